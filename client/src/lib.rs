@@ -1,0 +1,1 @@
+//! Scheduler, executor and operator sessions

@@ -1,0 +1,1 @@
+//! Containers: launcher, fetcher

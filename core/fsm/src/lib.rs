@@ -1,0 +1,1 @@
+//! The one mechanism: Fsm, Outbox, Now, seeded Rng, deadlines

@@ -1,0 +1,1 @@
+//! Ids, state tables, container operations and events

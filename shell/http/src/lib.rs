@@ -1,0 +1,1 @@
+//! Endpoints, negotiation, streams

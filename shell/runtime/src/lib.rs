@@ -1,0 +1,1 @@
+//! Drives any Fsm

@@ -1,0 +1,2 @@
+//! The `tepui` binary.
+fn main() {}
