@@ -1,1 +1,41 @@
-//! The one mechanism: Fsm, Outbox, Now, seeded Rng, deadlines
+//! The one mechanism: decide now, make durable, then make visible.
+//!
+//! Each process is one single-threaded [`Fsm`]. A step appends *records* (to be made durable) and *effects* (to be
+//! made visible) to an ordered [`Outbox`]; whoever drives the machine releases the outbox in order, an effect only
+//! after every earlier record is durable. Time, randomness and ids enter as arguments.
+//!
+//! Never here: a clock, a file, a socket, a thread.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod deadlines;
+mod durable;
+mod outbox;
+mod rng;
+mod time;
+
+pub use deadlines::Deadlines;
+pub use durable::{Durable, Write};
+pub use outbox::{Item, Outbox};
+pub use rng::Rng;
+pub use time::{Mono, Now, Wall};
+
+/// A single-threaded state machine: everything it learns comes in by `step`, everything it wants goes out by `out`.
+pub trait Fsm: Sized {
+    type Input;
+    /// Made durable, in order.
+    type Record;
+    /// Made visible, in order, after every earlier record is durable.
+    type Effect;
+
+    /// Takes one input in. Never waits, never fails: a refusal is an effect.
+    fn step(&mut self, now: Now, input: Self::Input, out: &mut Outbox<Self>);
+
+    /// Runs once per bounded batch of inputs, and whenever `deadline` has passed: due timers, offers, the snapshot.
+    fn settle(&mut self, now: Now, out: &mut Outbox<Self>);
+
+    /// When to be woken if nothing comes in. Timers are state; there are none elsewhere.
+    fn deadline(&self) -> Option<Mono>;
+}

@@ -1,0 +1,29 @@
+//! How a record becomes bytes: writes to a flat, ordered key space.
+//!
+//! The store knows nothing but keys and values; what they mean is the machine's business. One record may need several
+//! writes; they become durable together.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// One change of one key: a new value, or its removal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write {
+    pub key: String,
+    pub value: Option<Vec<u8>>,
+}
+
+impl Write {
+    pub fn put(key: impl Into<String>, value: impl Into<Vec<u8>>) -> Self {
+        Self { key: key.into(), value: Some(value.into()) }
+    }
+
+    pub fn delete(key: impl Into<String>) -> Self {
+        Self { key: key.into(), value: None }
+    }
+}
+
+/// A record that can say which keys it changes.
+pub trait Durable {
+    fn writes(&self, into: &mut Vec<Write>);
+}
