@@ -1,1 +1,19 @@
-//! Ids, state tables, container operations and events
+//! The words everything shares: ids, task states and their rules, answers, container operations and events.
+//!
+//! Never here: behaviour that needs more than its arguments.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod answer;
+mod container;
+mod id;
+mod task_state;
+
+pub use answer::{Answer, Refusal, Status};
+pub use container::{
+    ContainerEvent, ContainerOp, KnownContainer, LaunchSpec, LaunchStage, RecoveredContainer, Termination,
+};
+pub use id::{AgentId, ConnId, ContainerId, ExecutorId, FrameworkId, IdError, OfferId, TaskId, check_id};
+pub use task_state::{TaskStateExt, lost_as};

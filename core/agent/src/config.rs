@@ -1,0 +1,102 @@
+//! What an operator set when starting the agent. Names follow the flags.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use tepui_proto::mesos::v1 as pb;
+
+/// What to do with executors found after a restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recover {
+    /// Let them come back.
+    Reconnect,
+    /// End them all, then end the process.
+    Cleanup,
+}
+
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// hostname, port, resources, attributes, domain; `id` unset.
+    pub agent_info: pb::AgentInfo,
+    pub capabilities: Vec<pb::agent_info::capability::Type>,
+    /// "slave(1)@ip:port".
+    pub pid: String,
+    /// "ip:port", as executors reach the agent.
+    pub endpoint: String,
+    pub version: String,
+    /// Absolute.
+    pub work_dir: String,
+    /// Absolute; not expected to survive a reboot.
+    pub runtime_dir: String,
+    /// The program that runs built-in executors: our own binary.
+    pub executor_program: String,
+    pub executor_environment_variables: Option<BTreeMap<String, String>>,
+    pub executor_registration_timeout: Duration,
+    pub executor_reregistration_timeout: Duration,
+    pub executor_shutdown_grace_period: Duration,
+    pub registration_backoff_factor: Duration,
+    pub recover: Recover,
+    pub recovery_timeout: Duration,
+    pub strict: bool,
+    pub switch_user: bool,
+    pub gc_delay: Duration,
+    pub gc_disk_headroom: f64,
+    pub max_completed_executors_per_framework: usize,
+    /// The names given by `--isolation`.
+    pub isolation: Vec<String>,
+    /// Accept changed resources or attributes that only add (`--reconfiguration_policy=additive`).
+    pub reconfiguration_additive: bool,
+    /// Seed of everything random: ids, backoff.
+    pub seed: u64,
+    /// The machine's boot id; another one than recorded means a reboot.
+    pub boot_id: String,
+}
+
+impl Default for Config {
+    /// The defaults of the v1 flags.
+    fn default() -> Self {
+        const SECOND: Duration = Duration::from_secs(1);
+        Self {
+            agent_info: pb::AgentInfo::default(),
+            capabilities: default_capabilities(),
+            pid: String::new(),
+            endpoint: String::new(),
+            version: String::new(),
+            work_dir: String::new(),
+            runtime_dir: String::new(),
+            executor_program: String::new(),
+            executor_environment_variables: None,
+            executor_registration_timeout: 60 * SECOND,
+            executor_reregistration_timeout: 2 * SECOND,
+            executor_shutdown_grace_period: 5 * SECOND,
+            registration_backoff_factor: SECOND,
+            recover: Recover::Reconnect,
+            recovery_timeout: 900 * SECOND,
+            strict: true,
+            switch_user: true,
+            gc_delay: 7 * 24 * 3600 * SECOND,
+            gc_disk_headroom: 0.1,
+            max_completed_executors_per_framework: 150,
+            isolation: Vec::new(),
+            reconfiguration_additive: false,
+            seed: 0,
+            boot_id: String::new(),
+        }
+    }
+}
+
+fn default_capabilities() -> Vec<pb::agent_info::capability::Type> {
+    use pb::agent_info::capability::Type;
+    Vec::from([
+        Type::MULTI_ROLE,
+        Type::HIERARCHICAL_ROLE,
+        Type::RESERVATION_REFINEMENT,
+        Type::RESOURCE_PROVIDER,
+        Type::RESIZE_VOLUME,
+        Type::AGENT_OPERATION_FEEDBACK,
+        Type::AGENT_DRAINING,
+        Type::TASK_RESOURCE_LIMITS,
+    ])
+}

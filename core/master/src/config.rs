@@ -1,0 +1,69 @@
+//! What an operator set when starting the master. Names follow the flags.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use tepui_proto::mesos::v1 as pb;
+
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// id, hostname, ip, port, pid, version, address, capabilities, domain: what SUBSCRIBED and GET_MASTER show.
+    pub master_info: pb::MasterInfo,
+    /// Only these roles may be used; none: any.
+    pub roles: Option<Vec<String>>,
+    /// Used on the very first start only; afterwards the registry is the truth.
+    pub weights: BTreeMap<String, f64>,
+    pub root_submissions: bool,
+    pub offer_timeout: Option<Duration>,
+    pub allocation_interval: Duration,
+    /// Alternatives of quantities, as `cpus:0.01|mem:32`; one must be met by an offer.
+    pub min_allocatable_resources: String,
+    pub fair_sharing_excluded_resource_names: Vec<String>,
+    pub filter_gpu_resources: bool,
+    pub agent_ping_timeout: Duration,
+    pub max_agent_ping_timeouts: u32,
+    pub agent_reregister_timeout: Duration,
+    /// How many agents may be marked unreachable per duration; none: no limit.
+    pub agent_removal_rate_limit: Option<(u32, Duration)>,
+    pub max_completed_frameworks: usize,
+    pub max_completed_tasks_per_framework: usize,
+    pub max_unreachable_tasks_per_framework: usize,
+    pub max_operator_event_stream_subscribers: usize,
+    pub registry_gc_interval: Duration,
+    pub registry_max_agent_age: Duration,
+    pub registry_max_agent_count: usize,
+    /// Seed of everything random: ids, ties, order.
+    pub seed: u64,
+}
+
+impl Default for Config {
+    /// The defaults of the v1 flags.
+    fn default() -> Self {
+        const SECOND: Duration = Duration::from_secs(1);
+        Self {
+            master_info: pb::MasterInfo::default(),
+            roles: None,
+            weights: BTreeMap::new(),
+            root_submissions: true,
+            offer_timeout: None,
+            allocation_interval: SECOND,
+            min_allocatable_resources: String::from("cpus:0.01|mem:32"),
+            fair_sharing_excluded_resource_names: Vec::new(),
+            filter_gpu_resources: true,
+            agent_ping_timeout: 15 * SECOND,
+            max_agent_ping_timeouts: 5,
+            agent_reregister_timeout: 600 * SECOND,
+            agent_removal_rate_limit: None,
+            max_completed_frameworks: 50,
+            max_completed_tasks_per_framework: 1000,
+            max_unreachable_tasks_per_framework: 1000,
+            max_operator_event_stream_subscribers: 1000,
+            registry_gc_interval: 900 * SECOND,
+            registry_max_agent_age: 14 * 24 * 3600 * SECOND,
+            registry_max_agent_count: 102_400,
+            seed: 0,
+        }
+    }
+}

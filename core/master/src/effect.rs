@@ -1,0 +1,34 @@
+//! What the master makes visible.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::Arc;
+
+use tepui_proto::mesos::v1::{master, scheduler};
+use tepui_proto::tepui::agent::v1 as link;
+use tepui_types::{Answer, ConnId};
+
+use crate::State;
+
+/// One thing to be made visible, in order.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Answers the request on `conn` and ends it.
+    Answer { conn: ConnId, answer: Answer<master::Response> },
+    /// Answers a scheduler's SUBSCRIBE with 200 and this Mesos-Stream-Id; events follow on `conn`.
+    OpenScheduler { conn: ConnId, stream_id: String },
+    Scheduler { conn: ConnId, event: Arc<scheduler::Event> },
+    /// Ends the stream after everything sent before.
+    CloseScheduler { conn: ConnId },
+    /// Answers an agent's SUBSCRIBE with 200; events follow on `conn`.
+    OpenAgent { conn: ConnId },
+    Agent { conn: ConnId, event: Box<link::Event> },
+    CloseAgent { conn: ConnId },
+    /// Answers an operator's SUBSCRIBE with 200 and starts its stream with this snapshot as SUBSCRIBED.
+    OpenOperator { conn: ConnId, state: State },
+    /// An event for every operator's stream that was opened before.
+    Operator { event: Arc<master::Event> },
+    CloseOperator { conn: ConnId },
+    /// The newest state for readers. At most one per turn.
+    Publish { state: State },
+}

@@ -1,0 +1,109 @@
+//! The container port: what the agent asks of containers and what it hears back.
+//!
+//! An enum and not a trait, so that the same agent runs over Linux, over pretend containers and in a unit test.
+//! Operations on one container take effect in order. Every Launch is answered by Launched or LaunchFailed; every
+//! launched container ends with exactly one Exited, also across restarts of the agent.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use tepui_proto::mesos::v1 as pb;
+
+use crate::ContainerId;
+
+/// What the agent asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ContainerOp {
+    /// The first operation after a start: these should exist; anything else of ours is an orphan and is destroyed.
+    /// Answered by one Recovered.
+    Recover { known: Vec<KnownContainer> },
+    /// Makes the sandbox, fetches, starts the command.
+    Launch(Box<LaunchSpec>),
+    /// New requests and limits of a running container.
+    Update { id: ContainerId, resources: Vec<pb::Resource>, limits: BTreeMap<String, f64> },
+    /// Sends a signal to the container's first process.
+    Signal { id: ContainerId, signal: i32 },
+    /// Ends every process of the container and of those nested in it.
+    Destroy { id: ContainerId },
+    /// Forgets an ended nested container and removes its sandbox.
+    Remove { id: ContainerId, sandbox: String },
+    /// Removes a directory tree below the work directory that is no longer needed.
+    RemovePath { path: String },
+    /// Makes the directory of a persistent volume.
+    CreateVolume { path: String },
+    /// Removes a persistent volume with its content.
+    DestroyVolume { path: String },
+}
+
+/// A container as the agent's records know it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KnownContainer {
+    pub id: ContainerId,
+    pub sandbox: String,
+}
+
+/// Everything needed to start one container.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LaunchSpec {
+    pub id: ContainerId,
+    /// What to run; `uris` are fetched into the sandbox first, `environment` is already merged into `environment`.
+    pub command: pb::CommandInfo,
+    /// The complete environment: nothing is inherited from the agent.
+    pub environment: BTreeMap<String, String>,
+    /// Absolute path of the sandbox; made if missing, owned by `user`.
+    pub sandbox: String,
+    /// Links to make in the sandbox's parent, such as `runs/latest`.
+    pub latest_link: Option<String>,
+    /// The user to run as; unset: the agent's own.
+    pub user: Option<String>,
+    pub container: Option<pb::ContainerInfo>,
+    pub resources: Vec<pb::Resource>,
+    pub limits: BTreeMap<String, f64>,
+    /// Persistent volumes to show in the sandbox: (host path, path in the sandbox, read only).
+    pub volumes: Vec<(String, String, bool)>,
+}
+
+/// How far a launch came before it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaunchStage {
+    /// The sandbox could not be made, for instance because the user does not exist.
+    Sandbox,
+    Fetch,
+    Start,
+}
+
+/// What the agent hears.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ContainerEvent {
+    /// The state of every known container after a restart; Exited follows later for those alive.
+    Recovered { containers: Vec<RecoveredContainer> },
+    Launched { id: ContainerId, pid: u32 },
+    LaunchFailed { id: ContainerId, stage: LaunchStage, message: String },
+    Exited { id: ContainerId, termination: Termination },
+    /// The answer to Signal for a container that is not there.
+    NoSuchContainer { id: ContainerId },
+    /// RemovePath, Remove, CreateVolume or DestroyVolume came to an end.
+    PathDone { path: String, error: Option<String> },
+}
+
+/// One container after a restart: alive, or how it ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecoveredContainer {
+    pub id: ContainerId,
+    pub ended: Option<Termination>,
+}
+
+/// How a container ended.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Termination {
+    /// The raw wait(2) status of the first process; unset if it is not known.
+    pub status: Option<i32>,
+    /// Set when the end has a reason of its own, such as a limit.
+    pub state: Option<pb::TaskState>,
+    pub reason: Option<pb::task_status::Reason>,
+    pub message: Option<String>,
+    /// The resources whose limit was hit.
+    pub limited: Vec<pb::Resource>,
+}
