@@ -78,14 +78,31 @@ pub enum LaunchStage {
 #[derive(Clone, Debug, PartialEq)]
 pub enum ContainerEvent {
     /// The state of every known container after a restart; Exited follows later for those alive.
-    Recovered { containers: Vec<RecoveredContainer> },
-    Launched { id: ContainerId, pid: u32 },
-    LaunchFailed { id: ContainerId, stage: LaunchStage, message: String },
-    Exited { id: ContainerId, termination: Termination },
+    Recovered {
+        containers: Vec<RecoveredContainer>,
+    },
+    Launched {
+        id: ContainerId,
+        pid: u32,
+    },
+    LaunchFailed {
+        id: ContainerId,
+        stage: LaunchStage,
+        message: String,
+    },
+    Exited {
+        id: ContainerId,
+        termination: Termination,
+    },
     /// The answer to Signal for a container that is not there.
-    NoSuchContainer { id: ContainerId },
+    NoSuchContainer {
+        id: ContainerId,
+    },
     /// RemovePath, Remove, CreateVolume or DestroyVolume came to an end.
-    PathDone { path: String, error: Option<String> },
+    PathDone {
+        path: String,
+        error: Option<String>,
+    },
 }
 
 /// One container after a restart: alive, or how it ended.
