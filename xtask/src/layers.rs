@@ -1,0 +1,134 @@
+//! Dependencies point one way. This file is the list of what may see what.
+//!
+//! `api` <- `core` <- `client` <- `executors`, `frameworks`, `ui`; `container` sees only core/types and
+//! core/resources; only shell/agent uses `container`; nobody depends on `test`. Dev-dependencies are checked too,
+//! but may also name the test kit of outside crates.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::report;
+
+/// (crate's folder, folders of ours it may depend on).
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("api/proto", &[]),
+    ("core/fsm", &[]),
+    ("core/types", &["api/proto", "core/fsm"]),
+    ("core/resources", &["api/proto", "core/types"]),
+    ("core/allocator", &["core/fsm", "core/types", "core/resources"]),
+    ("core/registry", &["api/proto", "core/fsm", "core/types", "core/resources"]),
+    (
+        "core/master",
+        &["api/proto", "core/fsm", "core/types", "core/resources", "core/allocator", "core/registry"],
+    ),
+    ("core/agent", &["api/proto", "core/fsm", "core/types", "core/resources"]),
+    ("client", &["api/proto"]),
+    ("container", &["api/proto", "core/types", "core/resources"]),
+    ("executors", &["api/proto", "client"]),
+    ("shell/store", &["core/fsm"]),
+    ("shell/runtime", &["core/fsm", "shell/store"]),
+    ("shell/http", &["api/proto", "core/types", "core/resources"]),
+    (
+        "shell/master",
+        &[
+            "api/proto",
+            "core/fsm",
+            "core/types",
+            "core/resources",
+            "core/registry",
+            "core/master",
+            "shell/runtime",
+            "shell/http",
+            "shell/store",
+            "ui/web",
+        ],
+    ),
+    (
+        "shell/agent",
+        &[
+            "api/proto",
+            "core/fsm",
+            "core/types",
+            "core/resources",
+            "core/agent",
+            "container",
+            "shell/runtime",
+            "shell/http",
+            "shell/store",
+        ],
+    ),
+    ("ui/web", &[]),
+    // The binary assembles the programs; everything else in it is an ordinary user of the client library.
+    ("ui/cli", &["api/proto", "client", "shell/master", "shell/agent", "container", "executors"]),
+    (
+        "test/sim",
+        &[
+            "api/proto",
+            "core/fsm",
+            "core/types",
+            "core/resources",
+            "core/allocator",
+            "core/registry",
+            "core/master",
+            "core/agent",
+            "client",
+        ],
+    ),
+    ("test/e2e", &["api/proto", "client"]),
+    ("test/bench", &["api/proto", "core/fsm", "core/types", "core/resources", "core/allocator", "client"]),
+    ("xtask", &[]),
+];
+
+pub fn check(root: &Path) -> Result<()> {
+    let metadata = cargo_metadata(root)?;
+    let packages = metadata["packages"].as_array().context("cargo metadata names no packages")?;
+    let mut problems = Vec::new();
+    for package in packages {
+        check_package(root, package, &mut problems);
+    }
+    for (folder, _) in ALLOWED {
+        if !root.join(folder).join("Cargo.toml").exists() {
+            problems.push(format!("{folder} is listed in xtask/src/layers.rs but does not exist"));
+        }
+    }
+    report(
+        &problems,
+        "the layers are described in ARCHITECTURE.md; a new edge needs a reason written down there",
+    )
+}
+
+fn check_package(root: &Path, package: &Value, problems: &mut Vec<String>) {
+    let Some(folder) = folder_of(root, package["manifest_path"].as_str()) else { return };
+    let Some((_, allowed)) = ALLOWED.iter().find(|(name, _)| *name == folder) else {
+        problems.push(format!("{folder} has no line in xtask/src/layers.rs"));
+        return;
+    };
+    let dependencies = package["dependencies"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for dependency in dependencies {
+        let Some(path) = dependency["path"].as_str() else { continue };
+        let Some(target) = relative(root, Path::new(path)) else { continue };
+        if !allowed.contains(&target.as_str()) {
+            problems.push(format!("{folder} must not depend on {target}"));
+        }
+    }
+}
+
+fn cargo_metadata(root: &Path) -> Result<Value> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .current_dir(root)
+        .output()
+        .context("cannot run cargo metadata")?;
+    serde_json::from_slice(&output.stdout).context("cargo metadata did not answer with JSON")
+}
+
+fn folder_of(root: &Path, manifest: Option<&str>) -> Option<String> {
+    relative(root, Path::new(manifest?).parent()?)
+}
+
+fn relative(root: &Path, path: &Path) -> Option<String> {
+    Some(path.strip_prefix(root).ok()?.to_str()?.to_string())
+}
