@@ -1,1 +1,22 @@
-//! Durable cluster facts
+//! The registry: the facts about a cluster that outlive its master.
+//!
+//! The master decides an [`Operation`], which is both applied in memory and, through
+//! [`Durable`](tepui_fsm::Durable), written key by key; a new master gets the same [`Registry`] back from `load`.
+//! Frameworks, tasks, offers and filters are not here: they are learned again from those who have them.
+//!
+//! Never here: one value that holds everything, a clock, a file.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod key;
+mod load;
+mod operation;
+mod state;
+
+pub use load::LoadError;
+pub use operation::Operation;
+pub use state::{Registry, SCHEMA_VERSION};
