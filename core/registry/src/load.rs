@@ -1,12 +1,15 @@
 //! From stored keys and values back to the facts.
 
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
 use tepui_fsm::Wall;
 use tepui_proto::Message;
+use tepui_proto::mesos::v1::AgentInfo;
 use tepui_proto::tepui::registry::v1 as stored;
+use tepui_types::AgentId;
 
 use crate::key::Key;
 use crate::operation::id_of;
@@ -17,10 +20,17 @@ use crate::{Registry, SCHEMA_VERSION};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadError {
     /// Written by a newer version.
-    NewerSchema { found: u32 },
-    UnknownKey { key: String },
+    NewerSchema {
+        found: u32,
+    },
+    UnknownKey {
+        key: String,
+    },
     /// The value is not what the key stands for.
-    Corrupt { key: String, reason: String },
+    Corrupt {
+        key: String,
+        reason: String,
+    },
 }
 
 impl Registry {
@@ -41,23 +51,21 @@ impl Registry {
 
     fn take_in(&mut self, key: Key, value: &[u8]) -> Result<(), Wrong> {
         match key {
-            Key::Schema => match decode::<stored::Schema>(value)?.version {
-                version @ 1..=SCHEMA_VERSION => self.schema_version = Some(version),
-                0 => return Err(Wrong::Value("it has no version".into())),
-                newer => return Err(Wrong::Newer(newer)),
-            },
+            Key::Schema => self.schema_version = Some(known_version(value)?),
             Key::Cluster => self.cluster_id = Some(decode::<stored::Cluster>(value)?.id),
-            Key::Agent(id) => match decode::<stored::Agent>(value)?.info.into_option() {
-                Some(info) if id_of(&info) == id => drop(self.agents.insert(id, info)),
-                Some(info) => return Err(Wrong::Value(alloc::format!("it describes agent '{}'", id_of(&info)))),
-                None => return Err(Wrong::Value("it describes no agent".into())),
-            },
-            Key::Unreachable(id) => drop(self.unreachable.insert(id, since(value)?)),
-            Key::Gone(id) => drop(self.gone.insert(id, since(value)?)),
-            Key::Weight(role) => match decode::<stored::Weight>(value)?.weight {
-                weight if weight.is_finite() && weight > 0.0 => drop(self.weights.insert(role, weight)),
-                weight => return Err(Wrong::Value(alloc::format!("{weight} is no weight"))),
-            },
+            Key::Agent(id) => {
+                let info = agent(&id, value)?;
+                self.agents.insert(id, info);
+            }
+            Key::Unreachable(id) => {
+                self.unreachable.insert(id, since(value)?);
+            }
+            Key::Gone(id) => {
+                self.gone.insert(id, since(value)?);
+            }
+            Key::Weight(role) => {
+                self.weights.insert(role, weight(value)?);
+            }
         }
         Ok(())
     }
@@ -72,6 +80,28 @@ fn decode<M: Message>(value: &[u8]) -> Result<M, Wrong> {
     M::decode_from_slice(value).map_err(|err| Wrong::Value(err.to_string()))
 }
 
+fn known_version(value: &[u8]) -> Result<u32, Wrong> {
+    match decode::<stored::Schema>(value)?.version {
+        version @ 1..=SCHEMA_VERSION => Ok(version),
+        0 => Err(Wrong::Value("it has no version".into())),
+        newer => Err(Wrong::Newer(newer)),
+    }
+}
+
+fn agent(id: &AgentId, value: &[u8]) -> Result<AgentInfo, Wrong> {
+    match decode::<stored::Agent>(value)?.info.into_option() {
+        Some(info) if id_of(&info) == *id => Ok(info),
+        Some(info) => Err(Wrong::Value(format!("it describes agent '{}'", id_of(&info)))),
+        None => Err(Wrong::Value("it describes no agent".into())),
+    }
+}
+
+fn weight(value: &[u8]) -> Result<f64, Wrong> {
+    let weight = decode::<stored::Weight>(value)?.weight;
+    let usable = weight.is_finite() && weight > 0.0;
+    usable.then_some(weight).ok_or_else(|| Wrong::Value(format!("{weight} is no weight")))
+}
+
 fn since(value: &[u8]) -> Result<Wall, Wrong> {
     Ok(Wall(decode::<stored::Absence>(value)?.since_nanos))
 }
@@ -84,9 +114,14 @@ impl fmt::Display for LoadError {
                 "the registry was written by a newer version (schema {found}; this one reads up to {SCHEMA_VERSION})"
             ),
             LoadError::UnknownKey { key } => {
-                write!(f, "the registry has a key '{key}' that this version does not know; it may be from a newer one")
+                write!(
+                    f,
+                    "the registry has a key '{key}' that this version does not know; it may be from a newer one"
+                )
             }
-            LoadError::Corrupt { key, reason } => write!(f, "the registry's value of '{key}' is damaged: {reason}"),
+            LoadError::Corrupt { key, reason } => {
+                write!(f, "the registry's value of '{key}' is damaged: {reason}")
+            }
         }
     }
 }

@@ -59,8 +59,12 @@ impl Registry {
                 self.gone.insert(id.clone(), *at);
             }
             Operation::Prune { unreachable, gone } => {
-                unreachable.iter().for_each(|id| drop(self.unreachable.remove(id)));
-                gone.iter().for_each(|id| drop(self.gone.remove(id)));
+                for id in unreachable {
+                    self.unreachable.remove(id);
+                }
+                for id in gone {
+                    self.gone.remove(id);
+                }
             }
             Operation::SetWeights(weights) => {
                 self.weights.extend(weights.iter().map(|(role, weight)| (role.clone(), *weight)));
