@@ -114,7 +114,8 @@ impl<S> Shared<S> {
         if items.is_empty() {
             return;
         }
-        let mut sink = self.sink.lock().expect("a sink that panicked has ended its thread and with it the machine");
+        let mut sink =
+            self.sink.lock().expect("a sink that panicked has ended its thread and with it the machine");
         for item in items {
             match item {
                 Item::Effect(effect) => sink(effect),

@@ -83,13 +83,18 @@ fn open_database(path: &Path) -> Result<Database, StoreFault> {
     match database.check_integrity() {
         Ok(true) => (),
         Ok(false) => {
-            return Err(StoreFault::Corrupt { path: path.to_path_buf(), what: "its checksums do not match".into() });
+            return Err(StoreFault::Corrupt {
+                path: path.to_path_buf(),
+                what: "its checksums do not match".into(),
+            });
         }
         Err(err) => return Err(StoreFault::engine("check", path, err)),
     }
     if let Some(parent) = path.parent() {
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        File::open(parent).and_then(|dir| dir.sync_all()).map_err(|err| StoreFault::io("sync", parent, err))?;
+        File::open(parent)
+            .and_then(|dir| dir.sync_all())
+            .map_err(|err| StoreFault::io("sync", parent, err))?;
     }
     Ok(database)
 }

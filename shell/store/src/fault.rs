@@ -43,9 +43,10 @@ impl StoreFault {
         match err.into() {
             redb::Error::DatabaseAlreadyOpen => StoreFault::Locked { path: path.to_path_buf() },
             redb::Error::Corrupted(what) => StoreFault::Corrupt { path: path.to_path_buf(), what },
-            redb::Error::UpgradeRequired(found) => {
-                StoreFault::Corrupt { path: path.to_path_buf(), what: format!("its file format {found} is not known") }
-            }
+            redb::Error::UpgradeRequired(found) => StoreFault::Corrupt {
+                path: path.to_path_buf(),
+                what: format!("its file format {found} is not known"),
+            },
             redb::Error::Io(err) => StoreFault::io(doing, path, err),
             other => StoreFault::Engine { doing, path: path.to_path_buf(), what: other.to_string() },
         }

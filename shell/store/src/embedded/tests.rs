@@ -13,7 +13,8 @@ fn place() -> (TempDir, PathBuf) {
 
 fn filled(path: &Path, count: usize) -> Vec<(String, Vec<u8>)> {
     let mut store = Embedded::open(path).unwrap();
-    let writes: Vec<Write> = (0..count).map(|i| Write::put(format!("key/{i:05}"), vec![i as u8; 100])).collect();
+    let writes: Vec<Write> =
+        (0..count).map(|i| Write::put(format!("key/{i:05}"), vec![i as u8; 100])).collect();
     store.commit(&writes).unwrap();
     store.load().unwrap()
 }
