@@ -50,8 +50,11 @@ pub enum DiskKind {
 impl Disk {
     /// A plain disk with a persistent volume on it.
     pub fn persistent(id: impl Into<Arc<str>>, container_path: &str) -> Self {
-        let volume =
-            pb::Volume { mode: pb::volume::Mode::RW, container_path: container_path.into(), ..Default::default() };
+        let volume = pb::Volume {
+            mode: pb::volume::Mode::RW,
+            container_path: container_path.into(),
+            ..Default::default()
+        };
         let persistence = Persistence { id: id.into(), principal: None };
         Self { source: None, persistence: Some(persistence), volume: Some(Box::new(volume)) }
     }

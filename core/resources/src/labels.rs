@@ -23,7 +23,8 @@ impl Labels {
     }
 
     pub(crate) fn to_proto(&self) -> pb::Labels {
-        let label = |(key, value): &Label| pb::Label { key: key.clone(), value: value.clone(), ..Default::default() };
+        let label =
+            |(key, value): &Label| pb::Label { key: key.clone(), value: value.clone(), ..Default::default() };
         pb::Labels { labels: self.iter().map(label).collect(), ..Default::default() }
     }
 }
@@ -73,7 +74,8 @@ mod tests {
     #[test]
     fn order_matters_on_the_wire_only() {
         let label = |key: &str| (key.into(), None);
-        let (ab, ba): (Labels, Labels) = ([label("a"), label("b")].into_iter().collect(), [label("b"), label("a")].into_iter().collect());
+        let (ab, ba): (Labels, Labels) =
+            ([label("a"), label("b")].into_iter().collect(), [label("b"), label("a")].into_iter().collect());
         assert_eq!(ab, ba);
         assert_eq!(ba.to_proto().labels[0].key, "b");
         assert_ne!(ab, [label("a")].into_iter().collect());

@@ -80,7 +80,8 @@ impl Resource {
         resource.revocable = revocable_to(self.revocable()).into();
         resource.disk = self.disk().map(disk_to).into();
         resource.shared = self.is_shared().then(pb::resource::SharedInfo::default).into();
-        let provider = self.provider().map(|id| pb::ResourceProviderID { value: id.to_string(), ..Default::default() });
+        let provider =
+            self.provider().map(|id| pb::ResourceProviderID { value: id.to_string(), ..Default::default() });
         resource.provider_id = provider.into();
         reservations_to(self.reservations(), format, &mut resource);
         resource
@@ -91,7 +92,9 @@ fn value_from(resource: &pb::Resource) -> Value {
     match resource.r#type {
         pb::value::Type::RANGES => {
             let ranges = resource.ranges.range.iter();
-            Value::Ranges(ranges.map(|range| Range { begin: range.begin, end: range.end }).collect::<Ranges>())
+            Value::Ranges(
+                ranges.map(|range| Range { begin: range.begin, end: range.end }).collect::<Ranges>(),
+            )
         }
         pb::value::Type::SET => Value::Set(resource.set.item.iter().map(String::as_str).collect()),
         // TEXT is refused by the validation; a bad number too.
@@ -115,7 +118,8 @@ fn value_to(value: &Value, resource: &mut pb::Resource) {
         }
         Value::Set(set) => {
             resource.r#type = pb::value::Type::SET;
-            resource.set = pb::value::Set { item: set.iter().map(String::from).collect(), ..Default::default() }.into();
+            resource.set =
+                pb::value::Set { item: set.iter().map(String::from).collect(), ..Default::default() }.into();
         }
     }
 }

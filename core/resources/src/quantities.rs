@@ -232,7 +232,10 @@ impl fmt::Display for Limits {
     }
 }
 
-fn write_amounts<'a>(f: &mut fmt::Formatter<'_>, amounts: impl Iterator<Item = (&'a Name, Scalar)>) -> fmt::Result {
+fn write_amounts<'a>(
+    f: &mut fmt::Formatter<'_>,
+    amounts: impl Iterator<Item = (&'a Name, Scalar)>,
+) -> fmt::Result {
     for (i, (name, amount)) in amounts.enumerate() {
         let separator = if i == 0 { "" } else { "; " };
         write!(f, "{separator}{name}:{amount}")?;

@@ -103,7 +103,11 @@ impl Ranges {
         let (mut left, mut right) = (self.iter().peekable(), other.iter().peekable());
         while let (Some(a), Some(b)) = (left.peek().copied(), right.peek().copied()) {
             common.extend(Range::new(a.begin.max(b.begin), a.end.min(b.end)));
-            if a.end < b.end { left.next() } else { right.next() };
+            if a.end < b.end {
+                left.next()
+            } else {
+                right.next()
+            };
         }
         Self(common.into())
     }
@@ -207,7 +211,9 @@ mod tests {
     #[test]
     fn the_first_values() {
         let ports = ranges(&[(1, 3), (10, 20)]);
-        for (count, want) in [(0, ranges(&[])), (2, ranges(&[(1, 2)])), (4, ranges(&[(1, 3), (10, 10)])), (99, ports.clone())] {
+        for (count, want) in
+            [(0, ranges(&[])), (2, ranges(&[(1, 2)])), (4, ranges(&[(1, 3), (10, 10)])), (99, ports.clone())]
+        {
             assert_eq!(ports.first(count), want);
         }
         assert_eq!(ranges(&[(0, MAX)]).first(1 << 64), ranges(&[(0, MAX)]));

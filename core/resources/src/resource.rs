@@ -368,7 +368,9 @@ mod tests {
 
     #[test]
     fn where_a_volume_is_mounted_does_not_matter() {
-        let disk = |id: &str, path: &str| Resource::scalar("disk", Scalar::ONE).with_disk(Some(Disk::persistent(id, path)));
+        let disk = |id: &str, path: &str| {
+            Resource::scalar("disk", Scalar::ONE).with_disk(Some(Disk::persistent(id, path)))
+        };
         assert_eq!(disk("a", "x"), disk("a", "y"));
         assert_ne!(disk("a", "x"), disk("b", "x"));
         assert_eq!(disk("a", "x").without_volume(), Resource::scalar("disk", Scalar::ONE));
@@ -378,7 +380,9 @@ mod tests {
     fn who_may_use_a_reserved_resource() {
         let cpus = Resource::scalar("cpus", Scalar::ONE);
         let reserved = cpus.clone().push_reservation(Reservation::fixed("eng"));
-        for (role, allowed) in [("eng", true), ("eng/web", true), ("en", false), ("engine", false), ("*", false)] {
+        for (role, allowed) in
+            [("eng", true), ("eng/web", true), ("en", false), ("engine", false), ("*", false)]
+        {
             assert_eq!(reserved.is_allocatable_to(&role.into()), allowed, "{role}");
             assert!(cpus.is_allocatable_to(&role.into()));
         }

@@ -74,7 +74,10 @@ impl Resources {
     }
 
     pub fn contains_resource(&self, resource: &Resource) -> bool {
-        resource.is_empty() || self.find(resource).is_ok_and(|at| self.entries[at].resource.value().contains(resource.value()))
+        resource.is_empty()
+            || self
+                .find(resource)
+                .is_ok_and(|at| self.entries[at].resource.value().contains(resource.value()))
     }
 
     /// `self - other`, or `None` if `other` is not contained.
@@ -98,7 +101,8 @@ impl Resources {
 
     /// The sum of the scalars of this name, whatever else distinguishes them; a shared one counts once.
     pub fn amount(&self, name: &Name) -> Scalar {
-        let amounts = self.named(name).filter_map(|entry| Some(entry.resource.amount()?.times(entry.weight())));
+        let amounts =
+            self.named(name).filter_map(|entry| Some(entry.resource.amount()?.times(entry.weight())));
         amounts.sum()
     }
 
@@ -107,7 +111,10 @@ impl Resources {
             Value::Ranges(ranges) => Some(ranges),
             Value::Scalar(_) | Value::Set(_) => None,
         });
-        all.fold(Ranges::default(), |sum, ranges| if sum.is_empty() { ranges.clone() } else { sum.union(ranges) })
+        all.fold(
+            Ranges::default(),
+            |sum, ranges| if sum.is_empty() { ranges.clone() } else { sum.union(ranges) },
+        )
     }
 
     pub fn set(&self, name: &Name) -> Set {
@@ -140,7 +147,9 @@ impl Resources {
 
     /// Each name once.
     pub fn names(&self) -> impl Iterator<Item = &Name> + '_ {
-        self.entries.chunk_by(|a, b| a.resource.name() == b.resource.name()).map(|same| same[0].resource.name())
+        self.entries
+            .chunk_by(|a, b| a.resource.name() == b.resource.name())
+            .map(|same| same[0].resource.name())
     }
 
     /// How much there is under each name; ranges and sets by their number of elements.
@@ -174,7 +183,8 @@ impl Resources {
 
     /// Each resource changed; copies are kept, and what becomes the same is merged.
     pub fn map(self, change: impl Fn(Resource) -> Resource) -> Resources {
-        let changed = self.entries.into_iter().map(|entry| Entry { resource: change(entry.resource), ..entry });
+        let changed =
+            self.entries.into_iter().map(|entry| Entry { resource: change(entry.resource), ..entry });
         Resources::merged(changed.filter(|entry| !entry.resource.is_empty()).collect())
     }
 

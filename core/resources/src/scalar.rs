@@ -192,9 +192,14 @@ mod tests {
 
     #[test]
     fn shows_no_more_decimals_than_needed() {
-        for (thousandths, text) in
-            [(0, "0"), (1, "0.001"), (15_500, "15.5"), (20, "0.02"), (-1_250, "-1.25"), (i64::MIN, "-9223372036854775.808")]
-        {
+        for (thousandths, text) in [
+            (0, "0"),
+            (1, "0.001"),
+            (15_500, "15.5"),
+            (20, "0.02"),
+            (-1_250, "-1.25"),
+            (i64::MIN, "-9223372036854775.808"),
+        ] {
             assert_eq!(Scalar(thousandths).to_string(), text);
         }
     }
@@ -210,7 +215,9 @@ mod tests {
 
     #[test]
     fn every_thousandth_survives_the_double() {
-        for thousandths in (0..2_000_000).step_by(7).chain([SCALAR_THOUSANDTHS_MAX, SCALAR_THOUSANDTHS_MAX - 1]) {
+        for thousandths in
+            (0..2_000_000).step_by(7).chain([SCALAR_THOUSANDTHS_MAX, SCALAR_THOUSANDTHS_MAX - 1])
+        {
             assert_eq!(Scalar::from_f64(Scalar(thousandths).to_f64()), Ok(Scalar(thousandths)));
         }
     }

@@ -59,7 +59,9 @@ pub fn extended(resources: &[pb::Resource]) -> Result<(), ResourceError> {
 }
 
 /// No two persistent volumes of a role have the same id.
-pub fn unique_persistence_ids<'a>(resources: impl IntoIterator<Item = &'a pb::Resource>) -> Result<(), ResourceError> {
+pub fn unique_persistence_ids<'a>(
+    resources: impl IntoIterator<Item = &'a pb::Resource>,
+) -> Result<(), ResourceError> {
     let mut seen = BTreeSet::new();
     for resource in resources {
         let Some(persistence) = resource.disk.persistence.as_option() else { continue };
@@ -73,7 +75,9 @@ pub fn unique_persistence_ids<'a>(resources: impl IntoIterator<Item = &'a pb::Re
 }
 
 /// No name is there both revocable and not.
-pub fn no_revocable_mix<'a>(resources: impl IntoIterator<Item = &'a pb::Resource>) -> Result<(), ResourceError> {
+pub fn no_revocable_mix<'a>(
+    resources: impl IntoIterator<Item = &'a pb::Resource>,
+) -> Result<(), ResourceError> {
     let mut revocable: BTreeMap<&str, bool> = BTreeMap::new();
     for resource in resources {
         let is_revocable = resource.revocable.is_set();

@@ -127,7 +127,8 @@ impl Resources {
         let own = |resource: &Resource| {
             resource.is_reserved() && role.is_some_and(|role| resource.is_allocatable_to(role))
         };
-        let lendable = |resource: &Resource| resource.revocable() == Revocable::AllocationSlack && !own(resource);
+        let lendable =
+            |resource: &Resource| resource.revocable() == Revocable::AllocationSlack && !own(resource);
         self.filter(lendable).to_unreserved()
     }
 }

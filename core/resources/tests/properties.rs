@@ -6,8 +6,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use tepui_resources::{
-    Disk, DiskKind, DiskSource, Format, Labels, Limits, Name, Quantities, Range, Ranges, Reservation, Resource,
-    Resources, Revocable, Role, Scalar, Set, Value,
+    Disk, DiskKind, DiskSource, Format, Labels, Limits, Name, Quantities, Range, Ranges, Reservation,
+    Resource, Resources, Revocable, Role, Scalar, Set, Value,
 };
 
 fn amount() -> impl Strategy<Value = Scalar> {
@@ -16,7 +16,8 @@ fn amount() -> impl Strategy<Value = Scalar> {
 
 fn ranges() -> impl Strategy<Value = Ranges> {
     let low = (0..40_u64, 0..6_u64).prop_map(|(begin, more)| Range { begin, end: begin + more });
-    let high = (0..6_u64, 0..6_u64).prop_map(|(a, b)| Range { begin: u64::MAX - a.max(b), end: u64::MAX - a.min(b) });
+    let high = (0..6_u64, 0..6_u64)
+        .prop_map(|(a, b)| Range { begin: u64::MAX - a.max(b), end: u64::MAX - a.min(b) });
     vec(prop_oneof![4 => low, 1 => high], 0..6).prop_map(Ranges::from_iter)
 }
 
@@ -44,17 +45,23 @@ fn source() -> impl Strategy<Value = DiskSource> {
         DiskSource::new(DiskKind::Mount { root: None }),
         DiskSource::new(DiskKind::Block),
         DiskSource::new(DiskKind::Raw),
-        DiskSource { id: Some("raw-1".into()), profile: Some("fast".into()), ..DiskSource::new(DiskKind::Raw) },
+        DiskSource {
+            id: Some("raw-1".into()),
+            profile: Some("fast".into()),
+            ..DiskSource::new(DiskKind::Raw)
+        },
     ])
 }
 
 /// A disk, and whether it is shared.
 fn disk() -> impl Strategy<Value = (Option<Disk>, bool)> {
     let volume = prop::sample::select(vec!["v1", "v2"]);
-    (option::of(source()), option::of((volume, any::<bool>()))).prop_map(|(source, volume)| match (source, volume) {
-        (None, None) => (None, false),
-        (source, None) => (Some(Disk { source, ..Disk::default() }), false),
-        (source, Some((id, shared))) => (Some(Disk { source, ..Disk::persistent(id, "data") }), shared),
+    (option::of(source()), option::of((volume, any::<bool>()))).prop_map(|(source, volume)| {
+        match (source, volume) {
+            (None, None) => (None, false),
+            (source, None) => (Some(Disk { source, ..Disk::default() }), false),
+            (source, Some((id, shared))) => (Some(Disk { source, ..Disk::persistent(id, "data") }), shared),
+        }
     })
 }
 
@@ -77,13 +84,15 @@ fn resource() -> impl Strategy<Value = Resource> {
     ]);
     let allocation = option::of(prop::sample::select(vec![Role::from("eng"), Role::from("web")]));
     let provider = option::weighted(0.1, Just("provider".into()));
-    (value, stack(), revocable, allocation, provider).prop_map(|(resource, stack, revocable, allocation, provider)| {
-        resource
-            .with_reservations(stack)
-            .with_revocable(revocable)
-            .with_allocation(allocation)
-            .with_provider(provider)
-    })
+    (value, stack(), revocable, allocation, provider).prop_map(
+        |(resource, stack, revocable, allocation, provider)| {
+            resource
+                .with_reservations(stack)
+                .with_revocable(revocable)
+                .with_allocation(allocation)
+                .with_provider(provider)
+        },
+    )
 }
 
 fn resources() -> impl Strategy<Value = Resources> {
