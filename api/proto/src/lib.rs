@@ -1,15 +1,32 @@
-//! The v1 wire: every message as a Rust type, generated from `proto/` when the crate is built.
+//! The v1 wire: every message as a Rust type, generated from `proto/` when the crate is built, with its binary form ([`wire`]) and its JSON form
+//! ([`json`]).
 //!
-//! Names are those of the `.proto` files, never re-cased. Never here: behaviour, clocks, sockets.
+//! Names are those of the `.proto` files, never re-cased. Fed by everyone who speaks to a peer.
+//! Never here: behaviour, clocks, sockets.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+#[allow(clippy::all, non_upper_case_globals, unused_variables)] // Not every message has fields.
+mod forms;
+pub mod json;
+mod missing;
+mod path;
+pub mod shape;
+pub mod wire;
+
+pub use buffa::{Enumeration, Message, MessageField};
+pub use generated::*;
+pub use missing::{MISSING_FIELDS_NAMED_MAX, MissingFields};
+pub use wire::Wire;
 
 #[allow(clippy::all, clippy::unwrap_used)]
 mod generated {
     include!(concat!(env!("OUT_DIR"), "/messages.rs"));
 }
 
-pub use buffa::{Enumeration, Message, MessageField};
-pub use generated::*;
+/// Every `.proto` file of the crate as a serialized `google.protobuf.FileDescriptorSet`.
+pub const DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptor-set.bin"));

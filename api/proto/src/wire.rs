@@ -1,0 +1,87 @@
+//! The binary form of the messages, both ways, and the trait that all of them share.
+//!
+//! The decoder beneath knows neither required fields nor NaN; `decode` checks both on the bytes first and names what is wrong by its path.
+//! Unknown fields are kept and written again.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use buffa::{DecodeError, DecodeOptions, Message};
+
+use crate::json::{FromJson, ToJson};
+use crate::missing::MissingFields;
+
+mod check;
+mod scan;
+#[cfg(test)]
+mod tests;
+
+/// A message of the v1 API or of our own links: binary and JSON, in and out.
+pub trait Wire: Message + ToJson + FromJson + fmt::Debug {}
+
+/// Messages inside each other; the decoder's own limit, checked first by us to name the place.
+pub const WIRE_DEPTH_MAX: u32 = buffa::RECURSION_LIMIT;
+
+/// What elements of lists and maps may take in memory for each byte of input, so that a small body cannot become a large heap.
+const ELEMENT_BYTES_PER_INPUT_BYTE_MAX: usize = 16;
+/// What they may take in any case.
+const ELEMENT_BYTES_MIN: usize = buffa::DEFAULT_ELEMENT_MEMORY_LIMIT;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WireError {
+    /// More than the caller's limit.
+    TooLarge {
+        bytes: usize,
+        limit: usize,
+    },
+    /// Not protobuf, or not of this message, in the part named by `path` (empty: the whole).
+    Malformed {
+        path: String,
+        problem: &'static str,
+    },
+    /// The decoder refused it.
+    Decode(DecodeError),
+    Missing(MissingFields),
+}
+
+/// One message from its binary form of at most `limit` bytes.
+pub fn decode<M: Wire>(bytes: &[u8], limit: usize) -> Result<M, WireError> {
+    if bytes.len() > limit {
+        return Err(WireError::TooLarge { bytes: bytes.len(), limit });
+    }
+    check::check(M::default_instance().shape(), bytes)?;
+    DecodeOptions::new()
+        .with_max_message_size(limit)
+        .with_element_memory_limit(
+            ELEMENT_BYTES_MIN.max(bytes.len().saturating_mul(ELEMENT_BYTES_PER_INPUT_BYTE_MAX)),
+        )
+        .decode_from_slice(bytes)
+        .map_err(WireError::Decode)
+}
+
+/// The binary form of a message.
+///
+/// # Panics
+///
+/// If it would exceed the two gigabytes that protobuf allows; no limit of ours comes near.
+#[must_use]
+pub fn encode<M: Wire>(message: &M) -> Vec<u8> {
+    message.encode_to_vec()
+}
+
+impl fmt::Display for WireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge { bytes, limit } => {
+                write!(f, "message of {bytes} bytes exceeds the limit of {limit}")
+            }
+            Self::Malformed { path, problem } if path.is_empty() => f.write_str(problem),
+            Self::Malformed { path, problem } => write!(f, "{path}: {problem}"),
+            Self::Decode(error) => error.fmt(f),
+            Self::Missing(missing) => missing.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for WireError {}
