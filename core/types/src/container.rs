@@ -21,19 +21,26 @@ pub enum ContainerOp {
     Recover { known: Vec<KnownContainer> },
     /// Makes the sandbox, fetches, starts the command.
     Launch(Box<LaunchSpec>),
-    /// New requests and limits of a running container.
-    Update { id: ContainerId, resources: Vec<pb::Resource>, limits: BTreeMap<String, f64> },
-    /// Sends a signal to the container's first process.
+    /// New requests, limits and persistent volumes of a running container. Ignored if it is not there.
+    Update {
+        id: ContainerId,
+        resources: Vec<pb::Resource>,
+        limits: BTreeMap<String, f64>,
+        volumes: Vec<Volume>,
+    },
+    /// Sends a signal to the container's first process. One that is still being launched is destroyed instead.
     Signal { id: ContainerId, signal: i32 },
-    /// Ends every process of the container and of those nested in it.
+    /// Ends every process of the container and of those nested in it, these first. Answered by its Exited, or by
+    /// LaunchFailed if it was still being launched; ignored if it is not there.
     Destroy { id: ContainerId },
-    /// Forgets an ended nested container and removes its sandbox.
+    /// Forgets an ended nested container and removes its sandbox. Answered by PathDone with the sandbox.
     Remove { id: ContainerId, sandbox: String },
-    /// Removes a directory tree below the work directory that is no longer needed.
+    /// Removes a directory tree below the work directory that is no longer needed. This and the two following are
+    /// answered by PathDone.
     RemovePath { path: String },
-    /// Makes the directory of a persistent volume.
+    /// Makes the directory of a persistent volume; one that exists is left alone.
     CreateVolume { path: String },
-    /// Removes a persistent volume with its content.
+    /// Removes a persistent volume with its content; of a mount point only the content.
     DestroyVolume { path: String },
 }
 
@@ -48,27 +55,40 @@ pub struct KnownContainer {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaunchSpec {
     pub id: ContainerId,
-    /// What to run; `uris` are fetched into the sandbox first, `environment` is already merged into `environment`.
+    /// What to run; `uris` are fetched into the sandbox first. Its own `environment` is already merged into the one below.
     pub command: pb::CommandInfo,
     /// The complete environment: nothing is inherited from the agent.
     pub environment: BTreeMap<String, String>,
-    /// Absolute path of the sandbox; made if missing, owned by `user`.
+    /// Absolute path of the sandbox, below the work directory; made if missing, owned by `user`.
     pub sandbox: String,
-    /// Links to make in the sandbox's parent, such as `runs/latest`.
+    /// Absolute path of a link to make to the sandbox, such as `…/runs/latest`.
     pub latest_link: Option<String>,
     /// The user to run as; unset: the agent's own.
     pub user: Option<String>,
     pub container: Option<pb::ContainerInfo>,
     pub resources: Vec<pb::Resource>,
     pub limits: BTreeMap<String, f64>,
-    /// Persistent volumes to show in the sandbox: (host path, path in the sandbox, read only).
-    pub volumes: Vec<(String, String, bool)>,
+    /// Persistent volumes to show in the sandbox.
+    pub volumes: Vec<Volume>,
+}
+
+/// A persistent volume of a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Volume {
+    /// Absolute path on the host.
+    pub source: String,
+    /// Path in the sandbox, relative.
+    pub target: String,
+    pub read_only: bool,
+    /// Used by several containers at once: who comes later does not become its owner.
+    pub shared: bool,
 }
 
 /// How far a launch came before it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaunchStage {
-    /// The sandbox could not be made, for instance because the user does not exist.
+    /// The sandbox could not be made, for instance because the user does not exist. The message is complete; for the
+    /// other stages v1 puts `Failed to launch container: ` before it.
     Sandbox,
     Fetch,
     Start,
@@ -77,10 +97,11 @@ pub enum LaunchStage {
 /// What the agent hears.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ContainerEvent {
-    /// The state of every known container after a restart; Exited follows later for those alive.
+    /// The state of every known container after a restart; Exited follows later for those alive, never for the others.
     Recovered {
         containers: Vec<RecoveredContainer>,
     },
+    /// The process that stands for the container runs; the command is about to.
     Launched {
         id: ContainerId,
         pid: u32,

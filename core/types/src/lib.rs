@@ -14,6 +14,7 @@ mod task_state;
 pub use answer::{Answer, Refusal, Status};
 pub use container::{
     ContainerEvent, ContainerOp, KnownContainer, LaunchSpec, LaunchStage, RecoveredContainer, Termination,
+    Volume,
 };
 pub use id::{AgentId, ConnId, ContainerId, ExecutorId, FrameworkId, IdError, OfferId, TaskId, check_id};
 pub use task_state::{TaskStateExt, lost_as};

@@ -1,1 +1,55 @@
-//! Where records become durable
+//! Where records become durable: a flat, ordered key space of bytes.
+//!
+//! Fed by the runtime's commit thread, read once at start. What keys and values mean is the machine's business.
+//! A commit is all or nothing and is on disk when it returns; a failed one is fatal for the process, because nobody
+//! can say what the file holds.
+//!
+//! Never here: clocks, threads, retries.
+#![forbid(unsafe_code)]
+
+mod embedded;
+mod fault;
+mod memory;
+
+use std::path::Path;
+
+pub use embedded::Embedded;
+pub use fault::StoreFault;
+pub use memory::Memory;
+use tepui_fsm::Write;
+
+/// One of the places for records.
+#[derive(Debug)]
+pub enum Store {
+    /// One file; survives the process.
+    Embedded(Embedded),
+    /// For tests and throw-away clusters; survives as long as a clone of it.
+    Memory(Memory),
+}
+
+impl Store {
+    /// Opens the file at `path`, or makes it. Its directory must exist.
+    pub fn open(path: &Path) -> Result<Self, StoreFault> {
+        Embedded::open(path).map(Store::Embedded)
+    }
+
+    pub fn memory() -> Self {
+        Store::Memory(Memory::default())
+    }
+
+    /// Everything there is, in the order of the keys.
+    pub fn load(&self) -> Result<Vec<(String, Vec<u8>)>, StoreFault> {
+        match self {
+            Store::Embedded(embedded) => embedded.load(),
+            Store::Memory(memory) => Ok(memory.load()),
+        }
+    }
+
+    /// Makes all of `writes` durable together. A later write of the same key wins.
+    pub fn commit(&mut self, writes: &[Write]) -> Result<(), StoreFault> {
+        match self {
+            Store::Embedded(embedded) => embedded.commit(writes),
+            Store::Memory(memory) => memory.commit(writes),
+        }
+    }
+}

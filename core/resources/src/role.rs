@@ -1,0 +1,165 @@
+//! Roles: `*`, or a path such as `eng/web` whose parents are roles too.
+//!
+//! [`check_role`] is the rule of v1; everything else here takes roles as they are.
+
+use alloc::sync::Arc;
+use core::fmt;
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Role(Arc<str>);
+
+/// Why a string cannot be a role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoleError {
+    Empty,
+    StartsWithSlash,
+    EndsWithSlash,
+    DoubleSlash,
+    Dot,
+    DotDot,
+    Star,
+    StartsWithDash,
+    Forbidden(char),
+}
+
+/// The rule for role names.
+pub fn check_role(role: &str) -> Result<(), RoleError> {
+    if role == "*" {
+        return Ok(());
+    }
+    if role.is_empty() {
+        return Err(RoleError::Empty);
+    }
+    if role.starts_with('/') {
+        return Err(RoleError::StartsWithSlash);
+    }
+    if role.ends_with('/') {
+        return Err(RoleError::EndsWithSlash);
+    }
+    role.split('/').try_for_each(check_component)
+}
+
+fn check_component(component: &str) -> Result<(), RoleError> {
+    match component {
+        "" => return Err(RoleError::DoubleSlash),
+        "." => return Err(RoleError::Dot),
+        ".." => return Err(RoleError::DotDot),
+        "*" => return Err(RoleError::Star),
+        _ if component.starts_with('-') => return Err(RoleError::StartsWithDash),
+        _ => (),
+    }
+    match component.chars().find(|c| matches!(c, '\t'..='\r' | ' ' | '\x7f')) {
+        Some(c) => Err(RoleError::Forbidden(c)),
+        None => Ok(()),
+    }
+}
+
+impl Role {
+    /// Takes the name as it is: `check_role` is for those that peers send.
+    pub fn new(role: impl Into<Arc<str>>) -> Self {
+        Self(role.into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether this is `ancestor/…`. `*` is nobody's ancestor.
+    pub fn is_strict_subrole_of(&self, ancestor: &Role) -> bool {
+        self.0.strip_prefix(&*ancestor.0).is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    /// `eng/web/a` gives `eng/web`, then `eng`.
+    pub fn ancestors(&self) -> impl Iterator<Item = &str> + '_ {
+        let mut path = self.as_str();
+        core::iter::from_fn(move || {
+            path = &path[..path.rfind('/')?];
+            Some(path)
+        })
+    }
+
+    pub fn is_nested(&self) -> bool {
+        self.0.contains('/')
+    }
+}
+
+impl From<&str> for Role {
+    fn from(role: &str) -> Self {
+        Self::new(role)
+    }
+}
+
+/// Lets maps keyed by `Role` be asked with a `&str`.
+impl core::borrow::Borrow<str> for Role {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for RoleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RoleError::Empty => f.write_str("Empty role name is invalid"),
+            RoleError::StartsWithSlash => f.write_str("a role cannot start with a slash"),
+            RoleError::EndsWithSlash => f.write_str("a role cannot end with a slash"),
+            RoleError::DoubleSlash => f.write_str("a role cannot contain two adjacent slashes"),
+            RoleError::Dot => f.write_str("a role cannot contain '.' as a component"),
+            RoleError::DotDot => f.write_str("a role cannot contain '..' as a component"),
+            RoleError::Star => f.write_str("a role cannot contain '*' as a component"),
+            RoleError::StartsWithDash => f.write_str("a role component cannot start with '-'"),
+            RoleError::Forbidden(c) => write!(f, "a role cannot contain the character {c:?}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn the_role_rule() {
+        for good in ["*", "a", "eng/web", "a.b", "a-b", "..a", "ü", "a*"] {
+            assert_eq!(check_role(good), Ok(()), "{good}");
+        }
+        for (bad, why) in [
+            ("", RoleError::Empty),
+            ("/a", RoleError::StartsWithSlash),
+            ("a/", RoleError::EndsWithSlash),
+            ("a//b", RoleError::DoubleSlash),
+            ("a/.", RoleError::Dot),
+            ("../a", RoleError::DotDot),
+            ("a/*", RoleError::Star),
+            ("-a", RoleError::StartsWithDash),
+            ("a/-b", RoleError::StartsWithDash),
+            ("a b", RoleError::Forbidden(' ')),
+            ("a\x0bb", RoleError::Forbidden('\x0b')),
+            ("a\x7f", RoleError::Forbidden('\x7f')),
+        ] {
+            assert_eq!(check_role(bad), Err(why), "{bad}");
+        }
+    }
+
+    #[test]
+    fn ancestry() {
+        let role = Role::from("eng/web/a");
+        assert_eq!(role.ancestors().collect::<Vec<_>>(), ["eng/web", "eng"]);
+        assert!(role.is_strict_subrole_of(&"eng".into()) && role.is_nested());
+        for other in ["eng/web/a", "en", "*", "eng/we"] {
+            assert!(!role.is_strict_subrole_of(&other.into()), "{other}");
+        }
+    }
+}

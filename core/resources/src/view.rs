@@ -1,0 +1,151 @@
+//! Parts and other forms of a collection: by reservation, revocability, sharing, allocation; and cut to size.
+
+use alloc::collections::BTreeMap;
+
+use crate::quantities::{Limits, Quantities};
+use crate::reservation::Reservation;
+use crate::resource::{Resource, Revocable, Value};
+use crate::resources::Resources;
+use crate::role::Role;
+
+/// Parts.
+impl Resources {
+    pub fn reserved(&self) -> Resources {
+        self.filter(Resource::is_reserved)
+    }
+
+    pub fn unreserved(&self) -> Resources {
+        self.filter(|resource| !resource.is_reserved())
+    }
+
+    /// Those whose innermost reservation is this role's own.
+    pub fn reserved_to(&self, role: &Role) -> Resources {
+        self.filter(|resource| resource.reservation_role() == Some(role))
+    }
+
+    /// Unreserved, or reserved to the role or one of its ancestors.
+    pub fn allocatable_to(&self, role: &Role) -> Resources {
+        self.filter(|resource| resource.is_allocatable_to(role))
+    }
+
+    pub fn revocable(&self) -> Resources {
+        self.filter(Resource::is_revocable)
+    }
+
+    pub fn non_revocable(&self) -> Resources {
+        self.filter(|resource| !resource.is_revocable())
+    }
+
+    pub fn revocable_as(&self, kind: Revocable) -> Resources {
+        self.filter(|resource| resource.revocable() == kind)
+    }
+
+    pub fn persistent_volumes(&self) -> Resources {
+        self.filter(Resource::is_persistent_volume)
+    }
+
+    /// Everything that holds nobody's data.
+    pub fn stateless(&self) -> Resources {
+        self.filter(|resource| !resource.is_persistent_volume())
+    }
+
+    pub fn shared(&self) -> Resources {
+        self.filter(Resource::is_shared)
+    }
+
+    pub fn non_shared(&self) -> Resources {
+        self.filter(|resource| !resource.is_shared())
+    }
+
+    pub fn scalars(&self) -> Resources {
+        self.filter(|resource| matches!(resource.value(), Value::Scalar(_)))
+    }
+
+    pub fn non_scalars(&self) -> Resources {
+        self.filter(|resource| !matches!(resource.value(), Value::Scalar(_)))
+    }
+
+    /// By the role of the innermost reservation.
+    pub fn by_reservation(&self) -> BTreeMap<Role, Resources> {
+        self.group(Resource::reservation_role)
+    }
+
+    /// By the role allocated to; what is not allocated is left out.
+    pub fn by_allocation(&self) -> BTreeMap<Role, Resources> {
+        self.group(Resource::allocation)
+    }
+
+    fn group(&self, role_of: impl Fn(&Resource) -> Option<&Role>) -> BTreeMap<Role, Resources> {
+        let mut roles = BTreeMap::new();
+        for role in self.iter().filter_map(&role_of) {
+            if !roles.contains_key(role) {
+                roles.insert(role.clone(), self.filter(|resource| role_of(resource) == Some(role)));
+            }
+        }
+        roles
+    }
+}
+
+/// Other forms.
+impl Resources {
+    pub fn allocate(self, role: &Role) -> Resources {
+        self.map(|resource| resource.with_allocation(Some(role.clone())))
+    }
+
+    pub fn unallocate(self) -> Resources {
+        self.map(|resource| resource.with_allocation(None))
+    }
+
+    /// Allocates those that are not allocated yet.
+    pub fn allocate_missing(self, role: &Role) -> Resources {
+        self.map(|resource| match resource.allocation() {
+            Some(_) => resource,
+            None => resource.with_allocation(Some(role.clone())),
+        })
+    }
+
+    pub fn push_reservation(self, reservation: &Reservation) -> Resources {
+        self.map(|resource| resource.push_reservation(reservation.clone()))
+    }
+
+    pub fn pop_reservation(self) -> Resources {
+        self.map(Resource::pop_reservation)
+    }
+
+    pub fn to_unreserved(self) -> Resources {
+        self.map(|resource| resource.with_reservations(Default::default()))
+    }
+
+    /// The same amounts, revocable in the given way; nothing else about them changes.
+    pub fn flatten(self, kind: Revocable) -> Resources {
+        self.map(|resource| resource.with_revocable(kind))
+    }
+
+    /// The allocation slack in this, as it is lent: unreserved. What is reserved to `role` or its ancestors is
+    /// left out: a role does not borrow what it can have anyway.
+    pub fn allocation_slack(&self, role: Option<&Role>) -> Resources {
+        let own = |resource: &Resource| {
+            resource.is_reserved() && role.is_some_and(|role| resource.is_allocatable_to(role))
+        };
+        let lendable =
+            |resource: &Resource| resource.revocable() == Revocable::AllocationSlack && !own(resource);
+        self.filter(lendable).to_unreserved()
+    }
+}
+
+/// Cut to size. Resources are taken in their order until the target is met; what cannot be divided fits or goes.
+impl Resources {
+    /// At most the target under each name; a name that the target lacks goes.
+    pub fn shrink_to(mut self, target: &Quantities) -> Resources {
+        let mut left = target.clone();
+        self.shrink_by(|name, have, divisible| left.take(name, have, divisible));
+        self
+    }
+
+    /// At most the limit under each name that has one.
+    pub fn shrink_to_limits(mut self, limits: &Limits) -> Resources {
+        let mut left = limits.clone();
+        self.shrink_by(|name, have, divisible| left.take(name, have, divisible));
+        self
+    }
+}

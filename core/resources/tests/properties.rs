@@ -1,0 +1,227 @@
+//! What must hold for all resources, tried on many: the laws of the algebra, and the way to protobuf and back.
+
+use std::collections::BTreeSet;
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use tepui_resources::{
+    Disk, DiskKind, DiskSource, Format, Labels, Limits, Name, Quantities, Range, Ranges, Reservation,
+    Resource, Resources, Revocable, Role, Scalar, Set, Value,
+};
+
+fn amount() -> impl Strategy<Value = Scalar> {
+    (1..5000_i64).prop_map(Scalar::from_thousandths)
+}
+
+fn ranges() -> impl Strategy<Value = Ranges> {
+    let low = (0..40_u64, 0..6_u64).prop_map(|(begin, more)| Range { begin, end: begin + more });
+    let high = (0..6_u64, 0..6_u64)
+        .prop_map(|(a, b)| Range { begin: u64::MAX - a.max(b), end: u64::MAX - a.min(b) });
+    vec(prop_oneof![4 => low, 1 => high], 0..6).prop_map(Ranges::from_iter)
+}
+
+fn set() -> impl Strategy<Value = Set> {
+    vec(prop::sample::select(vec!["a", "b", "c", "d"]), 0..4).prop_map(Set::from_iter)
+}
+
+fn stack() -> impl Strategy<Value = Vec<Reservation>> {
+    let labels = Labels::from_iter([("k".to_string(), Some("v".to_string())), ("a".to_string(), None)]);
+    prop::sample::select(vec![
+        vec![],
+        vec![],
+        vec![Reservation::fixed("eng")],
+        vec![Reservation::dynamic("eng").by("ops")],
+        vec![Reservation::fixed("eng"), Reservation::dynamic("eng/web")],
+        vec![Reservation { labels: Some(labels), ..Reservation::dynamic("web") }],
+    ])
+}
+
+fn source() -> impl Strategy<Value = DiskSource> {
+    let root = || Some("/mnt/a".into());
+    prop::sample::select(vec![
+        DiskSource::new(DiskKind::Path { root: root() }),
+        DiskSource::new(DiskKind::Mount { root: root() }),
+        DiskSource::new(DiskKind::Mount { root: None }),
+        DiskSource::new(DiskKind::Block),
+        DiskSource::new(DiskKind::Raw),
+        DiskSource {
+            id: Some("raw-1".into()),
+            profile: Some("fast".into()),
+            ..DiskSource::new(DiskKind::Raw)
+        },
+    ])
+}
+
+/// A disk, and whether it is shared.
+fn disk() -> impl Strategy<Value = (Option<Disk>, bool)> {
+    let volume = prop::sample::select(vec!["v1", "v2"]);
+    (option::of(source()), option::of((volume, any::<bool>()))).prop_map(|(source, volume)| {
+        match (source, volume) {
+            (None, None) => (None, false),
+            (source, None) => (Some(Disk { source, ..Disk::default() }), false),
+            (source, Some((id, shared))) => (Some(Disk { source, ..Disk::persistent(id, "data") }), shared),
+        }
+    })
+}
+
+fn resource() -> impl Strategy<Value = Resource> {
+    let value = prop_oneof![
+        3 => (prop::sample::select(vec!["cpus", "mem", "gpus", "foo"]), amount())
+            .prop_map(|(name, amount)| Resource::scalar(name, amount)),
+        2 => ranges().prop_map(|ranges| Resource::new("ports", Value::Ranges(ranges))),
+        1 => set().prop_map(|set| Resource::new("zones", Value::Set(set))),
+        2 => ((1..4_i64).prop_map(|n| Scalar::from_thousandths(n * 1000)), disk()).prop_map(|(amount, (disk, shared))| {
+            Resource::scalar("disk", amount).with_disk(disk).with_shared(shared)
+        }),
+    ];
+    let revocable = prop::sample::select(vec![
+        Revocable::No,
+        Revocable::No,
+        Revocable::Plain,
+        Revocable::UsageSlack,
+        Revocable::AllocationSlack,
+    ]);
+    let allocation = option::of(prop::sample::select(vec![Role::from("eng"), Role::from("web")]));
+    let provider = option::weighted(0.1, Just("provider".into()));
+    (value, stack(), revocable, allocation, provider).prop_map(
+        |(resource, stack, revocable, allocation, provider)| {
+            resource
+                .with_reservations(stack)
+                .with_revocable(revocable)
+                .with_allocation(allocation)
+                .with_provider(provider)
+        },
+    )
+}
+
+fn resources() -> impl Strategy<Value = Resources> {
+    vec(resource(), 0..24).prop_map(Resources::from_iter)
+}
+
+/// Ranges and sets add up as unions, so amounts of them are only what they seem when they are disjoint.
+fn scalars() -> impl Strategy<Value = Resources> {
+    resources().prop_map(|resources| resources.scalars())
+}
+
+fn members(ranges: &Ranges) -> BTreeSet<u64> {
+    ranges.values().collect()
+}
+
+proptest! {
+    #[test]
+    fn ranges_are_sets_of_numbers(a in ranges(), b in ranges(), count in 0..20_usize) {
+        let (x, y) = (members(&a), members(&b));
+        prop_assert_eq!(members(&a.union(&b)), &x | &y);
+        prop_assert_eq!(members(&a.difference(&b)), &x - &y);
+        prop_assert_eq!(members(&a.intersection(&b)), &x & &y);
+        prop_assert_eq!(a.contains(&b), x.is_superset(&y));
+        prop_assert_eq!(a.count(), x.len() as u128);
+        prop_assert_eq!(members(&a.first(count as u128)), x.iter().copied().take(count).collect());
+        for made in [a.union(&b), a.difference(&b), a.intersection(&b), a.first(count as u128)] {
+            prop_assert_eq!(&made.iter().collect::<Ranges>(), &made, "sorted and coalesced");
+        }
+    }
+
+    #[test]
+    fn sums_do_not_depend_on_order(a in resources(), b in resources(), c in resources()) {
+        prop_assert_eq!(&a + &b, &b + &a);
+        prop_assert_eq!(&(&a + &b) + &c, &a + &(&b + &c));
+        prop_assert_eq!(&a + &Resources::new(), a.clone());
+        prop_assert_eq!([&a, &b, &c].into_iter().sum::<Resources>(), &(&c + &b) + &a);
+    }
+
+    #[test]
+    fn what_is_added_can_be_taken_back(a in scalars(), b in scalars()) {
+        let sum = &a + &b;
+        prop_assert!(sum.contains(&a) && sum.contains(&b));
+        prop_assert_eq!(&sum - &b, a);
+    }
+
+    #[test]
+    fn what_is_taken_can_be_put_back(a in resources(), b in resources()) {
+        let part = a.intersect(&b);
+        prop_assert!(a.contains(&part) && b.contains(&part));
+        prop_assert_eq!(&part, &b.intersect(&a));
+        let rest = a.checked_sub(&part);
+        prop_assert_eq!(rest.map(|rest| &rest + &part), Some(a));
+    }
+
+    #[test]
+    fn containing_is_a_partial_order(a in resources(), b in resources(), c in resources()) {
+        prop_assert!(a.contains(&a));
+        let (ab, abc) = (&a + &b, &(&a + &b) + &c);
+        prop_assert!(abc.contains(&ab) && ab.contains(&a) && abc.contains(&a));
+        if a.contains(&b) && b.contains(&a) {
+            prop_assert_eq!(&a, &b);
+        }
+        prop_assert_eq!(a.contains(&b), a.checked_sub(&b).is_some());
+        prop_assert_eq!(a.contains(&b), a.intersect(&b) == b);
+    }
+
+    #[test]
+    fn subtracting_too_much_leaves_nothing_below_zero(a in resources(), b in resources()) {
+        let rest = &a - &b;
+        prop_assert!(a.contains(&rest));
+        prop_assert!(rest.iter().all(|resource| !resource.is_empty()));
+        prop_assert!((&a - &(&a + &b)).is_empty());
+    }
+
+    #[test]
+    fn one_by_one_is_the_same_as_all_at_once(list in vec(resource(), 0..12)) {
+        let all: Resources = list.iter().cloned().collect();
+        let mut one_by_one = Resources::new();
+        for resource in &list {
+            one_by_one.insert(resource.clone());
+        }
+        prop_assert_eq!(&one_by_one, &all);
+        for resource in &list {
+            prop_assert!(all.contains_resource(resource));
+            one_by_one.remove(resource);
+        }
+        prop_assert!(one_by_one.is_empty());
+    }
+
+    #[test]
+    fn quantities_of_a_sum_are_the_sum_of_quantities(a in scalars(), b in scalars()) {
+        // Copies of a shared volume are one volume.
+        let (a, b) = (a.non_shared(), b.non_shared());
+        prop_assert_eq!((&a + &b).quantities(), a.quantities() + &b.quantities());
+        prop_assert_eq!((&a + &b).cpus(), a.cpus() + b.cpus());
+        prop_assert_eq!(a.quantities(), a.scalar_quantities());
+        prop_assert!(!a.contains(&b) || a.quantities().contains(&b.quantities()));
+    }
+
+    #[test]
+    fn parts_make_the_whole(a in resources()) {
+        prop_assert_eq!(&a.reserved() + &a.unreserved(), a.clone());
+        prop_assert_eq!(&a.revocable() + &a.non_revocable(), a.clone());
+        prop_assert_eq!(&a.shared() + &a.non_shared(), a.clone());
+        prop_assert_eq!(&a.scalars() + &a.non_scalars(), a.clone());
+        prop_assert_eq!(&a.persistent_volumes() + &a.stateless(), a.clone());
+        prop_assert_eq!(a.by_reservation().values().sum::<Resources>(), a.reserved());
+        prop_assert!(a.allocatable_to(&"eng/web".into()).contains(&a.allocatable_to(&"eng".into())));
+    }
+
+    #[test]
+    fn shrinking_meets_the_target(a in resources(), target in vec((0..6_usize, amount()), 0..6)) {
+        let names = ["cpus", "mem", "disk", "gpus", "ports", "foo"];
+        let target: Vec<(Name, Scalar)> = target.into_iter().map(|(i, amount)| (names[i].into(), amount)).collect();
+        let quantities: Quantities = target.iter().cloned().collect();
+        let limits: Limits = target.into_iter().collect();
+        let shrunk = a.clone().shrink_to(&quantities);
+        prop_assert!(a.contains(&shrunk) && quantities.contains(&shrunk.quantities()), "{}", shrunk);
+        let limited = a.clone().shrink_to_limits(&limits);
+        prop_assert!(a.contains(&limited) && limits.contains(&limited.quantities()), "{}", limited);
+        prop_assert_eq!(&a.clone().shrink_to(&a.quantities()), &a);
+    }
+
+    #[test]
+    fn protobuf_and_back(list in vec(resource(), 0..8)) {
+        let all = Resources::from_iter(list).single_copies();
+        for format in [Format::Pre, Format::Post, Format::Endpoint] {
+            let wire = all.to_proto(format);
+            prop_assert_eq!(Resources::from_proto(&wire).map_err(|error| error.to_string()), Ok(all.clone()));
+        }
+    }
+}

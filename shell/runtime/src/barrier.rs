@@ -1,0 +1,130 @@
+//! The outbox barrier: an effect is released only after every record before it is durable.
+//!
+//! The machine's thread hands in the outbox of each turn. While nothing waits for the disk, effects that come before
+//! any record are released at once, on that thread; everything else goes through the commit thread, which makes the
+//! records of all waiting turns durable in one commit and then releases their effects in order.
+//! A failed commit ends it all: nothing decided after it becomes visible.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+
+use tepui_fsm::{Durable, Item};
+use tepui_store::{Store, StoreFault};
+
+/// Turns that may wait for the commit thread; with more the machine waits for the disk.
+const COMMIT_QUEUE_TURNS_MAX: usize = 256;
+
+/// Turns whose records share one commit.
+const COMMIT_TURNS_MAX: usize = 256;
+
+type Items<R, E> = Vec<Item<R, E>>;
+
+/// The commit thread has ended, because a commit failed.
+pub(crate) struct BarrierGone;
+
+/// What both threads share. The sink is used by one of them at a time: by the machine's thread only while nothing
+/// that it handed over is still on its way.
+struct Shared<S> {
+    sink: Mutex<S>,
+    /// How many handed-over turns are completely released.
+    released: AtomicU64,
+}
+
+/// The machine's end.
+pub(crate) struct Barrier<R, E, S> {
+    shared: Arc<Shared<S>>,
+    commits: SyncSender<Items<R, E>>,
+    /// How many turns were handed over.
+    handed: u64,
+}
+
+/// The commit thread's end.
+pub(crate) struct Committer<R, E, S> {
+    shared: Arc<Shared<S>>,
+    turns: Receiver<Items<R, E>>,
+    store: Store,
+}
+
+impl<R, E, S> Barrier<R, E, S>
+where
+    R: Durable,
+    S: FnMut(E),
+{
+    pub fn new(store: Store, sink: S) -> (Self, Committer<R, E, S>) {
+        let shared = Arc::new(Shared { sink: Mutex::new(sink), released: AtomicU64::new(0) });
+        let (commits, turns) = sync_channel(COMMIT_QUEUE_TURNS_MAX);
+        (Self { shared: shared.clone(), commits, handed: 0 }, Committer { shared, turns, store })
+    }
+
+    /// Takes over what one turn decided.
+    pub fn release(&mut self, mut items: Items<R, E>) -> Result<(), BarrierGone> {
+        let rest = match self.is_idle() {
+            true => items.split_off(first_record(&items)),
+            false => std::mem::take(&mut items),
+        };
+        self.shared.emit(items);
+        if rest.is_empty() {
+            return Ok(());
+        }
+        self.handed += 1;
+        self.commits.send(rest).map_err(|_| BarrierGone)
+    }
+
+    /// Whether everything that was handed over is durable and visible.
+    fn is_idle(&self) -> bool {
+        self.shared.released.load(Ordering::Acquire) == self.handed
+    }
+}
+
+impl<R, E, S> Committer<R, E, S>
+where
+    R: Durable,
+    S: FnMut(E),
+{
+    /// Runs until the machine's end is dropped and everything is released, or until a commit fails.
+    pub fn run(mut self) -> Result<(), StoreFault> {
+        let mut writes = Vec::new();
+        while let Ok(first) = self.turns.recv() {
+            let mut turns = vec![first];
+            turns.extend(self.turns.try_iter().take(COMMIT_TURNS_MAX - 1));
+            let records = turns.iter().flatten().filter_map(|item| match item {
+                Item::Record(record) => Some(record),
+                Item::Effect(_) => None,
+            });
+            writes.clear();
+            records.for_each(|record| record.writes(&mut writes));
+            if !writes.is_empty() {
+                self.store.commit(&writes)?;
+            }
+            let count = turns.len() as u64;
+            turns.into_iter().for_each(|items| self.shared.emit(items));
+            self.shared.released.fetch_add(count, Ordering::Release);
+        }
+        Ok(())
+    }
+}
+
+impl<S> Shared<S> {
+    /// Releases the effects among `items`, whose records are durable.
+    fn emit<R, E>(&self, items: Items<R, E>)
+    where
+        S: FnMut(E),
+    {
+        if items.is_empty() {
+            return;
+        }
+        let mut sink =
+            self.sink.lock().expect("a sink that panicked has ended its thread and with it the machine");
+        for item in items {
+            match item {
+                Item::Effect(effect) => sink(effect),
+                Item::Record(_) => (),
+            }
+        }
+    }
+}
+
+fn first_record<R, E>(items: &[Item<R, E>]) -> usize {
+    items.iter().position(|item| matches!(item, Item::Record(_))).unwrap_or(items.len())
+}

@@ -1,0 +1,44 @@
+//! The mailbox: the only way into a machine. Bounded; a sender waits while it is full.
+
+use tokio::sync::mpsc;
+
+/// The machine has ended; nothing more can be said to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the machine has ended")]
+pub struct Closed;
+
+/// The sending end. A cheap clone.
+#[derive(Debug)]
+pub struct Handle<I> {
+    sender: mpsc::Sender<I>,
+}
+
+/// The receiving end, for [`start`](crate::start).
+#[derive(Debug)]
+pub struct Mailbox<I> {
+    pub(crate) receiver: mpsc::Receiver<I>,
+}
+
+/// A mailbox that holds at most `inputs_max`.
+pub fn mailbox<I>(inputs_max: usize) -> (Handle<I>, Mailbox<I>) {
+    let (sender, receiver) = mpsc::channel(inputs_max);
+    (Handle { sender }, Mailbox { receiver })
+}
+
+impl<I> Handle<I> {
+    /// Puts one input in, waiting for room. Inputs of one sender are taken in in its order.
+    pub async fn send(&self, input: I) -> Result<(), Closed> {
+        self.sender.send(input).await.map_err(|_| Closed)
+    }
+
+    /// As `send`, from a thread that may block. Never from a sink: it would wait for itself.
+    pub fn send_blocking(&self, input: I) -> Result<(), Closed> {
+        self.sender.blocking_send(input).map_err(|_| Closed)
+    }
+}
+
+impl<I> Clone for Handle<I> {
+    fn clone(&self) -> Self {
+        Self { sender: self.sender.clone() }
+    }
+}

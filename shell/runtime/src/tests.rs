@@ -1,0 +1,175 @@
+use std::sync::mpsc::{Receiver, channel};
+
+use tepui_fsm::{Mono, Now, Outbox, Write};
+
+use super::*;
+
+/// A machine that tells what happens to it. Input "r x" records x, "e x" shows x, "t" asks for a wake-up in 10 ms,
+/// "panic" panics.
+#[derive(Default)]
+struct Teller {
+    wake: Option<Mono>,
+    steps: usize,
+}
+
+struct Note(String);
+
+impl Durable for Note {
+    fn writes(&self, into: &mut Vec<Write>) {
+        into.push(Write::put(self.0.clone(), *b"x"));
+    }
+}
+
+impl Fsm for Teller {
+    type Input = String;
+    type Record = Note;
+    type Effect = String;
+
+    fn step(&mut self, now: Now, input: String, out: &mut Outbox<Self>) {
+        self.steps += 1;
+        match input.split_once(' ') {
+            Some(("r", x)) => out.record(Note(x.to_owned())),
+            Some(("e", x)) => out.effect(x),
+            _ if input == "t" => self.wake = Some(now.mono + Duration::from_millis(10)),
+            _ => panic!("told to"),
+        }
+    }
+
+    fn settle(&mut self, now: Now, out: &mut Outbox<Self>) {
+        if self.wake.is_some_and(|at| at <= now.mono) {
+            self.wake = None;
+            out.effect("woken");
+        }
+        if self.steps > 0 {
+            out.effect(format!("settled {}", std::mem::take(&mut self.steps)));
+        }
+    }
+
+    fn deadline(&self) -> Option<Mono> {
+        self.wake
+    }
+}
+
+struct Bench {
+    handle: Handle<String>,
+    running: Running,
+    seen: Receiver<String>,
+}
+
+fn bench(store: Store, limits: Limits) -> Bench {
+    bench_with(store, limits, &[])
+}
+
+fn bench_with(store: Store, limits: Limits, waiting: &[&str]) -> Bench {
+    let (handle, mailbox) = mailbox(8);
+    for input in waiting {
+        handle.send_blocking((*input).to_owned()).unwrap();
+    }
+    let (sender, seen) = channel();
+    let sink = move |effect| {
+        let _ = sender.send(effect);
+    };
+    let running = start("teller", Teller::default(), mailbox, store, Clock::start(), limits, sink).unwrap();
+    Bench { handle, running, seen }
+}
+
+fn all(seen: &Receiver<String>) -> Vec<String> {
+    seen.try_iter().collect()
+}
+
+fn keys(store: &Store) -> Vec<String> {
+    store.load().unwrap().into_iter().map(|(key, _)| key).collect()
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+#[test]
+fn turns_are_bounded_and_in_order() {
+    let waiting = ["e a", "e b", "r k", "e c", "e d"];
+    let bench = bench_with(Store::memory(), Limits { turn_inputs_max: 2, ..Limits::default() }, &waiting);
+    block_on(bench.running.stop()).unwrap();
+    assert_eq!(all(&bench.seen), ["a", "b", "settled 2", "c", "settled 2", "d", "settled 1"]);
+}
+
+#[test]
+fn stopping_works_off_the_mailbox_and_makes_it_durable() {
+    let memory = tepui_store::Memory::default();
+    let bench = bench_with(Store::Memory(memory.clone()), Limits::default(), &["r 1", "e x", "r 2"]);
+    let handle = bench.handle.clone();
+    block_on(bench.running.stop()).unwrap();
+    assert_eq!(keys(&Store::Memory(memory)), ["1", "2"]);
+    assert_eq!(all(&bench.seen), ["x", "settled 3"]);
+    assert_eq!(block_on(handle.send("e late".to_owned())), Err(Closed));
+}
+
+#[test]
+fn an_effect_is_visible_only_after_the_record_before_it_is_durable() {
+    let memory = tepui_store::Memory::default();
+    let (handle, mailbox) = mailbox(8);
+    let (sender, seen) = channel();
+    let reader = Store::Memory(memory.clone());
+    let sink = move |effect: String| {
+        let _ = sender.send((effect, keys(&reader)));
+    };
+    let clock = Clock::start();
+    let store = Store::Memory(memory);
+    let running = start("teller", Teller::default(), mailbox, store, clock, Limits::default(), sink).unwrap();
+    for round in 0..200 {
+        handle.send_blocking(format!("r k{round:03}")).unwrap();
+        handle.send_blocking(format!("e k{round:03}")).unwrap();
+    }
+    block_on(running.stop()).unwrap();
+    let mut shown = 0;
+    for (effect, durable) in seen.try_iter().filter(|(effect, _)| effect.starts_with('k')) {
+        assert_eq!(effect, format!("k{shown:03}"));
+        assert!(durable.contains(&effect), "{effect} was shown before it was durable");
+        shown += 1;
+    }
+    assert_eq!(shown, 200);
+}
+
+#[test]
+fn the_deadline_wakes_a_silent_machine() {
+    let bench = bench(Store::memory(), Limits::default());
+    bench.handle.send_blocking("t".to_owned()).unwrap();
+    assert_eq!(bench.seen.recv_timeout(Duration::from_secs(10)).unwrap(), "settled 1");
+    assert_eq!(bench.seen.recv_timeout(Duration::from_secs(10)).unwrap(), "woken");
+    block_on(bench.running.stop()).unwrap();
+}
+
+#[test]
+fn a_machine_ends_when_nobody_can_speak_to_it() {
+    let Bench { handle, mut running, seen } = bench(Store::memory(), Limits::default());
+    handle.send_blocking("e last".to_owned()).unwrap();
+    drop(handle);
+    block_on(running.ended());
+    block_on(running.stop()).unwrap();
+    assert_eq!(all(&seen), ["last", "settled 1"]);
+}
+
+#[test]
+fn a_panic_is_a_fault_of_that_machine_only() {
+    let Bench { handle, mut running, .. } = bench(Store::memory(), Limits::default());
+    handle.send_blocking("panic".to_owned()).unwrap();
+    block_on(running.ended());
+    let fault = block_on(running.stop()).unwrap_err();
+    assert!(matches!(fault, RuntimeFault::Panicked { thread: "machine", .. }), "{fault}");
+}
+
+#[test]
+fn a_failed_commit_ends_the_machine_and_shows_nothing_after_it() {
+    let memory = tepui_store::Memory::default();
+    memory.fill_up();
+    let Bench { handle, mut running, seen } = bench(Store::Memory(memory), Limits::default());
+    handle.send_blocking("e before".to_owned()).unwrap();
+    assert_eq!(seen.recv().unwrap(), "before");
+    assert_eq!(seen.recv().unwrap(), "settled 1");
+    handle.send_blocking("r lost".to_owned()).unwrap();
+    block_on(running.ended());
+    while handle.send_blocking("e after".to_owned()).is_ok() {}
+    let fault = block_on(running.stop()).unwrap_err();
+    assert!(matches!(fault, RuntimeFault::Store { .. }), "{fault}");
+    assert_eq!(all(&seen), Vec::<String>::new());
+}
