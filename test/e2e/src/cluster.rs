@@ -1,0 +1,210 @@
+//! Real masters and agents, started from the built binary and ended by their process id.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use crate::{Http, wait_for};
+
+/// A cluster in a temporary directory. Dropping it ends every process and removes every file.
+pub struct Cluster {
+    folder: tempfile::TempDir,
+    master_flags: Vec<String>,
+    pub master: Program,
+    pub agents: Vec<Program>,
+}
+
+/// One started program of ours.
+pub struct Program {
+    child: Option<Child>,
+    arguments: Vec<String>,
+    log: PathBuf,
+    /// "127.0.0.1:port"; kept over a restart.
+    pub address: String,
+    pub work_dir: PathBuf,
+}
+
+impl Cluster {
+    /// A master and one agent with `cpus:8;mem:4096;disk:4096;ports:[31000-32000]`.
+    pub fn start() -> Self {
+        Self::with(&[], &["--resources=cpus:8;mem:4096;disk:4096;ports:[31000-32000]"])
+    }
+
+    /// A master with these flags and one agent with those.
+    pub fn with(master_flags: &[&str], agent_flags: &[&str]) -> Self {
+        let mut cluster = Self::without_agents(master_flags);
+        cluster.add_agent(agent_flags);
+        cluster
+    }
+
+    pub fn without_agents(master_flags: &[&str]) -> Self {
+        let folder = tempfile::Builder::new().prefix("tepui-e2e-").tempdir().expect("a temporary directory");
+        let master_flags: Vec<String> = master_flags.iter().map(|flag| flag.to_string()).collect();
+        let work_dir = folder.path().join("master");
+        let master = Program::start("master", &work_dir, &master_flags);
+        Self { folder, master_flags, master, agents: Vec::new() }
+    }
+
+    /// Starts one more agent and waits until the master knows it.
+    pub fn add_agent(&mut self, flags: &[&str]) {
+        let work_dir = self.folder.path().join(format!("agent-{}", self.agents.len()));
+        let mut arguments = vec![format!("--master={}", self.master.address)];
+        arguments.push(format!(
+            "--runtime_dir={}",
+            self.folder.path().join("run").join(self.agents.len().to_string()).display()
+        ));
+        arguments.extend(flags.iter().map(|flag| flag.to_string()));
+        self.agents.push(Program::start("agent", &work_dir, &arguments));
+        self.wait_for_agents(self.agents.len());
+    }
+
+    /// Waits until so many agents are registered and active.
+    pub fn wait_for_agents(&self, count: usize) {
+        wait_for("agents to register", || {
+            let state = self.http().get("/slaves").json()?;
+            let agents = state["slaves"].as_array()?;
+            (agents.iter().filter(|agent| agent["active"] == true).count() == count).then_some(())
+        });
+    }
+
+    pub fn http(&self) -> Http {
+        Http::new(&self.master.address)
+    }
+
+    pub fn agent_http(&self) -> Http {
+        Http::new(&self.agents[0].address)
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn master_flags(&self) -> &[String] {
+        &self.master_flags
+    }
+}
+
+impl Program {
+    fn start(kind: &str, work_dir: &Path, flags: &[String]) -> Self {
+        let mut arguments = vec![kind.to_string(), format!("--work_dir={}", work_dir.display())];
+        arguments.push("--ip=127.0.0.1".to_string());
+        arguments.extend(flags.iter().cloned());
+        let log = work_dir.with_extension("log");
+        let mut program = Self {
+            child: None,
+            arguments,
+            log,
+            address: "127.0.0.1:0".to_string(),
+            work_dir: work_dir.to_path_buf(),
+        };
+        program.restart();
+        program
+    }
+
+    /// Starts it again after `kill`, on the address it had.
+    pub fn restart(&mut self) {
+        assert!(self.child.is_none(), "it still runs");
+        let port = self.address.rsplit(':').next().expect("an address has a port");
+        let log = File::options().create(true).append(true).open(&self.log).expect("the log can be opened");
+        let mut child = Command::new(binary())
+            .args(&self.arguments)
+            .arg(format!("--port={port}"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .expect("the binary starts; build it first: cargo build -p tepui");
+        self.address = self.listening(&mut child);
+        self.child = Some(child);
+    }
+
+    /// The first line on standard output says where it listens.
+    fn listening(&self, child: &mut Child) -> String {
+        let stdout = child.stdout.take().expect("stdout is piped");
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line).expect("stdout can be read");
+        match line.trim().rsplit_once("http://") {
+            Some((_, address)) => address.to_string(),
+            None => panic!("it did not start; it wrote:\n{line}{}", self.log()),
+        }
+    }
+
+    /// SIGKILL: it gets no chance to say good-bye.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().expect("the child can be killed");
+            child.wait().expect("the child can be waited for");
+        }
+    }
+
+    /// Waits for it to end by itself.
+    pub fn wait(&mut self) -> ExitStatus {
+        let child = self.child.as_mut().expect("it runs");
+        let status =
+            wait_for("the program to end", || child.try_wait().expect("the child can be waited for"));
+        self.child = None;
+        status
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.as_ref().expect("it runs").id()
+    }
+
+    /// Adds a flag for the next start.
+    pub fn add_flag(&mut self, flag: &str) {
+        self.arguments.push(flag.to_string());
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- {}\n{}", self.log.display(), tail(&self.log(), 60));
+        }
+        self.kill();
+        // Containers outlive their agent by design; those of this test must not outlive the test.
+        end_supervisors(&self.work_dir);
+    }
+}
+
+/// Ends every process whose command line or working directory names this work directory.
+fn end_supervisors(work_dir: &Path) {
+    let Some(folder) = work_dir.to_str() else { return };
+    let Ok(processes) = std::fs::read_dir("/proc") else { return };
+    for process in processes.flatten() {
+        let Some(pid) = process.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        let command = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        let inside =
+            std::fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(work_dir));
+        let named = String::from_utf8_lossy(&command).contains(folder);
+        if (inside || named) && pid != std::process::id() {
+            let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).stderr(Stdio::null()).status();
+        }
+    }
+}
+
+fn tail(text: &str, lines: usize) -> String {
+    let all: Vec<&str> = text.lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}
+
+/// The binary under test: `TEPUI_BIN`, or the one beside the running test.
+pub fn binary() -> PathBuf {
+    if let Some(path) = std::env::var_os("TEPUI_BIN") {
+        return path.into();
+    }
+    let test = std::env::current_exe().expect("a running test has a path");
+    let profile = test.ancestors().nth(2).expect("target/<profile>/deps/<test>");
+    profile.join("tepui")
+}

@@ -1,0 +1,138 @@
+//! A scheduler in JSON by hand: what the wire says is what the test sees.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::{Http, PATIENCE, Response};
+
+/// A subscribed framework. Events are read by a thread; acknowledgements are the test's business unless it asks.
+pub struct Scheduler {
+    http: Http,
+    stream_id: String,
+    pub framework_id: String,
+    pub subscribed: Value,
+    events: Receiver<Option<Value>>,
+    kept: VecDeque<Value>,
+}
+
+impl Scheduler {
+    /// Subscribes with this framework_info and waits for SUBSCRIBED.
+    pub fn subscribe(http: &Http, framework_info: Value) -> Self {
+        let mut call = json!({"type": "SUBSCRIBE", "subscribe": {"framework_info": framework_info}});
+        if let Some(id) = call["subscribe"]["framework_info"].get("id").cloned() {
+            call["framework_id"] = id;
+        }
+        let mut stream = http.stream("/api/v1/scheduler", &[("Accept", "application/json")], &call);
+        assert_eq!(stream.status, 200);
+        let stream_id = stream.header("mesos-stream-id").expect("a stream has an id").to_string();
+        let subscribed = stream.next_event().expect("the first event");
+        assert_eq!(subscribed["type"], "SUBSCRIBED", "{subscribed}");
+        let framework_id =
+            subscribed["subscribed"]["framework_id"]["value"].as_str().expect("an id").to_string();
+        let (sender, events) = channel();
+        std::thread::spawn(move || {
+            loop {
+                let event = stream.next_event();
+                let ended = event.is_none();
+                if sender.send(event).is_err() || ended {
+                    return;
+                }
+            }
+        });
+        Self { http: http.clone(), stream_id, framework_id, subscribed, events, kept: VecDeque::new() }
+    }
+
+    /// A framework_info that is partition aware and in role `role`.
+    pub fn info(role: &str) -> Value {
+        json!({
+            "user": user(), "name": "e2e", "roles": [role], "failover_timeout": 3600.0, "checkpoint": true,
+            "capabilities": [{"type": "MULTI_ROLE"}, {"type": "PARTITION_AWARE"}, {"type": "TASK_KILLING_STATE"},
+                             {"type": "RESERVATION_REFINEMENT"}]
+        })
+    }
+
+    /// Sends a call with the framework's id and stream filled in.
+    pub fn call(&self, mut call: Value) -> Response {
+        if call.get("framework_id").is_none() {
+            call["framework_id"] = json!({"value": self.framework_id});
+        }
+        let headers = [("Content-Type", "application/json"), ("Mesos-Stream-Id", self.stream_id.as_str())];
+        self.http.send("POST", "/api/v1/scheduler", &headers, call.to_string().as_bytes())
+    }
+
+    /// The next event that `accept` takes; those before are kept for later calls. None when the stream has ended.
+    pub fn event(&mut self, what: &str, accept: impl Fn(&Value) -> bool) -> Option<Value> {
+        if let Some(at) = self.kept.iter().position(&accept) {
+            return self.kept.remove(at);
+        }
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(Some(event)) if accept(&event) => return Some(event),
+                Ok(Some(event)) => self.kept.push_back(event),
+                Ok(None) | Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("waited {PATIENCE:?} for {what}; kept: {:#?}", self.kept)
+                }
+            }
+        }
+    }
+
+    /// The next offer.
+    pub fn offer(&mut self) -> Value {
+        let event = self.event("an offer", |event| event["type"] == "OFFERS").expect("the stream lives");
+        event["offers"]["offers"][0].clone()
+    }
+
+    /// The next update of this task in this state, acknowledged if it wants to be.
+    pub fn update(&mut self, task: &str, state: &str) -> Value {
+        let event = self
+            .event(&format!("{task} {state}"), |event| {
+                event["type"] == "UPDATE"
+                    && event["update"]["status"]["task_id"]["value"] == task
+                    && event["update"]["status"]["state"] == state
+            })
+            .expect("the stream lives");
+        let status = event["update"]["status"].clone();
+        self.acknowledge(&status);
+        status
+    }
+
+    pub fn acknowledge(&self, status: &Value) {
+        if let Some(uuid) = status.get("uuid") {
+            let acknowledge =
+                json!({"agent_id": status["agent_id"], "task_id": status["task_id"], "uuid": uuid});
+            self.call(json!({"type": "ACKNOWLEDGE", "acknowledge": acknowledge}));
+        }
+    }
+
+    /// Launches tasks on an offer.
+    pub fn launch(&self, offer: &Value, tasks: &[Value]) -> Response {
+        self.accept(offer, json!([{"type": "LAUNCH", "launch": {"task_infos": tasks}}]))
+    }
+
+    pub fn accept(&self, offer: &Value, operations: Value) -> Response {
+        let accept =
+            json!({"offer_ids": [offer["id"]], "operations": operations, "filters": {"refuse_seconds": 0.0}});
+        self.call(json!({"type": "ACCEPT", "accept": accept}))
+    }
+
+    /// A command task on the offer's agent.
+    pub fn task(offer: &Value, id: &str, command: &str) -> Value {
+        json!({
+            "name": id, "task_id": {"value": id}, "agent_id": offer["agent_id"],
+            "command": {"value": command}, "resources": [scalar("cpus", 0.1), scalar("mem", 32.0)]
+        })
+    }
+}
+
+pub fn scalar(name: &str, value: f64) -> Value {
+    json!({"name": name, "type": "SCALAR", "scalar": {"value": value}})
+}
+
+fn user() -> String {
+    std::env::var("USER").unwrap_or_else(|_| "root".to_string())
+}
