@@ -1,1 +1,31 @@
-//! Who is offered what
+//! The allocator: who is offered what, and the books about it.
+//!
+//! A value inside the master, fed by it alone. It owns the ledger, the only accounting in the system (for each agent
+//! `total = free + offered + used`), and the tree of roles by whose weighted shares it decides who comes next.
+//! `allocate` is called once per turn and is free of charge when nothing changed: agents and frameworks that changed
+//! are remembered, and only they are looked at.
+//!
+//! Never here: a clock, protobuf, connections, offer ids. Ties are drawn from a seed.
+//!
+//! Not here yet: quota. Its guarantees come before, its limits inside `cycle`'s step from an agent's free resources to
+//! a grant; its numbers belong to the nodes of `tree`.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod allocator;
+mod constraints;
+mod min_allocatable;
+mod options;
+mod spec;
+
+pub use allocator::{Allocation, Allocator, Grant, Held, Holder, InverseGrant};
+pub use constraints::{AttributeConstraint, OfferConstraints, Pattern, PatternError, Predicate, Selector};
+pub use min_allocatable::{MinAllocatable, MinAllocatableError};
+pub use options::Options;
+pub use spec::{
+    AgentCapabilities, AgentSpec, Attribute, AttributeValue, Domain, FrameworkCapabilities, FrameworkSpec,
+};

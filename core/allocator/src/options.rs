@@ -1,0 +1,40 @@
+//! What an operator set. Names follow the flags.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use tepui_resources::Name;
+
+use crate::MinAllocatable;
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How long returned resources may wait, so that one run serves many; also the shortest life of a filter.
+    pub allocation_interval: Duration,
+    pub min_allocatable: MinAllocatable,
+    /// Keep agents with gpus for frameworks that know gpus.
+    pub filter_gpu_resources: bool,
+    /// Left out of fair sharing.
+    pub fair_sharing_excluded: Vec<Name>,
+    /// The master's own region: agents elsewhere are for region aware frameworks only.
+    pub region: Option<Arc<str>>,
+    /// How many agents one call of `allocate` looks at; the rest waits for the next turn.
+    pub turn_agents_max: usize,
+    /// Seed of ties and of the order of agents.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            allocation_interval: Duration::from_secs(1),
+            min_allocatable: MinAllocatable::usual(),
+            filter_gpu_resources: true,
+            fair_sharing_excluded: Vec::new(),
+            region: None,
+            turn_agents_max: 2_000,
+            seed: 0,
+        }
+    }
+}
