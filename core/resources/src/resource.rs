@@ -320,10 +320,6 @@ impl Value {
         }
     }
 
-    pub fn is_same_type(&self, other: &Self) -> bool {
-        self.kind() == other.kind()
-    }
-
     fn kind(&self) -> u8 {
         match self {
             Value::Scalar(_) => 0,

@@ -8,7 +8,6 @@ extern crate alloc;
 
 mod answer;
 mod container;
-mod duration;
 mod id;
 mod task_state;
 
@@ -17,6 +16,5 @@ pub use container::{
     ContainerEvent, ContainerOp, KnownContainer, LaunchSpec, LaunchStage, RecoveredContainer, Termination,
     Volume,
 };
-pub use duration::duration_text;
 pub use id::{AgentId, ConnId, ContainerId, ExecutorId, FrameworkId, IdError, OfferId, TaskId, check_id};
 pub use task_state::{TaskStateExt, lost_as};

@@ -1,0 +1,177 @@
+//! One HTTP/1.1 connection to a peer, opened when first needed and again after it broke.
+//!
+//! Requests on it go out one after the other, in order. Never here: sessions, retries that could repeat a call.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::credential::Credential;
+use crate::endpoint::Endpoint;
+use crate::fault::Fault;
+use crate::format::{Format, MESSAGE_BYTES_MAX};
+
+/// A peer that does not complete the TCP handshake in this time counts as absent.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A peer that does not send the head of its answer in this time counts as broken.
+pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+/// The text of a refusal is cut here.
+const REFUSAL_BYTES_MAX: usize = 64 * 1024;
+
+/// A request before it knows its peer.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    pub method: Method,
+    /// Path and query, without the peer's prefix.
+    pub path: String,
+    pub headers: Vec<(header::HeaderName, String)>,
+    pub body: Bytes,
+    /// How long to wait for the head of the answer; None for calls that answer when something has happened.
+    pub patience: Option<Duration>,
+}
+
+impl Ask {
+    pub fn get(path: impl Into<String>) -> Self {
+        Self {
+            method: Method::GET,
+            path: path.into(),
+            headers: Vec::new(),
+            body: Bytes::new(),
+            patience: Some(RESPONSE_TIMEOUT),
+        }
+    }
+
+    pub fn post(path: impl Into<String>, format: Format, body: Vec<u8>) -> Self {
+        let media_type = format.media_type().to_owned();
+        Self {
+            method: Method::POST,
+            headers: vec![(header::CONTENT_TYPE, media_type.clone()), (header::ACCEPT, media_type)],
+            body: body.into(),
+            ..Self::get(path)
+        }
+    }
+
+    pub fn with_credential(mut self, credential: Option<&Credential>) -> Self {
+        self.headers.extend(credential.map(|credential| (header::AUTHORIZATION, credential.header())));
+        self
+    }
+
+    fn to(&self, peer: &Endpoint) -> Result<Request<Full<Bytes>>, http::Error> {
+        let mut request = Request::builder()
+            .method(&self.method)
+            .uri(format!("{}{}", peer.prefix, self.path))
+            .header(header::HOST, peer.authority());
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        request.body(Full::new(self.body.clone()))
+    }
+}
+
+/// A connection that can be used again for the next request.
+#[derive(Debug)]
+pub struct Connection {
+    peer: Endpoint,
+    sender: Option<SendRequest<Full<Bytes>>>,
+}
+
+impl Connection {
+    pub fn new(peer: Endpoint) -> Self {
+        Self { peer, sender: None }
+    }
+
+    pub fn peer(&self) -> &Endpoint {
+        &self.peer
+    }
+
+    /// Sends one request and waits for the head of the answer.
+    ///
+    /// A request that the peer cannot have seen (the connection was closed while idle) is sent once more on a new
+    /// connection; one that it may have seen is not.
+    pub async fn send(&mut self, ask: &Ask) -> Result<Response<Incoming>, Fault> {
+        if let Some(mut sender) = self.sender.take()
+            && sender.ready().await.is_ok()
+        {
+            match self.exchange(sender, ask).await {
+                Err(Fault::Broken { err, .. }) if err.is_canceled() => (), // Closed while idle: nothing was sent.
+                outcome => return outcome,
+            }
+        }
+        let sender = self.open().await?;
+        self.exchange(sender, ask).await
+    }
+
+    async fn exchange(
+        &mut self,
+        mut sender: SendRequest<Full<Bytes>>,
+        ask: &Ask,
+    ) -> Result<Response<Incoming>, Fault> {
+        let answer = sender.send_request(ask.to(&self.peer)?);
+        let answer = match ask.patience {
+            Some(after) => timeout(after, answer)
+                .await
+                .map_err(|_| Fault::Timeout { peer: self.peer.to_string(), after })?,
+            None => answer.await,
+        };
+        let answer = answer.map_err(|err| self.broken(err))?;
+        self.sender = Some(sender);
+        Ok(answer)
+    }
+
+    async fn open(&self) -> Result<SendRequest<Full<Bytes>>, Fault> {
+        let connect = TcpStream::connect((self.peer.host.as_str(), self.peer.port));
+        let stream = timeout(CONNECT_TIMEOUT, connect)
+            .await
+            .map_err(|_| Fault::Timeout { peer: self.peer.to_string(), after: CONNECT_TIMEOUT })?
+            .map_err(|err| Fault::Connect { peer: self.peer.to_string(), err })?;
+        stream.set_nodelay(true).map_err(|err| Fault::Connect { peer: self.peer.to_string(), err })?;
+        let (sender, driver) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(|err| self.broken(err))?;
+        // Ends with the connection; what went wrong on it is told to whoever waits for an answer.
+        tokio::spawn(driver);
+        Ok(sender)
+    }
+
+    fn broken(&self, err: hyper::Error) -> Fault {
+        Fault::Broken { peer: self.peer.to_string(), err }
+    }
+}
+
+/// The whole body of a 2xx answer, or the refusal that the answer is.
+pub async fn body_of(peer: &Endpoint, answer: Response<Incoming>) -> Result<Bytes, Fault> {
+    if !answer.status().is_success() {
+        return Err(refusal(answer).await);
+    }
+    match Limited::new(answer.into_body(), MESSAGE_BYTES_MAX).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(err) => match err.downcast::<hyper::Error>() {
+            Ok(err) => Err(Fault::Broken { peer: peer.to_string(), err: *err }),
+            Err(_) => Err(Fault::TooLong { peer: peer.to_string(), max: MESSAGE_BYTES_MAX }),
+        },
+    }
+}
+
+/// The refusal with its text, as far as it can be read.
+pub async fn refusal(answer: Response<Incoming>) -> Fault {
+    let status = answer.status().as_u16();
+    let message = match Limited::new(answer.into_body(), REFUSAL_BYTES_MAX).collect().await {
+        Ok(body) => String::from_utf8_lossy(&body.to_bytes()).trim().to_owned(),
+        Err(_) => String::new(), // The status says enough.
+    };
+    Fault::Refused { status, message }
+}
+
+/// Where a 307 points to.
+pub fn location(answer: &Response<Incoming>) -> Option<String> {
+    if answer.status() != http::StatusCode::TEMPORARY_REDIRECT {
+        return None;
+    }
+    answer.headers().get(header::LOCATION)?.to_str().ok().map(str::to_owned)
+}

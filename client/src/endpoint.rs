@@ -1,0 +1,214 @@
+//! Where a master or an agent listens, and which of several masters to ask next.
+//!
+//! Pure: parsing of `host:port`, of agent pids, of redirects, and the order in which masters are tried.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The port of a master when an address does not say.
+pub const MASTER_PORT: u16 = 5050;
+/// A chain of redirects longer than this is an error: masters disagree about the leader.
+pub const REDIRECTS_MAX: usize = 5;
+
+/// An address with the prefix under which the API lives there (`/slave(1)`, `/master` or nothing).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Endpoint {
+    pub host: String,
+    pub port: u16,
+    pub prefix: String,
+}
+
+/// A text that is no address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is not an address: {why}")]
+pub struct AddressError {
+    pub text: String,
+    pub why: &'static str,
+}
+
+impl Endpoint {
+    /// Reads `host`, `host:port`, `[v6]:port`, each with or without `http://`; a trailing path becomes the prefix.
+    pub fn parse(text: &str, default_port: u16) -> Result<Self, AddressError> {
+        let wrong = |why| AddressError { text: text.to_owned(), why };
+        let rest = text.trim();
+        let rest = rest.strip_prefix("http://").unwrap_or(rest);
+        if rest.contains("://") {
+            return Err(wrong("only http:// is supported"));
+        }
+        let rest = rest.strip_prefix("//").unwrap_or(rest);
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let (host, port) = match authority.rsplit_once(':') {
+            Some((_, port)) if port.ends_with(']') => (authority, None),
+            Some((host, port)) => (host, Some(port)),
+            None => (authority, None),
+        };
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        if host.is_empty() || host.contains(|c: char| c.is_whitespace() || c == '@') {
+            return Err(wrong("expected host:port"));
+        }
+        let port = match port {
+            Some(port) => port.parse().map_err(|_| wrong("the port is not a number below 65536"))?,
+            None => default_port,
+        };
+        Ok(Self { host: host.to_owned(), port, prefix: path.trim_end_matches('/').to_owned() })
+    }
+
+    /// Reads an agent pid such as `slave(1)@10.0.0.1:5051`; the part before `@` is the prefix of its paths.
+    pub fn from_pid(pid: &str) -> Result<Self, AddressError> {
+        let wrong = |why| AddressError { text: pid.to_owned(), why };
+        let (id, address) = pid.split_once('@').ok_or_else(|| wrong("expected id@host:port"))?;
+        let endpoint = Self::parse(address, 0)?;
+        if endpoint.port == 0 {
+            return Err(wrong("expected id@host:port"));
+        }
+        Ok(Self { prefix: format!("/{id}"), ..endpoint })
+    }
+
+    /// Follows the `Location` of a 307 that answered a request for `path`.
+    pub fn redirected(&self, location: &str, path: &str) -> Result<Self, AddressError> {
+        let mut target = Self::parse(location, self.port)?;
+        if let Some(prefix) = target.prefix.strip_suffix(path) {
+            target.prefix = prefix.to_owned();
+        }
+        Ok(target)
+    }
+
+    /// `host:port`, with brackets around an IPv6 address.
+    pub fn authority(&self) -> String {
+        match self.host.contains(':') {
+            true => format!("[{}]:{}", self.host, self.port),
+            false => format!("{}:{}", self.host, self.port),
+        }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.authority(), self.prefix)
+    }
+}
+
+/// The masters of a cluster: tried in turn, with a redirect to the leader taking precedence until it fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Masters {
+    known: Vec<Endpoint>,
+    next: usize,
+    leader: Option<Endpoint>,
+    redirects: usize,
+}
+
+impl FromStr for Masters {
+    type Err = AddressError;
+
+    /// Reads a comma-separated list of addresses.
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let known =
+            text.split(',').map(|one| Endpoint::parse(one, MASTER_PORT)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { known, next: 0, leader: None, redirects: 0 })
+    }
+}
+
+impl From<Endpoint> for Masters {
+    fn from(endpoint: Endpoint) -> Self {
+        Self { known: vec![endpoint], next: 0, leader: None, redirects: 0 }
+    }
+}
+
+impl Masters {
+    /// Whom to ask now.
+    pub fn target(&self) -> &Endpoint {
+        self.leader.as_ref().unwrap_or(&self.known[self.next])
+    }
+
+    /// How many addresses were given.
+    pub fn count(&self) -> usize {
+        self.known.len()
+    }
+
+    /// The target answered 307 to a request for `path`. False if the redirects lead nowhere; then the next one is due.
+    pub fn redirected(&mut self, location: &str, path: &str) -> bool {
+        let target = self.target().redirected(location, path);
+        self.redirects += 1;
+        match target {
+            Ok(target) if self.redirects <= REDIRECTS_MAX => {
+                self.leader = Some(target);
+                true
+            }
+            Ok(_) | Err(_) => {
+                self.failed();
+                false
+            }
+        }
+    }
+
+    /// The target did not help: forget the leader, go on to the next master.
+    pub fn failed(&mut self) {
+        self.leader = None;
+        self.redirects = 0;
+        self.next = (self.next + 1) % self.known.len();
+    }
+
+    /// The target took the call.
+    pub fn succeeded(&mut self) {
+        self.redirects = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(host: &str, port: u16, prefix: &str) -> Endpoint {
+        Endpoint { host: host.into(), port, prefix: prefix.into() }
+    }
+
+    #[test]
+    fn addresses() {
+        let table = [
+            ("localhost", endpoint("localhost", 5050, "")),
+            ("10.0.0.1:15050", endpoint("10.0.0.1", 15050, "")),
+            ("http://m:1/", endpoint("m", 1, "")),
+            ("http://m:1/master", endpoint("m", 1, "/master")),
+            ("[::1]:5051", endpoint("::1", 5051, "")),
+            ("[::1]", endpoint("::1", 5050, "")),
+            ("//leader:5050/master", endpoint("leader", 5050, "/master")),
+        ];
+        for (text, expected) in table {
+            assert_eq!(Endpoint::parse(text, MASTER_PORT), Ok(expected), "{text}");
+        }
+        for text in ["", ":5050", "h:port", "https://h", "zk://h:2181/mesos", "h:70000", "a b"] {
+            assert!(Endpoint::parse(text, MASTER_PORT).is_err(), "{text}");
+        }
+        assert_eq!(endpoint("::1", 1, "").authority(), "[::1]:1");
+    }
+
+    #[test]
+    fn pids() {
+        assert_eq!(
+            Endpoint::from_pid("slave(1)@127.0.0.1:5051"),
+            Ok(endpoint("127.0.0.1", 5051, "/slave(1)"))
+        );
+        assert!(Endpoint::from_pid("127.0.0.1:5051").is_err());
+        assert!(Endpoint::from_pid("slave(1)@127.0.0.1").is_err());
+    }
+
+    #[test]
+    fn masters_are_tried_in_turn_and_redirects_followed() {
+        let mut masters: Masters = "a,b:1".parse().expect("a list");
+        assert_eq!(masters.target(), &endpoint("a", 5050, ""));
+        masters.failed();
+        assert_eq!(masters.target(), &endpoint("b", 1, ""));
+        assert!(masters.redirected("//c:2/master/api/v1/scheduler", "/api/v1/scheduler"));
+        assert_eq!(masters.target(), &endpoint("c", 2, "/master"));
+        masters.failed();
+        assert_eq!(masters.target(), &endpoint("a", 5050, ""));
+    }
+
+    #[test]
+    fn circling_redirects_end() {
+        let mut masters: Masters = "a".parse().expect("an address");
+        let followed = (0..10).take_while(|_| masters.redirected("//a:5050", "/api/v1")).count();
+        assert_eq!(followed, REDIRECTS_MAX);
+        assert!(!masters.redirected("https://a", "/api/v1"), "a redirect that we cannot follow");
+    }
+}

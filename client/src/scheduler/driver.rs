@@ -1,0 +1,234 @@
+//! Drives a [`Session`] over HTTP: one task holds the event stream, another sends the calls, each on its own connection.
+//!
+//! The first owns the session and publishes the route for calls; the second reports accepted calls back.
+//! If the first ends, so do all calls ([`Fault::Ended`]); the second ends with the last [`Caller`].
+
+use std::time::Instant;
+
+use http::HeaderName;
+use tepui_proto::mesos::v1::FrameworkInfo;
+use tepui_proto::mesos::v1::scheduler::{Call, Event as WireEvent};
+use tokio::sync::{mpsc, oneshot, watch};
+use tracing::{debug, info};
+
+use super::event::Event;
+use super::session::{Link, Outcome, Session};
+use super::{CALLS_QUEUE_MAX, Caller, EVENTS_QUEUE_MAX, Options, Scheduler};
+use crate::connection::{self, Ask, Connection};
+use crate::endpoint::{Endpoint, Masters};
+use crate::fault::Fault;
+use crate::random;
+use crate::stream::EventStream;
+
+const PATH: &str = "/api/v1/scheduler";
+const STREAM_ID: HeaderName = HeaderName::from_static("mesos-stream-id");
+
+/// Where calls go, and what they carry.
+#[derive(Clone, Debug)]
+pub(super) struct Route {
+    master: Endpoint,
+    pub(super) link: Link,
+}
+
+pub(super) fn start(masters: Masters, framework: FrameworkInfo, options: Options) -> Scheduler {
+    let (events, heard) = mpsc::channel(EVENTS_QUEUE_MAX);
+    let (calls, asked) = mpsc::channel(CALLS_QUEUE_MAX);
+    let (accepted, accepted_calls) = mpsc::channel(CALLS_QUEUE_MAX);
+    let (route, link) = watch::channel(None);
+    let session = Session::new(framework)
+        .with_suppressed_roles(options.suppressed_roles.clone())
+        .with_backoff_max(options.backoff_max);
+    let driver = Driver {
+        started: Instant::now(),
+        masters,
+        session,
+        options: options.clone(),
+        events,
+        route,
+        accepted: accepted_calls,
+    };
+    tokio::spawn(driver.run());
+    tokio::spawn(send_calls(asked, link.clone(), accepted, options));
+    Scheduler { events: heard, caller: Caller { calls, link } }
+}
+
+struct Driver {
+    started: Instant,
+    masters: Masters,
+    session: Session,
+    options: Options,
+    events: mpsc::Sender<Event>,
+    route: watch::Sender<Option<Route>>,
+    accepted: mpsc::Receiver<Call>,
+}
+
+/// The framework dropped its scheduler: nobody listens any more.
+struct Abandoned;
+
+impl Driver {
+    async fn run(mut self) {
+        while let Ok(true) = self.pause().await {
+            let outcome = match self.open().await {
+                Ok(Some(stream)) => self.listen(stream).await,
+                Ok(None) => Ok(()),
+                Err(abandoned) => Err(abandoned),
+            };
+            self.route.send_replace(None);
+            if outcome.is_err() {
+                return;
+            }
+            let disconnected = self.session.lost(self.started.elapsed(), random::number());
+            if self.tell(disconnected).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Waits until the next attempt is due. False if the session has ended.
+    async fn pause(&mut self) -> Result<bool, Abandoned> {
+        while let Some(retry_at) = self.session.deadline() {
+            tokio::select! {
+                () = tokio::time::sleep_until((self.started + retry_at).into()) => return Ok(true),
+                Some(call) = self.accepted.recv() => self.session.remember(&call),
+                () = self.events.closed() => return Err(Abandoned),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Subscribes at the leader. None if there was none to be had.
+    async fn open(&mut self) -> Result<Option<EventStream<WireEvent>>, Abandoned> {
+        let call = self.session.subscribe(self.started.elapsed());
+        let format = self.options.format;
+        let ask =
+            Ask::post(PATH, format, format.encode(&call)).with_credential(self.options.credential.as_ref());
+        loop {
+            let master = self.masters.target().clone();
+            let mut connection = Connection::new(master.clone());
+            let answer = tokio::select! {
+                answer = connection.send(&ask) => answer,
+                () = self.events.closed() => return Err(Abandoned),
+            };
+            match answer {
+                Ok(answer) if answer.status().is_success() => {
+                    self.masters.succeeded();
+                    let stream_id = answer.headers().get(STREAM_ID).and_then(|id| id.to_str().ok());
+                    self.session.opened(stream_id.map(str::to_owned));
+                    return Ok(Some(EventStream::new(&master, format, answer.into_body())));
+                }
+                Ok(answer) => {
+                    if let Some(location) = connection::location(&answer)
+                        && self.masters.redirected(&location, PATH)
+                    {
+                        debug!(%master, location, "redirected");
+                        continue;
+                    }
+                    self.refused(connection::refusal(answer).await).await?;
+                    return Ok(None);
+                }
+                Err(fault) => {
+                    debug!(%master, %fault, "cannot subscribe");
+                    self.masters.failed();
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    async fn refused(&mut self, fault: Fault) -> Result<(), Abandoned> {
+        debug!(master = %self.masters.target(), %fault, "subscription refused");
+        self.masters.failed();
+        let Fault::Refused { status, message } = fault else { return Ok(()) };
+        match self.session.refused(status, &message) {
+            Outcome::Retry => Ok(()),
+            Outcome::Ended(event) => self.tell(Some(event)).await,
+        }
+    }
+
+    /// Hands events on until the stream ends, the master falls silent, or nobody listens.
+    async fn listen(&mut self, mut stream: EventStream<WireEvent>) -> Result<(), Abandoned> {
+        while let Some(silent_at) = self.session.deadline() {
+            tokio::select! {
+                event = stream.next() => match event {
+                    Ok(Some(event)) => self.hear(event).await?,
+                    Ok(None) => break,
+                    Err(fault) => {
+                        info!(%fault, "the event stream broke");
+                        break;
+                    }
+                },
+                () = tokio::time::sleep_until((self.started + silent_at).into()) => {
+                    if self.session.is_silent(self.started.elapsed()) {
+                        info!(master = %self.masters.target(), "the master is silent");
+                        break;
+                    }
+                }
+                Some(call) = self.accepted.recv() => self.session.remember(&call),
+                () = self.events.closed() => return Err(Abandoned),
+            }
+        }
+        Ok(())
+    }
+
+    async fn hear(&mut self, event: WireEvent) -> Result<(), Abandoned> {
+        let event = self.session.hear(self.started.elapsed(), event);
+        if let Some(Event::Subscribed(_)) = event {
+            let master = self.masters.target().clone();
+            self.route.send_replace(self.session.link().cloned().map(|link| Route { master, link }));
+        }
+        self.tell(event).await
+    }
+
+    async fn tell(&self, event: Option<Event>) -> Result<(), Abandoned> {
+        match event {
+            Some(event) => self.events.send(event).await.map_err(|_| Abandoned),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Sends calls in the order in which they were made, each after the answer to the one before.
+async fn send_calls(
+    mut calls: mpsc::Receiver<(Call, oneshot::Sender<Result<(), Fault>>)>,
+    route: watch::Receiver<Option<Route>>,
+    accepted: mpsc::Sender<Call>,
+    options: Options,
+) {
+    let mut connection = None;
+    while let Some((call, reply)) = calls.recv().await {
+        let current = match route.has_changed() {
+            Ok(_) => route.borrow().clone().ok_or(Fault::NotSubscribed),
+            Err(_) => Err(Fault::Ended),
+        };
+        let outcome = match current {
+            Ok(route) => {
+                let call = route.link.stamp(call);
+                let outcome = send_call(&mut connection, &route, &options, &call).await;
+                if outcome.is_ok() {
+                    // An error means that the session has ended meanwhile: nothing to remember then.
+                    let _ = accepted.send(call).await;
+                }
+                outcome
+            }
+            Err(fault) => Err(fault),
+        };
+        let _ = reply.send(outcome); // The caller may have stopped waiting.
+    }
+}
+
+async fn send_call(
+    connection: &mut Option<Connection>,
+    route: &Route,
+    options: &Options,
+    call: &Call,
+) -> Result<(), Fault> {
+    let connection = match connection {
+        Some(open) if *open.peer() == route.master => open,
+        other => other.insert(Connection::new(route.master.clone())),
+    };
+    let mut ask = Ask::post(PATH, options.format, options.format.encode(call))
+        .with_credential(options.credential.as_ref());
+    ask.headers.extend(route.link.stream_id.clone().map(|id| (STREAM_ID, id)));
+    let answer = connection.send(&ask).await?;
+    connection::body_of(connection.peer(), answer).await.map(|_| ())
+}
