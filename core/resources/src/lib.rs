@@ -1,4 +1,38 @@
-//! Resource algebra.
+//! Resource algebra: what a cluster is made of, and the arithmetic of giving it away.
+//!
+//! A [`Resource`] is an amount ([`Scalar`], [`Ranges`] or a [`Set`]) with an identity: its name, who it is reserved to
+//! and allocated to, which disk it is, whether it can be revoked. [`Resources`] add up what has the same identity and keep
+//! apart what has not; [`Quantities`] forget everything but the names. Protobuf is met at the edge only
+//! ([`Resources::from_proto`], [`Resources::to_proto`], [`validate`], [`Operation::from_proto`]).
+//!
+//! Owned by whoever holds them; nothing here is shared state. Fed by calls (protobuf), flags ([`parse`]) and the
+//! allocator. Never: a clock, a panic on anything a peer can send, an amount below zero, an order that depends on chance.
+//!
+//! ```
+//! use tepui_resources::{Operation, Reservation, Resources, Revocable, Role, parse};
+//!
+//! let agent: Resources = parse::resources("cpus:4;mem:1024;cpus(web):2;ports:[31000-32000]", "*")?.into_iter().collect();
+//! let web = Role::from("web");
+//! assert_eq!(agent.cpus().to_string(), "6");
+//! assert_eq!(agent.reserved_to(&web).to_string(), "cpus(reservations: [(STATIC,web)]):2");
+//!
+//! // What is given away is what was there before, less what is left.
+//! let offer = agent.allocatable_to(&Role::from("db")).allocate(&Role::from("db"));
+//! let left = agent.checked_sub(&offer.clone().unallocate()).expect("the offer is part of the agent");
+//! assert_eq!(left, agent.reserved());
+//!
+//! // Reserving changes what resources are, not how much there is.
+//! let cpus = agent.unreserved().filter(|resource| resource.name().as_str() == "cpus");
+//! let reserved = cpus.push_reservation(&Reservation::dynamic("db").by("ops"));
+//! let reserve = Operation::Reserve { source: vec![], resources: reserved.iter().cloned().collect() };
+//! let agent = agent.apply(&reserve)?;
+//! assert_eq!(agent.reserved_to(&Role::from("db")), reserved);
+//!
+//! // Reserved but idle: lent to others, revocably.
+//! let slack = agent.reserved().flatten(Revocable::AllocationSlack).allocation_slack(Some(&web));
+//! assert_eq!(slack.to_string(), "cpus{REV: ALLOCATION_SLACK}:4");
+//! # Ok::<(), tepui_resources::ResourceError>(())
+//! ```
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -7,7 +41,10 @@ extern crate alloc;
 mod disk;
 mod error;
 mod labels;
+mod legacy;
 mod name;
+mod operation;
+pub mod parse;
 mod proto;
 mod quantities;
 mod ranges;
@@ -22,9 +59,11 @@ pub mod validate;
 mod view;
 
 pub use disk::{Disk, DiskKind, DiskSource, Persistence};
-pub use error::ResourceError;
+pub use error::{Fault, OperationFault, ParseFault, ReservationFault, ResourceError, TogetherFault};
 pub use labels::{Label, Labels};
+pub use legacy::{LegacyValue, legacy_attributes};
 pub use name::{Name, OtherName};
+pub use operation::{Conversion, Operation};
 pub use proto::Format;
 pub use quantities::{Limits, Quantities};
 pub use ranges::{Range, Ranges};

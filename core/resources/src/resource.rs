@@ -320,6 +320,10 @@ impl Value {
         }
     }
 
+    pub fn is_same_type(&self, other: &Self) -> bool {
+        self.kind() == other.kind()
+    }
+
     fn kind(&self) -> u8 {
         match self {
             Value::Scalar(_) => 0,

@@ -402,3 +402,81 @@ impl<'a> core::iter::Sum<&'a Resources> for Resources {
         all.fold(Resources::new(), |sum, next| sum + next)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+    use crate::disk::{Disk, DiskKind, DiskSource};
+
+    fn disk(count: u128, disk: Disk) -> Resource {
+        Resource::scalar("disk", Scalar::from_count(count)).with_disk(Some(disk))
+    }
+
+    fn on(kind: DiskKind) -> Disk {
+        Disk { source: Some(DiskSource::new(kind)), ..Disk::default() }
+    }
+
+    #[test]
+    fn paths_add_up_but_mounts_stay_whole() {
+        let path: Resources =
+            [disk(2, on(DiskKind::Path { root: None })), disk(3, on(DiskKind::Path { root: None }))]
+                .into_iter()
+                .collect();
+        assert_eq!(path.to_string(), "disk[PATH]:5");
+        let mount = disk(2, on(DiskKind::Mount { root: None }));
+        let mut mounts: Resources =
+            [mount.clone(), mount.clone(), disk(3, on(DiskKind::Mount { root: None }))].into_iter().collect();
+        assert_eq!(mounts.to_string(), "disk[MOUNT]:2; disk[MOUNT]:2; disk[MOUNT]:3");
+        assert_eq!(mounts.disk(), Scalar::from_count(7));
+        assert!(!mounts.contains(&disk(1, on(DiskKind::Mount { root: None })).into()));
+        mounts.remove(&disk(1, on(DiskKind::Mount { root: None })));
+        mounts.remove(&mount);
+        assert_eq!(mounts.to_string(), "disk[MOUNT]:2; disk[MOUNT]:3");
+    }
+
+    #[test]
+    fn copies_of_a_shared_volume_are_counted_but_weigh_once() {
+        let volume = disk(8, Disk::persistent("v", "data")).with_shared(true);
+        let one = Resources::from(volume.clone());
+        let three = &(&one + &one) + &one;
+        assert_eq!(three.to_string(), "disk[v:data]<SHARED>:8<3>");
+        assert_eq!((three.copies(&volume), three.disk(), three.len()), (3, Scalar::from_count(8), 1));
+        assert_eq!(three.quantities(), one.quantities());
+        assert!(three.contains(&one) && !one.contains(&three));
+        assert_eq!(&(&three - &one) - &one, one);
+        assert!((&one - &three).is_empty());
+        assert_eq!(three.single_copies(), one);
+    }
+
+    #[test]
+    fn what_differs_in_anything_stays_apart() {
+        use crate::resource::Revocable;
+        let cpus = Resource::scalar("cpus", Scalar::ONE);
+        let kinds = [
+            cpus.clone(),
+            cpus.clone().with_revocable(Revocable::Plain),
+            cpus.clone().with_revocable(Revocable::UsageSlack),
+            cpus.clone().with_allocation(Some("a".into())),
+            cpus.clone().with_allocation(Some("b".into())),
+            cpus.clone().with_provider(Some("p".into())),
+            Resource::new("cpus", Value::Set(["x"].into_iter().collect())),
+        ];
+        let sum: Resources = kinds.iter().chain(&kinds).cloned().collect();
+        assert_eq!(sum.len(), kinds.len());
+        assert_eq!(sum.cpus(), Scalar::from_count(12));
+        for kind in kinds {
+            assert!(sum.contains_resource(&kind));
+        }
+        assert_eq!(sum.names().count(), 1);
+    }
+
+    #[test]
+    fn empty_resources_are_nothing() {
+        let none = Resource::scalar("cpus", Scalar::ZERO);
+        assert!(Resources::from(none.clone()).is_empty());
+        assert!(Resources::new().contains_resource(&none));
+        assert_eq!(Resources::new().to_string(), "{}");
+    }
+}

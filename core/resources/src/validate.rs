@@ -11,8 +11,9 @@ use alloc::vec::Vec;
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::check_id;
 
-use crate::error::{Fault, ResourceError, TogetherFault};
+use crate::error::{Fault, ReservationFault, ResourceError, TogetherFault};
 use crate::labels::Labels;
+use crate::resource::Resource;
 use crate::role::{Role, check_role};
 use crate::scalar::Scalar;
 
@@ -50,10 +51,10 @@ pub fn extended(resources: &[pb::Resource]) -> Result<(), ResourceError> {
         return Err(ResourceError::Together(TogetherFault::FractionalGpus));
     }
     for resource in resources {
-        disk_use(resource).map_err(|fault| invalid(resource, fault))?;
+        disk_use(resource).map_err(|fault| unusable(resource, fault))?;
     }
     match resources.iter().find(|resource| resource.revocable.is_set() && is_dynamically_reserved(resource)) {
-        Some(resource) => Err(invalid(resource, Fault::DynamicRevocable)),
+        Some(resource) => Err(unusable(resource, Fault::DynamicRevocable)),
         None => Ok(()),
     }
 }
@@ -109,6 +110,14 @@ pub fn single_allocation_role<'a>(
 
 fn invalid(resource: &pb::Resource, fault: Fault) -> ResourceError {
     ResourceError::Invalid { resource: resource.name.clone(), fault }
+}
+
+/// For a resource with basic validity, which can be shown.
+fn unusable(resource: &pb::Resource, fault: Fault) -> ResourceError {
+    match Resource::from_proto(resource) {
+        Ok(resource) => ResourceError::Invalid { resource: resource.to_string(), fault },
+        Err(error) => error,
+    }
 }
 
 fn value(resource: &pb::Resource) -> Result<(), Fault> {
@@ -171,7 +180,7 @@ fn disk(resource: &pb::Resource) -> Result<(), Fault> {
     }
 }
 
-fn reservations(resource: &pb::Resource) -> Result<(), Fault> {
+fn reservations(resource: &pb::Resource) -> Result<(), ReservationFault> {
     match resource.reservations.as_slice() {
         [] => old_reservation(resource),
         [only] => {
@@ -181,8 +190,8 @@ fn reservations(resource: &pb::Resource) -> Result<(), Fault> {
         several => {
             stack(several)?;
             match (&resource.role, resource.reservation.is_set()) {
-                (Some(_), _) => Err(Fault::FormatsMixed("role")),
-                (None, true) => Err(Fault::FormatsMixed("reservation")),
+                (Some(_), _) => Err(ReservationFault::FormatsMixed("role")),
+                (None, true) => Err(ReservationFault::FormatsMixed("reservation")),
                 (None, false) => Ok(()),
             }
         }
@@ -190,37 +199,43 @@ fn reservations(resource: &pb::Resource) -> Result<(), Fault> {
 }
 
 /// `role` and `reservation`, from before reservations could be refined.
-fn old_reservation(resource: &pb::Resource) -> Result<(), Fault> {
+fn old_reservation(resource: &pb::Resource) -> Result<(), ReservationFault> {
     let role = resource.role.as_deref().unwrap_or("*");
     checked_role(role)?;
     let Some(reservation) = resource.reservation.as_option() else { return Ok(()) };
     if reservation.r#type.is_some() {
-        return Err(Fault::OldReservationField("type"));
+        return Err(ReservationFault::OldReservationField("type"));
     }
     if reservation.role.is_some() {
-        return Err(Fault::OldReservationField("role"));
+        return Err(ReservationFault::OldReservationField("role"));
     }
-    if role == "*" { Err(Fault::StarReserved) } else { Ok(()) }
+    if role == "*" { Err(ReservationFault::StarReserved) } else { Ok(()) }
 }
 
 /// Each level complete, and each inside the one before.
-fn stack(reservations: &[pb::resource::ReservationInfo]) -> Result<(), Fault> {
+fn stack(reservations: &[pb::resource::ReservationInfo]) -> Result<(), ReservationFault> {
     let mut outer: Option<Role> = None;
     for (index, reservation) in reservations.iter().enumerate() {
         let kind = reservation.r#type.filter(|kind| *kind != ReservationType::UNKNOWN);
-        let kind = kind.ok_or(Fault::ReservationWithout { index, field: "type" })?;
-        let role = reservation.role.as_deref().ok_or(Fault::ReservationWithout { index, field: "role" })?;
+        let kind = kind.ok_or(ReservationFault::ReservationWithout { index, field: "type" })?;
+        let role = reservation
+            .role
+            .as_deref()
+            .ok_or(ReservationFault::ReservationWithout { index, field: "role" })?;
         checked_role(role)?;
         if role == "*" {
-            return Err(Fault::StarReserved);
+            return Err(ReservationFault::StarReserved);
         }
         let role = Role::from(role);
         if let Some(outer) = &outer {
             if kind != ReservationType::DYNAMIC {
-                return Err(Fault::RefinedStatic { index });
+                return Err(ReservationFault::RefinedStatic { index });
             }
             if !role.is_strict_subrole_of(outer) {
-                return Err(Fault::NotRefined { role: role.to_string(), parent: outer.to_string() });
+                return Err(ReservationFault::NotRefined {
+                    role: role.to_string(),
+                    parent: outer.to_string(),
+                });
             }
         }
         outer = Some(role);
@@ -229,27 +244,30 @@ fn stack(reservations: &[pb::resource::ReservationInfo]) -> Result<(), Fault> {
 }
 
 /// Both formats at once must say the same.
-fn agrees(resource: &pb::Resource, reservation: &pb::resource::ReservationInfo) -> Result<(), Fault> {
+fn agrees(
+    resource: &pb::Resource,
+    reservation: &pb::resource::ReservationInfo,
+) -> Result<(), ReservationFault> {
     if resource.role.is_some() && resource.role != reservation.role {
-        return Err(Fault::FormatsDisagree("role"));
+        return Err(ReservationFault::FormatsDisagree("role"));
     }
     let Some(old) = resource.reservation.as_option() else {
         let dynamic_role = resource.role.is_some() && reservation.r#type == Some(ReservationType::DYNAMIC);
-        return if dynamic_role { Err(Fault::FormatsDisagree("role")) } else { Ok(()) };
+        return if dynamic_role { Err(ReservationFault::FormatsDisagree("role")) } else { Ok(()) };
     };
     if reservation.r#type == Some(ReservationType::STATIC) {
-        return Err(Fault::FormatsMixed("reservation"));
+        return Err(ReservationFault::FormatsMixed("reservation"));
     }
     let labels = |info: &pb::resource::ReservationInfo| info.labels.as_option().map(Labels::from);
     let same = old.principal == reservation.principal && labels(old) == labels(reservation);
     if resource.role.is_none() || !same {
-        return Err(Fault::FormatsDisagree("reservation"));
+        return Err(ReservationFault::FormatsDisagree("reservation"));
     }
     Ok(())
 }
 
-fn checked_role(role: &str) -> Result<(), Fault> {
-    check_role(role).map_err(|error| Fault::Role { role: role.into(), error })
+fn checked_role(role: &str) -> Result<(), ReservationFault> {
+    check_role(role).map_err(|error| ReservationFault::Role { role: role.into(), error })
 }
 
 fn disk_use(resource: &pb::Resource) -> Result<(), Fault> {
@@ -288,3 +306,6 @@ fn is_dynamically_reserved(resource: &pb::Resource) -> bool {
         None => resource.reservation.is_set(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -112,8 +112,8 @@ impl Resources {
         self.map(Resource::pop_reservation)
     }
 
-    pub fn to_unreserved(self) -> Resources {
-        self.map(|resource| resource.with_reservations(Default::default()))
+    pub fn to_unreserved(&self) -> Resources {
+        self.clone().map(|resource| resource.with_reservations(Default::default()))
     }
 
     /// The same amounts, revocable in the given way; nothing else about them changes.
@@ -147,5 +147,76 @@ impl Resources {
         let mut left = limits.clone();
         self.shrink_by(|name, have, divisible| left.take(name, have, divisible));
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+    use crate::disk::Disk;
+    use crate::parse;
+    use crate::scalar::Scalar;
+
+    fn all(text: &str) -> Resources {
+        parse::resources(text, "*").expect("valid").into_iter().collect()
+    }
+
+    fn quantities(text: &str) -> Quantities {
+        all(text).quantities()
+    }
+
+    #[test]
+    fn slack_is_lent_to_others_without_its_reservation() {
+        let agent = all("cpus:4;cpus(eng):2;cpus(ops):1;mem(eng/web):64");
+        let slack = agent.stateless().reserved().flatten(Revocable::AllocationSlack);
+        assert_eq!(slack.by_reservation().len(), 3);
+        for (role, want) in [
+            (None, "cpus{REV: ALLOCATION_SLACK}:3; mem{REV: ALLOCATION_SLACK}:64"),
+            (Some("ops"), "cpus{REV: ALLOCATION_SLACK}:2; mem{REV: ALLOCATION_SLACK}:64"),
+            (Some("eng"), "cpus{REV: ALLOCATION_SLACK}:1; mem{REV: ALLOCATION_SLACK}:64"),
+            (Some("eng/web"), "cpus{REV: ALLOCATION_SLACK}:1"),
+        ] {
+            assert_eq!(slack.allocation_slack(role.map(Role::from).as_ref()).to_string(), want, "{role:?}");
+        }
+        assert!(agent.allocation_slack(None).is_empty());
+        assert_eq!(slack.flatten(Revocable::No), agent.reserved());
+    }
+
+    #[test]
+    fn parts_by_role() {
+        let agent = all("cpus:4;cpus(eng):2;cpus(eng/web):1;mem(ops):64");
+        for (role, own, usable) in
+            [("eng", "2", "6"), ("eng/web", "1", "7"), ("ops", "0", "4"), ("*", "0", "4")]
+        {
+            let role = Role::from(role);
+            assert_eq!(agent.reserved_to(&role).cpus().to_string(), own, "{role}");
+            assert_eq!(agent.allocatable_to(&role).cpus().to_string(), usable, "{role}");
+        }
+        let (eng, ops) = (Role::from("eng"), Role::from("ops"));
+        let used = all("cpus:1").allocate(&eng) + &all("cpus:2").allocate_missing(&ops);
+        assert_eq!(used.clone().allocate_missing(&eng), used);
+        assert_eq!(used.by_allocation()["ops"], all("cpus:2").allocate(&ops));
+        assert_eq!(used.to_string(), "cpus(allocated: eng):1; cpus(allocated: ops):2");
+        assert_eq!(used.unallocate(), all("cpus:3"));
+    }
+
+    #[test]
+    fn shrinking_cuts_names_and_leaves_volumes_whole() {
+        let volume =
+            Resource::scalar("disk", Scalar::from_count(8)).with_disk(Some(Disk::persistent("v", "data")));
+        let pool = all("cpus:4;cpus(web):2;mem:64;disk:4;ports:[1-9]") + &volume.clone().into();
+        let target = quantities("cpus:5;disk:7;ports:[1-3]");
+        assert_eq!(
+            pool.clone().shrink_to(&target).to_string(),
+            "cpus:4; cpus(reservations: [(STATIC,web)]):1; disk:4; ports:[1-3]"
+        );
+        let limits: Limits = target.iter().map(|(name, amount)| (name.clone(), amount)).collect();
+        assert_eq!(pool.shrink_to_limits(&limits).mem(), Scalar::from_count(64));
+        assert_eq!(volume.clone().shrink(Scalar::from_count(7)), None);
+        assert_eq!(volume.clone().shrink(Scalar::from_count(8)), Some(volume));
+        let cpus = Resource::scalar("cpus", Scalar::ONE);
+        assert_eq!(cpus.shrink(Scalar::ZERO), None);
     }
 }

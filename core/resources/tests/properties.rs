@@ -6,8 +6,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use tepui_resources::{
-    Disk, DiskKind, DiskSource, Format, Labels, Limits, Name, Quantities, Range, Ranges, Reservation,
-    Resource, Resources, Revocable, Role, Scalar, Set, Value,
+    Disk, DiskKind, DiskSource, Format, Labels, Limits, Name, Operation, Quantities, Range, Ranges,
+    Reservation, Resource, Resources, Revocable, Role, Scalar, Set, Value,
 };
 
 fn amount() -> impl Strategy<Value = Scalar> {
@@ -223,5 +223,41 @@ proptest! {
             let wire = all.to_proto(format);
             prop_assert_eq!(Resources::from_proto(&wire).map_err(|error| error.to_string()), Ok(all.clone()));
         }
+    }
+
+    #[test]
+    fn operations_change_kinds_not_amounts(a in resources()) {
+        let by = Reservation::dynamic("new").by("ops");
+        for resource in a.single_copies().iter() {
+            let pool = Resources::from(resource.clone());
+            let reserved = resource.clone().push_reservation(by.clone());
+            let reserve = Operation::Reserve { source: vec![], resources: vec![reserved.clone()] };
+            let unreserve = Operation::Unreserve { resources: vec![reserved] };
+            let after = pool.apply(&reserve).map_err(|error| TestCaseError::fail(error.to_string()))?;
+            prop_assert_eq!(after.quantities(), pool.quantities());
+            prop_assert!(!after.contains(&pool));
+            prop_assert_eq!(after.apply(&unreserve), Ok(pool));
+        }
+    }
+
+    #[test]
+    fn volumes_come_and_go_without_a_trace(size in 2..9_i64, other in 1..9_i64, stack in stack()) {
+        let disk = |count: i64| Resource::scalar("disk", Scalar::from_thousandths(count * 1000)).with_reservations(stack.clone());
+        let pool = Resources::from(disk(size + other));
+        let volume = |count| disk(count).with_disk(Some(Disk::persistent("v", "data")));
+        let steps = [
+            Operation::Create { volumes: vec![volume(size)] },
+            Operation::GrowVolume { volume: volume(size), addition: disk(other) },
+            Operation::ShrinkVolume { volume: volume(size + other), subtract: Scalar::from_thousandths(1000) },
+            Operation::Destroy { volumes: vec![volume(size + other - 1)] },
+        ];
+        let mut now = pool.clone();
+        for step in &steps {
+            prop_assert!(now.contains(&step.consumed()));
+            now = now.apply(step).map_err(|error| TestCaseError::fail(error.to_string()))?;
+            prop_assert!(now.contains(&step.converted()));
+            prop_assert_eq!(now.quantities(), pool.quantities());
+        }
+        prop_assert_eq!(now, pool);
     }
 }

@@ -130,6 +130,8 @@ pub enum ContainerEvent {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecoveredContainer {
     pub id: ContainerId,
+    /// Its first process, if it is alive.
+    pub pid: Option<u32>,
     pub ended: Option<Termination>,
 }
 

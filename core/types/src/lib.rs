@@ -8,6 +8,7 @@ extern crate alloc;
 
 mod answer;
 mod container;
+mod duration;
 mod id;
 mod task_state;
 
@@ -16,5 +17,6 @@ pub use container::{
     ContainerEvent, ContainerOp, KnownContainer, LaunchSpec, LaunchStage, RecoveredContainer, Termination,
     Volume,
 };
+pub use duration::duration_text;
 pub use id::{AgentId, ConnId, ContainerId, ExecutorId, FrameworkId, IdError, OfferId, TaskId, check_id};
 pub use task_state::{TaskStateExt, lost_as};

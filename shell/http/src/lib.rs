@@ -1,1 +1,35 @@
-//! Endpoints, negotiation, streams
+//! HTTP as both programs speak it: listener, path rules, negotiation, answers, event streams.
+//!
+//! Fed by peers; hands parsed requests to a program's [`Handler`] and gives every exchange its `ConnId`. Whoever is on
+//! the other side of a socket can only make it refuse, close or wait: every header, body, queue and pause has a limit.
+//!
+//! Never here: what a call means.
+#![forbid(unsafe_code)]
+
+mod body;
+mod call;
+mod error;
+mod exchange;
+mod gzip;
+mod negotiate;
+mod path;
+mod queue;
+mod request;
+mod respond;
+mod server;
+mod socket;
+
+pub use body::{Body, ChunkSender};
+pub use call::{CALL_BYTES_MAX, parse_call, read_call};
+pub use error::HttpError;
+pub use exchange::{Ended, Exchange, Exchanges};
+pub use negotiate::{Encoding, accepts, accepts_type};
+pub use path::{Router, components};
+pub use queue::StreamLimits;
+pub use request::{Query, Request};
+pub use respond::{Response, accepted, empty, json, message, redirect, text, with_header};
+pub use server::{Handler, Listening, Server, ServerLimits};
+pub use socket::keep_alive;
+
+#[cfg(test)]
+mod tests;

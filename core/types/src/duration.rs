@@ -1,0 +1,43 @@
+//! Durations as the v1 flags, variables and messages write them: `10secs`, `1.5mins`, `1weeks`.
+
+use alloc::format;
+use alloc::string::String;
+use core::time::Duration;
+
+const UNITS: [(&str, u64); 8] = [
+    ("weeks", 7 * 24 * 3600 * 1_000_000_000),
+    ("days", 24 * 3600 * 1_000_000_000),
+    ("hrs", 3600 * 1_000_000_000),
+    ("mins", 60 * 1_000_000_000),
+    ("secs", 1_000_000_000),
+    ("ms", 1_000_000),
+    ("us", 1_000),
+    ("ns", 1),
+];
+
+/// In the largest unit of which there is at least one.
+pub fn duration_text(duration: Duration) -> String {
+    let nanos = duration.as_nanos();
+    let (name, unit) = UNITS.into_iter().find(|(_, unit)| nanos >= u128::from(*unit)).unwrap_or(("ns", 1));
+    format!("{}{name}", nanos as f64 / unit as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_unit_is_used() {
+        for (millis, text) in [
+            (0, "0ns"),
+            (500, "500ms"),
+            (2_000, "2secs"),
+            (60_000, "1mins"),
+            (90_000, "1.5mins"),
+            (900_000, "15mins"),
+            (7 * 24 * 3_600_000, "1weeks"),
+        ] {
+            assert_eq!(duration_text(Duration::from_millis(millis)), text);
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! A v1 call from a request, refused in the order and with the words that v1 clients know.
+
+use bytes::Bytes;
+use tepui_proto::{Wire, json, wire};
+
+use crate::{Encoding, HttpError, Request};
+
+/// The largest call. An ACCEPT with thousands of tasks fits.
+pub const CALL_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Method, Content-Type, size, syntax, required fields: in this order.
+pub async fn read_call<M: Wire + Default + Send + 'static>(request: &mut Request) -> Result<M, HttpError> {
+    request.expect_method("POST")?;
+    let encoding = Encoding::of_body(&request.headers)?;
+    let body = request.read_body(CALL_BYTES_MAX).await?;
+    parse_call(encoding, body)
+}
+
+/// A call from its bytes.
+pub fn parse_call<M: Wire + Default>(encoding: Encoding, body: Bytes) -> Result<M, HttpError> {
+    match encoding {
+        Encoding::Json => json::from_slice(&body).map_err(|err| {
+            let what =
+                if err.is_syntax() { "parse body into JSON" } else { "convert JSON into Call protobuf" };
+            HttpError::bad_request(format!("Failed to {what}: {err}"))
+        }),
+        Encoding::Protobuf => wire::decode(&body, CALL_BYTES_MAX)
+            .map_err(|err| HttpError::bad_request(format!("Failed to parse body into Call protobuf: {err}"))),
+    }
+}

@@ -1,0 +1,68 @@
+//! What a peer did wrong, or we could not do: a status and a plain text.
+
+use bytes::Bytes;
+use http::header::{ALLOW, HeaderValue};
+use http::{Method, StatusCode};
+use tepui_types::Refusal;
+
+use crate::respond::{Response, text};
+
+/// An answer that is not the one asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpError {
+    pub status: StatusCode,
+    pub message: String,
+    /// The methods that would be right, for 405.
+    allow: Option<&'static str>,
+}
+
+impl HttpError {
+    pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), allow: None }
+    }
+
+    /// A status that needs no more words: `404 Not Found.`
+    pub fn plain(status: StatusCode) -> Self {
+        let reason = status.canonical_reason().unwrap_or("Unknown");
+        Self::new(status, format!("{} {reason}.", status.as_u16()))
+    }
+
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    pub fn not_found() -> Self {
+        Self::plain(StatusCode::NOT_FOUND)
+    }
+
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    }
+
+    pub fn wrong_method(expected: &'static str, received: &Method) -> Self {
+        let message = format!(
+            "405 Method Not Allowed. Expecting one of {{ '{expected}' }}, but received '{received}'."
+        );
+        Self { status: StatusCode::METHOD_NOT_ALLOWED, message, allow: Some(expected) }
+    }
+}
+
+impl From<&Refusal> for HttpError {
+    fn from(refusal: &Refusal) -> Self {
+        let status = StatusCode::from_u16(refusal.status.code()).expect("refusals have statuses of HTTP");
+        match refusal.message.is_empty() {
+            true => Self::plain(status),
+            false => Self::new(status, refusal.message.clone()),
+        }
+    }
+}
+
+impl From<HttpError> for Response {
+    fn from(error: HttpError) -> Self {
+        let mut response = text(error.status, Bytes::from(error.message));
+        if let Some(allow) = error.allow {
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+        }
+        response
+    }
+}

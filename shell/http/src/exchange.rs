@@ -1,0 +1,334 @@
+//! Exchanges: requests that a machine answers, and the event streams that some of them become.
+//!
+//! A handler begins an exchange, which gives it a `ConnId`, tells the machine, and waits. The machine's effects come
+//! back by `ConnId`: an answer, or the opening of a stream and then its records. When the peer goes away first, or is
+//! too slow, or its connection breaks, the end is told exactly once through [`Ended`]; an exchange that the machine
+//! itself ended is not told.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use tepui_proto::{Wire, recordio};
+use tepui_types::ConnId;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
+
+use crate::body::Body;
+use crate::queue::{Queue, StreamLimits};
+use crate::respond::Response;
+use crate::server::Disconnect;
+use crate::{Encoding, HttpError, Request};
+
+/// An exchange that ended from the outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended<K> {
+    pub conn: ConnId,
+    pub kind: K,
+}
+
+/// All exchanges of one program. A cheap clone. `K` says what an exchange is for.
+#[derive(Debug)]
+pub struct Exchanges<K> {
+    shared: Arc<Shared<K>>,
+}
+
+#[derive(Debug)]
+struct Shared<K> {
+    limits: StreamLimits,
+    next_conn: AtomicU64,
+    entries: Mutex<Entries<K>>,
+    /// Unbounded, because a destructor cannot wait; at most one message per open exchange.
+    ended: mpsc::UnboundedSender<Ended<K>>,
+}
+
+#[derive(Debug)]
+struct Entries<K> {
+    by_conn: HashMap<ConnId, Entry<K>>,
+    streams: HashMap<K, BTreeSet<ConnId>>,
+}
+
+#[derive(Debug)]
+struct Entry<K> {
+    kind: K,
+    encoding: Encoding,
+    stage: Stage,
+    disconnect: Disconnect,
+    /// Reads the request's body, if that is a stream too.
+    reader: Option<AbortHandle>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Waiting(oneshot::Sender<Response>),
+    Streaming(Arc<Queue>),
+}
+
+/// One exchange as its handler sees it. Dropping it without an answer means that the peer went away.
+#[derive(Debug)]
+pub struct Exchange<K: Kind> {
+    pub conn: ConnId,
+    answer: oneshot::Receiver<Response>,
+    guard: Guard<K>,
+}
+
+/// What an exchange can be for.
+pub trait Kind: Copy + Debug + Eq + Hash + Send + Sync + 'static {}
+impl<K: Copy + Debug + Eq + Hash + Send + Sync + 'static> Kind for K {}
+
+impl<K: Kind> Exchanges<K> {
+    /// The receiver tells of every exchange that ended from the outside.
+    pub fn new(limits: StreamLimits) -> (Self, mpsc::UnboundedReceiver<Ended<K>>) {
+        let (ended, receiver) = mpsc::unbounded_channel();
+        let entries = Entries { by_conn: HashMap::new(), streams: HashMap::new() };
+        let shared = Shared { limits, next_conn: AtomicU64::new(1), entries: Mutex::new(entries), ended };
+        (Self { shared: Arc::new(shared) }, receiver)
+    }
+
+    /// Begins an exchange for a request; its answer or stream will be in `encoding`.
+    pub fn begin(&self, kind: K, encoding: Encoding, request: &Request) -> Exchange<K> {
+        let conn = ConnId(self.shared.next_conn.fetch_add(1, Ordering::Relaxed));
+        let (sender, answer) = oneshot::channel();
+        let stage = Stage::Waiting(sender);
+        let entry = Entry { kind, encoding, stage, disconnect: request.disconnect.clone(), reader: None };
+        self.shared.lock().by_conn.insert(conn, entry);
+        let guard = Guard { armed: true, conn, shared: self.shared.clone() };
+        Exchange { conn, answer, guard }
+    }
+
+    /// Answers and ends an exchange. Nothing happens if the peer is gone.
+    pub fn answer(&self, conn: ConnId, response: impl FnOnce(Encoding) -> Response) {
+        let Some(entry) = self.shared.remove(conn) else { return };
+        if let Stage::Waiting(sender) = entry.stage {
+            // A peer that left this very moment has nobody left to tell.
+            let _ = sender.send(response(entry.encoding));
+        }
+    }
+
+    /// Answers an exchange with 200 and a stream.
+    pub fn open(&self, conn: ConnId, headers: &[(HeaderName, HeaderValue)]) {
+        self.open_stream(conn, headers, false);
+    }
+
+    /// As `open`, but nothing leaves before `start_with`; what is pushed meanwhile comes behind it.
+    pub fn open_held(&self, conn: ConnId) -> Option<Encoding> {
+        self.open_stream(conn, &[], true)
+    }
+
+    /// Lets a held stream go, `first` in front.
+    pub fn start_with(&self, conn: ConnId, first: &[u8]) {
+        if let Some((_, queue)) = self.shared.stream(conn) {
+            queue.start_with(recordio::encode(first).into());
+        }
+    }
+
+    /// Appends an event to a stream. A subscriber that is too slow is cut off.
+    pub fn push<M: Wire>(&self, conn: ConnId, event: &M) {
+        if let Some((encoding, queue)) = self.shared.stream(conn) {
+            self.push_record(conn, &queue, frame(encoding, event));
+        }
+    }
+
+    /// Appends an event to every stream of a kind.
+    pub fn push_all<M: Wire>(&self, kind: K, event: &M) {
+        let streams = self.shared.streams_of(kind);
+        let [mut json, mut protobuf] = [None, None];
+        for (conn, encoding, queue) in streams {
+            let record: &mut Option<Bytes> = match encoding {
+                Encoding::Json => &mut json,
+                Encoding::Protobuf => &mut protobuf,
+            };
+            let record = record.get_or_insert_with(|| frame(encoding, event)).clone();
+            self.push_record(conn, &queue, record);
+        }
+    }
+
+    /// Ends a stream after everything pushed to it.
+    pub fn close(&self, conn: ConnId) {
+        if let Some(entry) = self.shared.remove(conn) {
+            match entry.stage {
+                Stage::Streaming(queue) => queue.finish(),
+                Stage::Waiting(_) => (),
+            }
+        }
+    }
+
+    /// Ends an exchange now, because its connection is of no use any more, and tells of it.
+    pub fn abort(&self, conn: ConnId) {
+        self.shared.end_from_outside(conn);
+    }
+
+    /// Ends every stream after what was pushed to it and leaves every waiting request without an answer. For the end
+    /// of the program; nobody is told.
+    pub fn close_all(&self) {
+        let conns: Vec<ConnId> = self.shared.lock().by_conn.keys().copied().collect();
+        conns.into_iter().for_each(|conn| self.close(conn));
+    }
+
+    fn open_stream(
+        &self,
+        conn: ConnId,
+        headers: &[(HeaderName, HeaderValue)],
+        held: bool,
+    ) -> Option<Encoding> {
+        let queue = Arc::new(Queue::new(self.shared.limits, held));
+        let (sender, encoding) = self.shared.begin_stream(conn, &queue)?;
+        let guard = Guard { armed: true, conn, shared: self.shared.clone() };
+        let mut response = Response::new(Body::Stream(StreamBody { queue, _guard: Box::new(guard) }));
+        *response.status_mut() = StatusCode::OK;
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(encoding.name()));
+        response.headers_mut().extend(headers.iter().cloned());
+        // If the handler is gone, the body is dropped here and tells of the end.
+        let _ = sender.send(response);
+        Some(encoding)
+    }
+
+    fn push_record(&self, conn: ConnId, queue: &Queue, record: Bytes) {
+        if queue.push(record, Instant::now()).is_err() {
+            tracing::warn!(conn = conn.0, "subscriber reads too slowly, disconnecting it");
+            self.shared.end_from_outside(conn);
+        }
+    }
+}
+
+impl<K> Clone for Exchanges<K> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone() }
+    }
+}
+
+impl<K: Kind> Exchange<K> {
+    /// Ties a task that reads the request's body to the exchange: it is aborted when the exchange ends.
+    pub fn tie(&self, reader: AbortHandle) {
+        match self.guard.shared.lock().by_conn.get_mut(&self.conn) {
+            Some(entry) => entry.reader = Some(reader),
+            None => reader.abort(),
+        }
+    }
+
+    /// Waits for what the machine answers.
+    pub async fn answered(mut self) -> Response {
+        match (&mut self.answer).await {
+            Ok(response) => {
+                // An answer has ended the exchange already; a stream has a guard of its own.
+                self.guard.armed = false;
+                response
+            }
+            Err(_) => HttpError::unavailable("This process is stopping").into(),
+        }
+    }
+}
+
+/// The body of an event stream: one chunk per record.
+#[derive(Debug)]
+pub struct StreamBody {
+    queue: Arc<Queue>,
+    /// Dropped with the body, which is when the connection is done with it.
+    _guard: Box<dyn Debug + Send + Sync>,
+}
+
+impl StreamBody {
+    pub(crate) fn poll_record(&self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Bytes>>> {
+        self.queue.poll_next(cx)
+    }
+}
+
+/// Tells of the end when it is dropped.
+#[derive(Debug)]
+struct Guard<K: Kind> {
+    armed: bool,
+    conn: ConnId,
+    shared: Arc<Shared<K>>,
+}
+
+impl<K: Kind> Drop for Guard<K> {
+    fn drop(&mut self) {
+        if self.armed {
+            self.shared.end_from_outside(self.conn);
+        }
+    }
+}
+
+impl<K: Kind> Shared<K> {
+    /// Turns a waiting exchange into a stream.
+    fn begin_stream(
+        &self,
+        conn: ConnId,
+        queue: &Arc<Queue>,
+    ) -> Option<(oneshot::Sender<Response>, Encoding)> {
+        let mut entries = self.lock();
+        let entry = entries.by_conn.get_mut(&conn)?;
+        let (kind, encoding) = (entry.kind, entry.encoding);
+        match std::mem::replace(&mut entry.stage, Stage::Streaming(queue.clone())) {
+            Stage::Waiting(sender) => {
+                entries.streams.entry(kind).or_default().insert(conn);
+                Some((sender, encoding))
+            }
+            Stage::Streaming(open) => {
+                entry.stage = Stage::Streaming(open);
+                None
+            }
+        }
+    }
+
+    fn stream(&self, conn: ConnId) -> Option<(Encoding, Arc<Queue>)> {
+        let entries = self.lock();
+        let entry = entries.by_conn.get(&conn)?;
+        match &entry.stage {
+            Stage::Streaming(queue) => Some((entry.encoding, queue.clone())),
+            Stage::Waiting(_) => None,
+        }
+    }
+
+    fn streams_of(&self, kind: K) -> Vec<(ConnId, Encoding, Arc<Queue>)> {
+        let entries = self.lock();
+        let conns = entries.streams.get(&kind).into_iter().flatten();
+        conns
+            .filter_map(|conn| match entries.by_conn.get(conn) {
+                Some(Entry { encoding, stage: Stage::Streaming(queue), .. }) => {
+                    Some((*conn, *encoding, queue.clone()))
+                }
+                Some(Entry { stage: Stage::Waiting(_), .. }) | None => None,
+            })
+            .collect()
+    }
+
+    /// Ends an exchange that the machine did not end, and tells of it.
+    fn end_from_outside(&self, conn: ConnId) {
+        let Some(entry) = self.remove(conn) else { return };
+        if let Stage::Streaming(queue) = entry.stage {
+            queue.break_off();
+        }
+        entry.disconnect.now();
+        // The receiver is dropped when the program stops; then nobody needs to know.
+        let _ = self.ended.send(Ended { conn, kind: entry.kind });
+    }
+
+    /// Takes an exchange out; nothing else can end it after that.
+    fn remove(&self, conn: ConnId) -> Option<Entry<K>> {
+        let mut entries = self.lock();
+        let entry = entries.by_conn.remove(&conn)?;
+        if let Some(streams) = entries.streams.get_mut(&entry.kind) {
+            streams.remove(&conn);
+        }
+        if let Some(reader) = &entry.reader {
+            reader.abort();
+        }
+        Some(entry)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Entries<K>> {
+        self.entries.lock().expect("no code panics while it holds this lock")
+    }
+}
+
+fn frame<M: Wire>(encoding: Encoding, event: &M) -> Bytes {
+    recordio::encode(&encoding.encode(event)).into()
+}

@@ -1,0 +1,130 @@
+//! One request: its head, taken apart, and its body, read under limits.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_ENCODING, HeaderMap};
+use http::{Method, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+
+use crate::gzip::{self, Inflated};
+use crate::server::Disconnect;
+use crate::{HttpError, path};
+
+/// How long a peer may take to send a body that is read as a whole.
+const BODY_READ_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The query of a URL, decoded. Of keys given twice the last wins.
+#[derive(Clone, Debug, Default)]
+pub struct Query(BTreeMap<String, String>);
+
+/// One request.
+#[derive(Debug)]
+pub struct Request {
+    pub method: Method,
+    /// As sent, with the query.
+    pub target: String,
+    pub components: Vec<String>,
+    pub query: Query,
+    pub headers: HeaderMap,
+    pub peer: SocketAddr,
+    pub(crate) disconnect: Disconnect,
+    body: Incoming,
+}
+
+impl Query {
+    pub fn parse(text: &str) -> Self {
+        Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
+    }
+
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+}
+
+impl Request {
+    pub(crate) fn new(
+        request: http::Request<Incoming>,
+        peer: SocketAddr,
+        disconnect: Disconnect,
+    ) -> Result<Self, HttpError> {
+        let (head, body) = request.into_parts();
+        Ok(Self {
+            components: path::components(head.uri.path())?,
+            query: Query::parse(head.uri.query().unwrap_or_default()),
+            target: head.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
+            method: head.method,
+            headers: head.headers,
+            peer,
+            disconnect,
+            body,
+        })
+    }
+
+    /// One header as text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// Refuses other methods.
+    pub fn expect_method(&self, expected: &'static str) -> Result<(), HttpError> {
+        match self.method.as_str() == expected {
+            true => Ok(()),
+            false => Err(HttpError::wrong_method(expected, &self.method)),
+        }
+    }
+
+    /// The body, decompressed; 413 beyond `bytes_max`, 408 if it does not come.
+    pub async fn read_body(&mut self, bytes_max: usize) -> Result<Bytes, HttpError> {
+        let reading = read_whole(&mut self.body, bytes_max);
+        let bytes = tokio::time::timeout(BODY_READ_TIMEOUT, reading).await.unwrap_or_else(|_| {
+            Err(HttpError::new(StatusCode::REQUEST_TIMEOUT, "The body of the request did not come in time"))
+        })?;
+        match self.header(CONTENT_ENCODING.as_str()) {
+            None => Ok(bytes),
+            Some(name) if name.eq_ignore_ascii_case("identity") => Ok(bytes),
+            Some(name) if name.eq_ignore_ascii_case("gzip") => match gzip::inflate(&bytes, bytes_max) {
+                Inflated::Whole(bytes) => Ok(bytes),
+                Inflated::TooLarge => Err(too_large(bytes_max)),
+                Inflated::Broken(err) => {
+                    Err(HttpError::bad_request(format!("Failed to decompress the body: {err}")))
+                }
+            },
+            Some(other) => Err(HttpError::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                format!("Expecting 'Content-Encoding' of gzip, not {other}"),
+            )),
+        }
+    }
+
+    /// The body as it comes, for streams.
+    pub fn into_body(self) -> Incoming {
+        self.body
+    }
+}
+
+async fn read_whole(body: &mut Incoming, bytes_max: usize) -> Result<Bytes, HttpError> {
+    use http_body::Body as _;
+    if body.size_hint().lower() > bytes_max as u64 {
+        return Err(too_large(bytes_max));
+    }
+    let mut whole = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|err| HttpError::bad_request(format!("Failed to read the body: {err}")))?;
+        if let Ok(data) = frame.into_data() {
+            if whole.len() + data.len() > bytes_max {
+                return Err(too_large(bytes_max));
+            }
+            whole.extend_from_slice(&data);
+        }
+    }
+    Ok(whole.freeze())
+}
+
+fn too_large(bytes_max: usize) -> HttpError {
+    let message = format!("The body of the request is larger than the limit of {bytes_max} bytes");
+    HttpError::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+}

@@ -1,0 +1,66 @@
+//! Answers, before compression.
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
+use tepui_proto::Wire;
+
+use crate::body::Body;
+use crate::negotiate::Encoding;
+use crate::request::Query;
+
+pub type Response = http::Response<Body>;
+
+/// No body and no Content-Type: `200` or `202`.
+pub fn empty(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::Empty);
+    *response.status_mut() = status;
+    response
+}
+
+/// `202`: taken in.
+pub fn accepted() -> Response {
+    empty(StatusCode::ACCEPTED)
+}
+
+/// Errors and other words.
+pub fn text(status: StatusCode, words: impl Into<Bytes>) -> Response {
+    typed(status, "text/plain; charset=utf-8", words)
+}
+
+/// A document of the classic endpoints: JSON, or a call of the function that `jsonp` names.
+pub fn json(query: &Query, document: Vec<u8>) -> Response {
+    match query.get("jsonp") {
+        Some(callback) => {
+            let script = [callback.as_bytes(), b"(", &document, b")"].concat();
+            typed(StatusCode::OK, "text/javascript", script)
+        }
+        None => typed(StatusCode::OK, "application/json", document),
+    }
+}
+
+/// One message in the encoding that was asked for.
+pub fn message<M: Wire>(encoding: Encoding, message: &M) -> Response {
+    typed(StatusCode::OK, encoding.name(), encoding.encode(message))
+}
+
+/// `307` to `location`.
+pub fn redirect(location: &str) -> Response {
+    let mut response = empty(StatusCode::TEMPORARY_REDIRECT);
+    if let Ok(location) = HeaderValue::from_str(location) {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    response
+}
+
+pub fn with_header(mut response: Response, name: HeaderName, value: HeaderValue) -> Response {
+    response.headers_mut().insert(name, value);
+    response
+}
+
+fn typed(status: StatusCode, content_type: &'static str, bytes: impl Into<Bytes>) -> Response {
+    let mut response = Response::new(Body::Bytes(bytes.into()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}

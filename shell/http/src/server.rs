@@ -1,0 +1,216 @@
+//! The listener: our own accept loop, one task per connection, an orderly end.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderValue;
+use http::header::X_CONTENT_TYPE_OPTIONS;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::gzip::compress;
+use crate::request::Request;
+use crate::respond::Response;
+use crate::socket::keep_alive;
+
+/// Connections the kernel holds for us until we accept them.
+const BACKLOG_CONNECTIONS_MAX: u32 = 4096;
+
+/// How long the head of a request may take, and so how long an idle connection is kept: long enough for clients
+/// that hold one for their calls.
+const HEAD_READ_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// The most headers of a request.
+const HEADERS_MAX: usize = 128;
+
+/// What the head of a request may take in memory.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// After a failure to accept, for instance because no file descriptors are left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long open exchanges may take to end when the program stops.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Answers requests.
+pub trait Handler: Send + Sync + 'static {
+    fn handle(self: Arc<Self>, request: Request) -> impl Future<Output = Response> + Send;
+}
+
+/// How much at once.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerLimits {
+    /// With more, new peers wait in the backlog.
+    pub connections_max: usize,
+}
+
+impl Default for ServerLimits {
+    fn default() -> Self {
+        Self { connections_max: 65_536 }
+    }
+}
+
+/// A bound socket that does not answer yet.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+/// A server that answers.
+#[derive(Debug)]
+pub struct Listening {
+    stop: watch::Sender<bool>,
+    accepting: JoinHandle<()>,
+}
+
+/// Cuts one connection off, whatever it is doing. A cheap clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Disconnect(Arc<Notify>);
+
+impl Server {
+    /// Binds; port 0 takes a free one.
+    pub fn bind(address: SocketAddr) -> std::io::Result<Self> {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        let listener = socket.listen(BACKLOG_CONNECTIONS_MAX)?;
+        let address = listener.local_addr()?;
+        Ok(Self { listener, address })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Starts to answer.
+    pub fn serve<H: Handler>(self, handler: Arc<H>, limits: ServerLimits) -> Listening {
+        let (stop, stop_asked) = watch::channel(false);
+        let accepting = tokio::spawn(accept(self.listener, handler, limits, stop_asked));
+        Listening { stop, accepting }
+    }
+}
+
+impl Listening {
+    /// Accepts no more, lets open exchanges end, then cuts off what is left. Close event streams first.
+    pub async fn stop(self) {
+        self.stop.send_replace(true);
+        if let Err(err) = self.accepting.await {
+            tracing::error!(%err, "the accept loop failed");
+        }
+    }
+}
+
+impl Disconnect {
+    pub fn now(&self) {
+        self.0.notify_one();
+    }
+}
+
+async fn accept<H: Handler>(
+    listener: TcpListener,
+    handler: Arc<H>,
+    limits: ServerLimits,
+    mut stop: watch::Receiver<bool>,
+) {
+    let room = Arc::new(Semaphore::new(limits.connections_max));
+    let mut connections = JoinSet::new();
+    loop {
+        let next = async {
+            let permit = room.clone().acquire_owned().await.expect("the semaphore is never closed");
+            (listener.accept().await, permit)
+        };
+        tokio::select! {
+            _ = stop.changed() => break,
+            (accepted, permit) = next => match accepted {
+                Ok((stream, peer)) => {
+                    connections.spawn(connection(stream, peer, handler.clone(), stop.clone(), permit));
+                }
+                Err(err) => {
+                    tracing::warn!(%err, "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+            Some(ended) = connections.join_next() => log_panic(ended),
+        }
+    }
+    drop(listener);
+    let drained = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(DRAIN_TIMEOUT, drained).await.is_err() {
+        tracing::info!(open = connections.len(), "cutting off connections that do not end");
+    }
+    connections.shutdown().await;
+}
+
+/// A handler that panics takes its connection with it and nothing else.
+fn log_panic(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(err) = ended {
+        tracing::error!(%err, "a connection's task failed");
+    }
+}
+
+async fn connection<H: Handler>(
+    stream: TcpStream,
+    peer: SocketAddr,
+    handler: Arc<H>,
+    mut stop: watch::Receiver<bool>,
+    _permit: OwnedSemaphorePermit,
+) {
+    if let Err(err) = keep_alive(&stream) {
+        tracing::debug!(%peer, %err, "cannot set socket options");
+    }
+    let disconnect = Disconnect::default();
+    let service_disconnect = disconnect.clone();
+    let service =
+        service_fn(move |request| respond(handler.clone(), request, peer, service_disconnect.clone()));
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_READ_TIMEOUT)
+        .max_headers(HEADERS_MAX)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    let mut stopping = false;
+    loop {
+        tokio::select! {
+            ended = connection.as_mut() => {
+                if let Err(err) = ended {
+                    tracing::debug!(%peer, %err, "connection broke");
+                }
+                return;
+            }
+            () = disconnect.0.notified() => return,
+            _ = stop.changed(), if !stopping => {
+                stopping = true;
+                connection.as_mut().graceful_shutdown();
+            }
+        }
+    }
+}
+
+async fn respond<H: Handler>(
+    handler: Arc<H>,
+    request: http::Request<Incoming>,
+    peer: SocketAddr,
+    disconnect: Disconnect,
+) -> Result<Response, Infallible> {
+    let headers = request.headers().clone();
+    let response = match Request::new(request, peer, disconnect) {
+        Ok(request) => handler.handle(request).await,
+        Err(error) => error.into(),
+    };
+    let mut response = compress(response, &headers).await;
+    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    Ok(response)
+}

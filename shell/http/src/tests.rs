@@ -1,0 +1,342 @@
+//! The server over real sockets: what a peer sends byte by byte, and what it gets.
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::StatusCode;
+use http_body_util::BodyExt;
+use tepui_proto::mesos::v1::scheduler;
+use tepui_proto::recordio;
+use tepui_types::ConnId;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+
+use super::*;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Kind;
+
+/// Answers `/call` with the call's type, `/big` with a large document, and leaves `/subscribe` and `/duplex` to the
+/// test, which hears of them through `begun`.
+struct Program {
+    exchanges: Exchanges<Kind>,
+    begun: mpsc::UnboundedSender<ConnId>,
+    records: mpsc::UnboundedSender<Vec<u8>>,
+}
+
+struct Bench {
+    address: std::net::SocketAddr,
+    exchanges: Exchanges<Kind>,
+    ended: mpsc::UnboundedReceiver<Ended<Kind>>,
+    begun: mpsc::UnboundedReceiver<ConnId>,
+    records: mpsc::UnboundedReceiver<Vec<u8>>,
+    listening: Listening,
+}
+
+impl Handler for Program {
+    async fn handle(self: Arc<Self>, mut request: Request) -> Response {
+        match request.components.first().map(String::as_str) {
+            Some("call") => match read_call::<scheduler::Call>(&mut request).await {
+                Ok(call) => text(StatusCode::OK, format!("{:?}", call.r#type)),
+                Err(error) => error.into(),
+            },
+            Some("big") => json(&request.query, format!("\"{}\"", "x".repeat(5000)).into_bytes()),
+            Some("subscribe") => {
+                let exchange = self.exchanges.begin(Kind, Encoding::Json, &request);
+                self.begun.send(exchange.conn).unwrap();
+                exchange.answered().await
+            }
+            Some("duplex") => {
+                let exchange = self.exchanges.begin(Kind, Encoding::Protobuf, &request);
+                let (conn, this) = (exchange.conn, self.clone());
+                let reader = tokio::spawn(async move { this.read(conn, request.into_body()).await });
+                exchange.tie(reader.abort_handle());
+                self.begun.send(conn).unwrap();
+                exchange.answered().await
+            }
+            _ => HttpError::not_found().into(),
+        }
+    }
+}
+
+impl Program {
+    async fn read(&self, conn: ConnId, mut body: hyper::body::Incoming) {
+        let mut decoder = recordio::Decoder::new(100);
+        while let Some(Ok(frame)) = body.frame().await {
+            decoder.push(frame.data_ref().unwrap());
+            for record in decoder.by_ref() {
+                self.records.send(record.unwrap()).unwrap();
+            }
+        }
+        self.exchanges.abort(conn);
+    }
+}
+
+fn bench_with(limits: StreamLimits) -> Bench {
+    let (exchanges, ended) = Exchanges::new(limits);
+    let (begun_sender, begun) = mpsc::unbounded_channel();
+    let (records_sender, records) = mpsc::unbounded_channel();
+    let server = Server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = server.address();
+    let program = Program { exchanges: exchanges.clone(), begun: begun_sender, records: records_sender };
+    let listening = server.serve(Arc::new(program), ServerLimits::default());
+    Bench { address, exchanges, ended, begun, records, listening }
+}
+
+fn bench() -> Bench {
+    bench_with(StreamLimits::default())
+}
+
+impl Bench {
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// Sends bytes on a new connection and reads until the server closes it.
+    async fn raw(&self, request: &[u8]) -> String {
+        let mut stream = self.connect().await;
+        stream.write_all(request).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    async fn post(&self, headers: &str, body: &[u8]) -> String {
+        let head = format!(
+            "POST /call HTTP/1.1\r\nHost: t\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n",
+            body.len()
+        );
+        self.raw(&[head.as_bytes(), body].concat()).await
+    }
+
+    async fn get(&self, path: &str, headers: &str) -> String {
+        self.raw(format!("GET {path} HTTP/1.1\r\nHost: t\r\nConnection: close\r\n{headers}\r\n").as_bytes())
+            .await
+    }
+}
+
+/// Reads until `until` is in what was read.
+async fn read_until(stream: &mut TcpStream, until: &str) -> String {
+    let mut seen = String::new();
+    let mut chunk = [0; 4096];
+    while !seen.contains(until) {
+        let count = stream.read(&mut chunk).await.unwrap();
+        assert!(count > 0, "closed after {seen:?}");
+        seen.push_str(&String::from_utf8_lossy(&chunk[..count]));
+    }
+    seen
+}
+
+fn status(answer: &str) -> &str {
+    answer.split(' ').nth(1).unwrap_or_default()
+}
+
+fn body(answer: &str) -> &str {
+    answer.split_once("\r\n\r\n").map_or("", |(_, body)| body)
+}
+
+#[tokio::test]
+async fn calls_are_refused_in_order_and_with_words() {
+    let bench = bench();
+    let json = "Content-Type: application/json\r\n";
+    for (headers, body_sent, expected) in [
+        (json, r#"{"type":"REVIVE"}"#, ("200", "Some(REVIVE)")),
+        (
+            "Content-Type: application/json; charset=utf-8\r\n",
+            r#"{"type":"REVIVE"}"#,
+            ("200", "Some(REVIVE)"),
+        ),
+        ("", "{}", ("400", "Expecting 'Content-Type' to be present")),
+        (json, "{", ("400", "Failed to parse body into JSON: syntax error at line 1 near: ")),
+        (json, "", ("400", "Failed to parse body into JSON: syntax error at line 1 near: ")),
+        (json, "[]", ("400", "Failed to convert JSON into Call protobuf: Expecting a JSON object")),
+        (
+            json,
+            r#"{"type":"KILL","kill":{}}"#,
+            ("400", "Failed to convert JSON into Call protobuf: Missing required fields: kill.task_id"),
+        ),
+        (
+            "Content-Type: text/plain\r\n",
+            "{}",
+            ("415", "Expecting 'Content-Type' of application/json or application/x-protobuf"),
+        ),
+    ] {
+        let answer = bench.post(headers, body_sent.as_bytes()).await;
+        assert_eq!((status(&answer), body(&answer)), expected, "{headers} {body_sent}");
+    }
+    let answer = bench.post("Content-Type: application/x-protobuf\r\n", &[0xff, 0xff]).await;
+    assert_eq!(status(&answer), "400");
+    let answer = bench.get("/call", "").await;
+    assert_eq!(status(&answer), "405");
+    assert!(answer.contains("allow: POST\r\n"), "{answer}");
+    assert!(answer.contains("content-type: text/plain; charset=utf-8\r\n"), "{answer}");
+    assert_eq!(body(&answer), "405 Method Not Allowed. Expecting one of { 'POST' }, but received 'GET'.");
+}
+
+#[tokio::test]
+async fn bodies_have_a_limit_also_when_compressed() {
+    let bench = bench();
+    let head = "POST /call HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\n";
+    let announced = format!("{head}Content-Length: {}\r\n\r\n", CALL_BYTES_MAX + 1);
+    let mut stream = bench.connect().await;
+    stream.write_all(announced.as_bytes()).await.unwrap();
+    let answer = read_until(&mut stream, "bytes").await;
+    assert_eq!(status(&answer), "413");
+    assert!(answer.contains("larger than the limit of 67108864 bytes"), "{answer}");
+
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    let mebibyte = vec![b' '; 1024 * 1024];
+    for _ in 0..65 {
+        encoder.write_all(&mebibyte).unwrap();
+    }
+    let bomb = encoder.finish().unwrap();
+    let gzip = "Content-Type: application/json\r\nContent-Encoding: gzip\r\n";
+    assert_eq!(status(&bench.post(gzip, &bomb).await), "413");
+    assert_eq!(status(&bench.post(gzip, b"not gzip").await), "400");
+
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(br#"{"type":"SUPPRESS"}"#).unwrap();
+    let answer = bench.post(gzip, &encoder.finish().unwrap()).await;
+    assert_eq!((status(&answer), body(&answer)), ("200", "Some(SUPPRESS)"));
+}
+
+#[tokio::test]
+async fn large_answers_are_compressed_on_request_and_jsonp_is_a_script() {
+    let bench = bench();
+    let plain = bench.get("/big", "").await;
+    assert!(!plain.contains("content-encoding"), "{plain}");
+    assert_eq!(body(&plain).len(), 5002);
+    let gzipped = bench.get("/big", "Accept-Encoding: gzip\r\n").await;
+    assert!(gzipped.contains("content-encoding: gzip\r\n"));
+    let script = bench.get("/big?jsonp=cb", "").await;
+    assert!(script.contains("content-type: text/javascript\r\n"), "{script}");
+    assert!(body(&script).starts_with("cb(\"x"));
+    assert_eq!(body(&bench.get("/nope", "").await), "404 Not Found.");
+    assert_eq!(status(&bench.get("/a/../b", "").await), "404");
+}
+
+fn event(n: u32) -> scheduler::Event {
+    scheduler::Event {
+        r#type: Some(scheduler::event::Type::ERROR),
+        error: scheduler::event::Error { message: format!("e{n}"), ..Default::default() }.into(),
+        ..Default::default()
+    }
+}
+
+#[tokio::test]
+async fn a_stream_is_records_in_chunks_until_it_is_closed() {
+    let mut bench = bench();
+    let mut stream = bench.connect().await;
+    stream.write_all(b"GET /subscribe HTTP/1.1\r\nHost: t\r\n\r\n").await.unwrap();
+    let conn = bench.begun.recv().await.unwrap();
+    bench.exchanges.open(conn, &[]);
+    bench.exchanges.push(conn, &event(1));
+    bench.exchanges.push(conn, &event(2));
+    let seen = read_until(&mut stream, "e2").await;
+    assert_eq!(status(&seen), "200");
+    assert!(seen.contains("content-type: application/json\r\n"), "{seen}");
+    assert!(seen.contains("transfer-encoding: chunked\r\n"), "{seen}");
+    let record = r#"{"type":"ERROR","error":{"message":"e1"}}"#;
+    assert!(seen.contains(&format!("\r\n2C\r\n41\n{record}\r\n")), "{seen}");
+    bench.exchanges.push_all(Kind, &event(3));
+    bench.exchanges.close(conn);
+    let rest = read_until(&mut stream, "0\r\n\r\n").await;
+    assert!(rest.contains("e3"), "{rest}");
+    drop(stream);
+    bench.listening.stop().await;
+    assert!(bench.ended.try_recv().is_err(), "the machine closed it; nobody needs to be told");
+}
+
+#[tokio::test]
+async fn a_peer_that_leaves_is_noticed_waiting_or_streaming() {
+    let mut bench = bench();
+    for open in [false, true] {
+        let mut stream = bench.connect().await;
+        stream.write_all(b"GET /subscribe HTTP/1.1\r\nHost: t\r\n\r\n").await.unwrap();
+        let conn = bench.begun.recv().await.unwrap();
+        if open {
+            bench.exchanges.open(conn, &[]);
+            bench.exchanges.push(conn, &event(1));
+            read_until(&mut stream, "e1").await;
+        }
+        drop(stream);
+        assert_eq!(bench.ended.recv().await.unwrap(), Ended { conn, kind: Kind });
+        bench.exchanges.push(conn, &event(2));
+        bench.exchanges.answer(conn, |_| accepted());
+    }
+}
+
+#[tokio::test]
+async fn a_subscriber_that_does_not_read_is_cut_off() {
+    let limits = StreamLimits {
+        subscriber_queue_events_max: 10,
+        subscriber_over_limit_max: Duration::ZERO,
+        ..StreamLimits::default()
+    };
+    let mut bench = bench_with(limits);
+    let mut stream = bench.connect().await;
+    stream.write_all(b"GET /subscribe HTTP/1.1\r\nHost: t\r\n\r\n").await.unwrap();
+    let conn = bench.begun.recv().await.unwrap();
+    bench.exchanges.open(conn, &[]);
+    let mut large = event(1);
+    large.error.get_or_insert_default().message = "x".repeat(1024 * 1024);
+    let mut pushed = 0;
+    let ended = loop {
+        bench.exchanges.push(conn, &large);
+        pushed += 1;
+        assert!(pushed < 1000, "buffered without end");
+        tokio::task::yield_now().await;
+        if let Ok(ended) = bench.ended.try_recv() {
+            break ended;
+        }
+    };
+    assert_eq!(ended.conn, conn);
+    // The connection is really closed: reading comes to an end, without the chunk that would make it look whole.
+    let mut rest = Vec::new();
+    let _ = stream.read_to_end(&mut rest).await;
+    assert!(!rest.ends_with(b"0\r\n\r\n"));
+}
+
+#[tokio::test]
+async fn both_directions_flow_at_once() {
+    let mut bench = bench();
+    let mut stream = bench.connect().await;
+    stream
+        .write_all(b"POST /duplex HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n7\r\n5\nhello\r\n")
+        .await
+        .unwrap();
+    let conn = bench.begun.recv().await.unwrap();
+    assert_eq!(bench.records.recv().await.unwrap(), b"hello");
+    bench.exchanges.open(conn, &[]);
+    bench.exchanges.push(conn, &event(7));
+    read_until(&mut stream, "e7").await;
+    stream.write_all(b"7\r\n5\nagain\r\n").await.unwrap();
+    assert_eq!(bench.records.recv().await.unwrap(), b"again");
+    bench.exchanges.push(conn, &event(8));
+    read_until(&mut stream, "e8").await;
+    // The end of one direction is the end of both.
+    stream.write_all(b"0\r\n\r\n").await.unwrap();
+    assert_eq!(bench.ended.recv().await.unwrap().conn, conn);
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).await.unwrap();
+}
+
+#[tokio::test]
+async fn stopping_ends_streams_and_refuses_new_peers() {
+    let mut bench = bench();
+    let mut stream = bench.connect().await;
+    stream.write_all(b"GET /subscribe HTTP/1.1\r\nHost: t\r\n\r\n").await.unwrap();
+    let conn = bench.begun.recv().await.unwrap();
+    bench.exchanges.open(conn, &[]);
+    bench.exchanges.push(conn, &event(1));
+    bench.exchanges.close_all();
+    bench.listening.stop().await;
+    let mut all = String::new();
+    stream.read_to_string(&mut all).await.unwrap();
+    assert!(all.contains("e1") && all.ends_with("0\r\n\r\n"), "{all}");
+    assert!(TcpStream::connect(bench.address).await.is_err());
+}
