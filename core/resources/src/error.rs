@@ -91,6 +91,7 @@ pub enum TogetherFault {
     FractionalGpus,
     DuplicatePersistence { id: String, role: String },
     RevocableMix { name: String },
+    Overlap { name: String },
     NotAllocated { resource: String },
     SeveralAllocations { roles: [String; 2] },
 }
@@ -296,6 +297,9 @@ impl fmt::Display for TogetherFault {
             }
             TogetherFault::RevocableMix { name } => {
                 write!(f, "Cannot use both revocable and non-revocable '{name}' at the same time")
+            }
+            TogetherFault::Overlap { name } => {
+                write!(f, "The same elements of '{name}' are used twice, by a task and by its executor")
             }
             TogetherFault::NotAllocated { resource } => {
                 write!(

@@ -2,6 +2,7 @@
 //!
 //! Inside, reservations are a stack; PRE and ENDPOINT exist at the edge only.
 
+use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec;
@@ -10,9 +11,10 @@ use alloc::vec::Vec;
 use tepui_proto::mesos::v1 as pb;
 
 use crate::disk::{Disk, DiskKind, DiskSource, Persistence};
-use crate::error::ResourceError;
+use crate::error::{Fault, ResourceError};
 use crate::labels::Labels;
 use crate::name::Name;
+use crate::quantities::{Limits, Quantities};
 use crate::ranges::{Range, Ranges};
 use crate::reservation::{Reservation, ReservationKind};
 use crate::resource::{Resource, Revocable, Value};
@@ -86,6 +88,42 @@ impl Resource {
         reservations_to(self.reservations(), format, &mut resource);
         resource
     }
+}
+
+/// Amounts by name as quota and offer filters have them.
+type Amounts = BTreeMap<String, pb::value::Scalar>;
+
+impl Quantities {
+    /// Each must be an amount as a resource may have it.
+    pub fn from_proto(amounts: &Amounts) -> Result<Quantities, ResourceError> {
+        amounts.iter().map(amount_from).collect()
+    }
+
+    pub fn to_proto(&self) -> Amounts {
+        self.iter().map(amount_to).collect()
+    }
+}
+
+impl Limits {
+    /// Each must be an amount as a resource may have it.
+    pub fn from_proto(amounts: &Amounts) -> Result<Limits, ResourceError> {
+        amounts.iter().map(amount_from).collect()
+    }
+
+    pub fn to_proto(&self) -> Amounts {
+        self.iter().map(amount_to).collect()
+    }
+}
+
+fn amount_from((name, amount): (&String, &pb::value::Scalar)) -> Result<(Name, Scalar), ResourceError> {
+    let invalid = |fault| ResourceError::Invalid { resource: name.clone(), fault };
+    validate::scalar(amount.value).map_err(invalid)?;
+    let scalar = Scalar::from_f64(amount.value).map_err(|error| invalid(Fault::Scalar(error)))?;
+    Ok((Name::new(name), scalar))
+}
+
+fn amount_to((name, amount): (&Name, Scalar)) -> (String, pb::value::Scalar) {
+    (name.to_string(), pb::value::Scalar { value: amount.to_f64(), ..Default::default() })
 }
 
 fn value_from(resource: &pb::Resource) -> Value {
@@ -259,5 +297,71 @@ fn source_to(source: &DiskSource) -> pb::resource::disk_info::Source {
         metadata: source.metadata.as_ref().map(Labels::to_proto).into(),
         profile: text(&source.profile),
         ..Default::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_format_says_it_in_its_fields() {
+        let cpus = Resource::scalar("cpus", Scalar::ONE);
+        let fixed = cpus.clone().push_reservation(Reservation::fixed("a"));
+        let dynamic = cpus.clone().push_reservation(Reservation::dynamic("a").by("p"));
+        let refined = fixed.clone().push_reservation(Reservation::dynamic("a/b"));
+        // The old role, whether the old reservation is there, how many new ones.
+        for (resource, format, want) in [
+            (&cpus, Format::Pre, (Some("*"), false, 0)),
+            (&cpus, Format::Post, (None, false, 0)),
+            (&cpus, Format::Endpoint, (Some("*"), false, 0)),
+            (&fixed, Format::Pre, (Some("a"), false, 0)),
+            (&fixed, Format::Post, (None, false, 1)),
+            (&fixed, Format::Endpoint, (Some("a"), false, 1)),
+            (&dynamic, Format::Pre, (Some("a"), true, 0)),
+            (&dynamic, Format::Post, (None, false, 1)),
+            (&dynamic, Format::Endpoint, (Some("a"), true, 1)),
+            (&refined, Format::Pre, (None, false, 2)),
+            (&refined, Format::Post, (None, false, 2)),
+            (&refined, Format::Endpoint, (None, false, 2)),
+        ] {
+            let wire = resource.to_proto(format);
+            let got = (wire.role.as_deref(), wire.reservation.is_set(), wire.reservations.len());
+            assert_eq!(got, want, "{resource} {format:?}");
+            assert!(!wire.reservation.role.is_some() && wire.reservation.r#type.is_none());
+        }
+    }
+
+    #[test]
+    fn a_volume_passes_through_whole() {
+        let volume = pb::Volume {
+            container_path: "data".into(),
+            mode: pb::volume::Mode::RW,
+            source: pb::volume::Source {
+                r#type: Some(pb::volume::source::Type::SANDBOX_PATH),
+                ..Default::default()
+            }
+            .into(),
+            ..Default::default()
+        };
+        let disk = Disk { volume: Some(volume.clone().into()), ..Disk::persistent("v", "elsewhere") };
+        let wire = Resource::scalar("disk", Scalar::ONE).with_disk(Some(disk)).to_proto(Format::Post);
+        assert_eq!(wire.disk.volume.as_option(), Some(&volume));
+        let again = Resource::from_proto(&wire).map(|resource| resource.to_proto(Format::Post));
+        assert_eq!(again, Ok(wire));
+    }
+
+    #[test]
+    fn amounts_by_name() {
+        let amounts =
+            |value: f64| Amounts::from([("cpus".into(), pb::value::Scalar { value, ..Default::default() })]);
+        let zero = Limits::from_proto(&amounts(0.0)).expect("zero is a limit");
+        assert_eq!(zero.to_proto(), amounts(0.0));
+        let half = Quantities::from_proto(&amounts(0.5)).expect("an amount");
+        assert_eq!((half.get(&Name::Cpus), half.to_proto()), (Scalar::from_thousandths(500), amounts(0.5)));
+        for bad in [-1.0, f64::NAN, f64::INFINITY, 1e-310] {
+            let error = Quantities::from_proto(&amounts(bad)).expect_err("no amount").to_string();
+            assert!(error.starts_with("Resource 'cpus' is invalid"), "{error}");
+        }
     }
 }

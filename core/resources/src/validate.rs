@@ -13,7 +13,9 @@ use tepui_types::check_id;
 
 use crate::error::{Fault, ReservationFault, ResourceError, TogetherFault};
 use crate::labels::Labels;
+use crate::name::Name;
 use crate::resource::Resource;
+use crate::resources::Resources;
 use crate::role::{Role, check_role};
 use crate::scalar::Scalar;
 
@@ -108,6 +110,18 @@ pub fn single_allocation_role<'a>(
     Ok(role)
 }
 
+/// No port, and no item of a set, is in both: a task and its executor cannot have the same one.
+pub fn disjoint(left: &Resources, right: &Resources) -> Result<(), ResourceError> {
+    let overlap = |name: &&Name| {
+        !left.ranges(name).intersection(&right.ranges(name)).is_empty()
+            || !left.set(name).intersection(&right.set(name)).is_empty()
+    };
+    match left.names().find(overlap) {
+        Some(name) => Err(ResourceError::Together(TogetherFault::Overlap { name: name.to_string() })),
+        None => Ok(()),
+    }
+}
+
 fn invalid(resource: &pb::Resource, fault: Fault) -> ResourceError {
     ResourceError::Invalid { resource: resource.name.clone(), fault }
 }
@@ -133,7 +147,7 @@ fn value(resource: &pb::Resource) -> Result<(), Fault> {
     }
 }
 
-fn scalar(value: f64) -> Result<(), Fault> {
+pub(crate) fn scalar(value: f64) -> Result<(), Fault> {
     match Scalar::from_f64(value) {
         Err(error) => Err(Fault::Scalar(error)),
         Ok(Scalar::ZERO) if value != 0.0 => Err(Fault::RoundsToZero),

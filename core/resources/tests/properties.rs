@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
+use tepui_proto::mesos::v1 as pb;
 use tepui_resources::{
     Disk, DiskKind, DiskSource, Format, Labels, Limits, Name, Operation, Quantities, Range, Ranges,
-    Reservation, Resource, Resources, Revocable, Role, Scalar, Set, Value,
+    Reservation, Resource, Resources, Revocable, Role, Scalar, Set, Value, parse, validate,
 };
 
 fn amount() -> impl Strategy<Value = Scalar> {
@@ -91,6 +92,73 @@ fn resource() -> impl Strategy<Value = Resource> {
                 .with_revocable(revocable)
                 .with_allocation(allocation)
                 .with_provider(provider)
+        },
+    )
+}
+
+/// Numbers that a peer may send and that are easy to get wrong.
+fn odd_number() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        any::<f64>(),
+        prop::sample::select(vec![
+            0.0,
+            -0.0,
+            0.0004,
+            1e-310,
+            f64::MAX,
+            f64::INFINITY,
+            f64::NAN,
+            2.251_799_813_685_248e12
+        ]),
+    ]
+}
+
+/// Messages that mostly break some rule.
+fn odd_message() -> impl Strategy<Value = pb::Resource> {
+    use pb::resource::{DiskInfo, ReservationInfo, disk_info, reservation_info};
+    use pb::value::{Range, Ranges, Scalar, Set, Type};
+    let name = prop::sample::select(vec!["cpus", "gpus", "disk", "ports", "x", ""]);
+    let kind = prop::sample::select(vec![Type::SCALAR, Type::RANGES, Type::SET, Type::TEXT]);
+    let scalar = option::of(odd_number().prop_map(|value| Scalar { value, ..Default::default() }));
+    let end = || prop::sample::select(vec![0, 1, 5, u64::MAX - 1, u64::MAX]);
+    let ranges = option::of(vec((end(), end()), 0..3).prop_map(|ranges| {
+        let range =
+            ranges.into_iter().map(|(begin, end)| Range { begin, end, ..Default::default() }).collect();
+        Ranges { range, ..Default::default() }
+    }));
+    let set = option::of(vec("[ab]", 0..3).prop_map(|item| Set { item, ..Default::default() }));
+    let role = || option::of(prop::sample::select(vec!["*", "a", "a/b", "", "/"]).prop_map(String::from));
+    let level = || {
+        let kinds = vec![None, Some(reservation_info::Type::STATIC), Some(reservation_info::Type::DYNAMIC)];
+        (prop::sample::select(kinds), role()).prop_map(|(r#type, role)| ReservationInfo {
+            r#type,
+            role,
+            ..Default::default()
+        })
+    };
+    let disk = option::of((any::<bool>(), any::<bool>()).prop_map(|(persistent, mount)| {
+        let source = disk_info::Source { r#type: disk_info::source::Type::MOUNT, ..Default::default() };
+        let persistence = disk_info::Persistence { id: "v".into(), ..Default::default() };
+        DiskInfo {
+            persistence: persistent.then_some(persistence).into(),
+            source: mount.then_some(source).into(),
+            ..Default::default()
+        }
+    }));
+    let reservations = (role(), option::of(level()), vec(level(), 0..3));
+    (name, kind, scalar, ranges, set, reservations, disk, any::<bool>()).prop_map(
+        |(name, r#type, scalar, ranges, set, (role, reservation, reservations), disk, shared)| pb::Resource {
+            name: name.into(),
+            r#type,
+            scalar: scalar.into(),
+            ranges: ranges.into(),
+            set: set.into(),
+            role,
+            reservation: reservation.into(),
+            reservations,
+            disk: disk.into(),
+            shared: shared.then(Default::default).into(),
+            ..Default::default()
         },
     )
 }
@@ -259,5 +327,29 @@ proptest! {
             prop_assert_eq!(now.quantities(), pool.quantities());
         }
         prop_assert_eq!(now, pool);
+    }
+
+    #[test]
+    fn no_message_is_too_odd(list in vec(odd_message(), 0..4)) {
+        let checked = validate::extended(&list).is_ok();
+        match Resources::from_proto(&list) {
+            Ok(all) => {
+                let twice = &all + &all;
+                prop_assert!(twice.contains(&all) && !twice.to_string().is_empty());
+                prop_assert_eq!(Resources::from_proto(&all.to_proto(Format::Endpoint)), Ok(all.single_copies()));
+            }
+            Err(error) => prop_assert!(!checked && !error.to_string().is_empty()),
+        }
+    }
+
+    #[test]
+    fn no_text_is_too_odd(text in "[a-c(){}\\[\\]:;,.0-9 \n*/-]{0,24}") {
+        let _ = parse::attributes(&text);
+        if let Ok(list) = parse::resources(&text, "*") {
+            let plain = list.into_iter().filter(|resource| !resource.is_reserved());
+            let all: Resources = plain.collect();
+            let again = parse::resources(&all.to_string(), "*").map(Resources::from_iter);
+            prop_assert!(all.is_empty() || again == Ok(all));
+        }
     }
 }

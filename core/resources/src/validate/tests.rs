@@ -315,3 +315,12 @@ fn together() {
         "#]],
     );
 }
+
+#[test]
+fn a_port_is_used_once() {
+    let port = |begin, end| Resources::from_proto(&messages(&ports(&[(begin, end)]))).expect("valid");
+    assert_eq!(disjoint(&port(1, 4), &port(5, 9)), Ok(()));
+    assert_eq!(disjoint(&port(1, 4), &Resources::new()), Ok(()));
+    let error = disjoint(&port(1, 5).allocate(&"a".into()), &port(5, 9)).expect_err("5 is in both");
+    assert!(error.to_string().contains("'ports'"), "{error}");
+}
