@@ -328,7 +328,7 @@ mod tests {
             let wire = resource.to_proto(format);
             let got = (wire.role.as_deref(), wire.reservation.is_set(), wire.reservations.len());
             assert_eq!(got, want, "{resource} {format:?}");
-            assert!(!wire.reservation.role.is_some() && wire.reservation.r#type.is_none());
+            assert!(wire.reservation.role.is_none() && wire.reservation.r#type.is_none());
         }
     }
 
