@@ -1,1 +1,43 @@
-//! Containers: launcher, fetcher
+//! Containers on Linux: how commands become processes with a sandbox, and how all of them end.
+//!
+//! [`Containerizer`] takes the agent's `ContainerOp`s and answers with `ContainerEvent`s. What outlives the agent is our
+//! own program, started again as a small helper: [`init_main`] must be reachable as its [`HELPER_COMMAND`].
+//! `unsafe` lives in `host` and `launcher` only. Later launchers, isolators and images are modules beside these.
+
+#![deny(unsafe_code)]
+
+mod containerizer;
+mod host;
+mod launcher;
+mod runtime_dir;
+mod sandbox;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+pub use containerizer::{Containerizer, ContainerizerFault, Options};
+
+/// The hidden command of our program that [`init_main`] serves.
+pub const HELPER_COMMAND: &str = "container-init";
+
+const SUPERVISE: &str = "supervise";
+
+/// The helper's entry point, with the arguments that follow [`HELPER_COMMAND`]. A program calls it before anything
+/// else: no thread may run yet, and nothing is read from the environment, which is empty.
+pub fn init_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let done = match args.first().and_then(|arg| arg.to_str()) {
+        Some(SUPERVISE) => launcher::init::supervise(),
+        _ => {
+            eprintln!("{HELPER_COMMAND} is for the agent's own use");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(err) => {
+            eprintln!("{HELPER_COMMAND}: {err}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! The containerizer: takes the agent's operations, gives each container a task of its own, and answers with events.
+//!
+//! One task owns the table of containers and never waits for any of them, so that a slow download or a process that
+//! does not die holds up nothing but its own container. Operations on one container are done in order.
+//! Never here: decisions about tasks or executors; whatever an operation names that does not exist is answered or
+//! ignored, never an error of ours. Nothing here looks at cgroups or mounts.
+
+mod container;
+mod paths;
+mod recovery;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tepui_types::{ContainerEvent, ContainerId, ContainerOp, LaunchSpec, LaunchStage, RecoveredContainer};
+use tokio::sync::{Semaphore, mpsc, watch};
+
+use self::container::{Command, Container};
+use self::paths::Paths;
+use self::recovery::State;
+use crate::runtime_dir::{self, RuntimeDir};
+
+/// How many containers may be between Launch and Launched at once; others wait their turn.
+const LAUNCHES_AT_ONCE_MAX: usize = 32;
+
+/// How many ended containers leave their exit status on disk, in case the agent crashes before it has recorded it.
+const ENDED_KEPT_MAX: usize = 1000;
+
+/// What an operator chose. Directories are absolute.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Sandboxes and volumes are below it; nothing outside is ever removed but volumes.
+    pub work_dir: PathBuf,
+    /// Survives the agent, need not survive the machine.
+    pub runtime_dir: PathBuf,
+    /// Our own program: it serves [`crate::HELPER_COMMAND`].
+    pub program: PathBuf,
+    /// Run commands as the user they name, which needs root; otherwise as the agent's own.
+    pub switch_user: bool,
+    /// Where fetched files with `cache` are kept; only its subdirectory `cache` is ours, and it is emptied at the start.
+    pub fetcher_cache_dir: PathBuf,
+    pub fetcher_cache_size_bytes: u64,
+    /// A download that brings nothing for so long has failed.
+    pub fetcher_stall_timeout: Duration,
+    /// Where relative URIs begin; without it they are refused.
+    pub frameworks_home: Option<PathBuf>,
+    /// The name given by `--launcher`; every launcher is `posix` for now.
+    pub launcher: String,
+    /// The names given by `--isolation`; none of them limits anything yet.
+    pub isolation: Vec<String>,
+}
+
+/// Why containers cannot be run at all.
+#[derive(Debug, thiserror::Error)]
+pub enum ContainerizerFault {
+    #[error("cannot use the directory {path}")]
+    Directory {
+        path: PathBuf,
+        #[source]
+        err: io::Error,
+    },
+    #[error("{0} must be an absolute path")]
+    Relative(PathBuf),
+}
+
+/// A handle. Containers go on when the last one is dropped; they are found again by Recover.
+#[derive(Clone, Debug)]
+pub struct Containerizer {
+    messages: mpsc::UnboundedSender<Message>,
+}
+
+impl Containerizer {
+    /// Starts to serve. Must be called within a tokio runtime.
+    pub fn start(
+        options: Options,
+        events: mpsc::Sender<ContainerEvent>,
+    ) -> Result<Containerizer, ContainerizerFault> {
+        let directory = |path: &Path| {
+            let path = path.to_owned();
+            move |err| ContainerizerFault::Directory { path, err }
+        };
+        for path in [&options.work_dir, &options.runtime_dir] {
+            if !path.is_absolute() {
+                return Err(ContainerizerFault::Relative(path.clone()));
+            }
+        }
+        std::fs::create_dir_all(&options.work_dir).map_err(directory(&options.work_dir))?;
+        let runtime = RuntimeDir::open(&options.runtime_dir).map_err(directory(&options.runtime_dir))?;
+        if options.launcher != "posix" {
+            tracing::warn!(launcher = options.launcher, "this launcher is not built yet, using posix");
+        }
+        // Unbounded, because an operation is already decided and durable: to drop it would break the agent's word. There
+        // are never more than a few for each container the agent has admitted.
+        let (messages, inbox) = mpsc::unbounded_channel();
+        let context = Arc::new(Context {
+            options,
+            runtime,
+            events,
+            launches: Semaphore::new(LAUNCHES_AT_ONCE_MAX),
+            messages: messages.downgrade(),
+        });
+        let dispatcher = Dispatcher {
+            paths: Paths::new(&context),
+            context,
+            entries: BTreeMap::new(),
+            ended: VecDeque::new(),
+        };
+        tokio::spawn(dispatcher.run(inbox)); // Ends with the last handle; it has nothing to fail by.
+        Ok(Containerizer { messages })
+    }
+
+    /// Hands over an operation; never waits.
+    pub fn submit(&self, op: ContainerOp) {
+        // The receiver lives as long as any handle, unless the runtime is gone: then there is nobody to answer.
+        self.messages.send(Message::Op(op)).ok();
+    }
+}
+
+/// What the table hears.
+#[derive(Debug)]
+pub(crate) enum Message {
+    Op(ContainerOp),
+    /// A container must be destroyed because its first process ended.
+    Ending(ContainerId),
+    /// A container has ended and said so. Not `launched`: it never began.
+    Ended {
+        id: ContainerId,
+        launched: bool,
+    },
+}
+
+/// What the tasks of all containers share.
+#[derive(Debug)]
+pub(crate) struct Context {
+    options: Options,
+    runtime: RuntimeDir,
+    events: mpsc::Sender<ContainerEvent>,
+    launches: Semaphore,
+    /// Weak, so that the tasks do not keep the table alive once nobody can submit.
+    messages: mpsc::WeakUnboundedSender<Message>,
+}
+
+impl Context {
+    async fn emit(&self, event: ContainerEvent) {
+        self.events.send(event).await.ok(); // Closed: the agent is going down and will ask again after its restart.
+    }
+
+    fn tell(&self, message: Message) {
+        if let Some(messages) = self.messages.upgrade() {
+            messages.send(message).ok();
+        }
+    }
+}
+
+/// One line of the table.
+struct Entry {
+    phase: Phase,
+    sandbox: PathBuf,
+    children: BTreeSet<ContainerId>,
+}
+
+enum Phase {
+    /// `alive` closes when the container has ended.
+    Live { inbox: mpsc::UnboundedSender<Command>, alive: watch::Receiver<()> },
+    /// As before, but nothing may be nested in it any more.
+    Destroying { inbox: mpsc::UnboundedSender<Command>, alive: watch::Receiver<()> },
+    /// A nested container whose exit status is kept until it is removed or its root ends.
+    Ended,
+}
+
+struct Dispatcher {
+    context: Arc<Context>,
+    entries: BTreeMap<ContainerId, Entry>,
+    /// Root containers that ended, oldest first, whose runtime directory is still there.
+    ended: VecDeque<ContainerId>,
+    paths: Paths,
+}
+
+impl Dispatcher {
+    async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Message>) {
+        while let Some(message) = inbox.recv().await {
+            match message {
+                Message::Op(op) => self.perform(op).await,
+                Message::Ending(id) => self.destroy(&id),
+                Message::Ended { id, launched } => self.forget(&id, launched).await,
+            }
+        }
+    }
+
+    async fn perform(&mut self, op: ContainerOp) {
+        match op {
+            ContainerOp::Recover { known } => self.recover(known).await,
+            ContainerOp::Launch(spec) => self.launch(*spec).await,
+            // Requests and limits mean nothing to the posix launcher.
+            ContainerOp::Update { id, resources: _, limits: _, volumes } => {
+                self.pass(&id, Command::Update(volumes));
+            }
+            ContainerOp::Signal { id, signal } => {
+                if !self.pass(&id, Command::Signal(signal)) {
+                    self.context.emit(ContainerEvent::NoSuchContainer { id }).await;
+                }
+            }
+            ContainerOp::Destroy { id } => self.destroy(&id),
+            ContainerOp::Remove { id, sandbox } => self.remove(id, sandbox).await,
+            ContainerOp::RemovePath { path } => self.paths.remove(path),
+            ContainerOp::CreateVolume { path } => self.paths.create_volume(path),
+            ContainerOp::DestroyVolume { path } => self.paths.destroy_volume(path),
+        }
+    }
+
+    /// Hands a command to a container's task. False if there is none.
+    fn pass(&self, id: &ContainerId, command: Command) -> bool {
+        match self.entries.get(id).map(|entry| &entry.phase) {
+            Some(Phase::Live { inbox, .. } | Phase::Destroying { inbox, .. }) => inbox.send(command).is_ok(),
+            Some(Phase::Ended) | None => false,
+        }
+    }
+
+    async fn launch(&mut self, spec: LaunchSpec) {
+        if let Err(message) = self.admit(&spec.id) {
+            let event = ContainerEvent::LaunchFailed { id: spec.id, stage: LaunchStage::Start, message };
+            return self.context.emit(event).await;
+        }
+        let volumes_ready = self.paths.pending(spec.volumes.iter().map(|volume| volume.source.as_str()));
+        let parent =
+            spec.id.parent().and_then(|parent| self.entries.get(parent)).map(|entry| entry.sandbox.clone());
+        let container = self.enter(&spec.id, PathBuf::from(&spec.sandbox));
+        tokio::spawn(container.launch(spec, parent, volumes_ready)); // Says by itself how it ends.
+    }
+
+    /// Whether a container may be launched now.
+    fn admit(&self, id: &ContainerId) -> Result<(), String> {
+        if !runtime_dir::is_valid(id) {
+            return Err(format!("'{id}' is not a valid container id"));
+        }
+        if self.entries.contains_key(id) || self.ended.contains(id) {
+            return Err(format!("Container '{id}' is already launched"));
+        }
+        let Some(parent) = id.parent() else { return Ok(()) };
+        match self.entries.get(parent).map(|entry| &entry.phase) {
+            Some(Phase::Live { .. }) => Ok(()),
+            Some(Phase::Destroying { .. }) => Err(format!("Parent container '{parent}' is being destroyed")),
+            Some(Phase::Ended) | None => Err(format!("Parent container '{parent}' does not exist")),
+        }
+    }
+
+    /// Adds a live container to the table and makes what its task needs.
+    fn enter(&mut self, id: &ContainerId, sandbox: PathBuf) -> Container {
+        let (inbox, commands) = mpsc::unbounded_channel(); // Bounded by the operations that name the container.
+        let (life, alive) = watch::channel(());
+        self.insert(id, sandbox.clone(), Phase::Live { inbox, alive });
+        Container::new(self.context.clone(), id.clone(), sandbox, commands, life)
+    }
+
+    fn insert(&mut self, id: &ContainerId, sandbox: PathBuf, phase: Phase) {
+        self.entries.insert(id.clone(), Entry { phase, sandbox, children: BTreeSet::new() });
+        if let Some(parent) = id.parent().and_then(|parent| self.entries.get_mut(parent)) {
+            parent.children.insert(id.clone());
+        }
+    }
+
+    /// Asks a container and all those nested in it to end; each waits for its own children.
+    fn destroy(&mut self, id: &ContainerId) {
+        let Some(entry) = self.entries.get_mut(id) else { return };
+        let phase = std::mem::replace(&mut entry.phase, Phase::Ended);
+        let children = entry.children.clone();
+        let inbox = match phase {
+            Phase::Live { inbox, alive } => {
+                entry.phase = Phase::Destroying { inbox: inbox.clone(), alive };
+                inbox
+            }
+            phase @ (Phase::Destroying { .. } | Phase::Ended) => {
+                entry.phase = phase;
+                return;
+            }
+        };
+        let mut first = Vec::new();
+        for child in &children {
+            self.destroy(child);
+            if let Some(Phase::Destroying { alive, .. }) = self.entries.get(child).map(|entry| &entry.phase) {
+                first.push(alive.clone());
+            }
+        }
+        inbox.send(Command::Destroy { first }).ok(); // Its task is just saying that it has ended.
+    }
+
+    /// A container has ended.
+    async fn forget(&mut self, id: &ContainerId, launched: bool) {
+        if id.parent().is_some() && launched {
+            if let Some(entry) = self.entries.get_mut(id) {
+                entry.phase = Phase::Ended;
+            }
+            return;
+        }
+        self.drop_entry(id);
+        match launched {
+            true => self.keep_status(id.clone()).await,
+            false => self.remove_runtime(id.clone()).await,
+        }
+    }
+
+    fn drop_entry(&mut self, id: &ContainerId) {
+        let Some(entry) = self.entries.remove(id) else { return };
+        for child in &entry.children {
+            self.drop_entry(child);
+        }
+        if let Some(parent) = id.parent().and_then(|parent| self.entries.get_mut(parent)) {
+            parent.children.remove(id);
+        }
+    }
+
+    async fn keep_status(&mut self, id: ContainerId) {
+        self.ended.push_back(id);
+        if self.ended.len() > ENDED_KEPT_MAX
+            && let Some(oldest) = self.ended.pop_front()
+        {
+            self.remove_runtime(oldest).await;
+        }
+    }
+
+    async fn remove_runtime(&self, id: ContainerId) {
+        let runtime = self.context.runtime.clone();
+        let removed = tokio::task::spawn_blocking(move || runtime.remove(&id)).await;
+        if let Ok(Err(err)) = removed {
+            tracing::warn!(%err, "cannot remove the runtime directory of an ended container");
+        }
+    }
+
+    /// Forgets an ended container with its sandbox.
+    async fn remove(&mut self, id: ContainerId, sandbox: String) {
+        match self.entries.get(&id).map(|entry| &entry.phase) {
+            Some(Phase::Live { .. } | Phase::Destroying { .. }) => {
+                let error = Some(format!("Container '{id}' is still running"));
+                self.context.emit(ContainerEvent::PathDone { path: sandbox, error }).await;
+            }
+            Some(Phase::Ended) | None => {
+                self.drop_entry(&id);
+                if runtime_dir::is_valid(&id) {
+                    self.remove_runtime(id).await;
+                }
+                self.paths.remove(sandbox);
+            }
+        }
+    }
+
+    /// Finds what a former agent left: see [`recovery`].
+    async fn recover(&mut self, known: Vec<tepui_types::KnownContainer>) {
+        let known: Vec<_> = known.into_iter().filter(|known| !self.entries.contains_key(&known.id)).collect();
+        let found = recovery::look(&self.context, known, self.entries.keys().cloned().collect()).await;
+        let mut containers = Vec::new();
+        let mut watched = Vec::new();
+        for found in found.known {
+            let ended = match found.state {
+                State::Alive(process) => {
+                    watched.push((self.enter(&found.id, found.sandbox), process));
+                    None
+                }
+                State::Ended(termination) => {
+                    match found.id.parent() {
+                        Some(_) => self.insert(&found.id, found.sandbox, Phase::Ended),
+                        None => self.keep_status(found.id.clone()).await,
+                    }
+                    Some(termination)
+                }
+            };
+            containers.push(RecoveredContainer { id: found.id, ended });
+        }
+        recovery::destroy_orphans(&self.context, found.orphans);
+        self.context.emit(ContainerEvent::Recovered { containers }).await;
+        for (container, process) in watched {
+            tokio::spawn(container.watch(process, Vec::new())); // Says by itself how it ends.
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! One container: its way from Launch to its one Exited, as one task.
+//!
+//! Fed by the table through an inbox; until the command is started, anything but an update ends the launch. The task
+//! ends without a word when the table is gone: the container itself goes on.
+
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+
+use tepui_types::{ContainerEvent, ContainerId, LaunchSpec, LaunchStage, Termination, Volume};
+use tokio::sync::{mpsc, watch};
+
+use super::{Context, Message};
+use crate::host::beneath;
+use crate::host::process::Process;
+use crate::host::user::Identity;
+use crate::launcher::{InitSpec, posix, tree};
+use crate::sandbox::{self, Sandbox, SandboxFault};
+
+/// Given to a command whose environment has none.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// What the table asks of a container.
+#[derive(Debug)]
+pub(super) enum Command {
+    Update(Vec<Volume>),
+    Signal(i32),
+    /// End, after those nested in it: each of `first` closes when one of them has ended.
+    Destroy {
+        first: Vec<watch::Receiver<()>>,
+    },
+}
+
+pub(super) struct Container {
+    context: Arc<Context>,
+    id: ContainerId,
+    sandbox: PathBuf,
+    inbox: mpsc::UnboundedReceiver<Command>,
+    /// Held until the container has ended; nothing is ever sent.
+    _life: watch::Sender<()>,
+}
+
+/// Why a launch did not come to its end.
+enum Stop {
+    Failed {
+        stage: LaunchStage,
+        message: String,
+    },
+    /// The table is gone.
+    Abandoned,
+}
+
+/// What came in while the container was launched.
+#[derive(Default)]
+struct Waiting {
+    volumes: Option<Vec<Volume>>,
+    first: Vec<watch::Receiver<()>>,
+}
+
+impl Container {
+    pub fn new(
+        context: Arc<Context>,
+        id: ContainerId,
+        sandbox: PathBuf,
+        inbox: mpsc::UnboundedReceiver<Command>,
+        life: watch::Sender<()>,
+    ) -> Container {
+        Container { context, id, sandbox, inbox, _life: life }
+    }
+
+    pub async fn launch(
+        mut self,
+        spec: LaunchSpec,
+        parent: Option<PathBuf>,
+        volumes_ready: Vec<watch::Receiver<()>>,
+    ) {
+        let mut waiting = Waiting::default();
+        let started = self.start(&spec, parent, volumes_ready, &mut waiting).await;
+        match started {
+            Ok(process) => {
+                let (id, pid) = (self.id.clone(), process.pid.unsigned_abs());
+                tracing::info!(container = %id, pid, "container launched");
+                self.context.emit(ContainerEvent::Launched { id, pid }).await;
+                let mut volumes = spec.volumes;
+                if let Some(after) = waiting.volumes {
+                    self.update(&mut volumes, after).await;
+                }
+                self.watch(process, volumes).await;
+            }
+            Err(Stop::Failed { stage, message }) => {
+                closed(waiting.first).await;
+                tracing::info!(container = %self.id, ?stage, message, "container failed to launch");
+                let id = self.id.clone();
+                self.context.emit(ContainerEvent::LaunchFailed { id, stage, message }).await;
+                self.context.tell(Message::Ended { id: self.id, launched: false });
+            }
+            Err(Stop::Abandoned) => (),
+        }
+    }
+
+    async fn start(
+        &mut self,
+        spec: &LaunchSpec,
+        parent: Option<PathBuf>,
+        volumes_ready: Vec<watch::Receiver<()>>,
+        waiting: &mut Waiting,
+    ) -> Result<Process, Stop> {
+        let context = self.context.clone();
+        let turn = async {
+            closed(volumes_ready).await;
+            Ok(context.launches.acquire().await.ok())
+        };
+        let _turn = self.unless_stopped(LaunchStage::Sandbox, waiting, turn).await?;
+        let identity =
+            self.unless_stopped(LaunchStage::Sandbox, waiting, prepare(&context, spec, parent)).await?;
+        if let Some(uri) = spec.command.uris.first() {
+            let message = format!("the fetcher is not built yet, cannot fetch '{}'", uri.value);
+            return Err(Stop::Failed { stage: LaunchStage::Fetch, message });
+        }
+        let failed = |message| Stop::Failed { stage: LaunchStage::Start, message };
+        let init = init_spec(&context, spec, identity).map_err(failed)?;
+        self.runtime().make().map_err(|err| failed(format!("cannot make the runtime directory: {err}")))?;
+        posix::start(&context.options.program, &init).await.map_err(|err| failed(err.to_string()))
+    }
+
+    /// Does a part of the launch that can be given up half way.
+    async fn unless_stopped<T>(
+        &mut self,
+        stage: LaunchStage,
+        waiting: &mut Waiting,
+        work: impl Future<Output = Result<T, Stop>>,
+    ) -> Result<T, Stop> {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                command = self.inbox.recv() => match command {
+                    None => return Err(Stop::Abandoned),
+                    Some(Command::Update(volumes)) => waiting.volumes = Some(volumes),
+                    Some(Command::Signal(_)) => return Err(destroyed(stage)),
+                    Some(Command::Destroy { first }) => {
+                        waiting.first = first;
+                        return Err(destroyed(stage));
+                    }
+                },
+            }
+        }
+    }
+
+    /// Follows a running container to its end.
+    pub async fn watch(mut self, process: Process, mut volumes: Vec<Volume>) {
+        let mut gone = false;
+        let mut ended = pin!(process.ended());
+        let first = loop {
+            tokio::select! {
+                () = &mut ended, if !gone => {
+                    gone = true;
+                    self.context.tell(Message::Ending(self.id.clone()));
+                }
+                command = self.inbox.recv() => match command {
+                    None => return,
+                    Some(Command::Update(after)) => self.update(&mut volumes, after).await,
+                    Some(Command::Signal(signal)) => self.signal(process, signal).await,
+                    Some(Command::Destroy { first }) => break first,
+                },
+            }
+        };
+        closed(first).await;
+        tree::destroy(process, self.sandbox.clone()).await;
+        // Without a status the supervisor itself was killed, and its command with it.
+        let status = self.runtime().status().unwrap_or(libc::SIGKILL);
+        tracing::info!(container = %self.id, status, "container ended");
+        let termination = Termination { status: Some(status), ..Default::default() };
+        self.context.emit(ContainerEvent::Exited { id: self.id.clone(), termination }).await;
+        self.context.tell(Message::Ended { id: self.id, launched: true });
+    }
+
+    /// The supervisor passes on whatever it can catch; the rest is done for it.
+    async fn signal(&self, process: Process, signal: i32) {
+        let sent = match signal {
+            libc::SIGKILL => {
+                self.context.tell(Message::Ending(self.id.clone()));
+                return;
+            }
+            libc::SIGSTOP | libc::SIGCONT => {
+                let all = tokio::task::spawn_blocking(move || tree::signal_below(process, signal)).await;
+                all.unwrap_or(Ok(()))
+            }
+            signal => process.signal(signal).map(drop),
+        };
+        if let Err(err) = sent {
+            tracing::info!(container = %self.id, signal, %err, "cannot signal the container");
+        }
+    }
+
+    async fn update(&self, volumes: &mut Vec<Volume>, after: Vec<Volume>) {
+        if *volumes == after {
+            return;
+        }
+        let before = std::mem::replace(volumes, after.clone());
+        let (context, sandbox) = (self.context.clone(), self.sandbox.display().to_string());
+        let changed = tokio::task::spawn_blocking(move || {
+            sandbox::update_volumes(&context.options.work_dir, &sandbox, &before, &after)
+        });
+        if let Ok(Err(err)) = changed.await {
+            tracing::warn!(container = %self.id, %err, "cannot update the volumes of the container");
+        }
+    }
+
+    fn runtime(&self) -> crate::runtime_dir::ContainerDir {
+        self.context.runtime.container(&self.id)
+    }
+}
+
+/// Waits until each of the channels has closed.
+async fn closed(channels: Vec<watch::Receiver<()>>) {
+    for mut channel in channels {
+        while channel.changed().await.is_ok() {}
+    }
+}
+
+fn destroyed(stage: LaunchStage) -> Stop {
+    let while_ = match stage {
+        LaunchStage::Sandbox => "preparing",
+        LaunchStage::Fetch => "fetching",
+        LaunchStage::Start => "starting",
+    };
+    Stop::Failed { stage, message: format!("Container destroyed while {while_}") }
+}
+
+/// Finds the user and makes the sandbox.
+async fn prepare(
+    context: &Arc<Context>,
+    spec: &LaunchSpec,
+    parent: Option<PathBuf>,
+) -> Result<Option<Identity>, Stop> {
+    let (context, copy) = (context.clone(), spec.clone());
+    let work = move || {
+        let identity = sandbox::identity(copy.user.as_deref(), context.options.switch_user)?;
+        let sandbox = Sandbox::new(&context.options.work_dir, &copy.sandbox, identity.as_ref())?;
+        sandbox.prepare(&copy, parent.as_deref())?;
+        Ok(identity)
+    };
+    let done: Result<_, SandboxFault> = match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(_) => return Err(Stop::Abandoned), // The runtime is shutting down.
+    };
+    done.map_err(|fault| {
+        let (stage, message) = match &fault {
+            SandboxFault::Unsupported(_) => (LaunchStage::Start, fault.to_string()),
+            _ => {
+                let kind = if spec.id.parent().is_none() { "executor directory" } else { "sandbox" };
+                (LaunchStage::Sandbox, format!("Failed to create {kind} '{}': {fault}", spec.sandbox))
+            }
+        };
+        Stop::Failed { stage, message }
+    })
+}
+
+/// What the supervisor has to know.
+fn init_spec(context: &Context, spec: &LaunchSpec, identity: Option<Identity>) -> Result<InitSpec, String> {
+    let work_dir = &context.options.work_dir;
+    let sandbox = beneath::relative(work_dir, Path::new(&spec.sandbox));
+    let value = spec.command.value.clone().unwrap_or_default();
+    if value.is_empty() {
+        return Err(String::from("the command has no value"));
+    }
+    let (program, arguments) = match spec.command.shell.unwrap_or(true) {
+        true => (String::from("/bin/sh"), vec![String::from("sh"), String::from("-c"), value]),
+        false => (value, spec.command.arguments.clone()),
+    };
+    let mut environment = spec.environment.clone();
+    environment.entry(String::from("PATH")).or_insert_with(|| String::from(PATH));
+    let has_nul = |text: &String| text.contains('\0');
+    if has_nul(&program) || arguments.iter().any(has_nul) || environment.values().any(has_nul) {
+        return Err(String::from("the command or its environment holds a NUL character"));
+    }
+    if let Some(name) = environment.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
+        return Err(format!("'{}' cannot be the name of an environment variable", name.escape_debug()));
+    }
+    Ok(InitSpec {
+        runtime: context.runtime.container(&spec.id).path().to_owned(),
+        work_dir: work_dir.clone(),
+        sandbox: sandbox.ok_or("the sandbox is not below the work directory")?.to_owned(),
+        program,
+        arguments,
+        environment,
+        identity,
+    })
+}

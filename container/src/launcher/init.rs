@@ -1,0 +1,195 @@
+//! The supervisor: our own program, started again, standing for one container.
+//!
+//! It leads a session of its own and is nobody's to end but by name: an agent that stops, crashes or is interrupted at
+//! its terminal does not touch it. It claims the container, starts the command, passes signals on, reaps whatever ends
+//! below it, writes the command's wait status, ends what the command left behind, and ends.
+//! A fresh process with one thread: until the fork of the command everything is ordinary code.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use nix::sys::signal::SigSet;
+use nix::sys::wait::WaitPidFlag;
+use nix::unistd::Gid;
+
+use super::{InitReport, InitSpec, tree};
+use crate::host::beneath;
+use crate::host::process::Process;
+use crate::runtime_dir::ContainerDir;
+
+/// Exit codes of a command that could not be run, as shells give them.
+const EXIT_NOT_RUNNABLE: i32 = 126;
+const EXIT_NOT_FOUND: i32 = 127;
+
+/// The files of a container, open before anything of it runs.
+struct Prepared {
+    this: Process,
+    runtime: ContainerDir,
+    stdout: File,
+    stderr: File,
+}
+
+/// Supervises one container, as told on standard input. Must be the first thing the process does.
+pub(crate) fn supervise() -> io::Result<()> {
+    stand_alone()?;
+    let spec = read_spec()?;
+    let prepared = match prepare(&spec) {
+        Ok(Some(prepared)) => prepared,
+        // A restarted agent gave the container up: it must not start.
+        Ok(None) => return Ok(()),
+        Err(err) => return report(&InitReport::Failed { message: err.to_string() }),
+    };
+    report(&InitReport::from(prepared.this))?;
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    nix::unistd::dup2_stdin(null.as_fd())?;
+    nix::unistd::dup2_stdout(null.as_fd())?;
+    nix::unistd::dup2_stderr(null.as_fd())?;
+    let status = run(&spec, &prepared);
+    // If the disk is full the status is lost, and the container counts as killed; its processes must end all the same.
+    let written = prepared.runtime.write_status(status.into_raw());
+    end_the_rest(prepared.this)?;
+    written
+}
+
+/// Leaves the agent's session and its files behind, and turns all signals into things to be waited for.
+fn stand_alone() -> io::Result<()> {
+    // Only the leader of a process group cannot; then it is alone already.
+    nix::unistd::setsid().ok();
+    SigSet::all().thread_block()?;
+    // SAFETY: no handler is installed, only the default restored.
+    // WHY: an inherited "ignore" would make the kernel reap the command, and its status would be lost.
+    unsafe { nix::sys::signal::signal(nix::sys::signal::SIGCHLD, nix::sys::signal::SigHandler::SigDfl)? };
+    // SAFETY: plain numbers; the descriptors stay open in this process. Old kernels lack it: nothing is lost then.
+    // WHY: what the agent itself inherited must not stay open for as long as the container lives.
+    unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    nix::sys::prctl::set_child_subreaper(true)?;
+    Ok(())
+}
+
+fn read_spec() -> io::Result<InitSpec> {
+    let mut text = Vec::new();
+    io::stdin().read_to_end(&mut text)?;
+    Ok(serde_json::from_slice(&text)?)
+}
+
+fn report(report: &InitReport) -> io::Result<()> {
+    let mut out = io::stdout();
+    out.write_all(&serde_json::to_vec(report)?)?;
+    out.flush()
+}
+
+/// Everything that can fail before the command is started. `None` if the container is no longer wanted.
+fn prepare(spec: &InitSpec) -> io::Result<Option<Prepared>> {
+    let sandbox = beneath::open_dir(&spec.work_dir, &spec.sandbox)?;
+    nix::unistd::fchdir(&sandbox)?;
+    let stdout = beneath::open_to_append(&sandbox, "stdout", 0o644)?;
+    let stderr = beneath::open_to_append(&sandbox, "stderr", 0o644)?;
+    let (this, runtime) = (Process::this()?, ContainerDir::at(&spec.runtime));
+    match runtime.claim(Some(this)) {
+        Ok(true) => Ok(Some(Prepared { this, runtime, stdout, stderr })),
+        Ok(false) => Ok(None),
+        Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(err) => Err(err),
+    }
+}
+
+/// Runs the command to its end.
+fn run(spec: &InitSpec, prepared: &Prepared) -> ExitStatus {
+    match start(spec, prepared) {
+        Ok(child) => wait_for(&child),
+        Err(err) => {
+            let code = match err.kind() {
+                io::ErrorKind::NotFound => EXIT_NOT_FOUND,
+                _ => EXIT_NOT_RUNNABLE,
+            };
+            // The sandbox may be full; the status tells the rest.
+            writeln!(&prepared.stderr, "Failed to execute '{}': {err}", spec.program).ok();
+            ExitStatus::from_raw(code << 8)
+        }
+    }
+}
+
+fn start(spec: &InitSpec, prepared: &Prepared) -> io::Result<Child> {
+    let mut command = Command::new(&spec.program);
+    let (name, arguments) =
+        spec.arguments.split_first().map_or((&spec.program, &[][..]), |(first, rest)| (first, rest));
+    command.arg0(name).args(arguments).env_clear().envs(&spec.environment).process_group(0);
+    command.stdin(Stdio::null()).stdout(prepared.stdout.try_clone()?).stderr(prepared.stderr.try_clone()?);
+    let identity = spec.identity.clone();
+    let groups: Vec<Gid> =
+        identity.iter().flat_map(|user| &user.groups).copied().map(Gid::from_raw).collect();
+    let become_command = move || {
+        SigSet::empty().thread_set_mask()?;
+        identity.as_ref().map_or(Ok(()), |identity| identity.assume_with(&groups))
+    };
+    // SAFETY: only system calls, on memory allocated before the fork.
+    // WHY: std neither unblocks signals nor sets the supplementary groups.
+    unsafe { command.pre_exec(become_command) };
+    command.spawn()
+}
+
+/// Passes signals on and reaps until the command has ended.
+fn wait_for(child: &Child) -> ExitStatus {
+    let command = child.id().cast_signed();
+    loop {
+        match next_signal() {
+            libc::SIGCHLD => {
+                if let Some(status) = reap(command) {
+                    return status;
+                }
+            }
+            // SAFETY: plain numbers; the command is our child and not reaped, so the pid is still its own.
+            // WHY: safe wrappers do not take real-time signals.
+            signal => unsafe {
+                libc::kill(command, signal);
+            },
+        }
+    }
+}
+
+fn next_signal() -> i32 {
+    // SAFETY: an all-zero siginfo and a set filled by the C library are valid values, both ours.
+    // WHY: safe wrappers panic on real-time signals.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigfillset(&mut set);
+        loop {
+            let signal = libc::sigwaitinfo(&set, std::ptr::null_mut());
+            if signal > 0 {
+                return signal;
+            }
+        }
+    }
+}
+
+/// Reaps everybody who has ended; the status of `command` if it was among them. Its end is not the end of the loop:
+/// those who ended with it are reaped too.
+fn reap(command: i32) -> Option<ExitStatus> {
+    let mut found = None;
+    loop {
+        let mut status = 0;
+        // SAFETY: the kernel writes to a local integer. WHY: the raw status is what we keep.
+        let pid = unsafe { libc::waitpid(-1, &mut status, WaitPidFlag::WNOHANG.bits()) };
+        match pid {
+            pid if pid <= 0 => return found,
+            pid if pid == command => found = Some(ExitStatus::from_raw(status)),
+            _ => (),
+        }
+    }
+}
+
+/// A container ends with its command: who stayed behind is killed. Each one that is reaped may have left children, who
+/// then became ours; so look again until there are none.
+fn end_the_rest(this: Process) -> io::Result<()> {
+    while tree::kill_below(this)? > 0 {
+        // SAFETY: no memory is involved. WHY: the same call as in `reap`, here waiting.
+        if unsafe { libc::waitpid(-1, std::ptr::null_mut(), 0) } < 0 {
+            return Ok(());
+        }
+        reap(0);
+    }
+    Ok(())
+}

@@ -1,0 +1,227 @@
+//! The runtime directory: what must be known about containers that outlive the agent, and nothing else.
+//!
+//! `<runtime_dir>/containers/<id>/{pid,status}`, nested ones in `containers/<id>` below their parent's. `pid` is written
+//! once, by whoever comes first: the supervisor, which thereby may start the command, or a restarted agent that found
+//! none and thereby forbids it. `status` is written by the supervisor when the command has ended.
+//! Never here: sandboxes, environments, secrets.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use tepui_types::ContainerId;
+
+use crate::host::beneath;
+use crate::host::process::{self, Process};
+
+const PID: &str = "pid";
+const STATUS: &str = "status";
+const CONTAINERS: &str = "containers";
+
+/// The longest value of a container id, in bytes: each becomes a file name with room for a suffix.
+const ID_BYTES_MAX: usize = 242;
+
+/// The directory of all containers of one agent.
+#[derive(Clone, Debug)]
+pub(crate) struct RuntimeDir {
+    root: PathBuf,
+}
+
+/// The directory of one container.
+#[derive(Clone, Debug)]
+pub(crate) struct ContainerDir {
+    path: PathBuf,
+}
+
+/// What `pid` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// Nobody wrote it yet.
+    None,
+    /// This supervisor took the container; it may have ended since.
+    Supervisor(Process),
+    /// It never started and never will, or did before this machine was last started.
+    Void,
+}
+
+impl RuntimeDir {
+    pub fn open(root: &Path) -> io::Result<RuntimeDir> {
+        std::fs::create_dir_all(root.join(CONTAINERS))?;
+        Ok(RuntimeDir { root: root.to_owned() })
+    }
+
+    pub fn container(&self, id: &ContainerId) -> ContainerDir {
+        ContainerDir { path: self.root.join(below(id)) }
+    }
+
+    /// Every container that has a directory, parents before their children.
+    pub fn list(&self) -> io::Result<Vec<ContainerId>> {
+        let mut found = list_in(&self.root.join(CONTAINERS), None)?;
+        let mut next = 0;
+        while next < found.len() {
+            let id = found[next].clone();
+            found.extend(list_in(&self.container(&id).path.join(CONTAINERS), Some(&id))?);
+            next += 1;
+        }
+        Ok(found)
+    }
+
+    /// Forgets a container and those nested in it.
+    pub fn remove(&self, id: &ContainerId) -> io::Result<()> {
+        beneath::remove_tree(&self.root, &below(id))
+    }
+}
+
+impl ContainerDir {
+    pub fn at(path: &Path) -> ContainerDir {
+        ContainerDir { path: path.to_owned() }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn make(&self) -> io::Result<()> {
+        std::fs::create_dir_all(&self.path)
+    }
+
+    /// Whether anything was ever written about the container.
+    pub fn exists(&self) -> bool {
+        self.path.is_dir()
+    }
+
+    /// Takes the container for `by`, once and for all. False if somebody else did before.
+    pub fn claim(&self, by: Option<Process>) -> io::Result<bool> {
+        let text = match by {
+            Some(process) => format!("{} {} {}\n", process.pid, process.start_ticks, process::boot_id()),
+            None => String::from("0 0 -\n"),
+        };
+        let draft = self.path.join(format!("{PID}.{}", std::process::id()));
+        std::fs::write(&draft, text)?;
+        // A link is made whole or not at all, and never over another file.
+        let linked = std::fs::hard_link(&draft, self.path.join(PID));
+        std::fs::remove_file(&draft)?;
+        match linked {
+            Ok(()) => Ok(true),
+            Err(err) if err.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(err) => Err(err),
+        }
+    }
+
+    pub fn claimed(&self) -> io::Result<Claim> {
+        match std::fs::read_to_string(self.path.join(PID)) {
+            Ok(text) => Ok(parse_claim(&text, &process::boot_id())),
+            Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(Claim::None),
+            Err(err) => Err(err),
+        }
+    }
+
+    /// Keeps the raw wait status of the command.
+    pub fn write_status(&self, status: i32) -> io::Result<()> {
+        let draft = self.path.join(format!("{STATUS}.draft"));
+        let mut file = std::fs::File::create(&draft)?;
+        write!(file, "{status}")?;
+        std::fs::rename(&draft, self.path.join(STATUS))
+    }
+
+    pub fn status(&self) -> Option<i32> {
+        std::fs::read_to_string(self.path.join(STATUS)).ok()?.trim().parse().ok()
+    }
+}
+
+/// Whether an id can be a file name. Dots separate the values of nested ids when they are written as one word.
+pub(crate) fn is_valid(id: &ContainerId) -> bool {
+    let value = id.value();
+    let fits = !value.is_empty() && value.len() <= ID_BYTES_MAX;
+    let plain = !value.chars().any(|c| c.is_ascii_control() || matches!(c, '/' | '\\' | '.' | ' '));
+    fits && plain && id.parent().is_none_or(is_valid)
+}
+
+fn below(id: &ContainerId) -> PathBuf {
+    id.parent().map_or_else(PathBuf::new, below).join(CONTAINERS).join(id.value())
+}
+
+fn list_in(dir: &Path, parent: Option<&ContainerId>) -> io::Result<Vec<ContainerId>> {
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(err) => return Err(err),
+    };
+    let mut ids = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        // What is not named like a container is not ours to judge.
+        let Some(name) = name.to_str().filter(|_| entry.file_type().is_ok_and(|kind| kind.is_dir())) else {
+            continue;
+        };
+        let id = parent.map_or_else(|| ContainerId::root(name), |parent| parent.child(name));
+        if is_valid(&id) {
+            ids.push(id);
+        }
+    }
+    ids.sort();
+    Ok(ids)
+}
+
+fn parse_claim(text: &str, boot_id: &str) -> Claim {
+    let mut words = text.split_whitespace();
+    let pid = words.next().and_then(|word| word.parse().ok());
+    let start_ticks = words.next().and_then(|word| word.parse().ok());
+    match (pid, start_ticks) {
+        (Some(pid), Some(start_ticks)) if pid > 0 && words.next().unwrap_or_default() == boot_id => {
+            Claim::Supervisor(Process { pid, start_ticks })
+        }
+        _ => Claim::Void,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_first_claim_counts() {
+        let root = tempfile::tempdir().expect("a directory");
+        let dir = RuntimeDir::open(root.path()).expect("made").container(&ContainerId::root("a").child("b"));
+        dir.make().expect("made");
+        assert_eq!(dir.claimed().expect("readable"), Claim::None);
+        assert!(dir.claim(None).expect("written"));
+        assert!(!dir.claim(Process::this().ok()).expect("no error, too late"));
+        assert_eq!(dir.claimed().expect("readable"), Claim::Void);
+    }
+
+    #[test]
+    fn a_claim_ends_with_the_boot() {
+        let ours = Claim::Supervisor(Process { pid: 7, start_ticks: 8 });
+        for (text, claim) in
+            [("7 8 boot\n", ours), ("7 8 other\n", Claim::Void), ("0 0 -", Claim::Void), ("", Claim::Void)]
+        {
+            assert_eq!(parse_claim(text, "boot"), claim, "{text}");
+        }
+    }
+
+    #[test]
+    fn parents_are_listed_before_children() {
+        let root = tempfile::tempdir().expect("a directory");
+        let runtime = RuntimeDir::open(root.path()).expect("made");
+        let (a, b) = (ContainerId::root("a"), ContainerId::root("b"));
+        let ids = [a.clone(), b.clone(), b.child("x"), b.child("x").child("y")];
+        for id in ids.iter().rev() {
+            runtime.container(id).make().expect("made");
+        }
+        std::fs::write(root.path().join("containers/file"), "").expect("written");
+        assert_eq!(runtime.list().expect("readable"), ids);
+        runtime.remove(&b).expect("removed");
+        assert_eq!(runtime.list().expect("readable"), [a]);
+    }
+
+    #[test]
+    fn which_ids_are_valid() {
+        let root = ContainerId::root("0b7f-a_b:c");
+        assert!(is_valid(&root) && is_valid(&root.child("x")));
+        for bad in ["", ".", "..", "a/b", "a.b", "a b", "a\\b", "a\n", &"x".repeat(243)] {
+            assert!(!is_valid(&ContainerId::root(bad)), "{bad}");
+            assert!(!is_valid(&ContainerId::root(bad).child("x")), "{bad}");
+        }
+    }
+}

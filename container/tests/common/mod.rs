@@ -1,0 +1,188 @@
+//! A host for tests: directories, a containerizer, and its events one after the other.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tepui_container::{Containerizer, Options};
+use tepui_proto::mesos::v1 as pb;
+use tepui_types::{
+    ContainerEvent, ContainerId, ContainerOp, KnownContainer, LaunchSpec, LaunchStage, RecoveredContainer,
+    Termination,
+};
+use tokio::sync::mpsc;
+
+/// Only a failing test waits so long.
+const PATIENCE: Duration = Duration::from_secs(50);
+
+pub struct Host {
+    pub dir: tempfile::TempDir,
+    pub containerizer: Containerizer,
+    pub events: mpsc::Receiver<ContainerEvent>,
+}
+
+pub fn options(dir: &Path) -> Options {
+    Options {
+        work_dir: dir.join("work"),
+        runtime_dir: dir.join("run"),
+        program: PathBuf::from(env!("CARGO_BIN_EXE_container-helper")),
+        switch_user: true,
+        fetcher_cache_dir: dir.join("fetch"),
+        fetcher_cache_size_bytes: 1000,
+        fetcher_stall_timeout: Duration::from_secs(1),
+        frameworks_home: None,
+        launcher: String::from("posix"),
+        isolation: Vec::new(),
+    }
+}
+
+pub fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+pub fn exited(code: i32) -> Option<i32> {
+    Some(code << 8)
+}
+
+impl Host {
+    pub fn new() -> Host {
+        let dir = tempfile::tempdir().unwrap();
+        // Other users must reach their sandboxes.
+        std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        let (sender, events) = mpsc::channel(100);
+        let containerizer = Containerizer::start(options(dir.path()), sender).unwrap();
+        Host { dir, containerizer, events }
+    }
+
+    /// A new agent over the same directories; the old one hears nothing any more.
+    pub fn restart(self) -> Host {
+        let (sender, events) = mpsc::channel(100);
+        drop(self.containerizer);
+        let containerizer = Containerizer::start(options(self.dir.path()), sender).unwrap();
+        Host { dir: self.dir, containerizer, events }
+    }
+
+    pub fn work_dir(&self) -> PathBuf {
+        self.dir.path().join("work")
+    }
+
+    pub fn runtime(&self, id: &ContainerId) -> PathBuf {
+        let parent = id.parent().map_or_else(|| self.dir.path().join("run"), |parent| self.runtime(parent));
+        parent.join("containers").join(id.value())
+    }
+
+    pub fn sandbox(&self, id: &ContainerId) -> PathBuf {
+        let parent = id.parent().map_or_else(|| self.work_dir(), |parent| self.sandbox(parent));
+        parent.join("containers").join(id.value())
+    }
+
+    pub fn read(&self, id: &ContainerId, file: &str) -> String {
+        std::fs::read_to_string(self.sandbox(id).join(file)).unwrap()
+    }
+
+    pub fn spec(&self, id: &ContainerId, script: &str) -> LaunchSpec {
+        LaunchSpec {
+            id: id.clone(),
+            command: pb::CommandInfo { value: Some(script.to_owned()), ..Default::default() },
+            environment: BTreeMap::new(),
+            sandbox: self.sandbox(id).display().to_string(),
+            latest_link: None,
+            user: None,
+            container: None,
+            resources: Vec::new(),
+            limits: BTreeMap::new(),
+            volumes: Vec::new(),
+        }
+    }
+
+    pub fn submit(&self, op: ContainerOp) {
+        self.containerizer.submit(op);
+    }
+
+    pub async fn event(&mut self) -> ContainerEvent {
+        tokio::time::timeout(PATIENCE, self.events.recv()).await.expect("an event in time").expect("an event")
+    }
+
+    /// Launches and returns the supervisor's pid.
+    pub async fn launch(&mut self, spec: LaunchSpec) -> u32 {
+        let id = spec.id.clone();
+        self.submit(ContainerOp::Launch(Box::new(spec)));
+        match self.event().await {
+            ContainerEvent::Launched { id: launched, pid } if launched == id => pid,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub async fn launch_script(&mut self, id: &ContainerId, script: &str) -> u32 {
+        self.launch(self.spec(id, script)).await
+    }
+
+    pub async fn fail_to_launch(&mut self, spec: LaunchSpec) -> (LaunchStage, String) {
+        self.submit(ContainerOp::Launch(Box::new(spec)));
+        match self.event().await {
+            ContainerEvent::LaunchFailed { stage, message, .. } => (stage, message),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub async fn exit_of(&mut self, id: &ContainerId) -> Termination {
+        match self.event().await {
+            ContainerEvent::Exited { id: ended, termination } if ended == *id => termination,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Launches and waits for the end: the raw status.
+    pub async fn run(&mut self, spec: LaunchSpec) -> Option<i32> {
+        let id = spec.id.clone();
+        self.launch(spec).await;
+        self.exit_of(&id).await.status
+    }
+
+    pub async fn destroy(&mut self, id: &ContainerId) -> Termination {
+        self.submit(ContainerOp::Destroy { id: id.clone() });
+        self.exit_of(id).await
+    }
+
+    pub async fn recover(&mut self, known: &[&ContainerId]) -> Vec<RecoveredContainer> {
+        let known = known
+            .iter()
+            .map(|id| KnownContainer { id: (*id).clone(), sandbox: self.sandbox(id).display().to_string() });
+        self.submit(ContainerOp::Recover { known: known.collect() });
+        match self.event().await {
+            ContainerEvent::Recovered { containers } => containers,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Waits until a file in the sandbox has a whole line, and returns it.
+    pub async fn line(&self, id: &ContainerId, file: &str) -> String {
+        let path = self.sandbox(id).join(file);
+        until(|| {
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            text.split_once('\n').map(|(line, _)| line.to_owned())
+        })
+        .await
+    }
+}
+
+/// Looks again and again until there is an answer.
+pub async fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let looking = async {
+        loop {
+            match look() {
+                Some(found) => return found,
+                None => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, looking).await.expect("it comes true in time")
+}
+
+/// Whether a process lives; a zombie does not.
+pub fn lives(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with(['Z', 'X']))
+}
