@@ -7,11 +7,11 @@ use tepui_proto::mesos::v1::TaskState;
 /// Questions about a task's state.
 pub trait TaskStateExt {
     /// No state follows a terminal one.
-    fn is_terminal(self) -> bool;
+    fn is_terminal(&self) -> bool;
 }
 
 impl TaskStateExt for TaskState {
-    fn is_terminal(self) -> bool {
+    fn is_terminal(&self) -> bool {
         match self {
             TaskState::TASK_FINISHED
             | TaskState::TASK_FAILED
