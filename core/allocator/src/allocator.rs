@@ -1,197 +1,353 @@
-//! The allocator's interface: everything the master tells it and asks it.
+//! The allocator's interface about agents and frameworks: who there is and what they can and want.
+//!
+//! `moves` has what happens to resources, `cycle` who is offered what.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use tepui_fsm::Mono;
 use tepui_resources::{Resources, Role};
 use tepui_types::{AgentId, FrameworkId};
 
+use crate::cycle::Cycle;
+use crate::filters::Filters;
+use crate::inverse::Inverse;
+use crate::ledger::{Ledger, Part};
+use crate::slab::{AgentSlot, ClientSlot, FrameworkSlot, Slab};
+use crate::tree::{Tree, Wishes};
 use crate::{AgentSpec, FrameworkSpec, Options};
-
-/// Free resources of an agent that are now offered to a framework.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Grant {
-    pub framework: FrameworkId,
-    pub role: Role,
-    pub agent: AgentId,
-    /// Allocated to `role`.
-    pub resources: Resources,
-}
-
-/// A framework that is to be asked to leave an agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InverseGrant {
-    pub framework: FrameworkId,
-    pub agent: AgentId,
-}
-
-/// What one call of `allocate` decided.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Allocation {
-    pub grants: Vec<Grant>,
-    pub inverse: Vec<InverseGrant>,
-}
-
-/// Whose resources a conversion changes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Holder<'a> {
-    /// Nobody's: operator calls.
-    Free,
-    Offered(&'a FrameworkId),
-    Used(&'a FrameworkId),
-}
-
-/// What one framework holds of one agent.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Held {
-    pub offered: Resources,
-    pub used: Resources,
-}
 
 #[derive(Clone, Debug)]
 pub struct Allocator {
-    options: Options,
+    pub(crate) options: Options,
+    pub(crate) agents: Slab<AgentSlot, Agent>,
+    pub(crate) agent_ids: BTreeMap<AgentId, AgentSlot>,
+    pub(crate) frameworks: Slab<FrameworkSlot, Framework>,
+    pub(crate) framework_ids: BTreeMap<FrameworkId, FrameworkSlot>,
+    pub(crate) tree: Tree,
+    pub(crate) filters: Filters,
+    pub(crate) inverse: Inverse,
+    pub(crate) cycle: Cycle,
+    /// Only these hosts are offered, if there is a list.
+    whitelist: Option<BTreeSet<String>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Agent {
+    pub(crate) id: AgentId,
+    /// Its `total` is in the ledger.
+    pub(crate) spec: AgentSpec,
+    pub(crate) ledger: Ledger,
+    pub(crate) active: bool,
+    pub(crate) whitelisted: bool,
+    pub(crate) unavailable: bool,
+    pub(crate) has_gpus: bool,
+    /// In another region than the master.
+    pub(crate) remote: bool,
+    pub(crate) wants: Wants,
+}
+
+/// Whether an agent changed, so that it must be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Wants {
+    Nothing,
+    /// With the next batch.
+    Batch,
+    /// In this turn.
+    Turn,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Framework {
+    pub(crate) id: FrameworkId,
+    pub(crate) active: bool,
+    pub(crate) suppressed: BTreeSet<Role>,
+    /// Where it holds something.
+    pub(crate) agents: BTreeSet<AgentSlot>,
 }
 
 impl Allocator {
     pub fn new(options: Options) -> Self {
-        Self { options }
-    }
-
-    // Agents.
-
-    /// `used`: what is running there, allocated to roles, by framework; a framework not known yet gets an inactive place.
-    pub fn add_agent(&mut self, id: AgentId, spec: AgentSpec, used: Vec<(FrameworkId, Resources)>) {
-        unimplemented!()
-    }
-    /// New totals, attributes, capabilities. Changed attributes drop the filters on it. Returns whether anything changed.
-    pub fn update_agent(&mut self, id: &AgentId, spec: AgentSpec) -> bool {
-        unimplemented!()
-    }
-    /// Forgets it and everything held on it.
-    pub fn remove_agent(&mut self, id: &AgentId) {
-        unimplemented!()
-    }
-    /// A new agent is active.
-    pub fn activate_agent(&mut self, id: &AgentId) {
-        unimplemented!()
-    }
-    /// Nothing more is offered of it; what is held stays held.
-    pub fn deactivate_agent(&mut self, id: &AgentId) {
-        unimplemented!()
-    }
-    /// Its unavailability was set (true), changed (true again) or taken away (false): inverse offers begin anew or end.
-    pub fn set_unavailable(&mut self, id: &AgentId, unavailable: bool) {
-        unimplemented!()
-    }
-
-    // Frameworks.
-
-    pub fn add_framework(&mut self, spec: FrameworkSpec) {
-        unimplemented!()
-    }
-    /// Replaces everything; filters of roles it left are dropped. Offers of these roles are the caller's to take back.
-    pub fn update_framework(&mut self, spec: FrameworkSpec) {
-        unimplemented!()
-    }
-    /// Forgets it; everything it held is free.
-    pub fn remove_framework(&mut self, id: &FrameworkId) {
-        unimplemented!()
-    }
-    pub fn activate_framework(&mut self, id: &FrameworkId) {
-        unimplemented!()
-    }
-    /// It is offered nothing, and its filters are dropped; what it holds it holds.
-    pub fn deactivate_framework(&mut self, id: &FrameworkId) {
-        unimplemented!()
-    }
-    /// No roles: all of them.
-    pub fn suppress(&mut self, id: &FrameworkId, roles: &[Role]) {
-        unimplemented!()
-    }
-    /// No roles: all of them. Drops the filters of these roles and all of its inverse filters.
-    pub fn revive(&mut self, id: &FrameworkId, roles: &[Role]) {
-        unimplemented!()
-    }
-    /// Weights by role; roles that are not named keep theirs.
-    pub fn set_weights(&mut self, weights: &BTreeMap<Role, f64>) {
-        unimplemented!()
-    }
-
-    // Moves. Resources carry the role they are allocated to.
-
-    /// The end of a filter for `refuse_seconds` as a framework gave it (unset: 5 s); `None`: no filter.
-    pub fn refusal(&self, now: Mono, refuse_seconds: Option<f64>) -> Option<Mono> {
-        unimplemented!()
-    }
-    /// Offered -> free, and not offered to that framework in that role again before `refused_until`.
-    pub fn give_back(
-        &mut self,
-        agent: &AgentId,
-        framework: &FrameworkId,
-        resources: &Resources,
-        refused_until: Option<Mono>,
-    ) {
-        unimplemented!()
-    }
-    /// Offered -> used. A shared resource stays offered as well, until it is given back.
-    pub fn launch(&mut self, agent: &AgentId, framework: &FrameworkId, resources: &Resources) {
-        unimplemented!()
-    }
-    /// Used -> free.
-    pub fn release(&mut self, agent: &AgentId, framework: &FrameworkId, resources: &Resources) {
-        unimplemented!()
-    }
-    /// Used though nobody offered it: learned from an agent.
-    pub fn occupy(&mut self, agent: &AgentId, framework: &FrameworkId, resources: &Resources) {
-        unimplemented!()
-    }
-    /// An operation turned `consumed` into `converted`: in the holder's part and in the agent's total.
-    /// False, and nothing happens, if the holder does not hold `consumed`.
-    pub fn convert(
-        &mut self,
-        agent: &AgentId,
-        holder: Holder<'_>,
-        consumed: &Resources,
-        converted: &Resources,
-    ) -> bool {
-        unimplemented!()
-    }
-
-    // Decisions.
-
-    /// Free -> offered, for everything that changed since. Cheap if nothing did.
-    pub fn allocate(&mut self, now: Mono) -> Allocation {
-        unimplemented!()
-    }
-    /// When `allocate` has something to do; in the past if it has it now.
-    pub fn deadline(&self) -> Option<Mono> {
-        unimplemented!()
-    }
-    /// The framework answered an inverse offer, or it was taken back; it gets no other before `refused_until`.
-    pub fn inverse_answered(
-        &mut self,
-        agent: &AgentId,
-        framework: &FrameworkId,
-        refused_until: Option<Mono>,
-    ) {
-        unimplemented!()
-    }
-
-    // Questions.
-
-    pub fn total(&self, agent: &AgentId) -> Option<&Resources> {
-        unimplemented!()
-    }
-    pub fn free(&self, agent: &AgentId) -> Option<&Resources> {
-        unimplemented!()
-    }
-    pub fn held(&self, agent: &AgentId, framework: &FrameworkId) -> Option<&Held> {
-        unimplemented!()
-    }
-    /// Whether the books are right; what is wrong if not.
-    pub fn audit(&self) -> Result<(), alloc::string::String> {
-        unimplemented!()
+        let tree = Tree::new(options.fair_sharing_excluded.clone(), options.seed);
+        let cycle = Cycle::new(options.seed);
+        Self {
+            options,
+            agents: Slab::new(),
+            agent_ids: BTreeMap::new(),
+            frameworks: Slab::new(),
+            framework_ids: BTreeMap::new(),
+            tree,
+            filters: Filters::default(),
+            inverse: Inverse::default(),
+            cycle,
+            whitelist: None,
+        }
     }
 }
+
+/// Agents.
+impl Allocator {
+    /// A new agent, active. `used` is what runs there, allocated to roles; a framework that is not known yet gets an
+    /// inactive place.
+    pub fn add_agent(&mut self, id: AgentId, spec: AgentSpec, used: Vec<(FrameworkId, Resources)>) {
+        debug_assert!(!self.agent_ids.contains_key(&id), "agent {id} is added twice");
+        self.remove_agent(&id);
+        let agent = Agent {
+            id: id.clone(),
+            ledger: Ledger::default(),
+            active: true,
+            whitelisted: true,
+            unavailable: false,
+            has_gpus: false,
+            remote: false,
+            wants: Wants::Nothing,
+            spec: AgentSpec::default(),
+        };
+        let slot = self.agents.insert(agent);
+        self.agent_ids.insert(id, slot);
+        self.set_spec(slot, spec);
+        for (framework, resources) in used {
+            let framework = self.ensure_framework(&framework);
+            self.hold(slot, framework, Part::Used, &resources);
+        }
+        self.want(slot, Wants::Turn);
+    }
+
+    /// New totals, attributes, capabilities. Changed attributes drop the filters on it. True if anything changed.
+    pub fn update_agent(&mut self, id: &AgentId, spec: AgentSpec) -> bool {
+        let Some(slot) = self.agent_slot(id) else { return false };
+        let agent = &self.agents[slot];
+        let moved = agent.spec.attributes != spec.attributes
+            || agent.spec.domain != spec.domain
+            || agent.spec.hostname != spec.hostname;
+        let changed =
+            moved || agent.spec.capabilities != spec.capabilities || *agent.ledger.total() != spec.total;
+        if moved {
+            self.filters.remove_agent(slot);
+        }
+        if changed {
+            self.set_spec(slot, spec);
+            self.want(slot, Wants::Turn);
+        }
+        changed
+    }
+
+    /// Forgets it and everything held on it.
+    pub fn remove_agent(&mut self, id: &AgentId) {
+        let Some(slot) = self.agent_ids.remove(id) else { return };
+        let holders: Vec<FrameworkSlot> = self.agents[slot].ledger.held().keys().copied().collect();
+        holders.into_iter().for_each(|framework| self.drop_held(slot, framework));
+        self.filters.remove_agent(slot);
+        self.inverse.remove_agent(slot);
+        let agent = self.agents.remove(slot);
+        self.tree.change_totals(&agent.ledger.total().scalar_quantities(), &Default::default());
+    }
+
+    pub fn activate_agent(&mut self, id: &AgentId) {
+        if let Some(slot) = self.agent_slot(id) {
+            self.agents[slot].active = true;
+            self.want(slot, Wants::Batch);
+        }
+    }
+
+    /// Nothing more is offered of it; what is held stays held.
+    pub fn deactivate_agent(&mut self, id: &AgentId) {
+        if let Some(slot) = self.agent_slot(id) {
+            self.agents[slot].active = false;
+        }
+    }
+
+    /// Its unavailability was set (true), changed (true again) or taken away (false): inverse offers begin anew or
+    /// end. Outstanding ones are the caller's to take back.
+    pub fn set_unavailable(&mut self, id: &AgentId, unavailable: bool) {
+        if let Some(slot) = self.agent_slot(id) {
+            self.inverse.remove_agent(slot);
+            self.agents[slot].unavailable = unavailable;
+            self.want(slot, Wants::Turn);
+        }
+    }
+
+    /// Only these hosts are offered from now on; `None`: all.
+    pub fn set_whitelist(&mut self, hosts: Option<BTreeSet<String>>) {
+        self.whitelist = hosts;
+        let slots: Vec<AgentSlot> = self.agents.slots().collect();
+        for slot in slots {
+            self.check_whitelist(slot);
+            self.want(slot, Wants::Batch);
+        }
+    }
+
+    fn check_whitelist(&mut self, slot: AgentSlot) {
+        let agent = &mut self.agents[slot];
+        agent.whitelisted = self.whitelist.as_ref().is_none_or(|hosts| hosts.contains(&*agent.spec.hostname));
+    }
+
+    fn set_spec(&mut self, slot: AgentSlot, mut spec: AgentSpec) {
+        let total = core::mem::take(&mut spec.total);
+        let agent = &mut self.agents[slot];
+        let before = agent.ledger.total().scalar_quantities();
+        let elsewhere =
+            |domain: &crate::Domain| self.options.region.as_ref().is_some_and(|own| *own != domain.region);
+        agent.remote = spec.domain.as_ref().is_some_and(elsewhere);
+        agent.has_gpus = !total.gpus().is_zero();
+        agent.spec = spec;
+        agent.ledger.set_total(total);
+        self.tree.change_totals(&before, &agent.ledger.total().scalar_quantities());
+        self.check_whitelist(slot);
+    }
+
+    pub(crate) fn agent_slot(&self, id: &AgentId) -> Option<AgentSlot> {
+        self.agent_ids.get(id).copied()
+    }
+}
+
+/// Frameworks.
+impl Allocator {
+    pub fn add_framework(&mut self, spec: FrameworkSpec) {
+        let slot = self.ensure_framework(&spec.id);
+        self.set_framework(slot, spec);
+    }
+
+    /// Replaces everything; filters of roles it left are dropped. Offers of these roles are the caller's to take back.
+    pub fn update_framework(&mut self, spec: FrameworkSpec) {
+        if let Some(slot) = self.framework_slot(&spec.id) {
+            self.set_framework(slot, spec);
+        }
+    }
+
+    /// Forgets it; everything it held is free.
+    pub fn remove_framework(&mut self, id: &FrameworkId) {
+        let Some(slot) = self.framework_ids.remove(id) else { return };
+        let agents = core::mem::take(&mut self.frameworks[slot].agents);
+        for agent in agents {
+            self.drop_held(agent, slot);
+            self.want(agent, Wants::Batch);
+        }
+        self.inverse.remove_framework(slot);
+        for client in self.tree.clients_of(slot) {
+            self.unsubscribe(client);
+        }
+        self.frameworks.remove(slot);
+    }
+
+    pub fn activate_framework(&mut self, id: &FrameworkId) {
+        self.set_framework_active(id, true);
+    }
+
+    /// It is offered nothing, and its filters are dropped; what it holds it holds.
+    pub fn deactivate_framework(&mut self, id: &FrameworkId) {
+        self.set_framework_active(id, false);
+    }
+
+    /// Roles it does not have are ignored. No roles: all of them.
+    pub fn suppress(&mut self, id: &FrameworkId, roles: &[Role]) {
+        for (framework, client) in self.named_clients(id, roles) {
+            let role = self.tree.role_of(client).clone();
+            self.frameworks[framework].suppressed.insert(role);
+            self.tree.set_active(client, false);
+        }
+    }
+
+    /// Drops the filters of these roles, and all inverse filters. No roles: all of them.
+    pub fn revive(&mut self, id: &FrameworkId, roles: &[Role]) {
+        for (framework, client) in self.named_clients(id, roles) {
+            let role = self.tree.role_of(client).clone();
+            self.frameworks[framework].suppressed.remove(&role);
+            self.filters.remove_client(client);
+            self.inverse.revive(framework);
+            self.refresh(client);
+        }
+    }
+
+    /// Weights by role; roles that are not named keep theirs.
+    pub fn set_weights(&mut self, weights: &BTreeMap<Role, f64>) {
+        self.tree.set_weights(weights);
+    }
+
+    fn set_framework_active(&mut self, id: &FrameworkId, active: bool) {
+        let Some(slot) = self.framework_slot(id) else { return };
+        self.frameworks[slot].active = active;
+        if !active {
+            self.inverse.remove_framework(slot);
+        }
+        for client in self.tree.clients_of(slot) {
+            if !active {
+                self.filters.remove_client(client);
+            }
+            self.refresh(client);
+        }
+    }
+
+    fn set_framework(&mut self, slot: FrameworkSlot, spec: FrameworkSpec) {
+        self.frameworks[slot].active = spec.active;
+        self.frameworks[slot].suppressed = spec.suppressed.intersection(&spec.roles).cloned().collect();
+        for client in self.tree.clients_of(slot) {
+            if !spec.roles.contains(self.tree.role_of(client)) {
+                self.unsubscribe(client);
+            }
+        }
+        for role in &spec.roles {
+            let client = self.tree.ensure_client(slot, role);
+            let groups = spec.constraints.roles.get(role).map(|groups| Arc::from(groups.as_slice()));
+            let min_allocatable = spec.min_allocatable.get(role).cloned();
+            let entry = &mut self.tree.clients[client];
+            entry.wishes = Wishes { capabilities: spec.capabilities, groups, min_allocatable };
+            entry.subscribed = true;
+            self.refresh(client);
+        }
+    }
+
+    /// Puts the client into the order or takes it out, as things are; one in the order is looked at in this turn.
+    fn refresh(&mut self, client: ClientSlot) {
+        let entry = &self.tree.clients[client];
+        let framework = &self.frameworks[entry.framework];
+        let suppressed = framework.suppressed.contains(self.tree.role_of(client));
+        let active = entry.subscribed && framework.active && !suppressed;
+        self.tree.set_active(client, active);
+        if active {
+            self.cycle.add_fresh(client);
+        }
+    }
+
+    fn unsubscribe(&mut self, client: ClientSlot) {
+        self.filters.remove_client(client);
+        self.tree.clients[client].subscribed = false;
+        self.tree.set_active(client, false);
+        self.drop_client_if_unused(client);
+    }
+
+    pub(crate) fn drop_client_if_unused(&mut self, client: ClientSlot) {
+        if self.tree.drop_if_unused(client) {
+            self.cycle.forget_client(client);
+        }
+    }
+
+    /// The clients of these roles, or of all, that the framework is subscribed with.
+    fn named_clients(&self, id: &FrameworkId, roles: &[Role]) -> Vec<(FrameworkSlot, ClientSlot)> {
+        let Some(slot) = self.framework_slot(id) else { return Vec::new() };
+        let wanted = |client: &ClientSlot| {
+            let named = roles.is_empty() || roles.contains(self.tree.role_of(*client));
+            named && self.tree.clients[*client].subscribed
+        };
+        self.tree.clients_of(slot).into_iter().filter(wanted).map(|client| (slot, client)).collect()
+    }
+
+    pub(crate) fn framework_slot(&self, id: &FrameworkId) -> Option<FrameworkSlot> {
+        self.framework_ids.get(id).copied()
+    }
+
+    pub(crate) fn ensure_framework(&mut self, id: &FrameworkId) -> FrameworkSlot {
+        if let Some(slot) = self.framework_slot(id) {
+            return slot;
+        }
+        let framework =
+            Framework { id: id.clone(), active: false, suppressed: BTreeSet::new(), agents: BTreeSet::new() };
+        let slot = self.frameworks.insert(framework);
+        self.framework_ids.insert(id.clone(), slot);
+        slot
+    }
+}
+
+#[cfg(test)]
+mod tests;

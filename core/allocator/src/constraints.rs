@@ -69,14 +69,9 @@ pub enum PatternError {
     Syntax(String),
 }
 
-impl OfferConstraints {
-    /// Whether a framework in `role` wants to hear of this agent.
-    pub(crate) fn admits(&self, role: &Role, agent: &AgentSpec) -> bool {
-        match self.roles.get(role) {
-            Some(groups) => groups.iter().any(|group| group.iter().all(|constraint| constraint.holds(agent))),
-            None => true,
-        }
-    }
+/// Whether a framework with these constraints wants to hear of this agent: one group must hold.
+pub(crate) fn admits(groups: &[Group], agent: &AgentSpec) -> bool {
+    groups.iter().any(|group| group.iter().all(|constraint| constraint.holds(agent)))
 }
 
 impl AttributeConstraint {

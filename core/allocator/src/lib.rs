@@ -17,14 +17,27 @@ extern crate alloc;
 extern crate std;
 
 mod allocator;
+mod audit;
 mod constraints;
+mod cycle;
+mod filters;
+mod inverse;
+mod ledger;
 mod min_allocatable;
+mod moves;
 mod options;
+mod order;
+mod slab;
 mod spec;
+mod tree;
 
-pub use allocator::{Allocation, Allocator, Grant, Held, Holder, InverseGrant};
-pub use constraints::{AttributeConstraint, OfferConstraints, Pattern, PatternError, Predicate, Selector};
+pub use allocator::Allocator;
+pub use constraints::{
+    AttributeConstraint, Group, OfferConstraints, Pattern, PatternError, Predicate, Selector,
+};
+pub use cycle::{Allocation, Grant, InverseGrant};
 pub use min_allocatable::{MinAllocatable, MinAllocatableError};
+pub use moves::{Held, Holder};
 pub use options::Options;
 pub use spec::{
     AgentCapabilities, AgentSpec, Attribute, AttributeValue, Domain, FrameworkCapabilities, FrameworkSpec,

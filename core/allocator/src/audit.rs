@@ -1,0 +1,99 @@
+//! The check of the books: everything that is kept twice must agree. For tests and the simulator; it walks everything.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+
+use tepui_resources::{Quantities, Resources};
+
+use crate::Allocator;
+use crate::order::{Scope, Walk};
+use crate::slab::ClientSlot;
+use crate::tree::Child;
+
+impl Allocator {
+    /// Whether the books are right; what is wrong if not.
+    pub fn audit(&self) -> Result<(), String> {
+        self.audit_agents()?;
+        self.audit_clients()?;
+        self.audit_order()?;
+        match self.filters.is_consistent() {
+            true => Ok(()),
+            false => Err("the indexes of filters disagree".into()),
+        }
+    }
+
+    fn audit_agents(&self) -> Result<(), String> {
+        let mut totals = Quantities::new();
+        for (slot, agent) in self.agents.iter() {
+            agent.ledger.audit().map_err(|wrong| format!("agent {}: {wrong}", agent.id))?;
+            totals += &agent.ledger.total().scalar_quantities();
+            for (framework, entry) in self.frameworks.iter() {
+                let holds = agent.ledger.held().contains_key(&framework);
+                if holds != entry.agents.contains(&slot) {
+                    return Err(format!(
+                        "framework {} and agent {} disagree on a holding",
+                        entry.id, agent.id
+                    ));
+                }
+            }
+        }
+        match totals == *self.tree.totals() {
+            true => Ok(()),
+            false => Err(format!("shares are of {}, agents have {totals}", self.tree.totals())),
+        }
+    }
+
+    /// What clients and roles hold is what the ledgers say.
+    fn audit_clients(&self) -> Result<(), String> {
+        let mut held: BTreeMap<ClientSlot, Quantities> = BTreeMap::new();
+        for (_, agent) in self.agents.iter() {
+            for (framework, holding) in agent.ledger.held() {
+                let all: Resources = &holding.offered + &holding.used;
+                for (role, part) in all.by_allocation() {
+                    let amount = part.single_copies().scalar_quantities();
+                    if let Some(client) = self.tree.client(*framework, &role) {
+                        *held.entry(client).or_default() += &amount;
+                    } else if !amount.is_empty() {
+                        return Err(format!("{amount} is held in role {role} by nobody"));
+                    }
+                }
+            }
+        }
+        for (slot, client) in self.tree.clients.iter() {
+            let booked = held.get(&slot).cloned().unwrap_or_default();
+            if booked != client.held.amount {
+                let id = &self.frameworks[client.framework].id;
+                return Err(format!("framework {id} holds {booked}, but {} is booked", client.held.amount));
+            }
+        }
+        Ok(())
+    }
+
+    /// Everybody who may be offered something is in the order, once, and nobody else.
+    fn audit_order(&self) -> Result<(), String> {
+        let mut tree = self.tree.clone();
+        tree.settle_order();
+        for (slot, node) in tree.nodes.iter() {
+            let children = node.children.iter().all(|(_, child)| match child {
+                Child::Own => node.clients.len() > 0,
+                Child::Role(role) => tree.nodes[role].parent == Some(slot) && tree.nodes[role].active > 0,
+            });
+            if !children || !node.children.is_sorted() || !node.clients.is_sorted() {
+                return Err(format!("the order below role '{}' is wrong", node.role));
+            }
+        }
+        let mut walk = Walk::default();
+        walk.restart(&tree);
+        let mut met = alloc::collections::BTreeSet::new();
+        while let Some(client) = walk.next(&tree, Scope::All) {
+            if !met.insert(client) || !tree.clients[client].active {
+                return Err("a client is in the order twice, or must not be".into());
+            }
+        }
+        match tree.clients.iter().filter(|(_, client)| client.active).count() == met.len() {
+            true => Ok(()),
+            false => Err("an active client is not in the order".into()),
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! What happens to resources between grants: given back, launched on, released, occupied, converted.
+//!
+//! Fed by the master, which knows offers and tasks. Resources carry the role they are allocated to. A move of
+//! resources that are not held is the master's mistake: in tests it panics, else it moves what is there.
+
+use core::time::Duration;
+
+use tepui_fsm::Mono;
+use tepui_resources::{Resources, Role};
+use tepui_types::{AgentId, FrameworkId};
+
+use crate::Allocator;
+use crate::allocator::Wants;
+use crate::ledger::Part;
+use crate::slab::{AgentSlot, FrameworkSlot};
+
+/// How long refused resources are not offered again if the framework does not say.
+const REFUSE_SECONDS_DEFAULT: f64 = 5.0;
+/// The longest refusal; more is cut to this.
+const REFUSE_SECONDS_MAX: f64 = 365.0 * 24.0 * 3600.0;
+
+/// Whose resources a conversion changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder<'a> {
+    /// Nobody's: operator calls.
+    Free,
+    Offered(&'a FrameworkId),
+    Used(&'a FrameworkId),
+}
+
+/// What one framework holds of one agent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Held {
+    pub offered: Resources,
+    pub used: Resources,
+}
+
+impl Allocator {
+    /// The end of the filter for `refuse_seconds` as a framework gave it; `None`: no filter.
+    pub fn refusal(&self, now: Mono, refuse_seconds: Option<f64>) -> Option<Mono> {
+        let seconds = refuse_seconds.filter(|seconds| *seconds >= 0.0).unwrap_or(REFUSE_SECONDS_DEFAULT);
+        if seconds == 0.0 {
+            return None;
+        }
+        let refused = Duration::from_secs_f64(seconds.min(REFUSE_SECONDS_MAX));
+        Some(now + refused.max(self.options.allocation_interval))
+    }
+
+    /// Offered -> free, and not offered to that framework in that role again before `refused_until`.
+    pub fn give_back(
+        &mut self,
+        agent: &AgentId,
+        framework: &FrameworkId,
+        resources: &Resources,
+        refused_until: Option<Mono>,
+    ) {
+        let Some((agent, framework)) = self.pair(agent, framework) else { return };
+        self.unhold(agent, framework, Part::Offered, resources);
+        self.want(agent, Wants::Batch);
+        let (Some(until), Some(role)) = (refused_until, role_of(resources)) else { return };
+        let client =
+            self.tree.client(framework, &role).filter(|client| self.tree.clients[*client].subscribed);
+        if let Some(client) = client.filter(|_| self.frameworks[framework].active) {
+            let refused = resources.clone().unallocate();
+            self.filters.add(client, agent, refused, until, self.cycle.batches());
+        }
+    }
+
+    /// Offered -> used. A shared resource stays offered as well, until it is given back.
+    pub fn launch(&mut self, agent: &AgentId, framework: &FrameworkId, resources: &Resources) {
+        let Some((agent, framework)) = self.pair(agent, framework) else { return };
+        let shared = self.agents[agent].ledger.launch(framework, resources);
+        for (role, more) in shared.by_allocation() {
+            let client = self.tree.ensure_client(framework, &role);
+            self.tree.book_in(client, agent, &more);
+        }
+    }
+
+    /// Used -> free.
+    pub fn release(&mut self, agent: &AgentId, framework: &FrameworkId, resources: &Resources) {
+        let Some((agent, framework)) = self.pair(agent, framework) else { return };
+        self.unhold(agent, framework, Part::Used, resources);
+        self.want(agent, Wants::Batch);
+    }
+
+    /// Used though nobody offered it: learned from an agent. An unknown framework gets an inactive place.
+    pub fn occupy(&mut self, agent: &AgentId, framework: &FrameworkId, resources: &Resources) {
+        let Some(agent) = self.agent_slot(agent) else { return };
+        let framework = self.ensure_framework(framework);
+        self.hold(agent, framework, Part::Used, resources);
+        if self.agents[agent].unavailable {
+            self.want(agent, Wants::Batch);
+        }
+    }
+
+    /// An operation turned `consumed` into `converted`: in the holder's part and in the agent's total.
+    /// False, and nothing happens, if the holder does not hold `consumed`.
+    pub fn convert(
+        &mut self,
+        agent: &AgentId,
+        holder: Holder<'_>,
+        consumed: &Resources,
+        converted: &Resources,
+    ) -> bool {
+        let Some(slot) = self.agent_slot(agent) else { return false };
+        let (framework, part) = match holder {
+            Holder::Free => (None, Part::Offered),
+            Holder::Offered(framework) => (Some(framework), Part::Offered),
+            Holder::Used(framework) => (Some(framework), Part::Used),
+        };
+        let holder = match framework.map(|framework| self.framework_slot(framework)) {
+            None => None,
+            Some(Some(framework)) => Some((framework, part)),
+            Some(None) => return false,
+        };
+        let before = self.agents[slot].ledger.total().scalar_quantities();
+        if !self.agents[slot].ledger.convert(holder, consumed, converted) {
+            return false;
+        }
+        let after = self.agents[slot].ledger.total().scalar_quantities();
+        self.tree.change_totals(&before, &after);
+        match holder {
+            None => self.want(slot, Wants::Batch),
+            Some((framework, _)) => {
+                self.book(slot, framework, converted, Direction::In);
+                self.book(slot, framework, consumed, Direction::Out);
+                self.note_holding(slot, framework);
+            }
+        }
+        true
+    }
+
+    /// The framework answered an inverse offer, or it was taken back; it gets no other before `refused_until`.
+    pub fn inverse_answered(
+        &mut self,
+        agent: &AgentId,
+        framework: &FrameworkId,
+        refused_until: Option<Mono>,
+    ) {
+        let Some((agent, framework)) = self.pair(agent, framework) else { return };
+        self.inverse.answered(agent, framework, refused_until);
+        if refused_until.is_none() {
+            self.want(agent, Wants::Batch);
+        }
+    }
+}
+
+/// Questions.
+impl Allocator {
+    pub fn total(&self, agent: &AgentId) -> Option<&Resources> {
+        Some(self.agents[self.agent_slot(agent)?].ledger.total())
+    }
+
+    pub fn free(&self, agent: &AgentId) -> Option<&Resources> {
+        Some(self.agents[self.agent_slot(agent)?].ledger.free())
+    }
+
+    /// Who holds what of an agent.
+    pub fn holdings(&self, agent: &AgentId) -> impl Iterator<Item = (&FrameworkId, &Held)> + '_ {
+        let held = self.agent_slot(agent).map(|slot| self.agents[slot].ledger.held().iter());
+        held.into_iter().flatten().map(|(slot, held)| (&self.frameworks[*slot].id, held))
+    }
+
+    pub fn held(&self, agent: &AgentId, framework: &FrameworkId) -> Option<&Held> {
+        let agent = self.agent_slot(agent)?;
+        self.agents[agent].ledger.held().get(&self.framework_slot(framework)?)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    In,
+    Out,
+}
+
+/// The same moves by slots, for ledger, tree and index together.
+impl Allocator {
+    pub(crate) fn hold(
+        &mut self,
+        agent: AgentSlot,
+        framework: FrameworkSlot,
+        part: Part,
+        resources: &Resources,
+    ) {
+        self.agents[agent].ledger.add(framework, part, resources);
+        self.book(agent, framework, resources, Direction::In);
+        self.note_holding(agent, framework);
+    }
+
+    fn unhold(&mut self, agent: AgentSlot, framework: FrameworkSlot, part: Part, resources: &Resources) {
+        let removed = self.agents[agent].ledger.remove(framework, part, resources);
+        self.book(agent, framework, &removed, Direction::Out);
+        self.note_holding(agent, framework);
+    }
+
+    /// The framework holds nothing on this agent any more.
+    pub(crate) fn drop_held(&mut self, agent: AgentSlot, framework: FrameworkSlot) {
+        let held = self.agents[agent].ledger.held().get(&framework).cloned().unwrap_or_default();
+        self.unhold(agent, framework, Part::Offered, &held.offered);
+        self.unhold(agent, framework, Part::Used, &held.used);
+    }
+
+    fn book(&mut self, agent: AgentSlot, framework: FrameworkSlot, resources: &Resources, way: Direction) {
+        match role_of(resources).filter(|role| in_one_role(resources, role)) {
+            Some(role) => self.book_role(agent, framework, &role, resources, way),
+            None => {
+                for (role, part) in resources.by_allocation() {
+                    self.book_role(agent, framework, &role, &part, way);
+                }
+            }
+        }
+    }
+
+    fn book_role(
+        &mut self,
+        agent: AgentSlot,
+        framework: FrameworkSlot,
+        role: &Role,
+        resources: &Resources,
+        way: Direction,
+    ) {
+        let client = self.tree.ensure_client(framework, role);
+        match way {
+            Direction::In => self.tree.book_in(client, agent, resources),
+            Direction::Out => {
+                self.tree.book_out(client, agent, resources);
+                self.drop_client_if_unused(client);
+            }
+        }
+    }
+
+    fn note_holding(&mut self, agent: AgentSlot, framework: FrameworkSlot) {
+        match self.agents[agent].ledger.held().contains_key(&framework) {
+            true => self.frameworks[framework].agents.insert(agent),
+            false => self.frameworks[framework].agents.remove(&agent),
+        };
+    }
+
+    fn pair(&self, agent: &AgentId, framework: &FrameworkId) -> Option<(AgentSlot, FrameworkSlot)> {
+        Some((self.agent_slot(agent)?, self.framework_slot(framework)?))
+    }
+}
+
+/// The role that the first of these is allocated to.
+fn role_of(resources: &Resources) -> Option<Role> {
+    resources.iter().next()?.allocation().cloned()
+}
+
+fn in_one_role(resources: &Resources, role: &Role) -> bool {
+    resources.iter().all(|resource| resource.allocation() == Some(role))
+}
