@@ -46,6 +46,8 @@ pub struct Config {
     pub max_completed_executors_per_framework: usize,
     /// The names given by `--isolation`.
     pub isolation: Vec<String>,
+    /// Cpu requests are also upper limits (`--cgroups_enable_cfs`).
+    pub cgroups_enable_cfs: bool,
     /// Accept changed resources or attributes that only add (`--reconfiguration_policy=additive`).
     pub reconfiguration_additive: bool,
     /// Seed of everything random: ids, backoff.
@@ -80,6 +82,7 @@ impl Default for Config {
             gc_disk_headroom: 0.1,
             max_completed_executors_per_framework: 150,
             isolation: Vec::new(),
+            cgroups_enable_cfs: false,
             reconfiguration_additive: false,
             seed: 0,
             boot_id: String::new(),

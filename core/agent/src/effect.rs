@@ -13,18 +13,38 @@ use crate::LinkId;
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// Opens a link to the leading master, closing the one before. Answered by LinkUp or LinkDown.
-    Connect { link: LinkId },
+    Connect {
+        link: LinkId,
+    },
     /// Sends a call up the link; dropped if the link is not the current one.
-    Master { link: LinkId, call: Box<link::Call> },
+    Master {
+        link: LinkId,
+        call: Box<link::Call>,
+    },
     /// Answers the request on `conn` and ends it.
-    Answer { conn: ConnId, answer: Answer<agent::Response> },
+    Answer {
+        conn: ConnId,
+        answer: Answer<agent::Response>,
+    },
     /// Answers an executor's SUBSCRIBE with 200; events follow on `conn`.
-    OpenExecutor { conn: ConnId },
-    Executor { conn: ConnId, event: Box<executor::Event> },
-    CloseExecutor { conn: ConnId },
+    OpenExecutor {
+        conn: ConnId,
+    },
+    Executor {
+        conn: ConnId,
+        event: Box<executor::Event>,
+    },
+    CloseExecutor {
+        conn: ConnId,
+    },
     Container(ContainerOp),
     /// The newest state for readers. At most one per turn.
-    Publish { state: crate::State },
+    Publish {
+        state: crate::State,
+    },
     /// The process must end: it was told to, or cannot go on.
-    Exit { message: String, failed: bool },
+    Exit {
+        message: String,
+        failed: bool,
+    },
 }

@@ -16,18 +16,38 @@ pub enum Input {
     /// The first input, once: start recovery and then look for a master.
     Start,
     /// The link asked for by Effect::Connect is open; the agent subscribes.
-    LinkUp { link: LinkId },
-    LinkEvent { link: LinkId, event: Box<link::Event> },
+    LinkUp {
+        link: LinkId,
+    },
+    LinkEvent {
+        link: LinkId,
+        event: Box<link::Event>,
+    },
     /// The link could not be opened, or ended.
-    LinkDown { link: LinkId, reason: alloc::string::String },
+    LinkDown {
+        link: LinkId,
+        reason: alloc::string::String,
+    },
     /// A call on /api/v1/executor. A SUBSCRIBE turns `conn` into the executor's event stream.
-    Executor { conn: ConnId, call: Box<executor::Call> },
-    ExecutorClosed { conn: ConnId },
+    Executor {
+        conn: ConnId,
+        call: Box<executor::Call>,
+    },
+    ExecutorClosed {
+        conn: ConnId,
+    },
     /// A call on /api/v1 that is not answered from a snapshot: containers and other changes.
-    Operator { conn: ConnId, call: Box<agent::Call> },
+    Operator {
+        conn: ConnId,
+        call: Box<agent::Call>,
+    },
     /// The client of a call that is not answered yet went away.
-    OperatorClosed { conn: ConnId },
+    OperatorClosed {
+        conn: ConnId,
+    },
     Container(ContainerEvent),
     /// How full the work directory's file system is, 0.0 to 1.0; drives how long old sandboxes are kept.
-    DiskUsage { used: f64 },
+    DiskUsage {
+        used: f64,
+    },
 }

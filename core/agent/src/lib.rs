@@ -1,18 +1,46 @@
 //! The agent: frameworks, executors and tasks of one machine, and every status update until it is acknowledged.
 //!
 //! A single-threaded [`Fsm`](tepui_fsm::Fsm): [`Input`] in, [`Record`]s and [`Effect`]s out. One file per event of
-//! the master under `master/`, one per executor call under `executor/`, one per operator call under `operator/`.
+//! the master under `master/`, one per executor call under `executor/`, one per operator call under `operator/`; what
+//! they have in common is under `lifecycle/` and `status/`.
 //!
 //! Never here: sockets, HTTP, JSON, files, processes, clocks.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
+mod agent;
 mod config;
+mod containers;
 mod effect;
+mod environment;
+mod executor;
+mod generated_executor;
 mod input;
+mod key;
+mod lifecycle;
+mod link;
+mod master;
+mod paths;
+mod record;
+mod recover;
+mod show;
+mod state;
+mod status;
 
+pub use agent::Agent;
 pub use config::{Config, Recover};
 pub use effect::Effect;
 pub use input::{Input, LinkId};
+pub use record::Record;
+pub use recover::RecoverError;
+pub use state::{
+    Cause, Container, ContainerStage, Counters, Delivery, Drain, Executor, ExecutorPhase, Framework, Phase,
+    State, Task, TaskStage,
+};
+
+#[cfg(test)]
+mod tests;

@@ -111,6 +111,11 @@ pub enum ContainerEvent {
         stage: LaunchStage,
         message: String,
     },
+    /// The new requests or limits could not be set; the container runs on as it was.
+    UpdateFailed {
+        id: ContainerId,
+        message: String,
+    },
     Exited {
         id: ContainerId,
         termination: Termination,

@@ -1,0 +1,150 @@
+//! The agent itself: which input goes to which handler, which timer means what, and when readers get a new snapshot.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+
+use tepui_fsm::{Deadlines, Fsm, Mono, Now, Outbox, Rng};
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::{agent, executor as executor_api};
+use tepui_proto::tepui::agent::v1 as link_api;
+use tepui_types::{Answer, ConnId, ContainerId, ContainerOp, ExecutorId, FrameworkId, Status, TaskId};
+
+use crate::link::Link;
+use crate::state::State;
+use crate::status::Streams;
+use crate::{Config, Effect, Input, Record};
+use crate::{containers, executor, lifecycle, link, master, recover, status};
+
+pub(crate) type Out = Outbox<Agent>;
+
+/// The agent of one machine.
+#[derive(Debug)]
+pub struct Agent {
+    pub(crate) config: Config,
+    pub(crate) rng: Rng,
+    pub(crate) state: State,
+    pub(crate) link: Link,
+    pub(crate) streams: Streams,
+    pub(crate) timers: Deadlines<Timer>,
+    /// The open event streams of executors.
+    pub(crate) conns: BTreeMap<ConnId, (FrameworkId, ExecutorId)>,
+    pub(crate) executors_by_container: BTreeMap<ContainerId, (FrameworkId, ExecutorId)>,
+    /// The version readers have.
+    pub(crate) published: u64,
+}
+
+/// What a deadline is for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    /// Open a link to the master.
+    Connect,
+    /// The link was silent, or did not come up, for too long.
+    LinkSilent,
+    /// Executors had their time to come back after a restart.
+    Reregistration,
+    /// The executor had its time to subscribe.
+    Registration(FrameworkId, ExecutorId),
+    /// The executor had its time to end.
+    Shutdown(FrameworkId, ExecutorId),
+    /// The executor's stream needs a sign of life.
+    Heartbeat(FrameworkId, ExecutorId),
+    /// The head of a status update stream was not acknowledged.
+    Retry(FrameworkId, TaskId),
+}
+
+impl Fsm for Agent {
+    type Input = Input;
+    type Record = Record;
+    type Effect = Effect;
+
+    fn step(&mut self, now: Now, input: Input, out: &mut Out) {
+        match input {
+            Input::Start => recover::start(self, out),
+            Input::LinkUp { link } => link::up(self, now, link, out),
+            Input::LinkEvent { link, event } => {
+                if link::heard(self, now, link) {
+                    master::event(self, now, *event, out);
+                }
+            }
+            Input::LinkDown { link, .. } => link::down(self, now, link, out),
+            Input::Executor { conn, call } => executor::call(self, now, conn, *call, out),
+            Input::ExecutorClosed { conn } => executor::closed(self, conn),
+            Input::Operator { conn, call: _ } => {
+                self.refuse(conn, Status::NotImplemented, "Not implemented", out);
+            }
+            Input::OperatorClosed { conn: _ } => (),
+            Input::Container(event) => containers::event(self, now, event, out),
+            Input::DiskUsage { used: _ } => (),
+        }
+    }
+
+    fn settle(&mut self, now: Now, out: &mut Out) {
+        while let Some(timer) = self.timers.pop_due(now.mono) {
+            self.due(now, timer, out);
+        }
+        if self.published != self.state.version {
+            self.published = self.state.version;
+            out.effect(Effect::Publish { state: self.state.clone() });
+        }
+    }
+
+    fn deadline(&self) -> Option<Mono> {
+        self.timers.next()
+    }
+}
+
+impl Agent {
+    fn due(&mut self, now: Now, timer: Timer, out: &mut Out) {
+        match timer {
+            Timer::Connect => link::connect(self, now, out),
+            Timer::LinkSilent => link::silent(self, now, out),
+            Timer::Reregistration => recover::reregistration_over(self, now, out),
+            Timer::Registration(framework, executor) => {
+                lifecycle::registration_over(self, &framework, &executor, out);
+            }
+            Timer::Shutdown(framework, executor) => lifecycle::grace_over(self, &framework, &executor, out),
+            Timer::Heartbeat(framework, executor) => executor::heartbeat(self, now, framework, executor, out),
+            Timer::Retry(framework, task) => status::retry(self, now, framework, task, out),
+        }
+    }
+
+    /// The newest state, as the next snapshot will show it.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// As the master named it; empty before.
+    pub(crate) fn id(&self) -> String {
+        self.state.info.id.value.clone()
+    }
+
+    pub(crate) fn id_proto(&self) -> Option<pb::AgentID> {
+        self.state.info.id.as_option().cloned()
+    }
+
+    /// Sends a call to the master if the agent is subscribed; what it misses is told when it subscribes again.
+    pub(crate) fn tell_master(&self, call: link_api::Call, out: &mut Out) {
+        if let Some(link) = self.link.subscribed() {
+            out.effect(Effect::Master { link, call: Box::new(call) });
+        }
+    }
+
+    pub(crate) fn tell_executor(&self, conn: Option<ConnId>, event: executor_api::Event, out: &mut Out) {
+        if let Some(conn) = conn {
+            out.effect(Effect::Executor { conn, event: Box::new(event) });
+        }
+    }
+
+    pub(crate) fn answer(&self, conn: ConnId, answer: Answer<agent::Response>, out: &mut Out) {
+        out.effect(Effect::Answer { conn, answer });
+    }
+
+    pub(crate) fn refuse(&self, conn: ConnId, status: Status, message: impl Into<String>, out: &mut Out) {
+        self.answer(conn, Answer::refused(status, message), out);
+    }
+
+    pub(crate) fn container(&self, op: ContainerOp, out: &mut Out) {
+        out.effect(Effect::Container(op));
+    }
+}

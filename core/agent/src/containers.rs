@@ -1,0 +1,81 @@
+//! What containers tell: started, not started, ended.
+
+use alloc::format;
+use alloc::sync::Arc;
+
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1::TaskState;
+use tepui_proto::mesos::v1::task_status::Reason;
+use tepui_types::{ContainerEvent, ExecutorId, FrameworkId, LaunchStage, Termination};
+
+use crate::agent::{Agent, Out};
+use crate::lifecycle::{self, executor_ended};
+use crate::state::Cause;
+use crate::{recover, status};
+
+pub(crate) fn event(agent: &mut Agent, now: Now, event: ContainerEvent, out: &mut Out) {
+    match event {
+        ContainerEvent::Recovered { containers } => recover::recovered(agent, now, containers, out),
+        ContainerEvent::Launched { id, pid } => {
+            if let Some((framework, executor)) = agent.executors_by_container.get(&id).cloned()
+                && let Some(executor) = agent.state.executor_mut(&framework, &executor)
+            {
+                executor.pid = Some(pid);
+            }
+        }
+        ContainerEvent::LaunchFailed { id, stage, message } => {
+            agent.state.counters.container_launch_errors += 1;
+            if let Some((framework, executor)) = agent.executors_by_container.get(&id).cloned() {
+                launch_failed(agent, now, &framework, &executor, stage, message.into(), out);
+            }
+        }
+        ContainerEvent::UpdateFailed { id, message } => {
+            if let Some((framework, executor)) = agent.executors_by_container.get(&id).cloned() {
+                let cause = Cause {
+                    state: status::lost(agent, &framework, TaskState::TASK_GONE),
+                    reason: Reason::REASON_CONTAINER_UPDATE_FAILED,
+                    message: format!("Failed to update resources for container: {message}"),
+                };
+                lifecycle::destroy(agent, &framework, &executor, cause, out);
+            }
+        }
+        ContainerEvent::Exited { id, termination } => {
+            if let Some((framework, executor)) = agent.executors_by_container.get(&id).cloned() {
+                executor_ended(agent, now, &framework, &executor, termination, out);
+            }
+        }
+        ContainerEvent::NoSuchContainer { .. } | ContainerEvent::PathDone { .. } => (),
+    }
+}
+
+/// The container never ran. If the agent itself stopped the launch, its own reason stands.
+fn launch_failed(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    id: &ExecutorId,
+    stage: LaunchStage,
+    message: Arc<str>,
+    out: &mut Out,
+) {
+    let cause = match stage {
+        LaunchStage::Sandbox => Cause {
+            state: status::lost(agent, framework, TaskState::TASK_DROPPED),
+            reason: Reason::REASON_EXECUTOR_TERMINATED,
+            message: (&*message).into(),
+        },
+        LaunchStage::Fetch | LaunchStage::Start => Cause {
+            state: TaskState::TASK_FAILED,
+            reason: Reason::REASON_CONTAINER_LAUNCH_FAILED,
+            message: format!("Failed to launch container: {message}"),
+        },
+    };
+    let mut termination = Termination::default();
+    if let Some(executor) = agent.state.executor_mut(framework, id) {
+        match executor.cause {
+            Some(_) => termination.message = Some((&*message).into()),
+            None => executor.cause = Some(Arc::new(cause)),
+        }
+    }
+    executor_ended(agent, now, framework, id, termination, out);
+}

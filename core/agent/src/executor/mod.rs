@@ -1,0 +1,86 @@
+//! Calls of executors: the checks all of them must pass, then one file per call.
+
+mod heartbeat;
+mod message;
+mod subscribe;
+mod update;
+mod validate;
+
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1::executor::{Call, call};
+use tepui_types::{Answer, ConnId, ExecutorId, FrameworkId, Refusal, Status};
+
+use crate::agent::{Agent, Out, Timer};
+use crate::state::{ExecutorPhase, Phase};
+
+pub(crate) use heartbeat::heartbeat;
+
+const RECOVERING: &str = "Agent has not finished recovery";
+
+pub(crate) fn call(agent: &mut Agent, now: Now, conn: ConnId, call: Call, out: &mut Out) {
+    if let Err(refusal) = check(agent, &call) {
+        return agent.answer(conn, refusal.into(), out);
+    }
+    let framework = FrameworkId::from(&*call.framework_id);
+    let executor = ExecutorId::from(&*call.executor_id);
+    match call.r#type.unwrap_or_default() {
+        call::Type::SUBSCRIBE => {
+            let subscribe = call.subscribe.into_option().unwrap_or_default();
+            subscribe::subscribe(agent, now, conn, framework, executor, subscribe, out);
+        }
+        call::Type::UPDATE => {
+            let status = call.update.into_option().unwrap_or_default().status;
+            update::update(agent, now, framework, executor, status.into_option().unwrap_or_default(), out);
+            agent.answer(conn, Answer::Accepted, out);
+        }
+        call::Type::MESSAGE => {
+            message::message(agent, framework, executor, call.message.into_option().unwrap_or_default(), out);
+            agent.answer(conn, Answer::Accepted, out);
+        }
+        call::Type::HEARTBEAT => agent.answer(conn, Answer::Accepted, out),
+        call::Type::UNKNOWN => agent.refuse(conn, Status::NotImplemented, "Unknown call type", out),
+    }
+}
+
+/// The checks, in their order.
+fn check(agent: &Agent, call: &Call) -> Result<(), Refusal> {
+    let recovering = Refusal::new(Status::Unavailable, RECOVERING);
+    if agent.state.phase == Phase::Recovering {
+        return Err(recovering);
+    }
+    validate::validate(call)?;
+    match call.r#type.unwrap_or_default() {
+        call::Type::HEARTBEAT | call::Type::UNKNOWN => return Ok(()),
+        call::Type::SUBSCRIBE => (),
+        call::Type::UPDATE | call::Type::MESSAGE => {
+            if agent.state.phase == Phase::Reconnecting {
+                return Err(recovering);
+            }
+        }
+    }
+    let framework = agent.state.framework(&FrameworkId::from(&*call.framework_id));
+    let framework = framework.ok_or_else(|| Refusal::bad_request("Framework cannot be found"))?;
+    let executor = framework.executors.get(&ExecutorId::from(&*call.executor_id));
+    let executor = executor.ok_or_else(|| Refusal::bad_request("Executor cannot be found"))?;
+    if executor.phase == ExecutorPhase::Registering && call.r#type != Some(call::Type::SUBSCRIBE) {
+        return Err(Refusal::new(Status::Forbidden, "Executor is not subscribed"));
+    }
+    Ok(())
+}
+
+/// An executor's stream ended. That alone changes nothing: it may come back, or its container ends.
+pub(crate) fn closed(agent: &mut Agent, conn: ConnId) {
+    let Some((framework, id)) = agent.conns.remove(&conn) else { return };
+    agent.timers.clear(&Timer::Heartbeat(framework.clone(), id.clone()));
+    if let Some(executor) = agent.state.executor_mut(&framework, &id) {
+        executor.phase = match executor.phase {
+            ExecutorPhase::Running { conn: Some(open) } if open == conn => {
+                ExecutorPhase::Running { conn: None }
+            }
+            ExecutorPhase::Terminating { conn: Some(open) } if open == conn => {
+                ExecutorPhase::Terminating { conn: None }
+            }
+            other => other,
+        };
+    }
+}

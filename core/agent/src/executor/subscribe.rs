@@ -1,0 +1,118 @@
+//! SUBSCRIBE: an executor opens its event stream, for the first time or again.
+
+use alloc::vec::Vec;
+
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1::TaskState;
+use tepui_proto::mesos::v1::executor::{Event, call, event};
+use tepui_proto::mesos::v1::task_status::Reason;
+use tepui_types::{ConnId, ExecutorId, FrameworkId, TaskId};
+
+use super::heartbeat;
+use crate::agent::{Agent, Out, Timer};
+use crate::state::{ExecutorPhase, TaskStage};
+use crate::status::{self, Verdict};
+use crate::{Effect, lifecycle, master, recover};
+
+pub(super) fn subscribe(
+    agent: &mut Agent,
+    now: Now,
+    conn: ConnId,
+    framework: FrameworkId,
+    id: ExecutorId,
+    call: call::Subscribe,
+    out: &mut Out,
+) {
+    out.effect(Effect::OpenExecutor { conn });
+    if is_unwanted(agent, &framework, &id) {
+        return send_away(agent, conn, out);
+    }
+    attach(agent, now, conn, &framework, &id, out);
+    if agent.state.executor(&framework, &id).is_some_and(|executor| executor.is_pointless()) {
+        // All its tasks were killed before it came: there is nothing to tell it but to go.
+        lifecycle::shutdown_executor(agent, now, &framework, &id, out);
+    } else {
+        welcome(agent, conn, &framework, &id, out);
+        for update in call.unacknowledged_updates {
+            let status = update.status.into_option().unwrap_or_default();
+            status::from_executor(agent, now, &framework, &id, status, out);
+        }
+        let known = call.unacknowledged_tasks.iter().map(|task| TaskId::from(&*task.task_id)).collect();
+        drop_unknown(agent, now, &framework, &id, known, out);
+        lifecycle::deliver(agent, &framework, &id, out);
+        lifecycle::resize(agent, &framework, &id, out);
+        master::resend_kills(agent, &framework, &id, out);
+    }
+    recover::executor_is_back(agent, now, out);
+}
+
+fn is_unwanted(agent: &Agent, framework: &FrameworkId, id: &ExecutorId) -> bool {
+    let terminating = agent.state.framework(framework).is_none_or(|framework| framework.terminating);
+    let phase = agent.state.executor(framework, id).map(|executor| executor.phase);
+    terminating || matches!(phase, None | Some(ExecutorPhase::Terminating { .. } | ExecutorPhase::Terminated))
+}
+
+fn send_away(agent: &Agent, conn: ConnId, out: &mut Out) {
+    let event = Event { r#type: Some(event::Type::SHUTDOWN), ..Default::default() };
+    agent.tell_executor(Some(conn), event, out);
+    out.effect(Effect::CloseExecutor { conn });
+}
+
+/// The new stream is the executor's; an older one is closed.
+fn attach(
+    agent: &mut Agent,
+    now: Now,
+    conn: ConnId,
+    framework: &FrameworkId,
+    id: &ExecutorId,
+    out: &mut Out,
+) {
+    let Some(executor) = agent.state.executor_mut(framework, id) else { return };
+    if let Some(old) = executor.conn() {
+        agent.conns.remove(&old);
+        out.effect(Effect::CloseExecutor { conn: old });
+    }
+    executor.phase = ExecutorPhase::Running { conn: Some(conn) };
+    agent.conns.insert(conn, (framework.clone(), id.clone()));
+    agent.timers.clear(&Timer::Registration(framework.clone(), id.clone()));
+    heartbeat::arm(agent, now, framework, id);
+}
+
+fn welcome(agent: &Agent, conn: ConnId, framework: &FrameworkId, id: &ExecutorId, out: &mut Out) {
+    let Some(owner) = agent.state.framework(framework) else { return };
+    let Some(executor) = owner.executors.get(id) else { return };
+    let subscribed = event::Subscribed {
+        executor_info: (*executor.info).clone().into(),
+        framework_info: (*owner.info).clone().into(),
+        agent_info: (*agent.state.info).clone().into(),
+        container_id: executor.container_id.to_proto().into(),
+        ..Default::default()
+    };
+    let event =
+        Event { r#type: Some(event::Type::SUBSCRIBED), subscribed: subscribed.into(), ..Default::default() };
+    agent.tell_executor(Some(conn), event, out);
+}
+
+/// Tasks handed over on a stream that broke before they arrived: the executor does not know them.
+fn drop_unknown(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    id: &ExecutorId,
+    known: Vec<TaskId>,
+    out: &mut Out,
+) {
+    let Some(executor) = agent.state.executor(framework, id) else { return };
+    let lost: Vec<TaskId> = executor
+        .tasks
+        .values()
+        .filter(|task| task.stage == TaskStage::Launched && task.task.state == TaskState::TASK_STAGING)
+        .filter(|task| !known.contains(&task.id))
+        .map(|task| task.id.clone())
+        .collect();
+    let state = status::lost(agent, framework, TaskState::TASK_DROPPED);
+    let verdict = Verdict::new(state, Reason::REASON_AGENT_RESTARTED, "Task launched during agent restart");
+    for task in lost {
+        status::from_agent(agent, now, framework, Some(id), &task, &verdict, out);
+    }
+}

@@ -1,0 +1,101 @@
+//! The executor the agent makes for a task that has a command and no executor, and the command of a DEFAULT one.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+
+use tepui_proto::mesos::v1 as pb;
+use tepui_types::FrameworkId;
+
+/// On top of what the task asks for, and in nobody's books but the agent's.
+const EXECUTOR_CPUS: f64 = 0.1;
+const EXECUTOR_MEM_MB: f64 = 32.0;
+
+/// A command is shown up to this many characters, longer ones are cut to `COMMAND_SHOWN_CUT_CHARS` and an ellipsis.
+const COMMAND_SHOWN_CHARS_MAX: usize = 15;
+const COMMAND_SHOWN_CUT_CHARS: usize = 12;
+
+/// What an executor needs after its task's grace period to see the process end and to report it.
+const REPORT_GRACE_NS: i64 = 2_000_000_000;
+
+/// The executor for a command task.
+pub(crate) fn for_command_task(
+    program: &str,
+    framework: &FrameworkId,
+    task: &pb::TaskInfo,
+) -> pb::ExecutorInfo {
+    let command = pb::CommandInfo {
+        uris: task.command.uris.clone(),
+        environment: task.command.environment.clone(),
+        user: task.command.user.clone(),
+        ..built_in(program, "command")
+    };
+    let grace = task.kill_policy.grace_period.as_option().map(|grace| pb::DurationInfo {
+        nanoseconds: grace.nanoseconds.saturating_add(REPORT_GRACE_NS),
+        ..Default::default()
+    });
+    let id = task.task_id.value.clone();
+    pb::ExecutorInfo {
+        executor_id: pb::ExecutorID { value: id.clone(), ..Default::default() }.into(),
+        framework_id: framework.to_proto().into(),
+        name: Some(format!("Command Executor (Task: {id}) (Command: {})", shown(&task.command))),
+        source: Some(id),
+        command: command.into(),
+        container: task.container.clone(),
+        labels: task.labels.clone(),
+        discovery: task.discovery.clone(),
+        resources: overhead(task),
+        shutdown_grace_period: grace.into(),
+        ..Default::default()
+    }
+}
+
+/// How one of our own executors is run.
+pub(crate) fn built_in(program: &str, kind: &str) -> pb::CommandInfo {
+    pb::CommandInfo {
+        shell: Some(false),
+        value: Some(program.to_string()),
+        arguments: vec![program.to_string(), "executor".to_string(), kind.to_string()],
+        ..Default::default()
+    }
+}
+
+fn overhead(task: &pb::TaskInfo) -> Vec<pb::Resource> {
+    let allocation =
+        task.resources.first().map(|resource| resource.allocation_info.clone()).unwrap_or_default();
+    let scalar = |name: &str, value: f64| pb::Resource {
+        name: name.to_string(),
+        r#type: pb::value::Type::SCALAR,
+        scalar: pb::value::Scalar { value, ..Default::default() }.into(),
+        allocation_info: allocation.clone(),
+        ..Default::default()
+    };
+    vec![scalar("cpus", EXECUTOR_CPUS), scalar("mem", EXECUTOR_MEM_MB)]
+}
+
+fn shown(command: &pb::CommandInfo) -> String {
+    if command.shell.unwrap_or(true) {
+        return match &command.value {
+            Some(value) => format!("sh -c '{}'", cut(value)),
+            None => "NO COMMAND".into(),
+        };
+    }
+    match &command.value {
+        Some(value) => {
+            let words: Vec<&str> = core::iter::once(value.as_str())
+                .chain(command.arguments.iter().map(String::as_str))
+                .collect();
+            format!("[{}]", words.join(", "))
+        }
+        None => "NO EXECUTABLE".into(),
+    }
+}
+
+fn cut(value: &str) -> String {
+    if value.chars().count() <= COMMAND_SHOWN_CHARS_MAX {
+        return value.into();
+    }
+    let start: String = value.chars().take(COMMAND_SHOWN_CUT_CHARS).collect();
+    format!("{start}...")
+}

@@ -1,0 +1,228 @@
+//! Taking tasks in: the checks a launch must pass, and what becomes of tasks that do not.
+//!
+//! Tasks of one launch share one fate.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::TaskState;
+use tepui_proto::mesos::v1::task_status::Reason;
+use tepui_proto::tepui::agent::v1 as stored;
+use tepui_resources::{Resource, Resources};
+use tepui_types::{ExecutorId, FrameworkId, TaskId, check_id};
+
+use super::end::exited_executor;
+use super::{deliver, new_task, record_executor, shutdown_executor, start, update_framework};
+use crate::Record;
+use crate::agent::{Agent, Out};
+use crate::state::{Delivery, ExecutorPhase, Phase, has_capability};
+use crate::status::{self, Verdict};
+
+/// A launch as the master ordered it.
+#[derive(Debug)]
+pub(crate) struct Launching {
+    pub(crate) framework: pb::FrameworkInfo,
+    pub(crate) executor: pb::ExecutorInfo,
+    /// The executor is made by the agent for a command task.
+    pub(crate) generated: bool,
+    pub(crate) tasks: Vec<pb::TaskInfo>,
+    /// The tasks are handed over together.
+    pub(crate) group: bool,
+    /// Whether the master thinks the executor new; unset if it does not know it.
+    pub(crate) launch_executor: Option<bool>,
+}
+
+struct Refused {
+    reason: Reason,
+    message: String,
+}
+
+pub(crate) fn run(agent: &mut Agent, now: Now, mut launching: Launching, out: &mut Out) {
+    match agent.state.phase {
+        Phase::Running => (),
+        Phase::Recovering | Phase::Reconnecting | Phase::Terminating => return,
+    }
+    let framework = FrameworkId::from(&*launching.framework.id);
+    if is_ignored(agent, &framework, &launching) {
+        return;
+    }
+    inject_allocation(&mut launching);
+    update_framework(agent, launching.framework.clone(), out);
+    if let Some(refused) = refuse(agent, &framework, &launching) {
+        drop_tasks(agent, now, &framework, &launching, &refused, out);
+        return;
+    }
+    accept(agent, now, &framework, launching, out);
+}
+
+/// What cannot come from a sound master, or is known already: to answer would only harm the living.
+fn is_ignored(agent: &Agent, framework: &FrameworkId, launching: &Launching) -> bool {
+    let ids = launching.tasks.iter().map(|task| task.task_id.value.as_str());
+    let mut ids = ids.chain([framework.as_str(), launching.executor.executor_id.value.as_str()]);
+    let known = |task: &pb::TaskInfo| {
+        let task = TaskId::from(&*task.task_id);
+        agent.state.executor_of(framework, &task).is_some()
+            || agent.streams.contains_key(&(framework.clone(), task))
+    };
+    launching.tasks.is_empty()
+        || ids.any(|id| check_id(id).is_err())
+        || agent.state.framework(framework).is_some_and(|framework| framework.terminating)
+        || launching.tasks.iter().any(known)
+}
+
+/// A framework with a single role need not say for whom its resources are.
+fn inject_allocation(launching: &mut Launching) {
+    let info = &launching.framework;
+    let multi = has_capability(info, pb::framework_info::capability::Type::MULTI_ROLE);
+    let role = match info.roles.as_slice() {
+        [role] if multi => role.clone(),
+        _ if multi => return,
+        _ => info.role.clone().unwrap_or_else(|| "*".into()),
+    };
+    let tasks = launching.tasks.iter_mut().flat_map(|task| {
+        let executor = task.executor.as_option_mut().map(|executor| executor.resources.iter_mut());
+        task.resources.iter_mut().chain(executor.into_iter().flatten())
+    });
+    for resource in tasks.chain(&mut launching.executor.resources) {
+        if !resource.allocation_info.is_set() {
+            let role = Some(role.clone());
+            resource.allocation_info = pb::resource::AllocationInfo { role, ..Default::default() }.into();
+        }
+    }
+}
+
+/// The checks, in their order.
+fn refuse(agent: &Agent, framework: &FrameworkId, launching: &Launching) -> Option<Refused> {
+    let id = ExecutorId::from(&*launching.executor.executor_id);
+    let refused = |reason: Reason, message: &str| Some(Refused { reason, message: message.into() });
+    if let Some(message) = launching.tasks.iter().find_map(|task| missing_isolator(agent, task)) {
+        return Some(Refused { reason: Reason::REASON_TASK_INVALID, message });
+    }
+    if agent.state.drain.is_some() {
+        let message = "Task was received while agent was already draining";
+        return refused(Reason::REASON_AGENT_DRAINING, message);
+    }
+    if launching.tasks.iter().any(|task| uses_unknown(agent, &task.resources)) {
+        return refused(Reason::REASON_RESOURCES_UNKNOWN, "Task uses resources that the agent does not have");
+    }
+    if uses_unknown(agent, &launching.executor.resources) {
+        return refused(
+            Reason::REASON_RESOURCES_UNKNOWN,
+            "Executor uses resources that the agent does not have",
+        );
+    }
+    let terminated = Reason::REASON_EXECUTOR_TERMINATED;
+    let existing = agent.state.executor(framework, &id).map(|executor| executor.phase);
+    match (existing, launching.launch_executor) {
+        (Some(_), _) if launching.generated => {
+            let message = "Cannot reuse an already existing executor for a command task";
+            refused(Reason::REASON_TASK_INVALID, message)
+        }
+        (Some(_), Some(true)) => refused(terminated, "Executor is to be launched but already exists"),
+        (None, Some(false)) => refused(terminated, "Executor does not exist any more"),
+        (Some(ExecutorPhase::Terminating { .. }), _) => refused(terminated, "Executor terminating"),
+        (Some(ExecutorPhase::Terminated), _) => refused(terminated, "Executor terminated"),
+        (Some(ExecutorPhase::Registering | ExecutorPhase::Running { .. }) | None, _) => None,
+    }
+}
+
+/// A limit that nobody would enforce.
+fn missing_isolator(agent: &Agent, task: &pb::TaskInfo) -> Option<String> {
+    let container = task.container.as_option();
+    if container.is_some_and(|container| container.r#type == pb::container_info::Type::DOCKER) {
+        return None;
+    }
+    for (name, isolator) in [("cpus", "cgroups/cpu"), ("mem", "cgroups/mem")] {
+        let enforced =
+            agent.config.isolation.iter().any(|given| given.contains(isolator) || given == "cgroups/all");
+        if task.limits.contains_key(name) && !enforced {
+            return Some(format!(
+                "A limit on '{name}' needs the isolator '{isolator}', which this agent lacks"
+            ));
+        }
+    }
+    None
+}
+
+/// Whether a dynamic reservation or persistent volume among these is not the agent's.
+fn uses_unknown(agent: &Agent, resources: &[pb::Resource]) -> bool {
+    let Ok(resources) = Resources::from_proto(resources) else { return true };
+    let kept = |resource: &&Resource| resource.is_dynamically_reserved() || resource.is_persistent_volume();
+    let unknown = |resource: &Resource| {
+        let plain = resource.clone().with_allocation(None);
+        !agent.state.total.contains_resource(&plain)
+    };
+    resources.iter().filter(kept).any(unknown)
+}
+
+fn drop_tasks(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    launching: &Launching,
+    refused: &Refused,
+    out: &mut Out,
+) {
+    let executor = ExecutorId::from(&*launching.executor.executor_id);
+    let state = status::lost(agent, framework, TaskState::TASK_DROPPED);
+    let verdict = Verdict::new(state, refused.reason, refused.message.clone());
+    for task in &launching.tasks {
+        let task = TaskId::from(&*task.task_id);
+        status::from_agent(agent, now, framework, Some(&executor), &task, &verdict, out);
+    }
+    if launching.launch_executor == Some(true) {
+        shutdown_executor(agent, now, framework, &executor, out);
+        exited_executor(agent, framework, &executor, -1, out);
+    }
+}
+
+fn accept(agent: &mut Agent, now: Now, framework: &FrameworkId, launching: Launching, out: &mut Out) {
+    let id = ExecutorId::from(&*launching.executor.executor_id);
+    let new = agent.state.executor(framework, &id).is_none();
+    if new {
+        start::add(agent, framework, launching.executor, launching.generated);
+        record_executor(agent, framework, &id, out);
+    }
+    let mut ids = Vec::new();
+    for info in launching.tasks {
+        let task = new_task(agent, framework, info);
+        ids.push(task.id.clone());
+        record_task(agent, framework, &id, &task.info, out);
+        if let Some(executor) = agent.state.executor_mut(framework, &id) {
+            executor.tasks.insert_mut(task.id.clone(), Arc::new(task));
+        }
+    }
+    if let Some(executor) = agent.state.executor_mut(framework, &id) {
+        match launching.group {
+            true => executor.queue.push(Delivery::Group(ids)),
+            false => executor.queue.extend(ids.into_iter().map(Delivery::Task)),
+        }
+    }
+    if new {
+        start::launch(agent, now, framework, &id, out);
+    } else {
+        deliver(agent, framework, &id, out);
+    }
+}
+
+fn record_task(
+    agent: &Agent,
+    framework: &FrameworkId,
+    executor: &ExecutorId,
+    info: &pb::TaskInfo,
+    out: &mut Out,
+) {
+    if agent.is_checkpointing(framework) {
+        let task = stored::StoredTask {
+            framework_id: framework.to_proto().into(),
+            executor_id: executor.to_proto().into(),
+            info: info.clone().into(),
+            ..Default::default()
+        };
+        out.record(Record::Task(task.into()));
+    }
+}

@@ -1,0 +1,166 @@
+//! The end of executors and tasks, and what readers keep of them.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1::TaskState;
+use tepui_proto::mesos::v1::task_status::Reason;
+use tepui_proto::tepui::agent::v1 as api;
+use tepui_types::{ExecutorId, FrameworkId, TaskId, Termination};
+
+use super::{record_executor, remove_framework_if_done};
+use crate::agent::{Agent, Out, Timer};
+use crate::state::{Executor, ExecutorPhase};
+use crate::status::{self, Verdict};
+use crate::{Effect, Record};
+
+/// How many completed tasks of an executor readers are shown.
+const COMPLETED_TASKS_PER_EXECUTOR_MAX: usize = 200;
+
+/// The executor's container is gone: its unfinished tasks end with it.
+pub(crate) fn executor_ended(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    id: &ExecutorId,
+    termination: Termination,
+    out: &mut Out,
+) {
+    let Some(executor) = agent.state.executor(framework, id) else { return };
+    if executor.phase == ExecutorPhase::Terminated {
+        return;
+    }
+    let (status, generated, conn) = (termination.status, executor.generated, executor.conn());
+    let unfinished: Vec<TaskId> = executor.live_tasks().map(|task| task.id.clone()).collect();
+    let verdict = verdict(executor, termination);
+    mark_terminated(agent, framework, id);
+    if let Some(conn) = conn {
+        agent.conns.remove(&conn);
+        out.effect(Effect::CloseExecutor { conn });
+    }
+    for task in unfinished {
+        status::from_agent(agent, now, framework, Some(id), &task, &verdict, out);
+    }
+    record_executor(agent, framework, id, out);
+    if !generated {
+        exited_executor(agent, framework, id, status.unwrap_or(-1), out);
+    }
+    remove_executor_if_done(agent, now, framework, id, out);
+}
+
+fn mark_terminated(agent: &mut Agent, framework: &FrameworkId, id: &ExecutorId) {
+    if let Some(executor) = agent.state.executor_mut(framework, id) {
+        executor.phase = ExecutorPhase::Terminated;
+    }
+    agent.state.counters.executors_terminated += 1;
+    for timer in [Timer::Registration, Timer::Shutdown, Timer::Heartbeat] {
+        agent.timers.clear(&timer(framework.clone(), id.clone()));
+    }
+}
+
+/// What unfinished tasks become: what the container says, else what the agent ended it for, else plain failure.
+fn verdict(executor: &Executor, termination: Termination) -> Verdict {
+    let cause = executor.cause.as_deref();
+    let messages: Vec<&str> = cause
+        .map(|cause| cause.message.as_str())
+        .into_iter()
+        .chain(termination.message.as_deref())
+        .filter(|message| !message.is_empty())
+        .collect();
+    let message = if messages.is_empty() { "Executor terminated".into() } else { messages.join("; ") };
+    Verdict {
+        state: termination.state.or(cause.map(|cause| cause.state)).unwrap_or(TaskState::TASK_FAILED),
+        reason: termination
+            .reason
+            .or(cause.map(|cause| cause.reason))
+            .unwrap_or(Reason::REASON_EXECUTOR_TERMINATED),
+        message: Some(message),
+        limited: termination.limited,
+    }
+}
+
+/// Tells the master that an executor ended, or that a promised one never began.
+pub(super) fn exited_executor(
+    agent: &Agent,
+    framework: &FrameworkId,
+    executor: &ExecutorId,
+    status: i32,
+    out: &mut Out,
+) {
+    let exited = api::call::ExitedExecutor {
+        framework_id: framework.to_proto().into(),
+        executor_id: executor.to_proto().into(),
+        status,
+        ..Default::default()
+    };
+    let call = api::Call {
+        r#type: Some(api::call::Type::EXITED_EXECUTOR),
+        exited_executor: exited.into(),
+        ..Default::default()
+    };
+    agent.tell_master(call, out);
+}
+
+/// The last update of a task was acknowledged: it is history.
+pub(crate) fn complete_task(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    task: &TaskId,
+    out: &mut Out,
+) {
+    if let Some(executor) = agent.state.executor_of(framework, task).map(|executor| executor.id.clone()) {
+        if agent.is_checkpointing(framework) {
+            let (framework, executor, task) = (framework.clone(), executor.clone(), task.clone());
+            out.record(Record::TaskRemoved { framework, executor, task });
+        }
+        if let Some(executor) = agent.state.executor_mut(framework, &executor)
+            && let Some(done) = executor.tasks.get(task).cloned()
+        {
+            executor.tasks.remove_mut(task);
+            executor.completed_tasks.enqueue_mut(done);
+            while executor.completed_tasks.len() > COMPLETED_TASKS_PER_EXECUTOR_MAX {
+                executor.completed_tasks.dequeue_mut();
+            }
+        }
+        remove_executor_if_done(agent, now, framework, &executor, out);
+    }
+    remove_framework_if_done(agent, now, framework, out);
+}
+
+/// Forgets an executor that ended and whose tasks are all history, or wanted by nobody.
+pub(crate) fn remove_executor_if_done(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    id: &ExecutorId,
+    out: &mut Out,
+) {
+    let Some(owner) = agent.state.framework(framework) else { return };
+    let Some(executor) = owner.executors.get(id).cloned() else { return };
+    if executor.phase != ExecutorPhase::Terminated || !(executor.tasks.is_empty() || owner.terminating) {
+        return;
+    }
+    if owner.is_checkpointing() {
+        for task in executor.tasks.keys() {
+            let (framework, executor, task) = (framework.clone(), id.clone(), task.clone());
+            out.record(Record::TaskRemoved { framework, executor, task });
+        }
+        out.record(Record::ExecutorRemoved { framework: framework.clone(), executor: id.clone() });
+    }
+    agent.executors_by_container.remove(&executor.container_id);
+    keep_completed(agent, framework, executor);
+    remove_framework_if_done(agent, now, framework, out);
+}
+
+fn keep_completed(agent: &mut Agent, framework: &FrameworkId, executor: Arc<Executor>) {
+    let kept = agent.config.max_completed_executors_per_framework;
+    if let Some(framework) = agent.state.framework_mut(framework) {
+        framework.executors.remove_mut(&executor.id);
+        framework.completed_executors.enqueue_mut(executor);
+        while framework.completed_executors.len() > kept {
+            framework.completed_executors.dequeue_mut();
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Frameworks on this agent: known from their first task until their last executor and update are gone.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use rpds::{QueueSync, RedBlackTreeMapSync};
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::tepui::agent::v1 as stored;
+use tepui_types::{ExecutorId, FrameworkId};
+
+use super::{remove_executor_if_done, shutdown_executor};
+use crate::agent::{Agent, Out};
+use crate::state::{Framework, Phase};
+use crate::{Effect, Record, status};
+
+/// How many ended frameworks readers are shown.
+const COMPLETED_FRAMEWORKS_MAX: usize = 50;
+
+/// Makes the framework known, or takes its new description in.
+pub(crate) fn update_framework(agent: &mut Agent, info: pb::FrameworkInfo, out: &mut Out) {
+    let id = FrameworkId::from(&*info.id);
+    match agent.state.framework(&id) {
+        Some(known) if *known.info == info => return,
+        Some(_) => {
+            let framework = agent.state.framework_mut(&id).expect("it was found above");
+            framework.info = Arc::new(info);
+        }
+        None => {
+            let framework = revived(agent, &id, Arc::new(info));
+            agent.state.frameworks.insert_mut(id.clone(), Arc::new(framework));
+            agent.state.touch();
+        }
+    }
+    record(agent, &id, out);
+}
+
+/// A framework that comes back keeps what it completed.
+fn revived(agent: &mut Agent, id: &FrameworkId, info: Arc<pb::FrameworkInfo>) -> Framework {
+    let completed = &agent.state.completed_frameworks;
+    let former = completed.iter().find(|framework| framework.id == *id).cloned();
+    if former.is_some() {
+        agent.state.completed_frameworks =
+            completed.iter().filter(|framework| framework.id != *id).cloned().collect();
+    }
+    Framework {
+        id: id.clone(),
+        info,
+        terminating: false,
+        executors: RedBlackTreeMapSync::new_sync(),
+        completed_executors: former
+            .map_or_else(QueueSync::new_sync, |former| former.completed_executors.clone()),
+    }
+}
+
+/// Ends all executors of a framework; nobody wants to hear of its tasks any more.
+pub(crate) fn shutdown_framework(agent: &mut Agent, now: Now, id: &FrameworkId, out: &mut Out) {
+    let Some(framework) = agent.state.framework(id) else { return };
+    if framework.terminating {
+        return;
+    }
+    let executors: Vec<ExecutorId> = framework.executors.keys().cloned().collect();
+    agent.state.framework_mut(id).expect("it was found above").terminating = true;
+    record(agent, id, out);
+    status::close_all(agent, id, out);
+    for executor in executors {
+        shutdown_executor(agent, now, id, &executor, out);
+        remove_executor_if_done(agent, now, id, &executor, out);
+    }
+    remove_framework_if_done(agent, now, id, out);
+}
+
+/// Forgets a framework that has no executor and no unacknowledged update left.
+pub(crate) fn remove_framework_if_done(agent: &mut Agent, _now: Now, id: &FrameworkId, out: &mut Out) {
+    let Some(framework) = agent.state.frameworks.get(id).cloned() else { return };
+    if !framework.executors.is_empty() || status::has_any(agent, id) {
+        return;
+    }
+    if framework.is_checkpointing() {
+        out.record(Record::FrameworkRemoved { framework: id.clone() });
+    }
+    agent.state.frameworks.remove_mut(id);
+    agent.state.completed_frameworks.enqueue_mut(framework);
+    while agent.state.completed_frameworks.len() > COMPLETED_FRAMEWORKS_MAX {
+        agent.state.completed_frameworks.dequeue_mut();
+    }
+    agent.state.touch();
+    end_if_done(agent, out);
+}
+
+/// An agent that was told to end does so with its last framework.
+pub(crate) fn end_if_done(agent: &mut Agent, out: &mut Out) {
+    if agent.state.phase == Phase::Terminating && agent.state.frameworks.is_empty() {
+        out.effect(Effect::Exit { message: "all frameworks ended".into(), failed: false });
+    }
+}
+
+fn record(agent: &Agent, id: &FrameworkId, out: &mut Out) {
+    if let Some(framework) = agent.state.framework(id)
+        && framework.is_checkpointing()
+    {
+        let framework = stored::StoredFramework {
+            info: (*framework.info).clone().into(),
+            terminating: framework.terminating.then_some(true),
+            ..Default::default()
+        };
+        out.record(Record::Framework(framework.into()));
+    }
+}
+
+impl Agent {
+    /// Whether what happens to this framework is recorded.
+    pub(crate) fn is_checkpointing(&self, framework: &FrameworkId) -> bool {
+        self.state.framework(framework).is_some_and(Framework::is_checkpointing)
+    }
+}

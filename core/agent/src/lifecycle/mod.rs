@@ -1,0 +1,19 @@
+//! The lives of frameworks, executors and tasks on this agent, whoever caused the change.
+//!
+//! Handlers of calls, events and timers decide *that* something starts or ends; here is *how*.
+
+mod admit;
+mod deliver;
+mod end;
+mod framework;
+mod limits;
+mod shutdown;
+mod start;
+mod volumes;
+
+pub(crate) use admit::{Launching, run};
+pub(crate) use deliver::{deliver, resize, unqueue};
+pub(crate) use end::{complete_task, executor_ended, remove_executor_if_done};
+pub(crate) use framework::{end_if_done, remove_framework_if_done, shutdown_framework, update_framework};
+pub(crate) use shutdown::{destroy, grace_over, registration_over, shutdown_executor, shutdown_grace};
+pub(crate) use start::{new_task, record_executor};

@@ -1,0 +1,168 @@
+//! Starting an executor: its identity, its sandbox, its environment, its container.
+
+use alloc::string::ToString;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use rpds::{QueueSync, RedBlackTreeMapSync};
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::TaskState;
+use tepui_proto::tepui::agent::v1 as stored;
+use tepui_resources::{Format, Resources};
+use tepui_types::{ContainerId, ContainerOp, ExecutorId, FrameworkId, LaunchSpec, TaskId};
+
+use super::limits::limits;
+use super::volumes::volumes;
+use crate::agent::{Agent, Out, Timer};
+use crate::state::{Executor, ExecutorPhase, Task, TaskStage};
+use crate::{Record, environment, generated_executor, paths};
+
+/// Makes the executor known, with an identity of its own. Its container is asked for by [`launch`].
+pub(super) fn add(
+    agent: &mut Agent,
+    framework: &FrameworkId,
+    info: pb::ExecutorInfo,
+    generated: bool,
+) -> ExecutorId {
+    let id = ExecutorId::from(&*info.executor_id);
+    let container_id = ContainerId::root(agent.rng.uuid_text());
+    let sandbox = paths::sandbox(&agent.config.work_dir, &agent.id(), framework, &id, &container_id);
+    let user = user_of(agent, framework, &info);
+    let executor = Executor {
+        id: id.clone(),
+        framework_id: framework.clone(),
+        info: Arc::new(info),
+        generated,
+        container_id,
+        sandbox: sandbox.into(),
+        user,
+        pid: None,
+        phase: ExecutorPhase::Registering,
+        delivered: false,
+        applied: None,
+        cause: None,
+        tasks: RedBlackTreeMapSync::new_sync(),
+        queue: Vec::new(),
+        completed_tasks: QueueSync::new_sync(),
+    };
+    let key = (framework.clone(), id.clone());
+    agent.executors_by_container.insert(executor.container_id.clone(), key);
+    if let Some(framework) = agent.state.framework_mut(framework) {
+        framework.executors.insert_mut(id.clone(), Arc::new(executor));
+    }
+    id
+}
+
+/// The executor's user, else the framework's; nobody in particular unless users may be switched.
+fn user_of(agent: &Agent, framework: &FrameworkId, info: &pb::ExecutorInfo) -> Option<Arc<str>> {
+    if !agent.config.switch_user {
+        return None;
+    }
+    let framework = agent.state.framework(framework)?;
+    let user = info.command.user.as_ref().unwrap_or(&framework.info.user);
+    (!user.is_empty()).then(|| Arc::from(user.as_str()))
+}
+
+/// Asks for the executor's container. From now on it has to subscribe in time.
+pub(super) fn launch(agent: &mut Agent, now: Now, framework: &FrameworkId, id: &ExecutorId, out: &mut Out) {
+    let Some(spec) = launch_spec(agent, framework, id) else { return };
+    if let Some(executor) = agent.state.executor_mut(framework, id) {
+        executor.applied = Some((executor.resources(), spec.limits.clone()));
+    }
+    let deadline = now.mono + agent.config.executor_registration_timeout;
+    agent.timers.set(Timer::Registration(framework.clone(), id.clone()), deadline);
+    agent.container(ContainerOp::Launch(spec.into()), out);
+}
+
+fn launch_spec(agent: &Agent, framework: &FrameworkId, id: &ExecutorId) -> Option<LaunchSpec> {
+    let config = &agent.config;
+    let executor = agent.state.executor(framework, id)?;
+    let command = match executor.info.r#type {
+        Some(pb::executor_info::Type::DEFAULT) => pb::CommandInfo {
+            user: executor.info.command.user.clone(),
+            ..generated_executor::built_in(&config.executor_program, "default")
+        },
+        Some(pb::executor_info::Type::CUSTOM | pb::executor_info::Type::UNKNOWN) | None => {
+            (*executor.info.command).clone()
+        }
+    };
+    let environment =
+        environment::of_executor(config, &agent.id(), agent.state.framework(framework)?, executor);
+    let resources = executor.resources();
+    Some(LaunchSpec {
+        id: executor.container_id.clone(),
+        command,
+        environment,
+        sandbox: executor.sandbox.to_string(),
+        latest_link: Some(paths::latest_link(&config.work_dir, &agent.id(), framework, id)),
+        user: executor.user.as_ref().map(|user| user.to_string()),
+        container: executor.info.container.as_option().cloned(),
+        limits: limits(executor, config.cgroups_enable_cfs),
+        volumes: volumes(&config.work_dir, &resources),
+        resources: resources.to_proto(Format::Post),
+    })
+}
+
+/// A task as it is when it comes in.
+pub(crate) fn new_task(agent: &Agent, framework: &FrameworkId, info: pb::TaskInfo) -> Task {
+    let executor_id = info.executor.as_option().map(|executor| (*executor.executor_id).clone());
+    let user = info.command.user.clone().or_else(|| info.executor.command.user.clone());
+    let task = pb::Task {
+        name: info.name.clone(),
+        task_id: info.task_id.clone(),
+        framework_id: framework.to_proto().into(),
+        executor_id: executor_id.into(),
+        agent_id: agent.id_proto().unwrap_or_default().into(),
+        state: TaskState::TASK_STAGING,
+        resources: info.resources.clone(),
+        labels: info.labels.clone(),
+        discovery: info.discovery.clone(),
+        container: info.container.clone(),
+        health_check: info.health_check.clone(),
+        kill_policy: info.kill_policy.clone(),
+        user,
+        limits: info.limits.clone(),
+        ..Default::default()
+    };
+    Task {
+        id: TaskId::from(&*info.task_id),
+        resources: Resources::from_proto(&info.resources).unwrap_or_default(),
+        info: Arc::new(info),
+        task,
+        stage: TaskStage::Queued,
+        kill: None,
+    }
+}
+
+/// Records the executor as it is now.
+pub(crate) fn record_executor(agent: &Agent, framework: &FrameworkId, id: &ExecutorId, out: &mut Out) {
+    use stored::stored_executor::Phase;
+    if !agent.is_checkpointing(framework) {
+        return;
+    }
+    let Some(executor) = agent.state.executor(framework, id) else { return };
+    let cause = executor.cause.as_ref().map(|cause| stored::StoredCause {
+        state: cause.state,
+        reason: cause.reason,
+        message: cause.message.clone(),
+        ..Default::default()
+    });
+    let phase = match executor.phase {
+        ExecutorPhase::Registering | ExecutorPhase::Running { .. } => Phase::LIVE,
+        ExecutorPhase::Terminating { .. } => Phase::TERMINATING,
+        ExecutorPhase::Terminated => Phase::TERMINATED,
+    };
+    let executor = stored::StoredExecutor {
+        framework_id: framework.to_proto().into(),
+        info: (*executor.info).clone().into(),
+        generated: executor.generated,
+        container_id: executor.container_id.to_proto().into(),
+        user: executor.user.as_ref().map(|user| user.to_string()),
+        phase,
+        delivered: executor.delivered,
+        cause: cause.into(),
+        ..Default::default()
+    };
+    out.record(Record::Executor(executor.into()));
+}

@@ -1,0 +1,163 @@
+//! The link with the leading master: opened with a random backoff, held as long as something is heard on it.
+//!
+//! A broken link is healed by a new one whose SUBSCRIBE says everything the agent knows. Nothing is queued for a link
+//! that is not subscribed.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::tepui::agent::v1 as api;
+use tepui_resources::Format;
+
+use crate::agent::{Agent, Out, Timer};
+use crate::state::{Phase, Task};
+use crate::{Effect, LinkId, status};
+
+/// The longest wait before another try.
+const BACKOFF_MAX: Duration = Duration::from_secs(60);
+/// How long a link may take to come up and be answered by SUBSCRIBED.
+const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(60);
+/// The doublings after which the backoff is at its longest whatever the factor.
+const DOUBLINGS_MAX: u32 = 16;
+
+#[derive(Debug, Default)]
+pub(crate) struct Link {
+    /// The number of the newest link.
+    newest: u64,
+    /// Tries since the agent was last subscribed.
+    tries: u32,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    /// There is no link; a timer may be set to open one.
+    #[default]
+    Down,
+    Opening,
+    Subscribing,
+    Subscribed {
+        silence: Duration,
+    },
+}
+
+impl Link {
+    pub(crate) fn subscribed(&self) -> Option<LinkId> {
+        matches!(self.stage, Stage::Subscribed { .. }).then_some(LinkId(self.newest))
+    }
+
+    fn is_current(&self, link: LinkId) -> bool {
+        link.0 == self.newest && self.stage != Stage::Down
+    }
+}
+
+/// Opens a link after a random time that grows with every try.
+pub(crate) fn connect_later(agent: &mut Agent, now: Now) {
+    let doubled = 1u32 << agent.link.tries.min(DOUBLINGS_MAX);
+    let longest = agent.config.registration_backoff_factor.saturating_mul(doubled).min(BACKOFF_MAX);
+    let wait = longest.mul_f64(agent.rng.unit());
+    agent.link.tries = agent.link.tries.saturating_add(1);
+    agent.timers.set(Timer::Connect, now.mono + wait);
+}
+
+pub(crate) fn connect(agent: &mut Agent, now: Now, out: &mut Out) {
+    agent.link.newest += 1;
+    agent.link.stage = Stage::Opening;
+    agent.timers.set(Timer::LinkSilent, now.mono + SUBSCRIBE_TIMEOUT);
+    out.effect(Effect::Connect { link: LinkId(agent.link.newest) });
+}
+
+pub(crate) fn up(agent: &mut Agent, now: Now, link: LinkId, out: &mut Out) {
+    if !agent.link.is_current(link) || agent.link.stage != Stage::Opening {
+        return;
+    }
+    agent.link.stage = Stage::Subscribing;
+    agent.timers.set(Timer::LinkSilent, now.mono + SUBSCRIBE_TIMEOUT);
+    let call = api::Call {
+        r#type: Some(api::call::Type::SUBSCRIBE),
+        subscribe: subscribe(agent).into(),
+        ..Default::default()
+    };
+    out.effect(Effect::Master { link, call: call.into() });
+}
+
+/// Whether an event on this link counts; if so the link is alive.
+pub(crate) fn heard(agent: &mut Agent, now: Now, link: LinkId) -> bool {
+    if !agent.link.is_current(link) {
+        return false;
+    }
+    if let Stage::Subscribed { silence } = agent.link.stage {
+        agent.timers.set(Timer::LinkSilent, now.mono + silence);
+    }
+    true
+}
+
+/// The master admitted the agent on the current link.
+pub(crate) fn subscribed(agent: &mut Agent, now: Now, silence: Duration, master: pb::MasterInfo) {
+    agent.link.stage = Stage::Subscribed { silence };
+    agent.link.tries = 0;
+    agent.timers.set(Timer::LinkSilent, now.mono + silence);
+    agent.state.master = Some(Arc::new(master));
+    agent.state.touch();
+}
+
+pub(crate) fn down(agent: &mut Agent, now: Now, link: LinkId, _out: &mut Out) {
+    if agent.link.is_current(link) {
+        lose(agent, now);
+    }
+}
+
+/// Nothing was heard for too long: the next link closes this one.
+pub(crate) fn silent(agent: &mut Agent, now: Now, _out: &mut Out) {
+    lose(agent, now);
+}
+
+fn lose(agent: &mut Agent, now: Now) {
+    agent.link.stage = Stage::Down;
+    agent.timers.clear(&Timer::LinkSilent);
+    agent.state.master = None;
+    agent.state.touch();
+    status::pause(agent);
+    match agent.state.phase {
+        Phase::Running | Phase::Terminating => connect_later(agent, now),
+        Phase::Recovering | Phase::Reconnecting => (),
+    }
+}
+
+/// Everything the agent knows.
+fn subscribe(agent: &Agent) -> api::call::Subscribe {
+    let state = &agent.state;
+    let frameworks = || state.frameworks.values();
+    let executors = || frameworks().flat_map(|framework| framework.executors.values());
+    let all_tasks = || executors().flat_map(|executor| executor.tasks.values());
+    let completed = frameworks()
+        .flat_map(|framework| framework.completed_executors.iter().chain(framework.executors.values()))
+        .flat_map(|executor| executor.completed_tasks.iter());
+    let capability = |kind: &pb::agent_info::capability::Type| pb::agent_info::Capability {
+        r#type: Some(*kind),
+        ..Default::default()
+    };
+    let shown = |task: &Arc<Task>| task.task.clone();
+    api::call::Subscribe {
+        agent_info: (*state.info).clone().into(),
+        version: agent.config.version.clone(),
+        pid: agent.config.pid.clone(),
+        capabilities: agent.config.capabilities.iter().map(capability).collect(),
+        total_resources: state.total.to_proto(Format::Post),
+        tasks: all_tasks().map(shown).collect(),
+        executors: executors()
+            .filter(|executor| {
+                !executor.generated && executor.phase != crate::state::ExecutorPhase::Terminated
+            })
+            .map(|executor| (*executor.info).clone())
+            .collect(),
+        frameworks: frameworks().map(|framework| (*framework.info).clone()).collect(),
+        completed_tasks: completed.map(shown).collect(),
+        operations: state.operations.values().map(|operation| (**operation).clone()).collect(),
+        oversubscribed_resources: Vec::new(),
+        ..Default::default()
+    }
+}

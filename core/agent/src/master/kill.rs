@@ -1,0 +1,116 @@
+//! KILL: a task that waits is ended here; one that was handed over is the executor's to end.
+
+use alloc::vec::Vec;
+
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::TaskState;
+use tepui_proto::mesos::v1::executor as executor_api;
+use tepui_proto::mesos::v1::task_status::Reason;
+use tepui_proto::tepui::agent::v1::event::Kill;
+use tepui_types::{ConnId, ExecutorId, FrameworkId, TaskId};
+
+use crate::agent::{Agent, Out};
+use crate::lifecycle;
+use crate::state::{ExecutorPhase, TaskStage};
+use crate::status::{self, Verdict};
+
+pub(super) fn kill(agent: &mut Agent, now: Now, event: Kill, out: &mut Out) {
+    let (framework, task) = (FrameworkId::from(&*event.framework_id), TaskId::from(&*event.task_id));
+    if agent.state.framework(&framework).is_none_or(|framework| framework.terminating) {
+        return;
+    }
+    kill_task(agent, now, &framework, &task, event.kill_policy.into_option(), out);
+}
+
+pub(crate) fn kill_task(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    task: &TaskId,
+    policy: Option<pb::KillPolicy>,
+    out: &mut Out,
+) {
+    let Some(executor) = agent.state.executor_of(framework, task) else {
+        return unknown(agent, now, framework, task, out);
+    };
+    let (id, phase) = (executor.id.clone(), executor.phase);
+    let stage = executor.tasks.get(task).map(|task| task.stage);
+    match (phase, stage) {
+        (ExecutorPhase::Terminating { .. } | ExecutorPhase::Terminated, _) => (), // It ends anyway.
+        (_, None | Some(TaskStage::Terminated)) => (),
+        (ExecutorPhase::Registering | ExecutorPhase::Running { .. }, Some(TaskStage::Queued)) => {
+            kill_queued(agent, now, framework, &id, task, out);
+        }
+        (ExecutorPhase::Registering | ExecutorPhase::Running { .. }, Some(TaskStage::Launched)) => {
+            if let Some(task) = agent.state.task_mut(framework, &id, task) {
+                task.kill = Some(policy);
+            }
+            send(agent, framework, &id, task, out);
+        }
+    }
+}
+
+/// Nobody has the task, so nothing else will ever be said about it.
+fn unknown(agent: &mut Agent, now: Now, framework: &FrameworkId, task: &TaskId, out: &mut Out) {
+    if agent.streams.contains_key(&(framework.clone(), task.clone())) {
+        return; // What became of it is on its way.
+    }
+    let state = status::lost(agent, framework, TaskState::TASK_DROPPED);
+    let verdict = Verdict::new(state, Reason::REASON_EXECUTOR_TERMINATED, "Cannot find executor");
+    status::from_agent(agent, now, framework, None, task, &verdict, out);
+}
+
+/// Ends a task that waits, and those that would have been handed over with it.
+fn kill_queued(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    id: &ExecutorId,
+    task: &TaskId,
+    out: &mut Out,
+) {
+    let Some(executor) = agent.state.executor(framework, id) else { return };
+    let delivery = executor.queue.iter().find(|delivery| delivery.tasks().contains(task));
+    let together: Vec<TaskId> = delivery.map(|delivery| delivery.tasks().to_vec()).unwrap_or_default();
+    let message = match together.len() {
+        0 | 1 => "Killed before delivery to the executor",
+        _ => "A task within the task group was killed before delivery to the executor",
+    };
+    let reason = Reason::REASON_TASK_KILLED_DURING_LAUNCH;
+    let verdict = Verdict::new(TaskState::TASK_KILLED, reason, message);
+    for task in together {
+        status::from_agent(agent, now, framework, Some(id), &task, &verdict, out);
+    }
+    let executor = agent.state.executor(framework, id);
+    let pointless = executor.is_some_and(|executor| {
+        executor.is_pointless() && matches!(executor.phase, ExecutorPhase::Running { .. })
+    });
+    if pointless {
+        lifecycle::shutdown_executor(agent, now, framework, id, out);
+    }
+}
+
+/// Repeats kills that an executor may have missed while its stream was down.
+pub(crate) fn resend_kills(agent: &Agent, framework: &FrameworkId, id: &ExecutorId, out: &mut Out) {
+    let Some(executor) = agent.state.executor(framework, id) else { return };
+    for task in executor.live_tasks().filter(|task| task.kill.is_some()) {
+        send(agent, framework, id, &task.id, out);
+    }
+}
+
+fn send(agent: &Agent, framework: &FrameworkId, id: &ExecutorId, task: &TaskId, out: &mut Out) {
+    let conn: Option<ConnId> = agent.state.executor(framework, id).and_then(|executor| executor.conn());
+    let policy = agent.state.task(framework, id, task).and_then(|task| task.kill.clone()).flatten();
+    let kill = executor_api::event::Kill {
+        task_id: task.to_proto().into(),
+        kill_policy: policy.into(),
+        ..Default::default()
+    };
+    let event = executor_api::Event {
+        r#type: Some(executor_api::event::Type::KILL),
+        kill: kill.into(),
+        ..Default::default()
+    };
+    agent.tell_executor(conn, event, out);
+}

@@ -1,0 +1,70 @@
+//! SUBSCRIBED: the master admitted the agent, under this id.
+
+use alloc::format;
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::TaskState;
+use tepui_proto::mesos::v1::task_status::Reason;
+use tepui_proto::tepui::agent::v1 as stored;
+use tepui_proto::tepui::agent::v1::event::{MissingTask, Subscribed};
+use tepui_types::{ExecutorId, FrameworkId, TaskId, lost_as};
+
+use crate::agent::{Agent, Out};
+use crate::status::{self, Verdict};
+use crate::{Effect, Record, link};
+
+/// The shortest and longest silence a master may ask the agent to bear.
+const SILENCE_SECONDS_MIN: f64 = 0.001;
+const SILENCE_SECONDS_MAX: f64 = 3600.0;
+
+pub(super) fn subscribed(agent: &mut Agent, now: Now, event: Subscribed, out: &mut Out) {
+    let id = event.agent_id.value.clone();
+    match agent.state.info.id.as_option() {
+        Some(own) if own.value != id => {
+            let message = format!(
+                "registered as {id} but this agent is {}: two agents share one work directory, or the master mixed them up",
+                own.value
+            );
+            return out.effect(Effect::Exit { message, failed: true });
+        }
+        Some(_) => (),
+        None => admit(agent, pb::AgentID { value: id, ..Default::default() }, out),
+    }
+    let silence = event.silence_timeout_seconds.clamp(SILENCE_SECONDS_MIN, SILENCE_SECONDS_MAX);
+    let master = event.master_info.into_option().unwrap_or_default();
+    link::subscribed(agent, now, Duration::from_secs_f64(silence), master);
+    status::resume(agent, now, out);
+    for task in event.missing_tasks {
+        missing(agent, now, &task, out);
+    }
+}
+
+/// The first time: the id is recorded before anything is done under it.
+fn admit(agent: &mut Agent, id: pb::AgentID, out: &mut Out) {
+    let mut info = (*agent.state.info).clone();
+    info.id = id.into();
+    out.record(Record::Agent(stored::StoredAgent { info: info.clone().into(), ..Default::default() }.into()));
+    agent.state.info = Arc::new(info);
+    agent.state.touch();
+}
+
+/// The master believes in a task the agent never had.
+fn missing(agent: &mut Agent, now: Now, task: &MissingTask, out: &mut Out) {
+    let (framework, id) = (FrameworkId::from(&*task.framework_id), TaskId::from(&*task.task_id));
+    if agent.state.executor_of(&framework, &id).is_some()
+        || agent.streams.contains_key(&(framework.clone(), id.clone()))
+    {
+        return;
+    }
+    let verdict = Verdict {
+        state: lost_as(task.partition_aware, TaskState::TASK_DROPPED),
+        reason: Reason::REASON_RECONCILIATION,
+        message: Some("Task unknown to the agent".into()),
+        limited: Default::default(),
+    };
+    let executor = task.executor_id.as_option().map(ExecutorId::from);
+    status::about_missing(agent, now, &framework, executor.as_ref(), &id, &verdict, out);
+}

@@ -1,0 +1,202 @@
+//! What the agent makes durable before anything that follows from it becomes visible.
+//!
+//! One record changes one entity. Tasks, executors and updates of frameworks that do not checkpoint are not recorded.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+
+use tepui_fsm::{Durable, Wall, Write};
+use tepui_proto::Message;
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::tepui::agent::v1 as stored;
+use tepui_types::{ContainerId, ExecutorId, FrameworkId, TaskId};
+
+use crate::key::Key;
+
+/// One change of what the agent must still know after a restart.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Record {
+    Agent(Box<stored::StoredAgent>),
+    BootId(String),
+    Resources(Vec<pb::Resource>),
+    Drain(Box<stored::StoredDrain>),
+    Drained,
+    Framework(Box<stored::StoredFramework>),
+    FrameworkRemoved {
+        framework: FrameworkId,
+    },
+    Executor(Box<stored::StoredExecutor>),
+    ExecutorRemoved {
+        framework: FrameworkId,
+        executor: ExecutorId,
+    },
+    Task(Box<stored::StoredTask>),
+    TaskRemoved {
+        framework: FrameworkId,
+        executor: ExecutorId,
+        task: TaskId,
+    },
+    /// A status update, or its acknowledgement: the same key, now marked.
+    Update {
+        seq: u64,
+        update: Box<stored::StoredUpdate>,
+    },
+    UpdatesRemoved {
+        framework: FrameworkId,
+        task: TaskId,
+        seqs: Range<u64>,
+    },
+    Operation {
+        uuid: [u8; 16],
+        operation: Box<stored::StoredOperation>,
+    },
+    OperationRemoved {
+        uuid: [u8; 16],
+    },
+    Container(Box<stored::StoredContainer>),
+    ContainerRemoved {
+        id: ContainerId,
+    },
+    /// A directory is no longer needed.
+    PathUnused {
+        path: String,
+        since: Wall,
+    },
+    /// A directory is needed again, or gone.
+    PathForgotten {
+        path: String,
+    },
+    /// Values that cannot be read or that nothing refers to.
+    Discarded {
+        keys: Vec<String>,
+    },
+}
+
+impl Durable for Record {
+    fn writes(&self, into: &mut Vec<Write>) {
+        match self {
+            Record::Agent(agent) => put(into, Key::Agent, &**agent),
+            Record::BootId(boot_id) => into.push(Write::put(Key::BootId.text(), boot_id.as_bytes())),
+            Record::Resources(total) => {
+                let value = stored::StoredResources { total: total.clone(), ..Default::default() };
+                put(into, Key::Resources, &value);
+            }
+            Record::Drain(drain) => put(into, Key::Drain, &**drain),
+            Record::Drained => delete(into, Key::Drain),
+            Record::Framework(framework) => {
+                put(into, Key::Framework(FrameworkId::from(&*framework.info.id)), &**framework);
+            }
+            Record::FrameworkRemoved { framework } => delete(into, Key::Framework(framework.clone())),
+            Record::Executor(executor) => {
+                let framework = FrameworkId::from(&*executor.framework_id);
+                let id = ExecutorId::from(&*executor.info.executor_id);
+                put(into, Key::Executor(framework, id), &**executor);
+            }
+            Record::ExecutorRemoved { framework, executor } => {
+                delete(into, Key::Executor(framework.clone(), executor.clone()));
+            }
+            Record::Task(task) => {
+                let framework = FrameworkId::from(&*task.framework_id);
+                let executor = ExecutorId::from(&*task.executor_id);
+                put(into, Key::Task(framework, executor, TaskId::from(&*task.info.task_id)), &**task);
+            }
+            Record::TaskRemoved { framework, executor, task } => {
+                delete(into, Key::Task(framework.clone(), executor.clone(), task.clone()));
+            }
+            Record::Update { seq, update } => {
+                let framework = FrameworkId::from(&*update.framework_id);
+                put(into, Key::Update(framework, TaskId::from(&*update.status.task_id), *seq), &**update);
+            }
+            Record::UpdatesRemoved { framework, task, seqs } => {
+                for seq in seqs.clone() {
+                    delete(into, Key::Update(framework.clone(), task.clone(), seq));
+                }
+            }
+            Record::Operation { uuid, operation } => put(into, Key::Operation(*uuid), &**operation),
+            Record::OperationRemoved { uuid } => delete(into, Key::Operation(*uuid)),
+            Record::Container(container) => {
+                put(into, container_key(&ContainerId::from(&*container.container_id)), &**container);
+            }
+            Record::ContainerRemoved { id } => delete(into, container_key(id)),
+            Record::PathUnused { path, since } => {
+                let since = pb::TimeInfo { nanoseconds: since.as_nanos_i64(), ..Default::default() };
+                let value = stored::StoredPath { unused_since: since.into(), ..Default::default() };
+                put(into, Key::Path(path.clone()), &value);
+            }
+            Record::PathForgotten { path } => delete(into, Key::Path(path.clone())),
+            Record::Discarded { keys } => into.extend(keys.iter().cloned().map(Write::delete)),
+        }
+    }
+}
+
+fn container_key(id: &ContainerId) -> Key {
+    use alloc::string::ToString;
+    Key::Container(id.to_string())
+}
+
+fn put(into: &mut Vec<Write>, key: Key, value: &impl Message) {
+    into.push(Write::put(key.text(), value.encode_to_vec()));
+}
+
+fn delete(into: &mut Vec<Write>, key: Key) {
+    into.push(Write::delete(key.text()));
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Record::Agent(agent) => write!(f, "agent {}", agent.info.id.value),
+            Record::BootId(boot_id) => write!(f, "boot id {boot_id}"),
+            Record::Resources(total) => write!(f, "resources ({} entries)", total.len()),
+            Record::Drain(_) => write!(f, "drain"),
+            Record::Drained => write!(f, "drained"),
+            Record::Framework(framework) => {
+                write!(f, "framework {}", framework.info.id.value)?;
+                f.write_str(if framework.terminating == Some(true) { " terminating" } else { "" })
+            }
+            Record::FrameworkRemoved { framework } => write!(f, "framework {framework} removed"),
+            Record::Executor(executor) => write!(
+                f,
+                "executor {} {}{}",
+                executor.info.executor_id.value,
+                phase_text(executor.phase),
+                if executor.delivered { " delivered" } else { "" }
+            ),
+            Record::ExecutorRemoved { executor, .. } => write!(f, "executor {executor} removed"),
+            Record::Task(task) => {
+                write!(f, "task {} of executor {}", task.info.task_id.value, task.executor_id.value)
+            }
+            Record::TaskRemoved { task, .. } => write!(f, "task {task} removed"),
+            Record::Update { seq, update } => {
+                let marked = if update.acknowledged { " acknowledged" } else { "" };
+                write!(f, "update {}#{seq} {:?}{marked}", update.status.task_id.value, update.status.state)
+            }
+            Record::UpdatesRemoved { task, seqs, .. } => {
+                write!(f, "updates {task}#{}..{} removed", seqs.start, seqs.end)
+            }
+            Record::Operation { operation, .. } => {
+                write!(f, "operation {:?}", operation.operation.latest_status.state)
+            }
+            Record::OperationRemoved { .. } => write!(f, "operation removed"),
+            Record::Container(container) => {
+                let ended = if container.termination.is_set() { " ended" } else { "" };
+                write!(f, "container {}{ended}", ContainerId::from(&*container.container_id))
+            }
+            Record::ContainerRemoved { id } => write!(f, "container {id} removed"),
+            Record::PathUnused { path, .. } => write!(f, "path {path} unused"),
+            Record::PathForgotten { path } => write!(f, "path {path} forgotten"),
+            Record::Discarded { keys } => write!(f, "discarded {}", keys.join(" ")),
+        }
+    }
+}
+
+fn phase_text(phase: stored::stored_executor::Phase) -> &'static str {
+    match phase {
+        stored::stored_executor::Phase::LIVE => "live",
+        stored::stored_executor::Phase::TERMINATING => "terminating",
+        stored::stored_executor::Phase::TERMINATED => "terminated",
+    }
+}

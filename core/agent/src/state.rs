@@ -1,0 +1,289 @@
+//! The agent's state as readers see it: persistent maps of shared entities, so that a snapshot is a clone.
+//!
+//! Owned and changed by the agent alone, and only through the `_mut` methods, which count the change.
+//! Never here: timers, connections waiting for an answer, status update streams.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use rpds::{QueueSync, RedBlackTreeMapSync};
+use tepui_fsm::Wall;
+use tepui_proto::mesos::v1 as pb;
+use tepui_resources::Resources;
+use tepui_types::{ConnId, ContainerId, ExecutorId, FrameworkId, TaskId, Termination};
+
+pub type Map<K, V> = RedBlackTreeMapSync<K, V>;
+
+/// Everything readers may ask about. Cloning is cheap.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// Grows with every change.
+    pub version: u64,
+    pub started_at: Wall,
+    pub phase: Phase,
+    /// `id` is set once a master admitted the agent; `resources` are those it was started with.
+    pub info: Arc<pb::AgentInfo>,
+    pub capabilities: Arc<Vec<pb::agent_info::capability::Type>>,
+    /// All resources, with dynamic reservations and volumes applied.
+    pub total: Resources,
+    /// The master the agent is subscribed with.
+    pub master: Option<Arc<pb::MasterInfo>>,
+    pub frameworks: Map<FrameworkId, Arc<Framework>>,
+    /// Oldest first.
+    pub completed_frameworks: QueueSync<Arc<Framework>>,
+    /// Launched through the operator API: nested below an executor's container, or standing alone.
+    pub containers: Map<ContainerId, Arc<Container>>,
+    /// Operations whose end nobody acknowledged yet, by their uuid.
+    pub operations: Map<[u8; 16], Arc<pb::Operation>>,
+    pub drain: Option<Arc<Drain>>,
+    pub counters: Counters,
+}
+
+/// How far the agent is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It does not know yet which of its containers still run.
+    Recovering,
+    /// Executors from before the restart may come back; the master is not contacted yet.
+    Reconnecting,
+    Running,
+    /// It ends when its last framework has ended.
+    Terminating,
+}
+
+#[derive(Clone, Debug)]
+pub struct Framework {
+    pub id: FrameworkId,
+    pub info: Arc<pb::FrameworkInfo>,
+    /// Its executors are shut down and its updates no longer wanted.
+    pub terminating: bool,
+    pub executors: Map<ExecutorId, Arc<Executor>>,
+    /// Oldest first.
+    pub completed_executors: QueueSync<Arc<Executor>>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Executor {
+    pub id: ExecutorId,
+    pub framework_id: FrameworkId,
+    pub info: Arc<pb::ExecutorInfo>,
+    /// Made by the agent for a task that has a command and no executor.
+    pub generated: bool,
+    pub container_id: ContainerId,
+    /// The sandbox directory.
+    pub sandbox: Arc<str>,
+    pub user: Option<Arc<str>>,
+    /// Its first process, once launched.
+    pub pid: Option<u32>,
+    pub phase: ExecutorPhase,
+    /// A task was handed over to it.
+    pub delivered: bool,
+    /// What its container was last given.
+    pub(crate) applied: Option<(Resources, BTreeMap<String, f64>)>,
+    /// Why the agent ends it.
+    pub cause: Option<Arc<Cause>>,
+    /// Every task that is not both terminal and acknowledged.
+    pub tasks: Map<TaskId, Arc<Task>>,
+    /// What waits to be handed over, in order.
+    pub queue: Vec<Delivery>,
+    /// Oldest first.
+    pub completed_tasks: QueueSync<Arc<Task>>,
+}
+
+/// How far an executor is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExecutorPhase {
+    /// Its container was asked for, or is left over from before a restart; it has not subscribed.
+    Registering,
+    /// It subscribed; `conn` is its event stream, if that is open.
+    Running { conn: Option<ConnId> },
+    /// It was told to end, or is being destroyed.
+    Terminating { conn: Option<ConnId> },
+    /// Its container ended; updates of its tasks may still wait for their acknowledgement.
+    Terminated,
+}
+
+/// Tasks that are handed over together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    Task(TaskId),
+    Group(Vec<TaskId>),
+}
+
+/// What unfinished tasks of an executor become when the agent ends it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    pub state: pb::TaskState,
+    pub reason: pb::task_status::Reason,
+    pub message: String,
+}
+
+#[derive(Clone, Debug)]
+pub struct Task {
+    pub id: TaskId,
+    pub info: Arc<pb::TaskInfo>,
+    /// As GET_TASKS shows it; `state` and `statuses` are kept current in here.
+    pub task: pb::Task,
+    pub stage: TaskStage,
+    pub resources: Resources,
+    /// Its kill was asked for, maybe with a policy.
+    pub(crate) kill: Option<Option<pb::KillPolicy>>,
+}
+
+/// Where a task is on its way through the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskStage {
+    /// Waits for its executor.
+    Queued,
+    /// Handed over to its executor.
+    Launched,
+    /// Over; its last update is not acknowledged.
+    Terminated,
+}
+
+#[derive(Clone, Debug)]
+pub struct Container {
+    pub id: ContainerId,
+    pub sandbox: Arc<str>,
+    pub stage: ContainerStage,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum ContainerStage {
+    Launching,
+    Running { pid: Option<u32> },
+    Ended(Termination),
+}
+
+/// The agent is being emptied.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drain {
+    pub config: pb::DrainConfig,
+    pub started: Wall,
+}
+
+/// What is counted since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    pub recovery_errors: u64,
+    pub container_launch_errors: u64,
+    pub executors_terminated: u64,
+    pub valid_status_updates: u64,
+    pub invalid_status_updates: u64,
+    pub valid_framework_messages: u64,
+    pub invalid_framework_messages: u64,
+    pub tasks_finished: u64,
+    pub tasks_failed: u64,
+    pub tasks_killed: u64,
+    pub tasks_lost: u64,
+    pub tasks_gone: u64,
+    pub path_removals_succeeded: u64,
+    pub path_removals_failed: u64,
+}
+
+impl State {
+    pub fn framework(&self, id: &FrameworkId) -> Option<&Framework> {
+        self.frameworks.get(id).map(|framework| &**framework)
+    }
+
+    pub fn executor(&self, framework: &FrameworkId, executor: &ExecutorId) -> Option<&Executor> {
+        self.framework(framework)?.executors.get(executor).map(|executor| &**executor)
+    }
+
+    pub fn task(&self, framework: &FrameworkId, executor: &ExecutorId, task: &TaskId) -> Option<&Task> {
+        self.executor(framework, executor)?.tasks.get(task).map(|task| &**task)
+    }
+
+    /// The executor that has this task.
+    pub fn executor_of(&self, framework: &FrameworkId, task: &TaskId) -> Option<&Executor> {
+        // A generated executor has its task's id.
+        if let Some(executor) = self.executor(framework, &ExecutorId::new(task.as_str()))
+            && executor.tasks.contains_key(task)
+        {
+            return Some(executor);
+        }
+        let mut executors = self.framework(framework)?.executors.values();
+        executors.find(|executor| executor.tasks.contains_key(task)).map(|executor| &**executor)
+    }
+
+    pub(crate) fn touch(&mut self) {
+        self.version += 1;
+    }
+
+    pub(crate) fn framework_mut(&mut self, id: &FrameworkId) -> Option<&mut Framework> {
+        self.version += 1;
+        self.frameworks.get_mut(id).map(Arc::make_mut)
+    }
+
+    pub(crate) fn executor_mut(
+        &mut self,
+        framework: &FrameworkId,
+        executor: &ExecutorId,
+    ) -> Option<&mut Executor> {
+        self.framework_mut(framework)?.executors.get_mut(executor).map(Arc::make_mut)
+    }
+
+    pub(crate) fn task_mut(
+        &mut self,
+        framework: &FrameworkId,
+        executor: &ExecutorId,
+        task: &TaskId,
+    ) -> Option<&mut Task> {
+        self.executor_mut(framework, executor)?.tasks.get_mut(task).map(Arc::make_mut)
+    }
+
+    pub(crate) fn container_mut(&mut self, id: &ContainerId) -> Option<&mut Container> {
+        self.version += 1;
+        self.containers.get_mut(id).map(Arc::make_mut)
+    }
+}
+
+impl Framework {
+    /// Whether it wants to know more precise words than TASK_LOST.
+    pub fn is_partition_aware(&self) -> bool {
+        has_capability(&self.info, pb::framework_info::capability::Type::PARTITION_AWARE)
+    }
+
+    /// Whether its tasks and executors survive a restart of the agent.
+    pub fn is_checkpointing(&self) -> bool {
+        self.info.checkpoint == Some(true)
+    }
+}
+
+pub(crate) fn has_capability(
+    info: &pb::FrameworkInfo,
+    capability: pb::framework_info::capability::Type,
+) -> bool {
+    info.capabilities.iter().any(|entry| entry.r#type == Some(capability))
+}
+
+impl Executor {
+    pub(crate) fn conn(&self) -> Option<ConnId> {
+        match self.phase {
+            ExecutorPhase::Running { conn } | ExecutorPhase::Terminating { conn } => conn,
+            ExecutorPhase::Registering | ExecutorPhase::Terminated => None,
+        }
+    }
+
+    /// Tasks that use resources: everything but the terminated ones.
+    pub fn live_tasks(&self) -> impl Iterator<Item = &Arc<Task>> {
+        self.tasks.values().filter(|task| task.stage != TaskStage::Terminated)
+    }
+
+    /// What its container may use: its own resources and those of its live tasks.
+    pub fn resources(&self) -> Resources {
+        let own = Resources::from_proto(&self.info.resources).unwrap_or_default();
+        self.live_tasks().fold(own, |sum, task| sum + &task.resources)
+    }
+}
+
+impl Delivery {
+    pub fn tasks(&self) -> &[TaskId] {
+        match self {
+            Delivery::Task(task) => core::slice::from_ref(task),
+            Delivery::Group(tasks) => tasks,
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Status updates: taken in from executors or made by the agent, recorded, told to the master until acknowledged.
+//!
+//! One stream per task. A framework that checkpoints has its updates recorded before anybody hears of them.
+
+mod make;
+mod stream;
+mod take_in;
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::tepui::agent::v1 as api;
+use tepui_types::{FrameworkId, TaskId, TaskStateExt};
+
+use crate::agent::{Agent, Out, Timer};
+use crate::{Record, lifecycle};
+
+pub(crate) use make::{Verdict, lost};
+pub(crate) use stream::Stream;
+pub(crate) use take_in::{about_missing, from_agent, from_executor};
+
+pub(crate) type Streams = BTreeMap<(FrameworkId, TaskId), Stream>;
+
+/// Puts an update at the end of its stream, records it, and tells the master if it is the head.
+pub(crate) fn push(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    status: pb::TaskStatus,
+    out: &mut Out,
+) {
+    let task = TaskId::from(&*status.task_id);
+    let stream = agent.streams.entry((framework.clone(), task.clone())).or_insert_with(Stream::new);
+    let is_head = stream.head().is_none();
+    let seq = stream.push(status.clone());
+    if agent.is_checkpointing(framework) {
+        out.record(record(framework, seq, status, false));
+    }
+    if is_head {
+        forward(agent, now, framework, &task, out);
+    }
+}
+
+/// The scheduler has seen an update: the next one's turn, or the task is over.
+pub(crate) fn acknowledge(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    task: &TaskId,
+    uuid: &[u8],
+    out: &mut Out,
+) {
+    let key = (framework.clone(), task.clone());
+    let Some(done) = agent.streams.get_mut(&key).and_then(|stream| stream.acknowledge(uuid)) else {
+        return; // Repeated, or for something else: an ordinary race.
+    };
+    agent.timers.clear(&Timer::Retry(framework.clone(), task.clone()));
+    if done.status.state.is_terminal() {
+        close(agent, framework, task, out);
+        lifecycle::complete_task(agent, now, framework, task, out);
+        return;
+    }
+    if agent.is_checkpointing(framework) {
+        out.record(record(framework, done.seq, done.status, true));
+        if !done.forgotten.is_empty() {
+            let (framework, task) = key;
+            out.record(Record::UpdatesRemoved { framework, task, seqs: done.forgotten });
+        }
+    }
+    forward(agent, now, framework, task, out);
+}
+
+/// Forgets a task's updates.
+pub(crate) fn close(agent: &mut Agent, framework: &FrameworkId, task: &TaskId, out: &mut Out) {
+    let key = (framework.clone(), task.clone());
+    agent.timers.clear(&Timer::Retry(framework.clone(), task.clone()));
+    if let Some(stream) = agent.streams.remove(&key)
+        && agent.is_checkpointing(framework)
+    {
+        let (framework, task) = key;
+        out.record(Record::UpdatesRemoved { framework, task, seqs: stream.kept() });
+    }
+}
+
+/// Forgets everything about a framework's updates.
+pub(crate) fn close_all(agent: &mut Agent, framework: &FrameworkId, out: &mut Out) {
+    for task in tasks_of(agent, framework) {
+        close(agent, framework, &task, out);
+    }
+}
+
+/// Whether a framework still has updates that nobody acknowledged.
+pub(crate) fn has_any(agent: &Agent, framework: &FrameworkId) -> bool {
+    agent
+        .streams
+        .range((framework.clone(), TaskId::new(""))..)
+        .next()
+        .is_some_and(|((id, _), _)| id == framework)
+}
+
+/// The link is gone: nothing is repeated until it is back.
+pub(crate) fn pause(agent: &mut Agent) {
+    for (framework, task) in agent.streams.keys() {
+        agent.timers.clear(&Timer::Retry(framework.clone(), task.clone()));
+    }
+}
+
+/// The link is back: every head is told again, with patience reset.
+pub(crate) fn resume(agent: &mut Agent, now: Now, out: &mut Out) {
+    let all: Vec<(FrameworkId, TaskId)> = agent.streams.keys().cloned().collect();
+    for (framework, task) in all {
+        resend(agent, now, &framework, &task, out);
+    }
+}
+
+/// A framework has a new scheduler: its heads are told again.
+pub(crate) fn resume_framework(agent: &mut Agent, now: Now, framework: &FrameworkId, out: &mut Out) {
+    for task in tasks_of(agent, framework) {
+        resend(agent, now, framework, &task, out);
+    }
+}
+
+/// No acknowledgement came in time.
+pub(crate) fn retry(agent: &mut Agent, now: Now, framework: FrameworkId, task: TaskId, out: &mut Out) {
+    let key = (framework, task);
+    if let Some(stream) = agent.streams.get_mut(&key) {
+        stream.back_off();
+        forward(agent, now, &key.0, &key.1, out);
+    }
+}
+
+fn resend(agent: &mut Agent, now: Now, framework: &FrameworkId, task: &TaskId, out: &mut Out) {
+    if let Some(stream) = agent.streams.get_mut(&(framework.clone(), task.clone())) {
+        stream.retry = stream::RETRY_MIN;
+        forward(agent, now, framework, task, out);
+    }
+}
+
+fn tasks_of(agent: &Agent, framework: &FrameworkId) -> Vec<TaskId> {
+    let from = (framework.clone(), TaskId::new(""));
+    let own = agent.streams.range(from..).take_while(|((id, _), _)| id == framework);
+    own.map(|((_, task), _)| task.clone()).collect()
+}
+
+/// Tells the master the head of a stream and sets the time after which it is told again.
+fn forward(agent: &mut Agent, now: Now, framework: &FrameworkId, task: &TaskId, out: &mut Out) {
+    if agent.link.subscribed().is_none() {
+        return;
+    }
+    let Some(stream) = agent.streams.get(&(framework.clone(), task.clone())) else { return };
+    let Some(head) = stream.head().cloned() else { return };
+    let newest = stream.newest().map_or(head.state, |newest| newest.state);
+    agent.timers.set(Timer::Retry(framework.clone(), task.clone()), now.mono + stream.retry);
+    if let Some(executor) = agent.state.executor_of(framework, task).map(|executor| executor.id.clone())
+        && let Some(task) = agent.state.task_mut(framework, &executor, task)
+    {
+        task.task.status_update_state = Some(head.state);
+        task.task.status_update_uuid = head.uuid.clone();
+    }
+    let update = api::call::Update {
+        framework_id: framework.to_proto().into(),
+        status: head.into(),
+        latest_state: newest,
+        ..Default::default()
+    };
+    let call =
+        api::Call { r#type: Some(api::call::Type::UPDATE), update: update.into(), ..Default::default() };
+    agent.tell_master(call, out);
+}
+
+fn record(framework: &FrameworkId, seq: u64, status: pb::TaskStatus, acknowledged: bool) -> Record {
+    let update = api::StoredUpdate {
+        framework_id: framework.to_proto().into(),
+        status: status.into(),
+        acknowledged,
+        ..Default::default()
+    };
+    Record::Update { seq, update: update.into() }
+}

@@ -1,0 +1,218 @@
+//! How one status update is taken in: completed, checked against the task, applied, and put on its stream.
+//!
+//! An executor's update is acknowledged to it whatever becomes of it, but never before it is recorded.
+
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::TaskState;
+use tepui_proto::mesos::v1::executor as executor_api;
+use tepui_proto::mesos::v1::task_status::{Reason, Source};
+use tepui_types::{ContainerId, ExecutorId, FrameworkId, TaskId, TaskStateExt};
+
+use super::make::{self, Verdict};
+use crate::agent::{Agent, Out};
+use crate::environment::agent_ip;
+use crate::lifecycle;
+use crate::state::{ContainerStage, Counters, Task, TaskStage};
+
+/// An update that an executor sent: checked, recorded, acknowledged.
+pub(crate) fn from_executor(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    executor: &ExecutorId,
+    mut status: pb::TaskStatus,
+    out: &mut Out,
+) {
+    status.source = Some(Source::SOURCE_EXECUTOR);
+    status.executor_id = executor.to_proto().into();
+    status.agent_id = agent.id_proto().into();
+    status.timestamp.get_or_insert(now.wall.as_secs_f64());
+    let task = TaskId::from(&*status.task_id);
+    let uuid = status.uuid.clone().unwrap_or_default();
+    if is_news(agent, framework, executor, &task, &status) {
+        agent.state.counters.valid_status_updates += 1;
+        status.container_status = container_status(agent, framework, executor, &status).into();
+        take_in(agent, now, framework, executor, status, out);
+    } else {
+        agent.state.counters.invalid_status_updates += 1;
+    }
+    let acknowledged =
+        executor_api::event::Acknowledged { task_id: task.to_proto().into(), uuid, ..Default::default() };
+    let event = executor_api::Event {
+        r#type: Some(executor_api::event::Type::ACKNOWLEDGED),
+        acknowledged: acknowledged.into(),
+        ..Default::default()
+    };
+    let conn = agent.state.executor(framework, executor).and_then(|executor| executor.conn());
+    agent.tell_executor(conn, event, out);
+}
+
+/// An update that the agent makes about a task it knows, or about one that never came to be.
+pub(crate) fn from_agent(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    executor: Option<&ExecutorId>,
+    task: &TaskId,
+    verdict: &Verdict,
+    out: &mut Out,
+) {
+    if agent.state.framework(framework).is_none_or(|framework| framework.terminating) {
+        return;
+    }
+    let status = make::status(agent, now, executor, task, verdict);
+    match executor {
+        Some(executor) if agent.state.task(framework, executor, task).is_some() => {
+            take_in(agent, now, framework, executor, status, out);
+        }
+        _ => super::push(agent, now, framework, status, out),
+    }
+}
+
+/// An update about a task of which only the master knows; so may be its framework.
+pub(crate) fn about_missing(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    executor: Option<&ExecutorId>,
+    task: &TaskId,
+    verdict: &Verdict,
+    out: &mut Out,
+) {
+    let status = make::status(agent, now, executor, task, verdict);
+    super::push(agent, now, framework, status, out);
+}
+
+/// Whether the update tells something: the task is known, not over, and this was not said before.
+fn is_news(
+    agent: &Agent,
+    framework: &FrameworkId,
+    executor: &ExecutorId,
+    task: &TaskId,
+    status: &pb::TaskStatus,
+) -> bool {
+    if agent.state.framework(framework).is_none_or(|framework| framework.terminating) {
+        return false;
+    }
+    let Some(known) = agent.state.task(framework, executor, task) else { return false };
+    let repeated = agent
+        .streams
+        .get(&(framework.clone(), task.clone()))
+        .is_some_and(|stream| stream.knows(status.uuid.as_deref().unwrap_or_default()));
+    match known.stage {
+        TaskStage::Terminated => false,
+        TaskStage::Queued => status.state.is_terminal() && !repeated,
+        TaskStage::Launched => !repeated,
+    }
+}
+
+fn take_in(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    executor: &ExecutorId,
+    mut status: pb::TaskStatus,
+    out: &mut Out,
+) {
+    say_draining(agent, framework, &mut status);
+    let task = TaskId::from(&*status.task_id);
+    let terminal = status.state.is_terminal();
+    if let Some(known) = agent.state.task_mut(framework, executor, &task) {
+        apply(known, &status);
+    }
+    if terminal {
+        count(&mut agent.state.counters, status.state);
+        lifecycle::unqueue(agent, framework, executor, &task);
+    }
+    super::push(agent, now, framework, status, out);
+    if terminal {
+        lifecycle::resize(agent, framework, executor, out);
+    }
+}
+
+/// Keeps the task's state current. Of consecutive updates with the same state the last is kept.
+pub(crate) fn apply(task: &mut Task, status: &pb::TaskStatus) {
+    task.task.state = status.state;
+    if task.task.statuses.last().is_some_and(|last| last.state == status.state) {
+        task.task.statuses.pop();
+    }
+    task.task.statuses.push(status.clone());
+    if status.state.is_terminal() {
+        task.stage = TaskStage::Terminated;
+    }
+}
+
+/// While the agent is being emptied, its kills say so.
+fn say_draining(agent: &Agent, framework: &FrameworkId, status: &mut pb::TaskStatus) {
+    let Some(drain) = &agent.state.drain else { return };
+    if !matches!(status.state, TaskState::TASK_KILLING | TaskState::TASK_KILLED) {
+        return;
+    }
+    status.reason = Some(Reason::REASON_AGENT_DRAINING);
+    let aware = agent.state.framework(framework).is_some_and(|framework| framework.is_partition_aware());
+    if drain.config.mark_gone == Some(true) && aware && status.state == TaskState::TASK_KILLED {
+        status.state = TaskState::TASK_GONE_BY_OPERATOR;
+    }
+}
+
+/// What the agent knows about the container of the task, added to what the executor said.
+fn container_status(
+    agent: &Agent,
+    framework: &FrameworkId,
+    executor: &ExecutorId,
+    status: &pb::TaskStatus,
+) -> Option<pb::ContainerStatus> {
+    let executor = agent.state.executor(framework, executor)?;
+    let mut merged = status.container_status.as_option().cloned().unwrap_or_default();
+    let id = merged.container_id.as_option().map(ContainerId::from);
+    let id = id.unwrap_or_else(|| executor.container_id.clone());
+    merged.container_id = id.to_proto().into();
+    let nested = agent.state.containers.get(&id).map(|container| &container.stage);
+    match nested {
+        Some(ContainerStage::Ended(_)) => return Some(merged), // Nothing is left to be asked about.
+        Some(ContainerStage::Running { pid }) => merged.executor_pid = *pid,
+        Some(ContainerStage::Launching) => (),
+        None if id == executor.container_id => merged.executor_pid = executor.pid,
+        None => (),
+    }
+    if merged.network_infos.is_empty() {
+        merged.network_infos = host_network(agent);
+    }
+    Some(merged)
+}
+
+/// A container on the host's network has the agent's address.
+fn host_network(agent: &Agent) -> Vec<pb::NetworkInfo> {
+    let ip = agent_ip(&agent.config);
+    let protocol =
+        if ip.contains(':') { pb::network_info::Protocol::IPv6 } else { pb::network_info::Protocol::IPv4 };
+    let address = pb::network_info::IPAddress {
+        protocol: Some(protocol),
+        ip_address: Some(ip.to_string()),
+        ..Default::default()
+    };
+    vec![pb::NetworkInfo { ip_addresses: vec![address], ..Default::default() }]
+}
+
+fn count(counters: &mut Counters, state: TaskState) {
+    match state {
+        TaskState::TASK_FINISHED => counters.tasks_finished += 1,
+        TaskState::TASK_FAILED => counters.tasks_failed += 1,
+        TaskState::TASK_KILLED => counters.tasks_killed += 1,
+        TaskState::TASK_LOST => counters.tasks_lost += 1,
+        TaskState::TASK_GONE | TaskState::TASK_GONE_BY_OPERATOR => counters.tasks_gone += 1,
+        TaskState::TASK_ERROR
+        | TaskState::TASK_DROPPED
+        | TaskState::TASK_STAGING
+        | TaskState::TASK_STARTING
+        | TaskState::TASK_RUNNING
+        | TaskState::TASK_KILLING
+        | TaskState::TASK_UNREACHABLE
+        | TaskState::TASK_UNKNOWN => (),
+    }
+}
