@@ -353,20 +353,20 @@ impl Dispatcher {
         let mut containers = Vec::new();
         let mut watched = Vec::new();
         for found in found.known {
-            let ended = match found.state {
+            let (pid, ended) = match found.state {
                 State::Alive(process) => {
                     watched.push((self.enter(&found.id, found.sandbox), process));
-                    None
+                    (process.is_alive().then_some(process.pid.unsigned_abs()), None)
                 }
                 State::Ended(termination) => {
                     match found.id.parent() {
                         Some(_) => self.insert(&found.id, found.sandbox, Phase::Ended),
                         None => self.keep_status(found.id.clone()).await,
                     }
-                    Some(termination)
+                    (None, Some(termination))
                 }
             };
-            containers.push(RecoveredContainer { id: found.id, ended });
+            containers.push(RecoveredContainer { id: found.id, pid, ended });
         }
         recovery::destroy_orphans(&self.context, found.orphans);
         self.context.emit(ContainerEvent::Recovered { containers }).await;

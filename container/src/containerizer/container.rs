@@ -203,7 +203,8 @@ impl Container {
             sandbox::update_volumes(&context.options.work_dir, &sandbox, &before, &after)
         });
         if let Ok(Err(err)) = changed.await {
-            tracing::warn!(container = %self.id, %err, "cannot update the volumes of the container");
+            let event = ContainerEvent::UpdateFailed { id: self.id.clone(), message: err.to_string() };
+            self.context.emit(event).await;
         }
     }
 

@@ -1,0 +1,234 @@
+//! Real processes that outlive the agent: found again, found ended, or ended because nobody wants them.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Host, exited, lives, until};
+use tepui_types::{ContainerEvent, ContainerId, ContainerOp, LaunchStage, RecoveredContainer};
+
+fn id(value: &str) -> ContainerId {
+    ContainerId::root(value)
+}
+
+/// Its first process is gone, but not everything that belongs to it; its Exited will follow.
+fn ending(id: &ContainerId) -> RecoveredContainer {
+    RecoveredContainer { id: id.clone(), pid: None, ended: None }
+}
+
+fn alive(id: &ContainerId, pid: u32) -> RecoveredContainer {
+    RecoveredContainer { id: id.clone(), pid: Some(pid), ended: None }
+}
+
+fn only(containers: Vec<RecoveredContainer>) -> RecoveredContainer {
+    let [container] = <[_; 1]>::try_from(containers).unwrap();
+    container
+}
+
+#[tokio::test]
+async fn a_living_container_is_watched_again() {
+    let mut host = Host::new();
+    let a = id("a");
+    let pid = host.launch_script(&a, "trap 'exit 5' TERM; echo ready; while :; do sleep 0.01; done").await;
+    host.line(&a, "stdout").await;
+    let mut host = host.restart();
+    assert_eq!(host.recover(&[&a]).await, [alive(&a, pid)]);
+    host.submit(ContainerOp::Signal { id: a.clone(), signal: libc::SIGTERM });
+    assert_eq!(host.exit_of(&a).await.status, exited(5));
+}
+
+#[tokio::test]
+async fn the_status_of_one_that_ended_meanwhile_is_known() {
+    let mut host = Host::new();
+    let a = id("a");
+    let pid = host.launch_script(&a, "while ! [ -e go ]; do sleep 0.01; done; exit 6").await;
+    let mut host = host.restart();
+    std::fs::write(host.sandbox(&a).join("go"), "").unwrap();
+    until(|| (!lives(pid)).then_some(())).await;
+    let recovered = only(host.recover(&[&a]).await);
+    assert_eq!(recovered.ended.unwrap().status, exited(6));
+    // Nothing more is said of it.
+    host.submit(ContainerOp::Signal { id: a.clone(), signal: 15 });
+    assert_eq!(host.event().await, ContainerEvent::NoSuchContainer { id: a });
+}
+
+#[tokio::test]
+async fn an_end_that_was_said_but_not_heard_is_said_again() {
+    let mut host = Host::new();
+    let a = id("a");
+    let spec = host.spec(&a, "exit 9");
+    host.run(spec).await;
+    let mut host = host.restart();
+    assert_eq!(only(host.recover(&[&a]).await).ended.unwrap().status, exited(9));
+    // Known to have ended, so not asked for: forgotten.
+    let mut host = host.restart();
+    assert_eq!(host.recover(&[]).await, []);
+    until(|| (!host.runtime(&a).exists()).then_some(())).await;
+}
+
+#[tokio::test]
+async fn one_that_never_started_never_will() {
+    let mut host = Host::new();
+    let (a, b) = (id("a"), id("b"));
+    // The former agent died between making the directory and hearing of the supervisor.
+    std::fs::create_dir_all(host.runtime(&a)).unwrap();
+    for recovered in host.recover(&[&a, &b]).await {
+        assert_eq!(recovered.ended.unwrap().status, None);
+    }
+    // The late supervisor, as it would have been told.
+    let spec = format!(
+        r#"{{"runtime":{:?},"work_dir":{:?},"sandbox":"s","program":"/bin/sh","arguments":["sh","-c","touch ran"],"environment":{{}},"identity":null}}"#,
+        host.runtime(&a),
+        host.work_dir()
+    );
+    std::fs::create_dir_all(host.work_dir().join("s")).unwrap();
+    let mut late = std::process::Command::new(env!("CARGO_BIN_EXE_container-helper"))
+        .args([tepui_container::HELPER_COMMAND, "supervise"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut late.stdin.take().unwrap(), spec.as_bytes()).unwrap();
+    assert!(late.wait().unwrap().success());
+    assert!(host.work_dir().join("s/stdout").exists(), "it came as far as the claim");
+    assert!(!host.work_dir().join("s/ran").exists());
+}
+
+#[tokio::test]
+async fn a_pid_that_is_somebody_else_by_now_is_left_alone() {
+    let mut host = Host::new();
+    let a = id("a");
+    let mut stranger = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    std::fs::create_dir_all(host.runtime(&a)).unwrap();
+    std::fs::write(host.runtime(&a).join("pid"), format!("{} 1 {boot}", stranger.id())).unwrap();
+    // No status: its processes are looked for, and there are none of its own.
+    assert_eq!(host.recover(&[&a]).await, [ending(&a)]);
+    assert_eq!(host.exit_of(&a).await.status, Some(libc::SIGKILL));
+    assert!(lives(stranger.id()));
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+}
+
+#[tokio::test]
+async fn nothing_survives_a_reboot() {
+    let mut host = Host::new();
+    let a = id("a");
+    let this = std::process::id();
+    std::fs::create_dir_all(host.runtime(&a)).unwrap();
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let start = stat.rsplit(") ").next().unwrap().split(' ').nth(19).unwrap().to_owned();
+    std::fs::write(host.runtime(&a).join("pid"), format!("{this} {start} another-boot")).unwrap();
+    assert_eq!(only(host.recover(&[&a]).await).ended.unwrap().status, None);
+}
+
+#[tokio::test]
+async fn a_supervisor_killed_meanwhile() {
+    let mut host = Host::new();
+    let a = id("a");
+    let pid = host.launch_script(&a, "echo $$; sleep 1000; true").await;
+    let command: u32 = host.line(&a, "stdout").await.parse().unwrap();
+    let mut host = host.restart();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid.cast_signed()), nix::sys::signal::SIGKILL).unwrap();
+    until(|| (!lives(pid)).then_some(())).await;
+    assert!(lives(command));
+    assert_eq!(host.recover(&[&a]).await, [ending(&a)]);
+    assert_eq!(host.exit_of(&a).await.status, Some(libc::SIGKILL));
+    assert!(!lives(command));
+}
+
+#[tokio::test]
+async fn orphans_are_destroyed_and_forgotten() {
+    let mut host = Host::new();
+    let (a, b) = (id("a"), id("b"));
+    let kept = host.launch_script(&a, "sleep 1000").await;
+    let mut pids = Vec::new();
+    for orphan in [&b, &b.child("x"), &a.child("y")] {
+        pids.push(host.launch_script(orphan, "sleep 1000").await);
+    }
+    let mut host = host.restart();
+    assert_eq!(host.recover(&[&a]).await, [alive(&a, kept)]);
+    until(|| (!pids.iter().any(|pid| lives(*pid))).then_some(())).await;
+    until(|| (!host.runtime(&b).exists() && !host.runtime(&a.child("y")).exists()).then_some(())).await;
+    assert!(lives(kept));
+    host.destroy(&a).await;
+}
+
+#[tokio::test]
+async fn nested_containers_end_before_their_parent() {
+    let mut host = Host::new();
+    let a = id("a");
+    let (b, c) = (a.child("b"), a.child("b").child("c"));
+    for id in [&a, &b, &c] {
+        host.launch_script(id, "sleep 1000").await;
+    }
+    assert_eq!(host.sandbox(&c), host.work_dir().join("containers/a/containers/b/containers/c"));
+    host.submit(ContainerOp::Destroy { id: a.clone() });
+    for id in [&c, &b, &a] {
+        assert_eq!(host.exit_of(id).await.status, Some(libc::SIGKILL));
+    }
+    let late = host.spec(&a.child("d"), "true");
+    assert_eq!(host.fail_to_launch(late).await.0, LaunchStage::Start);
+}
+
+#[tokio::test]
+async fn nested_containers_end_when_their_parent_does() {
+    let mut host = Host::new();
+    let a = id("a");
+    host.launch_script(&a, "while ! [ -e go ]; do sleep 0.01; done; exit 3").await;
+    let nested = host.launch_script(&a.child("b"), "sleep 1000").await;
+    std::fs::write(host.sandbox(&a).join("go"), "").unwrap();
+    assert_eq!(host.exit_of(&a.child("b")).await.status, Some(libc::SIGKILL));
+    assert_eq!(host.exit_of(&a).await.status, exited(3));
+    assert!(!lives(nested));
+}
+
+#[tokio::test]
+async fn the_end_of_a_nested_container_is_kept_until_it_is_removed() {
+    let mut host = Host::new();
+    let a = id("a");
+    let b = a.child("b");
+    let pid = host.launch_script(&a, "sleep 1000").await;
+    let spec = host.spec(&b, "exit 8");
+    assert_eq!(host.run(spec.clone()).await, exited(8));
+    let mut host = host.restart();
+    let recovered = host.recover(&[&a, &b]).await;
+    assert_eq!(recovered[0], alive(&a, pid));
+    assert_eq!(recovered[1].ended.as_ref().unwrap().status, exited(8));
+    assert_eq!(host.fail_to_launch(spec.clone()).await.1, "Container 'a.b' is already launched");
+
+    let done = |error| ContainerEvent::PathDone { path: host.sandbox(&b).display().to_string(), error };
+    let (removed, refused) = (done(None), Some(String::from("Container 'a' is still running")));
+    let refused = ContainerEvent::PathDone { path: host.sandbox(&a).display().to_string(), error: refused };
+    host.submit(ContainerOp::Remove { id: b.clone(), sandbox: host.sandbox(&b).display().to_string() });
+    assert_eq!(host.event().await, removed);
+    assert!(!host.sandbox(&b).exists() && !host.runtime(&b).exists());
+    host.submit(ContainerOp::Remove { id: a.clone(), sandbox: host.sandbox(&a).display().to_string() });
+    assert_eq!(host.event().await, refused);
+    assert_eq!(host.run(spec).await, exited(8));
+    host.destroy(&a).await;
+}
+
+#[tokio::test]
+async fn a_dead_root_with_a_living_child_is_cleaned_up_in_order() {
+    let mut host = Host::new();
+    let (a, b) = (id("a"), id("a").child("b"));
+    let root = host.launch_script(&a, "while ! [ -e go ]; do sleep 0.01; done; exit 2").await;
+    let nested = host.launch_script(&b, "sleep 1000").await;
+    let mut host = host.restart();
+    std::fs::write(host.sandbox(&a).join("go"), "").unwrap();
+    until(|| (!lives(root)).then_some(())).await;
+    assert_eq!(host.recover(&[&b, &a]).await, [ending(&a), alive(&b, nested)]);
+    assert_eq!(host.exit_of(&b).await.status, Some(libc::SIGKILL));
+    assert_eq!(host.exit_of(&a).await.status, exited(2));
+    assert!(!lives(nested));
+}
+
+#[tokio::test]
+async fn a_known_child_of_an_unknown_root_ends() {
+    let mut host = Host::new();
+    let (a, b) = (id("a"), id("a").child("b"));
+    let pids = [host.launch_script(&a, "sleep 1000").await, host.launch_script(&b, "sleep 1000").await];
+    let mut host = host.restart();
+    assert!(only(host.recover(&[&b]).await).ended.is_some());
+    until(|| (!pids.iter().any(|pid| lives(*pid))).then_some(())).await;
+}
