@@ -6,6 +6,7 @@
 
 mod cluster;
 mod http;
+pub mod recorded;
 mod scheduler;
 
 pub use cluster::{Cluster, Program, binary};

@@ -13,6 +13,8 @@ pub struct Scheduler {
     http: Http,
     stream_id: String,
     pub framework_id: String,
+    /// The agent of the last offer.
+    pub agent_id: Value,
     pub subscribed: Value,
     events: Receiver<Option<Value>>,
     kept: VecDeque<Value>,
@@ -42,7 +44,15 @@ impl Scheduler {
                 }
             }
         });
-        Self { http: http.clone(), stream_id, framework_id, subscribed, events, kept: VecDeque::new() }
+        Self {
+            http: http.clone(),
+            stream_id,
+            framework_id,
+            agent_id: Value::Null,
+            subscribed,
+            events,
+            kept: VecDeque::new(),
+        }
     }
 
     /// A framework_info that is partition aware and in role `role`.
@@ -84,7 +94,26 @@ impl Scheduler {
     /// The next offer.
     pub fn offer(&mut self) -> Value {
         let event = self.event("an offer", |event| event["type"] == "OFFERS").expect("the stream lives");
-        event["offers"]["offers"][0].clone()
+        let offer = event["offers"]["offers"][0].clone();
+        self.agent_id = offer["agent_id"].clone();
+        offer
+    }
+
+    /// An offer that was not taken back: the newest after everything was revived.
+    pub fn fresh_offer(&mut self) -> Value {
+        self.call(json!({"type": "REVIVE"}));
+        self.offer()
+    }
+
+    pub fn stream_id(&self) -> &str {
+        &self.stream_id
+    }
+
+    /// A recorded body with the recorded ids replaced by those of this run.
+    pub fn personalised(&self, body: &str) -> String {
+        let Ok(mut call) = serde_json::from_str::<Value>(body) else { return body.to_string() };
+        replace_ids(&mut call, &self.framework_id, self.agent_id["value"].as_str().unwrap_or_default());
+        call.to_string()
     }
 
     /// The next update of this task in this state, acknowledged if it wants to be.
@@ -131,6 +160,23 @@ impl Scheduler {
 
 pub fn scalar(name: &str, value: f64) -> Value {
     json!({"name": name, "type": "SCALAR", "scalar": {"value": value}})
+}
+
+/// Ids of masters look alike: a UUID and a suffix.
+fn replace_ids(value: &mut Value, framework_id: &str, agent_id: &str) {
+    match value {
+        Value::String(text) if text.len() == 41 && text.ends_with("-0000") => {
+            *text = framework_id.to_string()
+        }
+        Value::String(text) if text.len() == 39 && text.ends_with("-S0") => *text = agent_id.to_string(),
+        Value::Array(values) => {
+            values.iter_mut().for_each(|value| replace_ids(value, framework_id, agent_id))
+        }
+        Value::Object(values) => {
+            values.values_mut().for_each(|value| replace_ids(value, framework_id, agent_id))
+        }
+        _ => {}
+    }
 }
 
 fn user() -> String {
