@@ -62,11 +62,11 @@ fn scaled(number: &str, unit_nanos: u64) -> Result<Duration, fn(String) -> Parse
     Ok(Duration::from_nanos(nanos as u64))
 }
 
-/// Prints a duration in the largest unit that divides it.
+/// Prints a duration in the largest unit of which there is at least one.
 ///
 /// ```
 /// use std::time::Duration;
-/// assert_eq!(tepui_client::duration::display(Duration::from_secs(90)).to_string(), "90secs");
+/// assert_eq!(tepui_client::duration::display(Duration::from_secs(90)).to_string(), "1.5mins");
 /// ```
 pub fn display(duration: Duration) -> impl fmt::Display {
     Display(duration)
@@ -77,14 +77,9 @@ struct Display(Duration);
 impl fmt::Display for Display {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanos = self.0.as_nanos();
-        if nanos == 0 {
-            return f.write_str("0ns");
-        }
-        let (name, length) = UNITS
-            .iter()
-            .find(|(_, length)| nanos.is_multiple_of(u128::from(*length)))
-            .expect("every count of nanoseconds is a multiple of one nanosecond");
-        write!(f, "{}{name}", nanos / u128::from(*length))
+        let (name, unit) =
+            UNITS.into_iter().find(|(_, unit)| nanos >= u128::from(*unit)).unwrap_or(("ns", 1));
+        write!(f, "{}{name}", nanos as f64 / unit as f64)
     }
 }
 
@@ -127,9 +122,10 @@ mod tests {
 
     #[test]
     fn prints_what_it_reads() {
-        for text in
-            ["5secs", "0ns", "90secs", "500ms", "15mins", "1weeks", "2days", "250ns", "1500ms", "7us", "1hrs"]
-        {
+        for text in [
+            "5secs", "0ns", "1.5mins", "500ms", "15mins", "1weeks", "2days", "250ns", "1.5secs", "7us",
+            "1hrs",
+        ] {
             let duration = parse(text).expect("valid");
             assert_eq!(display(duration).to_string(), text);
         }

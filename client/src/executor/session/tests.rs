@@ -1,3 +1,5 @@
+//! What an executor session carries across lost links, and when it gives up.
+
 use tepui_proto::mesos::v1::executor::event::{self, Type};
 use tepui_proto::mesos::v1::{TaskID, TaskState};
 

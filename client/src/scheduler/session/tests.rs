@@ -1,3 +1,5 @@
+//! What a scheduler session subscribes with, waits for, and takes as its end.
+
 use tepui_proto::mesos::v1::scheduler::event::{self, Type};
 use tepui_proto::mesos::v1::{AgentID, TaskID, TaskStatus};
 
