@@ -1,1 +1,18 @@
-//! Command and default executors
+//! The executors that come with the cluster: `command` runs one command, `default` runs groups of tasks in nested
+//! containers of the agent.
+//!
+//! Each is a pure machine (events and happenings in, effects out) with hands that do processes and HTTP. They are
+//! ordinary users of the client library and know nothing of the agent beyond its v1 API.
+#![forbid(unsafe_code)]
+
+mod checks;
+pub mod command;
+mod ending;
+mod kill;
+mod machine;
+mod process;
+mod rim;
+mod status;
+#[cfg(test)]
+mod testing;
+mod tls;

@@ -1,0 +1,70 @@
+//! Attempts against real commands and a small server.
+
+use std::time::Duration;
+
+use tepui_client::shorthand::shell;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::*;
+
+async fn outcome(target: Target, timeout: Option<Duration>) -> Outcome {
+    make(&Probe { target, timeout }).await
+}
+
+/// Answers each path as the table says: status line and headers.
+async fn serve(table: &'static [(&'static str, &'static str)]) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut head = vec![0; 4096];
+            let length = stream.read(&mut head).await.unwrap_or(0);
+            let head = String::from_utf8_lossy(&head[..length]).into_owned();
+            let path = head.split(' ').nth(1).unwrap_or_default();
+            let answer =
+                table.iter().find(|(key, _)| *key == path).map_or("404 Not Found", |(_, answer)| answer);
+            let answer = format!("HTTP/1.1 {answer}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    port
+}
+
+#[tokio::test]
+async fn http() {
+    let port = serve(&[
+        ("/", "200 OK"),
+        ("/teapot", "418 No"),
+        ("/deep/moved", "302 Found\r\nlocation: there"),
+        ("/deep/there", "307 Moved\r\nlocation: /"),
+        ("/circle", "301 Moved\r\nlocation: /circle"),
+        ("/nowhere", "304 Not Modified"),
+    ])
+    .await;
+    let http = |path: &str| Target::Http { https: false, ipv6: false, port, path: path.into() };
+    for (path, status) in
+        [("", 200), ("/", 200), ("/teapot", 418), ("/missing", 404), ("/deep/moved", 200), ("/nowhere", 304)]
+    {
+        assert_eq!(outcome(http(path), None).await, Outcome::Status(status), "{path}");
+    }
+    assert_eq!(outcome(http("/circle"), None).await, Outcome::Failed("too many redirects".into()));
+    let ipv6 = Target::Http { https: false, ipv6: true, port, path: "/".into() };
+    assert!(matches!(outcome(ipv6, None).await, Outcome::Failed(_)), "nobody listens there");
+}
+
+#[tokio::test]
+async fn tcp() {
+    let port = serve(&[]).await;
+    assert_eq!(outcome(Target::Tcp { ipv6: false, port }, None).await, Outcome::Connected(true));
+    assert_eq!(outcome(Target::Tcp { ipv6: true, port }, None).await, Outcome::Connected(false));
+}
+
+#[tokio::test]
+async fn commands() {
+    let command = |text: &str| Target::Command(shell(text));
+    assert_eq!(outcome(command("exit 7"), None).await, Outcome::Exited(7));
+    assert_eq!(outcome(command("kill -9 $$"), None).await, Outcome::Failed("the check was killed".into()));
+    let timeout = Some(Duration::from_millis(50));
+    assert_eq!(outcome(command("sleep 100"), timeout).await, Outcome::Failed("timed out after 50ms".into()));
+}

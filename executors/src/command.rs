@@ -1,0 +1,87 @@
+//! The command executor: runs the one command of one task, without a container of its own.
+
+mod machine;
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use nix::sys::signal::Signal;
+use tepui_client::v1::TaskInfo;
+use tokio::process::Child;
+
+use crate::checks::probe;
+use crate::rim::{self, Hands, Reports};
+use crate::{kill, process};
+use machine::{CommandMachine, Effect, Happening};
+
+/// The whole life of a command executor. `args` are those after the words that select it on the command line; none
+/// are needed, those of other executors with the same role are ignored.
+pub fn main(args: &[String]) -> ExitCode {
+    if let Some(code) = process::become_task() {
+        return code;
+    }
+    let own_args = process::args_before(args);
+    rim::run(|environment, reports| {
+        let machine = CommandMachine::new(environment.shutdown_grace_period);
+        (machine, CommandHands { sandbox: environment.sandbox.clone(), own_args, reports, pid: None })
+    })
+}
+
+struct CommandHands {
+    sandbox: PathBuf,
+    own_args: Vec<String>,
+    reports: Reports<Happening>,
+    /// Of the command. The machine sends no signal once it knows of the end.
+    pid: Option<i32>,
+}
+
+impl CommandHands {
+    fn spawn(&self, task: &TaskInfo) -> std::io::Result<Child> {
+        let mut command = process::session_leader(&task.command, &self.own_args)?;
+        if let Some(role) = process::allocation_role(task) {
+            command.env("MESOS_ALLOCATION_ROLE", role);
+        }
+        command.current_dir(&self.sandbox);
+        tokio::process::Command::from(command).spawn()
+    }
+
+    async fn start(&mut self, task: &TaskInfo) {
+        let outcome = match self.spawn(task) {
+            Ok(mut child) => {
+                self.pid = child.id().map(u32::cast_signed);
+                self.reports.later(async move {
+                    let ending = child.wait().await;
+                    Happening::Ended(
+                        ending.map_err(|error| format!("Failed to get exit status for Command: {error}")),
+                    )
+                });
+                Ok(())
+            }
+            Err(error) => Err(format!("Failed to start the command: {error}")),
+        };
+        // An error means that the executor has ended.
+        let _ = self.reports.happenings.send(Happening::Spawned(outcome)).await;
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(pid) = self.pid {
+            kill::signal_tree(pid, signal);
+        }
+    }
+}
+
+impl Hands<CommandMachine> for CommandHands {
+    async fn perform(&mut self, effect: Effect) -> ControlFlow<ExitCode> {
+        match effect {
+            Effect::Update(status) => self.reports.update(status).await,
+            Effect::Spawn(task) => self.start(&task).await,
+            Effect::Signal(signal) => self.signal(signal),
+            Effect::Probe(which, attempt) => {
+                self.reports.later(async move { Happening::Probed(which, probe::make(&attempt).await) });
+            }
+            Effect::Exit(code) => return ControlFlow::Break(ExitCode::from(code)),
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,402 @@
+//! The command executor, step by step: what happens, and what it does about it.
+
+use std::os::unix::process::ExitStatusExt;
+
+use expect_test::{Expect, expect};
+use tepui_client::shorthand::{capability, duration_info, shell, task_id};
+use tepui_client::v1::executor::event::Subscribed;
+use tepui_client::v1::{CheckInfo, FrameworkInfo, HealthCheck, check_info, health_check};
+
+use super::*;
+use crate::testing::{at, status_text};
+
+enum Step {
+    Hear(Event),
+    Happened(Happening),
+    Abandoned,
+    Due,
+}
+
+use Step::{Abandoned, Due, Happened, Hear};
+
+/// Plays steps at the given tenths of seconds; each line is one effect, under the step that caused it.
+fn check(steps: Vec<(u64, Step)>, expected: Expect) {
+    let mut machine = CommandMachine::new(Duration::from_secs(5));
+    let (mut ids, mut story) = (0, String::new());
+    for (tenths, step) in steps {
+        let mut out = Vec::new();
+        at(Duration::from_millis(tenths * 100), &mut ids, |moment| match step {
+            Hear(event) => machine.hear(moment, event, &mut out),
+            Happened(happening) => machine.happened(moment, happening, &mut out),
+            Abandoned => machine.abandoned(moment, &mut out),
+            Due => machine.due(moment, &mut out),
+        });
+        let deadline = machine.deadline().map_or("-".into(), |at| format!("{:?}", at));
+        story += &format!("at {tenths} (next {deadline})\n");
+        for effect in out {
+            story += &match effect {
+                Effect::Update(status) => format!("  {}\n", status_text(&status)),
+                Effect::Spawn(task) => {
+                    format!("  spawn {}\n", task.command.value.as_deref().unwrap_or_default())
+                }
+                Effect::Signal(signal) => format!("  {signal}\n"),
+                Effect::Probe(which, _) => format!("  probe {which:?}\n"),
+                Effect::Exit(code) => format!("  exit {code}\n"),
+            };
+        }
+    }
+    expected.assert_eq(&story);
+}
+
+fn subscribed(capabilities: &[capability::Type]) -> Step {
+    let framework = FrameworkInfo {
+        capabilities: capabilities.iter().map(|kind| capability(*kind)).collect(),
+        ..Default::default()
+    };
+    Hear(Event::Subscribed(Subscribed { framework_info: framework.into(), ..Default::default() }))
+}
+
+fn task() -> TaskInfo {
+    TaskInfo { task_id: task_id("t").into(), command: shell("work").into(), ..Default::default() }
+}
+
+fn launch(task: TaskInfo) -> Step {
+    Hear(Event::Launch(task))
+}
+
+fn spawned() -> Step {
+    Happened(Happening::Spawned(Ok(())))
+}
+
+fn exited(raw: i32) -> Step {
+    Happened(Happening::Ended(Ok(ExitStatus::from_raw(raw))))
+}
+
+fn kill(grace: Option<u64>) -> Step {
+    let policy = grace.map(|seconds| KillPolicy {
+        grace_period: duration_info(Duration::from_secs(seconds)).into(),
+        ..Default::default()
+    });
+    Hear(Event::Kill { task_id: task_id("t"), policy })
+}
+
+fn acknowledged(id: u8) -> Step {
+    Hear(Event::Acknowledged { task_id: task_id("t"), uuid: vec![id; 16] })
+}
+
+#[test]
+fn a_task_finishes() {
+    check(
+        vec![
+            (0, subscribed(&[])),
+            (0, launch(task())),
+            (0, spawned()),
+            (1, acknowledged(1)),
+            (20, exited(0)),
+            (21, acknowledged(2)),
+            (22, acknowledged(3)),
+        ],
+        expect![[r#"
+            at 0 (next -)
+            at 0 (next -)
+              update t TASK_STARTING
+              spawn work
+            at 0 (next -)
+              update t TASK_RUNNING
+            at 1 (next -)
+            at 20 (next 62s)
+              update t TASK_FINISHED 'Command exited with status 0'
+            at 21 (next 62s)
+            at 22 (next -)
+              exit 0
+        "#]],
+    );
+}
+
+#[test]
+fn a_task_fails_and_nobody_listens() {
+    check(
+        vec![(0, launch(task())), (0, spawned()), (10, exited(3 << 8)), (600, Due), (610, Due)],
+        expect![[r#"
+            at 0 (next -)
+              update t TASK_STARTING
+              spawn work
+            at 0 (next -)
+              update t TASK_RUNNING
+            at 10 (next 61s)
+              update t TASK_FAILED 'Command exited with status 3'
+            at 600 (next 61s)
+            at 610 (next -)
+              exit 1
+        "#]],
+    );
+}
+
+#[test]
+fn a_command_that_does_not_start() {
+    check(
+        vec![
+            (0, launch(task())),
+            (0, Happened(Happening::Spawned(Err("no memory".into())))),
+            (1, acknowledged(2)),
+        ],
+        expect![[r#"
+            at 0 (next -)
+              update t TASK_STARTING
+              spawn work
+            at 0 (next 60s)
+              update t TASK_FAILED 'no memory'
+            at 1 (next -)
+              exit 0
+        "#]],
+    );
+}
+
+#[test]
+fn kills_escalate_and_only_get_shorter() {
+    check(
+        vec![
+            (0, subscribed(&[capability::Type::TASK_KILLING_STATE])),
+            (0, launch(task())),
+            (0, spawned()),
+            (10, kill(None)),
+            (15, kill(Some(60))), // longer: no effect
+            (20, kill(Some(2))),  // counted from the first kill
+            (29, Due),
+            (30, Due),
+            (31, exited(9)),
+        ],
+        expect![[r#"
+            at 0 (next -)
+            at 0 (next -)
+              update t TASK_STARTING
+              spawn work
+            at 0 (next -)
+              update t TASK_RUNNING
+            at 10 (next 4s)
+              update t TASK_KILLING
+              SIGTERM
+            at 15 (next 4s)
+            at 20 (next 3s)
+            at 29 (next 3s)
+            at 30 (next -)
+              SIGKILL
+            at 31 (next 63.1s)
+              update t TASK_KILLED 'Command terminated with signal Killed'
+        "#]],
+    );
+}
+
+#[test]
+fn the_task_has_its_own_kill_policy_and_its_exit_code_does_not_matter() {
+    let policy =
+        KillPolicy { grace_period: duration_info(Duration::from_secs(7)).into(), ..Default::default() };
+    let other = Hear(Event::Kill { task_id: task_id("other"), policy: None });
+    check(
+        vec![
+            (0, launch(TaskInfo { kill_policy: policy.into(), ..task() })),
+            (0, spawned()),
+            (5, other),
+            (10, kill(None)),
+            (11, exited(0)),
+        ],
+        expect![[r#"
+            at 0 (next -)
+              update t TASK_STARTING
+              spawn work
+            at 0 (next -)
+              update t TASK_RUNNING
+            at 5 (next -)
+            at 10 (next 8s)
+              SIGTERM
+            at 11 (next 61.1s)
+              update t TASK_KILLED 'Command exited with status 0'
+        "#]],
+    );
+}
+
+#[test]
+fn out_of_time() {
+    let limit = duration_info(Duration::from_secs(2));
+    check(
+        vec![
+            (0, subscribed(&[capability::Type::TASK_KILLING_STATE])),
+            (0, launch(TaskInfo { max_completion_time: limit.into(), ..task() })),
+            (0, spawned()),
+            (20, Due),
+            (20, Due),
+            (21, exited(9)),
+        ],
+        expect![[r#"
+            at 0 (next -)
+            at 0 (next 2s)
+              update t TASK_STARTING
+              spawn work
+            at 0 (next 2s)
+              update t TASK_RUNNING
+            at 20 (next 2s)
+              SIGTERM
+            at 20 (next -)
+              SIGKILL
+            at 21 (next 62.1s)
+              update t TASK_FAILED REASON_MAX_COMPLETION_TIME_REACHED 'Command terminated with signal Killed'
+        "#]],
+    );
+}
+
+#[test]
+fn unhealthy_tasks_are_killed() {
+    let health_check = HealthCheck {
+        r#type: Some(health_check::Type::COMMAND),
+        command: shell("ping").into(),
+        delay_seconds: Some(0.0),
+        grace_period_seconds: Some(0.0),
+        consecutive_failures: Some(2),
+        ..Default::default()
+    };
+    let probed = |code| Happened(Happening::Probed(Which::Health, Outcome::Exited(code)));
+    check(
+        vec![
+            (0, launch(TaskInfo { health_check: health_check.into(), ..task() })),
+            (0, spawned()),
+            (0, Due),
+            (1, probed(0)),
+            (101, Due),
+            (102, probed(1)),
+            (202, Due),
+            (203, probed(1)),
+            (204, probed(0)), // too late
+            (205, exited(15)),
+        ],
+        expect![[r#"
+            at 0 (next 0ns)
+              update t TASK_STARTING
+              spawn work
+            at 0 (next 0ns)
+              update t TASK_RUNNING
+            at 0 (next -)
+              probe Health
+            at 1 (next 10.1s)
+              update t TASK_RUNNING REASON_TASK_HEALTH_CHECK_STATUS_UPDATED healthy=true
+            at 101 (next -)
+              probe Health
+            at 102 (next 20.2s)
+              update t TASK_RUNNING REASON_TASK_HEALTH_CHECK_STATUS_UPDATED healthy=false
+            at 202 (next -)
+              probe Health
+            at 203 (next 23.3s)
+              update t TASK_RUNNING REASON_TASK_HEALTH_CHECK_STATUS_UPDATED healthy=false
+              SIGTERM
+            at 204 (next 23.3s)
+            at 205 (next 80.5s)
+              update t TASK_KILLED healthy=false 'Command terminated with signal Terminated'
+        "#]],
+    );
+}
+
+#[test]
+fn checks_are_in_every_update() {
+    let http = check_info::Http { port: 80, ..Default::default() };
+    let check_info =
+        CheckInfo { r#type: Some(check_info::Type::HTTP), http: http.into(), ..Default::default() };
+    let probed = |status| Happened(Happening::Probed(Which::Check, Outcome::Status(status)));
+    check(
+        vec![
+            (0, launch(TaskInfo { check: check_info.into(), ..task() })),
+            (0, spawned()),
+            (150, Due),
+            (151, probed(200)),
+            (200, Hear(Event::Disconnected)),
+            (300, Due),
+            (301, subscribed(&[])),
+            (301, Due),
+            (302, exited(0)),
+        ],
+        expect![[r#"
+            at 0 (next 15s)
+              update t TASK_STARTING check=(None, None, None)
+              spawn work
+            at 0 (next 15s)
+              update t TASK_RUNNING check=(None, None, None)
+            at 150 (next -)
+              probe Check
+            at 151 (next 25.1s)
+              update t TASK_RUNNING REASON_TASK_CHECK_STATUS_UPDATED check=(None, Some(200), None)
+            at 200 (next -)
+            at 300 (next -)
+            at 301 (next 25.1s)
+            at 301 (next -)
+              probe Check
+            at 302 (next 90.2s)
+              update t TASK_FINISHED check=(None, Some(200), None) 'Command exited with status 0'
+        "#]],
+    );
+}
+
+#[test]
+fn shutdowns() {
+    check(
+        vec![(0, Hear(Event::Shutdown))],
+        expect![[r#"
+        at 0 (next -)
+          exit 0
+    "#]],
+    );
+    check(
+        vec![
+            (0, launch(task())),
+            (0, spawned()),
+            (10, Hear(Event::Shutdown)),
+            (11, exited(15)),
+            (12, acknowledged(3)),
+        ],
+        expect![[r#"
+            at 0 (next -)
+              update t TASK_STARTING
+              spawn work
+            at 0 (next -)
+              update t TASK_RUNNING
+            at 10 (next 4s)
+              SIGTERM
+            at 11 (next 61.1s)
+              update t TASK_KILLED 'Command terminated with signal Terminated'
+            at 12 (next -)
+              exit 0
+        "#]],
+    );
+}
+
+#[test]
+fn an_executor_whose_agent_is_gone_ends_its_task_and_itself() {
+    check(
+        vec![(0, launch(task())), (0, spawned()), (10, Abandoned), (11, exited(15))],
+        expect![[r#"
+            at 0 (next -)
+              update t TASK_STARTING
+              spawn work
+            at 0 (next -)
+              update t TASK_RUNNING
+            at 10 (next 4s)
+              SIGTERM
+            at 11 (next -)
+              exit 1
+        "#]],
+    );
+}
+
+#[test]
+fn a_second_task_is_refused() {
+    let second = TaskInfo { task_id: task_id("second").into(), ..task() };
+    check(
+        vec![(0, launch(task())), (0, launch(second)), (0, Hear(Event::LaunchGroup(vec![])))],
+        expect![[r#"
+            at 0 (next -)
+              update t TASK_STARTING
+              spawn work
+            at 0 (next -)
+              update second TASK_FAILED 'Attempted to run multiple tasks using a "command" executor'
+            at 0 (next 3s)
+              SIGTERM
+        "#]],
+    );
+}

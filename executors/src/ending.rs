@@ -1,0 +1,90 @@
+//! How a command ended, in the words of the v1 world.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use tepui_client::v1::TaskState;
+
+/// `Command exited with status N` or `Command terminated with signal Killed`, as frameworks match on.
+pub fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("Command exited with status {code}"),
+        (None, Some(signal)) => {
+            let core = if status.core_dumped() { " (core dumped)" } else { "" };
+            format!("Command terminated with signal {}{core}", signal_name(signal))
+        }
+        (None, None) => format!("Command ended with wait status {}", status.into_raw()),
+    }
+}
+
+/// The state of a task whose command ended by itself.
+pub fn state(status: ExitStatus) -> TaskState {
+    match status.success() {
+        true => TaskState::TASK_FINISHED,
+        false => TaskState::TASK_FAILED,
+    }
+}
+
+/// Names as the C library prints them; clients see them in messages.
+fn signal_name(signal: i32) -> String {
+    const NAMES: [&str; 31] = [
+        "Hangup",
+        "Interrupt",
+        "Quit",
+        "Illegal instruction",
+        "Trace/breakpoint trap",
+        "Aborted",
+        "Bus error",
+        "Floating point exception",
+        "Killed",
+        "User defined signal 1",
+        "Segmentation fault",
+        "User defined signal 2",
+        "Broken pipe",
+        "Alarm clock",
+        "Terminated",
+        "Stack fault",
+        "Child exited",
+        "Continued",
+        "Stopped (signal)",
+        "Stopped",
+        "Stopped (tty input)",
+        "Stopped (tty output)",
+        "Urgent I/O condition",
+        "CPU time limit exceeded",
+        "File size limit exceeded",
+        "Virtual timer expired",
+        "Profiling timer expired",
+        "Window changed",
+        "I/O possible",
+        "Power failure",
+        "Bad system call",
+    ];
+    let known = usize::try_from(signal - 1).ok().and_then(|index| NAMES.get(index));
+    known.map_or_else(|| format!("Unknown signal {signal}"), |name| (*name).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wait_statuses_in_words() {
+        let table = [
+            (0, "Command exited with status 0", TaskState::TASK_FINISHED),
+            (3 << 8, "Command exited with status 3", TaskState::TASK_FAILED),
+            (9, "Command terminated with signal Killed", TaskState::TASK_FAILED),
+            (15, "Command terminated with signal Terminated", TaskState::TASK_FAILED),
+            (
+                11 | 0x80,
+                "Command terminated with signal Segmentation fault (core dumped)",
+                TaskState::TASK_FAILED,
+            ),
+            (40, "Command terminated with signal Unknown signal 40", TaskState::TASK_FAILED),
+        ];
+        for (raw, message, ended) in table {
+            let status = ExitStatus::from_raw(raw);
+            assert_eq!((describe(status).as_str(), state(status)), (message, ended));
+        }
+    }
+}

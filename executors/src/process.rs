@@ -1,0 +1,124 @@
+//! Real processes from a `CommandInfo`: its two forms, its environment, and a session of its own.
+//!
+//! A task gets its own session by a second start of this very program, which makes the session and then becomes the
+//! task: that way no code runs between fork and exec.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode, Stdio};
+
+use tepui_client::v1::{CommandInfo, TaskInfo, environment};
+use tepui_proto::json;
+
+/// Set for the second start only: the command to become, as JSON.
+const BECOME: &str = "TEPUI_BECOME_TASK";
+/// What a shell answers for a command that it cannot find.
+const EXIT_NOT_FOUND: u8 = 127;
+
+/// The process for a command: `sh -c value`, or `value` with exactly the given arguments (the first is its own name).
+///
+/// It inherits the environment of this process, overlaid by the command's.
+pub fn command(info: &CommandInfo) -> Command {
+    let value = info.value.as_deref().unwrap_or_default();
+    let mut command = match info.shell.unwrap_or(true) {
+        true => {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", value]);
+            shell
+        }
+        false => {
+            let mut argv = Command::new(value);
+            if let Some((name, rest)) = info.arguments.split_first() {
+                argv.arg0(name).args(rest);
+            }
+            argv
+        }
+    };
+    for variable in &info.environment.variables {
+        // Secrets were resolved by whoever started this process.
+        if variable.r#type != Some(environment::variable::Type::SECRET) {
+            command.env(&variable.name, variable.value.as_deref().unwrap_or_default());
+        }
+    }
+    command.stdin(Stdio::null());
+    command
+}
+
+/// The process for a task: as [`command`], in a session of its own.
+///
+/// `own_args` are those arguments of this process that make it call [`become_task`] first.
+pub fn session_leader(info: &CommandInfo, own_args: &[String]) -> std::io::Result<Command> {
+    let mut starter = Command::new(std::env::current_exe()?);
+    starter.args(own_args);
+    let text = String::from_utf8(json::to_vec(info)).map_err(std::io::Error::other)?;
+    starter.env(BECOME, text).stdin(Stdio::null());
+    Ok(starter)
+}
+
+/// If this is a second start: makes the session and becomes the task, or says why not. `None` if it is not.
+pub fn become_task() -> Option<ExitCode> {
+    let text = std::env::var(BECOME).ok()?;
+    let error = match json::from_slice::<CommandInfo>(text.as_bytes()) {
+        Ok(info) => {
+            // Fails only for the leader of a process group, which a fresh child never is.
+            let _ = nix::unistd::setsid();
+            let error = command(&info).env_remove(BECOME).exec();
+            format!("cannot execute '{}': {error}", info.value.as_deref().unwrap_or_default())
+        }
+        Err(error) => format!("cannot read {BECOME}: {error}"),
+    };
+    eprintln!("{error}");
+    Some(ExitCode::from(EXIT_NOT_FOUND))
+}
+
+/// The arguments of this process before `args`, which are its last ones: what selects the executor.
+pub fn args_before(args: &[String]) -> Vec<String> {
+    let all: Vec<String> = std::env::args().skip(1).collect();
+    let before = all.len().saturating_sub(args.len());
+    all.into_iter().take(before).collect()
+}
+
+/// The role whose share a task uses.
+pub fn allocation_role(task: &TaskInfo) -> Option<&str> {
+    task.resources.first()?.allocation_info.role.as_deref()
+}
+
+#[cfg(test)]
+mod tests {
+    use tepui_client::shorthand::shell;
+    use tepui_client::v1::Environment;
+    use tepui_client::v1::environment::{Variable, variable};
+
+    use super::*;
+
+    fn output(info: &CommandInfo) -> String {
+        let output = command(info).output().expect("it starts");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    #[test]
+    fn both_forms_and_the_environment() {
+        let variable = |name: &str, value: &str, kind| Variable {
+            name: name.into(),
+            value: Some(value.into()),
+            r#type: kind,
+            ..Default::default()
+        };
+        let variables =
+            vec![variable("A_VALUE", "1", None), variable("A_SECRET", "2", Some(variable::Type::SECRET))];
+        let environment = Environment { variables, ..Default::default() };
+        let info = CommandInfo {
+            environment: environment.into(),
+            arguments: vec!["ignored".into()],
+            ..shell("echo $A_VALUE${A_SECRET-none}; test -n \"$PATH\" && echo path")
+        };
+        assert_eq!(output(&info), "1none\npath\n");
+
+        let argv = CommandInfo {
+            shell: Some(false),
+            value: Some("sh".into()),
+            arguments: ["my-name", "-c", "echo $0 $1", "zero", "one"].map(String::from).to_vec(),
+            ..Default::default()
+        };
+        assert_eq!(output(&argv), "zero one\n");
+    }
+}
