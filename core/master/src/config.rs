@@ -1,10 +1,12 @@
 //! What an operator set when starting the master. Names follow the flags.
 
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use tepui_allocator::{MinAllocatable, MinAllocatableError};
 use tepui_proto::mesos::v1 as pb;
 
 #[derive(Clone, Debug)]
@@ -36,6 +38,21 @@ pub struct Config {
     pub registry_max_agent_count: usize,
     /// Seed of everything random: ids, ties, order.
     pub seed: u64,
+}
+
+impl Config {
+    /// What is wrong with a flag, so that a master is not started with it.
+    pub fn check(&self) -> Result<(), String> {
+        self.min_allocatable().map_err(|why| format!("--min_allocatable_resources: {why}"))?;
+        match self.agent_removal_rate_limit {
+            Some((0, _)) => Err(String::from("--agent_removal_rate_limit: it lets no agent be removed")),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    pub(crate) fn min_allocatable(&self) -> Result<MinAllocatable, MinAllocatableError> {
+        MinAllocatable::parse(&self.min_allocatable_resources)
+    }
 }
 
 impl Default for Config {

@@ -14,21 +14,48 @@ use crate::State;
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// Answers the request on `conn` and ends it.
-    Answer { conn: ConnId, answer: Answer<master::Response> },
+    Answer {
+        conn: ConnId,
+        answer: Answer<master::Response>,
+    },
     /// Answers a scheduler's SUBSCRIBE with 200 and this Mesos-Stream-Id; events follow on `conn`.
-    OpenScheduler { conn: ConnId, stream_id: String },
-    Scheduler { conn: ConnId, event: Arc<scheduler::Event> },
+    OpenScheduler {
+        conn: ConnId,
+        stream_id: String,
+    },
+    Scheduler {
+        conn: ConnId,
+        event: Arc<scheduler::Event>,
+    },
     /// Ends the stream after everything sent before.
-    CloseScheduler { conn: ConnId },
+    CloseScheduler {
+        conn: ConnId,
+    },
     /// Answers an agent's SUBSCRIBE with 200; events follow on `conn`.
-    OpenAgent { conn: ConnId },
-    Agent { conn: ConnId, event: Box<link::Event> },
-    CloseAgent { conn: ConnId },
+    OpenAgent {
+        conn: ConnId,
+    },
+    Agent {
+        conn: ConnId,
+        event: Box<link::Event>,
+    },
+    CloseAgent {
+        conn: ConnId,
+    },
     /// Answers an operator's SUBSCRIBE with 200 and starts its stream with this snapshot as SUBSCRIBED.
-    OpenOperator { conn: ConnId, state: State },
+    OpenOperator {
+        conn: ConnId,
+        state: State,
+    },
     /// An event for every operator's stream that was opened before.
-    Operator { event: Arc<master::Event> },
-    CloseOperator { conn: ConnId },
+    Operator {
+        event: Arc<master::Event>,
+    },
+    CloseOperator {
+        conn: ConnId,
+    },
     /// The newest state for readers. At most one per turn.
-    Publish { state: State },
+    Publish {
+        state: State,
+    },
 }

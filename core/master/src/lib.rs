@@ -1,21 +1,53 @@
 //! The master: which frameworks and agents there are, who is offered what, and what became of every task.
 //!
 //! A single-threaded [`Fsm`](tepui_fsm::Fsm): [`Input`] in, registry operations and [`Effect`]s out. One file per
-//! call under `call/` (schedulers) and `agent/` (agents). Readers get a [`State`], which is a snapshot and cheap to
-//! clone.
+//! call under `call/` (schedulers), `op/` (operations of an ACCEPT), `agent/` (agents) and `operator/`. Readers get a
+//! [`State`], which is a snapshot and cheap to clone.
 //!
 //! Never here: sockets, HTTP, JSON, clocks, threads.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
+mod agent;
+mod books;
+mod boot;
+mod call;
+mod checks;
 mod config;
 mod effect;
+mod event;
+mod executor;
+mod framework;
+mod garbage;
 mod input;
+mod master;
+mod notice;
+mod offer;
+mod op;
+mod operation;
+mod operator;
+mod reachability;
+mod removal;
+mod show;
 mod state;
+mod status;
+mod task;
+#[cfg(test)]
+mod tests;
+mod timers;
 
 pub use config::Config;
 pub use effect::Effect;
+pub use event::HEARTBEAT_INTERVAL;
 pub use input::Input;
-pub use state::{Agent, AgentLink, Executor, Framework, FrameworkLink, Offer, Operation, State, Task};
+pub use master::Master;
+pub use notice::{agent_entry, framework_entry};
+pub use offer::message as offer_message;
+pub use state::{
+    Agent, AgentLink, Executor, Framework, FrameworkLink, Map, Offer, Operation, OperationUuid, Recent, Set,
+    State, Task,
+};

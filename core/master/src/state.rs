@@ -2,18 +2,27 @@
 //!
 //! Owned and changed by the master alone. What can be derived (used, offered, counts) is not here.
 
+mod recent;
+
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use rpds::{QueueSync, RedBlackTreeMapSync, RedBlackTreeSetSync};
+use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
 use tepui_fsm::Wall;
 use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::framework_info::capability::Type as FrameworkCapability;
 use tepui_proto::mesos::v1::scheduler::OfferConstraints;
-use tepui_resources::Resources;
+use tepui_resources::{Format, Resources};
 use tepui_types::{AgentId, ConnId, ExecutorId, FrameworkId, OfferId, TaskId};
 
+pub use recent::Recent;
+
 pub type Map<K, V> = RedBlackTreeMapSync<K, V>;
+pub type Set<T> = RedBlackTreeSetSync<T>;
+
+/// Names an operation inside the cluster; given by the master.
+pub type OperationUuid = [u8; 16];
 
 /// Everything readers may ask about. Cloning is cheap.
 #[derive(Clone, Debug)]
@@ -31,9 +40,9 @@ pub struct State {
     pub gone_agents: Map<AgentId, Wall>,
     pub frameworks: Map<FrameworkId, Arc<Framework>>,
     /// Oldest first.
-    pub completed_frameworks: QueueSync<Arc<Framework>>,
+    pub completed_frameworks: Recent<FrameworkId, Arc<Framework>>,
     pub offers: Map<OfferId, Arc<Offer>>,
-    /// Roles whose weight is not 1.0.
+    /// Roles whose weight was set.
     pub weights: Map<String, f64>,
     /// The `--roles` whitelist.
     pub roles: Option<Arc<Vec<String>>>,
@@ -43,11 +52,11 @@ pub struct State {
 #[derive(Clone, Debug)]
 pub struct Agent {
     pub id: AgentId,
-    pub info: pb::AgentInfo,
-    pub version: String,
+    pub info: Arc<pb::AgentInfo>,
+    pub version: Arc<str>,
     /// "slave(1)@ip:port".
-    pub pid: String,
-    pub capabilities: Vec<pb::agent_info::capability::Type>,
+    pub pid: Arc<str>,
+    pub capabilities: Arc<[pb::agent_info::capability::Type]>,
     pub link: AgentLink,
     /// An operator took it out of use; it makes no offers.
     pub deactivated: bool,
@@ -56,18 +65,23 @@ pub struct Agent {
     /// With dynamic reservations and volumes applied, revocable ones included.
     pub total: Resources,
     /// Tasks on it that are not both terminal and acknowledged.
-    pub tasks: RedBlackTreeSetSync<(FrameworkId, TaskId)>,
+    pub tasks: Set<(FrameworkId, TaskId)>,
+    /// Executors that frameworks brought; those the agent makes for command tasks are its own business.
     pub executors: Map<(FrameworkId, ExecutorId), Arc<Executor>>,
     /// Operations not both terminal and acknowledged, by their uuid.
-    pub operations: Map<[u8; 16], Arc<Operation>>,
+    pub operations: Map<OperationUuid, Arc<Operation>>,
 }
 
 /// How the master is connected with an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentLink {
-    Connected { conn: ConnId },
+    Connected {
+        conn: ConnId,
+    },
     /// The link broke; it may come back.
-    Silent { since: Wall },
+    Silent {
+        since: Wall,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -82,26 +96,32 @@ pub struct Executor {
 #[derive(Clone, Debug)]
 pub struct Framework {
     pub id: FrameworkId,
-    pub info: pb::FrameworkInfo,
+    /// `id` is set.
+    pub info: Arc<pb::FrameworkInfo>,
     pub link: FrameworkLink,
     pub registered_at: Wall,
     pub reregistered_at: Option<Wall>,
     pub unregistered_at: Option<Wall>,
-    pub suppressed_roles: RedBlackTreeSetSync<String>,
+    pub suppressed_roles: Set<String>,
     pub offer_constraints: Option<Arc<OfferConstraints>>,
     /// Live tasks: not both terminal and acknowledged.
     pub tasks: Map<TaskId, Arc<Task>>,
     /// Oldest first.
-    pub unreachable_tasks: QueueSync<Arc<Task>>,
-    pub completed_tasks: QueueSync<Arc<Task>>,
+    pub unreachable_tasks: Recent<TaskId, Arc<Task>>,
+    pub completed_tasks: Recent<TaskId, Arc<Task>>,
 }
 
 /// How the master is connected with a framework.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FrameworkLink {
-    Connected { conn: ConnId, stream_id: String },
+    Connected {
+        conn: ConnId,
+        stream_id: Arc<str>,
+    },
     /// Its stream ended; it is removed when its failover timeout has passed.
-    Disconnected { since: Wall },
+    Disconnected {
+        since: Wall,
+    },
     /// Known from agents only, after a new master started.
     Recovered,
     Completed,
@@ -126,6 +146,7 @@ pub struct Offer {
     pub framework_id: FrameworkId,
     pub agent_id: AgentId,
     pub role: String,
+    /// Allocated to `role`.
     pub resources: Resources,
     pub offered_at: Wall,
 }
@@ -133,5 +154,89 @@ pub struct Offer {
 /// An offer operation that the agent has not finished, or whose end nobody acknowledged yet.
 #[derive(Clone, Debug)]
 pub struct Operation {
+    pub uuid: OperationUuid,
+    /// Unset when an operator asked for it.
+    pub framework_id: Option<FrameworkId>,
+    pub agent_id: AgentId,
+    /// `latest_status` and `statuses` are kept current in here.
     pub operation: pb::Operation,
+}
+
+impl Agent {
+    /// Its stream, while there is one.
+    pub fn conn(&self) -> Option<ConnId> {
+        match self.link {
+            AgentLink::Connected { conn } => Some(conn),
+            AgentLink::Silent { .. } => None,
+        }
+    }
+
+    /// Whether its resources may be offered.
+    pub fn is_active(&self) -> bool {
+        self.conn().is_some() && !self.deactivated
+    }
+
+    pub fn has(&self, capability: pb::agent_info::capability::Type) -> bool {
+        self.capabilities.contains(&capability)
+    }
+
+    /// The executors of one framework.
+    pub fn executors_of(&self, framework_id: &FrameworkId) -> impl Iterator<Item = &Arc<Executor>> + '_ {
+        let framework_id = framework_id.clone();
+        let first = (framework_id.clone(), ExecutorId::new(""));
+        self.executors
+            .range(first..)
+            .take_while(move |((owner, _), _)| *owner == framework_id)
+            .map(|(_, executor)| executor)
+    }
+
+    /// The tasks of one framework.
+    pub fn tasks_of(&self, framework_id: &FrameworkId) -> impl Iterator<Item = &TaskId> + '_ {
+        let framework_id = framework_id.clone();
+        let first = (framework_id.clone(), TaskId::new(""));
+        self.tasks.range(first..).take_while(move |(owner, _)| *owner == framework_id).map(|(_, task)| task)
+    }
+}
+
+impl Framework {
+    /// Its event stream, while there is one.
+    pub fn conn(&self) -> Option<ConnId> {
+        match self.link {
+            FrameworkLink::Connected { conn, .. } => Some(conn),
+            FrameworkLink::Disconnected { .. } | FrameworkLink::Recovered | FrameworkLink::Completed => None,
+        }
+    }
+
+    pub fn has(&self, capability: FrameworkCapability) -> bool {
+        has_capability(&self.info, capability)
+    }
+
+    pub fn is_partition_aware(&self) -> bool {
+        self.has(FrameworkCapability::PARTITION_AWARE)
+    }
+
+    /// The roles it is subscribed in.
+    pub fn roles(&self) -> Vec<String> {
+        roles_of(&self.info)
+    }
+
+    /// How reservations are written for it.
+    pub fn resource_format(&self) -> Format {
+        match self.has(FrameworkCapability::RESERVATION_REFINEMENT) {
+            true => Format::Post,
+            false => Format::Pre,
+        }
+    }
+}
+
+pub(crate) fn has_capability(info: &pb::FrameworkInfo, wanted: FrameworkCapability) -> bool {
+    info.capabilities.iter().any(|capability| capability.r#type == Some(wanted))
+}
+
+/// `roles` of a framework that knows of several, else its one `role`.
+pub(crate) fn roles_of(info: &pb::FrameworkInfo) -> Vec<String> {
+    match has_capability(info, FrameworkCapability::MULTI_ROLE) {
+        true => info.roles.clone(),
+        false => alloc::vec![String::from(info.role.as_deref().unwrap_or("*"))],
+    }
 }

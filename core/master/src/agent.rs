@@ -1,0 +1,52 @@
+//! Calls of agents: one file per call. The first on a link is SUBSCRIBE; the link then is the agent's until it ends.
+
+mod adopt;
+pub(crate) mod closed;
+mod exited_executor;
+mod message;
+mod pong;
+mod report;
+mod subscribe;
+mod unregister;
+mod update;
+mod update_operation;
+mod update_resources;
+
+use tepui_fsm::Now;
+use tepui_proto::tepui::agent::v1::Call;
+use tepui_proto::tepui::agent::v1::call::Type;
+use tepui_types::ConnId;
+
+use crate::master::{Master, Out};
+
+/// Hands a call to its handler. Calls on a link that is not (or no longer) an agent's are dropped: what they say will
+/// be said again by the agent's next SUBSCRIBE.
+pub(crate) fn take(master: &mut Master, now: Now, conn: ConnId, call: Call, out: &mut Out) {
+    let r#type = call.r#type.unwrap_or(Type::UNKNOWN);
+    if r#type == Type::SUBSCRIBE {
+        return subscribe::subscribe(
+            master,
+            now,
+            conn,
+            call.subscribe.into_option().unwrap_or_default(),
+            out,
+        );
+    }
+    let Some(from) = master.links.get(&conn).cloned() else { return };
+    match r#type {
+        Type::UPDATE => update::update(master, &from, call.update.into_option().unwrap_or_default(), out),
+        Type::UPDATE_OPERATION => {
+            let call = call.update_operation.into_option().unwrap_or_default();
+            update_operation::update_operation(master, &from, call, out);
+        }
+        Type::EXITED_EXECUTOR => exited_executor::exited_executor(master, &from, &call.exited_executor, out),
+        Type::MESSAGE => message::message(master, &from, call.message.into_option().unwrap_or_default(), out),
+        Type::PONG => pong::pong(master, &from),
+        Type::UPDATE_RESOURCES => {
+            update_resources::update_resources(master, now, &from, &call.update_resources, out);
+        }
+        Type::UNREGISTER => unregister::unregister(master, now, &from, out),
+        // A newer agent may have more to say than we understand.
+        Type::UNKNOWN | Type::SUBSCRIBE => (),
+    }
+}

@@ -1,0 +1,181 @@
+//! SUBSCRIBE: an agent comes, or comes back, and says everything it knows.
+//!
+//! A new agent is admitted: recorded before anybody sees it. One that this master knows is compared with the books.
+//! One that only the registry, or nobody, knows brings its frameworks and tasks with it.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::tepui::agent::v1::call::Subscribe;
+use tepui_proto::tepui::agent::v1::event::Subscribed;
+use tepui_registry::Operation as Record;
+use tepui_types::{AgentId, ConnId, Refusal};
+
+use super::adopt;
+use super::report::{self, Report};
+use crate::event::to_agent;
+use crate::master::{Master, Out};
+use crate::operation::ORPHAN_OPERATIONS_WAIT;
+use crate::removal::{self, Loss};
+use crate::state::{Agent, AgentLink, Map, Set};
+use crate::timers::Timer;
+use crate::{Effect, books, notice, offer, reachability};
+
+pub(super) fn subscribe(master: &mut Master, now: Now, conn: ConnId, call: Subscribe, out: &mut Out) {
+    // A second SUBSCRIBE on a link says nothing new.
+    if master.links.contains_key(&conn) {
+        return;
+    }
+    let report = match Report::check(call) {
+        Ok(report) => report,
+        Err(why) => return Master::refuse(conn, Refusal::bad_request(why), out),
+    };
+    let Some(id) = report.id.clone().or_else(|| unused_namesake(master, &report)) else {
+        return admit(master, now, conn, report, out);
+    };
+    if master.state.gone_agents.contains_key(&id) {
+        return turn_away(conn, "Agent was marked gone by an operator", out);
+    }
+    match master.agent(&id).cloned() {
+        Some(known) if moved(&known, &report) => {
+            turn_away(conn, "Agent came back with another address or hostname", out);
+        }
+        Some(known) => resume(master, now, conn, &known, report, out),
+        None => welcome_back(master, now, conn, id, report, out),
+    }
+}
+
+/// An agent that never heard that it was admitted asks again. If nothing happened on it since, it is the same agent.
+fn unused_namesake(master: &Master, report: &Report) -> Option<AgentId> {
+    let agent = master.agent(master.pids.get(&report.pid)?)?;
+    let unused = agent.tasks.is_empty() && agent.executors.is_empty() && agent.operations.is_empty();
+    (unused && agent.info.hostname == report.info.hostname).then(|| agent.id.clone())
+}
+
+fn moved(known: &Agent, report: &Report) -> bool {
+    known.info.hostname != report.info.hostname || report::ip(&known.pid) != report.ip()
+}
+
+fn turn_away(conn: ConnId, why: &str, out: &mut Out) {
+    out.effect(Effect::OpenAgent { conn });
+    out.effect(Effect::Agent { conn, event: Box::new(to_agent::shutdown(why)) });
+    out.effect(Effect::CloseAgent { conn });
+}
+
+/// An agent nobody has seen before. One that had the same address lost its memory: what was on it is lost.
+fn admit(master: &mut Master, now: Now, conn: ConnId, report: Report, out: &mut Out) {
+    if let Some(old) = master.pids.get(&report.pid).cloned() {
+        master.record(Record::RemoveAgent { id: old.clone() }, out);
+        removal::remove(master, now, &old, Loss::Removed, out);
+    }
+    let id = master.next_agent_id();
+    let agent = fresh(now, conn, id, &report);
+    master.record(Record::AdmitAgent(pb::AgentInfo::clone(&agent.info)), out);
+    insert(master, now, conn, agent, out);
+}
+
+/// An agent that an earlier master admitted, that was unreachable, or that everybody forgot.
+fn welcome_back(master: &mut Master, now: Now, conn: ConnId, id: AgentId, report: Report, out: &mut Out) {
+    if let Some(old) = master.pids.get(&report.pid).filter(|old| **old != id).cloned() {
+        master.record(Record::RemoveAgent { id: old.clone() }, out);
+        removal::remove(master, now, &old, Loss::Removed, out);
+    }
+    let mut agent = fresh(now, conn, id.clone(), &report);
+    agent.reregistered_at = Some(now.wall);
+    let recovered = master.state.recovered_agents.get(&id).cloned();
+    match &recovered {
+        Some(info) if **info == *agent.info => (),
+        Some(_) => master.record(Record::UpdateAgent(pb::AgentInfo::clone(&agent.info)), out),
+        None => master.record(Record::MarkReachable(pb::AgentInfo::clone(&agent.info)), out),
+    }
+    master.state.recovered_agents.remove_mut(&id);
+    master.state.unreachable_agents.remove_mut(&id);
+    reachability::forget(master, &id);
+    insert(master, now, conn, agent, out);
+    adopt::everything(master, now, &id, report, recovered.is_none(), out);
+    master.timers.set(Timer::OrphanOperations(id), now.mono + ORPHAN_OPERATIONS_WAIT);
+}
+
+/// An agent this master knows: its link broke, or it was restarted.
+fn resume(master: &mut Master, now: Now, conn: ConnId, known: &Agent, report: Report, out: &mut Out) {
+    let id = known.id.clone();
+    if let Some(old) = known.conn() {
+        master.links.remove(&old);
+        out.effect(Effect::CloseAgent { conn: old });
+    }
+    offer::rescind_all_on(master, &id, out);
+    let fresh = fresh(now, conn, id.clone(), &report);
+    if *fresh.info != *known.info {
+        master.record(Record::UpdateAgent(pb::AgentInfo::clone(&fresh.info)), out);
+    }
+    master.pids.remove(&known.pid);
+    let agent = Agent {
+        registered_at: known.registered_at,
+        reregistered_at: Some(now.wall),
+        deactivated: known.deactivated,
+        tasks: known.tasks.clone(),
+        executors: known.executors.clone(),
+        operations: known.operations.clone(),
+        ..fresh
+    };
+    master.allocator.update_agent(&id, books::agent(&agent));
+    if agent.is_active() {
+        master.allocator.activate_agent(&id);
+    }
+    master.changed = true;
+    connect(master, now, conn, agent);
+    adopt::compare(master, now, conn, &id, report, out);
+}
+
+/// An agent as it is when it has just come.
+fn fresh(now: Now, conn: ConnId, id: AgentId, report: &Report) -> Agent {
+    let info = pb::AgentInfo { id: id.to_proto().into(), ..report.info.clone() };
+    Agent {
+        id,
+        info: Arc::new(info),
+        version: Arc::clone(&report.version),
+        pid: Arc::clone(&report.pid),
+        capabilities: Arc::clone(&report.capabilities),
+        link: AgentLink::Connected { conn },
+        deactivated: false,
+        registered_at: now.wall,
+        reregistered_at: None,
+        total: report.total.clone(),
+        tasks: Set::new_sync(),
+        executors: Map::new_sync(),
+        operations: Map::new_sync(),
+    }
+}
+
+/// Puts an agent without anything on it into the books and greets it.
+fn insert(master: &mut Master, now: Now, conn: ConnId, agent: Agent, out: &mut Out) {
+    master.changed = true;
+    master.allocator.add_agent(agent.id.clone(), books::agent(&agent), alloc::vec![]);
+    master.notify(|| notice::agent_added(&agent), out);
+    let id = agent.id.clone();
+    connect(master, now, conn, agent);
+    greet(master, conn, &id, Subscribed::default(), out);
+}
+
+fn connect(master: &mut Master, now: Now, conn: ConnId, agent: Agent) {
+    let id = agent.id.clone();
+    master.links.insert(conn, id.clone());
+    master.pids.insert(Arc::clone(&agent.pid), id.clone());
+    master.state.agents.insert_mut(id.clone(), Arc::new(agent));
+    reachability::watch(master, now, &id);
+}
+
+/// The first words on a new link: who the agent is, and what it should know but did not name.
+pub(super) fn greet(master: &Master, conn: ConnId, id: &AgentId, missing: Subscribed, out: &mut Out) {
+    let silence = master.config.agent_ping_timeout * master.config.max_agent_ping_timeouts;
+    let subscribed = Subscribed {
+        agent_id: id.to_proto().into(),
+        master_info: pb::MasterInfo::clone(&master.state.master_info).into(),
+        silence_timeout_seconds: silence.as_secs_f64(),
+        ..missing
+    };
+    out.effect(Effect::OpenAgent { conn });
+    out.effect(Effect::Agent { conn, event: Box::new(to_agent::subscribed(subscribed)) });
+}

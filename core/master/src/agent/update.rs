@@ -1,0 +1,35 @@
+//! UPDATE: the oldest status of a task that its framework has not acknowledged.
+//!
+//! Forwarded with its uuid; the framework's acknowledgement goes back the same way. The books follow the newest state
+//! the agent knows, which may be ahead of the one that is being delivered.
+
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::tepui::agent::v1::call::Update;
+use tepui_types::{AgentId, FrameworkId, TaskId};
+
+use crate::event::{to_agent, to_scheduler};
+use crate::master::{Master, Out};
+use crate::task;
+
+pub(super) fn update(master: &mut Master, from: &AgentId, call: Update, out: &mut Out) {
+    let framework_id = FrameworkId::from(&*call.framework_id);
+    let Some(framework) = master.framework(&framework_id) else {
+        // It is over: the agent is to forget it. An unknown one may come back and gets the update then.
+        if master.state.completed_frameworks.contains(&framework_id) {
+            master.tell_agent(from, to_agent::shutdown_framework(&framework_id), out);
+        }
+        return;
+    };
+    let task_id = TaskId::from(&*call.status.task_id);
+    if framework.tasks.get(&task_id).is_some_and(|live| live.agent_id != *from) {
+        // Another task of the same id lives elsewhere. This one was killed, and its end is nobody's business.
+        if let Some(uuid) = &call.status.uuid {
+            master.tell_agent(from, to_agent::acknowledge(&framework_id, &task_id, uuid.clone()), out);
+        }
+        return;
+    }
+    let mut status: pb::TaskStatus = call.status.into_option().unwrap_or_default();
+    status.agent_id = from.to_proto().into();
+    task::update(master, &framework_id, &status, call.latest_state, out);
+    master.tell_framework(&framework_id, to_scheduler::update(status), out);
+}

@@ -1,0 +1,49 @@
+//! UPDATE_OPERATION: what became of an operation.
+
+use alloc::sync::Arc;
+
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::tepui::agent::v1::call::UpdateOperation;
+use tepui_types::AgentId;
+
+use crate::event::to_scheduler;
+use crate::master::{Master, Out};
+use crate::operation;
+use crate::state::{Operation, OperationUuid};
+use crate::timers::Timer;
+
+pub(super) fn update_operation(master: &mut Master, from: &AgentId, call: UpdateOperation, out: &mut Out) {
+    let Some(uuid) = operation::from_proto(&call.operation_uuid) else { return };
+    let mut status = call.status.into_option().unwrap_or_default();
+    status.agent_id = from.to_proto().into();
+    let Some(operation) = take_in(master, from, &uuid, &status) else {
+        // Acknowledged before, but the agent did not hear that.
+        return operation::acknowledge(master, from, &uuid, &status, out);
+    };
+    let framework_id = match (&operation.framework_id, operation.operation.info.id.is_set()) {
+        (Some(framework_id), true) => framework_id,
+        (Some(_), false) | (None, _) => return operation::acknowledge(master, from, &uuid, &status, out),
+    };
+    if master.framework(framework_id).is_some() {
+        master.tell_framework(framework_id, to_scheduler::update_operation_status(status), out);
+    } else if master.state.completed_frameworks.contains(framework_id)
+        || master.timers.get(&Timer::OrphanOperations(from.clone())).is_none()
+    {
+        operation::acknowledge(master, from, &uuid, &status, out);
+    }
+}
+
+/// Keeps the newest status of an operation in the books.
+fn take_in(
+    master: &mut Master,
+    from: &AgentId,
+    uuid: &OperationUuid,
+    status: &pb::OperationStatus,
+) -> Option<Arc<Operation>> {
+    let operation = Arc::make_mut(master.agent_mut(from)?.operations.get_mut(uuid)?);
+    operation.operation.latest_status = status.clone().into();
+    let statuses = &mut operation.operation.statuses;
+    statuses.pop_if(|last| last.uuid == status.uuid);
+    statuses.push(status.clone());
+    Some(Arc::new(operation.clone()))
+}

@@ -1,0 +1,72 @@
+//! How a master starts: from its configuration and what the registry remembers.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use tepui_fsm::{Deadlines, Now, Rng};
+use tepui_registry::{Operation as Record, Registry};
+
+use crate::master::{Master, Out, Serial, empty_state};
+use crate::offer::Offers;
+use crate::operation::Operations;
+use crate::reachability::Liveness;
+use crate::timers::Timer;
+use crate::{Config, books};
+
+pub(crate) fn master(config: Config, mut registry: Registry, now: Now) -> Master {
+    let first_records = first_records(&config, &registry);
+    first_records.iter().for_each(|record| registry.apply(record));
+    let mut rng = Rng::seeded(config.seed);
+    let allocator = books::allocator(&config, &registry, &mut rng);
+    let mut state = empty_state(&config, now);
+    for (id, info) in &registry.agents {
+        state.recovered_agents.insert_mut(id.clone(), Arc::new(info.clone()));
+    }
+    registry.unreachable.iter().for_each(|(id, at)| state.unreachable_agents.insert_mut(id.clone(), *at));
+    registry.gone.iter().for_each(|(id, at)| state.gone_agents.insert_mut(id.clone(), *at));
+    registry.weights.iter().for_each(|(role, weight)| state.weights.insert_mut(role.clone(), *weight));
+    let mut timers = Deadlines::new();
+    timers.set(Timer::RegistryGc, now.mono + config.registry_gc_interval);
+    if !registry.agents.is_empty() {
+        timers.set(Timer::RecoveredAgents, now.mono + config.agent_reregister_timeout);
+    }
+    Master {
+        config,
+        state,
+        registry,
+        allocator,
+        rng,
+        timers,
+        schedulers: BTreeMap::new(),
+        links: BTreeMap::new(),
+        operators: VecDeque::new(),
+        offers: Offers::default(),
+        operations: Operations::default(),
+        footprint: BTreeMap::new(),
+        unreachable_tasks: BTreeMap::new(),
+        kills: BTreeMap::new(),
+        pids: BTreeMap::new(),
+        liveness: Liveness::default(),
+        serial: Serial::default(),
+        first_records,
+        changed: true,
+    }
+}
+
+/// Records what a first start has to say; nothing afterwards.
+pub(crate) fn record_first(master: &mut Master, out: &mut Out) {
+    core::mem::take(&mut master.first_records).into_iter().for_each(|record| out.record(record));
+}
+
+/// On the very first start the flags speak; afterwards the registry does.
+fn first_records(config: &Config, registry: &Registry) -> Vec<Record> {
+    if !registry.is_new() {
+        return Vec::new();
+    }
+    let mut records = alloc::vec![Record::Initialize { cluster_id: config.master_info.id.clone() }];
+    if !config.weights.is_empty() {
+        records.push(Record::SetWeights(config.weights.clone()));
+    }
+    records
+}

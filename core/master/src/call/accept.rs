@@ -1,0 +1,120 @@
+//! ACCEPT: offers are used. The operations run in order against what the offers hold; what is left goes back.
+
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::offer::Operation;
+use tepui_proto::mesos::v1::scheduler::call::Accept;
+use tepui_proto::mesos::v1::task_status::Reason;
+use tepui_resources::{Resources, Role};
+use tepui_types::{FrameworkId, OfferId, lost_as};
+
+use crate::master::{Master, Out};
+use crate::op::{self, Deal};
+use crate::state::Offer;
+use crate::status::Verdict;
+use crate::{offer, operation};
+
+pub(super) fn accept(master: &mut Master, now: Now, from: &FrameworkId, call: Accept, out: &mut Out) {
+    let ids: Vec<OfferId> = call.offer_ids.iter().map(OfferId::from).collect();
+    let mut deal = match check(master, from, &ids) {
+        Ok(first) => strike(master, from, &first, &ids),
+        Err(why) => return call_off(master, now, from, &ids, &call.operations, &why, out),
+    };
+    for operation in call.operations {
+        op::run(master, now, &mut deal, operation, out);
+    }
+    give_back_rest(master, now, deal, call.filters.refuse_seconds);
+}
+
+/// The offers must be live, the caller's own, and of one role and agent. One of them stands for all.
+fn check(master: &Master, from: &FrameworkId, ids: &[OfferId]) -> Result<Offer, String> {
+    let mut seen = BTreeSet::new();
+    if let Some(id) = ids.iter().find(|id| !seen.insert(*id)) {
+        return Err(format!("Duplicate offer {id} in offer list"));
+    }
+    let live = |id: &OfferId| match master.state.offers.get(id) {
+        Some(offer) if offer.framework_id == *from => Ok(offer),
+        Some(_) => Err(format!("Offer {id} belongs to another framework")),
+        None => Err(format!("Offer {id} is no longer valid")),
+    };
+    let offers = ids.iter().map(live).collect::<Result<Vec<_>, _>>()?;
+    let first = offers.first().ok_or("No offers specified")?;
+    if let Some(other) = offers.iter().find(|other| other.role != first.role) {
+        return Err(format!("Offers of several roles: '{}' and '{}'", first.role, other.role));
+    }
+    if let Some(other) = offers.iter().find(|other| other.agent_id != first.agent_id) {
+        return Err(format!("Offers of several agents: {} and {}", first.agent_id, other.agent_id));
+    }
+    Ok(Offer::clone(first))
+}
+
+/// Takes the offers out of the books; what they hold is now in the deal's hands.
+fn strike(master: &mut Master, from: &FrameworkId, first: &Offer, ids: &[OfferId]) -> Deal {
+    let mut pool = Resources::new();
+    for id in ids {
+        if let Some(offer) = offer::take(master, id) {
+            pool += &offer.resources;
+        }
+    }
+    Deal {
+        framework_id: from.clone(),
+        agent_id: first.agent_id.clone(),
+        role: Role::from(first.role.as_str()),
+        offered: pool.clone(),
+        pool,
+        set_aside: Resources::new(),
+    }
+}
+
+/// The offers are not usable together: those that are the caller's go back, and nothing is launched.
+fn call_off(
+    master: &mut Master,
+    now: Now,
+    from: &FrameworkId,
+    ids: &[OfferId],
+    operations: &[Operation],
+    why: &str,
+    out: &mut Out,
+) {
+    for id in ids {
+        if master.state.offers.get(id).is_some_and(|offer| offer.framework_id == *from) {
+            offer::withdraw(master, id);
+        }
+    }
+    let state = lost_as(master.is_partition_aware(from), pb::TaskState::TASK_DROPPED);
+    let message = format!("Task launched with invalid offers: {why}");
+    let verdict = Verdict::new(state, Reason::REASON_INVALID_OFFERS, message);
+    for operation in operations {
+        let tasks = op::tasks(operation);
+        op::tell_tasks(master, now, from, tasks, &verdict, out);
+        if !op::is_launch(operation) {
+            operation::refuse(
+                master,
+                from,
+                operation,
+                format!("Operation attempted with invalid offers: {why}"),
+                out,
+            );
+        }
+    }
+}
+
+/// What no operation touched is declined with the filter; what operations made and did not use is not.
+fn give_back_rest(master: &mut Master, now: Now, deal: Deal, refuse_seconds: Option<f64>) {
+    let until = master.allocator.refusal(now.mono, refuse_seconds);
+    let Deal { framework_id, agent_id, pool, set_aside, offered, .. } = deal;
+    let made = &pool - &offered;
+    let untouched = pool - &made;
+    if !untouched.is_empty() {
+        master.allocator.give_back(&agent_id, &framework_id, &untouched, until);
+    }
+    let made = made + &set_aside;
+    if !made.is_empty() {
+        master.allocator.give_back(&agent_id, &framework_id, &made, None);
+    }
+}

@@ -1,0 +1,27 @@
+//! KILL: forwarded to the task's agent, and remembered until the task is dead. Of a task that is not live the framework
+//! is told what is known.
+
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1::scheduler::call::Kill;
+use tepui_types::{AgentId, FrameworkId, TaskId, TaskStateExt};
+
+use super::reconcile_task;
+use crate::event::to_agent;
+use crate::master::{Master, Out};
+
+pub(super) fn kill(master: &mut Master, now: Now, from: &FrameworkId, call: &Kill, out: &mut Out) {
+    let task_id = TaskId::from(&*call.task_id);
+    let agent_id = call.agent_id.as_option().map(AgentId::from);
+    let Some(task) = master.task(from, &task_id).cloned() else {
+        return reconcile_task(master, now, from, &task_id, agent_id.as_ref(), out);
+    };
+    if agent_id.is_some_and(|given| given != task.agent_id) {
+        return;
+    }
+    let policy = call.kill_policy.as_option().cloned();
+    if !task.state().is_terminal() {
+        let kills = master.kills.entry(task.agent_id.clone()).or_default();
+        kills.insert((from.clone(), task_id.clone()), policy.clone());
+    }
+    master.tell_agent(&task.agent_id, to_agent::kill(from, &task_id, policy), out);
+}

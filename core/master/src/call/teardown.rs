@@ -1,0 +1,11 @@
+//! TEARDOWN: the framework is over; its tasks are killed.
+
+use tepui_fsm::Now;
+use tepui_types::FrameworkId;
+
+use crate::framework;
+use crate::master::{Master, Out};
+
+pub(super) fn teardown(master: &mut Master, now: Now, from: &FrameworkId, out: &mut Out) {
+    framework::remove(master, now, from, out);
+}

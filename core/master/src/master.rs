@@ -1,0 +1,260 @@
+//! The machine itself: what it owns beside the published state, how an input finds its handler, how a turn ends.
+//!
+//! Handlers live in `call/`, `op/`, `agent/`, `operator/`; what they share lives in `framework`, `task`, `executor`,
+//! `operation`, `offer`, `reachability`. Invariant: everything indexed here is in `state`, and the other way round.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use tepui_allocator::Allocator;
+use tepui_fsm::{Deadlines, Fsm, Mono, Now, Outbox, Rng};
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::{master, scheduler};
+use tepui_proto::tepui::agent::v1 as link;
+use tepui_registry::{Operation as Record, Registry};
+use tepui_types::{AgentId, Answer, ConnId, FrameworkId, OfferId, Refusal, TaskId};
+
+use crate::offer::Offers;
+use crate::operation::Operations;
+use crate::reachability::Liveness;
+use crate::state::{Agent, Framework, Map, Recent, State, Task};
+use crate::timers::Timer;
+use crate::{Config, Effect, Input, agent, boot, call, offer, operator, timers};
+
+pub(crate) type Out = Outbox<Master>;
+
+/// The master. Everything it decides goes to the outbox; everything it knows is here.
+#[derive(Debug)]
+pub struct Master {
+    pub(crate) config: Config,
+    pub(crate) state: State,
+    pub(crate) registry: Registry,
+    pub(crate) allocator: Allocator,
+    pub(crate) rng: Rng,
+    pub(crate) timers: Deadlines<Timer>,
+    /// Whose event stream a connection is.
+    pub(crate) schedulers: BTreeMap<ConnId, FrameworkId>,
+    /// Which agent is at the other end of a connection.
+    pub(crate) links: BTreeMap<ConnId, AgentId>,
+    /// Operators' event streams, oldest first.
+    pub(crate) operators: VecDeque<ConnId>,
+    pub(crate) operations: Operations,
+    pub(crate) offers: Offers,
+    /// How many tasks and executors a framework has on each agent.
+    pub(crate) footprint: BTreeMap<FrameworkId, BTreeMap<AgentId, usize>>,
+    /// The unreachable tasks of frameworks, by the agent they were on.
+    pub(crate) unreachable_tasks: BTreeMap<AgentId, BTreeSet<(FrameworkId, TaskId)>>,
+    /// Tasks somebody wants dead, until they are: sent again to an agent that comes back.
+    pub(crate) kills: BTreeMap<AgentId, BTreeMap<(FrameworkId, TaskId), Option<pb::KillPolicy>>>,
+    /// The agent registered under each pid.
+    pub(crate) pids: BTreeMap<Arc<str>, AgentId>,
+    pub(crate) liveness: Liveness,
+    pub(crate) serial: Serial,
+    /// What must be recorded before anything else: set once, by `new`.
+    pub(crate) first_records: Vec<Record>,
+    /// Something readers can see changed since the last snapshot.
+    pub(crate) changed: bool,
+}
+
+/// Counters behind the ids this master gives.
+#[derive(Debug, Default)]
+pub(crate) struct Serial {
+    framework: u64,
+    agent: u64,
+    offer: u64,
+}
+
+impl Fsm for Master {
+    type Input = Input;
+    type Record = Record;
+    type Effect = Effect;
+
+    fn step(&mut self, now: Now, input: Input, out: &mut Out) {
+        boot::record_first(self, out);
+        match input {
+            Input::Scheduler { conn, stream_id, principal, call } => {
+                call::take(self, now, call::Caller { conn, stream_id, principal }, *call, out);
+            }
+            Input::SchedulerClosed { conn } => crate::framework::stream_ended(self, now, conn, out),
+            Input::Agent { conn, call } => agent::take(self, now, conn, *call, out),
+            Input::AgentClosed { conn } => agent::closed::closed(self, now, conn, out),
+            Input::Operator { conn, principal: _, call } => operator::take(self, now, conn, *call, out),
+            Input::OperatorClosed { conn } => operator::closed(self, conn),
+        }
+    }
+
+    fn settle(&mut self, now: Now, out: &mut Out) {
+        boot::record_first(self, out);
+        timers::run_due(self, now, out);
+        offer::allocate(self, now, out);
+        self.publish(out);
+    }
+
+    fn deadline(&self) -> Option<Mono> {
+        let allocation = self.allocator.deadline();
+        self.timers.next().into_iter().chain(allocation).min()
+    }
+}
+
+impl Master {
+    /// A master over what the registry remembers of its predecessors. What must be recorded at the start is recorded
+    /// with the first step.
+    pub fn new(config: Config, registry: Registry, now: Now) -> Self {
+        boot::master(config, registry, now)
+    }
+
+    /// What readers would see if it were published now.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Makes a change durable before anything that is said later.
+    pub(crate) fn record(&mut self, record: Record, out: &mut Out) {
+        self.registry.apply(&record);
+        out.record(record);
+    }
+
+    /// Makes the newest state visible to readers, if it is new.
+    fn publish(&mut self, out: &mut Out) {
+        if core::mem::take(&mut self.changed) {
+            self.state.version += 1;
+            out.effect(Effect::Publish { state: self.state.clone() });
+        }
+    }
+}
+
+/// Looking things up, and changing them: whoever asks for a `_mut` is going to change what readers see.
+impl Master {
+    pub(crate) fn framework(&self, id: &FrameworkId) -> Option<&Arc<Framework>> {
+        self.state.frameworks.get(id)
+    }
+
+    pub(crate) fn framework_mut(&mut self, id: &FrameworkId) -> Option<&mut Framework> {
+        self.changed = true;
+        self.state.frameworks.get_mut(id).map(Arc::make_mut)
+    }
+
+    pub(crate) fn agent(&self, id: &AgentId) -> Option<&Arc<Agent>> {
+        self.state.agents.get(id)
+    }
+
+    pub(crate) fn agent_mut(&mut self, id: &AgentId) -> Option<&mut Agent> {
+        self.changed = true;
+        self.state.agents.get_mut(id).map(Arc::make_mut)
+    }
+
+    /// A live task.
+    pub(crate) fn task(&self, framework_id: &FrameworkId, task_id: &TaskId) -> Option<&Arc<Task>> {
+        self.framework(framework_id)?.tasks.get(task_id)
+    }
+
+    pub(crate) fn task_mut(&mut self, framework_id: &FrameworkId, task_id: &TaskId) -> Option<&mut Task> {
+        self.framework_mut(framework_id)?.tasks.get_mut(task_id).map(Arc::make_mut)
+    }
+
+    /// Registered, or remembered by the registry in whatever way.
+    fn is_known_agent(&self, id: &AgentId) -> bool {
+        let registry = &self.registry;
+        self.state.agents.contains_key(id)
+            || registry.agents.contains_key(id)
+            || registry.unreachable.contains_key(id)
+            || registry.gone.contains_key(id)
+    }
+
+    pub(crate) fn is_partition_aware(&self, framework_id: &FrameworkId) -> bool {
+        self.framework(framework_id).is_some_and(|framework| framework.is_partition_aware())
+    }
+}
+
+/// Saying things.
+impl Master {
+    pub(crate) fn answer(conn: ConnId, answer: Answer<master::Response>, out: &mut Out) {
+        out.effect(Effect::Answer { conn, answer });
+    }
+
+    pub(crate) fn refuse(conn: ConnId, refusal: Refusal, out: &mut Out) {
+        out.effect(Effect::Answer { conn, answer: Answer::Refused(refusal) });
+    }
+
+    /// Sends to a framework if it is connected; otherwise nobody hears it.
+    pub(crate) fn tell_framework(&self, id: &FrameworkId, event: Arc<scheduler::Event>, out: &mut Out) {
+        if let Some(conn) = self.framework(id).and_then(|framework| framework.conn()) {
+            out.effect(Effect::Scheduler { conn, event });
+        }
+    }
+
+    /// Sends to every connected framework.
+    pub(crate) fn tell_frameworks(&self, event: &Arc<scheduler::Event>, out: &mut Out) {
+        for conn in self.schedulers.keys() {
+            out.effect(Effect::Scheduler { conn: *conn, event: Arc::clone(event) });
+        }
+    }
+
+    /// Sends to an agent if it is connected; otherwise its next SUBSCRIBE settles the matter.
+    pub(crate) fn tell_agent(&self, id: &AgentId, event: link::Event, out: &mut Out) {
+        if let Some(conn) = self.agent(id).and_then(|agent| agent.conn()) {
+            out.effect(Effect::Agent { conn, event: Box::new(event) });
+        }
+    }
+
+    /// Tells operators; the event is not even made if nobody listens.
+    pub(crate) fn notify(&self, event: impl FnOnce() -> master::Event, out: &mut Out) {
+        if !self.operators.is_empty() {
+            out.effect(Effect::Operator { event: Arc::new(event()) });
+        }
+    }
+}
+
+/// Giving ids.
+impl Master {
+    pub(crate) fn next_framework_id(&mut self) -> FrameworkId {
+        loop {
+            let id = FrameworkId::new(format!("{}-{:04}", self.state.master_info.id, self.serial.framework));
+            self.serial.framework += 1;
+            // A framework may bring any id, also one that looks like ours.
+            if !self.state.frameworks.contains_key(&id) && !self.state.completed_frameworks.contains(&id) {
+                return id;
+            }
+        }
+    }
+
+    pub(crate) fn next_agent_id(&mut self) -> AgentId {
+        loop {
+            let id = AgentId::new(format!("{}-S{}", self.state.master_info.id, self.serial.agent));
+            self.serial.agent += 1;
+            // An agent may come with any id, also one that looks like ours.
+            if !self.is_known_agent(&id) {
+                return id;
+            }
+        }
+    }
+
+    pub(crate) fn next_offer_id(&mut self) -> OfferId {
+        let id = OfferId::new(format!("{}-O{}", self.state.master_info.id, self.serial.offer));
+        self.serial.offer += 1;
+        id
+    }
+}
+
+/// A state without anything in it.
+pub(crate) fn empty_state(config: &Config, now: Now) -> State {
+    State {
+        version: 0,
+        master_info: Arc::new(config.master_info.clone()),
+        started_at: now.wall,
+        elected_at: now.wall,
+        agents: Map::new_sync(),
+        recovered_agents: Map::new_sync(),
+        unreachable_agents: Map::new_sync(),
+        gone_agents: Map::new_sync(),
+        frameworks: Map::new_sync(),
+        completed_frameworks: Recent::new(),
+        offers: Map::new_sync(),
+        weights: Map::new_sync(),
+        roles: config.roles.clone().map(|roles: Vec<String>| Arc::new(roles)),
+    }
+}

@@ -1,0 +1,201 @@
+//! Offers: grants of the allocator on their way through a scheduler's hands.
+//!
+//! Invariant: what a live offer holds is booked as offered to its framework in the allocator, and nothing else is.
+//! Whoever takes an offer out of the books says in the same breath where its resources go.
+
+use alloc::collections::btree_map::Entry;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use tepui_allocator::Grant;
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::framework_info::capability::Type as Capability;
+use tepui_types::{AgentId, FrameworkId, OfferId};
+
+use crate::event::to_scheduler;
+use crate::master::{Master, Out};
+use crate::state::{Agent, Framework, Offer};
+use crate::timers::Timer;
+
+/// What a scheduler never gets to see: the agent deals with it alone.
+const HIDDEN_RESOURCE: &str = "ephemeral_ports";
+
+/// Which offers are out, by who has them and by whose they are.
+#[derive(Debug, Default)]
+pub(crate) struct Offers {
+    of_framework: BTreeMap<FrameworkId, BTreeSet<OfferId>>,
+    on_agent: BTreeMap<AgentId, BTreeSet<OfferId>>,
+}
+
+impl Offers {
+    fn insert(&mut self, offer: &Offer) {
+        self.of_framework.entry(offer.framework_id.clone()).or_default().insert(offer.id.clone());
+        self.on_agent.entry(offer.agent_id.clone()).or_default().insert(offer.id.clone());
+    }
+
+    fn remove(&mut self, offer: &Offer) {
+        remove_from(&mut self.of_framework, &offer.framework_id, &offer.id);
+        remove_from(&mut self.on_agent, &offer.agent_id, &offer.id);
+    }
+
+    pub(crate) fn of(&self, framework_id: &FrameworkId) -> Vec<OfferId> {
+        self.of_framework.get(framework_id).into_iter().flatten().cloned().collect()
+    }
+
+    pub(crate) fn on(&self, agent_id: &AgentId) -> Vec<OfferId> {
+        self.on_agent.get(agent_id).into_iter().flatten().cloned().collect()
+    }
+}
+
+fn remove_from<K: Ord + Clone>(index: &mut BTreeMap<K, BTreeSet<OfferId>>, key: &K, id: &OfferId) {
+    if let Entry::Occupied(mut ids) = index.entry(key.clone()) {
+        ids.get_mut().remove(id);
+        if ids.get().is_empty() {
+            ids.remove();
+        }
+    }
+}
+
+/// Lets the allocator decide and offers what it grants: one event per framework.
+pub(crate) fn allocate(master: &mut Master, now: Now, out: &mut Out) {
+    let allocation = master.allocator.allocate(now.mono);
+    let mut by_framework: BTreeMap<FrameworkId, Vec<pb::Offer>> = BTreeMap::new();
+    for grant in allocation.grants {
+        let framework_id = grant.framework.clone();
+        match make(master, now, grant) {
+            Ok(offer) => by_framework.entry(framework_id).or_default().push(offer),
+            // Its framework or agent went away in the meantime.
+            Err(grant) => master.allocator.give_back(&grant.agent, &grant.framework, &grant.resources, None),
+        }
+    }
+    for (framework_id, offers) in by_framework {
+        master.tell_framework(&framework_id, to_scheduler::offers(offers), out);
+    }
+    // Inverse offers come with maintenance; until then no agent is unavailable and none is granted.
+    debug_assert!(allocation.inverse.is_empty());
+}
+
+fn make(master: &mut Master, now: Now, grant: Grant) -> Result<pb::Offer, Grant> {
+    let framework =
+        master.framework(&grant.framework).filter(|framework| framework.conn().is_some()).cloned();
+    let agent = master.agent(&grant.agent).filter(|agent| agent.is_active()).cloned();
+    let (Some(framework), Some(agent)) = (framework, agent) else { return Err(grant) };
+    let offer = Offer {
+        id: master.next_offer_id(),
+        framework_id: grant.framework,
+        agent_id: grant.agent,
+        role: grant.role.to_string(),
+        resources: grant.resources,
+        offered_at: now.wall,
+    };
+    let message = message(&offer, &framework, &agent);
+    if let Some(timeout) = master.config.offer_timeout {
+        master.timers.set(Timer::Offer(offer.id.clone()), now.mono + timeout);
+    }
+    master.offers.insert(&offer);
+    master.changed = true;
+    master.state.offers.insert_mut(offer.id.clone(), Arc::new(offer));
+    Ok(message)
+}
+
+/// An offer in the form that its framework understands.
+pub fn message(offer: &Offer, framework: &Framework, agent: &Agent) -> pb::Offer {
+    let mut resources = offer.resources.to_proto(framework.resource_format());
+    resources.retain(|resource| resource.name != HIDDEN_RESOURCE);
+    let multi_role = framework.has(Capability::MULTI_ROLE);
+    if !multi_role {
+        resources.iter_mut().for_each(|resource| resource.allocation_info = None.into());
+    }
+    let allocation = pb::resource::AllocationInfo { role: Some(offer.role.clone()), ..Default::default() };
+    pb::Offer {
+        id: offer.id.to_proto().into(),
+        framework_id: offer.framework_id.to_proto().into(),
+        agent_id: offer.agent_id.to_proto().into(),
+        hostname: agent.info.hostname.clone(),
+        url: url(agent).into(),
+        domain: agent.info.domain.clone(),
+        resources,
+        attributes: agent.info.attributes.clone(),
+        executor_ids: agent
+            .executors_of(&offer.framework_id)
+            .map(|it| (*it.info.executor_id).clone())
+            .collect(),
+        allocation_info: multi_role.then_some(allocation).into(),
+        ..Default::default()
+    }
+}
+
+/// Where the agent answers, read from its pid: `slave(1)@ip:port`.
+fn url(agent: &Agent) -> pb::URL {
+    let (process, address) = agent.pid.split_once('@').unwrap_or((&agent.pid, ""));
+    let (ip, port) = address.rsplit_once(':').unwrap_or((address, ""));
+    let address = pb::Address {
+        hostname: Some(agent.info.hostname.clone()),
+        ip: (!ip.is_empty()).then(|| String::from(ip)),
+        port: port.parse().unwrap_or_else(|_| agent.info.port.unwrap_or(5051)),
+        ..Default::default()
+    };
+    pb::URL {
+        scheme: "http".into(),
+        address: address.into(),
+        path: Some(alloc::format!("/{process}")),
+        ..Default::default()
+    }
+}
+
+/// Takes a live offer out of the books. Its resources are still booked as offered: the caller must move them.
+pub(crate) fn take(master: &mut Master, id: &OfferId) -> Option<Arc<Offer>> {
+    let offer = master.state.offers.get(id)?.clone();
+    master.changed = true;
+    master.state.offers.remove_mut(id);
+    master.offers.remove(&offer);
+    master.timers.clear(&Timer::Offer(id.clone()));
+    Some(offer)
+}
+
+/// Takes an offer back without a word and without a filter.
+pub(crate) fn withdraw(master: &mut Master, id: &OfferId) {
+    if let Some(offer) = take(master, id) {
+        master.allocator.give_back(&offer.agent_id, &offer.framework_id, &offer.resources, None);
+    }
+}
+
+/// Takes back everything offered to a framework that nobody speaks for any more.
+pub(crate) fn withdraw_all_of(master: &mut Master, framework_id: &FrameworkId) {
+    for id in master.offers.of(framework_id) {
+        withdraw(master, &id);
+    }
+}
+
+/// Takes an offer back and says so.
+pub(crate) fn rescind(master: &mut Master, id: &OfferId, out: &mut Out) {
+    if let Some(offer) = master.state.offers.get(id).cloned() {
+        withdraw(master, id);
+        master.tell_framework(&offer.framework_id, to_scheduler::rescind(id), out);
+    }
+}
+
+/// Takes back everything offered of an agent.
+pub(crate) fn rescind_all_on(master: &mut Master, agent_id: &AgentId, out: &mut Out) {
+    for id in master.offers.on(agent_id) {
+        rescind(master, &id, out);
+    }
+}
+
+/// Takes back what a framework was offered in roles it is no longer in.
+pub(crate) fn rescind_roles_left(master: &mut Master, framework: &Framework, out: &mut Out) {
+    let roles = framework.roles();
+    for id in master.offers.of(&framework.id) {
+        if master.state.offers.get(&id).is_some_and(|offer| !roles.contains(&offer.role)) {
+            rescind(master, &id, out);
+        }
+    }
+}
+
+/// Nobody answered in time.
+pub(crate) fn expire(master: &mut Master, id: &OfferId, out: &mut Out) {
+    rescind(master, id, out);
+}

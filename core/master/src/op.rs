@@ -1,0 +1,158 @@
+//! Operations of an ACCEPT: one file per operation, and what all of them go through first.
+//!
+//! An operation that fails does not stop the next. Launches fail by updates of their tasks, the others by an operation
+//! status if the framework gave them an id.
+
+mod convert;
+mod create;
+mod destroy;
+mod grow_volume;
+mod launch;
+mod launch_group;
+mod normalize;
+mod reserve;
+mod shrink_volume;
+mod unreserve;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::agent_info::capability::Type as Capability;
+use tepui_proto::mesos::v1::offer::Operation;
+use tepui_proto::mesos::v1::offer::operation::Type;
+use tepui_proto::mesos::v1::task_status::Reason;
+use tepui_resources::{Resources, Role, validate};
+use tepui_types::{AgentId, FrameworkId};
+
+use crate::event::to_scheduler;
+use crate::master::{Master, Out};
+use crate::operation;
+use crate::status::Verdict;
+
+/// The offers of one ACCEPT while its operations run: still booked as offered, owned by nobody else.
+#[derive(Debug)]
+pub(crate) struct Deal {
+    pub(crate) framework_id: FrameworkId,
+    pub(crate) agent_id: AgentId,
+    pub(crate) role: Role,
+    /// What the offers held.
+    pub(crate) offered: Resources,
+    /// What is left for the next operation.
+    pub(crate) pool: Resources,
+    /// What operations made that later ones must not use.
+    pub(crate) set_aside: Resources,
+}
+
+/// Runs one operation.
+pub(crate) fn run(master: &mut Master, now: Now, deal: &mut Deal, mut operation: Operation, out: &mut Out) {
+    if let Err(why) = check(master, deal, &mut operation) {
+        return refuse(master, now, deal, &operation, why, out);
+    }
+    normalize::operation(&mut operation, deal);
+    match operation.r#type.unwrap_or(Type::UNKNOWN) {
+        Type::LAUNCH => {
+            launch::launch(master, now, deal, operation.launch.into_option().unwrap_or_default(), out)
+        }
+        Type::LAUNCH_GROUP => {
+            let group = operation.launch_group.into_option().unwrap_or_default();
+            launch_group::launch_group(master, now, deal, group, out);
+        }
+        Type::RESERVE => reserve::reserve(master, deal, operation, out),
+        Type::UNRESERVE => unreserve::unreserve(master, deal, operation, out),
+        Type::CREATE => create::create(master, deal, operation, out),
+        Type::DESTROY => destroy::destroy(master, deal, operation, out),
+        Type::GROW_VOLUME => grow_volume::grow_volume(master, deal, operation, out),
+        Type::SHRINK_VOLUME => shrink_volume::shrink_volume(master, deal, operation, out),
+        Type::CREATE_DISK | Type::DESTROY_DISK => {
+            let why = String::from("No agent has a resource provider that could carry it out");
+            operation::refuse(master, &deal.framework_id, &operation, why, out);
+        }
+        Type::UNKNOWN => (),
+    }
+}
+
+/// Shape and sound resources first, then whether feedback is possible.
+fn check(master: &Master, deal: &Deal, operation: &mut Operation) -> Result<(), String> {
+    if let Some((field, false)) = body(operation) {
+        return Err(alloc::format!("Expecting '{field}' to be present"));
+    }
+    if operation.reserve.as_option().is_some_and(|reserve| !reserve.source.is_empty()) {
+        return Err("'reserve.source' is not for schedulers".into());
+    }
+    for resource in normalize::resources(operation) {
+        validate::resource(resource).map_err(|why| alloc::format!("{why}"))?;
+    }
+    if !operation.id.is_set() {
+        return Ok(());
+    }
+    if is_launch(operation) {
+        return Err("'id' is not supported for launches".into());
+    }
+    let feedback =
+        master.agent(&deal.agent_id).is_some_and(|it| it.has(Capability::AGENT_OPERATION_FEEDBACK));
+    match feedback {
+        true => Ok(()),
+        false => Err("The agent does not support operation feedback, so 'id' must not be set".into()),
+    }
+}
+
+/// The message an operation cannot do without, and whether it is there.
+fn body(operation: &Operation) -> Option<(&'static str, bool)> {
+    match operation.r#type.unwrap_or(Type::UNKNOWN) {
+        Type::LAUNCH => Some(("launch", operation.launch.is_set())),
+        Type::LAUNCH_GROUP => Some(("launch_group", operation.launch_group.is_set())),
+        Type::RESERVE => Some(("reserve", operation.reserve.is_set())),
+        Type::UNRESERVE => Some(("unreserve", operation.unreserve.is_set())),
+        Type::CREATE => Some(("create", operation.create.is_set())),
+        Type::DESTROY => Some(("destroy", operation.destroy.is_set())),
+        Type::GROW_VOLUME => Some(("grow_volume", operation.grow_volume.is_set())),
+        Type::SHRINK_VOLUME => Some(("shrink_volume", operation.shrink_volume.is_set())),
+        Type::CREATE_DISK => Some(("create_disk", operation.create_disk.is_set())),
+        Type::DESTROY_DISK => Some(("destroy_disk", operation.destroy_disk.is_set())),
+        Type::UNKNOWN => None,
+    }
+}
+
+/// Says that an operation was not carried out, in the way its kind asks for.
+fn refuse(master: &Master, now: Now, deal: &Deal, operation: &Operation, why: String, out: &mut Out) {
+    let reason = match operation.r#type {
+        Some(Type::LAUNCH_GROUP) => Reason::REASON_TASK_GROUP_INVALID,
+        Some(_) | None => Reason::REASON_TASK_INVALID,
+    };
+    if is_launch(operation) {
+        let verdict = Verdict::new(pb::TaskState::TASK_ERROR, reason, why);
+        tell_tasks(master, now, &deal.framework_id, tasks(operation), &verdict, out);
+    } else {
+        operation::refuse(master, &deal.framework_id, operation, why, out);
+    }
+}
+
+pub(crate) fn is_launch(operation: &Operation) -> bool {
+    matches!(operation.r#type, Some(Type::LAUNCH | Type::LAUNCH_GROUP))
+}
+
+/// The tasks an operation would launch.
+pub(crate) fn tasks(operation: &Operation) -> Vec<&pb::TaskInfo> {
+    match operation.r#type {
+        Some(Type::LAUNCH) => operation.launch.task_infos.iter().collect(),
+        Some(Type::LAUNCH_GROUP) => operation.launch_group.task_group.tasks.iter().collect(),
+        Some(_) | None => Vec::new(),
+    }
+}
+
+/// Tells a framework of tasks that were never launched.
+pub(crate) fn tell_tasks<'a>(
+    master: &Master,
+    now: Now,
+    framework_id: &FrameworkId,
+    tasks: impl IntoIterator<Item = &'a pb::TaskInfo>,
+    verdict: &Verdict,
+    out: &mut Out,
+) {
+    for task in tasks {
+        let status = verdict.on(now, &task.task_id, Some(&task.agent_id));
+        master.tell_framework(framework_id, to_scheduler::update(status), out);
+    }
+}

@@ -1,0 +1,11 @@
+//! CREATE: offered disk becomes a persistent volume.
+
+use tepui_proto::mesos::v1::offer::Operation;
+
+use super::Deal;
+use super::convert::{Result, convert};
+use crate::master::{Master, Out};
+
+pub(super) fn create(master: &mut Master, deal: &mut Deal, operation: Operation, out: &mut Out) {
+    convert(master, deal, operation, Result::Usable, out);
+}

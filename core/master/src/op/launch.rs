@@ -1,0 +1,76 @@
+//! LAUNCH: each task for itself. A task that passes is booked and sent to its agent; one that does not gets
+//! TASK_ERROR.
+
+use alloc::string::{String, ToString};
+
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::offer::operation::Launch;
+use tepui_proto::mesos::v1::task_status::Reason;
+use tepui_proto::tepui::agent::v1::event;
+use tepui_resources::{Format, Resources};
+use tepui_types::ExecutorId;
+
+use super::{Deal, tell_tasks};
+use crate::event::to_agent;
+use crate::master::{Master, Out};
+use crate::state::Task;
+use crate::status::Verdict;
+use crate::{checks, executor, task};
+
+pub(super) fn launch(master: &mut Master, now: Now, deal: &mut Deal, launch: Launch, out: &mut Out) {
+    for info in launch.task_infos {
+        if let Err(why) = checks::task(master, deal, &info) {
+            let verdict = Verdict::new(pb::TaskState::TASK_ERROR, Reason::REASON_TASK_INVALID, why);
+            tell_tasks(master, now, &deal.framework_id, [&info], &verdict, out);
+            continue;
+        }
+        start(master, deal, info, out);
+    }
+}
+
+/// A task that passed every check.
+fn start(master: &mut Master, deal: &mut Deal, mut info: pb::TaskInfo, out: &mut Out) {
+    let new_executor =
+        info.executor.as_option_mut().is_some_and(|executor| book_executor(master, deal, executor));
+    let resources = book(master, deal, &mut info.resources);
+    let launch_executor = info.executor.is_set().then_some(new_executor);
+    task::add(master, Task::staging(&deal.framework_id, &info, resources), out);
+    let framework_info =
+        master.framework(&deal.framework_id).map(|framework| pb::FrameworkInfo::clone(&framework.info));
+    let launch = event::Launch {
+        framework_info: framework_info.into(),
+        task: info.into(),
+        launch_executor,
+        ..Default::default()
+    };
+    master.tell_agent(&deal.agent_id, to_agent::launch(launch), out);
+}
+
+/// Moves resources from the deal to what is used, and writes them in the form agents understand.
+pub(super) fn book(
+    master: &mut Master,
+    deal: &mut Deal,
+    list: &mut alloc::vec::Vec<pb::Resource>,
+) -> Resources {
+    let resources = parse(list).unwrap_or_default();
+    deal.pool -= &resources.non_shared();
+    master.allocator.launch(&deal.agent_id, &deal.framework_id, &resources);
+    *list = resources.to_proto(Format::Post);
+    resources
+}
+
+/// Books an executor unless its agent has it already; true if it is new.
+pub(super) fn book_executor(master: &mut Master, deal: &mut Deal, executor: &mut pb::ExecutorInfo) -> bool {
+    let key = (deal.framework_id.clone(), ExecutorId::from(&*executor.executor_id));
+    if master.agent(&deal.agent_id).is_some_and(|agent| agent.executors.contains_key(&key)) {
+        return false;
+    }
+    let resources = book(master, deal, &mut executor.resources);
+    executor::add(master, &deal.agent_id, &deal.framework_id, executor.clone(), resources);
+    true
+}
+
+pub(crate) fn parse(list: &[pb::Resource]) -> Result<Resources, String> {
+    Resources::from_proto(list).map_err(|why| why.to_string())
+}

@@ -1,0 +1,45 @@
+//! LAUNCH_GROUP: tasks that share an executor, all or none.
+
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::offer::operation::LaunchGroup;
+use tepui_proto::mesos::v1::task_status::Reason;
+use tepui_proto::tepui::agent::v1::event;
+
+use super::launch::{book, book_executor};
+use super::{Deal, tell_tasks};
+use crate::event::to_agent;
+use crate::master::{Master, Out};
+use crate::state::Task;
+use crate::status::Verdict;
+use crate::{checks, task};
+
+pub(super) fn launch_group(
+    master: &mut Master,
+    now: Now,
+    deal: &mut Deal,
+    mut group: LaunchGroup,
+    out: &mut Out,
+) {
+    if let Err(why) = checks::group(master, deal, &group) {
+        let verdict = Verdict::new(pb::TaskState::TASK_ERROR, Reason::REASON_TASK_GROUP_INVALID, why);
+        return tell_tasks(master, now, &deal.framework_id, &group.task_group.tasks, &verdict, out);
+    }
+    let launch_executor = book_executor(master, deal, group.executor.get_or_insert_default());
+    for info in &mut group.task_group.get_or_insert_default().tasks {
+        let resources = book(master, deal, &mut info.resources);
+        // Every task carries the same executor, in the same form.
+        info.executor = (*group.executor).clone().into();
+        task::add(master, Task::staging(&deal.framework_id, info, resources), out);
+    }
+    let framework_info =
+        master.framework(&deal.framework_id).map(|framework| pb::FrameworkInfo::clone(&framework.info));
+    let launch = event::LaunchGroup {
+        framework_info: framework_info.into(),
+        executor: group.executor.into_option().into(),
+        task_group: group.task_group.into_option().into(),
+        launch_executor,
+        ..Default::default()
+    };
+    master.tell_agent(&deal.agent_id, to_agent::launch_group(launch), out);
+}

@@ -1,0 +1,98 @@
+//! What schedulers may leave out is filled in: the role resources are allocated to, the framework of an executor, the
+//! type of a health check.
+
+use alloc::vec::Vec;
+
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::offer::Operation;
+
+use super::Deal;
+
+pub(super) fn operation(operation: &mut Operation, deal: &Deal) {
+    fill_tasks(operation, deal);
+    for resource in resources(operation) {
+        if resource.allocation_info.role.is_none() {
+            let role = Some(deal.role.as_str().into());
+            resource.allocation_info = pb::resource::AllocationInfo { role, ..Default::default() }.into();
+        }
+    }
+}
+
+/// The operation as its agent carries it out: on resources that nobody holds.
+pub(super) fn without_allocation(mut operation: Operation) -> Operation {
+    for resource in resources(&mut operation) {
+        resource.allocation_info = None.into();
+    }
+    operation
+}
+
+fn fill_tasks(operation: &mut Operation, deal: &Deal) {
+    if let Some(launch) = operation.launch.as_option_mut() {
+        for task in &mut launch.task_infos {
+            fill_health_check(task);
+            if let Some(executor) = task.executor.as_option_mut()
+                && !executor.framework_id.is_set()
+            {
+                executor.framework_id = deal.framework_id.to_proto().into();
+            }
+        }
+    }
+    if let Some(group) = operation.launch_group.as_option_mut() {
+        for task in &mut group.task_group.get_or_insert_default().tasks {
+            fill_health_check(task);
+            if !task.executor.is_set() {
+                task.executor = (*group.executor).clone().into();
+            }
+        }
+    }
+}
+
+fn fill_health_check(task: &mut pb::TaskInfo) {
+    let Some(check) = task.health_check.as_option_mut() else { return };
+    if check.r#type.is_none() {
+        check.r#type = match (check.command.is_set(), check.http.is_set()) {
+            (true, false) => Some(pb::health_check::Type::COMMAND),
+            (false, true) => Some(pb::health_check::Type::HTTP),
+            (true, true) | (false, false) => None,
+        };
+    }
+}
+
+/// Every resource that an operation names.
+pub(super) fn resources(operation: &mut Operation) -> Vec<&mut pb::Resource> {
+    let mut all = Vec::new();
+    if let Some(launch) = operation.launch.as_option_mut() {
+        launch.task_infos.iter_mut().for_each(|task| of_task(task, &mut all));
+    }
+    if let Some(group) = operation.launch_group.as_option_mut() {
+        all.extend(group.executor.get_or_insert_default().resources.iter_mut());
+        group.task_group.get_or_insert_default().tasks.iter_mut().for_each(|task| of_task(task, &mut all));
+    }
+    if let Some(reserve) = operation.reserve.as_option_mut() {
+        all.extend(reserve.source.iter_mut().chain(&mut reserve.resources));
+    }
+    if let Some(unreserve) = operation.unreserve.as_option_mut() {
+        all.extend(unreserve.resources.iter_mut());
+    }
+    if let Some(create) = operation.create.as_option_mut() {
+        all.extend(create.volumes.iter_mut());
+    }
+    if let Some(destroy) = operation.destroy.as_option_mut() {
+        all.extend(destroy.volumes.iter_mut());
+    }
+    if let Some(grow) = operation.grow_volume.as_option_mut() {
+        all.push(grow.volume.get_or_insert_default());
+        all.push(grow.addition.get_or_insert_default());
+    }
+    if let Some(shrink) = operation.shrink_volume.as_option_mut() {
+        all.push(shrink.volume.get_or_insert_default());
+    }
+    all
+}
+
+fn of_task<'a>(task: &'a mut pb::TaskInfo, all: &mut Vec<&'a mut pb::Resource>) {
+    all.extend(task.resources.iter_mut());
+    if let Some(executor) = task.executor.as_option_mut() {
+        all.extend(executor.resources.iter_mut());
+    }
+}

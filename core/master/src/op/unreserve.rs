@@ -1,0 +1,11 @@
+//! UNRESERVE: the innermost reservation is undone.
+
+use tepui_proto::mesos::v1::offer::Operation;
+
+use super::Deal;
+use super::convert::{Result, convert};
+use crate::master::{Master, Out};
+
+pub(super) fn unreserve(master: &mut Master, deal: &mut Deal, operation: Operation, out: &mut Out) {
+    convert(master, deal, operation, Result::Usable, out);
+}

@@ -1,0 +1,36 @@
+//! Calls of operators that change something, and their event stream. Reads are answered from snapshots, elsewhere.
+
+mod mark_agent_gone;
+mod subscribe;
+mod teardown;
+
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1::master::Call;
+use tepui_proto::mesos::v1::master::call::Type;
+use tepui_types::{Answer, ConnId, Refusal, Status};
+
+use crate::master::{Master, Out};
+use crate::timers::Timer;
+
+pub(crate) fn take(master: &mut Master, now: Now, conn: ConnId, call: Call, out: &mut Out) {
+    let done = match call.r#type.unwrap_or(Type::UNKNOWN) {
+        Type::SUBSCRIBE => return subscribe::subscribe(master, now, conn, out),
+        Type::TEARDOWN => teardown::teardown(master, now, &call.teardown, out),
+        Type::MARK_AGENT_GONE => mark_agent_gone::mark_agent_gone(master, now, &call.mark_agent_gone, out),
+        r#type => {
+            Err(Refusal::new(Status::NotImplemented, alloc::format!("{:?} is not implemented yet", r#type)))
+        }
+    };
+    match done {
+        Ok(()) => Master::answer(conn, Answer::Ok, out),
+        Err(refusal) => Master::refuse(conn, refusal, out),
+    }
+}
+
+/// An operator's stream ended.
+pub(crate) fn closed(master: &mut Master, conn: ConnId) {
+    master.operators.retain(|other| *other != conn);
+    if master.operators.is_empty() {
+        master.timers.clear(&Timer::OperatorHeartbeat);
+    }
+}

@@ -1,0 +1,22 @@
+//! SUBSCRIBE: the state as it is now, then every change.
+
+use tepui_fsm::Now;
+use tepui_types::ConnId;
+
+use crate::Effect;
+use crate::event::HEARTBEAT_INTERVAL;
+use crate::master::{Master, Out};
+use crate::timers::Timer;
+
+pub(super) fn subscribe(master: &mut Master, now: Now, conn: ConnId, out: &mut Out) {
+    if master.operators.len() >= master.config.max_operator_event_stream_subscribers
+        && let Some(oldest) = master.operators.pop_front()
+    {
+        out.effect(Effect::CloseOperator { conn: oldest });
+    }
+    if master.operators.is_empty() {
+        master.timers.set(Timer::OperatorHeartbeat, now.mono + HEARTBEAT_INTERVAL);
+    }
+    master.operators.push_back(conn);
+    out.effect(Effect::OpenOperator { conn, state: master.state.clone() });
+}

@@ -1,0 +1,17 @@
+//! TEARDOWN: an operator ends a framework.
+
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1::master::call::Teardown;
+use tepui_types::{FrameworkId, Refusal};
+
+use crate::framework;
+use crate::master::{Master, Out};
+
+pub(super) fn teardown(master: &mut Master, now: Now, call: &Teardown, out: &mut Out) -> Result<(), Refusal> {
+    let id = FrameworkId::from(&*call.framework_id);
+    if master.framework(&id).is_none() {
+        return Err(Refusal::bad_request("No framework found with specified ID"));
+    }
+    framework::remove(master, now, &id, out);
+    Ok(())
+}

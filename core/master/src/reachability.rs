@@ -1,0 +1,104 @@
+//! Whether agents are there: pings, silence, and what it means when it has lasted too long.
+//!
+//! Marking an agent unreachable is recorded before anybody hears of it, and paced by a limit so that a fault on the
+//! master's own side does not empty the cluster at once.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use tepui_fsm::{Mono, Now};
+use tepui_registry::Operation as Record;
+use tepui_types::AgentId;
+
+use crate::event::to_agent;
+use crate::master::{Master, Out};
+use crate::removal::{self, Loss};
+use crate::timers::Timer;
+
+/// Who has not answered how often, and when the next agent may be given up.
+#[derive(Debug, Default)]
+pub(crate) struct Liveness {
+    unanswered: BTreeMap<AgentId, u32>,
+    next_removal: Mono,
+}
+
+/// An agent is there from now on: watch it.
+pub(crate) fn watch(master: &mut Master, now: Now, id: &AgentId) {
+    heard(master, id);
+    master.timers.clear(&Timer::Reregister(id.clone()));
+    master.timers.set(Timer::Ping(id.clone()), now.mono + master.config.agent_ping_timeout);
+}
+
+/// An agent is no longer ours to watch.
+pub(crate) fn forget(master: &mut Master, id: &AgentId) {
+    heard(master, id);
+    master.timers.clear(&Timer::Reregister(id.clone()));
+    master.timers.clear(&Timer::Ping(id.clone()));
+}
+
+/// A sign of life.
+pub(crate) fn heard(master: &mut Master, id: &AgentId) {
+    master.liveness.unanswered.remove(id);
+    master.timers.clear(&Timer::Unreachable(id.clone()));
+}
+
+/// The link broke: the agent has some time to come back.
+pub(crate) fn link_broke(master: &mut Master, now: Now, id: &AgentId) {
+    master.timers.set(Timer::Reregister(id.clone()), now.mono + master.config.agent_reregister_timeout);
+}
+
+/// Asks an agent whether it lives, or gives it up if it did not answer for too long.
+pub(crate) fn ping(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
+    if master.agent(id).is_none() {
+        return;
+    }
+    master.timers.set(Timer::Ping(id.clone()), now.mono + master.config.agent_ping_timeout);
+    let unanswered = master.liveness.unanswered.entry(id.clone()).or_default();
+    if *unanswered >= master.config.max_agent_ping_timeouts {
+        return give_up(master, now, id, out);
+    }
+    *unanswered += 1;
+    master.tell_agent(id, to_agent::ping(), out);
+}
+
+/// An agent whose link broke did not come back in time.
+pub(crate) fn not_back(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
+    if master.agent(id).is_some_and(|agent| agent.conn().is_none()) {
+        give_up(master, now, id, out);
+    }
+}
+
+/// Agents that an earlier master knew did not come to this one.
+pub(crate) fn recovered_not_back(master: &mut Master, now: Now, out: &mut Out) {
+    let missing: Vec<AgentId> = master.state.recovered_agents.keys().cloned().collect();
+    for id in missing {
+        give_up(master, now, &id, out);
+    }
+}
+
+/// Marks an agent unreachable as soon as the rate limit allows. A sign of life until then saves it.
+fn give_up(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
+    if master.timers.get(&Timer::Unreachable(id.clone())).is_some() {
+        return;
+    }
+    let Some((agents, per)) = master.config.agent_removal_rate_limit else {
+        return mark_unreachable(master, now, id, out);
+    };
+    let slot = master.liveness.next_removal.max(now.mono);
+    master.liveness.next_removal = slot + per / agents.max(1);
+    if slot <= now.mono {
+        mark_unreachable(master, now, id, out);
+    } else {
+        master.timers.set(Timer::Unreachable(id.clone()), slot);
+    }
+}
+
+/// The agent is unreachable: recorded first, then told to everybody.
+pub(crate) fn mark_unreachable(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
+    if master.agent(id).is_none() && !master.state.recovered_agents.contains_key(id) {
+        return;
+    }
+    master.record(Record::MarkUnreachable { id: id.clone(), at: now.wall }, out);
+    removal::remove(master, now, id, Loss::Unreachable { since: now.wall }, out);
+    master.state.unreachable_agents.insert_mut(id.clone(), now.wall);
+}

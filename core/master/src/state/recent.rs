@@ -1,0 +1,111 @@
+//! A bounded list of what happened last, oldest first, that can also be asked by key. Persistent: a clone is cheap.
+//!
+//! A key may occur more than once (task ids are reused); asking by key finds the newest entry of it.
+//! Never: more entries than the limit given with each push.
+
+use crate::state::Map;
+
+#[derive(Clone, Debug)]
+pub struct Recent<K: Ord, V> {
+    by_age: Map<u64, (K, V)>,
+    newest: Map<K, u64>,
+    next: u64,
+}
+
+impl<K: Ord + Clone, V: Clone> Recent<K, V> {
+    pub fn new() -> Self {
+        Self { by_age: Map::new_sync(), newest: Map::new_sync(), next: 0 }
+    }
+
+    /// Oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &V> + '_ {
+        self.by_age.values().map(|(_, value)| value)
+    }
+
+    pub fn len(&self) -> usize {
+        self.by_age.size()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.by_age.is_empty()
+    }
+
+    /// The newest entry of this key.
+    pub fn get(&self, key: &K) -> Option<&V> {
+        self.by_age.get(self.newest.get(key)?).map(|(_, value)| value)
+    }
+
+    pub fn contains(&self, key: &K) -> bool {
+        self.newest.contains_key(key)
+    }
+
+    /// Appends; what had to make room for it, if anything (with a limit of zero: itself).
+    pub(crate) fn push(&mut self, limit: usize, key: K, value: V) -> Option<(K, V)> {
+        self.newest.insert_mut(key.clone(), self.next);
+        self.by_age.insert_mut(self.next, (key, value));
+        self.next += 1;
+        (self.len() > limit).then(|| self.pop_oldest()).flatten()
+    }
+
+    /// Takes out the newest entry of this key.
+    pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
+        let age = *self.newest.get(key)?;
+        self.take(age).map(|(_, value)| value)
+    }
+
+    fn pop_oldest(&mut self) -> Option<(K, V)> {
+        let age = *self.by_age.first()?.0;
+        self.take(age)
+    }
+
+    fn take(&mut self, age: u64) -> Option<(K, V)> {
+        let entry = self.by_age.get(&age)?.clone();
+        self.by_age.remove_mut(&age);
+        if self.newest.get(&entry.0) == Some(&age) {
+            self.newest.remove_mut(&entry.0);
+        }
+        Some(entry)
+    }
+}
+
+impl<K: Ord + Clone, V: Clone> Default for Recent<K, V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    fn texts(recent: &Recent<u8, &'static str>) -> Vec<&'static str> {
+        recent.iter().copied().collect()
+    }
+
+    #[test]
+    fn the_oldest_makes_room() {
+        let mut recent = Recent::new();
+        assert_eq!(recent.push(2, 1, "a"), None);
+        assert_eq!(recent.push(2, 2, "b"), None);
+        assert_eq!(recent.push(2, 3, "c"), Some((1, "a")));
+        assert_eq!(texts(&recent), ["b", "c"]);
+        assert_eq!((recent.get(&1), recent.get(&3)), (None, Some(&"c")));
+        assert_eq!(recent.remove(&2), Some("b"));
+        assert_eq!(texts(&recent), ["c"]);
+        assert_eq!(Recent::new().push(0, 1, "a"), Some((1, "a")));
+    }
+
+    #[test]
+    fn a_reused_key_finds_the_newest() {
+        let mut recent = Recent::new();
+        recent.push(2, 1, "old");
+        recent.push(2, 1, "new");
+        assert_eq!(recent.get(&1), Some(&"new"));
+        recent.push(2, 2, "x");
+        assert_eq!(recent.get(&1), Some(&"new"), "making room for x took the old one");
+        assert_eq!(recent.remove(&1), Some("new"));
+        assert!(!recent.contains(&1));
+    }
+}

@@ -1,0 +1,249 @@
+//! The life of a task in the master's books: live, then unreachable or completed.
+//!
+//! A live task holds its resources until its newest state is terminal, and stays live until its terminal update is
+//! acknowledged. Never here: who decided that the state changes.
+
+use alloc::collections::btree_map::Entry;
+use alloc::sync::Arc;
+
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::task_status::Reason;
+use tepui_resources::{Format, Resources};
+use tepui_types::{AgentId, ExecutorId, FrameworkId, TaskId, TaskStateExt};
+
+use crate::event::to_scheduler;
+use crate::master::{Master, Out};
+use crate::notice;
+use crate::state::Task;
+use crate::status::Verdict;
+
+impl Task {
+    /// A task that is about to be sent to its agent.
+    pub(crate) fn staging(framework_id: &FrameworkId, info: &pb::TaskInfo, resources: Resources) -> Task {
+        let executor_id = info.executor.as_option().map(|executor| ExecutorId::from(&*executor.executor_id));
+        let task = pb::Task {
+            name: info.name.clone(),
+            task_id: info.task_id.clone(),
+            framework_id: framework_id.to_proto().into(),
+            executor_id: executor_id.as_ref().map(ExecutorId::to_proto).into(),
+            agent_id: info.agent_id.clone(),
+            state: pb::TaskState::TASK_STAGING,
+            resources: resources.to_proto(Format::Post),
+            labels: info.labels.clone(),
+            discovery: info.discovery.clone(),
+            container: info.container.clone(),
+            health_check: info.health_check.clone(),
+            kill_policy: info.kill_policy.clone(),
+            user: info.command.user.clone().or_else(|| info.executor.command.user.clone()),
+            limits: info.limits.clone(),
+            ..Default::default()
+        };
+        Task {
+            id: TaskId::from(&*info.task_id),
+            framework_id: framework_id.clone(),
+            agent_id: AgentId::from(&*info.agent_id),
+            executor_id,
+            task,
+            resources,
+        }
+    }
+
+    /// A task an agent told of.
+    pub(crate) fn reported(agent_id: &AgentId, task: pb::Task, resources: Resources) -> Task {
+        Task {
+            id: TaskId::from(&*task.task_id),
+            framework_id: FrameworkId::from(&*task.framework_id),
+            agent_id: agent_id.clone(),
+            executor_id: task.executor_id.as_option().map(ExecutorId::from),
+            task,
+            resources,
+        }
+    }
+
+    pub(crate) fn state(&self) -> pb::TaskState {
+        self.task.state
+    }
+
+    /// The task as it is once the master's verdict is in its books.
+    pub(crate) fn ended(&self, now: Now, verdict: &Verdict) -> Arc<Task> {
+        let mut task = self.clone();
+        let status = verdict.on_task(now, &task);
+        task.take_in(&status, status.state);
+        Arc::new(task)
+    }
+
+    /// Takes a status in: the newest state, and the status among those kept. True if the state changed.
+    fn take_in(&mut self, status: &pb::TaskStatus, latest: pb::TaskState) -> bool {
+        let before = self.task.state;
+        // Terminal is final, whatever comes late.
+        if !before.is_terminal() {
+            self.task.state = latest;
+        }
+        if status.uuid.is_some() {
+            self.task.status_update_state = Some(status.state);
+            self.task.status_update_uuid = status.uuid.clone();
+        }
+        let statuses = &mut self.task.statuses;
+        statuses.pop_if(|last| last.state == status.state);
+        statuses.push(pb::TaskStatus { data: None, ..status.clone() });
+        self.task.state != before
+    }
+}
+
+/// Puts a task among the live ones. Its resources are the caller's business.
+pub(crate) fn add(master: &mut Master, task: Task, out: &mut Out) {
+    master.notify(|| notice::task_added(&task), out);
+    stand(master, &task.framework_id, &task.agent_id);
+    if let Some(agent) = master.agent_mut(&task.agent_id) {
+        agent.tasks.insert_mut((task.framework_id.clone(), task.id.clone()));
+    }
+    if let Some(framework) = master.framework_mut(&task.framework_id) {
+        framework.tasks.insert_mut(task.id.clone(), Arc::new(task));
+    }
+}
+
+/// Takes a status of a live task into the books; releases its resources if that ends it.
+pub(crate) fn update(
+    master: &mut Master,
+    framework_id: &FrameworkId,
+    status: &pb::TaskStatus,
+    latest: pb::TaskState,
+    out: &mut Out,
+) {
+    let task_id = TaskId::from(&*status.task_id);
+    let Some(task) = master.task_mut(framework_id, &task_id) else { return };
+    let changed = task.take_in(status, latest);
+    let state = task.state();
+    let checked = matches!(
+        status.reason,
+        Some(Reason::REASON_TASK_CHECK_STATUS_UPDATED | Reason::REASON_TASK_HEALTH_CHECK_STATUS_UPDATED)
+    );
+    if changed && state.is_terminal() {
+        release(master, framework_id, &task_id);
+    }
+    if changed || checked {
+        master.notify(|| notice::task_updated(framework_id, status, state), out);
+    }
+}
+
+/// Tells the framework what the master decided about a live task and takes that into the books.
+pub(crate) fn decide(
+    master: &mut Master,
+    now: Now,
+    framework_id: &FrameworkId,
+    task_id: &TaskId,
+    verdict: &Verdict,
+    out: &mut Out,
+) {
+    let Some(task) = master.task(framework_id, task_id) else { return };
+    let status = verdict.on_task(now, task);
+    master.tell_framework(framework_id, to_scheduler::update(status.clone()), out);
+    update(master, framework_id, &status, status.state, out);
+}
+
+/// Ends the life of a live task: it moves to the completed ones.
+pub(crate) fn complete(master: &mut Master, framework_id: &FrameworkId, task_id: &TaskId) {
+    let Some(task) = take(master, framework_id, task_id) else { return };
+    if !task.state().is_terminal() {
+        free(master, &task);
+    }
+    remember_completed(master, task);
+}
+
+/// Puts a task among the completed ones of its framework.
+pub(crate) fn remember_completed(master: &mut Master, task: Arc<Task>) {
+    let limit = master.config.max_completed_tasks_per_framework;
+    if let Some(framework) = master.framework_mut(&task.framework_id) {
+        framework.completed_tasks.push(limit, task.id.clone(), task);
+    }
+}
+
+/// Moves a live task to the unreachable ones. Its resources went with its agent.
+pub(crate) fn lose_sight(master: &mut Master, framework_id: &FrameworkId, task_id: &TaskId) {
+    let Some(task) = take(master, framework_id, task_id) else { return };
+    let limit = master.config.max_unreachable_tasks_per_framework;
+    let key = (framework_id.clone(), task_id.clone());
+    master.unreachable_tasks.entry(task.agent_id.clone()).or_default().insert(key);
+    let forgotten = master
+        .framework_mut(framework_id)
+        .and_then(|framework| framework.unreachable_tasks.push(limit, task.id.clone(), task));
+    if let Some((_, task)) = forgotten {
+        forget_unreachable(master, &task);
+    }
+}
+
+/// Takes a task out of the unreachable ones.
+pub(crate) fn take_unreachable(
+    master: &mut Master,
+    framework_id: &FrameworkId,
+    task_id: &TaskId,
+) -> Option<Arc<Task>> {
+    if !master.framework(framework_id)?.unreachable_tasks.contains(task_id) {
+        return None;
+    }
+    let task = master.framework_mut(framework_id)?.unreachable_tasks.remove(task_id)?;
+    forget_unreachable(master, &task);
+    Some(task)
+}
+
+/// A framework has one more task or executor on an agent.
+pub(crate) fn stand(master: &mut Master, framework_id: &FrameworkId, agent_id: &AgentId) {
+    let agents = master.footprint.entry(framework_id.clone()).or_default();
+    *agents.entry(agent_id.clone()).or_default() += 1;
+}
+
+/// A framework has one task or executor less on an agent.
+pub(crate) fn leave(master: &mut Master, framework_id: &FrameworkId, agent_id: &AgentId) {
+    let Some(agents) = master.footprint.get_mut(framework_id) else { return };
+    if let Entry::Occupied(mut count) = agents.entry(agent_id.clone()) {
+        *count.get_mut() -= 1;
+        if *count.get() == 0 {
+            count.remove();
+        }
+    }
+    if agents.is_empty() {
+        master.footprint.remove(framework_id);
+    }
+}
+
+/// A live task no longer holds its resources, and nobody needs to kill it.
+fn release(master: &mut Master, framework_id: &FrameworkId, task_id: &TaskId) {
+    let Some(task) = master.task(framework_id, task_id).cloned() else { return };
+    free(master, &task);
+    forget_kill(master, &task);
+}
+
+fn free(master: &mut Master, task: &Task) {
+    master.allocator.release(&task.agent_id, &task.framework_id, &task.resources);
+}
+
+fn forget_kill(master: &mut Master, task: &Task) {
+    if let Entry::Occupied(mut kills) = master.kills.entry(task.agent_id.clone()) {
+        kills.get_mut().remove(&(task.framework_id.clone(), task.id.clone()));
+        if kills.get().is_empty() {
+            kills.remove();
+        }
+    }
+}
+
+fn forget_unreachable(master: &mut Master, task: &Task) {
+    if let Entry::Occupied(mut tasks) = master.unreachable_tasks.entry(task.agent_id.clone()) {
+        tasks.get_mut().remove(&(task.framework_id.clone(), task.id.clone()));
+        if tasks.get().is_empty() {
+            tasks.remove();
+        }
+    }
+}
+
+/// Takes a task out of the live ones.
+fn take(master: &mut Master, framework_id: &FrameworkId, task_id: &TaskId) -> Option<Arc<Task>> {
+    let task = master.task(framework_id, task_id)?.clone();
+    master.framework_mut(framework_id)?.tasks.remove_mut(task_id);
+    if let Some(agent) = master.agent_mut(&task.agent_id) {
+        agent.tasks.remove_mut(&(framework_id.clone(), task_id.clone()));
+    }
+    forget_kill(master, &task);
+    leave(master, framework_id, &task.agent_id);
+    Some(task)
+}

@@ -1,0 +1,22 @@
+//! Scripts: what happens outside as lines, what the master makes durable and visible as answers.
+//!
+//! `script` plays agents and frameworks and speaks the protocol; the other files are tables of scripts.
+
+mod accept;
+mod script;
+
+use expect_test::Expect;
+
+use crate::Config;
+use script::Script;
+
+/// Runs a script against a new master with default flags.
+fn check(script: &str, expected: Expect) {
+    check_with(Config::default(), script, expected);
+}
+
+fn check_with(config: Config, script: &str, expected: Expect) {
+    let mut run = Script::new(config);
+    run.play(script);
+    expected.assert_eq(&run.said());
+}

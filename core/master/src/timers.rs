@@ -1,0 +1,67 @@
+//! What the master wakes up for by itself.
+
+use tepui_fsm::Now;
+use tepui_types::{AgentId, ConnId, FrameworkId, OfferId};
+
+use crate::event::{HEARTBEAT_INTERVAL, to_scheduler};
+use crate::master::{Master, Out};
+use crate::{Effect, framework, garbage, notice, offer, operation, reachability};
+
+/// Something that will be due.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    /// A scheduler's stream has been quiet for long enough.
+    Heartbeat(ConnId),
+    OperatorHeartbeat,
+    /// Time to ask an agent whether it lives.
+    Ping(AgentId),
+    /// An agent whose link broke has not come back.
+    Reregister(AgentId),
+    /// The rate limit lets this agent be marked unreachable.
+    Unreachable(AgentId),
+    /// Agents known from the registry have not come back to this master.
+    RecoveredAgents,
+    /// A framework has been away for too long.
+    Failover(FrameworkId),
+    /// Nobody answered an offer.
+    Offer(OfferId),
+    /// Operations of frameworks nobody has heard of since this agent came.
+    OrphanOperations(AgentId),
+    RegistryGc,
+}
+
+/// Runs what is due. Ends: whatever sets a timer sets it into the future.
+pub(crate) fn run_due(master: &mut Master, now: Now, out: &mut Out) {
+    while let Some(timer) = master.timers.pop_due(now.mono) {
+        run(master, now, timer, out);
+    }
+}
+
+fn run(master: &mut Master, now: Now, timer: Timer, out: &mut Out) {
+    match timer {
+        Timer::Heartbeat(conn) => heartbeat(master, now, conn, out),
+        Timer::OperatorHeartbeat => operator_heartbeat(master, now, out),
+        Timer::Ping(id) => reachability::ping(master, now, &id, out),
+        Timer::Reregister(id) => reachability::not_back(master, now, &id, out),
+        Timer::Unreachable(id) => reachability::mark_unreachable(master, now, &id, out),
+        Timer::RecoveredAgents => reachability::recovered_not_back(master, now, out),
+        Timer::Failover(id) => framework::remove(master, now, &id, out),
+        Timer::Offer(id) => offer::expire(master, &id, out),
+        Timer::OrphanOperations(id) => operation::acknowledge_orphans(master, &id, out),
+        Timer::RegistryGc => garbage::collect(master, now, out),
+    }
+}
+
+fn heartbeat(master: &mut Master, now: Now, conn: ConnId, out: &mut Out) {
+    if master.schedulers.contains_key(&conn) {
+        out.effect(Effect::Scheduler { conn, event: to_scheduler::heartbeat() });
+        master.timers.set(Timer::Heartbeat(conn), now.mono + HEARTBEAT_INTERVAL);
+    }
+}
+
+fn operator_heartbeat(master: &mut Master, now: Now, out: &mut Out) {
+    if !master.operators.is_empty() {
+        master.notify(notice::heartbeat, out);
+        master.timers.set(Timer::OperatorHeartbeat, now.mono + HEARTBEAT_INTERVAL);
+    }
+}
