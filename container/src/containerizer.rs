@@ -21,6 +21,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use self::container::{Command, Container};
 use self::paths::Paths;
 use self::recovery::State;
+use crate::fetcher::{Fetcher, Settings};
 use crate::runtime_dir::{self, RuntimeDir};
 
 /// How many containers may be between Launch and Launched at once; others wait their turn.
@@ -95,7 +96,16 @@ impl Containerizer {
         // Unbounded, because an operation is already decided and durable: to drop it would break the agent's word. There
         // are never more than a few for each container the agent has admitted.
         let (messages, inbox) = mpsc::unbounded_channel();
+        let settings = Settings {
+            program: options.program.clone(),
+            work_dir: options.work_dir.clone(),
+            stall_timeout: options.fetcher_stall_timeout,
+            frameworks_home: options.frameworks_home.clone(),
+        };
+        let fetcher = Fetcher::new(settings, &options.fetcher_cache_dir, options.fetcher_cache_size_bytes);
+        let fetcher = fetcher.map_err(directory(&options.fetcher_cache_dir))?;
         let context = Arc::new(Context {
+            fetcher,
             options,
             runtime,
             events,
@@ -137,6 +147,7 @@ pub(crate) enum Message {
 pub(crate) struct Context {
     options: Options,
     runtime: RuntimeDir,
+    fetcher: Fetcher,
     events: mpsc::Sender<ContainerEvent>,
     launches: Semaphore,
     /// Weak, so that the tasks do not keep the table alive once nobody can submit.

@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 mod containerizer;
+mod fetcher;
 mod host;
 mod launcher;
 mod runtime_dir;
@@ -21,6 +22,7 @@ pub use containerizer::{Containerizer, ContainerizerFault, Options};
 pub const HELPER_COMMAND: &str = "container-init";
 
 const SUPERVISE: &str = "supervise";
+const FETCH: &str = "fetch";
 
 /// The helper's entry point, with the arguments that follow [`HELPER_COMMAND`]. A program calls it before anything
 /// else: no thread may run yet, and nothing is read from the environment, which is empty.
@@ -28,6 +30,7 @@ pub fn init_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
     let done = match args.first().and_then(|arg| arg.to_str()) {
         Some(SUPERVISE) => launcher::init::supervise(),
+        Some(FETCH) => fetcher::job::work(),
         _ => {
             eprintln!("{HELPER_COMMAND} is for the agent's own use");
             return ExitCode::from(2);

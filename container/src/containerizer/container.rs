@@ -106,20 +106,19 @@ impl Container {
         waiting: &mut Waiting,
     ) -> Result<Process, Stop> {
         let context = self.context.clone();
-        let turn = async {
+        let preparing = async {
             closed(volumes_ready).await;
-            Ok(context.launches.acquire().await.ok())
+            let _turn = context.launches.acquire().await;
+            prepare(&context, spec, parent).await
         };
-        let _turn = self.unless_stopped(LaunchStage::Sandbox, waiting, turn).await?;
-        let identity =
-            self.unless_stopped(LaunchStage::Sandbox, waiting, prepare(&context, spec, parent)).await?;
-        if let Some(uri) = spec.command.uris.first() {
-            let message = format!("the fetcher is not built yet, cannot fetch '{}'", uri.value);
-            return Err(Stop::Failed { stage: LaunchStage::Fetch, message });
-        }
+        let identity = self.unless_stopped(LaunchStage::Sandbox, waiting, preparing).await?;
         let failed = |message| Stop::Failed { stage: LaunchStage::Start, message };
         let init = init_spec(&context, spec, identity).map_err(failed)?;
+        let fetching = fetch(&context, spec, init.identity.as_ref());
+        self.unless_stopped(LaunchStage::Fetch, waiting, fetching).await?;
         self.runtime().make().map_err(|err| failed(format!("cannot make the runtime directory: {err}")))?;
+        let turn = async { Ok(context.launches.acquire().await) };
+        let _turn = self.unless_stopped(LaunchStage::Start, waiting, turn).await?;
         posix::start(&context.options.program, &init).await.map_err(|err| failed(err.to_string()))
     }
 
@@ -255,6 +254,14 @@ async fn prepare(
             }
         };
         Stop::Failed { stage, message }
+    })
+}
+
+async fn fetch(context: &Context, spec: &LaunchSpec, identity: Option<&Identity>) -> Result<(), Stop> {
+    let fetched = context.fetcher.fetch(&spec.command.uris, &spec.sandbox, identity).await;
+    fetched.map_err(|why| Stop::Failed {
+        stage: LaunchStage::Fetch,
+        message: format!("Failed to fetch all URIs for container '{}': {why}", spec.id),
     })
 }
 

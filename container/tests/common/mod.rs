@@ -1,6 +1,8 @@
 //! A host for tests: directories, a containerizer, and its events one after the other.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod server;
+
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -31,7 +33,7 @@ pub fn options(dir: &Path) -> Options {
         switch_user: true,
         fetcher_cache_dir: dir.join("fetch"),
         fetcher_cache_size_bytes: 1000,
-        fetcher_stall_timeout: Duration::from_secs(1),
+        fetcher_stall_timeout: Duration::from_secs(20),
         frameworks_home: None,
         launcher: String::from("posix"),
         isolation: Vec::new(),
@@ -48,11 +50,17 @@ pub fn exited(code: i32) -> Option<i32> {
 
 impl Host {
     pub fn new() -> Host {
+        Host::with(|_| ())
+    }
+
+    pub fn with(change: impl FnOnce(&mut Options)) -> Host {
         let dir = tempfile::tempdir().unwrap();
         // Other users must reach their sandboxes.
         std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
         let (sender, events) = mpsc::channel(100);
-        let containerizer = Containerizer::start(options(dir.path()), sender).unwrap();
+        let mut options = options(dir.path());
+        change(&mut options);
+        let containerizer = Containerizer::start(options, sender).unwrap();
         Host { dir, containerizer, events }
     }
 

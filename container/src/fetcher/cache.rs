@@ -1,0 +1,400 @@
+//! The cache: files fetched before, each once for each user, the least recently used dropped first.
+//!
+//! Whoever asks for a file that is just being downloaded waits for that download; it goes on for as long as anybody
+//! waits. A file in use is never dropped. The lock is never held while waiting.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+use super::job::Outcome;
+
+/// A longer name keeps its first and last so many characters.
+const NAME_CHARS_MAX: usize = 20;
+
+/// Who files are kept apart for: user and group, or the agent's own.
+pub(super) type Owner = Option<(u32, u32)>;
+
+type Key = (Owner, String);
+type Answer = Result<Arc<CachedFile>, Refusal>;
+
+/// A cached file. It is deleted when the cache and everybody else has let go of it.
+#[derive(Debug)]
+pub(super) struct CachedFile {
+    path: PathBuf,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// It would never fit; fetch it without the cache.
+    TooLarge,
+    Failed(String),
+}
+
+#[derive(Debug)]
+pub(super) struct Cache {
+    dir: PathBuf,
+    bytes_max: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    slots: BTreeMap<Key, Slot>,
+    bytes: u64,
+    /// Counts uses, so that the oldest is known, and names files.
+    clock: u64,
+}
+
+#[derive(Debug)]
+enum Slot {
+    Downloading(Arc<watch::Sender<Option<Answer>>>),
+    Ready { file: Arc<CachedFile>, bytes: u64, used: u64 },
+}
+
+impl CachedFile {
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for CachedFile {
+    fn drop(&mut self) {
+        match std::fs::remove_file(&self.path) {
+            Ok(()) => (),
+            Err(err) if err.kind() == io::ErrorKind::NotFound => (), // A download that never began.
+            Err(err) => tracing::warn!(path = %self.path.display(), %err, "cannot remove a cached file"),
+        }
+    }
+}
+
+impl Cache {
+    /// Takes `<dir>/cache` for itself and empties it.
+    pub fn empty(dir: &Path, bytes_max: u64) -> io::Result<Cache> {
+        let dir = dir.join("cache");
+        match std::fs::remove_dir_all(&dir) {
+            Err(err) if err.kind() != io::ErrorKind::NotFound => return Err(err),
+            Ok(()) | Err(_) => (),
+        }
+        std::fs::create_dir_all(&dir)?;
+        Ok(Cache { dir, bytes_max, state: Mutex::default() })
+    }
+
+    /// The file for a URI; `download` brings it to a path, with no more than so many bytes.
+    pub async fn get<F>(
+        self: &Arc<Self>,
+        owner: Owner,
+        uri: &str,
+        name: &str,
+        download: impl FnOnce(PathBuf, u64) -> F,
+    ) -> Answer
+    where
+        F: Future<Output = Outcome> + Send + 'static,
+    {
+        let key = (owner, uri.to_owned());
+        let mut waiter = match self.look(&key, name) {
+            Looked::There(file) => return Ok(file),
+            Looked::Coming(waiter) => waiter,
+            Looked::Missing { path, sender, waiter } => {
+                let path =
+                    path.map_err(|err| Refusal::Failed(format!("cannot use the fetcher's cache: {err}")));
+                let file = path.map(|path| Arc::new(CachedFile { path }));
+                let work = file.as_ref().ok().map(|file| download(file.path.clone(), self.bytes_max));
+                // Its failure is what all waiters hear.
+                tokio::spawn(self.clone().fill(key, sender, file, work));
+                waiter
+            }
+        };
+        let answer = match waiter.wait_for(Option::is_some).await {
+            Ok(answer) => answer.clone(),
+            Err(_) => None,
+        };
+        answer.unwrap_or_else(|| Err(Refusal::Failed(String::from("the download was given up"))))
+    }
+
+    fn look(&self, key: &Key, name: &str) -> Looked {
+        let mut state = self.lock();
+        state.clock += 1;
+        let clock = state.clock;
+        match state.slots.get_mut(key) {
+            Some(Slot::Ready { file, used, .. }) => {
+                *used = clock;
+                Looked::There(file.clone())
+            }
+            Some(Slot::Downloading(sender)) => Looked::Coming(sender.subscribe()),
+            None => {
+                let (sender, waiter) = watch::channel(None);
+                let sender = Arc::new(sender);
+                state.slots.insert(key.clone(), Slot::Downloading(sender.clone()));
+                Looked::Missing { path: self.place(key.0, clock, name), sender, waiter }
+            }
+        }
+    }
+
+    /// Each owner has a directory that only they can write to.
+    fn place(&self, owner: Owner, number: u64, name: &str) -> io::Result<PathBuf> {
+        let dir = self.dir.join(owner.map_or_else(|| String::from("own"), |(uid, _)| uid.to_string()));
+        match std::fs::create_dir(&dir) {
+            Ok(()) => (),
+            Err(err) if err.kind() == io::ErrorKind::AlreadyExists => (),
+            Err(err) => return Err(err),
+        }
+        if let Some((uid, gid)) = owner {
+            std::os::unix::fs::chown(&dir, Some(uid), Some(gid))?;
+        }
+        Ok(dir.join(format!("c{number}-{}", shorten(name))))
+    }
+
+    /// Downloads for everybody who waits, and stops when nobody does.
+    async fn fill<F: Future<Output = Outcome>>(
+        self: Arc<Self>,
+        key: Key,
+        sender: Arc<watch::Sender<Option<Answer>>>,
+        file: Result<Arc<CachedFile>, Refusal>,
+        work: Option<F>,
+    ) {
+        let outcome = async {
+            match (file, work) {
+                (Ok(file), Some(work)) => match work.await {
+                    Outcome::Done { bytes } => Ok((file, bytes)),
+                    Outcome::TooLarge => Err(Refusal::TooLarge),
+                    Outcome::Failed { message } => Err(Refusal::Failed(message)),
+                },
+                (Err(refusal), _) => Err(refusal),
+                (Ok(_), None) => Err(Refusal::Failed(String::from("the download was given up"))),
+            }
+        };
+        tokio::select! {
+            outcome = outcome => self.settle(&key, &sender, outcome),
+            () = self.abandoned(&key, &sender) => (),
+        }
+    }
+
+    fn settle(
+        &self,
+        key: &Key,
+        sender: &watch::Sender<Option<Answer>>,
+        outcome: Result<(Arc<CachedFile>, u64), Refusal>,
+    ) {
+        let mut state = self.lock();
+        state.slots.remove(key);
+        let answer = outcome.map(|(file, bytes)| {
+            state.admit(key.clone(), file.clone(), bytes, self.bytes_max);
+            file
+        });
+        sender.send_replace(Some(answer));
+    }
+
+    /// Waits until nobody waits, and then lets no one begin to.
+    async fn abandoned(&self, key: &Key, sender: &watch::Sender<Option<Answer>>) {
+        loop {
+            sender.closed().await;
+            let mut state = self.lock();
+            if sender.receiver_count() == 0 {
+                state.slots.remove(key);
+                return;
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Every change of the state is whole before anything can panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+enum Looked {
+    There(Arc<CachedFile>),
+    Coming(watch::Receiver<Option<Answer>>),
+    Missing {
+        path: io::Result<PathBuf>,
+        sender: Arc<watch::Sender<Option<Answer>>>,
+        waiter: watch::Receiver<Option<Answer>>,
+    },
+}
+
+impl State {
+    /// Keeps a file if room can be made for it; otherwise it lives only as long as those who asked use it.
+    fn admit(&mut self, key: Key, file: Arc<CachedFile>, bytes: u64, bytes_max: u64) {
+        while self.bytes + bytes > bytes_max {
+            if !self.evict() {
+                return;
+            }
+        }
+        self.clock += 1;
+        self.bytes += bytes;
+        self.slots.insert(key, Slot::Ready { file, bytes, used: self.clock });
+    }
+
+    /// Drops the least recently used file that nobody holds. False if there is none.
+    fn evict(&mut self) -> bool {
+        let unused = |slot: &Slot| match slot {
+            Slot::Ready { file, used, .. } if Arc::strong_count(file) == 1 => Some(*used),
+            Slot::Ready { .. } | Slot::Downloading(_) => None,
+        };
+        let oldest = self.slots.iter().filter_map(|(key, slot)| Some((unused(slot)?, key))).min();
+        let Some(key) = oldest.map(|(_, key)| key.clone()) else { return false };
+        if let Some(Slot::Ready { bytes, .. }) = self.slots.remove(&key) {
+            self.bytes -= bytes;
+        }
+        true
+    }
+}
+
+/// A name that says something and is no longer than it must be.
+fn shorten(name: &str) -> String {
+    let base: Vec<char> = name.rsplit('/').next().unwrap_or_default().chars().collect();
+    if base.len() <= NAME_CHARS_MAX {
+        return base.into_iter().collect();
+    }
+    let half = NAME_CHARS_MAX / 2;
+    let (first, last) = (&base[..half], &base[base.len() - half..]);
+    format!("{}_{}", first.iter().collect::<String>(), last.iter().collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Kit {
+        cache: Arc<Cache>,
+        _dir: tempfile::TempDir,
+    }
+
+    impl Kit {
+        fn new(bytes_max: u64) -> Kit {
+            let dir = tempfile::tempdir().expect("a directory");
+            Kit { cache: Arc::new(Cache::empty(dir.path(), bytes_max).expect("made")), _dir: dir }
+        }
+
+        /// Asks for a file that has so many bytes; true if it had to be downloaded.
+        async fn get(&self, uri: &str, bytes: u64) -> (Answer, bool) {
+            let downloaded = Arc::new(Mutex::new(false));
+            let seen = downloaded.clone();
+            let download = move |path: PathBuf, bytes_max: u64| async move {
+                *seen.lock().expect("not poisoned") = true;
+                std::fs::write(path, "x".repeat(bytes as usize)).expect("written");
+                if bytes > bytes_max { Outcome::TooLarge } else { Outcome::Done { bytes } }
+            };
+            let answer = self.cache.get(None, uri, uri, download).await;
+            let downloaded = *downloaded.lock().expect("not poisoned");
+            (answer, downloaded)
+        }
+
+        async fn is_cached(&self, uri: &str, bytes: u64) -> bool {
+            !self.get(uri, bytes).await.1
+        }
+
+        fn files(&self) -> usize {
+            std::fs::read_dir(self.cache.dir.join("own")).map_or(0, Iterator::count)
+        }
+    }
+
+    #[tokio::test]
+    async fn the_least_recently_used_goes_first() {
+        let kit = Kit::new(10);
+        for uri in ["a", "b"] {
+            assert!(!kit.is_cached(uri, 4).await);
+        }
+        assert!(kit.is_cached("a", 4).await);
+        assert!(!kit.is_cached("c", 4).await);
+        assert_eq!(kit.files(), 2);
+        assert!(kit.is_cached("a", 4).await && kit.is_cached("c", 4).await);
+        assert!(!kit.is_cached("b", 4).await);
+    }
+
+    #[tokio::test]
+    async fn what_is_in_use_stays() {
+        let kit = Kit::new(10);
+        let a = kit.get("a", 8).await.0.expect("fetched");
+        let b = kit.get("b", 8).await.0.expect("fetched, but not kept");
+        assert!(a.path().exists() && b.path().exists());
+        drop(b);
+        assert_eq!(kit.files(), 1);
+        assert!(kit.is_cached("a", 8).await);
+        drop(a);
+        assert!(!kit.is_cached("b", 8).await);
+        assert!(kit.is_cached("b", 8).await);
+        assert_eq!(kit.files(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_never_fits_is_refused_and_leaves_nothing() {
+        let kit = Kit::new(10);
+        assert_eq!(kit.get("a", 11).await.0.expect_err("too large"), Refusal::TooLarge);
+        assert_eq!(kit.files(), 0);
+    }
+
+    #[tokio::test]
+    async fn one_download_serves_all_and_failures_are_not_kept() {
+        let kit = Kit::new(10);
+        let (go, gate) = tokio::sync::oneshot::channel::<()>();
+        let failing = |path: PathBuf, _| async move {
+            gate.await.ok();
+            drop(path);
+            Outcome::Failed { message: String::from("no") }
+        };
+        let never =
+            |_: PathBuf, _: u64| async { Outcome::Failed { message: String::from("second download") } };
+        let both = async {
+            tokio::join!(
+                kit.cache.get(None, "a", "a", failing),
+                kit.cache.get(None, "a", "a", never),
+                async { go.send(()).ok() }
+            )
+        };
+        let (first, second, _) = both.await;
+        assert_eq!(first.expect_err("failed"), Refusal::Failed(String::from("no")));
+        assert_eq!(second.expect_err("failed"), Refusal::Failed(String::from("no")));
+        assert!(!kit.is_cached("a", 1).await);
+        assert!(kit.is_cached("a", 1).await);
+    }
+
+    #[tokio::test]
+    async fn a_download_without_waiters_stops_and_the_next_begins_anew() {
+        let kit = Kit::new(10);
+        let (held, dropped) = tokio::sync::oneshot::channel::<()>();
+        let hanging = |_: PathBuf, _: u64| async move {
+            let _held = held;
+            std::future::pending::<Outcome>().await
+        };
+        {
+            let waiting = kit.cache.get(None, "a", "a", hanging);
+            tokio::pin!(waiting);
+            assert!(futures_poll(waiting.as_mut()).await.is_none());
+        }
+        dropped.await.expect_err("the download was dropped");
+        assert!(!kit.is_cached("a", 1).await);
+    }
+
+    /// Polls once, after letting everybody else run.
+    async fn futures_poll<T>(future: std::pin::Pin<&mut impl Future<Output = T>>) -> Option<T> {
+        tokio::select! {
+            biased;
+            done = future => Some(done),
+            () = tokio::task::yield_now() => None,
+        }
+    }
+
+    #[tokio::test]
+    async fn users_do_not_share() {
+        let kit = Kit::new(10);
+        let download = |path: PathBuf, _| async move {
+            std::fs::write(path, "x").expect("written");
+            Outcome::Done { bytes: 1 }
+        };
+        let this = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
+        let ours = kit.cache.get(None, "a", "a", download).await.expect("fetched");
+        let theirs = kit.cache.get(Some(this), "a", "a", download).await.expect("fetched");
+        assert_ne!(ours.path(), theirs.path());
+    }
+
+    #[test]
+    fn names_are_shortened() {
+        assert_eq!(shorten("dir/short.tgz"), "short.tgz");
+        assert_eq!(shorten("a-very-long-file-name-1.2.3.tar.gz"), "a-very-lon_2.3.tar.gz");
+    }
+}

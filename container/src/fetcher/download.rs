@@ -1,0 +1,171 @@
+//! Downloads over HTTP and HTTPS, to a file.
+//!
+//! The answer must be 200 in the end; a limited number of redirects is followed, but never to another kind of source.
+//! Trusts whom the system trusts.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{AUTHORIZATION, HOST, LOCATION, USER_AGENT};
+use http::uri::{Authority, Scheme};
+use http::{HeaderValue, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::{Body, Bytes, Incoming};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use tokio::fs::File;
+use tokio::io::AsyncWriteExt;
+
+use super::job::Fault;
+
+const REDIRECTS_MAX: usize = 20;
+
+/// Downloads to a path and returns how many bytes that were. Nothing may take longer than `stall` to bring the next.
+pub(super) async fn download(
+    url: &str,
+    to: &Path,
+    bytes_max: Option<u64>,
+    stall: Duration,
+) -> Result<u64, Fault> {
+    let mut body = open(url, stall).await?;
+    if bytes_max.is_some_and(|max| body.size_hint().lower() > max) {
+        return Err(Fault::TooLarge);
+    }
+    let cannot_write = || Fault::io(format!("cannot write '{}'", to.display()));
+    let mut file = File::create(to).await.map_err(cannot_write())?;
+    let mut bytes = 0;
+    while let Some(frame) = within(stall, body.frame()).await? {
+        let frame = frame.map_err(|err| Fault::Told(format!("the download broke off: {}", chain(&err))))?;
+        let Ok(chunk) = frame.into_data() else { continue };
+        bytes += chunk.len() as u64;
+        if bytes_max.is_some_and(|max| bytes > max) {
+            return Err(Fault::TooLarge);
+        }
+        file.write_all(&chunk).await.map_err(cannot_write())?;
+    }
+    file.flush().await.map_err(cannot_write())?;
+    Ok(bytes)
+}
+
+/// Follows redirects to the body.
+async fn open(url: &str, stall: Duration) -> Result<Incoming, Fault> {
+    let mut uri: Uri = url.parse().map_err(|err| Fault::Told(format!("it is not a URL: {err}")))?;
+    for _ in 0..=REDIRECTS_MAX {
+        let response = within(stall, get(&uri)).await??;
+        let status = response.status();
+        if status == StatusCode::OK {
+            return Ok(response.into_body());
+        }
+        uri = match response.headers().get(LOCATION) {
+            Some(location) if status.is_redirection() => {
+                let target = location.to_str().ok().and_then(|location| resolve(&uri, location));
+                target.ok_or_else(|| {
+                    Fault::Told(format!("it is redirected to an unusable place: {location:?}"))
+                })?
+            }
+            Some(_) | None => return Err(Fault::Told(format!("the server answered {status}"))),
+        };
+    }
+    Err(Fault::Told(format!("it is redirected more than {REDIRECTS_MAX} times")))
+}
+
+async fn within<T>(stall: Duration, work: impl Future<Output = T>) -> Result<T, Fault> {
+    let late = |_| Fault::Told(format!("nothing came for {} seconds", stall.as_secs_f64()));
+    tokio::time::timeout(stall, work).await.map_err(late)
+}
+
+async fn get(uri: &Uri) -> Result<Response<Incoming>, Fault> {
+    let told = |err: String| Fault::Told(format!("cannot make the request: {err}"));
+    let (target, login) = split_login(uri).ok_or_else(|| told(String::from("the URL has no host")))?;
+    let host = target.authority().map_or("", Authority::as_str);
+    let mut request = Request::get(&target)
+        .header(HOST, host)
+        .header(USER_AGENT, concat!("tepui/", env!("CARGO_PKG_VERSION")))
+        .body(Empty::<Bytes>::new())
+        .map_err(|err| told(err.to_string()))?;
+    if let Some(login) = login {
+        request.headers_mut().insert(AUTHORIZATION, login);
+    }
+    let response = if target.scheme() == Some(&Scheme::HTTPS) {
+        let connector = https().map_err(|err| Fault::Told(format!("no certificates to trust: {err}")))?;
+        Client::builder(TokioExecutor::new()).build(connector).request(request).await
+    } else {
+        Client::builder(TokioExecutor::new()).build(HttpConnector::new()).request(request).await
+    };
+    response.map_err(|err| Fault::Told(format!("cannot reach '{host}': {}", chain(&err))))
+}
+
+fn https() -> io::Result<hyper_rustls::HttpsConnector<HttpConnector>> {
+    let provider = rustls::crypto::ring::default_provider();
+    let builder = hyper_rustls::HttpsConnectorBuilder::new().with_provider_and_native_roots(provider)?;
+    Ok(builder.https_only().enable_http1().build())
+}
+
+/// `user:password@host` becomes a header; the password never goes out in a line of the request.
+fn split_login(uri: &Uri) -> Option<(Uri, Option<HeaderValue>)> {
+    let authority = uri.authority()?.as_str();
+    let Some((login, host)) = authority.rsplit_once('@') else { return Some((uri.clone(), None)) };
+    let login = percent_encoding::percent_decode_str(login).collect::<Vec<u8>>();
+    let mut header = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(login))).ok()?;
+    header.set_sensitive(true);
+    let mut parts = uri.clone().into_parts();
+    parts.authority = Some(host.parse().ok()?);
+    Some((Uri::from_parts(parts).ok()?, Some(header)))
+}
+
+/// Where a redirect leads. Only http and https; a login is not carried over.
+fn resolve(from: &Uri, location: &str) -> Option<Uri> {
+    let (scheme, authority) = (from.scheme_str()?, from.authority()?.as_str());
+    let location = location.split('#').next().unwrap_or_default();
+    let whole = if location.contains("://") {
+        location.to_owned()
+    } else if location.starts_with("//") {
+        format!("{scheme}:{location}")
+    } else if location.starts_with('/') {
+        format!("{scheme}://{authority}{location}")
+    } else {
+        let (above, _) = from.path().rsplit_once('/')?;
+        format!("{scheme}://{authority}{above}/{location}")
+    };
+    let uri: Uri = whole.parse().ok()?;
+    matches!(uri.scheme_str()?, "http" | "https").then_some(uri)
+}
+
+/// An error with its causes, which is where the useful part is.
+fn chain(err: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(err.source(), |err| err.source());
+    causes.fold(err.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_redirects_lead() {
+        let from: Uri = "http://h:1/a/b?c".parse().expect("a URI");
+        for (location, to) in [
+            ("/x", Some("http://h:1/x")),
+            ("x/y#z", Some("http://h:1/a/x/y")),
+            ("//g/x", Some("http://g/x")),
+            ("https://g/x", Some("https://g/x")),
+            ("file:///etc/passwd", None),
+            ("ftp://g/x", None),
+            ("http://", None),
+        ] {
+            assert_eq!(resolve(&from, location).map(|uri| uri.to_string()).as_deref(), to, "{location}");
+        }
+    }
+
+    #[test]
+    fn a_login_becomes_a_header() {
+        let uri: Uri = "http://me:p%40ss@h/x".parse().expect("a URI");
+        let (target, login) = split_login(&uri).expect("it has a host");
+        assert_eq!(target.to_string(), "http://h/x");
+        assert_eq!(login.expect("a login"), "Basic bWU6cEBzcw==");
+    }
+}

@@ -1,0 +1,188 @@
+//! The fetcher: brings the files a command names into its sandbox before the command starts.
+//!
+//! The agent's side is here (`uri` decides what is asked for, `cache` what is kept); the files themselves are touched by
+//! a helper, `job`, that runs as the container's user: a URI can read and write no more than its command could.
+//! Never here: what runs afterwards.
+
+mod cache;
+mod download;
+mod extract;
+pub(crate) mod job;
+mod uri;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tepui_proto::mesos::v1::command_info::URI;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::Child;
+use tokio::sync::Semaphore;
+
+use self::cache::{Cache, CachedFile, Refusal};
+use self::job::{Item, Job, Outcome, Source, Work};
+use self::uri::Wanted;
+use crate::host::beneath;
+use crate::host::user::Identity;
+
+/// How many containers may be fetching at once; others wait their turn.
+const FETCHES_AT_ONCE_MAX: usize = 64;
+
+/// What a helper may know of the agent's environment: where tools are, and whom to trust.
+const ENVIRONMENT: [&str; 3] = ["PATH", "SSL_CERT_FILE", "SSL_CERT_DIR"];
+
+/// How files are fetched, as an operator chose.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub program: PathBuf,
+    pub work_dir: PathBuf,
+    pub stall_timeout: Duration,
+    pub frameworks_home: Option<PathBuf>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Fetcher {
+    settings: Settings,
+    cache: Arc<Cache>,
+    turns: Semaphore,
+}
+
+impl Fetcher {
+    /// Whatever an earlier agent cached is dropped: nobody knows how much of it is whole.
+    pub fn new(settings: Settings, cache_dir: &Path, cache_bytes_max: u64) -> io::Result<Fetcher> {
+        let cache = Arc::new(Cache::empty(cache_dir, cache_bytes_max)?);
+        Ok(Fetcher { settings, cache, turns: Semaphore::new(FETCHES_AT_ONCE_MAX) })
+    }
+
+    /// Fetches everything, in order, or says what could not be. Can be dropped at any point.
+    pub async fn fetch(
+        &self,
+        uris: &[URI],
+        sandbox: &str,
+        identity: Option<&Identity>,
+    ) -> Result<(), String> {
+        if uris.is_empty() {
+            return Ok(());
+        }
+        let _turn = self.turns.acquire().await;
+        let fetched = self.try_fetch(uris, sandbox, identity).await;
+        if let Err(message) = &fetched {
+            self.log(sandbox, message);
+        }
+        fetched
+    }
+
+    async fn try_fetch(
+        &self,
+        uris: &[URI],
+        sandbox: &str,
+        identity: Option<&Identity>,
+    ) -> Result<(), String> {
+        let plan = uris.iter().map(|uri| uri::check(uri, self.settings.frameworks_home.as_deref()));
+        let plan = plan.collect::<Result<Vec<Wanted>, String>>()?;
+        let (mut items, mut held) = (Vec::new(), Vec::new());
+        for wanted in plan {
+            let cached = if wanted.cache { self.cached(&wanted, identity).await? } else { None };
+            let source = cached.as_ref().map_or(wanted.source, |file| Source::Cached(file.path().to_owned()));
+            held.extend(cached); // Not evicted before it is copied.
+            items.push(Item { source, ..wanted.item });
+        }
+        let rest = beneath::relative(&self.settings.work_dir, Path::new(sandbox));
+        let sandbox = rest.ok_or("the sandbox is not below the work directory")?;
+        let work =
+            Work::Place { work_dir: self.settings.work_dir.clone(), sandbox: sandbox.to_owned(), items };
+        let stderr = self.stderr(sandbox).map_or_else(|_| Stdio::null(), Stdio::from);
+        match self.run(work, identity, stderr).await {
+            Outcome::Done { .. } => Ok(()),
+            Outcome::TooLarge => Err(String::from("the fetcher gave a wrong answer")),
+            Outcome::Failed { message } => Err(message),
+        }
+    }
+
+    /// The file in the cache, brought there if needed; `None` if the cache cannot take it.
+    async fn cached(
+        &self,
+        wanted: &Wanted,
+        identity: Option<&Identity>,
+    ) -> Result<Option<Arc<CachedFile>>, String> {
+        let owner = identity.map(|identity| (identity.uid, identity.gid));
+        let (source, uri) = (wanted.source.clone(), wanted.item.uri.clone());
+        let (settings, user) = (self.settings.clone(), identity.cloned());
+        let download = move |to: PathBuf, bytes_max: u64| async move {
+            let work = Work::Download { uri, source, to, bytes_max };
+            run(&settings, work, user.as_ref(), Stdio::null()).await
+        };
+        match self.cache.get(owner, &wanted.item.uri, &wanted.item.name, download).await {
+            Ok(file) => Ok(Some(file)),
+            Err(Refusal::TooLarge) => Ok(None),
+            Err(Refusal::Failed(message)) => Err(message),
+        }
+    }
+
+    async fn run(&self, work: Work, identity: Option<&Identity>, stderr: Stdio) -> Outcome {
+        run(&self.settings, work, identity, stderr).await
+    }
+
+    /// Users look into their sandbox first.
+    fn log(&self, sandbox: &str, message: &str) {
+        let rest = beneath::relative(&self.settings.work_dir, Path::new(sandbox));
+        if let Some(Ok(mut stderr)) = rest.map(|rest| self.stderr(rest)) {
+            io::Write::write_all(&mut stderr, format!("{message}\n").as_bytes()).ok(); // The event says it as well.
+        }
+    }
+
+    fn stderr(&self, sandbox: &Path) -> io::Result<std::fs::File> {
+        let dir: OwnedFd = beneath::open_dir(&self.settings.work_dir, sandbox)?;
+        beneath::open_to_append(&dir, "stderr", 0o644)
+    }
+}
+
+/// A running helper with whatever it started; dropped before its end, it is killed.
+struct Helper(Child);
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        // No id: it was reaped. It leads a group of its own.
+        if let Some(pid) = self.0.id() {
+            let group = nix::unistd::Pid::from_raw(pid.cast_signed());
+            nix::sys::signal::killpg(group, nix::sys::signal::SIGKILL).ok();
+        }
+    }
+}
+
+/// Has a helper do some work.
+async fn run(settings: &Settings, work: Work, identity: Option<&Identity>, stderr: Stdio) -> Outcome {
+    let job = Job { identity: identity.cloned(), stall_timeout: settings.stall_timeout, work };
+    match converse(settings, &job, stderr).await {
+        Ok(outcome) => outcome,
+        Err(err) => Outcome::Failed { message: format!("the fetcher did not finish: {err}") },
+    }
+}
+
+async fn converse(settings: &Settings, job: &Job, stderr: Stdio) -> io::Result<Outcome> {
+    let known = ENVIRONMENT.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+    let child = tokio::process::Command::new(&settings.program)
+        .args([crate::HELPER_COMMAND, crate::FETCH])
+        .env_clear()
+        .envs(known)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(stderr)
+        .process_group(0)
+        .spawn()?;
+    let mut helper = Helper(child);
+    let (Some(mut stdin), Some(mut stdout)) = (helper.0.stdin.take(), helper.0.stdout.take()) else {
+        return Err(io::Error::from(io::ErrorKind::BrokenPipe));
+    };
+    let mut text = serde_json::to_vec(job)?;
+    text.push(b'\n');
+    stdin.write_all(&text).await?;
+    let mut answer = Vec::new();
+    stdout.read_to_end(&mut answer).await?;
+    drop(stdin); // Open until here: a helper whose agent is gone gives up.
+    helper.0.wait().await?;
+    Ok(serde_json::from_slice(&answer)?)
+}

@@ -1,0 +1,120 @@
+//! URIs: what may be fetched, from where, and under which name it lands in the sandbox.
+
+use std::path::{Path, PathBuf};
+
+use tepui_proto::mesos::v1::command_info::URI;
+
+use super::job::{Item, Source};
+use crate::host::beneath;
+
+/// One URI that passed all rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub item: Item,
+    pub source: Source,
+    pub cache: bool,
+}
+
+/// Checks one URI; the error names it.
+pub(super) fn check(uri: &URI, frameworks_home: Option<&Path>) -> Result<Wanted, String> {
+    let fail = |why: &str| format!("Failed to fetch '{}': {why}", uri.value);
+    if uri.value.is_empty() || uri.value.contains(['\\', '\'', '\0', '\n']) {
+        return Err(fail("it is empty or has a character that is not allowed"));
+    }
+    let source = source(&uri.value, frameworks_home).map_err(|why| fail(&why))?;
+    let name = match &uri.output_file {
+        Some(name) => name.clone(),
+        None => uri.value.rsplit('/').next().unwrap_or_default().to_owned(),
+    };
+    if !beneath::is_inner(Path::new(&name)) || name.contains(['\\', '\'', '\0']) {
+        return Err(fail(match uri.output_file {
+            Some(_) => "'output_file' must be relative and stay inside the sandbox",
+            None => "it does not end with a file name",
+        }));
+    }
+    let executable = uri.executable.unwrap_or(false);
+    let item = Item {
+        uri: uri.value.clone(),
+        source: source.clone(),
+        name,
+        executable,
+        extract: !executable && uri.extract.unwrap_or(true),
+    };
+    Ok(Wanted { item, source, cache: uri.cache.unwrap_or(false) })
+}
+
+fn source(uri: &str, frameworks_home: Option<&Path>) -> Result<Source, String> {
+    let absolute = |path: &str| match path.starts_with('/') {
+        true => Ok(Source::Local(PathBuf::from(path))),
+        false => Err(String::from("a file URI must have an absolute path")),
+    };
+    let Some((scheme, rest)) = uri.split_once("://") else {
+        return match frameworks_home {
+            _ if uri.starts_with('/') => absolute(uri),
+            Some(home) => Ok(Source::Local(home.join(uri))),
+            None => Err(String::from("a relative path needs the agent's --frameworks_home")),
+        };
+    };
+    match scheme.to_ascii_lowercase().as_str() {
+        "file" => absolute(rest.strip_prefix("localhost").unwrap_or(rest)),
+        "http" | "https"
+            if rest.split_once('/').is_none_or(|(host, path)| host.is_empty() || path.is_empty()) =>
+        {
+            Err(String::from("it has no host or no path"))
+        }
+        "http" | "https" => Ok(Source::Http(uri.to_owned())),
+        other => Err(format!("scheme '{other}' is not supported (file, http and https are)")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn uri(value: &str) -> URI {
+        URI { value: value.to_owned(), ..Default::default() }
+    }
+
+    #[test]
+    fn where_files_come_from_and_go_to() {
+        for (value, source, name) in [
+            ("/a/b.tgz", Source::Local("/a/b.tgz".into()), "b.tgz"),
+            ("file:///a/b", Source::Local("/a/b".into()), "b"),
+            ("file://localhost/a/b", Source::Local("/a/b".into()), "b"),
+            ("rel/b", Source::Local("/home/rel/b".into()), "b"),
+            ("http://h/x?sig=1", Source::Http("http://h/x?sig=1".into()), "x?sig=1"),
+            ("HTTPS://h:8/x/y", Source::Http("HTTPS://h:8/x/y".into()), "y"),
+        ] {
+            let wanted = check(&uri(value), Some(Path::new("/home"))).expect(value);
+            assert_eq!((wanted.source, wanted.item.name.as_str()), (source, name), "{value}");
+        }
+    }
+
+    #[test]
+    fn what_is_refused() {
+        for bad in [
+            "",
+            "a\\b",
+            "/a'b",
+            "/a\nb",
+            "rel/b",
+            "file://rel",
+            "http://h",
+            "http://h/",
+            "http:///x",
+            "http://h/a/",
+            "http://h/..",
+            "ftp://h/x",
+            "hdfs://h/x",
+            "/",
+            "/a/..",
+        ] {
+            let message = check(&uri(bad), None).expect_err(bad);
+            assert!(message.starts_with(&format!("Failed to fetch '{bad}': ")), "{message}");
+        }
+        for output in ["", "/etc/passwd", "../x", "a/../../x", ".", "a/.."] {
+            let uri = URI { output_file: Some(output.to_owned()), ..uri("/a/b") };
+            assert!(check(&uri, None).is_err(), "{output}");
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! Fetching for real: files, a web server, archives, the cache, users and bad input.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::server::{Server, hanging, ok, raw, redirect};
+use common::{Host, exited, is_root, until};
+use tepui_proto::mesos::v1::command_info::URI;
+use tepui_types::{ContainerEvent, ContainerId, ContainerOp, LaunchSpec, LaunchStage};
+
+fn id(value: &str) -> ContainerId {
+    ContainerId::root(value)
+}
+
+fn uri(value: impl Into<String>) -> URI {
+    URI { value: value.into(), ..Default::default() }
+}
+
+fn cached(value: impl Into<String>) -> URI {
+    URI { cache: Some(true), ..uri(value) }
+}
+
+fn spec(host: &Host, name: &str, uris: Vec<URI>) -> LaunchSpec {
+    let mut spec = host.spec(&id(name), "true");
+    spec.command.uris = uris;
+    spec
+}
+
+async fn fetch(host: &mut Host, name: &str, uris: Vec<URI>) {
+    let spec = spec(host, name, uris);
+    assert_eq!(host.run(spec).await, exited(0));
+}
+
+/// The reason a fetch fails; it also stands in the sandbox.
+async fn failure(host: &mut Host, name: &str, uri: URI) -> String {
+    let spec = spec(host, name, vec![uri]);
+    let (stage, message) = host.fail_to_launch(spec).await;
+    assert_eq!(stage, LaunchStage::Fetch);
+    let prefix = format!("Failed to fetch all URIs for container '{name}': ");
+    let why = message.strip_prefix(&prefix).unwrap_or_else(|| panic!("{message}")).to_owned();
+    assert!(host.read(&id(name), "stderr").contains(&why));
+    why
+}
+
+#[tokio::test]
+async fn local_files() {
+    let mut host =
+        Host::with(|options| options.frameworks_home = Some(options.work_dir.with_file_name("home")));
+    let home = host.dir.path().join("home");
+    std::fs::create_dir_all(&home).unwrap();
+    std::fs::write(home.join("tool"), "#!/bin/sh\necho ran\n").unwrap();
+    let path = home.join("tool").display().to_string();
+    let executable = URI { executable: Some(true), output_file: Some(String::from("bin/run")), ..uri(&path) };
+    let mut spec = host.spec(&id("a"), "./bin/run");
+    spec.command.uris = vec![uri(format!("file://{path}")), executable, uri("tool")];
+    assert_eq!(host.run(spec).await, exited(0));
+    assert_eq!(host.read(&id("a"), "stdout"), "ran\n");
+    assert_eq!(host.read(&id("a"), "tool"), "#!/bin/sh\necho ran\n");
+    let mode = |file| host.sandbox(&id("a")).join(file).metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode("bin/run"), mode("tool")), (0o755, 0o644));
+}
+
+#[tokio::test]
+async fn files_that_cannot_be_had() {
+    let mut host = Host::new();
+    let outside = |output: &str| URI { output_file: Some(output.to_owned()), ..uri("/etc/passwd") };
+    for (name, uri, why) in [
+        (
+            "a",
+            uri("/no/such/file"),
+            "Failed to fetch '/no/such/file': cannot read '/no/such/file': No such file",
+        ),
+        ("b", uri("/etc"), "Failed to fetch '/etc': '/etc' is not a file"),
+        ("c", uri("relative"), "Failed to fetch 'relative': a relative path needs"),
+        ("d", uri("ftp://h/x"), "Failed to fetch 'ftp://h/x': scheme 'ftp' is not supported"),
+        ("e", outside("../x"), "Failed to fetch '/etc/passwd': 'output_file' must be relative"),
+        ("f", outside("/x"), "Failed to fetch '/etc/passwd': 'output_file' must be relative"),
+    ] {
+        let told = failure(&mut host, name, uri).await;
+        assert!(told.starts_with(why), "{told}");
+    }
+    assert!(!host.work_dir().join("containers/x").exists());
+}
+
+#[tokio::test]
+async fn the_web() {
+    let pages = [
+        ("/file?x=1", ok(b"hello")),
+        ("/chunked", raw("HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n3\nabc\n2\nde\n0\n\n")),
+        ("/moved", redirect("/file?x=1")),
+    ];
+    let server = Server::start(pages, None).await;
+    let mut host = Host::new();
+    let named = URI { output_file: Some(String::from("sub/dir/named")), ..uri(server.url("/moved")) };
+    fetch(&mut host, "a", vec![uri(server.url("/file?x=1")), uri(server.url("/chunked")), named]).await;
+    assert_eq!(host.read(&id("a"), "file?x=1"), "hello");
+    assert_eq!(host.read(&id("a"), "chunked"), "abcde");
+    assert_eq!(host.read(&id("a"), "sub/dir/named"), "hello");
+    let heads = server.requests.lock().unwrap().clone();
+    let port = server.base.rsplit_once(':').unwrap().1;
+    assert!(heads[0].to_lowercase().contains(&format!("\r\nhost: localhost:{port}\r\n")), "{}", heads[0]);
+
+    let with_login = server.url("/chunked").replace("://", "://me:secret@");
+    fetch(&mut host, "b", vec![uri(with_login)]).await;
+    let head = server.requests.lock().unwrap().last().unwrap().clone();
+    assert!(head.contains("Basic bWU6c2VjcmV0"), "{head}");
+}
+
+#[tokio::test]
+async fn bad_servers() {
+    let pages = [
+        ("/loop", redirect("/loop")),
+        ("/local", redirect("file:///etc/passwd")),
+        ("/short", raw("HTTP/1.1 200 OK\nContent-Length: 10\n\nabc")),
+        ("/stalls", hanging("HTTP/1.1 200 OK\nContent-Length: 10\n\nabc")),
+        ("/silent", hanging("")),
+        ("/garbage", raw("what?\n\n")),
+        ("/empty", raw("HTTP/1.1 204 No Content\n\n")),
+    ];
+    let server = Server::start(pages, None).await;
+    let mut host = Host::with(|options| options.fetcher_stall_timeout = Duration::from_millis(300));
+    for (path, why) in [
+        ("/missing", "the server answered 404 Not Found"),
+        ("/empty", "the server answered 204 No Content"),
+        ("/loop", "it is redirected more than 20 times"),
+        ("/local", "it is redirected to an unusable place"),
+        ("/short", "the download broke off"),
+        ("/stalls", "nothing came for 0.3 seconds"),
+        ("/silent", "nothing came for 0.3 seconds"),
+        ("/garbage", "cannot reach 'localhost:"),
+    ] {
+        let told = failure(&mut host, &path[1..], uri(server.url(path))).await;
+        assert!(told.starts_with(&format!("Failed to fetch '{}': {why}", server.url(path))), "{told}");
+    }
+    let nobody = format!("http://localhost:{}/x", free_port().await);
+    let told = failure(&mut host, "nobody", uri(nobody)).await;
+    assert!(told.contains("Connection refused"), "{told}");
+}
+
+/// A port where nobody listens.
+async fn free_port() -> u16 {
+    tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port()
+}
+
+#[tokio::test]
+async fn a_trusted_and_an_untrusted_server() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let server = Server::start([("/file", ok(b"secret"))], Some(tls(&fixtures))).await;
+    // The environment of this process belongs to all tests, so a script stands for an agent with another one.
+    let helper = env!("CARGO_BIN_EXE_container-helper");
+    let mut host = Host::with(|options| {
+        let script = options.work_dir.with_file_name("program");
+        let ca = fixtures.join("ca.pem");
+        std::fs::write(
+            &script,
+            format!("#!/bin/sh\nSSL_CERT_FILE='{}' exec '{helper}' \"$@\"\n", ca.display()),
+        )
+        .unwrap();
+        std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+        options.program = script;
+    });
+    fetch(&mut host, "a", vec![uri(server.url("/file"))]).await;
+    assert_eq!(host.read(&id("a"), "file"), "secret");
+    let mut host = Host::new();
+    let told = failure(&mut host, "b", uri(server.url("/file"))).await;
+    assert!(told.contains("certificate"), "{told}");
+}
+
+fn tls(fixtures: &Path) -> tokio_rustls::TlsAcceptor {
+    use tokio_rustls::rustls::pki_types::pem::PemObject;
+    use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    use tokio_rustls::rustls::{ServerConfig, crypto::ring};
+    let certificate = CertificateDer::from_pem_file(fixtures.join("localhost.pem")).unwrap();
+    let key = PrivateKeyDer::from_pem_file(fixtures.join("localhost.key")).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap();
+    tokio_rustls::TlsAcceptor::from(Arc::new(config))
+}
+
+/// Makes archives that hold one file each, named after the archive; those whose tool is missing are left out.
+fn archives(dir: &Path) -> Vec<String> {
+    let mut made = Vec::new();
+    for (name, script) in [
+        ("a.tar", "tar -cf a.tar in-a"),
+        ("b.tgz", "tar -czf b.tgz in-b"),
+        ("c.tar.bz2", "bzip2 --help && tar -cjf c.tar.bz2 in-c"),
+        ("d.txz", "xz --help && tar -cJf d.txz in-d"),
+        ("e.zip", "zip -q e.zip in-e"),
+        ("in-f.gz", "gzip in-f"),
+    ] {
+        let letter = name.trim_start_matches("in-").chars().next().unwrap();
+        std::fs::write(dir.join(format!("in-{letter}")), "content").unwrap();
+        let output = Command::new("sh").args(["-c", script]).current_dir(dir).output().unwrap();
+        if output.status.success() {
+            made.push(name.to_owned());
+        }
+    }
+    made
+}
+
+#[tokio::test]
+async fn archives_are_extracted() {
+    let mut host = Host::with(|options| options.fetcher_cache_size_bytes = 1 << 20);
+    let made = archives(host.dir.path());
+    assert!(made.len() >= 3, "tar and gzip are everywhere");
+    let uris = |cache| {
+        let uri = |name: &String| URI {
+            cache: Some(cache),
+            ..uri(host.dir.path().join(name).display().to_string())
+        };
+        made.iter().map(uri).collect::<Vec<_>>()
+    };
+    let (plain, cached) = (uris(false), uris(true));
+    fetch(&mut host, "plain", plain).await;
+    fetch(&mut host, "cached", cached).await;
+    for name in &made {
+        let file = format!("in-{}", name.trim_start_matches("in-").chars().next().unwrap());
+        for container in ["plain", "cached"] {
+            assert_eq!(host.read(&id(container), &file), "content", "{name} {container}");
+        }
+        assert!(host.sandbox(&id("plain")).join(name).exists(), "the archive is kept");
+        assert!(!host.sandbox(&id("cached")).join(name).exists(), "the archive stays in the cache");
+    }
+    let path = host.dir.path().join("b.tgz").display().to_string();
+    fetch(&mut host, "no", vec![URI { extract: Some(false), ..uri(&path) }]).await;
+    fetch(&mut host, "exe", vec![URI { executable: Some(true), ..uri(&path) }]).await;
+    for container in ["no", "exe"] {
+        assert!(host.sandbox(&id(container)).join("b.tgz").exists());
+        assert!(!host.sandbox(&id(container)).join("in-b").exists());
+    }
+}
+
+#[tokio::test]
+async fn a_broken_archive() {
+    let mut host = Host::new();
+    let path = host.dir.path().join("broken.tar.gz");
+    std::fs::write(&path, "this is no archive").unwrap();
+    let told = failure(&mut host, "a", uri(path.display().to_string())).await;
+    assert!(told.contains("cannot extract it: 'tar' ended with exit status"), "{told}");
+    assert!(host.read(&id("a"), "stderr").contains("tar:"), "the tool's own words are in the sandbox");
+}
+
+#[tokio::test]
+async fn a_missing_tool_is_named() {
+    let helper = env!("CARGO_BIN_EXE_container-helper");
+    let mut host = Host::with(|options| {
+        let script = options.work_dir.with_file_name("program");
+        std::fs::write(&script, format!("#!/bin/sh\nPATH=/nowhere exec '{helper}' \"$@\"\n")).unwrap();
+        std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+        options.program = script;
+    });
+    let path = host.dir.path().join("x.zip");
+    std::fs::write(&path, "").unwrap();
+    let told = failure(&mut host, "a", uri(path.display().to_string())).await;
+    assert!(told.ends_with("cannot extract it: 'unzip' is not installed on this agent"), "{told}");
+}
+
+#[tokio::test]
+async fn the_cache_is_asked_first() {
+    let server = Server::start([("/file", ok(b"hello")), ("/large", ok(&[b'x'; 2000]))], None).await;
+    let mut host = Host::new();
+    for name in ["a", "b"] {
+        fetch(&mut host, name, vec![cached(server.url("/file")), cached(server.url("/large"))]).await;
+        assert_eq!(host.read(&id(name), "file"), "hello");
+        assert_eq!(host.read(&id(name), "large").len(), 2000);
+    }
+    assert_eq!(server.count("/file"), 1);
+    // Larger than the cache: tried, refused by its length, and then fetched past the cache, each time.
+    assert_eq!(server.count("/large"), 4);
+    fetch(&mut host, "c", vec![uri(server.url("/file"))]).await;
+    assert_eq!(server.count("/file"), 2, "only who asks for the cache gets it");
+    let mut host = host.restart();
+    fetch(&mut host, "d", vec![cached(server.url("/file"))]).await;
+    assert_eq!(server.count("/file"), 3, "emptied at the start");
+}
+
+#[tokio::test]
+async fn many_share_one_download() {
+    let server = Server::start([("/file", ok(b"hello"))], None).await;
+    let mut host = Host::new();
+    for n in 0..10 {
+        let spec = spec(&host, &format!("c{n}"), vec![cached(server.url("/file"))]);
+        host.submit(ContainerOp::Launch(Box::new(spec)));
+    }
+    let mut ended = 0;
+    while ended < 10 {
+        match host.event().await {
+            ContainerEvent::Launched { .. } => (),
+            ContainerEvent::Exited { id, .. } => {
+                assert_eq!(host.read(&id, "file"), "hello");
+                ended += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(server.count("/file"), 1);
+}
+
+#[tokio::test]
+async fn destroyed_while_fetching() {
+    let server =
+        Server::start([("/stalls", hanging("HTTP/1.1 200 OK\nContent-Length: 10\n\nabc"))], None).await;
+    let mut host = Host::new();
+    for (name, uri) in [("a", uri(server.url("/stalls"))), ("b", cached(server.url("/stalls")))] {
+        let before = server.count("/stalls");
+        host.submit(ContainerOp::Launch(Box::new(spec(&host, name, vec![uri]))));
+        until(|| (server.count("/stalls") > before).then_some(())).await;
+        host.submit(ContainerOp::Destroy { id: id(name) });
+        let message = String::from("Container destroyed while fetching");
+        let event = ContainerEvent::LaunchFailed { id: id(name), stage: LaunchStage::Fetch, message };
+        assert_eq!(host.event().await, event);
+    }
+}
+
+#[tokio::test]
+async fn a_user_fetches_no_more_than_they_may_read() {
+    if !is_root() {
+        return; // Nobody to become.
+    }
+    let mut host = Host::with(|options| options.fetcher_cache_size_bytes = 1 << 20);
+    let secret = host.dir.path().join("secret");
+    std::fs::write(&secret, "root only").unwrap();
+    std::fs::set_permissions(&secret, PermissionsExt::from_mode(0o600)).unwrap();
+    let public = host.dir.path().join("public.tar");
+    std::fs::write(host.dir.path().join("inner"), "x").unwrap();
+    let made = Command::new("tar")
+        .arg("-cf")
+        .arg(&public)
+        .arg("inner")
+        .current_dir(host.dir.path())
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let mut spec = spec(&host, "a", vec![uri(secret.display().to_string())]);
+    spec.user = Some(String::from("nobody"));
+    let (stage, message) = host.fail_to_launch(spec.clone()).await;
+    assert!(stage == LaunchStage::Fetch && message.contains("Permission denied"), "{message}");
+
+    spec = self::spec(&host, "b", vec![uri(public.display().to_string()), cached("/etc/passwd")]);
+    spec.user = Some(String::from("nobody"));
+    assert_eq!(host.run(spec).await, exited(0));
+    let nobody = nix::unistd::User::from_name("nobody").unwrap().unwrap().uid.as_raw();
+    for file in ["public.tar", "inner", "passwd"] {
+        assert_eq!(host.sandbox(&id("b")).join(file).metadata().unwrap().uid(), nobody, "{file}");
+    }
+}
+
+#[tokio::test]
+async fn an_archive_cannot_lead_a_later_file_out_of_the_reach_of_its_user() {
+    if !is_root() {
+        return; // Nobody to become.
+    }
+    let mut host = Host::new();
+    let (victim, evil) = (host.dir.path().join("victim"), host.dir.path().join("evil"));
+    std::fs::create_dir_all(&victim).unwrap();
+    std::fs::create_dir_all(&evil).unwrap();
+    std::os::unix::fs::symlink(&victim, evil.join("link")).unwrap();
+    let tar = host.dir.path().join("evil.tar");
+    assert!(
+        Command::new("tar").arg("-cf").arg(&tar).arg("link").current_dir(&evil).status().unwrap().success()
+    );
+    let through = URI { output_file: Some(String::from("link/planted")), ..uri("/etc/passwd") };
+    let mut spec = spec(&host, "a", vec![uri(tar.display().to_string()), through]);
+    spec.user = Some(String::from("nobody"));
+    assert_eq!(host.fail_to_launch(spec).await.0, LaunchStage::Fetch);
+    assert!(!victim.join("planted").exists());
+}
