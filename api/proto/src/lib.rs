@@ -1,5 +1,5 @@
-//! The v1 wire: every message as a Rust type, generated from `proto/` when the crate is built, with its binary form ([`wire`]), its JSON form
-//! ([`json`]) and the framing of streams ([`recordio`]).
+//! The v1 wire: every message as a Rust type, generated from `proto/` when the crate is built, with its binary form
+//! ([`wire`]), its JSON form ([`json`]) and the framing of streams ([`recordio`]).
 //!
 //! Names are those of the `.proto` files, never re-cased. Fed by everyone who speaks to a peer.
 //! Never here: behaviour, clocks, sockets.
