@@ -3,7 +3,13 @@
 //! `script` plays agents and frameworks and speaks the protocol; the other files are tables of scripts.
 
 mod accept;
+mod agents;
+mod failover;
+mod kills;
+mod offers;
+mod operations;
 mod script;
+mod updates;
 
 use expect_test::Expect;
 

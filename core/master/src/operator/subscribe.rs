@@ -3,10 +3,10 @@
 use tepui_fsm::Now;
 use tepui_types::ConnId;
 
-use crate::Effect;
 use crate::event::HEARTBEAT_INTERVAL;
 use crate::master::{Master, Out};
 use crate::timers::Timer;
+use crate::{Effect, notice};
 
 pub(super) fn subscribe(master: &mut Master, now: Now, conn: ConnId, out: &mut Out) {
     if master.operators.len() >= master.config.max_operator_event_stream_subscribers
@@ -19,4 +19,6 @@ pub(super) fn subscribe(master: &mut Master, now: Now, conn: ConnId, out: &mut O
     }
     master.operators.push_back(conn);
     out.effect(Effect::OpenOperator { conn, state: master.state.clone() });
+    // The newcomer's second record; the others do not mind one more.
+    master.notify(notice::heartbeat, out);
 }

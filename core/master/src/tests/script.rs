@@ -5,6 +5,7 @@
 //! framework F role:web [multi] [pa] [refine] [checkpoint] [failover:60] [id:x] [principal:p] [user:u] [suppress:r]
 //! settle                                     the end of a turn
 //! after 15s                                  time passes; everything due happens
+//! skip 15s                                   the same, without heartbeats and pings
 //! F accept #0 [#1] [refuse:0] : launch t1 cpus:1 ; launch t2 cpus:1 exec:e cpus:0.1 ; group g1 e cpus:1 ...
 //! F decline #0 [refuse:60]    F kill t1   F ack t1   F reconcile [t1@A]   F teardown   F close   F revive   F suppress
 //! A update t1 RUNNING [latest:FINISHED]      A exited e   A pong   A close   A back   A lost t1   A leave
@@ -109,6 +110,7 @@ impl Script {
         match words.as_slice() {
             ["settle"] => self.settle(),
             ["after", time] => self.pass(time),
+            ["skip", time] => self.skip(time),
             ["agent", name, rest @ ..] => self.agent(name, rest),
             ["framework", name, rest @ ..] => self.framework(name, rest),
             ["operator", rest @ ..] => self.operator(rest),
@@ -137,6 +139,15 @@ impl Script {
         }
         self.set_time(end);
         self.settle();
+    }
+
+    /// As `after`, but heartbeats and pings on the way are not worth telling.
+    fn skip(&mut self, time: &str) {
+        let before = self.said.len();
+        self.pass(time);
+        let told = self.said.split_off(before);
+        let worth = told.lines().filter(|line| !line.ends_with("<- HEARTBEAT") && !line.ends_with("<- PING"));
+        worth.for_each(|line| self.said += &format!("{line}\n"));
     }
 
     fn set_time(&mut self, mono: Mono) {
@@ -196,11 +207,16 @@ impl Script {
                 self.note_update(*conn, event);
             }
             Effect::Agent { conn, event } => self.play_agent(*conn, event),
+            Effect::Operator { event } => {
+                if let Some(added) = event.framework_added.as_option() {
+                    let info = &added.framework.framework_info;
+                    self.names.insert(info.id.value.clone(), info.name.clone());
+                }
+            }
             Effect::CloseAgent { .. }
             | Effect::CloseScheduler { .. }
             | Effect::Answer { .. }
             | Effect::OpenOperator { .. }
-            | Effect::Operator { .. }
             | Effect::CloseOperator { .. } => (),
         }
         self.say(&effect.to_string());
@@ -244,7 +260,8 @@ impl Script {
         }
         if event.acknowledge.is_set() {
             let id = &event.acknowledge.task_id.value;
-            if agent.tasks.get(id).is_some_and(|task| task.state.is_terminal()) {
+            let reported = agent.tasks.get(id).and_then(|task| task.status_update_state);
+            if reported.is_some_and(|state| state.is_terminal()) {
                 agent.tasks.remove(id);
             }
         }
@@ -367,6 +384,11 @@ impl Script {
                 self.step(Input::AgentClosed { conn });
             }
             ("back", []) => self.subscribe_agent(name),
+            ("moves", words) => {
+                let agent = self.agents.get_mut(name).expect("an agent");
+                agent.subscribe.agent_info.get_or_insert_default().hostname =
+                    option(words, "host").expect("host").into();
+            }
             ("pong", []) => self.agent_calls(name, of(Type::PONG)),
             ("leave", []) => self.agent_calls(name, of(Type::UNREGISTER)),
             // The agent never got it, or forgot it.
@@ -420,6 +442,7 @@ impl Script {
         };
         if let Some(known) = known {
             known.state = latest;
+            known.status_update_state = Some(task_state(state));
         }
         let status = pb::TaskStatus {
             task_id: pb::TaskID { value: task.into(), ..Default::default() }.into(),

@@ -1,0 +1,383 @@
+//! Frameworks and masters that go away and come back.
+
+use expect_test::expect;
+
+use super::check;
+
+#[test]
+fn a_scheduler_takes_over() {
+    check(
+        "
+        operator subscribe
+        framework F role:web failover:60 checkpoint
+        agent A cpus:4 mem:1024
+        settle
+        F accept #0 refuse:0 : launch t1 cpus:1
+        after 1s
+        F back
+        F reconcile
+        after 1s
+        ",
+        expect![[r#"
+            record initialize cluster m
+            operator opened at 0
+            operators <- HEARTBEAT
+            operators <- FRAMEWORK_ADDED F
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            record admit agent A at A
+            operators <- AGENT_ADDED A
+            A <- SUBSCRIBED A
+            F <- OFFERS #0 of A (cpus:4; mem:1024)
+            operators <- TASK_ADDED t1
+            A <- LAUNCH t1 (cpus:1)
+            F <- OFFERS #1 of A (cpus:3; mem:1024)
+            F <- ERROR "Framework failed over"
+            F closed
+            operators <- FRAMEWORK_UPDATED F
+            A <- UPDATE_FRAMEWORK F
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- UPDATE t1 TASK_STAGING REASON_RECONCILIATION "Reconciliation: Latest task state"
+            F <- OFFERS #2 of A (cpus:3; mem:1024)
+        "#]],
+    );
+}
+
+#[test]
+fn a_framework_that_stays_away_is_removed() {
+    check(
+        "
+        operator subscribe
+        framework F role:web failover:60 checkpoint
+        agent A cpus:4 mem:1024
+        settle
+        F accept #0 refuse:100000 : launch t1 cpus:1 exec:e
+        F close
+        after 59s
+        --
+        after 2s
+        --
+        F back
+        A update t1 KILLED
+        ",
+        expect![[r#"
+            record initialize cluster m
+            operator opened at 0
+            operators <- HEARTBEAT
+            operators <- FRAMEWORK_ADDED F
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            record admit agent A at A
+            operators <- AGENT_ADDED A
+            A <- SUBSCRIBED A
+            F <- OFFERS #0 of A (cpus:4; mem:1024)
+            operators <- TASK_ADDED t1
+            A <- LAUNCH t1 (cpus:1) with a new executor
+            operators <- HEARTBEAT
+            A <- PING
+            operators <- HEARTBEAT
+            A <- PING
+            operators <- HEARTBEAT
+            A <- PING
+            --
+            operators <- HEARTBEAT
+            A <- PING
+            operators <- TASK_UPDATED t1 TASK_KILLED
+            A <- SHUTDOWN_FRAMEWORK F
+            operators <- FRAMEWORK_REMOVED F
+            --
+            F <- ERROR "Framework has been removed"
+            F closed
+            A <- SHUTDOWN_FRAMEWORK F
+        "#]],
+    );
+}
+
+#[test]
+fn without_a_failover_timeout_it_is_removed_at_once() {
+    check(
+        "
+        framework F role:web
+        agent A cpus:4 mem:1024
+        settle
+        F accept #0 : launch t1 cpus:1
+        F close
+        A back
+        ",
+        expect![[r#"
+            record initialize cluster m
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- OFFERS #0 of A (cpus:4; mem:1024)
+            A <- LAUNCH t1 (cpus:1)
+            A <- SHUTDOWN_FRAMEWORK F
+            A closed
+            A <- SUBSCRIBED A
+            A <- SHUTDOWN_FRAMEWORK F
+        "#]],
+    );
+}
+
+#[test]
+fn coming_back_in_time_keeps_everything() {
+    check(
+        "
+        framework F role:web failover:60 checkpoint
+        agent A cpus:4 mem:1024
+        settle
+        F accept #0 refuse:0 : launch t1 cpus:1
+        F close
+        A update t1 RUNNING
+        after 59s
+        --
+        F back
+        A update t1 RUNNING
+        F ack t1
+        after 14s
+        ",
+        expect![[r#"
+            record initialize cluster m
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- OFFERS #0 of A (cpus:4; mem:1024)
+            A <- LAUNCH t1 (cpus:1)
+            A <- PING
+            A <- PING
+            A <- PING
+            --
+            A <- UPDATE_FRAMEWORK F
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- UPDATE t1 TASK_RUNNING
+            A <- ACKNOWLEDGE t1
+            F <- OFFERS #1 of A (cpus:3; mem:1024)
+            A <- PING
+        "#]],
+    );
+}
+
+#[test]
+fn teardown_ends_everything() {
+    check(
+        "
+        operator subscribe
+        framework F role:web failover:60 checkpoint
+        agent A cpus:4 mem:1024
+        settle
+        F accept #0 refuse:0 : launch t1 cpus:1
+        after 1s
+        F teardown
+        after 1s
+        framework G role:ops
+        after 1s
+        operator teardown G
+        operator teardown G
+        ",
+        expect![[r#"
+            record initialize cluster m
+            operator opened at 0
+            operators <- HEARTBEAT
+            operators <- FRAMEWORK_ADDED F
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            record admit agent A at A
+            operators <- AGENT_ADDED A
+            A <- SUBSCRIBED A
+            F <- OFFERS #0 of A (cpus:4; mem:1024)
+            operators <- TASK_ADDED t1
+            A <- LAUNCH t1 (cpus:1)
+            F <- OFFERS #1 of A (cpus:3; mem:1024)
+            operators <- TASK_UPDATED t1 TASK_KILLED
+            A <- SHUTDOWN_FRAMEWORK F
+            F closed
+            operators <- FRAMEWORK_REMOVED F
+            operators <- FRAMEWORK_ADDED G
+            G <- SUBSCRIBED G
+            G <- HEARTBEAT
+            G <- OFFERS #2 of A (cpus:4; mem:1024)
+            G closed
+            operators <- FRAMEWORK_REMOVED G
+            operator <- 200
+            operator <- 400: No framework found with specified ID
+        "#]],
+    );
+}
+
+#[test]
+fn a_principal_does_not_change() {
+    check(
+        "
+        framework F role:web principal:me failover:60
+        framework F role:web principal:you
+        framework F role:web principal:me user:other
+        ",
+        expect![[r#"
+            record initialize cluster m
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- ERROR "Changing framework's principal is not allowed."
+            F closed
+            F <- ERROR "Framework failed over"
+            F closed
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+        "#]],
+    );
+}
+
+#[test]
+fn a_new_master_learns_from_agents_and_frameworks() {
+    check(
+        "
+        operator subscribe
+        framework F role:web failover:60 checkpoint pa
+        agent A cpus:4 mem:1024
+        agent B cpus:4 mem:1024
+        settle
+        F accept #0 refuse:100000 : launch t1 cpus:1 exec:e
+        A update t1 RUNNING
+        F ack t1
+        master restarts
+        --
+        operator subscribe
+        A back
+        settle
+        F back
+        F reconcile t1@A t2@A t3@B t4
+        F reconcile
+        F kill t1
+        A pong
+        --
+        after 14s
+        F reconcile t3@B t4
+        B back
+        ",
+        expect![[r#"
+            record initialize cluster m
+            operator opened at 0
+            operators <- HEARTBEAT
+            operators <- FRAMEWORK_ADDED F
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            record admit agent A at A
+            operators <- AGENT_ADDED A
+            A <- SUBSCRIBED A
+            record admit agent B at B
+            operators <- AGENT_ADDED B
+            B <- SUBSCRIBED B
+            F <- OFFERS #0 of A (cpus:4; mem:1024) #1 of B (cpus:4; mem:1024)
+            operators <- TASK_ADDED t1
+            A <- LAUNCH t1 (cpus:1) with a new executor
+            operators <- TASK_UPDATED t1 TASK_RUNNING
+            F <- UPDATE t1 TASK_RUNNING
+            A <- ACKNOWLEDGE t1
+            --
+            operator opened at 0
+            operators <- HEARTBEAT
+            operators <- AGENT_ADDED A
+            A <- SUBSCRIBED A
+            operators <- FRAMEWORK_ADDED F
+            operators <- TASK_ADDED t1
+            operators <- FRAMEWORK_UPDATED F
+            A <- UPDATE_FRAMEWORK F
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- UPDATE t1 TASK_RUNNING REASON_RECONCILIATION "Reconciliation: Latest task state"
+            F <- UPDATE t2 TASK_GONE REASON_RECONCILIATION "Reconciliation: Task is unknown to the agent"
+            F <- UPDATE t1 TASK_RUNNING REASON_RECONCILIATION "Reconciliation: Latest task state"
+            A <- KILL t1
+            --
+            F <- OFFERS #1.0 of A (cpus:2.5; mem:1024)
+            operators <- AGENT_ADDED B
+            B <- SUBSCRIBED B
+        "#]],
+    );
+}
+
+#[test]
+fn agents_that_do_not_come_to_a_new_master_are_given_up() {
+    check(
+        "
+        framework F role:web failover:6000 checkpoint pa
+        agent A cpus:4 mem:1024
+        settle
+        master restarts
+        --
+        F back
+        after 14s
+        F reconcile t1@A t1
+        skip 600s
+        F reconcile t1@A t1
+        A back
+        ",
+        expect![[r#"
+            record initialize cluster m
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- OFFERS #0 of A (cpus:4; mem:1024)
+            --
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            record mark unreachable agent A since 1000000600.000
+            F <- FAILURE of A
+            F <- UPDATE t1 TASK_UNREACHABLE REASON_RECONCILIATION "Reconciliation: Task is unreachable"
+            F <- UPDATE t1 TASK_UNKNOWN REASON_RECONCILIATION "Reconciliation: Task is unknown"
+            record mark reachable agent A at A
+            A <- SUBSCRIBED A
+        "#]],
+    );
+}
+
+#[test]
+fn a_framework_that_nobody_knew_brings_its_id() {
+    check(
+        "
+        framework F role:web id:mine
+        agent A cpus:1
+        settle
+        ",
+        expect![[r#"
+            record initialize cluster m
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- OFFERS #0 of A (cpus:1)
+        "#]],
+    );
+}
+
+#[test]
+fn a_framework_that_is_over_is_shut_down_on_agents_that_come_back() {
+    check(
+        "
+        framework F role:web checkpoint
+        agent A cpus:4 mem:1024
+        settle
+        F accept #0 : launch t1 cpus:1
+        A close
+        F teardown
+        A back
+        after 1s
+        ",
+        expect![[r#"
+            record initialize cluster m
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- OFFERS #0 of A (cpus:4; mem:1024)
+            A <- LAUNCH t1 (cpus:1)
+            F closed
+            A <- SUBSCRIBED A
+            A <- SHUTDOWN_FRAMEWORK F
+        "#]],
+    );
+}

@@ -1,0 +1,214 @@
+//! Operations: reservations and volumes, made at once and reported later.
+
+use expect_test::expect;
+
+use super::check;
+
+#[test]
+fn reserve_create_and_launch_in_one_call() {
+    check(
+        "
+        agent A cpus:4 mem:1024 disk:100
+        framework F role:web refine
+        settle
+        F accept #0 refuse:0 : reserve cpus(web):2 disk(web):50 ; create disk(web)@v1:50 ; launch t1 cpus(web):1 disk(web)@v1:50 mem:64
+        after 1s
+        A update t1 RUNNING
+        A operation FINISHED
+        A operation FINISHED
+        F ack t1
+        A update t1 FINISHED
+        F ack t1
+        after 1s
+        F accept #1 #2 : destroy disk(web)@v1:50 ; unreserve cpus(web):2 disk(web):50
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- OFFERS #0 of A (cpus:4; mem:1024; disk:100)
+            A <- APPLY_OPERATION RESERVE
+            A <- APPLY_OPERATION CREATE
+            A <- LAUNCH t1 (cpus(reservations: [(DYNAMIC,web)]):1; mem:64; disk(reservations: [(DYNAMIC,web)])[v1:data]:50)
+            F <- OFFERS #1 of A (cpus:2; cpus(reservations: [(DYNAMIC,web)]):1; mem:960; disk:50)
+            F <- UPDATE t1 TASK_RUNNING
+            A <- ACKNOWLEDGE_OPERATION
+            A <- ACKNOWLEDGE_OPERATION
+            A <- ACKNOWLEDGE t1
+            F <- UPDATE t1 TASK_FINISHED
+            A <- ACKNOWLEDGE t1
+            F <- OFFERS #2 of A (cpus(reservations: [(DYNAMIC,web)]):1; mem:64; disk(reservations: [(DYNAMIC,web)])[v1:data]:50)
+            A <- APPLY_OPERATION DESTROY
+            A <- APPLY_OPERATION UNRESERVE
+        "#]],
+    );
+}
+
+#[test]
+fn feedback() {
+    check(
+        "
+        agent A cpus:4 mem:1024 disk:100
+        framework F role:web refine
+        settle
+        F accept #0 refuse:0 : reserve cpus(web):2 id:r1
+        F reconcile-operations
+        A operation FINISHED
+        F reconcile-operations r1 r2@A r3@nobody r4
+        A operation FINISHED
+        F ack-operation r1
+        F reconcile-operations r1@A
+        F reconcile-operations
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- OFFERS #0 of A (cpus:4; mem:1024; disk:100)
+            A <- APPLY_OPERATION RESERVE
+            F <- UPDATE_OPERATION_STATUS r1 OPERATION_PENDING
+            F <- UPDATE_OPERATION_STATUS r1 OPERATION_FINISHED
+            F <- UPDATE_OPERATION_STATUS r1 OPERATION_FINISHED
+            F <- UPDATE_OPERATION_STATUS r2 OPERATION_UNKNOWN
+            F <- UPDATE_OPERATION_STATUS r3 OPERATION_UNKNOWN
+            F <- UPDATE_OPERATION_STATUS r4 OPERATION_UNKNOWN
+            F <- UPDATE_OPERATION_STATUS r1 OPERATION_FINISHED
+            A <- ACKNOWLEDGE_OPERATION
+            F <- UPDATE_OPERATION_STATUS r1 OPERATION_UNKNOWN
+        "#]],
+    );
+}
+
+#[test]
+fn feedback_needs_an_agent_that_can() {
+    check(
+        "
+        agent A cpus:4 mem:1024 no-feedback
+        framework F role:web refine
+        settle
+        F accept #0 : reserve cpus(web):2 id:r1 ; launch t1 cpus:1 id:l1
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- OFFERS #0 of A (cpus:4; mem:1024)
+            F <- UPDATE_OPERATION_STATUS r1 OPERATION_ERROR "The agent does not support operation feedback, so 'id' must not be set"
+            F <- UPDATE t1 TASK_ERROR REASON_TASK_INVALID "'id' is not supported for launches"
+        "#]],
+    );
+}
+
+#[test]
+fn an_operation_that_cannot_be_is_refused() {
+    check(
+        "
+        agent A cpus:4 mem:1024 disk:100
+        framework F role:web refine
+        settle
+        F accept #0 : reserve cpus(web):9 id:r1 ; unreserve cpus(web):1 id:r2 ; reserve cpus(web):9 ; launch t1 cpus:1
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- OFFERS #0 of A (cpus:4; mem:1024; disk:100)
+            F <- UPDATE_OPERATION_STATUS r1 OPERATION_ERROR "cpus:4; mem:1024; disk:100 does not contain cpus:9"
+            F <- UPDATE_OPERATION_STATUS r2 OPERATION_ERROR "cpus:4; mem:1024; disk:100 does not contain cpus(reservations: [(DYNAMIC,web)]):1"
+            A <- LAUNCH t1 (cpus:1)
+        "#]],
+    );
+}
+
+#[test]
+fn volumes_change_their_size() {
+    check(
+        "
+        agent A cpus:4 mem:1024 disk:100
+        framework F role:web refine
+        settle
+        F accept #0 refuse:0 : reserve disk(web):60 ; create disk(web)@v1:50 ; grow disk(web)@v1:50 disk(web):10 id:g ; launch t1 disk(web)@v1:60 cpus:1
+        after 1s
+        F accept #1 refuse:0 : shrink disk(web)@v1:60 20 id:s
+        after 1s
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- OFFERS #0 of A (cpus:4; mem:1024; disk:100)
+            A <- APPLY_OPERATION RESERVE
+            A <- APPLY_OPERATION CREATE
+            A <- APPLY_OPERATION GROW_VOLUME
+            F <- UPDATE t1 TASK_ERROR REASON_TASK_INVALID "Total resources cpus:1; disk(reservations: [(DYNAMIC,web)])[v1:data]:60 required by task and its executor is more than available cpus:4; mem:1024; disk:40"
+            F <- OFFERS #1 of A (cpus:4; mem:1024; disk:40; disk(reservations: [(DYNAMIC,web)])[v1:data]:60)
+            A <- APPLY_OPERATION SHRINK_VOLUME
+            F <- OFFERS #2 of A (cpus:4; mem:1024; disk:40; disk(reservations: [(DYNAMIC,web)]):20; disk(reservations: [(DYNAMIC,web)])[v1:data]:40)
+        "#]],
+    );
+}
+
+#[test]
+fn operations_of_a_lost_agent() {
+    check(
+        "
+        agent A cpus:4 mem:1024 disk:100
+        framework F role:web refine checkpoint
+        settle
+        F accept #0 refuse:0 : reserve cpus(web):2 id:r1
+        A close
+        A back
+        A close
+        skip 100s
+        F reconcile-operations r1@A
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- OFFERS #0 of A (cpus:4; mem:1024; disk:100)
+            A <- APPLY_OPERATION RESERVE
+            A <- SUBSCRIBED A missing 1 operations
+            record mark unreachable agent A since 1000000090.000
+            F <- UPDATE_OPERATION_STATUS r1 OPERATION_UNREACHABLE
+            F <- FAILURE of A
+            F <- UPDATE_OPERATION_STATUS r1 OPERATION_UNREACHABLE
+        "#]],
+    );
+}
+
+#[test]
+fn old_frameworks_see_the_old_form() {
+    check(
+        "
+        agent A cpus:4 mem:1024 disk:100
+        framework F role:web
+        settle
+        F accept #0 refuse:0 : reserve cpus(web):2 ; launch t1 cpus(web):1
+        after 1s
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- OFFERS #0 of A (cpus:4; mem:1024; disk:100)
+            A <- APPLY_OPERATION RESERVE
+            A <- LAUNCH t1 (cpus(reservations: [(DYNAMIC,web)]):1)
+            F <- OFFERS #1 of A (cpus:2; cpus(reservations: [(DYNAMIC,web)]):1; mem:1024; disk:100)
+        "#]],
+    );
+}

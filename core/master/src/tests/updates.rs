@@ -1,0 +1,139 @@
+//! UPDATE and ACKNOWLEDGE: the books run ahead of what is delivered.
+
+use expect_test::expect;
+
+use super::check;
+
+#[test]
+fn resources_are_free_when_the_newest_state_is_final() {
+    check(
+        "
+        framework F role:web
+        agent A cpus:1 mem:64
+        settle
+        F accept #0 refuse:0 : launch t1 cpus:1 mem:64
+        A update t1 RUNNING latest:FINISHED
+        after 1s
+        F decline #1 refuse:1000
+        F ack t1
+        A update t1 FINISHED
+        F ack t1
+        F reconcile
+        ",
+        expect![[r#"
+            record initialize cluster m
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- OFFERS #0 of A (cpus:1; mem:64)
+            A <- LAUNCH t1 (cpus:1; mem:64)
+            F <- UPDATE t1 TASK_RUNNING
+            F <- OFFERS #1 of A (cpus:1; mem:64)
+            A <- ACKNOWLEDGE t1
+            F <- UPDATE t1 TASK_FINISHED
+            A <- ACKNOWLEDGE t1
+        "#]],
+    );
+}
+
+#[test]
+fn final_is_final() {
+    check(
+        "
+        operator subscribe
+        framework F role:web checkpoint
+        agent A cpus:1 mem:64
+        settle
+        F accept #0 refuse:0 : launch t1 cpus:1 mem:64
+        A update t1 FAILED
+        A update t1 RUNNING
+        after 1s
+        F reconcile
+        ",
+        expect![[r#"
+            record initialize cluster m
+            operator opened at 0
+            operators <- HEARTBEAT
+            operators <- FRAMEWORK_ADDED F
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            record admit agent A at A
+            operators <- AGENT_ADDED A
+            A <- SUBSCRIBED A
+            F <- OFFERS #0 of A (cpus:1; mem:64)
+            operators <- TASK_ADDED t1
+            A <- LAUNCH t1 (cpus:1; mem:64)
+            operators <- TASK_UPDATED t1 TASK_FAILED
+            F <- UPDATE t1 TASK_FAILED
+            F <- UPDATE t1 TASK_RUNNING
+            F <- OFFERS #1 of A (cpus:1; mem:64)
+            F <- UPDATE t1 TASK_RUNNING REASON_RECONCILIATION "Reconciliation: Latest task state"
+        "#]],
+    );
+}
+
+#[test]
+fn an_id_is_free_when_its_task_is_over() {
+    check(
+        "
+        framework F role:web
+        agent A cpus:4 mem:64
+        settle
+        F accept #0 refuse:0 : launch t1 cpus:1 ; launch t1 cpus:1
+        A update t1 FINISHED
+        after 1s
+        F accept #1 refuse:0 : launch t1 cpus:1
+        F ack t1
+        after 1s
+        F accept #2 refuse:0 : launch t1 cpus:1
+        ",
+        expect![[r#"
+            record initialize cluster m
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- OFFERS #0 of A (cpus:4; mem:64)
+            A <- LAUNCH t1 (cpus:1)
+            F <- UPDATE t1 TASK_ERROR REASON_TASK_INVALID "Task has duplicate ID: t1"
+            F <- UPDATE t1 TASK_FINISHED
+            F <- OFFERS #1 of A (cpus:4; mem:64)
+            F <- UPDATE t1 TASK_ERROR REASON_TASK_INVALID "Task has duplicate ID: t1"
+            A <- ACKNOWLEDGE t1
+            F <- OFFERS #2 of A (cpus:4; mem:64)
+            A <- LAUNCH t1 (cpus:1)
+        "#]],
+    );
+}
+
+#[test]
+fn nothing_to_acknowledge() {
+    check(
+        "
+        framework F role:web checkpoint
+        agent A cpus:4 mem:64
+        settle
+        F accept #0 refuse:0 : launch t1 cpus:1
+        A update t1 RUNNING
+        A close
+        F ack t1
+        A back
+        A update t1 RUNNING
+        F ack t1
+        ",
+        expect![[r#"
+            record initialize cluster m
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- OFFERS #0 of A (cpus:4; mem:64)
+            A <- LAUNCH t1 (cpus:1)
+            F <- UPDATE t1 TASK_RUNNING
+            A <- SUBSCRIBED A
+            F <- UPDATE t1 TASK_RUNNING
+            A <- ACKNOWLEDGE t1
+        "#]],
+    );
+}
