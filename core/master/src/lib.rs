@@ -39,6 +39,7 @@ mod task;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod validate;
 
 pub use config::Config;
 pub use effect::Effect;

@@ -1,0 +1,125 @@
+//! LAUNCH_GROUP: tasks and the executor they share.
+
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::String;
+
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::executor_info::Type as ExecutorType;
+use tepui_proto::mesos::v1::health_check::Type as HealthCheckType;
+use tepui_proto::mesos::v1::offer::operation::LaunchGroup;
+use tepui_resources::{Resources, Scalar};
+use tepui_types::ExecutorId;
+
+use super::task::shares_cgroups;
+use super::{Launch, executor, resources, task};
+
+/// The least an executor of groups needs, in thousandths of a cpu and of a megabyte.
+const EXECUTOR_CPUS_MIN: Scalar = Scalar::from_thousandths(10);
+const EXECUTOR_MEM_MIN: Scalar = Scalar::from_thousandths(32_000);
+
+pub(crate) fn launch_group(launch: &Launch<'_>, group: &LaunchGroup) -> Result<(), String> {
+    let tasks = &group.task_group.tasks;
+    if tasks.is_empty() {
+        return Err("Task group cannot be empty".into());
+    }
+    let mut ids = BTreeSet::new();
+    for task in tasks {
+        let id = task.task_id.value.as_str();
+        let repeated = if ids.insert(id) { Ok(()) } else { Err(format!("Task has duplicate ID: {id}")) };
+        repeated
+            .and_then(|()| group_task(launch, task))
+            .map_err(|why| format!("Task '{id}' is invalid: {why}"))?;
+    }
+    group_executor(launch, group)?;
+    one_way_of_sharing(launch, group)
+}
+
+fn group_task(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<(), String> {
+    task::task(launch, task)?;
+    if !task.executor.is_set() {
+        return Err("'TaskInfo.executor' must be set".into());
+    }
+    if is_docker(&task.container) {
+        return Err("Docker ContainerInfo is not supported on the task".into());
+    }
+    let probed = matches!(task.health_check.r#type, Some(HealthCheckType::HTTP | HealthCheckType::TCP));
+    if probed && !task.container.network_infos.is_empty() {
+        return Err(
+            "HTTP and TCP health checks are not supported for tasks with a network of their own".into()
+        );
+    }
+    match !task.limits.is_empty() && shares_cgroups(task) != Some(false) {
+        true => {
+            Err("Resource limits may only be set on a task of a group if its 'share_cgroups' is 'false'"
+                .into())
+        }
+        false => Ok(()),
+    }
+}
+
+fn group_executor(launch: &Launch<'_>, group: &LaunchGroup) -> Result<(), String> {
+    let info = &*group.executor;
+    executor::executor(launch, info)?;
+    if matches!(info.r#type, None | Some(ExecutorType::UNKNOWN)) {
+        return Err("'ExecutorInfo.type' must be set to 'DEFAULT' or 'CUSTOM'".into());
+    }
+    if is_docker(&info.container) {
+        return Err("Docker ContainerInfo is not supported on the executor".into());
+    }
+    let tasks = &group.task_group.tasks;
+    if let Some(task) = tasks.iter().find(|task| *task.executor != *info) {
+        return Err(format!(
+            "The `ExecutorInfo` of task '{}' is different from its group's",
+            task.task_id.value
+        ));
+    }
+    least(info)?;
+    let of_tasks = || tasks.iter().map(|task| task.resources.as_slice());
+    resources::together(of_tasks().chain([info.resources.as_slice()]))?;
+    let total = resources::together(of_tasks().chain([executor::new_resources(launch, info)]))?;
+    match launch.remaining.contains(&total) {
+        true => Ok(()),
+        false => Err(format!(
+            "Total resources {total} required by task group and its executor are more than available {}",
+            launch.remaining
+        )),
+    }
+}
+
+fn is_docker(container: &tepui_proto::MessageField<pb::ContainerInfo>) -> bool {
+    container.as_option().is_some_and(|container| container.r#type == pb::container_info::Type::DOCKER)
+}
+
+fn least(info: &pb::ExecutorInfo) -> Result<(), String> {
+    let has = Resources::from_proto(&info.resources).unwrap_or_default();
+    let id = &info.executor_id.value;
+    if has.cpus() < EXECUTOR_CPUS_MIN {
+        return Err(format!("Executor '{id}' needs at least {EXECUTOR_CPUS_MIN} cpus, not {}", has.cpus()));
+    }
+    if has.mem() < EXECUTOR_MEM_MIN {
+        return Err(format!("Executor '{id}' needs at least {EXECUTOR_MEM_MIN} mem, not {}", has.mem()));
+    }
+    match has.disk().is_zero() {
+        true => Err(format!("Executor '{id}' needs some disk")),
+        false => Ok(()),
+    }
+}
+
+/// Under one executor all tasks share its cgroups, or none does.
+fn one_way_of_sharing(launch: &Launch<'_>, group: &LaunchGroup) -> Result<(), String> {
+    if group.executor.container.linux_info.share_cgroups == Some(true) {
+        return Err("The 'share_cgroups' field cannot be set to 'true' on an executor's container".into());
+    }
+    let mut wanted = launch.known.shares_cgroups(&ExecutorId::from(&*group.executor.executor_id));
+    for task in &group.task_group.tasks {
+        let own = shares_cgroups(task).unwrap_or(true);
+        if *wanted.get_or_insert(own) != own {
+            return Err(format!(
+                "Task '{}' has another 'share_cgroups' than the other tasks under its executor",
+                task.task_id.value
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! Tasks of a LAUNCH, and the rules that tasks of groups keep as well.
+
+use alloc::format;
+use alloc::string::String;
+
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::agent_info::capability::Type as AgentCapability;
+use tepui_proto::mesos::v1::executor_info::Type as ExecutorType;
+use tepui_resources::{Name, Resources, Scalar, ScalarError};
+use tepui_types::{TaskId, check_id};
+
+use super::{Launch, TaskUse, check, command, container, executor, resources};
+
+/// One task of a LAUNCH with everything it brings.
+pub(crate) fn launch(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<(), String> {
+    self::task(launch, task)?;
+    if task.command.is_set() == task.executor.is_set() {
+        return Err(
+            "Task should have at least one (but not both) of CommandInfo or ExecutorInfo present".into()
+        );
+    }
+    let mut executor_resources: &[pb::Resource] = &[];
+    if let Some(info) = task.executor.as_option() {
+        executor::executor(launch, info)?;
+        executor_of_task(info)?;
+        resources::together([task.resources.as_slice(), &info.resources])?;
+        executor_resources = executor::new_resources(launch, info);
+    }
+    let total = resources::together([task.resources.as_slice(), executor_resources])?;
+    if !launch.remaining.contains(&total) {
+        return Err(format!(
+            "Total resources {total} required by task and its executor is more than available {}",
+            launch.remaining
+        ));
+    }
+    match shares_cgroups(task) {
+        Some(false) => Err("Only tasks in a task group may have 'share_cgroups' set to 'false'".into()),
+        Some(true) | None => Ok(()),
+    }
+}
+
+/// The rules that hold for every task.
+pub(super) fn task(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<(), String> {
+    identity(launch, task)?;
+    if task.kill_policy.grace_period.nanoseconds < 0 {
+        return Err("Task's 'kill_policy.grace_period' must be non-negative".into());
+    }
+    if task.max_completion_time.nanoseconds < 0 {
+        return Err("Task's 'max_completion_time' must be non-negative".into());
+    }
+    if let Some(inner) = task.check.as_option() {
+        check::check(inner).map_err(|why| format!("Task uses invalid check: {why}"))?;
+    }
+    if let Some(inner) = task.health_check.as_option() {
+        check::health_check(inner).map_err(|why| format!("Task uses invalid health check: {why}"))?;
+    }
+    if task.resources.is_empty() {
+        return Err("Task uses no resources".into());
+    }
+    resources::list("Task", &task.resources)?;
+    if let Some(inner) = task.command.as_option() {
+        command::command(inner).map_err(|why| format!("Task's `CommandInfo` is invalid: {why}"))?;
+    }
+    if let Some(inner) = task.container.as_option() {
+        container::container(inner).map_err(|why| format!("Task's `ContainerInfo` is invalid: {why}"))?;
+    }
+    limits(launch, task)
+}
+
+fn identity(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<(), String> {
+    let id = &task.task_id.value;
+    check_id(id).map_err(|why| format!("TaskID '{id}' is invalid: {why}"))?;
+    match launch.known.task(&TaskId::from(&*task.task_id)) {
+        TaskUse::Live => return Err(format!("Task has duplicate ID: {id}")),
+        TaskUse::Unreachable => return Err(format!("Task reuses the ID of an unreachable task: {id}")),
+        TaskUse::Unused => (),
+    }
+    match task.agent_id.value == launch.agent_id.as_str() {
+        true => Ok(()),
+        false => Err(format!(
+            "Task uses invalid agent {} while agent {} is expected",
+            task.agent_id.value, launch.agent_id
+        )),
+    }
+}
+
+fn limits(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<(), String> {
+    if task.limits.is_empty() {
+        return Ok(());
+    }
+    if !launch.agent_capabilities.contains(&AgentCapability::TASK_RESOURCE_LIMITS) {
+        return Err("Task has resource limits, but its agent has no TASK_RESOURCE_LIMITS capability".into());
+    }
+    if task.limits.keys().any(|name| name != "cpus" && name != "mem") {
+        return Err("Only cpus and mem may be included in a task's resource limits".into());
+    }
+    let requests = Resources::from_proto(&task.resources).unwrap_or_default();
+    limit(task, "cpu", Name::Cpus, requests.cpus())?;
+    limit(task, "memory", Name::Mem, requests.mem())
+}
+
+fn limit(task: &pb::TaskInfo, what: &str, name: Name, request: Scalar) -> Result<(), String> {
+    let Some(limit) = task.limits.get(name.as_str()).map(|limit| limit.value) else { return Ok(()) };
+    if limit.is_nan() || limit == f64::NEG_INFINITY {
+        return Err(format!("The {what} limit 'limits.{name}' must be a number or Infinity, not {limit}"));
+    }
+    if request.is_zero() {
+        return Err(format!("A task with the {what} limit 'limits.{name}' must have a {what} request"));
+    }
+    let enough = match Scalar::from_f64(limit) {
+        Ok(limit) => limit >= request,
+        Err(ScalarError::Infinite | ScalarError::TooLarge) => true,
+        Err(ScalarError::Negative | ScalarError::NotANumber) => false,
+    };
+    match enough {
+        true => Ok(()),
+        false => Err(format!("The {what} limit must be greater than or equal to the {what} request")),
+    }
+}
+
+/// An executor that is launched by a task, not by a group.
+fn executor_of_task(info: &pb::ExecutorInfo) -> Result<(), String> {
+    if info.r#type.is_some_and(|kind| kind != ExecutorType::CUSTOM) {
+        return Err("'ExecutorInfo.type' must be 'CUSTOM' for the executor of a LAUNCH".into());
+    }
+    if !info.command.is_set() {
+        return Err("'ExecutorInfo.command' must be set".into());
+    }
+    if info.resources.iter().any(|resource| resource.shared.is_set()) {
+        return Err("Executor uses shared resources, which only tasks may".into());
+    }
+    match info.container.linux_info.share_cgroups {
+        Some(true) => {
+            Err("The 'share_cgroups' field cannot be set to 'true' on an executor's container".into())
+        }
+        Some(false) | None => Ok(()),
+    }
+}
+
+/// What the task says about it; nothing means that it does.
+pub(super) fn shares_cgroups(task: &pb::TaskInfo) -> Option<bool> {
+    task.container.linux_info.share_cgroups
+}
