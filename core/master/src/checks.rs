@@ -1,81 +1,94 @@
-//! The least that must hold before something is launched.
+//! Where the rules of `validate` meet the master's state: what a launch or an operation is checked against.
 
-use alloc::format;
 use alloc::string::String;
 
 use tepui_proto::mesos::v1 as pb;
-use tepui_proto::mesos::v1::offer::Operation;
+use tepui_proto::mesos::v1::framework_info::capability::Type as FrameworkCapability;
 use tepui_proto::mesos::v1::offer::operation::LaunchGroup;
-use tepui_resources::Resources;
-use tepui_types::{ExecutorId, TaskId};
+use tepui_resources::{Operation, Resources};
+use tepui_types::{ExecutorId, FrameworkId, TaskId};
 
 use crate::master::Master;
 use crate::op::Deal;
+use crate::state::{Agent, Framework, Task};
+use crate::validate::{self, Known, Launch, Scene, TaskUse};
 
-pub(crate) fn framework_info(_info: &pb::FrameworkInfo) -> Result<(), String> {
-    Ok(())
+pub(crate) fn framework_info(info: &pb::FrameworkInfo) -> Result<(), String> {
+    validate::framework::info(info)
 }
 
 pub(crate) fn task(master: &Master, deal: &Deal, info: &pb::TaskInfo) -> Result<(), String> {
-    unused(master, deal, info)?;
-    if info.command.is_set() == info.executor.is_set() {
-        return Err(
-            "Task should have at least one (but not both) of CommandInfo or ExecutorInfo present".into()
-        );
-    }
-    let mut wanted = resources(&info.resources)?;
-    if let Some(executor) = info.executor.as_option() {
-        wanted += new_executor(master, deal, executor)?;
-    }
-    fits(deal, &wanted)
+    let parties = Parties::of(master, deal)?;
+    validate::task::launch(&parties.launch(deal), info)
 }
 
 pub(crate) fn group(master: &Master, deal: &Deal, group: &LaunchGroup) -> Result<(), String> {
-    let mut wanted = new_executor(master, deal, &group.executor)?;
-    for info in &group.task_group.tasks {
-        unused(master, deal, info)?;
-        wanted += resources(&info.resources)?;
-    }
-    fits(deal, &wanted)
+    let parties = Parties::of(master, deal)?;
+    validate::group::launch_group(&parties.launch(deal), group)
 }
 
-pub(crate) fn operation(_master: &Master, _deal: &Deal, _operation: &Operation) -> Result<(), String> {
-    Ok(())
+pub(crate) fn operation(master: &Master, deal: &Deal, operation: &Operation) -> Result<(), String> {
+    let Parties { framework, agent } = Parties::of(master, deal)?;
+    let used: Resources = master.allocator.holdings(&deal.agent_id).map(|(_, held)| &held.used).sum();
+    let scene = Scene {
+        roles: &framework.roles(),
+        shared_resources: framework.has(FrameworkCapability::SHARED_RESOURCES),
+        principal: framework.info.principal.as_deref(),
+        agent_capabilities: &agent.capabilities,
+        total: &agent.total,
+        used: &used,
+    };
+    validate::operation::operation(&scene, operation)
 }
 
-fn unused(master: &Master, deal: &Deal, info: &pb::TaskInfo) -> Result<(), String> {
-    let id = TaskId::from(&*info.task_id);
-    let framework = master.framework(&deal.framework_id).ok_or("Framework is unknown")?;
-    if framework.tasks.contains_key(&id) {
-        return Err(format!("Task has duplicate ID: {id}"));
-    }
-    if framework.unreachable_tasks.contains(&id) {
-        return Err(format!("Task reuses the ID of an unreachable task: {id}"));
-    }
-    if *info.agent_id.value != *deal.agent_id.as_str() {
-        return Err(format!("Task uses invalid agent {}", info.agent_id.value));
-    }
-    Ok(())
+/// Those between whom a deal is made.
+struct Parties<'a> {
+    framework: &'a Framework,
+    agent: &'a Agent,
 }
 
-fn new_executor(master: &Master, deal: &Deal, executor: &pb::ExecutorInfo) -> Result<Resources, String> {
-    let key = (deal.framework_id.clone(), ExecutorId::from(&*executor.executor_id));
-    match master.agent(&deal.agent_id).is_some_and(|agent| agent.executors.contains_key(&key)) {
-        true => Ok(Resources::new()),
-        false => resources(&executor.resources),
+impl<'a> Parties<'a> {
+    fn of(master: &'a Master, deal: &Deal) -> Result<Self, String> {
+        let framework = master.framework(&deal.framework_id).ok_or("Framework is unknown")?;
+        let agent = master.agent(&deal.agent_id).ok_or("Agent is unknown")?;
+        Ok(Self { framework, agent })
+    }
+
+    fn launch<'b>(&'b self, deal: &'b Deal) -> Launch<'b> {
+        Launch {
+            framework_id: &self.framework.id,
+            agent_id: &self.agent.id,
+            agent_capabilities: &self.agent.capabilities,
+            remaining: &deal.pool,
+            known: self,
+        }
+    }
+
+    /// The framework's tasks under an executor on the agent, live or unreachable.
+    fn tasks_under<'b>(&'b self, executor: &'b ExecutorId) -> impl Iterator<Item = &'b Task> + use<'a, 'b> {
+        let tasks = self.framework.tasks.values().chain(self.framework.unreachable_tasks.iter());
+        tasks
+            .map(|task| &**task)
+            .filter(move |task| task.agent_id == self.agent.id && task.executor_id.as_ref() == Some(executor))
     }
 }
 
-fn resources(list: &[pb::Resource]) -> Result<Resources, String> {
-    Resources::from_proto(list).map_err(|why| format!("Task uses invalid resources: {why}"))
-}
+impl Known for Parties<'_> {
+    fn task(&self, id: &TaskId) -> TaskUse {
+        match (self.framework.tasks.contains_key(id), self.framework.unreachable_tasks.contains(id)) {
+            (true, _) => TaskUse::Live,
+            (false, true) => TaskUse::Unreachable,
+            (false, false) => TaskUse::Unused,
+        }
+    }
 
-fn fits(deal: &Deal, wanted: &Resources) -> Result<(), String> {
-    match deal.pool.contains(wanted) {
-        true => Ok(()),
-        false => Err(format!(
-            "Total resources {wanted} required by task and its executor is more than available {}",
-            deal.pool
-        )),
+    fn executor(&self, id: &ExecutorId) -> Option<&pb::ExecutorInfo> {
+        let key: (FrameworkId, ExecutorId) = (self.framework.id.clone(), id.clone());
+        self.agent.executors.get(&key).map(|executor| &executor.info)
+    }
+
+    fn shares_cgroups(&self, id: &ExecutorId) -> Option<bool> {
+        let first = self.tasks_under(id).next()?;
+        Some(first.task.container.linux_info.share_cgroups.unwrap_or(true))
     }
 }

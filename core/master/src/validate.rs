@@ -7,7 +7,7 @@
 //!
 //! - [`framework::info`]: a FrameworkInfo by itself.
 //! - [`task::launch`]: one task of a LAUNCH; [`group::launch_group`]: a LAUNCH_GROUP. Both look at a [`Launch`].
-//! - [`operation::operation`]: what schedulers and operators want done to resources, seen from a [`Scene`].
+//! - [`operation::operation`]: what schedulers want done to resources, seen from a [`Scene`].
 //!
 //! Never here: the master's state (it comes in as arguments), authorization, offers.
 
@@ -20,6 +20,8 @@ pub(crate) mod group;
 pub(crate) mod operation;
 mod resources;
 pub(crate) mod task;
+
+use alloc::string::String;
 
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::agent_info::capability::Type as AgentCapability;
@@ -53,22 +55,12 @@ pub(crate) struct Launch<'a> {
     pub(crate) known: &'a dyn Known,
 }
 
-/// Who asks for an operation.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Caller<'a> {
-    /// A framework with these roles.
-    Scheduler {
-        roles: &'a [alloc::string::String],
-        shared_resources: bool,
-    },
-    Operator,
-}
-
 /// What an operation is checked against.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scene<'a> {
-    pub(crate) caller: Caller<'a>,
-    /// The framework's, or who authenticated.
+    /// The framework's.
+    pub(crate) roles: &'a [String],
+    pub(crate) shared_resources: bool,
     pub(crate) principal: Option<&'a str>,
     pub(crate) agent_capabilities: &'a [AgentCapability],
     /// Everything the agent has, not allocated.

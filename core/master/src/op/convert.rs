@@ -41,7 +41,7 @@ fn convert_checked(
 ) -> core::result::Result<(), String> {
     let operation = Operation::from_proto(message).map_err(|why| why.to_string())?;
     let operation = operation.ok_or("It does not convert resources")?;
-    checks::operation(master, deal, message)?;
+    checks::operation(master, deal, &operation)?;
     let pool = deal.pool.apply(&operation).map_err(|why| why.to_string())?;
     book(master, deal, &operation)?;
     deal.pool = pool;

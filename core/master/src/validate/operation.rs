@@ -9,19 +9,19 @@ use alloc::string::{String, ToString};
 use tepui_proto::mesos::v1::agent_info::capability::Type as AgentCapability;
 use tepui_resources::{Format, Operation, Resource, validate};
 
-use super::{Caller, Scene};
+use super::Scene;
 
 pub(crate) fn operation(scene: &Scene<'_>, operation: &Operation) -> Result<(), String> {
     match operation {
         Operation::Reserve { source: _, resources } => {
             resources.iter().try_for_each(|resource| reserve(scene, resource))?;
-            one_allocation(scene, resources)
+            one_allocation(resources)
         }
         Operation::Unreserve { resources: _ } => Ok(()),
         Operation::Create { volumes } => {
             volumes.iter().try_for_each(|volume| create(scene, volume))?;
             new_ids(scene, volumes)?;
-            one_allocation(scene, volumes)
+            one_allocation(volumes)
         }
         Operation::Destroy { volumes } => volumes.iter().try_for_each(|volume| destroy(scene, volume)),
         Operation::GrowVolume { volume, addition: _ } | Operation::ShrinkVolume { volume, subtract: _ } => {
@@ -43,7 +43,7 @@ fn reserve(scene: &Scene<'_>, resource: &Resource) -> Result<(), String> {
 }
 
 fn create(scene: &Scene<'_>, volume: &Resource) -> Result<(), String> {
-    if volume.is_shared() && matches!(scene.caller, Caller::Scheduler { shared_resources: false, .. }) {
+    if volume.is_shared() && !scene.shared_resources {
         return Err(format!("Create of shared {volume} needs the framework capability SHARED_RESOURCES"));
     }
     known_to_agent(scene, volume)?;
@@ -93,31 +93,25 @@ fn made_by(scene: &Scene<'_>, by: Option<&str>, what: &str, field: &str) -> Resu
     }
 }
 
-/// Frameworks reserve for the role they were offered the resources in; operators reserve what is nobody's.
+/// Frameworks reserve for the role they were offered the resources in.
 fn for_own_role(scene: &Scene<'_>, resource: &Resource) -> Result<(), String> {
-    let Caller::Scheduler { roles, .. } = scene.caller else {
-        return match resource.allocation() {
-            Some(_) => Err(format!("Resource {resource} must not have 'allocation_info' set")),
-            None => Ok(()),
-        };
-    };
     let reserved = resource.reservation_role();
     if resource.allocation() != reserved {
         return Err(format!("Resource {resource} is reserved for another role than it is allocated to"));
     }
-    match reserved.is_some_and(|role| roles.iter().any(|own| own == role.as_str())) {
+    match reserved.is_some_and(|role| scene.roles.iter().any(|own| own == role.as_str())) {
         true => Ok(()),
         false => Err(format!("Resource {resource} is reserved for a role that the framework does not have")),
     }
 }
 
-fn one_allocation(scene: &Scene<'_>, resources: &[Resource]) -> Result<(), String> {
+fn one_allocation(resources: &[Resource]) -> Result<(), String> {
     let role = resources.first().and_then(Resource::allocation);
-    match (scene.caller, resources.iter().find(|resource| resource.allocation() != role)) {
-        (Caller::Scheduler { .. }, Some(other)) => {
+    match resources.iter().find(|resource| resource.allocation() != role) {
+        Some(other) => {
             Err(format!("The resources are allocated to multiple roles: {} and {other}", resources[0]))
         }
-        (Caller::Scheduler { .. }, None) | (Caller::Operator, _) => Ok(()),
+        None => Ok(()),
     }
 }
 

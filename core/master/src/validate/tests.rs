@@ -14,7 +14,7 @@ use tepui_proto::mesos::v1::offer::operation::LaunchGroup;
 use tepui_resources::{Operation, Resources};
 use tepui_types::{AgentId, ExecutorId, FrameworkId, TaskId};
 
-use super::{Caller, Known, Launch, Scene, TaskUse, framework, group, operation, task};
+use super::{Known, Launch, Scene, TaskUse, framework, group, operation, task};
 
 type Members = &'static [(&'static str, &'static str)];
 
@@ -657,18 +657,18 @@ fn operations() {
     let (nothing, there) = (Resources::new(), resources(VOLUME));
     let used = there.clone().allocate(&"dev".into());
     let scheduler = Scene {
-        caller: Caller::Scheduler { roles: &roles, shared_resources: false },
+        roles: &roles,
+        shared_resources: false,
         principal: None,
         agent_capabilities: ALL_CAPABILITIES,
         total: &nothing,
         used: &nothing,
     };
     let named = Scene { principal: Some("ops"), ..scheduler };
-    let operator = Scene { caller: Caller::Operator, ..scheduler };
+    let sharing = Scene { shared_resources: true, ..scheduler };
     let old_agent = Scene { agent_capabilities: &[], ..scheduler };
     let with_volume = Scene { total: &there, ..scheduler };
     let in_use = Scene { used: &used, ..with_volume };
-    let mem = "mem(allocated: dev)(reservations: [(DYNAMIC,dev)]):1";
     let disk = "disk(allocated: dev)(reservations: [(DYNAMIC,dev)])";
     let grow = format!(
         "{{'type':'SHRINK_VOLUME','shrink_volume':{{'volume':{},'subtract':{{'value':1}}}}}}",
@@ -705,8 +705,7 @@ fn operations() {
             reserve("dev", "dev", ""),
             "A reserve operation of principal 'ops' must have 'reservation.principal' set to it".into(),
         ),
-        (&operator, reserve("any", "", ""), String::new()),
-        (&operator, reserve("dev", "dev", ""), format!("Resource {mem} must not have 'allocation_info' set")),
+        (&sharing, volume("create", "", ",'shared':{}"), String::new()),
         (&scheduler, volume("create", "", ""), String::new()),
         (
             &scheduler,
