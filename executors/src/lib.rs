@@ -5,8 +5,10 @@
 //! ordinary users of the client library and know nothing of the agent beyond its v1 API.
 #![forbid(unsafe_code)]
 
+mod activity;
 mod checks;
 pub mod command;
+pub mod default;
 mod ending;
 mod kill;
 mod machine;

@@ -8,15 +8,12 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use tepui_client::executor::Event;
 use tepui_client::v1::framework_info::capability;
-use tepui_client::v1::task_status::Reason;
-use tepui_client::v1::{KillPolicy, TaskInfo, TaskState, TaskStatus};
+use tepui_client::v1::{TaskInfo, TaskState, TaskStatus};
 
-use crate::checks::{Checks, Outcome, Probe, Report, Which};
+use crate::activity::{Activity, Cause};
+use crate::checks::{Outcome, Probe, Which};
 use crate::ending;
-use crate::machine::{
-    ACKNOWLEDGEMENT_TIMEOUT, Cause, Killing, Machine, Moment, SHUTDOWN_MARGIN, completion_at, has_capability,
-    kill_grace,
-};
+use crate::machine::{ACKNOWLEDGEMENT_TIMEOUT, Machine, Moment, SHUTDOWN_MARGIN, has_capability};
 use crate::status::Statuses;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -50,22 +47,13 @@ pub struct CommandMachine {
 #[derive(Debug)]
 enum Phase {
     Idle,
-    Active(Box<Active>),
+    Active(Box<Activity>),
     /// The last update waits for its acknowledgement.
     Reported {
         uuid: [u8; 16],
         give_up_at: Duration,
     },
     Over,
-}
-
-#[derive(Debug)]
-struct Active {
-    task: TaskInfo,
-    statuses: Statuses,
-    checks: Checks,
-    completion_at: Option<Duration>,
-    killing: Option<Killing>,
 }
 
 impl CommandMachine {
@@ -85,55 +73,30 @@ impl CommandMachine {
                 return;
             }
         }
-        let mut active = Active {
-            statuses: Statuses::new((*task.task_id).clone(), None),
-            checks: Checks::new(moment.now, &task),
-            completion_at: completion_at(moment.now, &task),
-            killing: None,
-            task,
-        };
-        out.push(active.update(moment, TaskState::TASK_STARTING));
-        out.push(Effect::Spawn(Box::new(active.task.clone())));
-        self.phase = Phase::Active(Box::new(active));
+        let mut activity = Activity::new(moment.now, task, None);
+        out.push(Effect::Update(activity.update(moment, TaskState::TASK_STARTING)));
+        out.push(Effect::Spawn(Box::new(activity.task.clone())));
+        self.phase = Phase::Active(Box::new(activity));
     }
 
     fn spawned(&mut self, moment: &mut Moment<'_>, outcome: Result<(), String>, out: &mut Vec<Effect>) {
-        let Phase::Active(active) = &mut self.phase else { return };
-        match (outcome, &active.killing) {
-            (Ok(()), None) => {
-                active.checks = Checks::new(moment.now, &active.task);
-                out.push(active.update(moment, TaskState::TASK_RUNNING));
-            }
-            (Ok(()), Some(_)) => out.push(Effect::Signal(Signal::SIGTERM)), // The kill came first.
-            (Err(message), _) => self.end(moment, TaskState::TASK_FAILED, message, out),
+        let Phase::Active(activity) = &mut self.phase else { return };
+        match outcome {
+            Ok(()) => out.push(match activity.running(moment) {
+                Some(status) => Effect::Update(status),
+                None => Effect::Signal(Signal::SIGTERM), // The kill came first.
+            }),
+            Err(message) => self.end(moment, None, message, out),
         }
     }
 
-    fn kill(
-        &mut self,
-        moment: &mut Moment<'_>,
-        policy: Option<&KillPolicy>,
-        cause: Cause,
-        out: &mut Vec<Effect>,
-    ) {
-        let Phase::Active(active) = &self.phase else { return };
-        let grace = match cause {
-            Cause::OutOfTime => Duration::ZERO,
-            Cause::Asked | Cause::Unhealthy => kill_grace(policy, &active.task),
-        };
-        self.kill_within(moment, grace, cause, out);
-    }
-
-    fn kill_within(&mut self, moment: &mut Moment<'_>, grace: Duration, cause: Cause, out: &mut Vec<Effect>) {
-        let Phase::Active(active) = &mut self.phase else { return };
-        if let Some(killing) = &mut active.killing {
-            killing.shorten(grace);
+    fn kill(&mut self, moment: &mut Moment<'_>, grace: Duration, cause: Cause, out: &mut Vec<Effect>) {
+        let Phase::Active(activity) = &mut self.phase else { return };
+        if !activity.kill(moment.now, grace, cause) {
             return;
         }
-        active.killing = Some(Killing::new(moment.now, grace, cause));
-        active.checks.stop();
         if self.reports_killing && cause != Cause::OutOfTime {
-            out.push(active.update(moment, TaskState::TASK_KILLING));
+            out.push(Effect::Update(activity.update(moment, TaskState::TASK_KILLING)));
         }
         out.push(Effect::Signal(Signal::SIGTERM));
     }
@@ -143,68 +106,42 @@ impl CommandMachine {
             Phase::Idle => self.exit(0, out),
             Phase::Active(_) => {
                 let grace = self.shutdown_grace.saturating_sub(SHUTDOWN_MARGIN);
-                self.kill_within(moment, grace, Cause::Asked, out);
+                self.kill(moment, grace, Cause::Asked, out);
             }
             Phase::Reported { .. } | Phase::Over => (), // The last update is on its way.
         }
     }
 
-    fn ended(&mut self, moment: &mut Moment<'_>, ending: Result<ExitStatus, String>, out: &mut Vec<Effect>) {
-        let Phase::Active(active) = &self.phase else { return };
-        let (own_state, message) = match ending {
-            Ok(status) => (ending::state(status), ending::describe(status)),
-            Err(message) => (TaskState::TASK_FAILED, message),
-        };
-        let state = match active.killing.as_ref().map(|killing| killing.cause) {
-            Some(Cause::OutOfTime) => TaskState::TASK_FAILED,
-            Some(Cause::Asked | Cause::Unhealthy) => TaskState::TASK_KILLED,
-            None => own_state,
-        };
-        self.end(moment, state, message, out);
-    }
-
     /// Reports the end of the task and waits for the agent to take note of it.
-    fn end(&mut self, moment: &mut Moment<'_>, state: TaskState, message: String, out: &mut Vec<Effect>) {
-        let Phase::Active(active) = &mut self.phase else { return };
-        let uuid = moment.uuid();
-        let mut status = active.statuses.state(uuid, state, active.checks.status());
-        status.message = Some(message);
-        match active.killing.as_ref().map(|killing| killing.cause) {
-            Some(Cause::OutOfTime) => status.reason = Some(Reason::REASON_MAX_COMPLETION_TIME_REACHED),
-            Some(Cause::Unhealthy) => status.healthy = Some(false),
-            Some(Cause::Asked) | None => (),
-        }
+    fn end(
+        &mut self,
+        moment: &mut Moment<'_>,
+        exit: Option<ExitStatus>,
+        message: String,
+        out: &mut Vec<Effect>,
+    ) {
+        let Phase::Active(activity) = &mut self.phase else { return };
         if self.abandoned {
-            self.exit(1, out);
-            return;
+            return self.exit(1, out);
         }
-        out.push(Effect::Update(status));
+        let uuid = moment.uuid();
+        out.push(Effect::Update(activity.ended(uuid, exit, message)));
         self.phase = Phase::Reported { uuid, give_up_at: moment.now + ACKNOWLEDGEMENT_TIMEOUT };
     }
 
     fn probed(&mut self, moment: &mut Moment<'_>, which: Which, outcome: Outcome, out: &mut Vec<Effect>) {
-        let Phase::Active(active) = &mut self.phase else { return };
-        let Some(report) = active.checks.take(moment.now, which, outcome) else { return };
-        let uuid = moment.uuid();
-        out.push(Effect::Update(match report {
-            Report::Healthy => active.statuses.health(uuid, true),
-            Report::Unhealthy { .. } => active.statuses.health(uuid, false),
-            Report::Changed => active.statuses.check(uuid, active.checks.status()),
-        }));
-        if report == (Report::Unhealthy { kill: true }) {
-            self.kill(moment, None, Cause::Unhealthy, out);
+        let Phase::Active(activity) = &mut self.phase else { return };
+        let Some((status, kill)) = activity.probed(moment, which, outcome) else { return };
+        let grace = activity.kill_grace(None);
+        out.push(Effect::Update(status));
+        if kill {
+            self.kill(moment, grace, Cause::Unhealthy, out);
         }
     }
 
     fn exit(&mut self, code: u8, out: &mut Vec<Effect>) {
         self.phase = Phase::Over;
         out.push(Effect::Exit(code));
-    }
-}
-
-impl Active {
-    fn update(&mut self, moment: &mut Moment<'_>, state: TaskState) -> Effect {
-        Effect::Update(self.statuses.state(moment.uuid(), state, self.checks.status()))
     }
 }
 
@@ -217,19 +154,22 @@ impl Machine for CommandMachine {
             Event::Subscribed(subscribed) => {
                 let capabilities = &subscribed.framework_info.capabilities;
                 self.reports_killing = has_capability(capabilities, capability::Type::TASK_KILLING_STATE);
-                if let Phase::Active(active) = &mut self.phase {
-                    active.checks.resume();
+                if let Phase::Active(activity) = &mut self.phase {
+                    activity.resume_checks();
                 }
             }
             Event::Disconnected => {
-                if let Phase::Active(active) = &mut self.phase {
-                    active.checks.pause();
+                if let Phase::Active(activity) = &mut self.phase {
+                    activity.pause_checks();
                 }
             }
             Event::Launch(task) => self.launch(moment, task, out),
             Event::Kill { task_id, policy } => {
-                if matches!(&self.phase, Phase::Active(active) if *active.task.task_id == task_id) {
-                    self.kill(moment, policy.as_ref(), Cause::Asked, out);
+                if let Phase::Active(activity) = &self.phase
+                    && *activity.task.task_id == task_id
+                {
+                    let grace = activity.kill_grace(policy.as_ref());
+                    self.kill(moment, grace, Cause::Asked, out);
                 }
             }
             Event::Acknowledged { uuid: stored, .. } => {
@@ -245,7 +185,8 @@ impl Machine for CommandMachine {
     fn happened(&mut self, moment: &mut Moment<'_>, happening: Happening, out: &mut Vec<Effect>) {
         match happening {
             Happening::Spawned(outcome) => self.spawned(moment, outcome, out),
-            Happening::Ended(ending) => self.ended(moment, ending, out),
+            Happening::Ended(Ok(exit)) => self.end(moment, Some(exit), ending::describe(exit), out),
+            Happening::Ended(Err(message)) => self.end(moment, None, message, out),
             Happening::Probed(which, outcome) => self.probed(moment, which, outcome, out),
         }
     }
@@ -261,14 +202,12 @@ impl Machine for CommandMachine {
 
     fn due(&mut self, moment: &mut Moment<'_>, out: &mut Vec<Effect>) {
         match &mut self.phase {
-            Phase::Active(active) => {
-                if active.killing.as_mut().is_some_and(|killing| killing.escalates(moment.now)) {
-                    out.push(Effect::Signal(Signal::SIGKILL));
-                }
-                let probes = active.checks.due(moment.now).into_iter();
-                out.extend(probes.map(|(which, probe)| Effect::Probe(which, probe)));
-                if active.completion_at.take_if(|at| *at <= moment.now).is_some() {
-                    self.kill(moment, None, Cause::OutOfTime, out);
+            Phase::Active(activity) => {
+                let due = activity.due(moment.now);
+                out.extend(due.escalate.then_some(Effect::Signal(Signal::SIGKILL)));
+                out.extend(due.probes.into_iter().map(|(which, probe)| Effect::Probe(which, probe)));
+                if due.out_of_time {
+                    self.kill(moment, Duration::ZERO, Cause::OutOfTime, out);
                 }
             }
             Phase::Reported { give_up_at, .. } if *give_up_at <= moment.now => self.exit(1, out),
@@ -278,11 +217,7 @@ impl Machine for CommandMachine {
 
     fn deadline(&self) -> Option<Duration> {
         match &self.phase {
-            Phase::Active(active) => {
-                let escalate_at = active.killing.as_ref().and_then(|killing| killing.escalate_at);
-                let deadlines = [escalate_at, active.completion_at, active.checks.deadline()];
-                deadlines.into_iter().flatten().min()
-            }
+            Phase::Active(activity) => activity.deadline(),
             Phase::Reported { give_up_at, .. } => Some(*give_up_at),
             Phase::Idle | Phase::Over => None,
         }

@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use expect_test::{Expect, expect};
 use tepui_client::shorthand::{capability, duration_info, shell, task_id};
 use tepui_client::v1::executor::event::Subscribed;
-use tepui_client::v1::{CheckInfo, FrameworkInfo, HealthCheck, check_info, health_check};
+use tepui_client::v1::{CheckInfo, FrameworkInfo, HealthCheck, KillPolicy, check_info, health_check};
 
 use super::*;
 use crate::testing::{at, status_text};
@@ -269,7 +269,7 @@ fn unhealthy_tasks_are_killed() {
             (205, exited(15)),
         ],
         expect![[r#"
-            at 0 (next 0ns)
+            at 0 (next -)
               update t TASK_STARTING
               spawn work
             at 0 (next 0ns)
@@ -313,7 +313,7 @@ fn checks_are_in_every_update() {
             (302, exited(0)),
         ],
         expect![[r#"
-            at 0 (next 15s)
+            at 0 (next -)
               update t TASK_STARTING check=(None, None, None)
               spawn work
             at 0 (next 15s)

@@ -1,0 +1,359 @@
+//! The default executor's decisions: groups of tasks, each task in a nested container of the agent.
+//!
+//! Fed by `default`'s hands. Never here: processes, sockets, clocks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use tepui_client::executor::Event;
+use tepui_client::v1::agent::response::WaitNestedContainer;
+use tepui_client::v1::executor::event::Subscribed;
+use tepui_client::v1::framework_info::capability;
+use tepui_client::v1::{ContainerID, KillPolicy, TaskInfo, TaskState, TaskStatus};
+
+use crate::activity::{Activity, Cause};
+use crate::checks::{Outcome, Probe, Which};
+use crate::ending;
+use crate::machine::{ACKNOWLEDGEMENT_TIMEOUT, Machine, Moment, SHUTDOWN_MARGIN, has_capability};
+use crate::status::Statuses;
+
+const NO_INFORMATION: &str = "Unable to retrieve command's termination information";
+
+/// Tasks are known by their id's text.
+pub type Id = String;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    Update(TaskStatus),
+    /// Answered by `Launched`.
+    Launch(Box<TaskInfo>, ContainerID),
+    /// Show the container's sandbox under the task's name.
+    Link(Id, ContainerID),
+    /// Answered by `Waited`, when the container has ended.
+    Wait(Id, ContainerID),
+    Kill(ContainerID, Signal),
+    /// Answered by `Probed`.
+    Probe(Id, ContainerID, Which, Probe),
+    Exit(u8),
+}
+
+#[derive(Clone, Debug)]
+pub enum Happening {
+    Launched(Id, Result<(), String>),
+    Waited(Id, Waited),
+    Probed(Id, Which, Outcome),
+}
+
+/// What became of a container.
+#[derive(Clone, Debug)]
+pub enum Waited {
+    Ended(Box<WaitNestedContainer>),
+    /// The agent does not know it.
+    Unknown,
+    /// The agent will not say.
+    Failed(String),
+}
+
+#[derive(Debug)]
+pub struct DefaultMachine {
+    shutdown_grace: Duration,
+    reports_killing: bool,
+    reports_dropped: bool,
+    /// The executor's own container, the parent of all others.
+    container: Option<ContainerID>,
+    groups: u64,
+    tasks: BTreeMap<Id, Task>,
+    /// The last updates of tasks that have ended.
+    unacknowledged: BTreeSet<[u8; 16]>,
+    shutting_down: bool,
+    /// Set when the last task has ended: until then the executor stays for acknowledgements.
+    leave_at: Option<Duration>,
+}
+
+#[derive(Debug)]
+struct Task {
+    activity: Activity,
+    container: ContainerID,
+    group: u64,
+    launched: bool,
+}
+
+impl DefaultMachine {
+    /// `shutdown_grace` is the time from SHUTDOWN until the agent ends this executor by force.
+    pub fn new(shutdown_grace: Duration) -> Self {
+        Self {
+            shutdown_grace,
+            reports_killing: false,
+            reports_dropped: false,
+            container: None,
+            groups: 0,
+            tasks: BTreeMap::new(),
+            unacknowledged: BTreeSet::new(),
+            shutting_down: false,
+            leave_at: None,
+        }
+    }
+
+    fn subscribed(&mut self, subscribed: &Subscribed) {
+        let capabilities = &subscribed.framework_info.capabilities;
+        self.reports_killing = has_capability(capabilities, capability::Type::TASK_KILLING_STATE);
+        self.reports_dropped = has_capability(capabilities, capability::Type::PARTITION_AWARE);
+        self.container = subscribed.container_id.as_option().cloned();
+        for task in self.tasks.values_mut() {
+            task.activity.resume_checks();
+        }
+    }
+
+    fn launch_group(&mut self, moment: &mut Moment<'_>, tasks: Vec<TaskInfo>, out: &mut Vec<Effect>) {
+        let parent = match &self.container {
+            Some(parent) if !self.shutting_down => parent.clone(),
+            Some(_) | None => return self.drop_group(moment, tasks, out),
+        };
+        self.groups += 1;
+        self.leave_at = None;
+        for info in tasks {
+            let container = ContainerID {
+                value: moment.uuid_text(),
+                parent: parent.clone().into(),
+                ..Default::default()
+            };
+            let mut activity = Activity::new(moment.now, info, Some(container.clone()));
+            let id = activity.task.task_id.value.clone();
+            out.push(Effect::Update(activity.update(moment, TaskState::TASK_STARTING)));
+            out.push(Effect::Launch(Box::new(activity.task.clone()), container.clone()));
+            self.tasks.insert(id, Task { activity, container, group: self.groups, launched: false });
+        }
+    }
+
+    /// A group that cannot be run: all of its tasks are reported as never started.
+    fn drop_group(&mut self, moment: &mut Moment<'_>, tasks: Vec<TaskInfo>, out: &mut Vec<Effect>) {
+        let state = match self.reports_dropped {
+            true => TaskState::TASK_DROPPED,
+            false => TaskState::TASK_LOST,
+        };
+        for info in tasks {
+            let mut statuses = Statuses::new((*info.task_id).clone(), None);
+            let uuid = moment.uuid();
+            let mut status = statuses.state(uuid, state, None);
+            status.message = Some("Executor is shutting down or has no container".into());
+            out.push(Effect::Update(status));
+            self.unacknowledged.insert(uuid);
+        }
+    }
+
+    fn launched(
+        &mut self,
+        moment: &mut Moment<'_>,
+        id: Id,
+        outcome: Result<(), String>,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(task) = self.tasks.get_mut(&id) else { return };
+        if let Err(message) = outcome {
+            return self.ended(moment, id, TaskEnd::not_launched(message), out);
+        }
+        task.launched = true;
+        out.push(Effect::Link(id.clone(), task.container.clone()));
+        out.push(match task.activity.running(moment) {
+            Some(status) => Effect::Update(status),
+            // The kill came first.
+            None if task.activity.is_escalated() => Effect::Kill(task.container.clone(), Signal::SIGKILL),
+            None => Effect::Kill(task.container.clone(), Signal::SIGTERM),
+        });
+        out.push(Effect::Wait(id, task.container.clone()));
+    }
+
+    fn kill(
+        &mut self,
+        moment: &mut Moment<'_>,
+        id: &Id,
+        policy: Option<&KillPolicy>,
+        cause: Cause,
+        out: &mut Vec<Effect>,
+    ) {
+        let longest = match self.shutting_down {
+            true => self.shutdown_grace.saturating_sub(SHUTDOWN_MARGIN),
+            false => Duration::MAX,
+        };
+        let Some(task) = self.tasks.get_mut(id) else { return };
+        let grace = match cause {
+            Cause::OutOfTime => Duration::ZERO,
+            Cause::Asked | Cause::Unhealthy => task.activity.kill_grace(policy).min(longest),
+        };
+        if !task.activity.kill(moment.now, grace, cause) {
+            return;
+        }
+        if self.reports_killing && cause != Cause::OutOfTime {
+            out.push(Effect::Update(task.activity.update(moment, TaskState::TASK_KILLING)));
+        }
+        if task.launched {
+            out.push(Effect::Kill(task.container.clone(), Signal::SIGTERM));
+        }
+    }
+
+    fn shutdown(&mut self, moment: &mut Moment<'_>, out: &mut Vec<Effect>) {
+        self.shutting_down = true;
+        let ids: Vec<Id> = self.tasks.keys().cloned().collect();
+        for id in ids {
+            self.kill(moment, &id, None, Cause::Asked, out);
+        }
+        self.leave_if_done(moment.now, out);
+    }
+
+    /// Reports the end of a task; a bad end takes the rest of its group along.
+    fn ended(&mut self, moment: &mut Moment<'_>, id: Id, end: TaskEnd, out: &mut Vec<Effect>) {
+        let Some(mut task) = self.tasks.remove(&id) else { return };
+        let uuid = moment.uuid();
+        let status = end.status(&mut task.activity, uuid);
+        let is_bad = status.state != TaskState::TASK_FINISHED;
+        out.push(Effect::Update(status));
+        self.unacknowledged.insert(uuid);
+        if is_bad {
+            let group = self.tasks.iter().filter(|(_, other)| other.group == task.group);
+            let ids: Vec<Id> = group.map(|(id, _)| id.clone()).collect();
+            for id in ids {
+                self.kill(moment, &id, None, Cause::Asked, out);
+            }
+        }
+        self.leave_if_done(moment.now, out);
+    }
+
+    fn leave_if_done(&mut self, now: Duration, out: &mut Vec<Effect>) {
+        if !self.tasks.is_empty() {
+            return;
+        }
+        let leave_at = *self.leave_at.get_or_insert(now + ACKNOWLEDGEMENT_TIMEOUT);
+        if self.unacknowledged.is_empty() {
+            out.push(Effect::Exit(0));
+        } else if leave_at <= now {
+            out.push(Effect::Exit(1));
+        }
+    }
+
+    fn probed(
+        &mut self,
+        moment: &mut Moment<'_>,
+        id: Id,
+        which: Which,
+        outcome: Outcome,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(task) = self.tasks.get_mut(&id) else { return };
+        let Some((status, kill)) = task.activity.probed(moment, which, outcome) else { return };
+        out.push(Effect::Update(status));
+        if kill {
+            self.kill(moment, &id, None, Cause::Unhealthy, out);
+        }
+    }
+}
+
+/// How a task ended, as far as is known.
+struct TaskEnd {
+    exit: Option<ExitStatus>,
+    message: String,
+    said: WaitNestedContainer,
+}
+
+impl TaskEnd {
+    fn not_launched(message: String) -> Self {
+        Self { exit: None, message, said: WaitNestedContainer::default() }
+    }
+
+    fn of(waited: Waited) -> Self {
+        match waited {
+            Waited::Ended(said) => {
+                let exit = said.exit_status.map(ExitStatus::from_raw);
+                let message = exit.map_or_else(|| NO_INFORMATION.to_owned(), ending::describe);
+                Self { exit, message, said: *said }
+            }
+            Waited::Unknown => Self::not_launched(NO_INFORMATION.to_owned()),
+            Waited::Failed(message) => Self::not_launched(message),
+        }
+    }
+
+    /// The last update. The agent knows better why a container ended: out of memory, for example.
+    fn status(self, activity: &mut Activity, uuid: [u8; 16]) -> TaskStatus {
+        let message = match &self.said.message {
+            Some(said) => format!("{}: {said}", self.message),
+            None => self.message,
+        };
+        let mut status = activity.ended(uuid, self.exit, message);
+        status.state = self.said.state.unwrap_or(status.state);
+        status.reason = self.said.reason.or(status.reason);
+        status.limitation = self.said.limitation;
+        status
+    }
+}
+
+impl Machine for DefaultMachine {
+    type Happening = Happening;
+    type Effect = Effect;
+
+    fn hear(&mut self, moment: &mut Moment<'_>, event: Event, out: &mut Vec<Effect>) {
+        match event {
+            Event::Subscribed(subscribed) => self.subscribed(&subscribed),
+            Event::Disconnected => {
+                for task in self.tasks.values_mut() {
+                    task.activity.pause_checks();
+                }
+            }
+            Event::LaunchGroup(tasks) => self.launch_group(moment, tasks, out),
+            Event::Kill { task_id, policy } => {
+                self.kill(moment, &task_id.value, policy.as_ref(), Cause::Asked, out);
+            }
+            Event::Acknowledged { uuid, .. } => {
+                let known = <[u8; 16]>::try_from(uuid).is_ok_and(|uuid| self.unacknowledged.remove(&uuid));
+                if known && self.leave_at.is_some() {
+                    self.leave_if_done(moment.now, out);
+                }
+            }
+            Event::Launch(_) | Event::Shutdown => self.shutdown(moment, out), // It runs groups only.
+            Event::Message(_) | Event::Error(_) => (), // After an error the session ends, see `abandoned`.
+        }
+    }
+
+    fn happened(&mut self, moment: &mut Moment<'_>, happening: Happening, out: &mut Vec<Effect>) {
+        match happening {
+            Happening::Launched(id, outcome) => self.launched(moment, id, outcome, out),
+            Happening::Waited(id, waited) => self.ended(moment, id, TaskEnd::of(waited), out),
+            Happening::Probed(id, which, outcome) => self.probed(moment, id, which, outcome, out),
+        }
+    }
+
+    /// Without the agent there is no way to kill containers; whoever ends this executor ends them too.
+    fn abandoned(&mut self, _: &mut Moment<'_>, out: &mut Vec<Effect>) {
+        out.push(Effect::Exit(1));
+    }
+
+    fn due(&mut self, moment: &mut Moment<'_>, out: &mut Vec<Effect>) {
+        let mut out_of_time = Vec::new();
+        for (id, task) in &mut self.tasks {
+            let due = task.activity.due(moment.now);
+            if due.escalate && task.launched {
+                out.push(Effect::Kill(task.container.clone(), Signal::SIGKILL));
+            }
+            out.extend(
+                due.probes
+                    .into_iter()
+                    .map(|(which, probe)| Effect::Probe(id.clone(), task.container.clone(), which, probe)),
+            );
+            out_of_time.extend(due.out_of_time.then(|| id.clone()));
+        }
+        for id in out_of_time {
+            self.kill(moment, &id, None, Cause::OutOfTime, out);
+        }
+        if self.leave_at.is_some_and(|at| at <= moment.now) {
+            self.leave_if_done(moment.now, out);
+        }
+    }
+
+    fn deadline(&self) -> Option<Duration> {
+        self.tasks.values().filter_map(|task| task.activity.deadline()).chain(self.leave_at).min()
+    }
+}
+
+#[cfg(test)]
+mod tests;
