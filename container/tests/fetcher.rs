@@ -7,6 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use common::server::{Server, hanging, ok, raw, redirect};
@@ -311,14 +312,15 @@ async fn destroyed_while_fetching() {
     let server =
         Server::start([("/stalls", hanging("HTTP/1.1 200 OK\nContent-Length: 10\n\nabc"))], None).await;
     let mut host = Host::new();
-    for (name, uri) in [("a", uri(server.url("/stalls"))), ("b", cached(server.url("/stalls")))] {
-        let before = server.count("/stalls");
+    for (before, name, uri) in [(0, "a", uri(server.url("/stalls"))), (1, "b", cached(server.url("/stalls")))]
+    {
         host.submit(ContainerOp::Launch(Box::new(spec(&host, name, vec![uri]))));
         until(|| (server.count("/stalls") > before).then_some(())).await;
         host.submit(ContainerOp::Destroy { id: id(name) });
         let message = String::from("Container destroyed while fetching");
         let event = ContainerEvent::LaunchFailed { id: id(name), stage: LaunchStage::Fetch, message };
         assert_eq!(host.event().await, event);
+        until(|| (server.given_up.load(Ordering::SeqCst) > before).then_some(())).await;
     }
 }
 

@@ -15,6 +15,7 @@ use crate::host::beneath;
 use crate::host::process::Process;
 use crate::host::user::Identity;
 use crate::launcher::{InitSpec, posix, tree};
+use crate::runtime_dir::{Claim, ContainerDir};
 use crate::sandbox::{self, Sandbox, SandboxFault};
 
 /// Given to a command whose environment has none.
@@ -119,7 +120,20 @@ impl Container {
         self.runtime().make().map_err(|err| failed(format!("cannot make the runtime directory: {err}")))?;
         let turn = async { Ok(context.launches.acquire().await) };
         let _turn = self.unless_stopped(LaunchStage::Start, waiting, turn).await?;
-        posix::start(&context.options.program, &init).await.map_err(|err| failed(err.to_string()))
+        match posix::start(&context.options.program, &spec.id.to_string(), &init).await {
+            Ok(process) => Ok(process),
+            Err(fault) => {
+                self.end_unheard().await;
+                Err(failed(fault.to_string()))
+            }
+        }
+    }
+
+    /// A supervisor that took the container but could not say so must not go on.
+    async fn end_unheard(&self) {
+        if let Ok(Claim::Supervisor(process)) = self.runtime().claimed() {
+            tree::destroy(process, self.sandbox.clone()).await;
+        }
     }
 
     /// Does a part of the launch that can be given up half way.
@@ -165,7 +179,10 @@ impl Container {
             }
         };
         closed(first).await;
-        tree::destroy(process, self.sandbox.clone()).await;
+        // A supervisor that ended by itself left nobody behind, and says so by the status.
+        if !gone || self.runtime().status().is_none() {
+            tree::destroy(process, self.sandbox.clone()).await;
+        }
         // Without a status the supervisor itself was killed, and its command with it.
         let status = self.runtime().status().unwrap_or(libc::SIGKILL);
         tracing::info!(container = %self.id, status, "container ended");
@@ -207,7 +224,7 @@ impl Container {
         }
     }
 
-    fn runtime(&self) -> crate::runtime_dir::ContainerDir {
+    fn runtime(&self) -> ContainerDir {
         self.context.runtime.container(&self.id)
     }
 }

@@ -83,13 +83,35 @@ pub(crate) fn remove_tree(root: &Path, rest: &Path) -> io::Result<()> {
 fn remove_entry(dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
     let path = held(dir, name);
     let removed = match std::fs::symlink_metadata(&path) {
-        Ok(meta) if meta.is_dir() => std::fs::remove_dir_all(&path),
+        Ok(meta) if meta.is_dir() => remove_dir(&path),
         Ok(_) => std::fs::remove_file(&path),
         Err(err) => Err(err),
     };
     match removed {
         Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,
+    }
+}
+
+/// Users lock their own directories (0555 is usual for downloaded sources); who owns them can open them again.
+fn remove_dir(path: &Path) -> io::Result<()> {
+    match std::fs::remove_dir_all(path) {
+        Err(err) if err.kind() == io::ErrorKind::PermissionDenied => {
+            unlock(path);
+            std::fs::remove_dir_all(path)
+        }
+        removed => removed,
+    }
+}
+
+/// Makes every directory of a tree writable, as far as we may; only ever needed by an agent that is not root.
+fn unlock(dir: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(dir, PermissionsExt::from_mode(0o700)).ok(); // The removal tells what did not work.
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            unlock(&entry.path());
+        }
     }
 }
 
@@ -139,6 +161,19 @@ mod tests {
         // The link itself is an ordinary thing to remove.
         remove_tree(root.path(), Path::new("link")).expect("removed");
         assert!(elsewhere.path().join("dir").is_dir());
+    }
+
+    #[test]
+    fn a_locked_directory_can_be_removed_by_its_owner() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir_all(root.path().join("a/b/c")).expect("made");
+        for dir in ["a/b/c", "a/b"] {
+            std::fs::set_permissions(root.path().join(dir), PermissionsExt::from_mode(0o500))
+                .expect("locked");
+        }
+        remove_tree(root.path(), Path::new("a")).expect("removed");
+        assert!(!root.path().join("a").exists());
     }
 
     #[test]

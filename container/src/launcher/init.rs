@@ -182,14 +182,21 @@ fn reap(command: i32) -> Option<ExitStatus> {
 }
 
 /// A container ends with its command: who stayed behind is killed. Each one that is reaped may have left children, who
-/// then became ours; so look again until there are none.
+/// then became ours; so look again until there are none, which a command that left nobody makes cheap.
 fn end_the_rest(this: Process) -> io::Result<()> {
-    while tree::kill_below(this)? > 0 {
+    while has_children() && tree::kill_below(this)? > 0 {
         // SAFETY: no memory is involved. WHY: the same call as in `reap`, here waiting.
-        if unsafe { libc::waitpid(-1, std::ptr::null_mut(), 0) } < 0 {
-            return Ok(());
-        }
+        unsafe { libc::waitpid(-1, std::ptr::null_mut(), 0) };
         reap(0);
     }
     Ok(())
+}
+
+/// As subreaper we have no descendants if we have no children.
+fn has_children() -> bool {
+    // SAFETY: no memory is involved. WHY: no safe wrapper leaves the child to be reaped later.
+    let found = unsafe {
+        libc::waitid(libc::P_ALL, 0, std::ptr::null_mut(), libc::WEXITED | libc::WNOHANG | libc::WNOWAIT)
+    };
+    found == 0
 }

@@ -30,9 +30,10 @@ pub(crate) enum LauncherFault {
 }
 
 /// Starts the container and returns its supervisor once that has claimed it.
-pub(crate) async fn start(program: &Path, spec: &InitSpec) -> Result<Process, LauncherFault> {
+/// `label` is for those who look at the list of processes.
+pub(crate) async fn start(program: &Path, label: &str, spec: &InitSpec) -> Result<Process, LauncherFault> {
     let mut child = tokio::process::Command::new(program)
-        .args([crate::HELPER_COMMAND, crate::SUPERVISE])
+        .args([crate::HELPER_COMMAND, crate::SUPERVISE, label])
         .env_clear()
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -48,6 +48,27 @@ pub fn exited(code: i32) -> Option<i32> {
     Some(code << 8)
 }
 
+fn sandbox_in(dir: &Path, id: &ContainerId) -> PathBuf {
+    let parent = id.parent().map_or_else(|| dir.join("work"), |parent| sandbox_in(dir, parent));
+    parent.join("containers").join(id.value())
+}
+
+/// A launch of a shell script on the host in `dir`.
+pub fn spec_in(dir: &Path, id: &ContainerId, script: &str) -> LaunchSpec {
+    LaunchSpec {
+        id: id.clone(),
+        command: pb::CommandInfo { value: Some(script.to_owned()), ..Default::default() },
+        environment: BTreeMap::new(),
+        sandbox: sandbox_in(dir, id).display().to_string(),
+        latest_link: None,
+        user: None,
+        container: None,
+        resources: Vec::new(),
+        limits: BTreeMap::new(),
+        volumes: Vec::new(),
+    }
+}
+
 impl Host {
     pub fn new() -> Host {
         Host::with(|_| ())
@@ -82,8 +103,7 @@ impl Host {
     }
 
     pub fn sandbox(&self, id: &ContainerId) -> PathBuf {
-        let parent = id.parent().map_or_else(|| self.work_dir(), |parent| self.sandbox(parent));
-        parent.join("containers").join(id.value())
+        sandbox_in(self.dir.path(), id)
     }
 
     pub fn read(&self, id: &ContainerId, file: &str) -> String {
@@ -91,18 +111,7 @@ impl Host {
     }
 
     pub fn spec(&self, id: &ContainerId, script: &str) -> LaunchSpec {
-        LaunchSpec {
-            id: id.clone(),
-            command: pb::CommandInfo { value: Some(script.to_owned()), ..Default::default() },
-            environment: BTreeMap::new(),
-            sandbox: self.sandbox(id).display().to_string(),
-            latest_link: None,
-            user: None,
-            container: None,
-            resources: Vec::new(),
-            limits: BTreeMap::new(),
-            volumes: Vec::new(),
-        }
+        spec_in(self.dir.path(), id, script)
     }
 
     pub fn submit(&self, op: ContainerOp) {
@@ -174,6 +183,25 @@ impl Host {
         })
         .await
     }
+}
+
+/// Runs the calling test again in a process that has file systems of its own, prepared by a script; true in there.
+/// Without the rights for that the test has nothing to say.
+pub fn with_own_mounts(test: &str, script: &str) -> bool {
+    const MARK: &str = "TEPUI_TEST_OWN_MOUNTS";
+    if std::env::var_os(MARK).is_some() {
+        return true;
+    }
+    let may = std::process::Command::new("unshare").args(["-m", "true"]).output();
+    if may.is_ok_and(|output| output.status.success()) {
+        let status = std::process::Command::new("unshare")
+            .args(["-m", "sh", "-c", &format!("{script} && exec \"$0\" --exact {test} --nocapture")])
+            .arg(std::env::current_exe().unwrap())
+            .env(MARK, "1")
+            .status();
+        assert!(status.unwrap().success());
+    }
+    false
 }
 
 /// Looks again and again until there is an answer.

@@ -1,6 +1,7 @@
 //! A web server for tests: few words of HTTP, all the ways a server can be bad.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -35,6 +36,8 @@ pub struct Server {
     pub base: String,
     /// The head of every request.
     pub requests: Arc<Mutex<Vec<String>>>,
+    /// How many hanging answers the client gave up on.
+    pub given_up: Arc<AtomicUsize>,
 }
 
 impl Server {
@@ -48,7 +51,8 @@ impl Server {
         let port = listener.local_addr().unwrap().port();
         let scheme = if tls.is_some() { "https" } else { "http" };
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let seen = requests.clone();
+        let given_up = Arc::new(AtomicUsize::new(0));
+        let seen = (requests.clone(), given_up.clone());
         tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
@@ -64,7 +68,7 @@ impl Server {
                 });
             }
         });
-        Server { base: format!("{scheme}://localhost:{port}"), requests }
+        Server { base: format!("{scheme}://localhost:{port}"), requests, given_up }
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -80,7 +84,7 @@ impl Server {
 async fn serve(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     pages: &BTreeMap<String, Page>,
-    seen: &Mutex<Vec<String>>,
+    (seen, given_up): &(Arc<Mutex<Vec<String>>>, Arc<AtomicUsize>),
 ) -> Option<()> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -94,7 +98,8 @@ async fn serve(
     stream.write_all(&page.bytes).await.ok()?;
     stream.flush().await.ok()?;
     if page.hang {
-        std::future::pending::<()>().await;
+        stream.read_u8().await.ok();
+        given_up.fetch_add(1, Ordering::SeqCst);
     }
     stream.shutdown().await.ok()
 }
