@@ -293,8 +293,8 @@ fn a_group_is_launched_whole_or_not_at_all() {
             F <- OFFERS #0 of A (cpus:4; mem:1024; disk:100)
             A <- LAUNCH_GROUP g1 g2 with a new executor
             F <- OFFERS #1 of A (cpus:1.9; mem:928; disk:68)
-            F <- UPDATE g3 TASK_ERROR REASON_TASK_GROUP_INVALID "Total resources cpus:2.1; mem:96; disk:32 required by task and its executor is more than available cpus:1.9; mem:928; disk:68"
-            F <- UPDATE g4 TASK_ERROR REASON_TASK_GROUP_INVALID "Total resources cpus:2.1; mem:96; disk:32 required by task and its executor is more than available cpus:1.9; mem:928; disk:68"
+            F <- UPDATE g3 TASK_ERROR REASON_TASK_GROUP_INVALID "Total resources cpus:2.1; mem:96; disk:32 required by task group and its executor are more than available cpus:1.9; mem:928; disk:68"
+            F <- UPDATE g4 TASK_ERROR REASON_TASK_GROUP_INVALID "Total resources cpus:2.1; mem:96; disk:32 required by task group and its executor are more than available cpus:1.9; mem:928; disk:68"
             F <- UPDATE g1 TASK_STAGING REASON_RECONCILIATION "Reconciliation: Latest task state"
             F <- UPDATE g2 TASK_STAGING REASON_RECONCILIATION "Reconciliation: Latest task state"
         "#]],
