@@ -133,6 +133,8 @@ impl Containerizer {
 #[derive(Debug)]
 pub(crate) enum Message {
     Op(ContainerOp),
+    /// A container runs; from now on others may be nested in it.
+    Launched(ContainerId),
     /// A container must be destroyed because its first process ended.
     Ending(ContainerId),
     /// A container has ended and said so. Not `launched`: it never began.
@@ -169,6 +171,7 @@ impl Context {
 /// One line of the table.
 struct Entry {
     phase: Phase,
+    launched: bool,
     sandbox: PathBuf,
     children: BTreeSet<ContainerId>,
 }
@@ -195,6 +198,7 @@ impl Dispatcher {
         while let Some(message) = inbox.recv().await {
             match message {
                 Message::Op(op) => self.perform(op).await,
+                Message::Launched(id) => self.mark_launched(&id),
                 Message::Ending(id) => self.destroy(&id),
                 Message::Ended { id, launched } => self.forget(&id, launched).await,
             }
@@ -219,6 +223,12 @@ impl Dispatcher {
             ContainerOp::RemovePath { path } => self.paths.remove(path),
             ContainerOp::CreateVolume { path } => self.paths.create_volume(path),
             ContainerOp::DestroyVolume { path } => self.paths.destroy_volume(path),
+        }
+    }
+
+    fn mark_launched(&mut self, id: &ContainerId) {
+        if let Some(entry) = self.entries.get_mut(id) {
+            entry.launched = true;
         }
     }
 
@@ -251,10 +261,15 @@ impl Dispatcher {
             return Err(format!("Container '{id}' is already launched"));
         }
         let Some(parent) = id.parent() else { return Ok(()) };
-        match self.entries.get(parent).map(|entry| &entry.phase) {
-            Some(Phase::Live { .. }) => Ok(()),
-            Some(Phase::Destroying { .. }) => Err(format!("Parent container '{parent}' is being destroyed")),
-            Some(Phase::Ended) | None => Err(format!("Parent container '{parent}' does not exist")),
+        match self.entries.get(parent).map(|entry| (&entry.phase, entry.launched)) {
+            Some((Phase::Live { .. }, true)) => Ok(()),
+            Some((Phase::Live { .. }, false)) => {
+                Err(format!("Parent container '{parent}' is not running yet"))
+            }
+            Some((Phase::Destroying { .. }, _)) => {
+                Err(format!("Parent container '{parent}' is being destroyed"))
+            }
+            Some((Phase::Ended, _)) | None => Err(format!("Parent container '{parent}' does not exist")),
         }
     }
 
@@ -267,7 +282,7 @@ impl Dispatcher {
     }
 
     fn insert(&mut self, id: &ContainerId, sandbox: PathBuf, phase: Phase) {
-        self.entries.insert(id.clone(), Entry { phase, sandbox, children: BTreeSet::new() });
+        self.entries.insert(id.clone(), Entry { phase, launched: false, sandbox, children: BTreeSet::new() });
         if let Some(parent) = id.parent().and_then(|parent| self.entries.get_mut(parent)) {
             parent.children.insert(id.clone());
         }
@@ -359,6 +374,7 @@ impl Dispatcher {
 
     /// Finds what a former agent left: see [`recovery`].
     async fn recover(&mut self, known: Vec<tepui_types::KnownContainer>) {
+        // Asked again, what is in the table already is no news.
         let known: Vec<_> = known.into_iter().filter(|known| !self.entries.contains_key(&known.id)).collect();
         let found = recovery::look(&self.context, known, self.entries.keys().cloned().collect()).await;
         let mut containers = Vec::new();
@@ -367,6 +383,7 @@ impl Dispatcher {
             let (pid, ended) = match found.state {
                 State::Alive(process) => {
                     watched.push((self.enter(&found.id, found.sandbox), process));
+                    self.mark_launched(&found.id);
                     (process.is_alive().then_some(process.pid.unsigned_abs()), None)
                 }
                 State::Ended(termination) => {

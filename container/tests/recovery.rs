@@ -154,6 +154,21 @@ async fn orphans_are_destroyed_and_forgotten() {
 }
 
 #[tokio::test]
+async fn nothing_is_nested_in_what_does_not_run_yet() {
+    let mut host = Host::new();
+    let (a, b) = (id("a"), id("a").child("b"));
+    host.submit(ContainerOp::Launch(Box::new(host.spec(&a, "sleep 1000"))));
+    host.submit(ContainerOp::Launch(Box::new(host.spec(&b, "true"))));
+    let message = String::from("Parent container 'a' is not running yet");
+    let refused = ContainerEvent::LaunchFailed { id: b.clone(), stage: LaunchStage::Start, message };
+    assert_eq!(host.event().await, refused);
+    assert!(matches!(host.event().await, ContainerEvent::Launched { .. }));
+    let nested = host.spec(&b, "exit 1");
+    assert_eq!(host.run(nested).await, exited(1));
+    host.destroy(&a).await;
+}
+
+#[tokio::test]
 async fn nested_containers_end_before_their_parent() {
     let mut host = Host::new();
     let a = id("a");

@@ -81,6 +81,7 @@ impl Container {
             Ok(process) => {
                 let (id, pid) = (self.id.clone(), process.pid.unsigned_abs());
                 tracing::info!(container = %id, pid, "container launched");
+                self.context.tell(Message::Launched(id.clone()));
                 self.context.emit(ContainerEvent::Launched { id, pid }).await;
                 let mut volumes = spec.volumes;
                 if let Some(after) = waiting.volumes {

@@ -117,7 +117,7 @@ fn split_login(uri: &Uri) -> Option<(Uri, Option<HeaderValue>)> {
     Some((Uri::from_parts(parts).ok()?, Some(header)))
 }
 
-/// Where a redirect leads. Only http and https; a login is not carried over.
+/// Where a redirect leads: http and https only. A login stays with its host.
 fn resolve(from: &Uri, location: &str) -> Option<Uri> {
     let (scheme, authority) = (from.scheme_str()?, from.authority()?.as_str());
     let location = location.split('#').next().unwrap_or_default();
