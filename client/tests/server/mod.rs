@@ -1,4 +1,5 @@
-//! A server whose answers are given by the test, request by request.
+//! A server whose answers are given by the test, request by request. Shared by several test programs.
+#![allow(dead_code)] // Each of them uses only a part of it.
 
 use std::convert::Infallible;
 

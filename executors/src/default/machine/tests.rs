@@ -236,7 +236,7 @@ fn the_agent_knows_why() {
         state: Some(TaskState::TASK_FAILED),
         reason: Some(Reason::REASON_CONTAINER_LIMITATION_MEMORY),
         limitation: TaskResourceLimitation::default().into(),
-        message: Some("Memory limit exceeded".into()),
+        message: Some("too much".into()),
         ..Default::default()
     };
     check(
@@ -256,7 +256,7 @@ fn the_agent_knows_why() {
               update a TASK_RUNNING in root.c1
               wait a in c1
             at 2 (next 60.2s)
-              update a TASK_FAILED REASON_CONTAINER_LIMITATION_MEMORY in root.c1 'Command terminated with signal Killed: Memory limit exceeded'
+              update a TASK_FAILED REASON_CONTAINER_LIMITATION_MEMORY in root.c1 'Command terminated with signal Killed: too much'
         "#]],
     );
 }
