@@ -53,7 +53,7 @@ impl Loss {
         match self {
             Loss::Unreachable { .. } => pb::OperationState::OPERATION_UNREACHABLE,
             Loss::Gone => pb::OperationState::OPERATION_GONE_BY_OPERATOR,
-            Loss::Removed => pb::OperationState::OPERATION_GONE_BY_OPERATOR,
+            Loss::Removed => pb::OperationState::OPERATION_UNKNOWN,
         }
     }
 }

@@ -6,10 +6,12 @@ mod accept;
 mod agents;
 mod failover;
 mod kills;
+mod limits;
 mod offers;
 mod operations;
 mod script;
 mod updates;
+mod wire;
 
 use expect_test::Expect;
 

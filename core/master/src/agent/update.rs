@@ -30,6 +30,10 @@ pub(super) fn update(master: &mut Master, from: &AgentId, call: Update, out: &mu
     }
     let mut status: pb::TaskStatus = call.status.into_option().unwrap_or_default();
     status.agent_id = from.to_proto().into();
+    if !status.executor_id.is_set() {
+        let executor_id = master.task(&framework_id, &task_id).and_then(|task| task.executor_id.clone());
+        status.executor_id = executor_id.map(|id| id.to_proto()).into();
+    }
     task::update(master, &framework_id, &status, call.latest_state, out);
     master.tell_framework(&framework_id, to_scheduler::update(status), out);
 }

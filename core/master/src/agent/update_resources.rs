@@ -1,12 +1,17 @@
 //! UPDATE_RESOURCES: the agent has more or less than before. What is offered of it is taken back first.
 
+use alloc::vec::Vec;
+
 use tepui_fsm::Now;
+use tepui_proto::mesos::v1 as pb;
 use tepui_proto::tepui::agent::v1::call::UpdateResources;
+use tepui_resources::{Operation, Resources};
 use tepui_types::AgentId;
 
 use super::closed;
 use super::report::resources;
 use crate::master::{Master, Out};
+use crate::state::Agent;
 use crate::{books, offer};
 
 pub(super) fn update_resources(
@@ -23,7 +28,9 @@ pub(super) fn update_resources(
         // It makes no sense. A new SUBSCRIBE will, or will be refused with the reason.
         return closed::hang_up(master, now, from, out);
     };
-    if master.agent(from).is_none_or(|agent| agent.total == total) {
+    let Some(agent) = master.agent(from) else { return };
+    let total = with_pending(agent, total);
+    if agent.total == total {
         return;
     }
     offer::rescind_all_on(master, from, out);
@@ -31,4 +38,20 @@ pub(super) fn update_resources(
     agent.total = total;
     let spec = books::agent(agent);
     master.allocator.update_agent(from, spec);
+}
+
+/// Operations that are on their way were not carried out yet when the agent counted; they will be.
+fn with_pending(agent: &Agent, mut total: Resources) -> Resources {
+    let pending = agent.operations.values().map(|operation| &operation.operation);
+    let pending = pending.filter(|it| it.latest_status.state == pb::OperationState::OPERATION_PENDING);
+    let operations = pending.filter_map(|it| Operation::from_proto(&it.info).ok().flatten());
+    let mut operations: Vec<Operation> = operations.map(Operation::unallocate).collect();
+    // They may build on each other, and their order is not kept: whatever can be applied next is next.
+    while let Some((at, applied)) =
+        operations.iter().enumerate().find_map(|(at, next)| Some((at, total.apply(next).ok()?)))
+    {
+        operations.remove(at);
+        total = applied;
+    }
+    total
 }

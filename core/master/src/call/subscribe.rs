@@ -66,7 +66,9 @@ fn connect(
     let known = master.framework(&id).cloned();
     match known {
         None => {
-            let framework = framework::fresh(now, id.clone(), subscription.info, stream.link());
+            let returning = subscription.info.id.is_set();
+            let mut framework = framework::fresh(now, id.clone(), subscription.info, stream.link());
+            framework.reregistered_at = returning.then_some(now.wall);
             framework::insert(master, framework, terms, out);
         }
         Some(known) => come_back(master, now, stream, &known, subscription, terms, out)?,

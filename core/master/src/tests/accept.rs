@@ -42,7 +42,8 @@ fn operations_run_in_order_and_do_not_stop_each_other() {
         agent A cpus:4 mem:1024
         framework F role:web
         settle
-        F accept #0 refuse:0 : launch t1 cpus:3 mem:128 ; launch t2 cpus:3 mem:128 ; launch t3 cpus:1 mem:128 ; launch t3 cpus:0.1 mem:1
+        F accept #0 refuse:0 : launch t1 cpus:3 mem:128 ; launch t2 cpus:3 mem:128
+        ; launch t3 cpus:1 mem:128 ; launch t3 cpus:0.1 mem:1
         after 1s
         ",
         expect![[r#"

@@ -11,7 +11,8 @@ fn reserve_create_and_launch_in_one_call() {
         agent A cpus:4 mem:1024 disk:100
         framework F role:web refine
         settle
-        F accept #0 refuse:0 : reserve cpus(web):2 disk(web):50 ; create disk(web)@v1:50 ; launch t1 cpus(web):1 disk(web)@v1:50 mem:64
+        F accept #0 refuse:0 : reserve cpus(web):2 disk(web):50
+        ; create disk(web)@v1:50 ; launch t1 cpus(web):1 disk(web)@v1:50 mem:64
         after 1s
         A update t1 RUNNING
         A operation FINISHED
@@ -31,15 +32,15 @@ fn reserve_create_and_launch_in_one_call() {
             F <- OFFERS #0 of A (cpus:4; mem:1024; disk:100)
             A <- APPLY_OPERATION RESERVE
             A <- APPLY_OPERATION CREATE
-            A <- LAUNCH t1 (cpus(reservations: [(DYNAMIC,web)]):1; mem:64; disk(reservations: [(DYNAMIC,web)])[v1:data]:50)
-            F <- OFFERS #1 of A (cpus:2; cpus(reservations: [(DYNAMIC,web)]):1; mem:960; disk:50)
+            A <- LAUNCH t1 (cpus(web):1; mem:64; disk(web)[v1:data]:50)
+            F <- OFFERS #1 of A (cpus:2; cpus(web):1; mem:960; disk:50)
             F <- UPDATE t1 TASK_RUNNING
             A <- ACKNOWLEDGE_OPERATION
             A <- ACKNOWLEDGE_OPERATION
             A <- ACKNOWLEDGE t1
             F <- UPDATE t1 TASK_FINISHED
             A <- ACKNOWLEDGE t1
-            F <- OFFERS #2 of A (cpus(reservations: [(DYNAMIC,web)]):1; mem:64; disk(reservations: [(DYNAMIC,web)])[v1:data]:50)
+            F <- OFFERS #2 of A (cpus(web):1; mem:64; disk(web)[v1:data]:50)
             A <- APPLY_OPERATION DESTROY
             A <- APPLY_OPERATION UNRESERVE
         "#]],
@@ -112,7 +113,8 @@ fn an_operation_that_cannot_be_is_refused() {
         agent A cpus:4 mem:1024 disk:100
         framework F role:web refine
         settle
-        F accept #0 : reserve cpus(web):9 id:r1 ; unreserve cpus(web):1 id:r2 ; reserve cpus(web):9 ; launch t1 cpus:1
+        F accept #0 : reserve cpus(web):9 id:r1 ; unreserve cpus(web):1 id:r2
+        ; reserve cpus(web):9 ; launch t1 cpus:1
         ",
         expect![[r#"
             record initialize cluster m
@@ -122,7 +124,7 @@ fn an_operation_that_cannot_be_is_refused() {
             F <- HEARTBEAT
             F <- OFFERS #0 of A (cpus:4; mem:1024; disk:100)
             F <- UPDATE_OPERATION_STATUS r1 OPERATION_ERROR "cpus:4; mem:1024; disk:100 does not contain cpus:9"
-            F <- UPDATE_OPERATION_STATUS r2 OPERATION_ERROR "cpus:4; mem:1024; disk:100 does not contain cpus(reservations: [(DYNAMIC,web)]):1"
+            F <- UPDATE_OPERATION_STATUS r2 OPERATION_ERROR "cpus:4; mem:1024; disk:100 does not contain cpus(web):1"
             A <- LAUNCH t1 (cpus:1)
         "#]],
     );
@@ -135,7 +137,8 @@ fn volumes_change_their_size() {
         agent A cpus:4 mem:1024 disk:100
         framework F role:web refine
         settle
-        F accept #0 refuse:0 : reserve disk(web):60 ; create disk(web)@v1:50 ; grow disk(web)@v1:50 disk(web):10 id:g ; launch t1 disk(web)@v1:60 cpus:1
+        F accept #0 refuse:0 : reserve disk(web):60 ; create disk(web)@v1:50
+        ; grow disk(web)@v1:50 disk(web):10 id:g ; launch t1 disk(web)@v1:60 cpus:1
         after 1s
         F accept #1 refuse:0 : shrink disk(web)@v1:60 20 id:s
         after 1s
@@ -150,10 +153,10 @@ fn volumes_change_their_size() {
             A <- APPLY_OPERATION RESERVE
             A <- APPLY_OPERATION CREATE
             A <- APPLY_OPERATION GROW_VOLUME
-            F <- UPDATE t1 TASK_ERROR REASON_TASK_INVALID "Total resources cpus:1; disk(reservations: [(DYNAMIC,web)])[v1:data]:60 required by task and its executor is more than available cpus:4; mem:1024; disk:40"
-            F <- OFFERS #1 of A (cpus:4; mem:1024; disk:40; disk(reservations: [(DYNAMIC,web)])[v1:data]:60)
+            F <- UPDATE t1 TASK_ERROR REASON_TASK_INVALID "Total resources cpus:1; disk(web)[v1:data]:60 required by task and its executor is more than available cpus:4; mem:1024; disk:40"
+            F <- OFFERS #1 of A (cpus:4; mem:1024; disk:40; disk(web)[v1:data]:60)
             A <- APPLY_OPERATION SHRINK_VOLUME
-            F <- OFFERS #2 of A (cpus:4; mem:1024; disk:40; disk(reservations: [(DYNAMIC,web)]):20; disk(reservations: [(DYNAMIC,web)])[v1:data]:40)
+            F <- OFFERS #2 of A (cpus:4; mem:1024; disk:40; disk(web):20; disk(web)[v1:data]:40)
         "#]],
     );
 }
@@ -207,8 +210,107 @@ fn old_frameworks_see_the_old_form() {
             F <- HEARTBEAT
             F <- OFFERS #0 of A (cpus:4; mem:1024; disk:100)
             A <- APPLY_OPERATION RESERVE
-            A <- LAUNCH t1 (cpus(reservations: [(DYNAMIC,web)]):1)
-            F <- OFFERS #1 of A (cpus:2; cpus(reservations: [(DYNAMIC,web)]):1; mem:1024; disk:100)
+            A <- LAUNCH t1 (cpus(web):1)
+            F <- OFFERS #1 of A (cpus:2; cpus(web):1; mem:1024; disk:100)
+        "#]],
+    );
+}
+
+#[test]
+fn resources_counted_before_an_operation_arrived() {
+    check(
+        "
+        agent A cpus:4 mem:1024 disk:100
+        framework F role:web refine checkpoint
+        settle
+        F accept #0 refuse:0 : reserve cpus(web):2 disk(web):50 ; create disk(web)@v1:50
+        A resources cpus:4 mem:2048 disk:100
+        after 1s
+        A operation FINISHED
+        A operation FINISHED
+        A resources cpus:2 cpus(web):2 mem:2048 disk:50 disk(web)@v1:50
+        after 1s
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- OFFERS #0 of A (cpus:4; mem:1024; disk:100)
+            A <- APPLY_OPERATION RESERVE
+            A <- APPLY_OPERATION CREATE
+            F <- OFFERS #1 of A (cpus:2; cpus(web):2; mem:2048; disk:50; disk(web)[v1:data]:50)
+            A <- ACKNOWLEDGE_OPERATION
+            A <- ACKNOWLEDGE_OPERATION
+        "#]],
+    );
+}
+
+#[test]
+fn a_framework_that_is_over_leaves_its_operations_to_the_master() {
+    check(
+        "
+        agent A cpus:4 mem:1024 disk:100
+        framework F role:web refine checkpoint
+        settle
+        F accept #0 refuse:0 : reserve cpus(web):2 id:r1 ; reserve cpus(web):1 id:r2
+        A operation FINISHED
+        F teardown
+        A operation FINISHED
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- OFFERS #0 of A (cpus:4; mem:1024; disk:100)
+            A <- APPLY_OPERATION RESERVE
+            A <- APPLY_OPERATION RESERVE
+            F <- UPDATE_OPERATION_STATUS r1 OPERATION_FINISHED
+            A <- ACKNOWLEDGE_OPERATION
+            F closed
+            A <- ACKNOWLEDGE_OPERATION
+        "#]],
+    );
+}
+
+#[test]
+fn an_agent_brings_its_operations_to_a_new_master() {
+    check(
+        "
+        agent A cpus:4 mem:1024 disk:100
+        framework F role:web refine checkpoint failover:100
+        settle
+        F accept #0 refuse:0 : reserve cpus(web):2 id:r1 ; reserve cpus(web):1 id:r2
+        A operation FINISHED
+        A keeps
+        master restarts
+        --
+        A back
+        F back
+        F reconcile-operations
+        F reconcile-operations r1 r2
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- OFFERS #0 of A (cpus:4; mem:1024; disk:100)
+            A <- APPLY_OPERATION RESERVE
+            A <- APPLY_OPERATION RESERVE
+            F <- UPDATE_OPERATION_STATUS r1 OPERATION_FINISHED
+            --
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- UPDATE_OPERATION_STATUS r1 OPERATION_FINISHED
+            F <- UPDATE_OPERATION_STATUS r2 OPERATION_PENDING
+            F <- UPDATE_OPERATION_STATUS r1 OPERATION_FINISHED
+            F <- UPDATE_OPERATION_STATUS r2 OPERATION_PENDING
         "#]],
     );
 }

@@ -11,6 +11,8 @@
 //! A update t1 RUNNING [latest:FINISHED]      A exited e   A pong   A close   A back   A lost t1   A leave
 //! operator subscribe | gone A | teardown F
 //! master restarts
+//! F shows                                    the last event F heard, as JSON
+//! post [stream:F] [principal:p] {"type":"KILL",...}   a scheduler call as it came over the wire
 //! ```
 
 use alloc::boxed::Box;
@@ -47,6 +49,8 @@ pub(super) struct Script {
     names: BTreeMap<String, String>,
     conns: BTreeMap<u64, String>,
     uuids: u64,
+    /// The last event each player heard, as JSON.
+    last: BTreeMap<String, String>,
     said: String,
 }
 
@@ -85,6 +89,7 @@ impl Script {
             names: BTreeMap::new(),
             conns: BTreeMap::new(),
             uuids: 0,
+            last: BTreeMap::new(),
             said: String::new(),
         }
     }
@@ -94,7 +99,9 @@ impl Script {
     }
 
     pub(super) fn play(&mut self, script: &str) {
-        for line in script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")) {
+        // A line that begins with `;` goes on with the one before.
+        let script = script.lines().map(str::trim).collect::<Vec<_>>().join("\n").replace("\n;", " ;");
+        for line in script.lines().filter(|line| !line.is_empty()) {
             if line == "--" {
                 self.said.push_str("--\n");
                 continue;
@@ -109,6 +116,11 @@ impl Script {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
             ["settle"] => self.settle(),
+            ["post", ..] => self.post(line),
+            [name, "shows"] => {
+                let json = self.last[*name].clone();
+                self.say(&json);
+            }
             ["after", time] => self.pass(time),
             ["skip", time] => self.skip(time),
             ["agent", name, rest @ ..] => self.agent(name, rest),
@@ -197,6 +209,7 @@ impl Script {
             }
             Effect::Publish { .. } | Effect::OpenAgent { .. } => return,
             Effect::Scheduler { conn, event } => {
+                self.last.insert(self.conns[&conn.0].clone(), json(&**event));
                 if event.subscribed.is_set() {
                     let id = event.subscribed.framework_id.value.clone();
                     let name = self.conns[&conn.0].clone();
@@ -206,7 +219,10 @@ impl Script {
                 }
                 self.note_update(*conn, event);
             }
-            Effect::Agent { conn, event } => self.play_agent(*conn, event),
+            Effect::Agent { conn, event } => {
+                self.last.insert(self.conns[&conn.0].clone(), json(&**event));
+                self.play_agent(*conn, event);
+            }
             Effect::Operator { event } => {
                 if let Some(added) = event.framework_added.as_option() {
                     let info = &added.framework.framework_info;
@@ -292,6 +308,12 @@ impl Script {
         while let (Some(begin), Some(_)) = (line.find("(allocated: "), line.find(')')) {
             let end = begin + line[begin..].find(')').expect("it closes");
             line.replace_range(begin..=end, "");
+        }
+        while let Some(begin) = line.find("(reservations: [") {
+            let end = begin + line[begin..].find("])").expect("it closes");
+            let roles =
+                line[begin..end].replace("(reservations: [", "").replace("(DYNAMIC,", "").replace(')', "");
+            line.replace_range(begin..end + 2, &format!("({roles})"));
         }
         self.said.push_str(&line);
         self.said.push('\n');
@@ -392,6 +414,13 @@ impl Script {
             ("pong", []) => self.agent_calls(name, of(Type::PONG)),
             ("leave", []) => self.agent_calls(name, of(Type::UNREGISTER)),
             // The agent never got it, or forgot it.
+            // It remembers the operations that the master knows on it.
+            ("keeps", []) => {
+                let id = tepui_types::AgentId::new(self.agents[name].id.as_str());
+                let operations = self.master.agent(&id).expect("it is registered").operations.clone();
+                let operations = operations.values().map(|it| it.operation.clone()).collect();
+                self.agents.get_mut(name).expect("an agent").subscribe.operations = operations;
+            }
             ("lost", [task]) => drop(self.agents.get_mut(name).and_then(|agent| agent.tasks.remove(*task))),
             ("update", [task, state, rest @ ..]) => self.update(name, task, state, rest),
             ("exited", [framework, executor]) => {
@@ -591,6 +620,19 @@ impl Script {
         self.conns.remove(&conn);
     }
 
+    /// A call as it came over the wire: `post [stream:id] [principal:p] {json}`.
+    fn post(&mut self, line: &str) {
+        let (head, body) = line.split_at(line.find('{').expect("a JSON object"));
+        let head: Vec<&str> = head.split_whitespace().collect();
+        let call: Call = tepui_proto::json::from_slice(body.as_bytes()).expect("a call");
+        let known = |name: &str| self.frameworks.get(name).map(|framework| framework.stream_id.clone());
+        let stream_id = option(&head, "stream").map(|id| known(id).unwrap_or_else(|| id.into()));
+        let principal = option(&head, "principal").map(String::from);
+        let conn = ConnId(self.connect("caller"));
+        self.frameworks.entry("caller".into()).or_default();
+        self.step(Input::Scheduler { conn, stream_id, principal, call: Box::new(call) });
+    }
+
     fn framework_does(&mut self, name: &str, verb: &str, words: &[&str]) {
         use call::Type;
         match (verb, words) {
@@ -657,9 +699,22 @@ impl Script {
                 });
             }
             ("roles", roles) => self.update_framework(name, roles),
+            ("lists", []) => self.list(name),
             ("reconcile-operations", operations) => self.reconcile_operations(name, operations),
             ("teardown", []) => self.call(name, Type::TEARDOWN, |_| ()),
             _ => panic!("what does framework {name} do with '{verb}'?"),
+        }
+    }
+
+    /// What the master remembers of a framework's tasks.
+    fn list(&mut self, name: &str) {
+        let id = tepui_types::FrameworkId::new(self.frameworks[name].info.id.value.as_str());
+        let framework = self.master.framework(&id).expect("it is registered").clone();
+        let live = framework.tasks.values().map(|task| ("live", task));
+        let unreachable = framework.unreachable_tasks.iter().map(|task| ("unreachable", task));
+        let completed = framework.completed_tasks.iter().map(|task| ("completed", task));
+        for (what, task) in live.chain(unreachable).chain(completed) {
+            self.say(&format!("{what} {} {:?}", task.id, task.state()));
         }
     }
 
@@ -876,6 +931,10 @@ impl Script {
         let conn = ConnId(self.connect("operator"));
         self.step(Input::Operator { conn, principal: None, call: Box::new(call) });
     }
+}
+
+fn json(event: &impl tepui_proto::json::ToJson) -> String {
+    String::from_utf8(tepui_proto::json::to_vec(event)).expect("JSON is text")
 }
 
 /// `cpus:1`, `cpus(web):1`, `disk(web)@v1:10`: reservations in brackets, `@` a persistent volume.

@@ -1,0 +1,312 @@
+//! What flags limit: rates, ages, lengths of lists, the life of an offer.
+
+use alloc::string::String;
+use core::time::Duration;
+
+use expect_test::expect;
+
+use super::check_with;
+use crate::Config;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn agents_are_given_up_one_by_one() {
+    check_with(
+        Config { agent_removal_rate_limit: Some((1, 20 * SECOND)), ..Config::default() },
+        "
+        agent A cpus:1
+        agent B cpus:1
+        agent C cpus:1
+        skip 100s
+        C pong
+        skip 100s
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            record admit agent B at B
+            B <- SUBSCRIBED B
+            record admit agent C at C
+            C <- SUBSCRIBED C
+            record mark unreachable agent A since 1000000090.000
+            A closed
+            record mark unreachable agent B since 1000000110.000
+            B closed
+            record mark unreachable agent C since 1000000180.000
+            C closed
+        "#]],
+    );
+}
+
+#[test]
+fn a_new_master_gives_up_slowly() {
+    check_with(
+        Config { agent_removal_rate_limit: Some((1, 20 * SECOND)), ..Config::default() },
+        "
+        agent A cpus:1
+        agent B cpus:1
+        agent C cpus:1
+        master restarts
+        --
+        skip 610s
+        B back
+        skip 60s
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            record admit agent B at B
+            B <- SUBSCRIBED B
+            record admit agent C at C
+            C <- SUBSCRIBED C
+            --
+            record mark unreachable agent A since 1000000600.000
+            B <- SUBSCRIBED B
+            record mark unreachable agent C since 1000000640.000
+        "#]],
+    );
+}
+
+#[test]
+fn an_offer_nobody_answers_is_taken_back() {
+    check_with(
+        Config { offer_timeout: Some(5 * SECOND), ..Config::default() },
+        "
+        agent A cpus:1 mem:64
+        framework F role:web
+        settle
+        after 4s
+        --
+        after 1s
+        --
+        F accept #1 : launch t1 cpus:1
+        after 6s
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- OFFERS #0 of A (cpus:1; mem:64)
+            --
+            F <- RESCIND #0
+            F <- OFFERS #1 of A (cpus:1; mem:64)
+            --
+            A <- LAUNCH t1 (cpus:1)
+            F <- OFFERS #2 of A (mem:64)
+        "#]],
+    );
+}
+
+#[test]
+fn only_the_newest_are_remembered() {
+    check_with(
+        Config {
+            max_completed_tasks_per_framework: 2,
+            max_unreachable_tasks_per_framework: 1,
+            max_completed_frameworks: 1,
+            ..Config::default()
+        },
+        "
+        agent A cpus:4 mem:64
+        framework F role:web pa checkpoint failover:1000
+        framework G role:ops
+        framework H role:ops
+        settle
+        F accept #0 refuse:0 : launch t1 cpus:1 ; launch t2 cpus:1 ; launch t3 cpus:1 ; launch t4 cpus:1
+        A update t1 FINISHED
+        F ack t1
+        A update t2 FINISHED
+        F ack t2
+        G teardown
+        H teardown
+        --
+        G back
+        H back
+        G teardown
+        skip 100s
+        F lists
+        A lost t4
+        A back
+        F lists
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            G <- SUBSCRIBED G
+            G <- HEARTBEAT
+            H <- SUBSCRIBED H
+            H <- HEARTBEAT
+            F <- OFFERS #0 of A (cpus:4; mem:64)
+            A <- LAUNCH t1 (cpus:1)
+            A <- LAUNCH t2 (cpus:1)
+            A <- LAUNCH t3 (cpus:1)
+            A <- LAUNCH t4 (cpus:1)
+            F <- UPDATE t1 TASK_FINISHED
+            A <- ACKNOWLEDGE t1
+            F <- UPDATE t2 TASK_FINISHED
+            A <- ACKNOWLEDGE t2
+            G closed
+            H closed
+            --
+            G <- SUBSCRIBED G
+            G <- HEARTBEAT
+            H <- ERROR "Framework has been removed"
+            H closed
+            G closed
+            F <- OFFERS #1 of A (cpus:2; mem:64)
+            record mark unreachable agent A since 1000000090.000
+            F <- RESCIND #1
+            F <- UPDATE t3 TASK_UNREACHABLE REASON_AGENT_REMOVED "Agent is unreachable"
+            F <- UPDATE t4 TASK_UNREACHABLE REASON_AGENT_REMOVED "Agent is unreachable"
+            A closed
+            F <- FAILURE of A
+            unreachable t4 TASK_UNREACHABLE
+            completed t1 TASK_FINISHED
+            completed t2 TASK_FINISHED
+            record mark reachable agent A at A
+            A <- SUBSCRIBED A
+            F <- UPDATE t3 TASK_STAGING REASON_AGENT_REREGISTERED "Agent reregistered"
+            F <- UPDATE t4 TASK_GONE REASON_RECONCILIATION "Task is unknown to the agent"
+            live t3 TASK_STAGING
+            completed t2 TASK_FINISHED
+            completed t4 TASK_GONE
+        "#]],
+    );
+}
+
+#[test]
+fn agents_that_are_long_gone_are_forgotten() {
+    check_with(
+        Config { registry_max_agent_count: 2, registry_max_agent_age: 3000 * SECOND, ..Config::default() },
+        "
+        framework F role:web pa failover:1000000 checkpoint
+        agent A cpus:1
+        settle
+        F accept #0 : launch t1 cpus:1
+        A close
+        skip 100s
+        agent B cpus:1
+        B close
+        skip 100s
+        agent C cpus:1
+        C close
+        operator gone C
+        --
+        skip 600s
+        F reconcile t1@A
+        agent D cpus:1
+        D close
+        skip 200s
+        --
+        skip 1000s
+        F reconcile t1@A
+        F lists
+        skip 3000s
+        ",
+        expect![[r#"
+            record initialize cluster m
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- OFFERS #0 of A (cpus:1)
+            A <- LAUNCH t1 (cpus:1)
+            record mark unreachable agent A since 1000000090.000
+            F <- UPDATE t1 TASK_UNREACHABLE REASON_AGENT_REMOVED "Agent is unreachable"
+            F <- FAILURE of A
+            record admit agent B at B
+            B <- SUBSCRIBED B
+            record mark unreachable agent B since 1000000190.000
+            F <- FAILURE of B
+            record admit agent C at C
+            C <- SUBSCRIBED C
+            record mark gone agent C since 1000000200.000
+            F <- FAILURE of C
+            operator <- 200
+            --
+            F <- UPDATE t1 TASK_UNREACHABLE REASON_RECONCILIATION "Reconciliation: Task is unreachable"
+            record admit agent D at D
+            D <- SUBSCRIBED D
+            record mark unreachable agent D since 1000000890.000
+            F <- FAILURE of D
+            record prune 1 unreachable and 0 gone agents
+            --
+            F <- UPDATE t1 TASK_UNKNOWN REASON_RECONCILIATION "Reconciliation: Task is unknown"
+            record prune 1 unreachable and 1 gone agents
+            record prune 1 unreachable and 0 gone agents
+        "#]],
+    );
+}
+
+#[test]
+fn the_oldest_operator_makes_room() {
+    check_with(
+        Config { max_operator_event_stream_subscribers: 1, ..Config::default() },
+        "
+        operator subscribe
+        operator subscribe
+        agent A cpus:1
+        operator weights
+        ",
+        expect![[r#"
+            record initialize cluster m
+            operator opened at 0
+            operators <- HEARTBEAT
+            operator closed
+            operator opened at 0
+            operators <- HEARTBEAT
+            record admit agent A at A
+            operators <- AGENT_ADDED A
+            A <- SUBSCRIBED A
+            operator <- 501: UPDATE_WEIGHTS is not implemented yet
+        "#]],
+    );
+}
+
+#[test]
+fn roles_and_users_can_be_limited() {
+    check_with(
+        Config { roles: Some([String::from("web")].into()), root_submissions: false, ..Config::default() },
+        "
+        framework F role:web
+        framework G role:ops
+        framework H role:*
+        framework I role:web user:root
+        ",
+        expect![[r#"
+            record initialize cluster m
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            G <- ERROR "Role 'ops' is not present in the master's --roles"
+            G closed
+            H <- SUBSCRIBED H
+            H <- HEARTBEAT
+            I <- ERROR "User 'root' is not allowed to run frameworks without --root_submissions set"
+            I closed
+        "#]],
+    );
+}
+
+#[test]
+fn weights_are_recorded_once() {
+    check_with(
+        Config { weights: [(String::from("web"), 2.0)].into(), ..Config::default() },
+        "
+        settle
+        master restarts
+        settle
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record set weights web=2
+        "#]],
+    );
+}
