@@ -1,3 +1,5 @@
+//! What is applied, what is stored, and what an old store looks like.
+
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};

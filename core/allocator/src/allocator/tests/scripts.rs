@@ -1,3 +1,5 @@
+//! One script per behaviour of the allocator.
+
 use super::*;
 
 #[test]
