@@ -141,7 +141,8 @@ fn what_cannot_be_understood_is_refused() {
         the registry's value of 'agent/m-S7' is damaged: it describes agent 'm-S0'
         the registry's value of 'agent/m-S7' is damaged: it describes no agent
         the registry's value of 'weight/eng' is damaged: -1 is no weight
-        the registry's value of 'gone/m-S1' is damaged: unexpected end of buffer"#]].assert_eq(&answers.join("\n"));
+        the registry's value of 'gone/m-S1' is damaged: unexpected end of buffer"#]]
+    .assert_eq(&answers.join("\n"));
 }
 
 #[test]
@@ -161,5 +162,6 @@ fn operations_tell_their_story() {
         mark reachable agent m-S1 at b.example
         prune 0 unreachable and 1 gone agents
         remove agent m-S0
-    "#]].assert_eq(&told.iter().map(|op| format!("{op}\n")).collect::<String>());
+    "#]]
+    .assert_eq(&told.iter().map(|op| format!("{op}\n")).collect::<String>());
 }

@@ -237,7 +237,7 @@ fn take<T>(items: &mut Vec<T>, n: usize) -> Option<T> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
     fn the_books_stay_right(steps in proptest::collection::vec(any_step(), 1..120)) {
