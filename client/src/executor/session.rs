@@ -30,6 +30,7 @@ pub struct Config {
     pub checkpoint: bool,
     /// How long to wait for a restarting agent.
     pub recovery_timeout: Duration,
+    /// How long a restarted agent waits for its executors.
     pub backoff_max: Duration,
 }
 
@@ -79,7 +80,8 @@ pub enum Outcome {
 impl Session {
     pub fn new(config: Config, now: Duration) -> Self {
         Self {
-            backoff: Backoff::new(BACKOFF_FIRST, config.backoff_max),
+            // The agent that comes back waits for its executors as long as that maximum: knock twice in this time.
+            backoff: Backoff::new(BACKOFF_FIRST, config.backoff_max / 2),
             config,
             unacknowledged_tasks: Vec::new(),
             unacknowledged_updates: Vec::new(),

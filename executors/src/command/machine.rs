@@ -40,6 +40,7 @@ pub enum Happening {
 pub struct CommandMachine {
     shutdown_grace: Duration,
     reports_killing: bool,
+    connected: bool,
     abandoned: bool,
     phase: Phase,
 }
@@ -48,10 +49,10 @@ pub struct CommandMachine {
 enum Phase {
     Idle,
     Active(Box<Activity>),
-    /// The last update waits for its acknowledgement.
+    /// The last update waits for its acknowledgement; no clock runs while the agent is away.
     Reported {
         uuid: [u8; 16],
-        give_up_at: Duration,
+        give_up_at: Option<Duration>,
     },
     Over,
 }
@@ -59,7 +60,13 @@ enum Phase {
 impl CommandMachine {
     /// `shutdown_grace` is the time from SHUTDOWN until the agent ends this executor by force.
     pub fn new(shutdown_grace: Duration) -> Self {
-        Self { shutdown_grace, reports_killing: false, abandoned: false, phase: Phase::Idle }
+        Self {
+            shutdown_grace,
+            reports_killing: false,
+            connected: false,
+            abandoned: false,
+            phase: Phase::Idle,
+        }
     }
 
     fn launch(&mut self, moment: &mut Moment<'_>, task: TaskInfo, out: &mut Vec<Effect>) {
@@ -126,7 +133,8 @@ impl CommandMachine {
         }
         let uuid = moment.uuid();
         out.push(Effect::Update(activity.ended(uuid, exit, message)));
-        self.phase = Phase::Reported { uuid, give_up_at: moment.now + ACKNOWLEDGEMENT_TIMEOUT };
+        let give_up_at = self.connected.then(|| moment.now + ACKNOWLEDGEMENT_TIMEOUT);
+        self.phase = Phase::Reported { uuid, give_up_at };
     }
 
     fn probed(&mut self, moment: &mut Moment<'_>, which: Which, outcome: Outcome, out: &mut Vec<Effect>) {
@@ -154,13 +162,21 @@ impl Machine for CommandMachine {
             Event::Subscribed(subscribed) => {
                 let capabilities = &subscribed.framework_info.capabilities;
                 self.reports_killing = has_capability(capabilities, capability::Type::TASK_KILLING_STATE);
-                if let Phase::Active(activity) = &mut self.phase {
-                    activity.resume_checks();
+                self.connected = true;
+                match &mut self.phase {
+                    Phase::Active(activity) => activity.resume_checks(),
+                    Phase::Reported { give_up_at, .. } => {
+                        *give_up_at = Some(moment.now + ACKNOWLEDGEMENT_TIMEOUT);
+                    }
+                    Phase::Idle | Phase::Over => (),
                 }
             }
             Event::Disconnected => {
-                if let Phase::Active(activity) = &mut self.phase {
-                    activity.pause_checks();
+                self.connected = false;
+                match &mut self.phase {
+                    Phase::Active(activity) => activity.pause_checks(),
+                    Phase::Reported { give_up_at, .. } => *give_up_at = None,
+                    Phase::Idle | Phase::Over => (),
                 }
             }
             Event::Launch(task) => self.launch(moment, task, out),
@@ -210,7 +226,7 @@ impl Machine for CommandMachine {
                     self.kill(moment, Duration::ZERO, Cause::OutOfTime, out);
                 }
             }
-            Phase::Reported { give_up_at, .. } if *give_up_at <= moment.now => self.exit(1, out),
+            Phase::Reported { give_up_at: Some(at), .. } if *at <= moment.now => self.exit(1, out),
             Phase::Idle | Phase::Reported { .. } | Phase::Over => (),
         }
     }
@@ -218,7 +234,7 @@ impl Machine for CommandMachine {
     fn deadline(&self) -> Option<Duration> {
         match &self.phase {
             Phase::Active(activity) => activity.deadline(),
-            Phase::Reported { give_up_at, .. } => Some(*give_up_at),
+            Phase::Reported { give_up_at, .. } => *give_up_at,
             Phase::Idle | Phase::Over => None,
         }
     }

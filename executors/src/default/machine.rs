@@ -15,7 +15,7 @@ use tepui_client::v1::framework_info::capability;
 use tepui_client::v1::{ContainerID, KillPolicy, TaskInfo, TaskState, TaskStatus};
 
 use crate::activity::{Activity, Cause};
-use crate::checks::{Outcome, Probe, Which};
+use crate::checks::{Outcome, Probe, Target, Which};
 use crate::ending;
 use crate::machine::{ACKNOWLEDGEMENT_TIMEOUT, Machine, Moment, SHUTDOWN_MARGIN, has_capability};
 use crate::status::Statuses;
@@ -69,7 +69,9 @@ pub struct DefaultMachine {
     /// The last updates of tasks that have ended.
     unacknowledged: BTreeSet<[u8; 16]>,
     shutting_down: bool,
-    /// Set when the last task has ended: until then the executor stays for acknowledgements.
+    connected: bool,
+    /// How long the executor stays for acknowledgements once its last task has ended; no clock runs while the agent is
+    /// away.
     leave_at: Option<Duration>,
 }
 
@@ -93,17 +95,22 @@ impl DefaultMachine {
             tasks: BTreeMap::new(),
             unacknowledged: BTreeSet::new(),
             shutting_down: false,
+            connected: false,
             leave_at: None,
         }
     }
 
-    fn subscribed(&mut self, subscribed: &Subscribed) {
+    fn subscribed(&mut self, now: Duration, subscribed: &Subscribed) {
         let capabilities = &subscribed.framework_info.capabilities;
         self.reports_killing = has_capability(capabilities, capability::Type::TASK_KILLING_STATE);
         self.reports_dropped = has_capability(capabilities, capability::Type::PARTITION_AWARE);
         self.container = subscribed.container_id.as_option().cloned();
         for task in self.tasks.values_mut() {
             task.activity.resume_checks();
+        }
+        self.connected = true;
+        if self.tasks.is_empty() && !self.unacknowledged.is_empty() {
+            self.leave_at = Some(now + ACKNOWLEDGEMENT_TIMEOUT);
         }
     }
 
@@ -221,15 +228,17 @@ impl DefaultMachine {
         self.leave_if_done(moment.now, out);
     }
 
+    /// An executor whose tasks have all ended leaves when the agent knows, or does not want to.
     fn leave_if_done(&mut self, now: Duration, out: &mut Vec<Effect>) {
         if !self.tasks.is_empty() {
             return;
         }
-        let leave_at = *self.leave_at.get_or_insert(now + ACKNOWLEDGEMENT_TIMEOUT);
         if self.unacknowledged.is_empty() {
             out.push(Effect::Exit(0));
-        } else if leave_at <= now {
+        } else if self.leave_at.is_some_and(|at| at <= now) {
             out.push(Effect::Exit(1));
+        } else if self.connected {
+            self.leave_at.get_or_insert(now + ACKNOWLEDGEMENT_TIMEOUT);
         }
     }
 
@@ -248,6 +257,18 @@ impl DefaultMachine {
             self.kill(moment, &id, None, Cause::Unhealthy, out);
         }
     }
+}
+
+/// The command of a check runs in the environment of its task, overlaid by its own.
+fn in_environment(task: &TaskInfo, mut probe: Probe) -> Probe {
+    if let Target::Command(command) = &mut probe.target {
+        let mut variables = task.command.environment.variables.clone();
+        let own = &mut command.environment.get_or_insert_default().variables;
+        variables.retain(|variable| own.iter().all(|own| own.name != variable.name));
+        variables.append(own);
+        *own = variables;
+    }
+    probe
 }
 
 /// How a task ended, as far as is known.
@@ -294,8 +315,10 @@ impl Machine for DefaultMachine {
 
     fn hear(&mut self, moment: &mut Moment<'_>, event: Event, out: &mut Vec<Effect>) {
         match event {
-            Event::Subscribed(subscribed) => self.subscribed(&subscribed),
+            Event::Subscribed(subscribed) => self.subscribed(moment.now, &subscribed),
             Event::Disconnected => {
+                self.connected = false;
+                self.leave_at = None;
                 for task in self.tasks.values_mut() {
                     task.activity.pause_checks();
                 }
@@ -306,7 +329,7 @@ impl Machine for DefaultMachine {
             }
             Event::Acknowledged { uuid, .. } => {
                 let known = <[u8; 16]>::try_from(uuid).is_ok_and(|uuid| self.unacknowledged.remove(&uuid));
-                if known && self.leave_at.is_some() {
+                if known {
                     self.leave_if_done(moment.now, out);
                 }
             }
@@ -335,11 +358,10 @@ impl Machine for DefaultMachine {
             if due.escalate && task.launched {
                 out.push(Effect::Kill(task.container.clone(), Signal::SIGKILL));
             }
-            out.extend(
-                due.probes
-                    .into_iter()
-                    .map(|(which, probe)| Effect::Probe(id.clone(), task.container.clone(), which, probe)),
-            );
+            for (which, probe) in due.probes {
+                let probe = in_environment(&task.activity.task, probe);
+                out.push(Effect::Probe(id.clone(), task.container.clone(), which, probe));
+            }
             out_of_time.extend(due.out_of_time.then(|| id.clone()));
         }
         for id in out_of_time {

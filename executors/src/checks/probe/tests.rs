@@ -1,7 +1,11 @@
 //! Attempts against real commands and a small server.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use rustls::pki_types::PrivateKeyDer;
 use tepui_client::shorthand::shell;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -12,23 +16,60 @@ async fn outcome(target: Target, timeout: Option<Duration>) -> Outcome {
     make(&Probe { target, timeout }).await
 }
 
+type Table = &'static [(&'static str, &'static str)];
+
 /// Answers each path as the table says: status line and headers.
-async fn serve(table: &'static [(&'static str, &'static str)]) -> u16 {
+async fn serve(table: Table) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let port = listener.local_addr().expect("bound").port();
     tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let mut head = vec![0; 4096];
-            let length = stream.read(&mut head).await.unwrap_or(0);
-            let head = String::from_utf8_lossy(&head[..length]).into_owned();
-            let path = head.split(' ').nth(1).unwrap_or_default();
-            let answer =
-                table.iter().find(|(key, _)| *key == path).map_or("404 Not Found", |(_, answer)| answer);
-            let answer = format!("HTTP/1.1 {answer}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-            let _ = stream.write_all(answer.as_bytes()).await;
+        while let Ok((stream, _)) = listener.accept().await {
+            answer(stream, table).await;
         }
     });
     port
+}
+
+async fn serve_tls(table: Table) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    let der = |text| BASE64_STANDARD.decode(text).expect("base64");
+    let key = PrivateKeyDer::try_from(der(KEY)).expect("a key");
+    let config =
+        rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("supported")
+            .with_no_client_auth()
+            .with_single_cert(vec![der(CERTIFICATE).into()], key)
+            .expect("key and certificate match");
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            if let Ok(stream) = acceptor.accept(stream).await {
+                answer(stream, table).await;
+            }
+        }
+    });
+    port
+}
+
+/// Of nobody, signed by nobody, for this test only.
+const KEY: &str = "MC4CAQAwBQYDK2VwBCIEIIPuFjDHsOBzYCG0H3I96jkoDVpQCgqLhwsuzdUAFeLG";
+const CERTIFICATE: &str = "MIIBNjCB6aADAgECAhQJFoNoVd7c5ElTBvItQfkvLlgEBTAFBgMrZXAwETEPMA0GA1UEAwwGbm9ib2R5MB4\
+    XDTI2MTExNTIxMzgzN1oXDTM2MTExMjIxMzgzN1owETEPMA0GA1UEAwwGbm9ib2R5MCowBQYDK2VwAyEAyIcsEB5mifAYuxuepaK8agngKwH\
+    56juHqEZwMKeyb3mjUzBRMB0GA1UdDgQWBBQEfxdXwrKoI2CdulldXxbDX9WVGjAfBgNVHSMEGDAWgBQEfxdXwrKoI2CdulldXxbDX9WVGjA\
+    PBgNVHRMBAf8EBTADAQH/MAUGAytlcANBAHH50cpMLlv3Q0CWsc8kPBMfAbeG8iI1PhMMmr9Mi7WcpDYiAygZlEK3YtTmmqjBHoKF5RmMJJs\
+    LcZ8gjo7UdAs=";
+
+async fn answer(mut stream: impl AsyncReadExt + AsyncWriteExt + Unpin, table: Table) {
+    let mut head = vec![0; 4096];
+    let length = stream.read(&mut head).await.unwrap_or(0);
+    let head = String::from_utf8_lossy(&head[..length]).into_owned();
+    let path = head.split(' ').nth(1).unwrap_or_default();
+    let answer = table.iter().find(|(key, _)| *key == path).map_or("404 Not Found", |(_, answer)| answer);
+    let answer = format!("HTTP/1.1 {answer}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    let _ = stream.write_all(answer.as_bytes()).await;
+    let _ = stream.shutdown().await;
 }
 
 #[tokio::test]
@@ -51,6 +92,14 @@ async fn http() {
     assert_eq!(outcome(http("/circle"), None).await, Outcome::Failed("too many redirects".into()));
     let ipv6 = Target::Http { https: false, ipv6: true, port, path: "/".into() };
     assert!(matches!(outcome(ipv6, None).await, Outcome::Failed(_)), "nobody listens there");
+}
+
+#[tokio::test]
+async fn https_with_any_certificate() {
+    let port = serve_tls(&[("/", "200 OK")]).await;
+    let https = |path: &str| Target::Http { https: true, ipv6: false, port, path: path.into() };
+    assert_eq!(outcome(https("/"), None).await, Outcome::Status(200));
+    assert_eq!(outcome(https("/missing"), None).await, Outcome::Status(404));
 }
 
 #[tokio::test]

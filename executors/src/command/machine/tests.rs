@@ -23,6 +23,8 @@ use Step::{Abandoned, Due, Happened, Hear};
 fn check(steps: Vec<(u64, Step)>, expected: Expect) {
     let mut machine = CommandMachine::new(Duration::from_secs(5));
     let (mut ids, mut story) = (0, String::new());
+    let Hear(subscribed) = subscribed(&[]) else { panic!("an event") };
+    at(Duration::ZERO, &mut ids, |moment| machine.hear(moment, subscribed, &mut Vec::new()));
     for (tenths, step) in steps {
         let mut out = Vec::new();
         at(Duration::from_millis(tenths * 100), &mut ids, |moment| match step {
@@ -397,6 +399,35 @@ fn a_second_task_is_refused() {
               update second TASK_FAILED 'Attempted to run multiple tasks using a "command" executor'
             at 0 (next 3s)
               SIGTERM
+        "#]],
+    );
+}
+
+#[test]
+fn a_last_update_waits_for_an_agent_that_restarts() {
+    check(
+        vec![
+            (0, launch(task())),
+            (0, spawned()),
+            (10, Hear(Event::Disconnected)),
+            (20, exited(0)),
+            (9000, Due),
+            (9001, subscribed(&[])),
+            (9002, acknowledged(3)),
+        ],
+        expect![[r#"
+            at 0 (next -)
+              update t TASK_STARTING
+              spawn work
+            at 0 (next -)
+              update t TASK_RUNNING
+            at 10 (next -)
+            at 20 (next -)
+              update t TASK_FINISHED 'Command exited with status 0'
+            at 9000 (next -)
+            at 9001 (next 960.1s)
+            at 9002 (next -)
+              exit 0
         "#]],
     );
 }

@@ -2,8 +2,11 @@
 
 use expect_test::{Expect, expect};
 use tepui_client::shorthand::{capability, container_id, duration_info, shell, task_id};
+use tepui_client::v1::environment::Variable;
 use tepui_client::v1::task_status::Reason;
-use tepui_client::v1::{FrameworkInfo, HealthCheck, TaskResourceLimitation, health_check};
+use tepui_client::v1::{
+    CommandInfo, Environment, FrameworkInfo, HealthCheck, TaskResourceLimitation, health_check,
+};
 
 use super::*;
 use crate::testing::{at, status_text};
@@ -312,7 +315,7 @@ fn shutdown_caps_kill_policies() {
         vec![(0, subscribed(&[])), (0, Hear(Event::Shutdown))],
         expect![[r#"
         at 0 (next -)
-        at 0 (next 60s)
+        at 0 (next -)
           exit 0
     "#]],
     );
@@ -383,4 +386,54 @@ fn unhealthy_and_out_of_time() {
               update slow TASK_FAILED REASON_MAX_COMPLETION_TIME_REACHED in root.c3 'Command terminated with signal Killed'
         "#]],
     );
+}
+
+#[test]
+fn last_updates_wait_for_an_agent_that_restarts() {
+    check(
+        vec![
+            (0, subscribed(&[])),
+            (0, group(&[task("a")])),
+            (1, launched("a")),
+            (2, Hear(Event::Disconnected)),
+            (3, exited("a", 0)),
+            (9000, Due),
+            (9001, subscribed(&[])),
+            (9601, Due),
+        ],
+        expect![[r#"
+            at 0 (next -)
+            at 0 (next -)
+              update a TASK_STARTING in root.c1
+              launch a in c1
+            at 1 (next -)
+              link a to c1
+              update a TASK_RUNNING in root.c1
+              wait a in c1
+            at 2 (next -)
+            at 3 (next -)
+              update a TASK_FINISHED in root.c1 'Command exited with status 0'
+            at 9000 (next -)
+            at 9001 (next 960.1s)
+            at 9601 (next 960.1s)
+              exit 1
+        "#]],
+    );
+}
+
+#[test]
+fn checks_run_in_the_environment_of_their_task() {
+    let command = |variables: &[(&str, &str)]| {
+        let variables = variables.iter().map(|(name, value)| Variable {
+            name: (*name).into(),
+            value: Some((*value).into()),
+            ..Default::default()
+        });
+        let environment = Environment { variables: variables.collect(), ..Default::default() };
+        CommandInfo { environment: environment.into(), ..shell("x") }
+    };
+    let task = TaskInfo { command: command(&[("A", "task"), ("B", "task")]).into(), ..task("a") };
+    let probe = Probe { target: Target::Command(command(&[("B", "check")])), timeout: None };
+    let expected = Target::Command(command(&[("A", "task"), ("B", "check")]));
+    assert_eq!(in_environment(&task, probe).target, expected);
 }
