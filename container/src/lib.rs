@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 mod containerizer;
+mod end_all;
 mod fetcher;
 mod host;
 mod launcher;
@@ -17,6 +18,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 pub use containerizer::{Containerizer, ContainerizerFault, Options};
+pub use end_all::end_all;
 
 /// The hidden command of our program that [`init_main`] serves.
 pub const HELPER_COMMAND: &str = "container-init";

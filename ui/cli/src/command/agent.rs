@@ -1,0 +1,115 @@
+//! `tepui agent`: from flags to a running agent, until it is told to end.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use tepui_shell_agent::{AgentEnd, Options, Recover, RunningAgent};
+
+use super::{block_on, signal};
+use crate::flags::agent::AgentFlags;
+use crate::flags::value;
+use crate::logging;
+
+/// What `--launcher`, `--isolation` and `--containerizers` may name today.
+const LAUNCHERS: &[&str] = &["posix"];
+const ISOLATORS: &[&str] = &["posix/cpu", "posix/mem", "filesystem/posix", "process"];
+const CONTAINERIZERS: &[&str] = &["mesos"];
+
+/// Where containers are kept track of unless a flag says otherwise.
+const RUNTIME_DIR: &str = "/var/run/tepui";
+
+pub fn run(flags: AgentFlags, shown: Vec<(String, String)>) -> Result<ExitCode> {
+    logging::start(&flags.logging);
+    block_on(async {
+        let mut agent = tepui_shell_agent::run(options(&flags, shown)?).await?;
+        println!("agent listening on http://{}", agent.address());
+        let end = serve(&mut agent).await?;
+        agent.stop().await?;
+        match end {
+            Some(AgentEnd { failed: true, message }) => bail!("{message}"),
+            Some(AgentEnd { failed: false, message }) => tracing::info!("agent ended: {message}"),
+            None => {}
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Waits for a signal, or for the agent to end by itself.
+async fn serve(agent: &mut RunningAgent) -> Result<Option<AgentEnd>> {
+    tokio::select! {
+        signal = signal() => signal.map(|()| None),
+        end = agent.ended() => Ok(end),
+    }
+}
+
+/// What the agent is started with.
+fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> {
+    let work_dir = std::path::absolute(&flags.work_dir).context("--work_dir cannot be made absolute")?;
+    let mut options = Options {
+        ip: flags.ip,
+        port: flags.port,
+        advertise_ip: flags.advertise_ip,
+        advertise_port: flags.advertise_port,
+        hostname: flags.hostname.clone().or_else(|| (!flags.hostname_lookup).then(|| flags.ip.to_string())),
+        master: flags.master.clone(),
+        runtime_dir: runtime_dir(flags, &work_dir)?,
+        program: std::env::current_exe().context("cannot find our own program")?,
+        resources: flags.resources.clone(),
+        default_role: flags.default_role.clone(),
+        attributes: flags.attributes.clone(),
+        domain: flags.domain.as_deref().map(super::domain).transpose()?,
+        launcher: one_of("launcher", &flags.launcher, LAUNCHERS)?.to_string(),
+        fetcher_cache_dir: flags.fetcher_cache_dir.clone().unwrap_or_else(|| work_dir.join("fetch")),
+        fetcher_cache_size_bytes: flags.fetcher_cache_size,
+        fetcher_stall_timeout: flags.fetcher_stall_timeout,
+        frameworks_home: (!flags.frameworks_home.is_empty()).then(|| flags.frameworks_home.clone().into()),
+        disk_watch_interval: flags.disk_watch_interval,
+        flags: shown,
+        work_dir,
+        ..Options::default()
+    };
+    one_of("containerizers", &flags.containerizers, CONTAINERIZERS)?;
+    let config = &mut options.config;
+    for isolator in value::list(&flags.isolation) {
+        config.isolation.push(one_of("isolation", &isolator, ISOLATORS)?.to_string());
+    }
+    config.recover = if flags.recover == "cleanup" { Recover::Cleanup } else { Recover::Reconnect };
+    config.strict = flags.strict;
+    config.reconfiguration_additive = flags.reconfiguration_policy == "additive";
+    config.recovery_timeout = flags.recovery_timeout;
+    config.executor_registration_timeout = flags.executor_registration_timeout;
+    config.executor_reregistration_timeout = flags.executor_reregistration_timeout;
+    config.executor_shutdown_grace_period = flags.executor_shutdown_grace_period;
+    config.executor_environment_variables = flags.executor_environment_variables.clone();
+    config.registration_backoff_factor = flags.registration_backoff_factor;
+    config.gc_delay = flags.gc_delay;
+    config.gc_disk_headroom = headroom(flags.gc_disk_headroom)?;
+    config.max_completed_executors_per_framework = flags.max_completed_executors_per_framework;
+    config.switch_user = flags.switch_user;
+    Ok(options)
+}
+
+/// The flag, else a directory for root's agents, else one below the work directory.
+fn runtime_dir(flags: &AgentFlags, work_dir: &Path) -> Result<PathBuf> {
+    let chosen = match &flags.runtime_dir {
+        Some(path) => path.clone(),
+        None if std::fs::create_dir_all(RUNTIME_DIR).is_ok() => {
+            // Two agents on one machine must not take each other's containers for orphans.
+            PathBuf::from(RUNTIME_DIR).join(format!("agent-{}", flags.port))
+        }
+        None => work_dir.join("run"),
+    };
+    std::path::absolute(chosen).context("--runtime_dir cannot be made absolute")
+}
+
+fn one_of<'v>(flag: &str, value: &'v str, known: &[&str]) -> Result<&'v str> {
+    if known.contains(&value) {
+        return Ok(value);
+    }
+    bail!("--{flag}={value} is not there yet; there is: {}", known.join(", "))
+}
+
+fn headroom(value: f64) -> Result<f64> {
+    if (0.0..=1.0).contains(&value) { Ok(value) } else { bail!("--gc_disk_headroom={value} must be from 0.0 to 1.0") }
+}

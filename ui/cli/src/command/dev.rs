@@ -1,0 +1,152 @@
+//! `tepui dev`: a whole cluster in one process, in a directory that goes with it.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use tepui_shell_master::RegistryAt;
+
+use super::{block_on, signal};
+use crate::flags::agent::LoggingFlags;
+use crate::logging;
+
+/// A cluster on this machine, for trying things out.
+#[derive(Args)]
+#[command(rename_all = "snake_case")]
+pub struct Dev {
+    /// How many agents; the machine's resources are split among them.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    agents: u32,
+    /// Port of the master.
+    #[arg(long, default_value_t = 5050)]
+    port: u16,
+    /// Where everything is kept; a temporary directory that is removed at the end if not given.
+    #[arg(long)]
+    work_dir: Option<PathBuf>,
+    /// Resources of each agent; detected if not given.
+    #[arg(long)]
+    resources: Option<String>,
+    #[command(flatten)]
+    logging: LoggingFlags,
+}
+
+impl Dev {
+    pub fn run(self) -> Result<ExitCode> {
+        logging::start(&LoggingFlags { logging_level: self.level(), ..self.logging.clone() });
+        let folder = Folder::new(self.work_dir.clone())?;
+        block_on(self.serve(&folder.path))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// People who try things out want to see the cluster, not its diary; asking for more gives more.
+    fn level(&self) -> String {
+        if self.logging.logging_level == "INFO" { "WARNING".to_string() } else { self.logging.logging_level.clone() }
+    }
+
+    async fn serve(&self, folder: &Path) -> Result<()> {
+        let options = tepui_shell_master::Options {
+            port: self.port,
+            registry: RegistryAt::WorkDir(folder.join("master")),
+            cluster: Some("dev".to_string()),
+            ..Default::default()
+        };
+        let master = tepui_shell_master::run(options).await.with_context(|| self.port_hint())?;
+        let address = master.address().to_string();
+        let mut agents = Vec::new();
+        for index in 0..self.agents {
+            let options = self.agent_options(folder, index, &address)?;
+            let agent = tepui_shell_agent::run(options.clone()).await;
+            agents.push((agent.with_context(|| format!("cannot start agent {index}"))?, options));
+        }
+        println!("Tepui runs at http://{address} with {} agent(s); Ctrl-C ends it and everything it started.", self.agents);
+        println!("Try: tepui run{} -- echo hello", self.master_flag(&address));
+        let result = signal().await;
+        println!("ending");
+        for (agent, options) in agents {
+            agent.stop().await?;
+            end_containers(&options).await;
+        }
+        master.stop().await?;
+        result
+    }
+
+    fn agent_options(&self, folder: &Path, index: u32, master: &str) -> Result<tepui_shell_agent::Options> {
+        let work_dir = folder.join(format!("agent-{index}"));
+        let mut options = tepui_shell_agent::Options {
+            ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            port: 0,
+            master: master.to_string(),
+            runtime_dir: work_dir.join("run"),
+            program: std::env::current_exe().context("cannot find our own program")?,
+            resources: self.resources.clone().or_else(|| self.share()),
+            fetcher_cache_dir: work_dir.join("fetch"),
+            work_dir,
+            ..Default::default()
+        };
+        options.config.registration_backoff_factor = std::time::Duration::ZERO;
+        Ok(options)
+    }
+
+    /// The part of the machine's processors for each agent; none if one agent has them all.
+    fn share(&self) -> Option<String> {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        (self.agents > 1).then(|| format!("cpus:{:.3};mem:1024", processors as f64 / f64::from(self.agents)))
+    }
+
+    fn port_hint(&self) -> String {
+        format!("cannot start a master on port {}; --port takes another one", self.port)
+    }
+
+    fn master_flag(&self, address: &str) -> String {
+        if self.port == 5050 { String::new() } else { format!(" --master={address}") }
+    }
+}
+
+/// The cluster's directory; removed at the end unless it was named by the user.
+struct Folder {
+    path: PathBuf,
+    temporary: bool,
+}
+
+impl Folder {
+    fn new(chosen: Option<PathBuf>) -> Result<Self> {
+        let temporary = chosen.is_none();
+        let path = chosen.unwrap_or_else(|| std::env::temp_dir().join(format!("tepui-dev-{}", std::process::id())));
+        std::fs::create_dir_all(&path).with_context(|| format!("cannot make the directory {}", path.display()))?;
+        let path = path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?;
+        Ok(Self { path, temporary })
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if self.temporary
+            && let Err(error) = std::fs::remove_dir_all(&self.path)
+        {
+            eprintln!("tepui dev: cannot remove {}: {error}", self.path.display());
+        }
+    }
+}
+
+/// Containers outlive their agent by design; those of a cluster that ends for good must not.
+async fn end_containers(agent: &tepui_shell_agent::Options) {
+    let options = tepui_container::Options {
+        work_dir: agent.work_dir.clone(),
+        runtime_dir: agent.runtime_dir.clone(),
+        program: agent.program.clone(),
+        switch_user: true,
+        fetcher_cache_dir: agent.fetcher_cache_dir.clone(),
+        fetcher_cache_size_bytes: agent.fetcher_cache_size_bytes,
+        fetcher_stall_timeout: agent.fetcher_stall_timeout,
+        frameworks_home: None,
+        launcher: agent.launcher.clone(),
+        isolation: Vec::new(),
+    };
+    match tepui_container::end_all(options).await {
+        Ok(true) => {}
+        Ok(false) => eprintln!("tepui dev: some tasks did not end; they are below {}", agent.work_dir.display()),
+        Err(error) => eprintln!("tepui dev: cannot end the tasks below {}: {error}", agent.work_dir.display()),
+    }
+}

@@ -1,0 +1,131 @@
+//! Flags as operators of v1 clusters type them, brought into the one form that clap parses.
+//!
+//! `--work-dir` and `--work_dir` are the same flag, `--no-strict` means `--strict=false`, `TEPUI_WORK_DIR` and
+//! `MESOS_WORK_DIR` stand in for a flag that is not given, and a value `file:///path` is the content of that file.
+//!
+//! Never here: what a flag means.
+
+pub mod agent;
+pub mod master;
+mod unsupported;
+pub mod value;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+
+use anyhow::{Context, Result, bail};
+use clap::{Arg, Command};
+
+/// Environment prefixes, the stronger first.
+const ENVIRONMENT_PREFIXES: [&str; 2] = ["TEPUI_", "MESOS_"];
+
+/// Flags whose value names a file and is not replaced by its content.
+const PATH_FLAGS: [&str; 5] = ["work_dir", "runtime_dir", "log_dir", "external_log_file", "fetcher_cache_dir"];
+
+/// Rewrites the arguments behind the subcommand `name` and adds flags from the environment.
+///
+/// `lookup` reads the environment; it is an argument so that tests need none.
+pub fn normalise(
+    command: &Command,
+    arguments: Vec<String>,
+    lookup: impl Fn(&str) -> Option<String>,
+) -> Result<Vec<OsString>> {
+    let mut given = BTreeSet::new();
+    let mut out = Vec::new();
+    let mut rest = arguments.into_iter();
+    while let Some(argument) = rest.next() {
+        if argument == "--" {
+            out.push(argument.into());
+            out.extend(rest.by_ref().map(OsString::from));
+            break;
+        }
+        let Some(flag) = argument.strip_prefix("--") else {
+            out.push(argument.into());
+            continue;
+        };
+        let (name, value) = split(command, flag);
+        if let Some(why) = unsupported::reason(command.get_name(), &name) {
+            bail!("--{name} is not supported: {why}");
+        }
+        given.insert(canonical(command, &name));
+        out.push(join(&name, value)?);
+    }
+    let mut from_environment = environment(command, &given, lookup)?;
+    from_environment.extend(out);
+    Ok(from_environment)
+}
+
+/// Splits `work-dir=x` into the flag's name and its value; `no-strict` into `strict` and `false`.
+fn split(command: &Command, flag: &str) -> (String, Option<String>) {
+    let (name, value) = match flag.split_once('=') {
+        Some((name, value)) => (name, Some(value.to_string())),
+        None => (flag, None),
+    };
+    let name = name.to_lowercase().replace('-', "_");
+    let negated = name.strip_prefix("no_").filter(|positive| value.is_none() && find(command, positive).is_some());
+    match negated {
+        Some(positive) if find(command, &name).is_none() => (positive.to_string(), Some("false".to_string())),
+        _ => (name, value),
+    }
+}
+
+fn join(name: &str, value: Option<String>) -> Result<OsString> {
+    Ok(match value {
+        Some(value) => format!("--{name}={}", content(name, value)?).into(),
+        None => format!("--{name}").into(),
+    })
+}
+
+/// The content of the file that a `file://` value names, without the last line break; other values as they are.
+fn content(name: &str, value: String) -> Result<String> {
+    match value.strip_prefix("file://") {
+        Some(path) if !PATH_FLAGS.contains(&name) => {
+            let text =
+                std::fs::read_to_string(path).with_context(|| format!("--{name}: cannot read the file {path}"))?;
+            Ok(text.trim_end_matches('\n').to_string())
+        }
+        _ => Ok(value),
+    }
+}
+
+/// Flags that are not given but stand in the environment.
+fn environment(
+    command: &Command,
+    given: &BTreeSet<String>,
+    lookup: impl Fn(&str) -> Option<String>,
+) -> Result<Vec<OsString>> {
+    let mut found = Vec::new();
+    for argument in command.get_arguments() {
+        let Some(name) = argument.get_long() else { continue };
+        if given.contains(name) {
+            continue;
+        }
+        let names = std::iter::once(name).chain(aliases(argument));
+        if let Some(value) = names.into_iter().find_map(|name| from_environment(name, &lookup)) {
+            found.push(join(name, Some(value))?);
+        }
+    }
+    Ok(found)
+}
+
+fn from_environment(name: &str, lookup: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let upper = name.to_uppercase();
+    ENVIRONMENT_PREFIXES.iter().find_map(|prefix| lookup(&format!("{prefix}{upper}")))
+}
+
+fn find<'c>(command: &'c Command, name: &str) -> Option<&'c Arg> {
+    command
+        .get_arguments()
+        .find(|argument| argument.get_long() == Some(name) || aliases(argument).any(|alias| alias == name))
+}
+
+fn canonical(command: &Command, name: &str) -> String {
+    find(command, name).and_then(Arg::get_long).unwrap_or(name).to_string()
+}
+
+fn aliases(argument: &Arg) -> impl Iterator<Item = &str> {
+    argument.get_all_aliases().unwrap_or_default().into_iter()
+}
+
+#[cfg(test)]
+mod tests;

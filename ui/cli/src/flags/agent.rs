@@ -1,0 +1,135 @@
+//! The flags of `tepui agent`, named and defaulted as in v1, and the logging flags both programs have.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::value;
+
+#[derive(Args, Clone, Debug)]
+#[command(rename_all = "snake_case")]
+pub struct AgentFlags {
+    /// The master, or several by comma: `host:port`.
+    #[arg(long)]
+    pub master: String,
+    /// Address to listen on.
+    #[arg(long, default_value = "127.0.0.1")]
+    pub ip: IpAddr,
+    /// Port to listen on; 0 takes a free one.
+    #[arg(long, default_value_t = 5051)]
+    pub port: u16,
+    /// Address told to others, if it is not the one listened on.
+    #[arg(long)]
+    pub advertise_ip: Option<IpAddr>,
+    /// Port told to others.
+    #[arg(long)]
+    pub advertise_port: Option<u16>,
+    /// Name told to others; the address if neither this nor a look-up gives one.
+    #[arg(long)]
+    pub hostname: Option<String>,
+    /// Whether to look up the name of the address.
+    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
+    pub hostname_lookup: bool,
+    /// Where sandboxes, volumes and checkpoints live.
+    #[arg(long)]
+    pub work_dir: PathBuf,
+    /// Where running containers are kept track of; need not survive a reboot.
+    #[arg(long)]
+    pub runtime_dir: Option<PathBuf>,
+    /// What the agent has: `cpus:4;mem:1024;ports:[31000-32000]` or JSON; what is not named is detected.
+    #[arg(long)]
+    pub resources: Option<String>,
+    /// What the agent is like: `rack:r1;zone:a`.
+    #[arg(long)]
+    pub attributes: Option<String>,
+    /// Role for which resources without a role are reserved.
+    #[arg(long, default_value = "*")]
+    pub default_role: String,
+    /// Fault domain of the agent, as JSON.
+    #[arg(long)]
+    pub domain: Option<String>,
+    /// How containers are started; `posix` is what there is.
+    #[arg(long, default_value = "posix")]
+    pub launcher: String,
+    /// What is isolated (comma list); `posix/cpu,posix/mem` is what there is.
+    #[arg(long, default_value = "posix/cpu,posix/mem")]
+    pub isolation: String,
+    /// Which containerizers to use; `mesos` is what there is.
+    #[arg(long, default_value = "mesos")]
+    pub containerizers: String,
+    /// After a restart: `reconnect` with running executors, or `cleanup` (end them and exit).
+    #[arg(long, default_value = "reconnect", value_parser = ["reconnect", "cleanup"])]
+    pub recover: String,
+    /// Refuse to start on a corrupt checkpoint instead of skipping it.
+    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
+    pub strict: bool,
+    /// Which changes of resources and attributes keep the agent's id: `equal` or `additive`.
+    #[arg(long, default_value = "equal", value_parser = ["equal", "additive"])]
+    pub reconfiguration_policy: String,
+    /// How long executors wait for the agent to come back.
+    #[arg(long, value_parser = value::duration, default_value = "15mins")]
+    pub recovery_timeout: Duration,
+    /// How long a new executor may take to subscribe.
+    #[arg(long, value_parser = value::duration, default_value = "1mins")]
+    pub executor_registration_timeout: Duration,
+    /// How long running executors may take to come back after a restart.
+    #[arg(long, value_parser = value::duration, default_value = "2secs")]
+    pub executor_reregistration_timeout: Duration,
+    /// How long an executor may take to shut down.
+    #[arg(long, value_parser = value::duration, default_value = "5secs")]
+    pub executor_shutdown_grace_period: Duration,
+    /// Environment of executors, as a JSON object of strings.
+    #[arg(long, value_parser = value::string_map)]
+    pub executor_environment_variables: Option<std::collections::BTreeMap<String, String>>,
+    /// The longest first wait before subscribing with the master.
+    #[arg(long, value_parser = value::duration, default_value = "1secs")]
+    pub registration_backoff_factor: Duration,
+    /// How long sandboxes of ended executors are kept.
+    #[arg(long, value_parser = value::duration, default_value = "1weeks")]
+    pub gc_delay: Duration,
+    /// Part of the disk to keep free, 0.0 to 1.0.
+    #[arg(long, default_value_t = 0.1)]
+    pub gc_disk_headroom: f64,
+    /// How often the disk is looked at.
+    #[arg(long, value_parser = value::duration, default_value = "1mins")]
+    pub disk_watch_interval: Duration,
+    /// How many ended executors of each framework are remembered.
+    #[arg(long, default_value_t = 150)]
+    pub max_completed_executors_per_framework: usize,
+    /// Run tasks as the user they name.
+    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
+    pub switch_user: bool,
+    /// Put before relative URIs.
+    #[arg(long, default_value = "")]
+    pub frameworks_home: String,
+    /// Where fetched files are cached.
+    #[arg(long)]
+    pub fetcher_cache_dir: Option<PathBuf>,
+    /// How much may be cached.
+    #[arg(long, value_parser = value::bytes, default_value = "2GB")]
+    pub fetcher_cache_size: u64,
+    /// How long a download may stand still.
+    #[arg(long, value_parser = value::duration, default_value = "1mins")]
+    pub fetcher_stall_timeout: Duration,
+    /// Accepted for compatibility: command executors always use the HTTP API.
+    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
+    pub http_command_executor: bool,
+    /// Accepted for compatibility: helpers are part of this binary.
+    #[arg(long)]
+    pub launcher_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub logging: LoggingFlags,
+}
+
+#[derive(Args, Clone, Debug)]
+#[command(rename_all = "snake_case")]
+pub struct LoggingFlags {
+    /// The least severe messages to write: DEBUG, INFO, WARNING or ERROR.
+    #[arg(long, default_value = "INFO", ignore_case = true, value_parser = ["DEBUG", "INFO", "WARNING", "ERROR"])]
+    pub logging_level: String,
+    /// Write nothing to the terminal.
+    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
+    pub quiet: bool,
+}

@@ -1,0 +1,103 @@
+//! The flags of `tepui master`, named and defaulted as in v1.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::value;
+
+#[derive(Args, Clone, Debug)]
+#[command(rename_all = "snake_case")]
+pub struct MasterFlags {
+    /// Address to listen on.
+    #[arg(long, default_value = "127.0.0.1")]
+    pub ip: IpAddr,
+    /// Port to listen on; 0 takes a free one.
+    #[arg(long, default_value_t = 5050)]
+    pub port: u16,
+    /// Address told to others, if it is not the one listened on.
+    #[arg(long)]
+    pub advertise_ip: Option<IpAddr>,
+    /// Port told to others.
+    #[arg(long)]
+    pub advertise_port: Option<u16>,
+    /// Name told to others; the address if neither this nor a look-up gives one.
+    #[arg(long)]
+    pub hostname: Option<String>,
+    /// Whether to look up the name of the address.
+    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
+    pub hostname_lookup: bool,
+    /// Where the registry lives.
+    #[arg(long)]
+    pub work_dir: Option<PathBuf>,
+    /// `replicated_log` (one durable file under --work_dir) or `in_memory` (forgotten at the end).
+    #[arg(long, default_value = "replicated_log", value_parser = ["replicated_log", "in_memory"])]
+    pub registry: String,
+    /// Name of the cluster, for people.
+    #[arg(long)]
+    pub cluster: Option<String>,
+    /// Fault domain of the master, as JSON.
+    #[arg(long)]
+    pub domain: Option<String>,
+    /// Only these roles may be used (comma list).
+    #[arg(long)]
+    pub roles: Option<String>,
+    /// Weights of roles at the very first start: `role=weight,...`.
+    #[arg(long)]
+    pub weights: Option<String>,
+    /// Take offers back that were neither accepted nor declined for so long.
+    #[arg(long, value_parser = value::duration)]
+    pub offer_timeout: Option<Duration>,
+    /// How often everything is offered anew.
+    #[arg(long, value_parser = value::duration, default_value = "1secs")]
+    pub allocation_interval: Duration,
+    /// The least worth offering: alternatives by `|`, conditions by `;`.
+    #[arg(long, default_value = "cpus:0.01|mem:32")]
+    pub min_allocatable_resources: String,
+    /// Resources that do not count for fairness (comma list).
+    #[arg(long)]
+    pub fair_sharing_excluded_resource_names: Option<String>,
+    /// Offer agents with GPUs only to frameworks that know GPUs.
+    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
+    pub filter_gpu_resources: bool,
+    /// Whether frameworks may run as root.
+    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
+    pub root_submissions: bool,
+    /// How long an agent may take to answer a ping.
+    #[arg(long, alias = "slave_ping_timeout", value_parser = value::duration, default_value = "15secs")]
+    pub agent_ping_timeout: Duration,
+    /// How many pings may go unanswered until an agent is unreachable.
+    #[arg(long, alias = "max_slave_ping_timeouts", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_agent_ping_timeouts: u32,
+    /// How long a known agent may stay away after a master start.
+    #[arg(long, alias = "slave_reregister_timeout", value_parser = value::duration, default_value = "10mins")]
+    pub agent_reregister_timeout: Duration,
+    /// How many agents may be called unreachable in what time: `1/20mins`.
+    #[arg(long, alias = "slave_removal_rate_limit", value_parser = value::rate)]
+    pub agent_removal_rate_limit: Option<(u32, Duration)>,
+    /// How many ended frameworks are remembered.
+    #[arg(long, default_value_t = 50)]
+    pub max_completed_frameworks: usize,
+    /// How many ended tasks of each framework are remembered.
+    #[arg(long, default_value_t = 1000)]
+    pub max_completed_tasks_per_framework: usize,
+    /// How many unreachable tasks of each framework are remembered.
+    #[arg(long, default_value_t = 1000)]
+    pub max_unreachable_tasks_per_framework: usize,
+    /// How many operators may follow the event stream.
+    #[arg(long, default_value_t = 1000)]
+    pub max_operator_event_stream_subscribers: usize,
+    /// How often old agents are forgotten.
+    #[arg(long, value_parser = value::duration, default_value = "15mins")]
+    pub registry_gc_interval: Duration,
+    /// How long unreachable and gone agents are remembered.
+    #[arg(long, value_parser = value::duration, default_value = "2weeks")]
+    pub registry_max_agent_age: Duration,
+    /// How many unreachable and how many gone agents are remembered.
+    #[arg(long, default_value_t = 102_400)]
+    pub registry_max_agent_count: usize,
+    #[command(flatten)]
+    pub logging: super::agent::LoggingFlags,
+}

@@ -1,0 +1,62 @@
+//! One table: what is typed and what stands in the environment, and what clap gets to see.
+
+use clap::{Arg, ArgAction, Command};
+
+use super::normalise;
+
+fn command() -> Command {
+    Command::new("agent")
+        .arg(Arg::new("work_dir").long("work_dir"))
+        .arg(Arg::new("port").long("port"))
+        .arg(Arg::new("agent_ping_timeout").long("agent_ping_timeout").alias("slave_ping_timeout"))
+        .arg(Arg::new("strict").long("strict").action(ArgAction::Set).num_args(0..=1).default_missing_value("true"))
+}
+
+#[test]
+fn flags_take_one_form() {
+    let environment = |name: &str| match name {
+        "MESOS_PORT" => Some("1".to_string()),
+        "TEPUI_PORT" => Some("2".to_string()),
+        "MESOS_SLAVE_PING_TIMEOUT" => Some("3secs".to_string()),
+        _ => None,
+    };
+    let from_environment = ["--port=2", "--agent_ping_timeout=3secs"];
+    let table: &[(&[&str], &[&str])] = &[
+        (&["--work-dir", "/x"], &["--work_dir", "/x"]),
+        (&["--WORK_DIR=/x"], &["--work_dir=/x"]),
+        (&["--no-strict"], &["--strict=false"]),
+        (&["--strict"], &["--strict"]),
+        (&["--unknown-flag"], &["--unknown_flag"]),
+        (&["--", "--work-dir"], &["--", "--work-dir"]),
+    ];
+    for (typed, seen) in table {
+        let typed = typed.iter().map(|argument| argument.to_string()).collect();
+        let got = normalise(&command(), typed, environment).unwrap();
+        let expected: Vec<_> = from_environment.iter().chain(*seen).map(Into::into).collect::<Vec<std::ffi::OsString>>();
+        assert_eq!(got, expected);
+    }
+}
+
+#[test]
+fn a_flag_wins_over_the_environment_also_by_its_alias() {
+    let environment = |name: &str| (name == "MESOS_AGENT_PING_TIMEOUT").then(|| "9secs".to_string());
+    let got = normalise(&command(), vec!["--slave-ping-timeout=1secs".into()], environment).unwrap();
+    assert_eq!(got, ["--slave_ping_timeout=1secs"]);
+}
+
+#[test]
+fn a_file_value_is_its_content() {
+    let file = std::env::temp_dir().join(format!("tepui-flag-{}", std::process::id()));
+    std::fs::write(&file, "8080\n").unwrap();
+    let got = normalise(&command(), vec![format!("--port=file://{}", file.display())], |_| None).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(got, ["--port=8080"]);
+    let error = normalise(&command(), vec!["--port=file:///does/not/exist".into()], |_| None).unwrap_err();
+    assert_eq!(error.to_string(), "--port: cannot read the file /does/not/exist");
+}
+
+#[test]
+fn a_flag_we_cannot_honour_says_why() {
+    let error = normalise(&Command::new("master"), vec!["--zk=zk://h/p".into()], |_| None).unwrap_err();
+    assert!(error.to_string().starts_with("--zk is not supported: "), "{error}");
+}

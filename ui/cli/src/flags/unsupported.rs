@@ -1,0 +1,82 @@
+//! Flags of v1 programs that Tepui knows and cannot honour, with the reason an operator is told.
+//!
+//! Silently ignoring a flag that changes what a cluster does would be a lie; these are errors on the command line.
+//! The complete list of flags is in docs/compat.md.
+
+/// Why `--name` of the program `command` cannot be used; none if it can, or is not known.
+pub fn reason(command: &str, name: &str) -> Option<&'static str> {
+    let table = match command {
+        "master" => MASTER,
+        "agent" => AGENT,
+        _ => return None,
+    };
+    let of_program = table.iter().find(|(flags, _)| flags.contains(&name));
+    of_program.or_else(|| BOTH.iter().find(|(flags, _)| flags.contains(&name))).map(|(_, why)| *why)
+}
+
+type Table = &'static [(&'static [&'static str], &'static str)];
+
+const BOTH: Table = &[
+    (
+        &["modules", "modules_dir", "hooks", "master_detector", "master_contender", "allocator", "authorizers", "authorizer"],
+        "there are no loadable modules; what they were used for is built in or a framework",
+    ),
+    (
+        &["zk", "zk_session_timeout"],
+        "ZooKeeper is not used; one master keeps its registry under --work_dir",
+    ),
+    (
+        &[
+            "acls",
+            "credentials",
+            "credential",
+            "http_credentials",
+            "authenticate_http_readonly",
+            "authenticate_http_readwrite",
+            "authenticate_http",
+            "http_authenticators",
+        ],
+        "authentication and authorization are not there yet; bind to an address you trust",
+    ),
+    (&["firewall_rules"], "endpoints cannot be disabled one by one yet; use the host's firewall"),
+];
+
+const MASTER: Table = &[
+    (&["quorum", "log_auto_initialize"], "there is no replicated log; the registry is one file under --work_dir"),
+    (
+        &[
+            "authenticate_frameworks",
+            "authenticate",
+            "authenticate_agents",
+            "authenticate_slaves",
+            "authenticate_http_frameworks",
+            "http_framework_authenticators",
+            "authenticators",
+        ],
+        "authentication is not there yet; bind to an address you trust",
+    ),
+    (&["rate_limits"], "it throttled old driver frameworks only, which do not exist here"),
+    (&["whitelist"], "agents cannot be whitelisted by file; do not start those that should get no tasks"),
+    (&["role_sorter", "user_sorter", "framework_sorter"], "the sorter is weighted dominant resource fairness"),
+];
+
+const AGENT: Table = &[
+    (
+        &["image_providers", "docker_registry", "docker_store_dir", "appc_store_dir", "image_provisioner_backend"],
+        "container images are not there yet",
+    ),
+    (
+        &["authenticate_http_executors", "jwt_secret_key", "executor_secret_key"],
+        "executor authentication is not there yet; bind to an address you trust",
+    ),
+    (
+        &["resource_provider_config_dir", "csi_plugin_config_dir", "disk_profile_adaptor"],
+        "resource providers and CSI plugins are not there yet",
+    ),
+    (&["network_cni_config_dir", "network_cni_plugins_dir"], "CNI networks are not there yet; tasks use the host's"),
+    (&["resource_estimator", "qos_controller"], "oversubscription is not there yet"),
+    (
+        &["cgroups_enable_cfs", "cgroups_limit_swap", "cgroups_root", "cgroups_hierarchy", "agent_subsystems"],
+        "cgroup isolation is not there yet; tasks run without enforced limits",
+    ),
+];

@@ -1,0 +1,81 @@
+//! Parsers of flag values: durations, sizes, rates, maps. Each error says what would be right.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A duration as v1 writes it: `10secs`, `1.5mins`, `500ms`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    tepui_client::duration::parse(text).map_err(|error| error.to_string())
+}
+
+/// A number of bytes as v1 writes it: `2GB`, `512MB`, `4KB`, `100B`; 1 KB is 1024 bytes.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = match unit {
+        "B" => 1,
+        "KB" => 1 << 10,
+        "MB" => 1 << 20,
+        "GB" => 1 << 30,
+        "TB" => 1u64 << 40,
+        _ => return Err(format!("{text:?} is not a size; write a whole number and B, KB, MB, GB or TB: 2GB")),
+    };
+    let number: u64 = number.parse().map_err(|_| format!("{text:?} does not start with a whole number: 2GB"))?;
+    number.checked_mul(unit).ok_or_else(|| format!("{text:?} is too large"))
+}
+
+/// `<number>/<duration>`: how often something may happen.
+pub fn rate(text: &str) -> Result<(u32, Duration), String> {
+    let (number, per) = text.split_once('/').ok_or_else(|| format!("{text:?} is not a rate; write 1/20mins"))?;
+    let number = number.parse().map_err(|_| format!("{number:?} is not a whole number; write 1/20mins"))?;
+    Ok((number, duration(per)?))
+}
+
+/// `role=weight,role=weight`.
+pub fn weights(text: &str) -> Result<BTreeMap<String, f64>, String> {
+    let mut weights = BTreeMap::new();
+    for item in text.split(',').filter(|item| !item.is_empty()) {
+        let (role, weight) = item.split_once('=').ok_or_else(|| format!("{item:?} is not role=weight"))?;
+        let number: f64 = weight.trim().parse().map_err(|_| format!("the weight {weight:?} is not a number"))?;
+        if !number.is_finite() || number <= 0.0 {
+            return Err(format!("the weight {weight:?} of role {role:?} must be positive"));
+        }
+        weights.insert(role.trim().to_string(), number);
+    }
+    Ok(weights)
+}
+
+/// A comma list without empty items.
+pub fn list(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_string).collect()
+}
+
+/// A JSON object of strings, as `--executor_environment_variables` takes it.
+pub fn string_map(text: &str) -> Result<BTreeMap<String, String>, String> {
+    serde_json::from_str(text).map_err(|error| format!("not a JSON object of strings: {error}"))
+}
+
+/// `true` or `false`, also `1` and `0`.
+pub fn boolean(text: &str) -> Result<bool, String> {
+    match text {
+        "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        other => Err(format!("{other:?} is neither true nor false")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_rates_and_weights() {
+        assert_eq!(bytes("2GB"), Ok(2 << 30));
+        assert_eq!(bytes("7B"), Ok(7));
+        assert!(bytes("2 GB").is_err() && bytes("GB").is_err() && bytes("99999999999TB").is_err());
+        assert_eq!(rate("1/20mins"), Ok((1, Duration::from_secs(1200))));
+        assert!(rate("20mins").is_err());
+        assert_eq!(weights("a=2,b/c=0.5").unwrap().len(), 2);
+        assert!(weights("a=0").is_err() && weights("a=NaN").is_err() && weights("a").is_err());
+    }
+}
