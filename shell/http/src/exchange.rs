@@ -181,7 +181,7 @@ impl<K: Kind> Exchanges<K> {
         let queue = Arc::new(Queue::new(self.shared.limits, held));
         let (sender, encoding) = self.shared.begin_stream(conn, &queue)?;
         let guard = Guard { armed: true, conn, shared: self.shared.clone() };
-        let mut response = Response::new(Body::Stream(StreamBody { queue, _guard: Box::new(guard) }));
+        let mut response = Response::new(Body::Stream(StreamBody::new(queue, Box::new(guard))));
         *response.status_mut() = StatusCode::OK;
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(encoding.name()));
         response.headers_mut().extend(headers.iter().cloned());
@@ -235,6 +235,10 @@ pub struct StreamBody {
 }
 
 impl StreamBody {
+    pub(crate) fn new(queue: Arc<Queue>, guard: Box<dyn Debug + Send + Sync>) -> Self {
+        Self { queue, _guard: guard }
+    }
+
     pub(crate) fn poll_record(&self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Bytes>>> {
         self.queue.poll_next(cx)
     }

@@ -8,10 +8,12 @@
 
 mod body;
 mod call;
+pub mod classic;
 mod error;
 mod exchange;
 mod gzip;
 mod negotiate;
+mod outgoing;
 mod path;
 mod queue;
 mod request;
@@ -24,12 +26,13 @@ pub use call::{CALL_BYTES_MAX, parse_call, read_call};
 pub use error::HttpError;
 pub use exchange::{Ended, Exchange, Exchanges};
 pub use negotiate::{Encoding, accepts, accepts_type};
+pub use outgoing::Outgoing;
 pub use path::{Router, components};
 pub use queue::StreamLimits;
 pub use request::{Query, Request};
 pub use respond::{Response, accepted, empty, json, message, redirect, text, with_header};
 pub use server::{Handler, Listening, Server, ServerLimits};
-pub use socket::keep_alive;
+pub use socket::{advertised_ip, default_hostname, keep_alive};
 
 #[cfg(test)]
 mod tests;

@@ -29,10 +29,10 @@ pub fn text(status: StatusCode, words: impl Into<Bytes>) -> Response {
 }
 
 /// A document of the classic endpoints: JSON, or a call of the function that `jsonp` names.
-pub fn json(query: &Query, document: Vec<u8>) -> Response {
+pub fn json(query: &Query, document: impl Into<Bytes>) -> Response {
     match query.get("jsonp") {
         Some(callback) => {
-            let script = [callback.as_bytes(), b"(", &document, b")"].concat();
+            let script = [callback.as_bytes(), b"(", &document.into(), b")"].concat();
             typed(StatusCode::OK, "text/javascript", script)
         }
         None => typed(StatusCode::OK, "application/json", document),

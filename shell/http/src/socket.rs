@@ -1,5 +1,6 @@
-//! Socket options: how soon we notice that a peer is gone without a word.
+//! Sockets: how soon we notice that a peer is gone without a word, and under which names peers find us.
 
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::os::fd::AsFd;
 
 use nix::sys::socket::{setsockopt, sockopt};
@@ -23,4 +24,27 @@ pub fn keep_alive(socket: &tokio::net::TcpStream) -> std::io::Result<()> {
     setsockopt(&fd, sockopt::TcpKeepCount, &KEEPALIVE_PROBES)?;
     setsockopt(&fd, sockopt::TcpUserTimeout, &UNACKNOWLEDGED_MS_MAX)?;
     Ok(())
+}
+
+/// The address that peers should use for a socket bound to `bound`: itself, unless it means "all of them".
+pub fn advertised_ip(bound: IpAddr) -> IpAddr {
+    if !bound.is_unspecified() {
+        return bound;
+    }
+    // Nothing is sent: connecting a datagram socket only asks which way out there is.
+    let outward = || {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?;
+        socket.local_addr()
+    };
+    outward().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.ip())
+}
+
+/// The name that people should use for `ip`, when they gave none. Names are not looked up: an unreachable name server
+/// must not keep a cluster from starting.
+pub fn default_hostname(ip: IpAddr) -> String {
+    match ip.is_loopback() {
+        true => "localhost".to_owned(),
+        false => ip.to_string(),
+    }
 }

@@ -9,6 +9,7 @@
 
 mod barrier;
 mod clock;
+mod entropy;
 mod mailbox;
 mod turns;
 
@@ -17,6 +18,7 @@ use std::time::Duration;
 
 use barrier::Barrier;
 pub use clock::Clock;
+pub use entropy::entropy;
 pub use mailbox::{Closed, Handle, Mailbox, mailbox};
 use tepui_fsm::{Durable, Fsm};
 use tepui_store::{Store, StoreFault};

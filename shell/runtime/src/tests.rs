@@ -1,3 +1,5 @@
+//! A machine that tells what happens to it, driven through every way its turns can end.
+
 use std::sync::mpsc::{Receiver, channel};
 
 use tepui_fsm::{Mono, Now, Outbox, Write};

@@ -1,3 +1,5 @@
+//! Real files: reopened, locked, cut short, damaged.
+
 use std::fs;
 
 use tempfile::TempDir;
