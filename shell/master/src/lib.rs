@@ -1,1 +1,25 @@
-//! Wiring of the master program
+//! The master program: the machine of `core/master`, its registry on disk, and the HTTP around them.
+//!
+//! Calls become inputs; effects become answers, events and snapshots. Everything that only reads is rendered from the
+//! newest snapshot, on other threads: a reader never stops the master.
+//!
+//! Never here: decisions about the cluster.
+#![forbid(unsafe_code)]
+
+mod agents;
+mod cache;
+mod document;
+mod effects;
+mod operator;
+mod options;
+mod pages;
+mod read;
+mod routes;
+mod run;
+mod scheduler;
+
+pub use options::{Options, RegistryAt};
+pub use run::{MasterFault, RunningMaster, run};
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,39 @@
-//! Operator pages
+//! The operator pages: our own HTML, CSS and modules, part of the binary.
+//!
+//! They are ordinary users of the public endpoints. Never here: third-party code, inline scripts, private endpoints.
+#![forbid(unsafe_code)]
+
+/// What a page may load and talk to: itself, and the agents whose logs it shows.
+pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+     img-src 'self'; connect-src 'self' http: https:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// One file.
+#[derive(Clone, Copy, Debug)]
+pub struct Asset {
+    pub content_type: &'static str,
+    pub content: &'static str,
+}
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const IMAGE: &str = "image/svg+xml";
+
+/// Every file by its path.
+const ASSETS: &[(&[&str], Asset)] = &[
+    (&[], Asset { content_type: HTML, content: include_str!("../assets/index.html") }),
+    (&["index.html"], Asset { content_type: HTML, content: include_str!("../assets/index.html") }),
+    (&["app", "style.css"], Asset { content_type: CSS, content: include_str!("../assets/style.css") }),
+    (&["app", "icon.svg"], Asset { content_type: IMAGE, content: include_str!("../assets/icon.svg") }),
+    (&["app", "main.js"], Asset { content_type: SCRIPT, content: include_str!("../assets/main.js") }),
+    (&["app", "cluster.js"], Asset { content_type: SCRIPT, content: include_str!("../assets/cluster.js") }),
+    (&["app", "element.js"], Asset { content_type: SCRIPT, content: include_str!("../assets/element.js") }),
+    (&["app", "pages.js"], Asset { content_type: SCRIPT, content: include_str!("../assets/pages.js") }),
+    (&["app", "sandbox.js"], Asset { content_type: SCRIPT, content: include_str!("../assets/sandbox.js") }),
+];
+
+/// The file at a path, given by its components.
+pub fn asset(path: &[String]) -> Option<Asset> {
+    let found = ASSETS.iter().find(|(own, _)| own.iter().copied().eq(path.iter().map(String::as_str)));
+    found.map(|(_, asset)| *asset)
+}

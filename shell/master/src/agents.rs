@@ -1,0 +1,73 @@
+//! `/api/v1/agent`: the link with an agent, both directions on one request.
+//!
+//! The request's body is a stream of calls, taken in in their order; the answer is the stream of events. A record that
+//! is no call, or the end of either stream, ends the link; the agent comes back with a new SUBSCRIBE.
+
+use http::StatusCode;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tepui_core_master::Input;
+use tepui_http::{CALL_BYTES_MAX, Encoding, Exchanges, HttpError, Request, Response};
+use tepui_proto::tepui::agent::v1 as link;
+use tepui_proto::{recordio, wire};
+use tepui_runtime::Handle;
+use tepui_types::ConnId;
+
+use crate::routes::{Kind, Program};
+
+pub(crate) async fn link(program: &Program, request: Request) -> Result<Response, HttpError> {
+    request.expect_method("POST")?;
+    if request.header("Content-Type") != Some(Encoding::Protobuf.name()) {
+        let message = "Expecting 'Content-Type' of application/x-protobuf";
+        return Err(HttpError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+    }
+    let exchange = program.exchanges.begin(Kind::Agent, Encoding::Protobuf, &request);
+    let reader = Reader {
+        conn: exchange.conn,
+        handle: program.handle.clone(),
+        exchanges: program.exchanges.clone(),
+        decoder: recordio::Decoder::new(CALL_BYTES_MAX),
+    };
+    // If it fails, the link is aborted: the task does that as its last act, and nothing in it panics.
+    let task = tokio::spawn(reader.run(request.into_body()));
+    exchange.tie(task.abort_handle());
+    Ok(exchange.answered().await)
+}
+
+struct Reader {
+    conn: ConnId,
+    handle: Handle<Input>,
+    exchanges: Exchanges<Kind>,
+    decoder: recordio::Decoder,
+}
+
+impl Reader {
+    async fn run(mut self, mut body: Incoming) {
+        let why = loop {
+            match body.frame().await {
+                None => break "it closed the link".to_owned(),
+                Some(Err(err)) => break err.to_string(),
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data()
+                        && let Err(why) = self.take(&data).await
+                    {
+                        break why;
+                    }
+                }
+            }
+        };
+        tracing::debug!(conn = self.conn.0, why, "an agent's link ends");
+        self.exchanges.abort(self.conn);
+    }
+
+    async fn take(&mut self, data: &[u8]) -> Result<(), String> {
+        self.decoder.push(data);
+        for record in self.decoder.by_ref() {
+            let record = record.map_err(|err| err.to_string())?;
+            let call: link::Call = wire::decode(&record, CALL_BYTES_MAX).map_err(|err| err.to_string())?;
+            let input = Input::Agent { conn: self.conn, call: Box::new(call) };
+            self.handle.send(input).await.map_err(|err| err.to_string())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,70 @@
+//! Makes the machine's effects visible. Runs on the machine's threads and never waits.
+
+use std::sync::Arc;
+
+use http::header::{HeaderName, HeaderValue};
+use tepui_core_master::{Effect, State};
+use tepui_http::{Exchanges, HttpError, Response, accepted, empty, message};
+use tepui_proto::Wire;
+use tepui_types::{Answer, ConnId};
+use tokio::runtime;
+use tokio::sync::watch;
+
+use crate::read;
+use crate::routes::Kind;
+
+const STREAM_ID: HeaderName = HeaderName::from_static("mesos-stream-id");
+
+pub(crate) struct Effects {
+    exchanges: Exchanges<Kind>,
+    publisher: watch::Sender<Arc<State>>,
+    /// Where large snapshots are rendered.
+    runtime: runtime::Handle,
+}
+
+impl Effects {
+    pub fn new(exchanges: Exchanges<Kind>, publisher: watch::Sender<Arc<State>>) -> Self {
+        Self { exchanges, publisher, runtime: runtime::Handle::current() }
+    }
+
+    pub fn make_visible(&mut self, effect: Effect) {
+        match effect {
+            Effect::Answer { conn, answer } => answer_with(&self.exchanges, conn, answer),
+            Effect::OpenScheduler { conn, stream_id } => {
+                let value = HeaderValue::from_str(&stream_id).expect("stream ids are UUIDs");
+                self.exchanges.open(conn, &[(STREAM_ID, value)]);
+            }
+            Effect::Scheduler { conn, event } => self.exchanges.push(conn, &*event),
+            Effect::OpenAgent { conn } => self.exchanges.open(conn, &[]),
+            Effect::Agent { conn, event } => self.exchanges.push(conn, &*event),
+            Effect::OpenOperator { conn, state } => self.open_operator(conn, state),
+            Effect::Operator { event } => self.exchanges.push_all(Kind::Operator, &*event),
+            Effect::CloseScheduler { conn }
+            | Effect::CloseAgent { conn }
+            | Effect::CloseOperator { conn } => {
+                self.exchanges.close(conn);
+            }
+            Effect::Publish { state } => {
+                self.publisher.send_replace(Arc::new(state));
+            }
+        }
+    }
+
+    /// The whole state is the stream's first record. It is rendered elsewhere; what happens meanwhile waits behind it.
+    fn open_operator(&self, conn: ConnId, state: State) {
+        let Some(encoding) = self.exchanges.open_held(conn) else { return };
+        let exchanges = self.exchanges.clone();
+        self.runtime.spawn_blocking(move || exchanges.start_with(conn, &read::subscribed(&state, encoding)));
+    }
+}
+
+fn answer_with<M: Wire>(exchanges: &Exchanges<Kind>, conn: ConnId, answer: Answer<M>) {
+    exchanges.answer(conn, |encoding| -> Response {
+        match answer {
+            Answer::Accepted => accepted(),
+            Answer::Ok => empty(http::StatusCode::OK),
+            Answer::Body(body) => message(encoding, &*body),
+            Answer::Refused(refusal) => HttpError::from(&refusal).into(),
+        }
+    });
+}

@@ -1,0 +1,61 @@
+//! What an operator set, as far as the shell needs it; the machine's own part is [`Config`].
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+
+use tepui_core_master::Config;
+use tepui_http::{ServerLimits, StreamLimits};
+use tepui_proto::mesos::v1 as pb;
+
+/// Where the registry is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RegistryAt {
+    /// In one file below the work directory.
+    WorkDir(PathBuf),
+    /// Nowhere; for tests.
+    Memory,
+}
+
+/// Everything a master is started with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub ip: IpAddr,
+    /// 0: any free one.
+    pub port: u16,
+    pub advertise_ip: Option<IpAddr>,
+    pub advertise_port: Option<u16>,
+    /// As shown to people and in redirects.
+    pub hostname: Option<String>,
+    pub registry: RegistryAt,
+    /// The cluster's name, shown in documents.
+    pub cluster: Option<String>,
+    pub domain: Option<pb::DomainInfo>,
+    /// What the machine is set to. `master_info` and `seed` are filled in by `run`.
+    pub config: Config,
+    /// Every flag that has a value, as `/flags` shows it.
+    pub flags: Vec<(String, String)>,
+    pub streams: StreamLimits,
+    pub server: ServerLimits,
+    /// Inputs that may wait for the machine; with more, their senders wait.
+    pub mailbox_inputs_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            port: 5050,
+            advertise_ip: None,
+            advertise_port: None,
+            hostname: None,
+            registry: RegistryAt::Memory,
+            cluster: None,
+            domain: None,
+            config: Config::default(),
+            flags: Vec::new(),
+            streams: StreamLimits::default(),
+            server: ServerLimits::default(),
+            mailbox_inputs_max: 4096,
+        }
+    }
+}

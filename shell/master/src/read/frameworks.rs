@@ -1,0 +1,60 @@
+//! GET_FRAMEWORKS: frameworks, and those that ended, with their offers.
+
+use tepui_core_master::{Framework, FrameworkLink, Offer, State};
+use tepui_proto::json::JsonWriter;
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::master::response::{GetFrameworks, get_frameworks};
+use tepui_resources::Format;
+
+use super::time;
+use crate::document::{Index, is_connected};
+
+pub(super) fn json(w: &mut JsonWriter, state: &State, index: &Index) {
+    w.array_field("frameworks", |w| {
+        state.frameworks.values().for_each(|one| w.value(&entry(one, state, index)));
+    });
+    w.array_field("completed_frameworks", |w| {
+        state.completed_frameworks.iter().for_each(|one| w.value(&entry(one, state, index)));
+    });
+}
+
+pub(super) fn message(state: &State, index: &Index) -> GetFrameworks {
+    GetFrameworks {
+        frameworks: state.frameworks.values().map(|one| entry(one, state, index)).collect(),
+        completed_frameworks: state.completed_frameworks.iter().map(|one| entry(one, state, index)).collect(),
+        ..Default::default()
+    }
+}
+
+fn entry(framework: &Framework, state: &State, index: &Index) -> get_frameworks::Framework {
+    let sums = index.framework(&framework.id);
+    get_frameworks::Framework {
+        framework_info: pb::FrameworkInfo::clone(&framework.info).into(),
+        active: is_connected(framework),
+        connected: is_connected(framework),
+        recovered: framework.link == FrameworkLink::Recovered,
+        registered_time: time(framework.registered_at).into(),
+        reregistered_time: framework.reregistered_at.map(time).into(),
+        unregistered_time: framework.unregistered_at.map(time).into(),
+        offers: index.offers(&framework.id).iter().map(|one| offer(one, state)).collect(),
+        allocated_resources: sums.used.to_proto(Format::Endpoint),
+        offered_resources: sums.offered.to_proto(Format::Endpoint),
+        offer_constraints: framework.offer_constraints.as_deref().cloned().into(),
+        ..Default::default()
+    }
+}
+
+fn offer(offer: &Offer, state: &State) -> pb::Offer {
+    let info = state.agents.get(&offer.agent_id).map(|agent| &agent.info);
+    let role = Some(offer.role.clone());
+    pb::Offer {
+        id: offer.id.to_proto().into(),
+        framework_id: offer.framework_id.to_proto().into(),
+        agent_id: offer.agent_id.to_proto().into(),
+        hostname: info.map(|info| info.hostname.clone()).unwrap_or_default(),
+        attributes: info.map(|info| info.attributes.clone()).unwrap_or_default(),
+        resources: offer.resources.to_proto(Format::Post),
+        allocation_info: pb::resource::AllocationInfo { role, ..Default::default() }.into(),
+        ..Default::default()
+    }
+}

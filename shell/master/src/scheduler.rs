@@ -1,0 +1,22 @@
+//! `/api/v1/scheduler`: a call becomes an input; the machine answers it, or opens the framework's event stream.
+
+use tepui_core_master::Input;
+use tepui_http::{Encoding, HttpError, Request, Response, accepts, read_call};
+use tepui_proto::mesos::v1::scheduler::Call;
+use tepui_proto::mesos::v1::scheduler::call::Type;
+
+use crate::routes::{Kind, Program, stopping};
+
+pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Response, HttpError> {
+    let call: Call = read_call(&mut request).await?;
+    let encoding = match call.r#type {
+        Some(Type::SUBSCRIBE | Type::RECONCILE_OPERATIONS) => accepts(&request.headers)?,
+        // The others have no body to be accepted.
+        _ => Encoding::Json,
+    };
+    let stream_id = request.header("Mesos-Stream-Id").map(str::to_owned);
+    let exchange = program.exchanges.begin(Kind::Scheduler, encoding, &request);
+    let input = Input::Scheduler { conn: exchange.conn, stream_id, principal: None, call: Box::new(call) };
+    program.handle.send(input).await.map_err(stopping)?;
+    Ok(exchange.answered().await)
+}

@@ -1,0 +1,341 @@
+//! A whole master over real sockets, with a scheduler and an agent played by the test.
+
+use std::net::SocketAddr;
+
+use tepui_proto::json;
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::master;
+use tepui_proto::tepui::agent::v1 as link;
+use tepui_proto::{recordio, wire};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::{Options, RunningMaster, run};
+
+async fn start() -> RunningMaster {
+    let flags = vec![("cluster".to_owned(), "demo".to_owned())];
+    let options = Options { port: 0, cluster: Some("demo".to_owned()), flags, ..Options::default() };
+    run(options).await.unwrap()
+}
+
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+/// One request on a connection of its own.
+async fn ask(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> Answer {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: t\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Answer { status, head: head.to_lowercase(), body: body.to_owned() }
+}
+
+async fn get(master: &RunningMaster, path: &str) -> Answer {
+    ask(master.address(), "GET", path, "", "").await
+}
+
+async fn post(master: &RunningMaster, path: &str, headers: &str, body: &str) -> Answer {
+    let headers = format!("Content-Type: application/json\r\n{headers}");
+    ask(master.address(), "POST", path, &headers, body).await
+}
+
+/// A connection whose answer is a stream of records in chunks.
+struct Stream {
+    socket: TcpStream,
+    buffer: Vec<u8>,
+    head: String,
+    decoder: recordio::Decoder,
+}
+
+impl Stream {
+    async fn open(master: &RunningMaster, request: &[u8]) -> Self {
+        let mut socket = TcpStream::connect(master.address()).await.unwrap();
+        socket.write_all(request).await.unwrap();
+        Self { socket, buffer: Vec::new(), head: String::new(), decoder: recordio::Decoder::new(1 << 20) }
+    }
+
+    async fn subscribe(master: &RunningMaster, path: &str, body: &str) -> Self {
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\nAccept: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        Self::open(master, request.as_bytes()).await
+    }
+
+    async fn fill(&mut self) {
+        let mut chunk = vec![0; 65_536];
+        let count = self.socket.read(&mut chunk).await.unwrap();
+        assert!(count > 0, "closed: {} {}", self.head, String::from_utf8_lossy(&self.buffer));
+        self.buffer.extend_from_slice(&chunk[..count]);
+    }
+
+    async fn line(&mut self) -> String {
+        loop {
+            if let Some(end) = self.buffer.windows(2).position(|two| two == b"\r\n") {
+                let line: Vec<u8> = self.buffer.drain(..end + 2).collect();
+                return String::from_utf8_lossy(&line[..end]).into_owned();
+            }
+            self.fill().await;
+        }
+    }
+
+    async fn record(&mut self) -> Vec<u8> {
+        while self.head.is_empty() || !self.head.ends_with("\n\n") {
+            let line = self.line().await;
+            self.head.push_str(&line.to_lowercase());
+            self.head.push('\n');
+        }
+        loop {
+            if let Some(record) = self.decoder.next() {
+                return record.unwrap();
+            }
+            let length = usize::from_str_radix(&self.line().await, 16).unwrap();
+            while self.buffer.len() < length + 2 {
+                self.fill().await;
+            }
+            let chunk: Vec<u8> = self.buffer.drain(..length + 2).collect();
+            self.decoder.push(&chunk[..length]);
+        }
+    }
+
+    /// The next record as JSON text that contains `kind`; others are passed over.
+    async fn event(&mut self, kind: &str) -> String {
+        loop {
+            let text = String::from_utf8(self.record().await).unwrap();
+            if text.starts_with(&format!("{{\"type\":\"{kind}\"")) {
+                return text;
+            }
+        }
+    }
+
+    fn header(&self, name: &str) -> Option<String> {
+        let line = self.head.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")));
+        line.map(str::to_owned)
+    }
+}
+
+const SUBSCRIBE: &str = r#"{"type":"SUBSCRIBE","subscribe":{"framework_info":{"user":"u","name":"f","roles":["dev"],"failover_timeout":60,
+       "capabilities":[{"type":"MULTI_ROLE"}]}}}"#;
+
+#[tokio::test]
+async fn the_small_endpoints_answer() {
+    let master = start().await;
+    for (path, status, body) in [
+        ("/health", 200, ""),
+        ("/master/health", 200, ""),
+        ("/nope", 404, "404 Not Found."),
+        ("/master/nope", 404, "404 Not Found."),
+        ("/files/browse?path=/", 404, ""),
+        ("/files/read", 400, "Expecting 'path=value' in query.\n"),
+        ("/redirect/x", 404, "404 Not Found."),
+        ("/flags", 200, r#"{"flags":{"cluster":"demo"}}"#),
+        ("/flags?jsonp=cb", 200, r#"cb({"flags":{"cluster":"demo"}})"#),
+        ("/tasks", 200, r#"{"tasks":[]}"#),
+        ("/slaves", 200, r#"{"slaves":[],"recovered_slaves":[]}"#),
+        ("/frameworks/", 200, r#"{"frameworks":[],"completed_frameworks":[],"unregistered_frameworks":[]}"#),
+        ("/api/v1", 405, "405 Method Not Allowed. Expecting one of { 'POST' }, but received 'GET'."),
+        (
+            "/api/v1/scheduler",
+            405,
+            "405 Method Not Allowed. Expecting one of { 'POST' }, but received 'GET'.",
+        ),
+    ] {
+        let answer = get(&master, path).await;
+        assert_eq!((answer.status, answer.body.as_str()), (status, body), "{path}");
+    }
+    let redirect = get(&master, "/redirect").await;
+    assert_eq!(redirect.status, 307);
+    assert!(redirect.head.contains(&format!("location: //localhost:{}", master.address().port())));
+    let page = get(&master, "/").await;
+    assert!(page.head.contains("content-security-policy: default-src 'none'"), "{}", page.head);
+    let state = get(&master, "/state").await;
+    assert!(state.body.contains(r#""activated_slaves":0.0"#) && state.body.contains(r#""cluster":"demo""#));
+    master.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn operators_reads_and_refusals() {
+    let master = start().await;
+    for (body, status, text) in [
+        (r#"{"type":"GET_HEALTH"}"#, 200, r#"{"type":"GET_HEALTH","get_health":{"healthy":true}}"#),
+        (
+            r#"{"type":"GET_LOGGING_LEVEL"}"#,
+            200,
+            r#"{"type":"GET_LOGGING_LEVEL","get_logging_level":{"level":0}}"#,
+        ),
+        (
+            r#"{"type":"GET_TASKS"}"#,
+            200,
+            r#"{"type":"GET_TASKS","get_tasks":{"tasks":[],"unreachable_tasks":[],"completed_tasks":[]}}"#,
+        ),
+        (
+            r#"{"type":"GET_AGENTS"}"#,
+            200,
+            r#"{"type":"GET_AGENTS","get_agents":{"agents":[],"recovered_agents":[]}}"#,
+        ),
+        ("{", 400, "Failed to parse body into JSON: syntax error at line 1 near: "),
+        ("{}", 400, "Failed to validate master::Call: Expecting 'type' to be present"),
+        (r#"{"type":"NOPE"}"#, 400, "Failed to validate master::Call: Expecting 'type' to be present"),
+        (r#"{"type":"UNKNOWN"}"#, 501, "501 Not Implemented."),
+        (
+            r#"{"type":"LIST_FILES"}"#,
+            400,
+            "Failed to validate master::Call: Expecting 'list_files' to be present",
+        ),
+        (r#"{"type":"GET_ROLES"}"#, 501, "GET_ROLES is not implemented by this master"),
+    ] {
+        let answer = post(&master, "/api/v1", "", body).await;
+        assert_eq!((answer.status, answer.body.as_str()), (status, text), "{body}");
+    }
+    let refused = post(&master, "/api/v1", "Accept: text/html\r\n", r#"{"type":"GET_HEALTH"}"#).await;
+    assert_eq!(refused.status, 406);
+    let answer = post(&master, "/api/v1", "", r#"{"type":"GET_MASTER"}"#).await;
+    let answer: master::Response = json::from_slice(answer.body.as_bytes()).unwrap();
+    assert_eq!(answer.get_master.master_info.ip, 16_777_343);
+    master.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_scheduler_subscribes_and_calls_on_its_stream() {
+    let master = start().await;
+    let mut events = Stream::subscribe(&master, "/api/v1/scheduler", SUBSCRIBE).await;
+    let subscribed = events.event("SUBSCRIBED").await;
+    assert!(subscribed.contains(r#""heartbeat_interval_seconds":15.0"#), "{subscribed}");
+    assert_eq!(events.header("content-type").as_deref(), Some("application/json"));
+    let stream_id = events.header("mesos-stream-id").unwrap();
+    let id = subscribed.split(r#""framework_id":{"value":""#).nth(1).unwrap().split('"').next().unwrap();
+    let call = format!(r#"{{"type":"SUPPRESS","framework_id":{{"value":"{id}"}}}}"#);
+    let header = format!("Mesos-Stream-Id: {stream_id}\r\n");
+    assert_eq!(post(&master, "/api/v1/scheduler", &header, &call).await.status, 202);
+    assert_eq!(post(&master, "/api/v1/scheduler", "", &call).await.status, 400);
+    assert_eq!(post(&master, "/api/v1/scheduler", "Mesos-Stream-Id: x\r\n", &call).await.status, 400);
+    let state = get(&master, "/master/frameworks").await;
+    assert!(state.body.contains(id) && state.body.contains(r#""connected":true"#), "{}", state.body);
+    // When the scheduler goes away, the master notices without being told.
+    drop(events);
+    while get(&master, "/frameworks").await.body.contains(r#""connected":true"#) {
+        tokio::task::yield_now().await;
+    }
+    master.stop().await.unwrap();
+}
+
+fn chunk(call: &link::Call) -> Vec<u8> {
+    let record = recordio::encode(&wire::encode(call));
+    [format!("{:x}\r\n", record.len()).as_bytes(), &record, b"\r\n"].concat()
+}
+
+fn agent_subscribe() -> link::Call {
+    use pb::agent_info::capability::Type;
+    let scalar = |name: &str, value: f64| pb::Resource {
+        name: name.to_owned(),
+        r#type: pb::value::Type::SCALAR,
+        scalar: pb::value::Scalar { value, ..Default::default() }.into(),
+        ..Default::default()
+    };
+    let resources = vec![scalar("cpus", 4.0), scalar("mem", 1024.0)];
+    let agent_info = pb::AgentInfo {
+        hostname: "a1".to_owned(),
+        port: Some(5051),
+        resources: resources.clone(),
+        ..Default::default()
+    };
+    let subscribe = link::call::Subscribe {
+        agent_info: agent_info.into(),
+        version: "1.12.0".to_owned(),
+        pid: "slave(1)@127.0.0.1:5051".to_owned(),
+        total_resources: resources,
+        capabilities: [Type::MULTI_ROLE, Type::HIERARCHICAL_ROLE, Type::RESERVATION_REFINEMENT]
+            .map(|kind| pb::agent_info::Capability { r#type: Some(kind), ..Default::default() })
+            .into(),
+        ..Default::default()
+    };
+    link::Call {
+        r#type: Some(link::call::Type::SUBSCRIBE),
+        subscribe: subscribe.into(),
+        ..Default::default()
+    }
+}
+
+async fn link_up(master: &RunningMaster) -> Stream {
+    let head = "POST /api/v1/agent HTTP/1.1\r\nHost: t\r\nContent-Type: application/x-protobuf\r\n\
+                Transfer-Encoding: chunked\r\n\r\n";
+    let request = [head.as_bytes(), &chunk(&agent_subscribe())].concat();
+    let mut agent = Stream::open(master, &request).await;
+    let event: link::Event = wire::decode(&agent.record().await, 1 << 20).unwrap();
+    assert_eq!(event.r#type, Some(link::event::Type::SUBSCRIBED));
+    agent
+}
+
+#[tokio::test]
+async fn an_agent_links_and_its_resources_are_offered_and_shown() {
+    let master = start().await;
+    let mut operator = Stream::subscribe(&master, "/api/v1", r#"{"type":"SUBSCRIBE"}"#).await;
+    let first = operator.event("SUBSCRIBED").await;
+    assert!(first.contains(r#""get_state":{"get_tasks":{"tasks":[],"#), "{first}");
+    let agent = link_up(&master).await;
+    assert!(operator.event("AGENT_ADDED").await.contains("a1"));
+    let mut events = Stream::subscribe(&master, "/api/v1/scheduler", SUBSCRIBE).await;
+    let offers = events.event("OFFERS").await;
+    assert!(offers.contains(r#""hostname":"a1""#), "{offers}");
+    assert!(operator.event("FRAMEWORK_ADDED").await.contains(r#""name":"f""#));
+    let state = get(&master, "/state").await.body;
+    for part in [
+        r#""activated_slaves":1.0"#,
+        r#""pid":"slave(1)@127.0.0.1:5051""#,
+        r#""offered_resources":{"cpus":4.0,"gpus":0.0,"mem":1024.0,"disk":0.0}"#,
+        r#""resources":{"cpus":4.0,"gpus":0.0,"mem":1024.0,"disk":0.0}"#,
+    ] {
+        assert!(state.contains(part), "{part} in {state}");
+    }
+    // A broken link is noticed; the agent stays known and is no longer active.
+    drop(agent);
+    while !get(&master, "/state").await.body.contains(r#""activated_slaves":0.0"#) {
+        tokio::task::yield_now().await;
+    }
+    master.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn garbage_on_the_link_ends_it_and_nothing_else() {
+    let master = start().await;
+    for garbage in [&b"3\r\nxyz\r\n"[..], b"4\r\n2\n\xff\xff\r\n", b"0\r\n\r\n"] {
+        let mut agent = link_up(&master).await;
+        agent.socket.write_all(garbage).await.unwrap();
+        let mut rest = Vec::new();
+        // Reset or closed, both will do.
+        let _ = agent.socket.read_to_end(&mut rest).await;
+    }
+    assert_eq!(get(&master, "/health").await.status, 200);
+    let wrong =
+        ask(master.address(), "POST", "/api/v1/agent", "Content-Type: application/json\r\n", "{}").await;
+    assert_eq!(wrong.status, 415);
+    master.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_registry_survives_and_a_second_master_is_refused() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let registry = crate::RegistryAt::WorkDir(dir.path().join("work"));
+    let options = Options { port: 0, registry, ..Options::default() };
+    let master = run(options.clone()).await.unwrap();
+    let agent = link_up(&master).await;
+    let second = run(options.clone()).await.unwrap_err();
+    assert!(format!("{second:?}").contains("Locked"), "{second:?}");
+    master.stop().await.unwrap();
+    drop(agent);
+    let master = run(options).await.unwrap();
+    let agents = get(&master, "/slaves").await.body;
+    assert!(agents.contains(r#""recovered_slaves":[{"id""#), "{agents}");
+    master.stop().await.unwrap();
+}
