@@ -1,1 +1,26 @@
-//! Wiring of the agent program
+//! The agent program: the machine of `core/agent`, its records on disk, its link to the master, its containers, and the
+//! HTTP around them.
+//!
+//! Calls, link events and container events become inputs; effects become answers, events, link calls, container
+//! operations and snapshots. Sandboxes are shown from the file system, and nothing outside of them.
+//!
+//! Never here: decisions about tasks.
+#![forbid(unsafe_code)]
+
+mod containers;
+mod detect;
+mod document;
+mod effects;
+mod executor;
+mod files;
+mod link;
+mod operator;
+mod options;
+mod origin;
+mod read;
+mod routes;
+mod run;
+mod target;
+
+pub use options::Options;
+pub use run::{AgentEnd, AgentFault, RunningAgent, run};

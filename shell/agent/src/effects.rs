@@ -1,0 +1,49 @@
+//! Makes the machine's effects visible. Runs on the machine's threads and never waits.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use tepui_container::Containerizer;
+use tepui_core_agent::{Effect, State};
+use tepui_http::{Exchanges, HttpError, Response, accepted, empty, message};
+use tepui_types::Answer;
+use tokio::sync::watch;
+
+use crate::link::Links;
+use crate::routes::Kind;
+use crate::run::AgentEnd;
+
+pub(crate) struct Effects {
+    pub exchanges: Exchanges<Kind>,
+    pub links: Links,
+    pub containerizer: Containerizer,
+    pub publisher: watch::Sender<Arc<State>>,
+    pub exit: watch::Sender<Option<AgentEnd>>,
+}
+
+impl Effects {
+    pub fn make_visible(&mut self, effect: Effect) {
+        match effect {
+            Effect::Connect { link } => self.links.connect(link),
+            Effect::Master { link, call } => self.links.send(link, &call),
+            Effect::Answer { conn, answer } => self.exchanges.answer(conn, |encoding| -> Response {
+                match answer {
+                    Answer::Accepted => accepted(),
+                    Answer::Ok => empty(StatusCode::OK),
+                    Answer::Body(body) => message(encoding, &*body),
+                    Answer::Refused(refusal) => HttpError::from(&refusal).into(),
+                }
+            }),
+            Effect::OpenExecutor { conn } => self.exchanges.open(conn, &[]),
+            Effect::Executor { conn, event } => self.exchanges.push(conn, &*event),
+            Effect::CloseExecutor { conn } => self.exchanges.close(conn),
+            Effect::Container(op) => self.containerizer.submit(op),
+            Effect::Publish { state } => {
+                self.publisher.send_replace(Arc::new(state));
+            }
+            Effect::Exit { message, failed } => {
+                self.exit.send_replace(Some(AgentEnd { message, failed }));
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Sandboxes over HTTP: `/files/{browse,read,download,debug}`, LIST_FILES and READ_FILE.
+//!
+//! A path is virtual: it begins with one that is attached, which is a sandbox under one of its names. Nothing outside
+//! of a sandbox is ever opened: not by `..`, not through a link, not through a link made while we look.
+
+mod attached;
+mod entry;
+mod open;
+mod utf8;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
+use tepui_core_agent::State;
+use tepui_http::{Body, HttpError, Query, Request, Response, json, with_header};
+use tepui_proto::json::JsonWriter;
+
+pub(crate) use attached::{Attached, all as attached};
+pub(crate) use entry::Entry;
+pub(crate) use open::{FilesError, Opened};
+
+/// What one answer of `read` holds at most: sixteen pages.
+pub(crate) const READ_BYTES_MAX: usize = 16 * 4096;
+
+/// What a download sends at a time.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Browse,
+    Read,
+    Download,
+    Debug,
+}
+
+pub(crate) async fn answer(verb: Verb, state: Arc<State>, request: &Request) -> Result<Response, HttpError> {
+    let query = request.query.clone();
+    let looking = tokio::task::spawn_blocking(move || {
+        let attached = attached::all(&state);
+        match verb {
+            Verb::Browse => browse_document(&attached, &query),
+            Verb::Read => read_document(&attached, &query),
+            Verb::Download => download(&attached, &query),
+            Verb::Debug => Ok(json(&query, debug_document(&attached))),
+        }
+    });
+    looking.await.map_err(|err| {
+        tracing::error!(%err, ?verb, "cannot look at a sandbox");
+        HttpError::plain(StatusCode::INTERNAL_SERVER_ERROR)
+    })?
+}
+
+/// The entries of a directory, sorted by path; none for a file.
+pub(crate) fn browse(attached: &[Attached], path: &str) -> Result<Vec<Entry>, FilesError> {
+    match Opened::open(attached, path)? {
+        Opened::File(_) => Ok(Vec::new()),
+        Opened::Directory(directory) => entry::entries(&directory, path),
+    }
+}
+
+/// A part of a file, and the size of the whole.
+pub(crate) fn read(
+    attached: &[Attached],
+    path: &str,
+    offset: u64,
+    length: Option<u64>,
+) -> Result<(Vec<u8>, u64), FilesError> {
+    let mut file = open_file(attached, path, "Cannot read a directory.\n")?;
+    let size = file.metadata().map_err(FilesError::Io)?.len();
+    let wanted = length.unwrap_or(u64::MAX).min(READ_BYTES_MAX as u64);
+    let mut data = Vec::new();
+    if offset < size {
+        file.seek(SeekFrom::Start(offset)).map_err(FilesError::Io)?;
+        file.take(wanted).read_to_end(&mut data).map_err(FilesError::Io)?;
+    }
+    Ok((data, size))
+}
+
+fn open_file(attached: &[Attached], path: &str, refusal: &'static str) -> Result<File, FilesError> {
+    match Opened::open(attached, path)? {
+        Opened::File(file) => Ok(file),
+        Opened::Directory(_) => Err(FilesError::Wrong(refusal.to_owned())),
+    }
+}
+
+fn browse_document(attached: &[Attached], query: &Query) -> Result<Response, HttpError> {
+    let entries = browse(attached, path_of(query)?)?;
+    let mut w = JsonWriter::new();
+    w.array(|w| entries.iter().for_each(|entry| entry.write(w)));
+    Ok(json(query, w.into_vec()))
+}
+
+fn read_document(attached: &[Attached], query: &Query) -> Result<Response, HttpError> {
+    let path = path_of(query)?;
+    let offset = number(query, "offset")?;
+    let length = number(query, "length")?;
+    let (data, at) = match offset {
+        // No offset asks for the size.
+        None => (Vec::new(), read(attached, path, u64::MAX, Some(0))?.1),
+        Some(offset) => (read(attached, path, offset, length)?.0, offset),
+    };
+    let mut w = JsonWriter::new();
+    w.object(|w| {
+        w.field("data", &utf8::lossy(data));
+        w.field("offset", &at);
+    });
+    Ok(json(query, w.into_vec()))
+}
+
+/// A number of the query; absent and -1 are none.
+fn number(query: &Query, name: &'static str) -> Result<Option<u64>, HttpError> {
+    let Some(text) = query.get(name) else { return Ok(None) };
+    match text.parse::<i64>() {
+        Ok(-1) => Ok(None),
+        Ok(number) => match u64::try_from(number) {
+            Ok(number) => Ok(Some(number)),
+            Err(_) => Err(HttpError::bad_request(format!("Negative {name} provided: {number}.\n"))),
+        },
+        Err(err) => Err(HttpError::bad_request(format!("Failed to parse {name}: {err}.\n"))),
+    }
+}
+
+fn download(attached: &[Attached], query: &Query) -> Result<Response, HttpError> {
+    let path = path_of(query)?;
+    let file = open_file(attached, path, "Cannot download a directory.\n")?;
+    let size = file.metadata().map_err(FilesError::Io)?.len();
+    let (sender, body) = Body::chunks();
+    // Ends with the file or when the peer goes away; a failure to read becomes a broken body.
+    tokio::task::spawn_blocking(move || {
+        // Not more than there was: a log may grow faster than the peer reads.
+        let mut file = file.take(size);
+        loop {
+            let mut chunk = vec![0; CHUNK_BYTES];
+            let read = file.read(&mut chunk).map(|count| {
+                chunk.truncate(count);
+                Bytes::from(chunk)
+            });
+            let is_last = read.as_ref().map_or(true, Bytes::is_empty);
+            let is_end = read.as_ref().is_ok_and(Bytes::is_empty);
+            if is_end || !sender.send_blocking(read) || is_last {
+                return;
+            }
+        }
+    });
+    let name = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or("file");
+    let disposition = format!("attachment; filename={}", quoted(name));
+    let disposition = HeaderValue::from_str(&disposition).unwrap_or(HeaderValue::from_static("attachment"));
+    let response = with_header(Response::new(body), CONTENT_DISPOSITION, disposition);
+    Ok(with_header(response, CONTENT_TYPE, HeaderValue::from_static(content_type(name))))
+}
+
+/// A file name as a header can carry it.
+fn quoted(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    match name.chars().all(is_plain) {
+        true => name.to_owned(),
+        false => {
+            let safe =
+                |c: char| if c.is_ascii_graphic() && !matches!(c, '"' | '\\') || c == ' ' { c } else { '_' };
+            format!("\"{}\"", name.chars().map(safe).collect::<String>())
+        }
+    }
+}
+
+fn content_type(name: &str) -> &'static str {
+    match name.rsplit_once('.').map(|(_, extension)| extension) {
+        Some("txt" | "log") => "text/plain",
+        Some("json") => "application/json",
+        Some("gz" | "tgz") => "application/x-gzip",
+        Some("zip") => "application/zip",
+        // Never anything that a browser would run.
+        Some(_) | None => "application/octet-stream",
+    }
+}
+
+fn debug_document(attached: &[Attached]) -> Vec<u8> {
+    let by_path: BTreeMap<&str, &str> = attached.iter().map(|one| (&*one.path, &*one.sandbox)).collect();
+    let mut w = JsonWriter::new();
+    w.object(|w| by_path.iter().for_each(|(path, sandbox)| w.field(path, *sandbox)));
+    w.into_vec()
+}
+
+fn path_of(query: &Query) -> Result<&str, HttpError> {
+    match query.get("path") {
+        None | Some("") => Err(HttpError::bad_request("Expecting 'path=value' in query.\n")),
+        Some(path) => Ok(path),
+    }
+}
+
+impl From<FilesError> for HttpError {
+    fn from(error: FilesError) -> Self {
+        match error {
+            FilesError::NotFound => HttpError::new(StatusCode::NOT_FOUND, ""),
+            FilesError::Wrong(message) => HttpError::bad_request(message),
+            FilesError::Io(err) => {
+                HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, format!("Failed to read: {err}.\n"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! The link to the master: one POST whose body is our stream of calls and whose answer is the stream of events.
+//!
+//! The machine asks for a link by its number and hears `LinkUp` once calls can be sent, then events, then one
+//! `LinkDown` with the reason. There is one link at a time: asking for a new one cuts the old one off.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{CONTENT_TYPE, HOST, LOCATION};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tepui_core_agent::{Input, LinkId};
+use tepui_http::{Body, CALL_BYTES_MAX, Encoding, Outgoing, StreamLimits, keep_alive};
+use tepui_proto::tepui::agent::v1 as link;
+use tepui_proto::{recordio, wire};
+use tepui_runtime::Handle;
+use tokio::net::TcpStream;
+use tokio::runtime;
+use tokio::task::AbortHandle;
+
+use crate::target::Targets;
+
+/// How long a master may take to accept a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What is read of a refusal, for the reason.
+const REFUSAL_BYTES_MAX: usize = 1024;
+
+/// Opens links and sends on the newest. Used by the effects only.
+pub(crate) struct Links {
+    handle: Handle<Input>,
+    targets: Arc<Mutex<Targets>>,
+    limits: StreamLimits,
+    runtime: runtime::Handle,
+    current: Option<Current>,
+}
+
+struct Current {
+    id: LinkId,
+    outgoing: Outgoing,
+    task: AbortHandle,
+}
+
+impl Links {
+    pub fn new(handle: Handle<Input>, targets: Targets, limits: StreamLimits) -> Self {
+        let targets = Arc::new(Mutex::new(targets));
+        Self { handle, targets, limits, runtime: runtime::Handle::current(), current: None }
+    }
+
+    /// Opens a link; the one before is cut off.
+    pub fn connect(&mut self, id: LinkId) {
+        self.current = None;
+        let (outgoing, body) = Outgoing::new(self.limits);
+        let link = Link { id, handle: self.handle.clone(), targets: self.targets.clone() };
+        // Whatever ends it is told as LinkDown; it has nothing to panic by.
+        let task = self.runtime.spawn(link.run(body)).abort_handle();
+        self.current = Some(Current { id, outgoing, task });
+    }
+
+    /// Sends a call; dropped if the link is not the newest.
+    pub fn send(&mut self, id: LinkId, call: &link::Call) {
+        let Some(current) = self.current.as_ref().filter(|current| current.id == id) else { return };
+        if !current.outgoing.push(call) {
+            tracing::warn!("the master reads too slowly, dropping the link");
+            self.current = None;
+            let (handle, reason) = (self.handle.clone(), "the master reads too slowly".to_owned());
+            // Fails only if the machine has ended, which needs no link.
+            self.runtime.spawn(async move { handle.send(Input::LinkDown { link: id, reason }).await });
+        }
+    }
+}
+
+impl Drop for Current {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+struct Link {
+    id: LinkId,
+    handle: Handle<Input>,
+    targets: Arc<Mutex<Targets>>,
+}
+
+impl Link {
+    async fn run(self, body: Body) {
+        let target = self.targets().take();
+        let reason = match self.hold(&target, body).await {
+            Ok(never) => match never {},
+            Err(reason) => format!("{target}: {reason}"),
+        };
+        tracing::info!(reason, "link with the master is down");
+        // Fails only if the machine has ended.
+        let _ = self.handle.send(Input::LinkDown { link: self.id, reason }).await;
+    }
+
+    /// Opens the link and passes events on until it ends, for the reason returned.
+    async fn hold(&self, target: &str, body: Body) -> Result<std::convert::Infallible, String> {
+        let connecting = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(target)).await;
+        let stream = connecting.map_err(|_| "no answer")?.map_err(text)?;
+        keep_alive(&stream).map_err(text)?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(text)?;
+        // Ends with the connection, whose errors come out of the request and the body as well.
+        let driver = AbortOnDrop(tokio::spawn(connection).abort_handle());
+        let request = http::Request::post("/api/v1/agent")
+            .header(HOST, target)
+            .header(CONTENT_TYPE, Encoding::Protobuf.name())
+            .body(body)
+            .map_err(text)?;
+        self.tell(Input::LinkUp { link: self.id }).await?;
+        let response = sender.send_request(request).await.map_err(text)?;
+        let result = match response.status() {
+            StatusCode::OK => {
+                self.targets().keep(target);
+                self.pass_events(response.into_body()).await
+            }
+            StatusCode::TEMPORARY_REDIRECT => Err(self.redirected(&response)),
+            status => Err(format!("{status}: {}", refusal(response.into_body()).await)),
+        };
+        drop(driver);
+        result
+    }
+
+    async fn pass_events(&self, mut body: Incoming) -> Result<std::convert::Infallible, String> {
+        let mut decoder = recordio::Decoder::new(CALL_BYTES_MAX);
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame.map_err(text)?.into_data() else { continue };
+            decoder.push(&data);
+            for record in decoder.by_ref() {
+                let record = record.map_err(text)?;
+                let event: link::Event = wire::decode(&record, CALL_BYTES_MAX).map_err(text)?;
+                self.tell(Input::LinkEvent { link: self.id, event: Box::new(event) }).await?;
+            }
+        }
+        Err("the master closed the link".to_owned())
+    }
+
+    async fn tell(&self, input: Input) -> Result<(), String> {
+        self.handle.send(input).await.map_err(text)
+    }
+
+    fn redirected(&self, response: &http::Response<Incoming>) -> String {
+        let location =
+            response.headers().get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        match self.targets().redirect(location) {
+            true => format!("the leading master is at {location}"),
+            false => format!("redirected to {location:?}, which is no address"),
+        }
+    }
+
+    fn targets(&self) -> std::sync::MutexGuard<'_, Targets> {
+        self.targets.lock().expect("no code panics while it holds this lock")
+    }
+}
+
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The beginning of a refusal's text.
+async fn refusal(mut body: Incoming) -> String {
+    let mut words: Vec<u8> = Vec::new();
+    while words.len() < REFUSAL_BYTES_MAX
+        && let Some(Ok(frame)) = body.frame().await
+    {
+        words.extend_from_slice(frame.data_ref().unwrap_or(&Bytes::new()));
+    }
+    words.truncate(REFUSAL_BYTES_MAX);
+    String::from_utf8_lossy(&words).into_owned()
+}
+
+fn text(err: impl std::fmt::Display) -> String {
+    err.to_string()
+}

@@ -1,0 +1,104 @@
+//! `/api/v1` of the agent: reads are answered from the snapshot and the sandboxes, containers are the machine's.
+
+mod shape;
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use tepui_core_agent::{Input, Phase, State};
+use tepui_http::{Encoding, HttpError, Request, Response, accepts, message, read_call};
+use tepui_proto::Enumeration;
+use tepui_proto::mesos::v1::agent::call::Type;
+use tepui_proto::mesos::v1::agent::{Call, Response as Answer, response};
+
+use crate::routes::{Kind, Program, stopping};
+use crate::{files, read};
+
+pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Response, HttpError> {
+    let call: Call = read_call(&mut request).await?;
+    let kind = shape::check(&call)
+        .map_err(|why| HttpError::bad_request(format!("Failed to validate agent::Call: {why}")))?;
+    let encoding = accepts(&request.headers)?;
+    let state = program.state();
+    if state.phase == Phase::Recovering {
+        return Err(HttpError::unavailable("Agent has not finished recovery"));
+    }
+    match kind {
+        Type::UNKNOWN => Err(HttpError::plain(StatusCode::NOT_IMPLEMENTED)),
+        Type::GET_HEALTH
+        | Type::GET_FLAGS
+        | Type::GET_VERSION
+        | Type::GET_LOGGING_LEVEL
+        | Type::GET_STATE
+        | Type::GET_CONTAINERS
+        | Type::GET_FRAMEWORKS
+        | Type::GET_EXECUTORS
+        | Type::GET_OPERATIONS
+        | Type::GET_TASKS
+        | Type::GET_AGENT
+        | Type::GET_RESOURCE_PROVIDERS => Ok(message(encoding, &read::answer(&state, &program.about, &call))),
+        Type::LIST_FILES | Type::READ_FILE => look(state, call, encoding).await,
+        // The rest of the operators' side, and what needs resource providers or images.
+        Type::GET_METRICS
+        | Type::SET_LOGGING_LEVEL
+        | Type::ADD_RESOURCE_PROVIDER_CONFIG
+        | Type::UPDATE_RESOURCE_PROVIDER_CONFIG
+        | Type::REMOVE_RESOURCE_PROVIDER_CONFIG
+        | Type::MARK_RESOURCE_PROVIDER_GONE
+        | Type::PRUNE_IMAGES => Err(not_yet(kind)),
+        Type::LAUNCH_NESTED_CONTAINER
+        | Type::WAIT_NESTED_CONTAINER
+        | Type::KILL_NESTED_CONTAINER
+        | Type::REMOVE_NESTED_CONTAINER
+        | Type::LAUNCH_NESTED_CONTAINER_SESSION
+        | Type::ATTACH_CONTAINER_INPUT
+        | Type::ATTACH_CONTAINER_OUTPUT
+        | Type::LAUNCH_CONTAINER
+        | Type::WAIT_CONTAINER
+        | Type::KILL_CONTAINER
+        | Type::REMOVE_CONTAINER => ask(program, &request, call, encoding).await,
+    }
+}
+
+/// Lets the machine answer; for a wait that may take as long as the container runs.
+async fn ask(
+    program: &Program,
+    request: &Request,
+    call: Call,
+    encoding: Encoding,
+) -> Result<Response, HttpError> {
+    let exchange = program.exchanges.begin(Kind::Operator, encoding, request);
+    let input = Input::Operator { conn: exchange.conn, call: Box::new(call) };
+    program.handle.send(input).await.map_err(stopping)?;
+    Ok(exchange.answered().await)
+}
+
+/// Reads of sandboxes.
+async fn look(state: Arc<State>, call: Call, encoding: Encoding) -> Result<Response, HttpError> {
+    let looking = tokio::task::spawn_blocking(move || -> Result<Answer, HttpError> {
+        let attached = files::attached(&state);
+        let mut answer = Answer::default();
+        if let Some(list) = call.list_files.as_option() {
+            let file_infos =
+                files::browse(&attached, &list.path)?.iter().map(files::Entry::to_proto).collect();
+            answer.r#type = Some(response::Type::LIST_FILES);
+            answer.list_files = response::ListFiles { file_infos, ..Default::default() }.into();
+        } else {
+            let asked = &call.read_file;
+            let (data, size) = files::read(&attached, &asked.path, asked.offset, asked.length)?;
+            answer.r#type = Some(response::Type::READ_FILE);
+            answer.read_file = response::ReadFile { size, data, ..Default::default() }.into();
+        }
+        Ok(answer)
+    });
+    let answer = looking.await.map_err(|err| {
+        tracing::error!(%err, "cannot look at a sandbox");
+        HttpError::plain(StatusCode::INTERNAL_SERVER_ERROR)
+    })??;
+    Ok(message(encoding, &answer))
+}
+
+fn not_yet(kind: Type) -> HttpError {
+    let message = format!("{} is not implemented by this agent", kind.proto_name());
+    HttpError::new(StatusCode::NOT_IMPLEMENTED, message)
+}

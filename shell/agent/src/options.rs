@@ -1,0 +1,79 @@
+//! What an operator set, as far as the shell needs it; the machine's own part is [`Config`].
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tepui_core_agent::Config;
+use tepui_http::{ServerLimits, StreamLimits};
+use tepui_proto::mesos::v1 as pb;
+
+/// Everything an agent is started with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub ip: IpAddr,
+    /// 0: any free one.
+    pub port: u16,
+    pub advertise_ip: Option<IpAddr>,
+    pub advertise_port: Option<u16>,
+    pub hostname: Option<String>,
+    /// `host:port`, several separated by commas.
+    pub master: String,
+    pub work_dir: PathBuf,
+    pub runtime_dir: PathBuf,
+    /// Our own program: it runs built-in executors and supervises containers.
+    pub program: PathBuf,
+    /// As in `--resources`, also as `file:///path`. What it does not name is detected.
+    pub resources: Option<String>,
+    pub default_role: String,
+    /// As in `--attributes`.
+    pub attributes: Option<String>,
+    pub domain: Option<pb::DomainInfo>,
+    pub launcher: String,
+    pub fetcher_cache_dir: PathBuf,
+    pub fetcher_cache_size_bytes: u64,
+    pub fetcher_stall_timeout: Duration,
+    pub frameworks_home: Option<PathBuf>,
+    /// How often the disk is looked at.
+    pub disk_watch_interval: Duration,
+    /// What the machine is set to. Addresses, directories, `agent_info`, `boot_id` and `seed` are filled in by `run`.
+    pub config: Config,
+    /// Every flag that has a value, as `/flags` shows it.
+    pub flags: Vec<(String, String)>,
+    pub streams: StreamLimits,
+    pub server: ServerLimits,
+    /// Inputs that may wait for the machine; with more, their senders wait.
+    pub mailbox_inputs_max: usize,
+}
+
+impl Default for Options {
+    /// The defaults of the v1 flags. `work_dir`, `runtime_dir` and `program` have none.
+    fn default() -> Self {
+        Self {
+            ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            port: 5051,
+            advertise_ip: None,
+            advertise_port: None,
+            hostname: None,
+            master: String::new(),
+            work_dir: PathBuf::new(),
+            runtime_dir: PathBuf::new(),
+            program: PathBuf::new(),
+            resources: None,
+            default_role: "*".to_owned(),
+            attributes: None,
+            domain: None,
+            launcher: "posix".to_owned(),
+            fetcher_cache_dir: PathBuf::from("/tmp/tepui/fetch"),
+            fetcher_cache_size_bytes: 2 * 1024 * 1024 * 1024,
+            fetcher_stall_timeout: Duration::from_secs(60),
+            frameworks_home: None,
+            disk_watch_interval: Duration::from_secs(60),
+            config: Config::default(),
+            flags: Vec::new(),
+            streams: StreamLimits::default(),
+            server: ServerLimits::default(),
+            mailbox_inputs_max: 4096,
+        }
+    }
+}

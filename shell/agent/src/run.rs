@@ -1,0 +1,276 @@
+//! Starting and ending an agent.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tepui_container::{Containerizer, ContainerizerFault};
+use tepui_core_agent::{Agent, Config, ExecutorPhase, Input, RecoverError, State};
+use tepui_http::classic::API_VERSION;
+use tepui_http::{Ended, Exchanges, Listening, Server, advertised_ip, default_hostname};
+use tepui_proto::mesos::v1 as pb;
+use tepui_runtime::{Clock, Handle, Limits, Running, RuntimeFault, entropy, mailbox};
+use tepui_store::{Store, StoreFault};
+use tepui_types::ContainerId;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use crate::containers::{EVENTS_WAITING_MAX, destroy_all, pass_events};
+use crate::detect;
+use crate::document::About;
+use crate::effects::Effects;
+use crate::link::Links;
+use crate::options::Options;
+use crate::routes::{Kind, Program};
+use crate::target::Targets;
+
+/// The records' file below the work directory.
+const RECORDS_FILE: &str = "meta/agent.redb";
+
+/// How long containers may take to end when the agent takes them with it.
+const DESTROY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why an agent could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentFault {
+    #[error("cannot make the directory {path}")]
+    Directory {
+        path: PathBuf,
+        #[source]
+        err: std::io::Error,
+    },
+    #[error("a flag is wrong: {0}")]
+    Flag(String),
+    #[error("cannot open the agent's records")]
+    Store(#[from] StoreFault),
+    #[error("the agent's records cannot be understood: {0}; move them away to start as a new agent")]
+    Records(RecoverError),
+    #[error("cannot run containers")]
+    Containers(#[from] ContainerizerFault),
+    #[error("cannot listen on {address}")]
+    Listen {
+        address: SocketAddr,
+        #[source]
+        err: std::io::Error,
+    },
+    #[error("cannot read random bytes")]
+    Entropy(#[source] std::io::Error),
+    #[error(transparent)]
+    Runtime(#[from] RuntimeFault),
+}
+
+/// Why an agent wants its process to end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentEnd {
+    pub message: String,
+    pub failed: bool,
+}
+
+/// An agent that runs. Dropping it leaves it running; end it with `stop`.
+#[derive(Debug)]
+pub struct RunningAgent {
+    address: SocketAddr,
+    running: Running,
+    listening: Listening,
+    exchanges: Exchanges<Kind>,
+    tasks: Vec<JoinHandle<()>>,
+    states: watch::Receiver<Arc<State>>,
+    exit: watch::Receiver<Option<AgentEnd>>,
+    containerizer: Containerizer,
+    leftover: mpsc::UnboundedReceiver<ContainerId>,
+}
+
+/// Starts an agent. Must be called inside a tokio runtime.
+pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
+    let targets = Targets::parse(&options.master).map_err(AgentFault::Flag)?;
+    let masters = targets.named().to_vec();
+    let work_dir = make_directory(&options.work_dir)?;
+    let store = open_store(&work_dir)?;
+    let listen = SocketAddr::new(options.ip, options.port);
+    let server = Server::bind(listen).map_err(|err| AgentFault::Listen { address: listen, err })?;
+    let address = server.address();
+    let config = config(&options, &work_dir, address)?;
+    let about = About { flags: options.flags.clone(), pid: config.pid.clone() };
+
+    let clock = Clock::start();
+    let machine = Agent::new(config.clone(), store.load()?, clock.now()).map_err(AgentFault::Records)?;
+    let (events_sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
+    let containerizer = Containerizer::start(container_options(&options, &config), events_sender)?;
+    let (publisher, states) = watch::channel(Arc::new(machine.state().clone()));
+    let (exit_sender, exit) = watch::channel(None);
+    let (exchanges, ended) = Exchanges::new(options.streams);
+    let (handle, inputs) = mailbox(options.mailbox_inputs_max);
+    let mut effects = Effects {
+        exchanges: exchanges.clone(),
+        links: Links::new(handle.clone(), targets, options.streams),
+        containerizer: containerizer.clone(),
+        publisher,
+        exit: exit_sender,
+    };
+    let sink = move |effect| effects.make_visible(effect);
+    let running = tepui_runtime::start("agent", machine, inputs, store, clock, Limits::default(), sink)?;
+    let (leftover_sender, leftover) = mpsc::unbounded_channel();
+    // Each ends when the machine has ended, or is aborted by `stop`; none has anything to fail by.
+    let tasks = vec![
+        tokio::spawn(pass_events(events, handle.clone(), leftover_sender)),
+        tokio::spawn(tell_closings(ended, handle.clone())),
+        tokio::spawn(watch_disk(work_dir, options.disk_watch_interval, handle.clone())),
+    ];
+    // Fails only if the machine has ended already, which `ended` tells.
+    let _ = handle.send(Input::Start).await;
+    let program = Program::new(handle, exchanges.clone(), states.clone(), about, masters);
+    let listening = server.serve(Arc::new(program), options.server);
+    tracing::info!(%address, "agent serves");
+    Ok(RunningAgent { address, running, listening, exchanges, tasks, states, exit, containerizer, leftover })
+}
+
+impl RunningAgent {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The newest published state.
+    pub fn state(&self) -> Arc<State> {
+        self.states.borrow().clone()
+    }
+
+    /// Waits until the agent wants to end: because it was told to, or because it failed (then there is no reason here
+    /// and `stop` says why). Cancel safe.
+    pub async fn ended(&mut self) -> Option<AgentEnd> {
+        tokio::select! {
+            () = self.running.ended() => (),
+            // Cannot fail before the machine has ended: it holds the sender.
+            _ = self.exit.wait_for(Option::is_some) => (),
+        }
+        self.exit.borrow().clone()
+    }
+
+    /// Ends the agent in order and leaves its containers running, for the next start to find.
+    pub async fn stop(self) -> Result<(), RuntimeFault> {
+        self.end(false).await
+    }
+
+    /// Ends the agent and everything it started.
+    pub async fn stop_with_containers(self) -> Result<(), RuntimeFault> {
+        self.end(true).await
+    }
+
+    /// The machine goes first, so that it does not take our closing of its peers' streams for their leaving.
+    async fn end(self, with_containers: bool) -> Result<(), RuntimeFault> {
+        let result = self.running.stop().await;
+        if with_containers {
+            let left = live_containers(&self.states.borrow());
+            destroy_all(&self.containerizer, left, self.leftover, DESTROY_TIMEOUT).await;
+        }
+        self.tasks.iter().for_each(JoinHandle::abort);
+        self.exchanges.close_all();
+        self.listening.stop().await;
+        result
+    }
+}
+
+/// The containers of executors that have not ended, and those that stand alone.
+fn live_containers(state: &State) -> BTreeSet<ContainerId> {
+    let executors = state.frameworks.values().flat_map(|framework| framework.executors.values());
+    let of_executors =
+        executors.filter(|one| one.phase != ExecutorPhase::Terminated).map(|one| one.container_id.clone());
+    let alone = state.containers.keys().filter(|id| id.parent().is_none()).cloned();
+    of_executors.chain(alone).collect()
+}
+
+/// Tells the machine about exchanges that ended from the outside.
+async fn tell_closings(mut ended: mpsc::UnboundedReceiver<Ended<Kind>>, handle: Handle<Input>) {
+    while let Some(Ended { conn, kind }) = ended.recv().await {
+        let input = match kind {
+            Kind::Executor => Input::ExecutorClosed { conn },
+            Kind::Operator => Input::OperatorClosed { conn },
+        };
+        if handle.send(input).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Tells the machine how full the disk is.
+async fn watch_disk(work_dir: PathBuf, interval: Duration, handle: Handle<Input>) {
+    let mut ticks = tokio::time::interval(interval.max(Duration::from_secs(1)));
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let used = match detect::disk_usage(&work_dir) {
+            Ok(used) => used,
+            Err(err) => {
+                tracing::warn!(%err, path = %work_dir.display(), "cannot look at the disk");
+                continue;
+            }
+        };
+        if handle.send(Input::DiskUsage { used }).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Makes a directory and gives its absolute path.
+fn make_directory(path: &Path) -> Result<PathBuf, AgentFault> {
+    let make = || {
+        std::fs::create_dir_all(path)?;
+        path.canonicalize()
+    };
+    make().map_err(|err| AgentFault::Directory { path: path.to_path_buf(), err })
+}
+
+fn open_store(work_dir: &Path) -> Result<Store, AgentFault> {
+    let path = work_dir.join(RECORDS_FILE);
+    make_directory(path.parent().expect("the file lies in a directory"))?;
+    Ok(Store::open(&path)?)
+}
+
+fn config(options: &Options, work_dir: &Path, bound: SocketAddr) -> Result<Config, AgentFault> {
+    let ip = options.advertise_ip.unwrap_or_else(|| advertised_ip(bound.ip()));
+    let endpoint = SocketAddr::new(ip, options.advertise_port.unwrap_or(bound.port()));
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let runtime_dir = make_directory(&options.runtime_dir)?;
+    let resources = options.resources.as_deref();
+    let resources = detect::resources(resources, &options.default_role, work_dir)
+        .map_err(|err| AgentFault::Flag(format!("--resources: {err}")))?;
+    let attributes = detect::attributes(options.attributes.as_deref())
+        .map_err(|err| AgentFault::Flag(format!("--attributes: {err}")))?;
+    let agent_info = pb::AgentInfo {
+        hostname: options.hostname.clone().unwrap_or_else(|| default_hostname(ip)),
+        port: Some(i32::from(endpoint.port())),
+        resources,
+        attributes,
+        domain: options.domain.clone().into(),
+        ..Default::default()
+    };
+    Ok(Config {
+        agent_info,
+        pid: format!("slave(1)@{endpoint}"),
+        endpoint: endpoint.to_string(),
+        version: API_VERSION.to_owned(),
+        work_dir: text(work_dir),
+        runtime_dir: text(&runtime_dir),
+        executor_program: text(&options.program),
+        seed: entropy().map_err(AgentFault::Entropy)?,
+        boot_id: detect::boot_id(),
+        ..options.config.clone()
+    })
+}
+
+fn container_options(options: &Options, config: &Config) -> tepui_container::Options {
+    tepui_container::Options {
+        work_dir: PathBuf::from(&config.work_dir),
+        runtime_dir: PathBuf::from(&config.runtime_dir),
+        program: options.program.clone(),
+        switch_user: config.switch_user,
+        fetcher_cache_dir: options.fetcher_cache_dir.clone(),
+        fetcher_cache_size_bytes: options.fetcher_cache_size_bytes,
+        fetcher_stall_timeout: options.fetcher_stall_timeout,
+        frameworks_home: options.frameworks_home.clone(),
+        launcher: options.launcher.clone(),
+        isolation: config.isolation.clone(),
+    }
+}
