@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use core::time::Duration;
 
 use tepui_fsm::{Deadlines, Fsm, Mono, Now, Outbox, Rng};
 use tepui_proto::mesos::v1 as pb;
@@ -10,11 +11,15 @@ use tepui_proto::mesos::v1::{agent, executor as executor_api};
 use tepui_proto::tepui::agent::v1 as link_api;
 use tepui_types::{Answer, ConnId, ContainerId, ContainerOp, ExecutorId, FrameworkId, Status, TaskId};
 
+use crate::gc::Unused;
 use crate::link::Link;
+use crate::operations::Uuid;
+use crate::operator::Requests;
+use crate::recover::Recovery;
 use crate::state::State;
 use crate::status::Streams;
 use crate::{Config, Effect, Input, Record};
-use crate::{containers, executor, lifecycle, link, master, recover, status};
+use crate::{containers, executor, gc, lifecycle, link, master, operations, operator, recover, status};
 
 pub(crate) type Out = Outbox<Agent>;
 
@@ -30,6 +35,12 @@ pub struct Agent {
     /// The open event streams of executors.
     pub(crate) conns: BTreeMap<ConnId, (FrameworkId, ExecutorId)>,
     pub(crate) executors_by_container: BTreeMap<ContainerId, (FrameworkId, ExecutorId)>,
+    /// Operator calls that are not answered yet.
+    pub(crate) requests: Requests,
+    pub(crate) gc: Unused,
+    /// How long each operation's acknowledgement is waited for.
+    pub(crate) operation_patience: BTreeMap<Uuid, Duration>,
+    pub(crate) recovery: Recovery,
     /// The version readers have.
     pub(crate) published: u64,
 }
@@ -51,6 +62,10 @@ pub(crate) enum Timer {
     Heartbeat(FrameworkId, ExecutorId),
     /// The head of a status update stream was not acknowledged.
     Retry(FrameworkId, TaskId),
+    /// The outcome of an operation was not acknowledged.
+    RetryOperation(Uuid),
+    /// A directory was kept long enough.
+    Collect,
 }
 
 impl Fsm for Agent {
@@ -60,7 +75,7 @@ impl Fsm for Agent {
 
     fn step(&mut self, now: Now, input: Input, out: &mut Out) {
         match input {
-            Input::Start => recover::start(self, out),
+            Input::Start => recover::start(self, now, out),
             Input::LinkUp { link } => link::up(self, now, link, out),
             Input::LinkEvent { link, event } => {
                 if link::heard(self, now, link) {
@@ -70,12 +85,10 @@ impl Fsm for Agent {
             Input::LinkDown { link, .. } => link::down(self, now, link, out),
             Input::Executor { conn, call } => executor::call(self, now, conn, *call, out),
             Input::ExecutorClosed { conn } => executor::closed(self, conn),
-            Input::Operator { conn, call: _ } => {
-                self.refuse(conn, Status::NotImplemented, "Not implemented", out);
-            }
-            Input::OperatorClosed { conn: _ } => (),
+            Input::Operator { conn, call } => operator::call(self, now, conn, *call, out),
+            Input::OperatorClosed { conn } => operator::closed(self, conn),
             Input::Container(event) => containers::event(self, now, event, out),
-            Input::DiskUsage { used: _ } => (),
+            Input::DiskUsage { used } => gc::disk_used(self, now, used, out),
         }
     }
 
@@ -106,6 +119,8 @@ impl Agent {
             Timer::Shutdown(framework, executor) => lifecycle::grace_over(self, &framework, &executor, out),
             Timer::Heartbeat(framework, executor) => executor::heartbeat(self, now, framework, executor, out),
             Timer::Retry(framework, task) => status::retry(self, now, framework, task, out),
+            Timer::RetryOperation(uuid) => operations::retry(self, now, uuid, out),
+            Timer::Collect => gc::collect(self, now, out),
         }
     }
 

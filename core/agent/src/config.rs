@@ -50,7 +50,7 @@ pub struct Config {
     pub cgroups_enable_cfs: bool,
     /// Accept changed resources or attributes that only add (`--reconfiguration_policy=additive`).
     pub reconfiguration_additive: bool,
-    /// Seed of everything random: ids, backoff.
+    /// Seed, together with the time of the start, of everything random: ids, backoff.
     pub seed: u64,
     /// The machine's boot id; another one than recorded means a reboot.
     pub boot_id: String,

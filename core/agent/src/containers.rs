@@ -11,7 +11,7 @@ use tepui_types::{ContainerEvent, ExecutorId, FrameworkId, LaunchStage, Terminat
 use crate::agent::{Agent, Out};
 use crate::lifecycle::{self, executor_ended};
 use crate::state::Cause;
-use crate::{recover, status};
+use crate::{gc, operator, recover, status};
 
 pub(crate) fn event(agent: &mut Agent, now: Now, event: ContainerEvent, out: &mut Out) {
     match event {
@@ -21,12 +21,16 @@ pub(crate) fn event(agent: &mut Agent, now: Now, event: ContainerEvent, out: &mu
                 && let Some(executor) = agent.state.executor_mut(&framework, &executor)
             {
                 executor.pid = Some(pid);
+            } else {
+                operator::launched(agent, &id, pid, out);
             }
         }
         ContainerEvent::LaunchFailed { id, stage, message } => {
             agent.state.counters.container_launch_errors += 1;
             if let Some((framework, executor)) = agent.executors_by_container.get(&id).cloned() {
                 launch_failed(agent, now, &framework, &executor, stage, message.into(), out);
+            } else {
+                operator::launch_failed(agent, &id, message, out);
             }
         }
         ContainerEvent::UpdateFailed { id, message } => {
@@ -42,9 +46,16 @@ pub(crate) fn event(agent: &mut Agent, now: Now, event: ContainerEvent, out: &mu
         ContainerEvent::Exited { id, termination } => {
             if let Some((framework, executor)) = agent.executors_by_container.get(&id).cloned() {
                 executor_ended(agent, now, &framework, &executor, termination, out);
+            } else {
+                operator::ended(agent, now, &id, termination, out);
             }
         }
-        ContainerEvent::NoSuchContainer { .. } | ContainerEvent::PathDone { .. } => (),
+        ContainerEvent::NoSuchContainer { .. } => (), // It ended while the signal was on its way.
+        ContainerEvent::PathDone { path, error } => {
+            if !operator::path_done(agent, &path, error.as_deref(), out) {
+                gc::removed(agent, path, error.is_some(), out);
+            }
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use tepui_resources::Format;
 
 use crate::agent::{Agent, Out, Timer};
 use crate::state::{Phase, Task};
-use crate::{Effect, LinkId, status};
+use crate::{Effect, LinkId, operations, status};
 
 /// The longest wait before another try.
 const BACKOFF_MAX: Duration = Duration::from_secs(60);
@@ -121,9 +121,10 @@ fn lose(agent: &mut Agent, now: Now) {
     agent.state.master = None;
     agent.state.touch();
     status::pause(agent);
+    operations::pause(agent);
     match agent.state.phase {
-        Phase::Running | Phase::Terminating => connect_later(agent, now),
-        Phase::Recovering | Phase::Reconnecting => (),
+        Phase::Running => connect_later(agent, now),
+        Phase::Recovering | Phase::Reconnecting | Phase::Terminating => (),
     }
 }
 

@@ -21,7 +21,6 @@ use crate::key::Key;
 pub enum Record {
     Agent(Box<stored::StoredAgent>),
     BootId(String),
-    Resources(Vec<pb::Resource>),
     Drain(Box<stored::StoredDrain>),
     Drained,
     Framework(Box<stored::StoredFramework>),
@@ -34,10 +33,12 @@ pub enum Record {
         executor: ExecutorId,
     },
     Task(Box<stored::StoredTask>),
+    /// The task, if it came to have an executor, with its updates. Together: without them it would be as if new.
     TaskRemoved {
         framework: FrameworkId,
-        executor: ExecutorId,
+        executor: Option<ExecutorId>,
         task: TaskId,
+        seqs: Range<u64>,
     },
     /// A status update, or its acknowledgement: the same key, now marked.
     Update {
@@ -49,9 +50,11 @@ pub enum Record {
         task: TaskId,
         seqs: Range<u64>,
     },
+    /// An operation and, if it changed them, the dynamic reservations and volumes there are now.
     Operation {
         uuid: [u8; 16],
         operation: Box<stored::StoredOperation>,
+        kept: Option<Vec<pb::Resource>>,
     },
     OperationRemoved {
         uuid: [u8; 16],
@@ -80,10 +83,6 @@ impl Durable for Record {
         match self {
             Record::Agent(agent) => put(into, Key::Agent, &**agent),
             Record::BootId(boot_id) => into.push(Write::put(Key::BootId.text(), boot_id.as_bytes())),
-            Record::Resources(total) => {
-                let value = stored::StoredResources { total: total.clone(), ..Default::default() };
-                put(into, Key::Resources, &value);
-            }
             Record::Drain(drain) => put(into, Key::Drain, &**drain),
             Record::Drained => delete(into, Key::Drain),
             Record::Framework(framework) => {
@@ -103,19 +102,24 @@ impl Durable for Record {
                 let executor = ExecutorId::from(&*task.executor_id);
                 put(into, Key::Task(framework, executor, TaskId::from(&*task.info.task_id)), &**task);
             }
-            Record::TaskRemoved { framework, executor, task } => {
-                delete(into, Key::Task(framework.clone(), executor.clone(), task.clone()));
+            Record::TaskRemoved { framework, executor, task, seqs } => {
+                if let Some(executor) = executor {
+                    delete(into, Key::Task(framework.clone(), executor.clone(), task.clone()));
+                }
+                delete_updates(into, framework, task, seqs);
             }
             Record::Update { seq, update } => {
                 let framework = FrameworkId::from(&*update.framework_id);
                 put(into, Key::Update(framework, TaskId::from(&*update.status.task_id), *seq), &**update);
             }
-            Record::UpdatesRemoved { framework, task, seqs } => {
-                for seq in seqs.clone() {
-                    delete(into, Key::Update(framework.clone(), task.clone(), seq));
+            Record::UpdatesRemoved { framework, task, seqs } => delete_updates(into, framework, task, seqs),
+            Record::Operation { uuid, operation, kept } => {
+                put(into, Key::Operation(*uuid), &**operation);
+                if let Some(kept) = kept {
+                    let value = stored::StoredResources { total: kept.clone(), ..Default::default() };
+                    put(into, Key::Resources, &value);
                 }
             }
-            Record::Operation { uuid, operation } => put(into, Key::Operation(*uuid), &**operation),
             Record::OperationRemoved { uuid } => delete(into, Key::Operation(*uuid)),
             Record::Container(container) => {
                 put(into, container_key(&ContainerId::from(&*container.container_id)), &**container);
@@ -141,6 +145,12 @@ fn put(into: &mut Vec<Write>, key: Key, value: &impl Message) {
     into.push(Write::put(key.text(), value.encode_to_vec()));
 }
 
+fn delete_updates(into: &mut Vec<Write>, framework: &FrameworkId, task: &TaskId, seqs: &Range<u64>) {
+    for seq in seqs.clone() {
+        delete(into, Key::Update(framework.clone(), task.clone(), seq));
+    }
+}
+
 fn delete(into: &mut Vec<Write>, key: Key) {
     into.push(Write::delete(key.text()));
 }
@@ -150,7 +160,6 @@ impl fmt::Display for Record {
         match self {
             Record::Agent(agent) => write!(f, "agent {}", agent.info.id.value),
             Record::BootId(boot_id) => write!(f, "boot id {boot_id}"),
-            Record::Resources(total) => write!(f, "resources ({} entries)", total.len()),
             Record::Drain(_) => write!(f, "drain"),
             Record::Drained => write!(f, "drained"),
             Record::Framework(framework) => {
@@ -169,7 +178,9 @@ impl fmt::Display for Record {
             Record::Task(task) => {
                 write!(f, "task {} of executor {}", task.info.task_id.value, task.executor_id.value)
             }
-            Record::TaskRemoved { task, .. } => write!(f, "task {task} removed"),
+            Record::TaskRemoved { task, seqs, .. } => {
+                write!(f, "task {task} and updates #{}..{} removed", seqs.start, seqs.end)
+            }
             Record::Update { seq, update } => {
                 let marked = if update.acknowledged { " acknowledged" } else { "" };
                 write!(f, "update {}#{seq} {:?}{marked}", update.status.task_id.value, update.status.state)

@@ -202,8 +202,8 @@ impl fmt::Display for Asked<'_> {
                 write!(f, "recover")?;
                 known.iter().try_for_each(|known| write!(f, " {}", known.id))
             }
-            ContainerOp::Launch(spec) => write!(f, "launch {} {}", spec.id, Amounts(&spec.resources)),
-            ContainerOp::Update { id, resources, .. } => write!(f, "update {id} {}", Amounts(resources)),
+            ContainerOp::Launch(spec) => write!(f, "launch {}{}", spec.id, Amounts(&spec.resources)),
+            ContainerOp::Update { id, resources, .. } => write!(f, "update {id}{}", Amounts(resources)),
             ContainerOp::Signal { id, signal } => write!(f, "signal {id} {signal}"),
             ContainerOp::Destroy { id } => write!(f, "destroy {id}"),
             ContainerOp::Remove { id, .. } => write!(f, "remove {id}"),
@@ -214,13 +214,13 @@ impl fmt::Display for Asked<'_> {
     }
 }
 
-/// The scalars among resources.
+/// The scalars among resources, after a blank.
 struct Amounts<'a>(&'a [pb::Resource]);
 
 impl fmt::Display for Amounts<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, resource) in self.0.iter().enumerate() {
-            let separator = if i == 0 { "" } else { ";" };
+            let separator = if i == 0 { " " } else { ";" };
             match resource.scalar.as_option() {
                 Some(amount) => write!(f, "{separator}{}:{}", resource.name, amount.value)?,
                 None => write!(f, "{separator}{}", resource.name)?,

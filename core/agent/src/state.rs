@@ -7,6 +7,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use rpds::{QueueSync, RedBlackTreeMapSync};
 use tepui_fsm::Wall;
@@ -38,6 +39,8 @@ pub struct State {
     /// Operations whose end nobody acknowledged yet, by their uuid.
     pub operations: Map<[u8; 16], Arc<pb::Operation>>,
     pub drain: Option<Arc<Drain>>,
+    /// How long old sandboxes are kept, as full as the disk is.
+    pub executor_directory_max_allowed_age: Duration,
     pub counters: Counters,
 }
 
@@ -80,6 +83,8 @@ pub struct Executor {
     pub phase: ExecutorPhase,
     /// A task was handed over to it.
     pub delivered: bool,
+    /// How many deliveries were put into the queue.
+    pub(crate) deliveries: u64,
     /// What its container was last given.
     pub(crate) applied: Option<(Resources, BTreeMap<String, f64>)>,
     /// Why the agent ends it.

@@ -38,10 +38,13 @@ pub(super) fn subscribe(
             status::from_executor(agent, now, &framework, &id, status, out);
         }
         let known = call.unacknowledged_tasks.iter().map(|task| TaskId::from(&*task.task_id)).collect();
-        drop_unknown(agent, now, &framework, &id, known, out);
+        let dropped = drop_unknown(agent, now, &framework, &id, known, out);
         lifecycle::deliver(agent, &framework, &id, out);
         lifecycle::resize(agent, &framework, &id, out);
         master::resend_kills(agent, &framework, &id, out);
+        if dropped {
+            end_generated(agent, now, &framework, &id, out);
+        }
     }
     recover::executor_is_back(agent, now, out);
 }
@@ -93,7 +96,8 @@ fn welcome(agent: &Agent, conn: ConnId, framework: &FrameworkId, id: &ExecutorId
     agent.tell_executor(Some(conn), event, out);
 }
 
-/// Tasks handed over on a stream that broke before they arrived: the executor does not know them.
+/// Tasks handed over on a stream that broke before they arrived: the executor does not know them. Whether there are
+/// any.
 fn drop_unknown(
     agent: &mut Agent,
     now: Now,
@@ -101,8 +105,8 @@ fn drop_unknown(
     id: &ExecutorId,
     known: Vec<TaskId>,
     out: &mut Out,
-) {
-    let Some(executor) = agent.state.executor(framework, id) else { return };
+) -> bool {
+    let Some(executor) = agent.state.executor(framework, id) else { return false };
     let lost: Vec<TaskId> = executor
         .tasks
         .values()
@@ -112,7 +116,17 @@ fn drop_unknown(
         .collect();
     let state = status::lost(agent, framework, TaskState::TASK_DROPPED);
     let verdict = Verdict::new(state, Reason::REASON_AGENT_RESTARTED, "Task launched during agent restart");
+    let any = !lost.is_empty();
     for task in lost {
         status::from_agent(agent, now, framework, Some(id), &task, &verdict, out);
+    }
+    any
+}
+
+/// An executor made for one task has nothing to wait for without it.
+fn end_generated(agent: &mut Agent, now: Now, framework: &FrameworkId, id: &ExecutorId, out: &mut Out) {
+    let executor = agent.state.executor(framework, id);
+    if executor.is_some_and(|executor| executor.generated && executor.live_tasks().next().is_none()) {
+        lifecycle::shutdown_executor(agent, now, framework, id, out);
     }
 }

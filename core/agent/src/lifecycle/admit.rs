@@ -17,10 +17,10 @@ use tepui_types::{ExecutorId, FrameworkId, TaskId, check_id};
 
 use super::end::exited_executor;
 use super::{deliver, new_task, record_executor, shutdown_executor, start, update_framework};
-use crate::Record;
 use crate::agent::{Agent, Out};
 use crate::state::{Delivery, ExecutorPhase, Phase, has_capability};
 use crate::status::{self, Verdict};
+use crate::{Record, gc, paths};
 
 /// A launch as the master ordered it.
 #[derive(Debug)]
@@ -184,14 +184,16 @@ fn accept(agent: &mut Agent, now: Now, framework: &FrameworkId, launching: Launc
     let id = ExecutorId::from(&*launching.executor.executor_id);
     let new = agent.state.executor(framework, &id).is_none();
     if new {
+        unschedule(agent, framework, &id, out);
         start::add(agent, framework, launching.executor, launching.generated);
         record_executor(agent, framework, &id, out);
     }
+    let delivery = next_delivery(agent, framework, &id);
     let mut ids = Vec::new();
     for info in launching.tasks {
         let task = new_task(agent, framework, info);
         ids.push(task.id.clone());
-        record_task(agent, framework, &id, &task.info, out);
+        record_task(agent, framework, &id, &task.info, (delivery, launching.group), out);
         if let Some(executor) = agent.state.executor_mut(framework, &id) {
             executor.tasks.insert_mut(task.id.clone(), Arc::new(task));
         }
@@ -209,11 +211,25 @@ fn accept(agent: &mut Agent, now: Now, framework: &FrameworkId, launching: Launc
     }
 }
 
+/// The executor's directories are needed again.
+fn unschedule(agent: &mut Agent, framework: &FrameworkId, id: &ExecutorId, out: &mut Out) {
+    let directory = paths::executor_directory(&agent.config.work_dir, &agent.id(), framework, id);
+    gc::unschedule(agent, &directory, out);
+}
+
+/// Deliveries of an executor are numbered, so that they keep their order over a restart.
+fn next_delivery(agent: &mut Agent, framework: &FrameworkId, id: &ExecutorId) -> u64 {
+    let Some(executor) = agent.state.executor_mut(framework, id) else { return 0 };
+    executor.deliveries += 1;
+    executor.deliveries
+}
+
 fn record_task(
     agent: &Agent,
     framework: &FrameworkId,
     executor: &ExecutorId,
     info: &pb::TaskInfo,
+    (delivery, group): (u64, bool),
     out: &mut Out,
 ) {
     if agent.is_checkpointing(framework) {
@@ -221,6 +237,8 @@ fn record_task(
             framework_id: framework.to_proto().into(),
             executor_id: executor.to_proto().into(),
             info: info.clone().into(),
+            delivery,
+            group: group.then_some(true),
             ..Default::default()
         };
         out.record(Record::Task(task.into()));

@@ -1,7 +1,9 @@
 //! The end of executors and tasks, and what readers keep of them.
 
+use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use tepui_fsm::Now;
 use tepui_proto::mesos::v1::TaskState;
@@ -13,7 +15,7 @@ use super::{record_executor, remove_framework_if_done};
 use crate::agent::{Agent, Out, Timer};
 use crate::state::{Executor, ExecutorPhase};
 use crate::status::{self, Verdict};
-use crate::{Effect, Record};
+use crate::{Effect, Record, gc, operator, paths};
 
 /// How many completed tasks of an executor readers are shown.
 const COMPLETED_TASKS_PER_EXECUTOR_MAX: usize = 200;
@@ -32,13 +34,15 @@ pub(crate) fn executor_ended(
         return;
     }
     let (status, generated, conn) = (termination.status, executor.generated, executor.conn());
+    let container = executor.container_id.clone();
     let unfinished: Vec<TaskId> = executor.live_tasks().map(|task| task.id.clone()).collect();
-    let verdict = verdict(executor, termination);
+    let verdict = verdict(executor, &termination);
     mark_terminated(agent, framework, id);
     if let Some(conn) = conn {
         agent.conns.remove(&conn);
         out.effect(Effect::CloseExecutor { conn });
     }
+    operator::top_ended(agent, &container, &termination, out);
     for task in unfinished {
         status::from_agent(agent, now, framework, Some(id), &task, &verdict, out);
     }
@@ -60,7 +64,7 @@ fn mark_terminated(agent: &mut Agent, framework: &FrameworkId, id: &ExecutorId) 
 }
 
 /// What unfinished tasks become: what the container says, else what the agent ended it for, else plain failure.
-fn verdict(executor: &Executor, termination: Termination) -> Verdict {
+fn verdict(executor: &Executor, termination: &Termination) -> Verdict {
     let cause = executor.cause.as_deref();
     let messages: Vec<&str> = cause
         .map(|cause| cause.message.as_str())
@@ -76,7 +80,7 @@ fn verdict(executor: &Executor, termination: Termination) -> Verdict {
             .or(cause.map(|cause| cause.reason))
             .unwrap_or(Reason::REASON_EXECUTOR_TERMINATED),
         message: Some(message),
-        limited: termination.limited,
+        limited: termination.limited.clone(),
     }
 }
 
@@ -102,19 +106,21 @@ pub(super) fn exited_executor(
     agent.tell_master(call, out);
 }
 
-/// The last update of a task was acknowledged: it is history.
+/// The last update of a task was acknowledged: it is history. `seqs` are the numbers of its recorded updates.
 pub(crate) fn complete_task(
     agent: &mut Agent,
     now: Now,
     framework: &FrameworkId,
     task: &TaskId,
+    seqs: Range<u64>,
     out: &mut Out,
 ) {
-    if let Some(executor) = agent.state.executor_of(framework, task).map(|executor| executor.id.clone()) {
-        if agent.is_checkpointing(framework) {
-            let (framework, executor, task) = (framework.clone(), executor.clone(), task.clone());
-            out.record(Record::TaskRemoved { framework, executor, task });
-        }
+    let executor = agent.state.executor_of(framework, task).map(|executor| executor.id.clone());
+    if agent.is_checkpointing(framework) {
+        let (framework, executor, task) = (framework.clone(), executor.clone(), task.clone());
+        out.record(Record::TaskRemoved { framework, executor, task, seqs });
+    }
+    if let Some(executor) = executor {
         if let Some(executor) = agent.state.executor_mut(framework, &executor)
             && let Some(done) = executor.tasks.get(task).cloned()
         {
@@ -144,12 +150,15 @@ pub(crate) fn remove_executor_if_done(
     }
     if owner.is_checkpointing() {
         for task in executor.tasks.keys() {
-            let (framework, executor, task) = (framework.clone(), id.clone(), task.clone());
-            out.record(Record::TaskRemoved { framework, executor, task });
+            let (framework, executor, task) = (framework.clone(), Some(id.clone()), task.clone());
+            out.record(Record::TaskRemoved { framework, executor, task, seqs: 0..0 });
         }
         out.record(Record::ExecutorRemoved { framework: framework.clone(), executor: id.clone() });
     }
     agent.executors_by_container.remove(&executor.container_id);
+    let directory = paths::executor_directory(&agent.config.work_dir, &agent.id(), framework, id);
+    gc::schedule(agent, now, executor.sandbox.to_string(), out);
+    gc::schedule(agent, now, directory, out);
     keep_completed(agent, framework, executor);
     remove_framework_if_done(agent, now, framework, out);
 }

@@ -1,5 +1,6 @@
 //! Frameworks on this agent: known from their first task until their last executor and update are gone.
 
+use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -11,8 +12,9 @@ use tepui_types::{ExecutorId, FrameworkId};
 
 use super::{remove_executor_if_done, shutdown_executor};
 use crate::agent::{Agent, Out};
+use crate::key::Key;
 use crate::state::{Framework, Phase};
-use crate::{Effect, Record, status};
+use crate::{Effect, Record, drain, gc, paths, status};
 
 /// How many ended frameworks readers are shown.
 const COMPLETED_FRAMEWORKS_MAX: usize = 50;
@@ -30,6 +32,7 @@ pub(crate) fn update_framework(agent: &mut Agent, info: pb::FrameworkInfo, out: 
             let framework = revived(agent, &id, Arc::new(info));
             agent.state.frameworks.insert_mut(id.clone(), Arc::new(framework));
             agent.state.touch();
+            gc::unschedule(agent, &framework_directory(agent, &id), out);
         }
     }
     record(agent, &id, out);
@@ -71,7 +74,7 @@ pub(crate) fn shutdown_framework(agent: &mut Agent, now: Now, id: &FrameworkId, 
 }
 
 /// Forgets a framework that has no executor and no unacknowledged update left.
-pub(crate) fn remove_framework_if_done(agent: &mut Agent, _now: Now, id: &FrameworkId, out: &mut Out) {
+pub(crate) fn remove_framework_if_done(agent: &mut Agent, now: Now, id: &FrameworkId, out: &mut Out) {
     let Some(framework) = agent.state.frameworks.get(id).cloned() else { return };
     if !framework.executors.is_empty() || status::has_any(agent, id) {
         return;
@@ -85,14 +88,33 @@ pub(crate) fn remove_framework_if_done(agent: &mut Agent, _now: Now, id: &Framew
         agent.state.completed_frameworks.dequeue_mut();
     }
     agent.state.touch();
-    end_if_done(agent, out);
+    gc::schedule(agent, now, framework_directory(agent, id), out);
+    drain::end_if_empty(agent, out);
+    end_if_done(agent, now, out);
 }
 
 /// An agent that was told to end does so with its last framework.
-pub(crate) fn end_if_done(agent: &mut Agent, out: &mut Out) {
+pub(crate) fn end_if_done(agent: &mut Agent, now: Now, out: &mut Out) {
     if agent.state.phase == Phase::Terminating && agent.state.frameworks.is_empty() {
+        forget_all(agent, now, out);
         out.effect(Effect::Exit { message: "all frameworks ended".into(), failed: false });
     }
+}
+
+/// The next start is that of a new agent: nothing of this one may come back.
+fn forget_all(agent: &mut Agent, now: Now, out: &mut Out) {
+    let id = agent.id();
+    if !id.is_empty() {
+        gc::schedule(agent, now, paths::agent_directory(&agent.config.work_dir, &id), out);
+    }
+    let keys = [Key::Agent, Key::Resources, Key::Drain].into_iter();
+    let keys = keys.chain(agent.state.operations.keys().map(|uuid| Key::Operation(*uuid)));
+    let keys = keys.chain(agent.state.containers.keys().map(|id| Key::Container(id.to_string())));
+    out.record(Record::Discarded { keys: keys.map(|key| key.text()).collect() });
+}
+
+fn framework_directory(agent: &Agent, id: &FrameworkId) -> String {
+    paths::framework_directory(&agent.config.work_dir, &agent.id(), id)
 }
 
 fn record(agent: &Agent, id: &FrameworkId, out: &mut Out) {

@@ -40,6 +40,7 @@ pub(super) fn add(
         pid: None,
         phase: ExecutorPhase::Registering,
         delivered: false,
+        deliveries: 0,
         applied: None,
         cause: None,
         tasks: RedBlackTreeMapSync::new_sync(),

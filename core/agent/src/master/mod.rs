@@ -1,6 +1,9 @@
 //! Events of the master, one file per event.
 
 mod acknowledge;
+mod acknowledge_operation;
+mod apply_operation;
+mod drain;
 mod kill;
 mod launch;
 mod launch_group;
@@ -16,7 +19,7 @@ use tepui_proto::tepui::agent::v1::{Call, Event, call, event};
 
 use crate::agent::{Agent, Out};
 
-pub(crate) use kill::resend_kills;
+pub(crate) use kill::{kill_task, resend_kills};
 
 pub(crate) fn event(agent: &mut Agent, now: Now, event: Event, out: &mut Out) {
     match event.r#type.unwrap_or_default() {
@@ -35,7 +38,13 @@ pub(crate) fn event(agent: &mut Agent, now: Now, event: Event, out: &mut Out) {
             shutdown_framework::shutdown_framework(agent, now, take(event.shutdown_framework), out);
         }
         event::Type::ACKNOWLEDGE => acknowledge::acknowledge(agent, now, take(event.acknowledge), out),
-        event::Type::APPLY_OPERATION | event::Type::ACKNOWLEDGE_OPERATION | event::Type::DRAIN => (),
+        event::Type::APPLY_OPERATION => {
+            apply_operation::apply_operation(agent, now, take(event.apply_operation), out);
+        }
+        event::Type::ACKNOWLEDGE_OPERATION => {
+            acknowledge_operation::acknowledge_operation(agent, take(event.acknowledge_operation), out);
+        }
+        event::Type::DRAIN => drain::drain(agent, now, take(event.drain), out),
         event::Type::MESSAGE => message::message(agent, take(event.message), out),
         event::Type::UPDATE_FRAMEWORK => {
             update_framework::update_framework(agent, now, take(event.update_framework), out);

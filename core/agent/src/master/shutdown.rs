@@ -15,7 +15,7 @@ pub(super) fn shutdown(agent: &mut Agent, now: Now, _event: Shutdown, out: &mut 
     agent.state.touch();
     let frameworks: Vec<FrameworkId> = agent.state.frameworks.keys().cloned().collect();
     if frameworks.is_empty() {
-        return lifecycle::end_if_done(agent, out);
+        return lifecycle::end_if_done(agent, now, out);
     }
     for framework in frameworks {
         lifecycle::shutdown_framework(agent, now, &framework, out);

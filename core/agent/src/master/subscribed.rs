@@ -14,7 +14,7 @@ use tepui_types::{ExecutorId, FrameworkId, TaskId, lost_as};
 
 use crate::agent::{Agent, Out};
 use crate::status::{self, Verdict};
-use crate::{Effect, Record, link};
+use crate::{Effect, Record, link, operations};
 
 /// The shortest and longest silence a master may ask the agent to bear.
 const SILENCE_SECONDS_MIN: f64 = 0.001;
@@ -37,6 +37,12 @@ pub(super) fn subscribed(agent: &mut Agent, now: Now, event: Subscribed, out: &m
     let master = event.master_info.into_option().unwrap_or_default();
     link::subscribed(agent, now, Duration::from_secs_f64(silence), master);
     status::resume(agent, now, out);
+    operations::resume(agent, now, out);
+    for uuid in event.missing_operations {
+        if let Ok(uuid) = uuid.value.as_slice().try_into() {
+            operations::missing(agent, now, uuid, out);
+        }
+    }
     for task in event.missing_tasks {
         missing(agent, now, &task, out);
     }

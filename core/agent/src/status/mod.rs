@@ -8,6 +8,7 @@ mod take_in;
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use tepui_fsm::Now;
 use tepui_proto::mesos::v1 as pb;
@@ -18,8 +19,8 @@ use crate::agent::{Agent, Out, Timer};
 use crate::{Record, lifecycle};
 
 pub(crate) use make::{Verdict, lost};
-pub(crate) use stream::Stream;
-pub(crate) use take_in::{about_missing, from_agent, from_executor};
+pub(crate) use stream::{RETRY_MAX, RETRY_MIN, Stream};
+pub(crate) use take_in::{about_missing, apply, from_agent, from_executor};
 
 pub(crate) type Streams = BTreeMap<(FrameworkId, TaskId), Stream>;
 
@@ -58,9 +59,8 @@ pub(crate) fn acknowledge(
     };
     agent.timers.clear(&Timer::Retry(framework.clone(), task.clone()));
     if done.status.state.is_terminal() {
-        close(agent, framework, task, out);
-        lifecycle::complete_task(agent, now, framework, task, out);
-        return;
+        let seqs = forget(agent, framework, task);
+        return lifecycle::complete_task(agent, now, framework, task, seqs, out);
     }
     if agent.is_checkpointing(framework) {
         out.record(record(framework, done.seq, done.status, true));
@@ -72,22 +72,20 @@ pub(crate) fn acknowledge(
     forward(agent, now, framework, task, out);
 }
 
-/// Forgets a task's updates.
-pub(crate) fn close(agent: &mut Agent, framework: &FrameworkId, task: &TaskId, out: &mut Out) {
+/// Forgets a task's updates; the numbers under which they are recorded.
+fn forget(agent: &mut Agent, framework: &FrameworkId, task: &TaskId) -> Range<u64> {
     let key = (framework.clone(), task.clone());
     agent.timers.clear(&Timer::Retry(framework.clone(), task.clone()));
-    if let Some(stream) = agent.streams.remove(&key)
-        && agent.is_checkpointing(framework)
-    {
-        let (framework, task) = key;
-        out.record(Record::UpdatesRemoved { framework, task, seqs: stream.kept() });
-    }
+    agent.streams.remove(&key).map_or(0..0, |stream| stream.kept())
 }
 
 /// Forgets everything about a framework's updates.
 pub(crate) fn close_all(agent: &mut Agent, framework: &FrameworkId, out: &mut Out) {
     for task in tasks_of(agent, framework) {
-        close(agent, framework, &task, out);
+        let seqs = forget(agent, framework, &task);
+        if agent.is_checkpointing(framework) {
+            out.record(Record::UpdatesRemoved { framework: framework.clone(), task, seqs });
+        }
     }
 }
 

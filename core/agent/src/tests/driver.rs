@@ -21,6 +21,9 @@ use tepui_types::{
 
 use crate::{Agent, Config, Effect, Input, LinkId};
 
+/// After so many characters the next word starts a new line.
+const LINE_CHARS: usize = 84;
+
 /// Runs the script and compares everything that came out.
 pub(super) fn check(script: &str, expected: Expect) {
     expected.assert_eq(&World::default().run(script).text);
@@ -33,8 +36,11 @@ pub(super) struct World {
     pub(super) text: String,
     now: Now,
     link: u64,
+    /// Further tries to connect are not written down while time passes.
+    connects: u32,
     conn: u64,
     conns: BTreeMap<String, ConnId>,
+    subscribing: Option<String>,
     names: Vec<(String, String)>,
     known: Vec<ContainerId>,
     sent: BTreeMap<String, Vec<u8>>,
@@ -67,8 +73,10 @@ impl Default for World {
             text: String::new(),
             now: Now { mono: Mono(0), wall: Wall(1_000_000_000_000) },
             link: 0,
+            connects: 0,
             conn: 0,
             conns: BTreeMap::new(),
+            subscribing: None,
             names: Vec::new(),
             known: Vec::new(),
             sent: BTreeMap::new(),
@@ -81,7 +89,7 @@ impl Default for World {
 }
 
 /// `cpus:1;mem:32` as resources.
-pub(super) fn resources(text: &str) -> Vec<pb::Resource> {
+pub(crate) fn resources(text: &str) -> Vec<pb::Resource> {
     let scalar = |entry: &str| {
         let (name, value) = entry.split_once(':').expect("name:value");
         pb::Resource {
@@ -116,6 +124,7 @@ impl World {
     pub(super) fn run(mut self, script: &str) -> Self {
         for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
             self.text.push_str(&format!("> {line}\n"));
+            self.connects = 0;
             let words: Vec<&str> = line.split_whitespace().collect();
             self.command(&words);
         }
@@ -179,9 +188,182 @@ impl World {
                 };
                 self.event(event::Type::MESSAGE, |event| event.message = call.into());
             }
+            [_, ..] if self.more(words) => (),
             [executor, rest @ ..] => self.executor(executor, rest),
             [] => (),
         }
+    }
+
+    /// Rarer things: configuration, resources, draining, disks, calls about containers.
+    fn more(&mut self, words: &[&str]) -> bool {
+        match words {
+            ["corrupt", key] => {
+                self.store.insert((*key).into(), Vec::from([0xff, 0xff, 0xff]));
+            }
+            ["lenient"] => self.config.strict = false,
+            ["cleanup"] => self.config.recover = crate::Recover::Cleanup,
+            ["boot", id] => self.config.boot_id = (*id).into(),
+            ["additive"] => self.config.reconfiguration_additive = true,
+            ["isolation", names @ ..] => {
+                self.config.isolation = names.iter().map(|name| (*name).into()).collect()
+            }
+            ["has", given] => self.config.agent_info.resources = resources(given),
+            ["disk", used] => self.input(Input::DiskUsage { used: used.parse().expect("a fraction") }),
+            ["done", path, error @ ..] => {
+                let error = (!error.is_empty()).then(|| error.join(" "));
+                let path = self.real(path);
+                self.input(Input::Container(ContainerEvent::PathDone { path, error }));
+            }
+            ["drain", options @ ..] => {
+                let grace = option(options, "grace").map(|grace| duration_info(duration(grace)));
+                let config = pb::DrainConfig {
+                    max_grace_period: grace.into(),
+                    mark_gone: options.contains(&"gone").then_some(true),
+                    ..Default::default()
+                };
+                let call = event::Drain { config: config.into(), ..Default::default() };
+                self.event(event::Type::DRAIN, |event| event.drain = call.into());
+            }
+            ["operation", name, kind, what] => self.operation(name, kind, what),
+            ["operation", name, "ack"] => {
+                let status_uuid = self.sent.get(*name).cloned().unwrap_or_default();
+                let call = event::AcknowledgeOperation {
+                    operation_uuid: pb::UUID { value: uuid(name), ..Default::default() }.into(),
+                    status_uuid,
+                    ..Default::default()
+                };
+                self.event(event::Type::ACKNOWLEDGE_OPERATION, |event| {
+                    event.acknowledge_operation = call.into()
+                });
+            }
+            ["container", id, rest @ ..] => self.container(id, rest),
+            ["call", kind, id, options @ ..] => self.call(kind, id, options),
+            ["hang", "up", conn] => {
+                let conn = ConnId(conn.parse().expect("a connection"));
+                self.input(Input::OperatorClosed { conn });
+            }
+            ["store"] => {
+                let keys: Vec<String> = self.store.keys().map(|key| self.renamed(key.clone())).collect();
+                keys.iter().for_each(|key| self.text.push_str(&format!("  {key}\n")));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// `RESERVE cpus:1`, `CREATE disk:64`, … for the role `dev`; volumes are called `v` and seen as `data`.
+    fn operation(&mut self, name: &str, kind: &str, what: &str) {
+        let resources = for_dev(resources(what));
+        let volumes = || {
+            let mut volumes = resources.clone();
+            for volume in &mut volumes {
+                volume.disk = volume_disk().into();
+            }
+            volumes
+        };
+        let mut operation = pb::offer::Operation {
+            id: pb::OperationID { value: name.into(), ..Default::default() }.into(),
+            ..Default::default()
+        };
+        use pb::offer::operation::{Create, Destroy, Reserve, Type, Unreserve};
+        match kind {
+            "RESERVE" => {
+                operation.r#type = Some(Type::RESERVE);
+                operation.reserve = Reserve { resources, ..Default::default() }.into();
+            }
+            "UNRESERVE" => {
+                operation.r#type = Some(Type::UNRESERVE);
+                operation.unreserve = Unreserve { resources, ..Default::default() }.into();
+            }
+            "CREATE" => {
+                operation.r#type = Some(Type::CREATE);
+                operation.create = Create { volumes: volumes(), ..Default::default() }.into();
+            }
+            _ => {
+                operation.r#type = Some(Type::DESTROY);
+                operation.destroy = Destroy { volumes: volumes(), ..Default::default() }.into();
+            }
+        }
+        let call = event::ApplyOperation {
+            framework_id: FrameworkId::new("F").to_proto().into(),
+            operation_uuid: pb::UUID { value: uuid(name), ..Default::default() }.into(),
+            operation: operation.into(),
+            ..Default::default()
+        };
+        self.event(event::Type::APPLY_OPERATION, |event| event.apply_operation = call.into());
+    }
+
+    /// Something that happens to a container launched by a call.
+    fn container(&mut self, id: &str, words: &[&str]) {
+        let id = self.container_id(id);
+        let event = match words {
+            ["launched", pid] => ContainerEvent::Launched { id, pid: pid.parse().expect("a pid") },
+            ["failed", message @ ..] => {
+                ContainerEvent::LaunchFailed { id, stage: LaunchStage::Start, message: message.join(" ") }
+            }
+            ["exited", status] => {
+                let termination = Termination { status: status.parse().ok(), ..Default::default() };
+                ContainerEvent::Exited { id, termination }
+            }
+            other => std::panic!("what is {other:?}?"),
+        };
+        self.input(Input::Container(event));
+    }
+
+    fn call(&mut self, kind: &str, id: &str, options: &[&str]) {
+        use tepui_proto::mesos::v1::agent::{Call, call};
+        let container_id = self.container_id(id).to_proto();
+        let mut call = Call::default();
+        match kind {
+            "launch" => {
+                call.r#type = Some(call::Type::LAUNCH_CONTAINER);
+                call.launch_container = call::LaunchContainer {
+                    container_id: container_id.into(),
+                    command: command("sleep 1").into(),
+                    resources: resources(option(options, "needs").unwrap_or("")),
+                    ..Default::default()
+                }
+                .into();
+            }
+            "launch-nested" => {
+                call.r#type = Some(call::Type::LAUNCH_NESTED_CONTAINER);
+                call.launch_nested_container =
+                    call::LaunchNestedContainer { container_id: container_id.into(), ..Default::default() }
+                        .into();
+            }
+            "wait" => {
+                call.r#type = Some(call::Type::WAIT_NESTED_CONTAINER);
+                call.wait_nested_container =
+                    call::WaitNestedContainer { container_id: container_id.into(), ..Default::default() }
+                        .into();
+            }
+            "kill" => {
+                call.r#type = Some(call::Type::KILL_CONTAINER);
+                let signal = option(options, "signal").map(|signal| signal.parse().expect("a signal"));
+                call.kill_container =
+                    call::KillContainer { container_id: container_id.into(), signal, ..Default::default() }
+                        .into();
+            }
+            "remove" => {
+                call.r#type = Some(call::Type::REMOVE_CONTAINER);
+                call.remove_container =
+                    call::RemoveContainer { container_id: container_id.into(), ..Default::default() }.into();
+            }
+            _ => call.r#type = Some(call::Type::ATTACH_CONTAINER_OUTPUT),
+        }
+        self.conn += 1;
+        self.input(Input::Operator { conn: ConnId(self.conn), call: call.into() });
+    }
+
+    /// `C1.a.b`: what is called `b` in what is called `a` in the executor's container C1.
+    fn container_id(&self, text: &str) -> ContainerId {
+        let mut parts = text.split('.');
+        let top = self.real(parts.next().unwrap_or_default());
+        parts.fold(ContainerId::root(top), |outer, part| outer.child(part))
+    }
+
+    fn real(&self, text: &str) -> String {
+        self.names.iter().fold(text.to_string(), |text, (id, name)| text.replace(name, id))
     }
 
     fn start(&mut self) {
@@ -189,7 +371,7 @@ impl World {
         match Agent::new(self.config.clone(), stored, self.now) {
             Ok(agent) => self.agent = Some(agent),
             Err(error) => {
-                self.text.push_str(&format!("refuses to start: {error}\n"));
+                self.write(&format!("  refuses to start: {error}"));
                 return;
             }
         }
@@ -224,7 +406,8 @@ impl World {
     pub(super) fn input(&mut self, input: Input) {
         std::assert!(!input.to_string().contains('\n'), "one line: {input}");
         let mut out = Outbox::new();
-        if let Some(agent) = &mut self.agent {
+        let agent = self.agent.as_mut();
+        if let Some(agent) = agent {
             agent.step(self.now, input, &mut out);
         }
         self.take(out);
@@ -248,13 +431,34 @@ impl World {
                 Item::Effect(Effect::Publish { .. }) => continue,
                 Item::Effect(effect) => {
                     self.note(&effect);
+                    if matches!(effect, Effect::Connect { .. }) {
+                        self.connects += 1;
+                        if self.connects > 1 {
+                            continue;
+                        }
+                    }
                     effect.to_string()
                 }
             };
             std::assert!(!line.contains('\n'), "one line: {line}");
             let line = self.renamed(line);
-            self.text.push_str(&format!("  {line}\n"));
+            self.write(&format!("  {line}"));
         }
+    }
+
+    /// Writes a line, over several if it is long.
+    fn write(&mut self, line: &str) {
+        let mut width = 0;
+        for (i, word) in line.split(' ').enumerate() {
+            if width > LINE_CHARS && i > 0 {
+                self.text.push_str("\n     ");
+                width = 0;
+            }
+            self.text.push_str(if i == 0 { "" } else { " " });
+            self.text.push_str(word);
+            width += word.len() + 1;
+        }
+        self.text.push('\n');
     }
 
     /// Remembers what later lines of a script refer to.
@@ -272,9 +476,15 @@ impl World {
                     let uuid = update.status.uuid.clone().unwrap_or_default();
                     self.sent.insert(update.status.task_id.value.clone(), uuid);
                 }
+                if let Some(update) = call.update_operation.as_option() {
+                    let name = String::from_utf8_lossy(&update.operation_uuid.value);
+                    let name = name.trim_end_matches('\0').to_string();
+                    self.sent.insert(name, update.status.uuid.value.clone());
+                }
             }
             Effect::OpenExecutor { conn } => {
-                std::assert!(conn.0 <= self.conn);
+                let id = self.subscribing.clone().expect("somebody subscribes");
+                self.conns.insert(id, *conn);
             }
             _ => (),
         }
@@ -327,6 +537,12 @@ impl World {
     fn launch(&mut self, task: &str, options: &[&str]) {
         let framework = option(options, "framework").unwrap_or("F");
         let mut info = task_info(task, options);
+        if options.contains(&"reserved") || options.contains(&"volume") {
+            info.resources = reserved(options.contains(&"volume"));
+        }
+        if options.contains(&"limit") {
+            info.limits.insert("mem".into(), pb::value::Scalar { value: 128.0, ..Default::default() });
+        }
         let executor = option(options, "executor");
         match executor {
             Some(executor) => info.executor = executor_info(executor, options).into(),
@@ -451,8 +667,9 @@ impl World {
         };
         let mut call = executor_call(id, executor_api::call::Type::SUBSCRIBE, options);
         call.subscribe = subscribe.into();
-        self.conns.insert(id.into(), ConnId(self.conn + 1));
+        self.subscribing = Some(id.into());
         self.request(call);
+        self.subscribing = None;
     }
 
     fn exited(&mut self, id: &str, status: &str, options: &[&str]) {
@@ -544,6 +761,37 @@ fn executor_info(id: &str, options: &[&str]) -> pb::ExecutorInfo {
 
 fn command(value: &str) -> pb::CommandInfo {
     pb::CommandInfo { value: Some(value.into()), ..Default::default() }
+}
+
+fn for_dev(mut resources: Vec<pb::Resource>) -> Vec<pb::Resource> {
+    for resource in &mut resources {
+        let reservation = pb::resource::ReservationInfo {
+            r#type: Some(pb::resource::reservation_info::Type::DYNAMIC),
+            role: Some("dev".into()),
+            ..Default::default()
+        };
+        resource.reservations.push(reservation);
+    }
+    resources
+}
+
+/// One reserved cpu, or the volume.
+fn reserved(volume: bool) -> Vec<pb::Resource> {
+    let mut resources = for_dev(resources(if volume { "disk:64" } else { "cpus:1" }));
+    if volume {
+        resources[0].disk = volume_disk().into();
+    }
+    resources
+}
+
+fn volume_disk() -> pb::resource::DiskInfo {
+    let volume =
+        pb::Volume { mode: pb::volume::Mode::RW, container_path: "data".into(), ..Default::default() };
+    pb::resource::DiskInfo {
+        persistence: pb::resource::disk_info::Persistence { id: "v".into(), ..Default::default() }.into(),
+        volume: volume.into(),
+        ..Default::default()
+    }
 }
 
 fn option<'a>(options: &[&'a str], name: &str) -> Option<&'a str> {

@@ -26,6 +26,7 @@ fn a_command_task_from_launch_to_end() {
             > start
               container recover
             > recovered
+              = boot id boot-1
             > go
               connect link 1
               master <- SUBSCRIBE new
@@ -65,10 +66,12 @@ fn a_command_task_from_launch_to_end() {
               conn 1 closes
               = executor t1 terminated delivered
             > ack t1
-              = updates t1#0..3 removed
-              = task t1 removed
+              = task t1 and updates #0..3 removed
               = executor t1 removed
+              = path /w/slaves/S0/frameworks/F/executors/t1/runs/C1 unused
+              = path /w/slaves/S0/frameworks/F/executors/t1 unused
               = framework F removed
+              = path /w/slaves/S0/frameworks/F unused
         "#]],
     );
 }

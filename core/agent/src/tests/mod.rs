@@ -1,4 +1,11 @@
 //! Scripts: what happens to an agent, line by line, and everything it records (`=`) and makes visible.
 
-mod driver;
+pub(crate) mod driver;
+mod ends;
+mod everywhere;
+mod kills;
+mod launches;
 mod life;
+mod links;
+mod nested;
+mod restarts;

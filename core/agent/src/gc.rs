@@ -1,0 +1,91 @@
+//! Sandboxes that nobody needs any more: kept for a while, shorter the fuller the disk is, then removed.
+//!
+//! What waits is recorded, so that a restart forgets no directory.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use tepui_fsm::{Now, Wall};
+use tepui_types::ContainerOp;
+
+use crate::Record;
+use crate::agent::{Agent, Out, Timer};
+
+/// Directories and since when nobody needs them. A directory stays in here until its removal is done.
+pub(crate) type Unused = BTreeMap<String, Wall>;
+
+/// From now on nobody needs this directory.
+pub(crate) fn schedule(agent: &mut Agent, now: Now, path: String, out: &mut Out) {
+    out.record(Record::PathUnused { path: path.clone(), since: now.wall });
+    agent.gc.insert(path, now.wall);
+    arm(agent, now);
+}
+
+/// The directory is needed again.
+pub(crate) fn unschedule(agent: &mut Agent, path: &str, out: &mut Out) {
+    if agent.gc.remove(path).is_some() {
+        out.record(Record::PathForgotten { path: path.into() });
+    }
+}
+
+/// Sets the time when the next directory has been kept long enough.
+pub(crate) fn arm(agent: &mut Agent, now: Now) {
+    let Some(oldest) = agent.gc.values().min() else { return };
+    let wait = agent.config.gc_delay.saturating_sub(age(now, *oldest));
+    agent.timers.set(Timer::Collect, now.mono + wait);
+}
+
+/// Some directory has been kept long enough.
+pub(crate) fn collect(agent: &mut Agent, now: Now, out: &mut Out) {
+    let kept = agent.config.gc_delay;
+    remove_older(agent, now, kept, out);
+}
+
+/// The fuller the disk, the younger the directories that go.
+pub(crate) fn disk_used(agent: &mut Agent, now: Now, used: f64, out: &mut Out) {
+    let free = (1.0 - agent.config.gc_disk_headroom - used).clamp(0.0, 1.0);
+    let kept = agent.config.gc_delay.mul_f64(free);
+    agent.state.executor_directory_max_allowed_age = kept;
+    agent.state.touch();
+    remove_older(agent, now, kept, out);
+}
+
+fn remove_older(agent: &mut Agent, now: Now, kept: Duration, out: &mut Out) {
+    let old = agent.gc.iter().filter(|(_, since)| age(now, **since) >= kept);
+    let paths: Vec<String> = old.map(|(path, _)| path.clone()).collect();
+    let mut removed: Option<String> = None;
+    for path in paths {
+        agent.gc.remove(&path);
+        match &removed {
+            // It goes with the directory around it, which comes first in the order of names.
+            Some(outer) if is_below(&path, outer) => out.record(Record::PathForgotten { path }),
+            Some(_) | None => {
+                removed = Some(path.clone());
+                agent.container(ContainerOp::RemovePath { path }, out);
+            }
+        }
+    }
+    arm(agent, now);
+}
+
+/// A removal came to its end. One that failed is counted and not tried again.
+pub(crate) fn removed(agent: &mut Agent, path: String, failed: bool, out: &mut Out) {
+    match failed {
+        true => agent.state.counters.path_removals_failed += 1,
+        false => agent.state.counters.path_removals_succeeded += 1,
+    }
+    agent.state.touch();
+    if !agent.gc.contains_key(&path) {
+        out.record(Record::PathForgotten { path });
+    }
+}
+
+fn is_below(path: &str, outer: &str) -> bool {
+    path.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'))
+}
+
+fn age(now: Now, since: Wall) -> Duration {
+    Duration::from_nanos(now.wall.0.saturating_sub(since.0))
+}

@@ -1,0 +1,148 @@
+//! LAUNCH_CONTAINER and LAUNCH_NESTED_CONTAINER: one more container, below another or standing alone.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::agent::call::{LaunchContainer, LaunchNestedContainer};
+use tepui_resources::Resources;
+use tepui_types::{Answer, ConnId, ContainerId, ContainerOp, LaunchSpec, Refusal, Status};
+
+use super::{Answered, checked_id, executor_in, invalid, record, sandbox_of};
+use crate::agent::{Agent, Out};
+use crate::environment::{self, Environment};
+use crate::gc;
+use crate::state::{Container, ContainerStage};
+
+pub(super) fn launch_nested_container(
+    agent: &mut Agent,
+    conn: ConnId,
+    call: LaunchNestedContainer,
+    out: &mut Out,
+) -> Answered {
+    if !call.container_id.parent.is_set() {
+        return Err(invalid("Expecting 'launch_nested_container.container_id.parent' to be present"));
+    }
+    let call = LaunchContainer {
+        container_id: call.container_id,
+        command: call.command,
+        container: call.container,
+        ..Default::default()
+    };
+    launch_container(agent, conn, call, out)
+}
+
+pub(super) fn launch_container(
+    agent: &mut Agent,
+    conn: ConnId,
+    call: LaunchContainer,
+    out: &mut Out,
+) -> Answered {
+    let id = checked_id(&call.container_id)?;
+    check(&id, &call)?;
+    if executor_in(agent, &id).is_some() {
+        return Ok(Some(Answer::Accepted));
+    }
+    match agent.state.containers.get(&id).map(|container| &container.stage) {
+        Some(ContainerStage::Launching | ContainerStage::Running { .. }) => {
+            return Ok(Some(Answer::Accepted));
+        }
+        Some(ContainerStage::Ended(_)) => {
+            return Err(Refusal::bad_request(format!("Container {id} has already ended")));
+        }
+        None => (),
+    }
+    let user = match id.parent() {
+        Some(parent) => live_parent_user(agent, parent)?,
+        None => None,
+    };
+    let spec = spec(agent, &id, call, user)?;
+    gc::unschedule(agent, &spec.sandbox, out);
+    let container =
+        Container { id: id.clone(), sandbox: spec.sandbox.as_str().into(), stage: ContainerStage::Launching };
+    agent.state.containers.insert_mut(id.clone(), Arc::new(container));
+    agent.state.touch();
+    agent.requests.launches.insert(id.clone(), conn);
+    record(agent, &id, out);
+    agent.container(ContainerOp::Launch(spec.into()), out);
+    Ok(None)
+}
+
+/// What may not be asked for, whatever runs.
+fn check(id: &ContainerId, call: &LaunchContainer) -> Result<(), Refusal> {
+    let resources = Resources::from_proto(&call.resources).map_err(invalid)?;
+    let shares_cgroups = call.container.linux_info.share_cgroups;
+    match id.parent() {
+        None => {
+            if resources
+                .iter()
+                .any(|one| one.is_reserved() || one.is_revocable() || one.is_persistent_volume())
+            {
+                let problem =
+                    "a standalone container can use neither reserved nor revocable resources nor volumes";
+                return Err(invalid(problem));
+            }
+            if call.container.linux_info.is_set() && shares_cgroups == Some(true) {
+                return Err(invalid(
+                    "'linux_info.share_cgroups' cannot be true for a container without parent",
+                ));
+            }
+        }
+        Some(parent) if parent.parent().is_some() => {
+            if !call.resources.is_empty() || !call.limits.is_empty() {
+                return Err(invalid("resources and limits cannot be set below a nested container"));
+            }
+            if shares_cgroups == Some(false) {
+                return Err(invalid("'linux_info.share_cgroups' cannot be false below a nested container"));
+            }
+        }
+        Some(_) => (),
+    }
+    Ok(())
+}
+
+/// The user a nested container runs as unless it says otherwise; an error if its parent does not run.
+fn live_parent_user(agent: &Agent, parent: &ContainerId) -> Result<Option<String>, Refusal> {
+    let missing = || Refusal::new(Status::NotFound, format!("Container {parent} cannot be found"));
+    if let Some(container) = agent.state.containers.get(parent)
+        && container.is_ended()
+    {
+        return Err(Refusal::bad_request(format!("Container {parent} has already ended")));
+    }
+    if parent.parent().is_some() && !agent.state.containers.contains_key(parent) {
+        return Err(missing());
+    }
+    match executor_in(agent, parent.top()) {
+        Some(executor) => Ok(executor.user.as_ref().map(|user| user.to_string())),
+        None if agent.state.containers.contains_key(parent.top()) => Ok(None),
+        None => Err(missing()),
+    }
+}
+
+fn spec(
+    agent: &Agent,
+    id: &ContainerId,
+    call: LaunchContainer,
+    inherited: Option<String>,
+) -> Result<LaunchSpec, Refusal> {
+    let sandbox = sandbox_of(agent, id).unwrap_or_default();
+    let command: pb::CommandInfo = call.command.into_option().unwrap_or_default();
+    let mut environment = Environment::new();
+    environment.insert("MESOS_SANDBOX".into(), sandbox.clone());
+    environment::add_command(&mut environment, &command);
+    let own = command.user.clone().filter(|_| agent.config.switch_user);
+    Ok(LaunchSpec {
+        id: id.clone(),
+        environment,
+        user: own.or(inherited),
+        sandbox,
+        latest_link: None,
+        container: call.container.into_option(),
+        resources: call.resources,
+        limits: call.limits.into_iter().map(|(name, limit)| (name, limit.value)).collect(),
+        volumes: Vec::new(),
+        command,
+    })
+}

@@ -1,0 +1,258 @@
+//! Calls of operators, and of the default executor, about containers: the checks they share, then one file per call.
+//!
+//! A container is known by its whole id. Nested ones live below an executor's container and are remembered after their
+//! end until they are removed or the executor ends; standalone ones are forgotten when they end.
+
+mod kill;
+mod launch;
+mod remove;
+mod wait;
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::agent::{Call, call};
+use tepui_proto::tepui::agent::v1 as stored;
+use tepui_types::{Answer, ConnId, ContainerId, Refusal, Status, Termination, check_id};
+
+use crate::agent::{Agent, Out};
+use crate::recover::termination_to;
+use crate::state::{ContainerStage, Executor, ExecutorPhase, Phase};
+use crate::{Record, gc};
+
+const CONTAINER_ID_CHARS_MAX: usize = 242;
+/// How deep containers may be nested.
+const CONTAINER_DEPTH_MAX: usize = 16;
+
+/// Calls that wait for something to happen. Each is on a connection of its own, of which the shell allows so many.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    launches: BTreeMap<ContainerId, ConnId>,
+    waits: BTreeMap<ContainerId, Vec<(ConnId, wait::Form)>>,
+    /// By sandbox.
+    removals: BTreeMap<String, ConnId>,
+}
+
+pub(crate) fn call(agent: &mut Agent, now: Now, conn: ConnId, call: Call, out: &mut Out) {
+    match agent.state.phase {
+        Phase::Recovering | Phase::Reconnecting => {
+            let message = "Agent has not finished recovery";
+            return agent.refuse(conn, Status::Unavailable, message, out);
+        }
+        Phase::Running | Phase::Terminating => (),
+    }
+    let answer = match dispatch(agent, now, conn, call, out) {
+        Ok(answer) => answer,
+        Err(refusal) => Some(refusal.into()),
+    };
+    if let Some(answer) = answer {
+        agent.answer(conn, answer, out);
+    }
+}
+
+type Answered = Result<Option<Answer<pb::agent::Response>>, Refusal>;
+
+/// The answer, or none if it comes later.
+fn dispatch(agent: &mut Agent, now: Now, conn: ConnId, call: Call, out: &mut Out) -> Answered {
+    let name = |name: &str| invalid(format!("Expecting '{name}' to be present"));
+    match call.r#type {
+        None => Err(name("type")),
+        Some(call::Type::LAUNCH_CONTAINER) => {
+            let call = call.launch_container.ok_or_else(|| name("launch_container"))?;
+            launch::launch_container(agent, conn, call, out)
+        }
+        Some(call::Type::LAUNCH_NESTED_CONTAINER) => {
+            let call = call.launch_nested_container.ok_or_else(|| name("launch_nested_container"))?;
+            launch::launch_nested_container(agent, conn, call, out)
+        }
+        Some(call::Type::WAIT_CONTAINER) => {
+            let call = call.wait_container.ok_or_else(|| name("wait_container"))?;
+            wait::wait(agent, conn, &call.container_id, wait::Form::Plain)
+        }
+        Some(call::Type::WAIT_NESTED_CONTAINER) => {
+            let call = call.wait_nested_container.ok_or_else(|| name("wait_nested_container"))?;
+            wait::wait(agent, conn, &call.container_id, wait::Form::Nested)
+        }
+        Some(call::Type::KILL_CONTAINER) => {
+            let call = call.kill_container.ok_or_else(|| name("kill_container"))?;
+            kill::kill(agent, &call.container_id, call.signal, out)
+        }
+        Some(call::Type::KILL_NESTED_CONTAINER) => {
+            let call = call.kill_nested_container.ok_or_else(|| name("kill_nested_container"))?;
+            kill::kill(agent, &call.container_id, call.signal, out)
+        }
+        Some(call::Type::REMOVE_CONTAINER) => {
+            let call = call.remove_container.ok_or_else(|| name("remove_container"))?;
+            remove::remove(agent, now, conn, &call.container_id, out)
+        }
+        Some(call::Type::REMOVE_NESTED_CONTAINER) => {
+            let call = call.remove_nested_container.ok_or_else(|| name("remove_nested_container"))?;
+            remove::remove(agent, now, conn, &call.container_id, out)
+        }
+        Some(other) => Err(Refusal::new(Status::NotImplemented, format!("{other:?} is not implemented"))),
+    }
+}
+
+/// The client of a call that is not answered yet went away.
+pub(crate) fn closed(agent: &mut Agent, conn: ConnId) {
+    let requests = &mut agent.requests;
+    requests.launches.retain(|_, waiting| *waiting != conn);
+    requests.removals.retain(|_, waiting| *waiting != conn);
+    requests.waits.retain(|_, waiting| {
+        waiting.retain(|(waiting, _)| *waiting != conn);
+        !waiting.is_empty()
+    });
+}
+
+/// The container runs.
+pub(crate) fn launched(agent: &mut Agent, id: &ContainerId, pid: u32, out: &mut Out) {
+    found_alive(agent, id, Some(pid));
+    if let Some(conn) = agent.requests.launches.remove(id) {
+        agent.answer(conn, Answer::Ok, out);
+    }
+}
+
+pub(crate) fn found_alive(agent: &mut Agent, id: &ContainerId, pid: Option<u32>) {
+    if let Some(container) = agent.state.container_mut(id) {
+        container.stage = ContainerStage::Running { pid };
+    }
+}
+
+/// The container could not be started: it is as if it had never been asked for.
+pub(crate) fn launch_failed(agent: &mut Agent, id: &ContainerId, message: String, out: &mut Out) {
+    if let Some(conn) = agent.requests.launches.remove(id) {
+        agent.refuse(conn, Status::BadRequest, message, out);
+    }
+    forget(agent, id, out);
+}
+
+/// The container ended: those who wait are told; a nested one is remembered.
+pub(crate) fn ended(agent: &mut Agent, now: Now, id: &ContainerId, termination: Termination, out: &mut Out) {
+    let Some(container) = agent.state.container_mut(id) else { return };
+    container.stage = ContainerStage::Ended(termination.clone());
+    let sandbox = container.sandbox.to_string();
+    if id.parent().is_some() {
+        record(agent, id, out);
+    }
+    wait::answer_all(agent, id, Some(&termination), out);
+    if id.parent().is_none() {
+        forget_below(agent, id, out);
+        forget(agent, id, out);
+        gc::schedule(agent, now, sandbox, out);
+    }
+}
+
+/// An executor's container ended: those who wait for it are told, and nothing below it is known any more.
+pub(crate) fn top_ended(agent: &mut Agent, id: &ContainerId, termination: &Termination, out: &mut Out) {
+    forget_below(agent, id, out);
+    wait::answer_all(agent, id, Some(termination), out);
+}
+
+/// A top container is gone, and with it everything known about those nested in it.
+fn forget_below(agent: &mut Agent, top: &ContainerId, out: &mut Out) {
+    let below = agent.state.containers.keys().filter(|id| id.parent().is_some() && id.top() == top);
+    let below: Vec<ContainerId> = below.cloned().collect();
+    for id in below {
+        forget(agent, &id, out);
+    }
+}
+
+/// Nothing is known about the container any more; who waits for it is told so.
+fn forget(agent: &mut Agent, id: &ContainerId, out: &mut Out) {
+    wait::answer_all(agent, id, None, out);
+    if agent.state.containers.remove_mut(id) {
+        agent.state.touch();
+        if is_recorded(agent, id) {
+            out.record(Record::ContainerRemoved { id: id.clone() });
+        }
+    }
+}
+
+/// A sandbox was removed, or could not be. False if nobody asked for it here.
+pub(crate) fn path_done(agent: &mut Agent, path: &str, error: Option<&str>, out: &mut Out) -> bool {
+    let Some(conn) = agent.requests.removals.remove(path) else { return false };
+    match error {
+        None => agent.answer(conn, Answer::Ok, out),
+        Some(error) => agent.refuse(conn, Status::Internal, error, out),
+    }
+    true
+}
+
+/// Where the container's sandbox is; none if its top container is not known.
+pub(crate) fn sandbox_of(agent: &Agent, id: &ContainerId) -> Option<String> {
+    match id.parent() {
+        Some(parent) => Some(format!("{}/containers/{}", sandbox_of(agent, parent)?, id.value())),
+        None => match executor_in(agent, id) {
+            Some(executor) => Some(executor.sandbox.to_string()),
+            None => Some(format!("{}/containers/{}", agent.config.work_dir, id.value())),
+        },
+    }
+}
+
+/// The live executor whose container this is.
+fn executor_in<'a>(agent: &'a Agent, id: &ContainerId) -> Option<&'a Executor> {
+    let (framework, executor) = agent.executors_by_container.get(id)?;
+    let executor = agent.state.executor(framework, executor)?;
+    (executor.phase != ExecutorPhase::Terminated).then_some(executor)
+}
+
+/// Containers below an executor that does not survive a restart do not either.
+fn is_recorded(agent: &Agent, id: &ContainerId) -> bool {
+    match agent.executors_by_container.get(id.top()) {
+        Some((framework, _)) => agent.is_checkpointing(framework),
+        None => true,
+    }
+}
+
+fn record(agent: &Agent, id: &ContainerId, out: &mut Out) {
+    let Some(container) = agent.state.containers.get(id) else { return };
+    if !is_recorded(agent, id) {
+        return;
+    }
+    let termination = match &container.stage {
+        ContainerStage::Ended(termination) => Some(termination_to(termination)),
+        ContainerStage::Launching | ContainerStage::Running { .. } => None,
+    };
+    let container = stored::StoredContainer {
+        container_id: id.to_proto().into(),
+        termination: termination.into(),
+        ..Default::default()
+    };
+    out.record(Record::Container(container.into()));
+}
+
+/// The id as it may be used: each part can be the name of a directory and of a control group.
+fn checked_id(id: &pb::ContainerID) -> Result<ContainerId, Refusal> {
+    let mut part = Some(id);
+    for _ in 0..CONTAINER_DEPTH_MAX {
+        let Some(id) = part else { break };
+        check_value(&id.value)?;
+        part = id.parent.as_option();
+    }
+    match part {
+        None => Ok(ContainerId::from(id)),
+        Some(_) => Err(invalid(format!("containers are nested more than {CONTAINER_DEPTH_MAX} deep"))),
+    }
+}
+
+fn check_value(value: &str) -> Result<(), Refusal> {
+    let problem = match check_id(value) {
+        Err(problem) => Some(problem.to_string()),
+        Ok(()) if value.chars().count() > CONTAINER_ID_CHARS_MAX => {
+            Some(format!("ID must not be longer than {CONTAINER_ID_CHARS_MAX} characters"))
+        }
+        Ok(()) if value.contains(['.', ' ']) => Some("ID must not contain '.' or a blank".into()),
+        Ok(()) => None,
+    };
+    problem.map_or(Ok(()), |problem| {
+        Err(invalid(format!("'container_id.value' '{value}' is invalid: {problem}")))
+    })
+}
+
+fn invalid(problem: impl core::fmt::Display) -> Refusal {
+    Refusal::bad_request(format!("Failed to validate agent::Call: {problem}"))
+}

@@ -1,0 +1,46 @@
+//! REMOVE_CONTAINER and REMOVE_NESTED_CONTAINER: forget an ended container and its sandbox.
+
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1 as pb;
+use tepui_types::{Answer, ConnId, ContainerId, ContainerOp, Refusal, Status};
+
+use super::{Answered, checked_id, executor_in, forget};
+use crate::agent::{Agent, Out};
+
+pub(super) fn remove(
+    agent: &mut Agent,
+    _now: Now,
+    conn: ConnId,
+    id: &pb::ContainerID,
+    out: &mut Out,
+) -> Answered {
+    let id = checked_id(id)?;
+    let internal = |message| Err(Refusal::new(Status::Internal, message));
+    if executor_in(agent, id.top()).is_none() && !agent.state.containers.contains_key(id.top()) {
+        return internal(format!("Container {id} cannot be removed: its top container is not known"));
+    }
+    if id.parent().is_none() {
+        return internal(format!("Container {id} is still running"));
+    }
+    let Some(container) = agent.state.containers.get(&id) else { return Ok(Some(Answer::Ok)) };
+    if !container.is_ended() {
+        return internal(format!("Container {id} is still running"));
+    }
+    let sandbox = container.sandbox.to_string();
+    let inside: Vec<ContainerId> =
+        agent.state.containers.keys().filter(|other| is_inside(other, &id)).cloned().collect();
+    for other in inside {
+        forget(agent, &other, out);
+    }
+    agent.requests.removals.insert(sandbox.clone(), conn);
+    agent.container(ContainerOp::Remove { id, sandbox }, out);
+    Ok(None)
+}
+
+fn is_inside(id: &ContainerId, outer: &ContainerId) -> bool {
+    id == outer || id.parent().is_some_and(|parent| is_inside(parent, outer))
+}

@@ -1,0 +1,187 @@
+//! From what was recorded to the agent's state: frameworks with their executors, these with their tasks and updates.
+//!
+//! A task is where it was: waiting if its executor never got one, handed over otherwise, over if its newest update
+//! says so. What belongs to something that is not there is left out.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use rpds::{QueueSync, RedBlackTreeMapSync};
+use tepui_fsm::Wall;
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::tepui::agent::v1 as stored;
+use tepui_types::{ContainerId, ExecutorId, FrameworkId, TaskId, Termination};
+
+use super::load::Loaded;
+use crate::agent::Agent;
+use crate::key::Key;
+use crate::state::{
+    Cause, Container, ContainerStage, Delivery, Drain, Executor, ExecutorPhase, Framework, Task, TaskStage,
+};
+use crate::status::{self, Stream};
+use crate::{lifecycle, paths};
+
+/// Fills a new agent with what was recorded; the keys of what was left out.
+pub(super) fn rebuild(agent: &mut Agent, loaded: Loaded) -> Vec<String> {
+    let mut left_out = loaded.unreadable;
+    for (id, framework) in loaded.frameworks {
+        agent.state.frameworks.insert_mut(id.clone(), Arc::new(rebuilt_framework(id, framework)));
+    }
+    for (key, executor) in loaded.executors {
+        if !add_executor(agent, &key.0, &key.1, executor) {
+            left_out.push(Key::Executor(key.0, key.1).text());
+        }
+    }
+    let mut deliveries = Vec::new();
+    for (key, task) in loaded.tasks {
+        if agent.state.executor(&key.0, &key.1).is_none() {
+            left_out.push(Key::Task(key.0, key.1, key.2).text());
+            continue;
+        }
+        deliveries.push((task.delivery, task.group == Some(true), key.clone()));
+        add_task(agent, &key.0, &key.1, task);
+    }
+    for (key, update) in loaded.updates {
+        if agent.state.framework(&key.0).is_none() {
+            left_out.push(Key::Update(key.0, key.1, key.2).text());
+            continue;
+        }
+        add_update(agent, key, update);
+    }
+    queue(agent, deliveries);
+    for (id, container) in loaded.containers {
+        add_container(agent, id, &container);
+    }
+    for (uuid, operation) in loaded.operations {
+        if let Some(operation) = operation.operation.into_option() {
+            agent.state.operations.insert_mut(uuid, Arc::new(operation));
+        }
+    }
+    agent.state.drain = loaded.drain.map(|drain| {
+        let started = Wall(u64::try_from(drain.started.nanoseconds).unwrap_or(0));
+        Arc::new(Drain { config: drain.config.into_option().unwrap_or_default(), started })
+    });
+    left_out
+}
+
+fn rebuilt_framework(id: FrameworkId, framework: stored::StoredFramework) -> Framework {
+    Framework {
+        id,
+        info: Arc::new(framework.info.into_option().unwrap_or_default()),
+        terminating: framework.terminating == Some(true),
+        executors: RedBlackTreeMapSync::new_sync(),
+        completed_executors: QueueSync::new_sync(),
+    }
+}
+
+fn add_executor(
+    agent: &mut Agent,
+    framework: &FrameworkId,
+    id: &ExecutorId,
+    executor: stored::StoredExecutor,
+) -> bool {
+    use stored::stored_executor::Phase;
+    let container_id = ContainerId::from(&*executor.container_id);
+    let sandbox = paths::sandbox(&agent.config.work_dir, &agent.id(), framework, id, &container_id);
+    let Some(owner) = agent.state.framework_mut(framework) else { return false };
+    let executor = Executor {
+        id: id.clone(),
+        framework_id: framework.clone(),
+        info: Arc::new(executor.info.into_option().unwrap_or_default()),
+        generated: executor.generated,
+        container_id: container_id.clone(),
+        sandbox: sandbox.into(),
+        user: executor.user.map(Arc::from),
+        pid: None,
+        phase: match executor.phase {
+            Phase::LIVE => ExecutorPhase::Registering,
+            Phase::TERMINATING => ExecutorPhase::Terminating { conn: None },
+            Phase::TERMINATED => ExecutorPhase::Terminated,
+        },
+        delivered: executor.delivered,
+        deliveries: 0,
+        applied: None,
+        cause: executor.cause.into_option().map(|cause| {
+            Arc::new(Cause { state: cause.state, reason: cause.reason, message: cause.message })
+        }),
+        tasks: RedBlackTreeMapSync::new_sync(),
+        queue: Vec::new(),
+        completed_tasks: QueueSync::new_sync(),
+    };
+    owner.executors.insert_mut(id.clone(), Arc::new(executor));
+    agent.executors_by_container.insert(container_id, (framework.clone(), id.clone()));
+    true
+}
+
+fn add_task(agent: &mut Agent, framework: &FrameworkId, executor: &ExecutorId, task: stored::StoredTask) {
+    let delivery = task.delivery;
+    let mut task = lifecycle::new_task(agent, framework, task.info.into_option().unwrap_or_default());
+    let Some(executor) = agent.state.executor_mut(framework, executor) else { return };
+    executor.deliveries = executor.deliveries.max(delivery);
+    task.stage = if executor.delivered { TaskStage::Launched } else { TaskStage::Queued };
+    executor.tasks.insert_mut(task.id.clone(), Arc::new(task));
+}
+
+/// Updates come in the order of their numbers.
+fn add_update(agent: &mut Agent, key: (FrameworkId, TaskId, u64), update: stored::StoredUpdate) {
+    let (framework, task, seq) = key;
+    let status = update.status.into_option().unwrap_or_default();
+    if let Some(executor) = agent.state.executor_of(&framework, &task).map(|executor| executor.id.clone())
+        && let Some(task) = agent.state.task_mut(&framework, &executor, &task)
+    {
+        status::apply(task, &status);
+    }
+    let stream = agent.streams.entry((framework, task)).or_insert_with(Stream::new);
+    stream.restore(seq, status, update.acknowledged);
+}
+
+/// What waited, waits again, in the same order and company.
+fn queue(agent: &mut Agent, mut deliveries: Vec<(u64, bool, (FrameworkId, ExecutorId, TaskId))>) {
+    deliveries.sort();
+    let mut last = None;
+    for (number, group, (framework, executor, task)) in deliveries {
+        let waits = |task: &Task| task.stage == TaskStage::Queued;
+        if !agent.state.task(&framework, &executor, &task).is_some_and(waits) {
+            continue;
+        }
+        let key = (number, framework.clone(), executor.clone());
+        let Some(executor) = agent.state.executor_mut(&framework, &executor) else { continue };
+        match executor.queue.last_mut() {
+            Some(Delivery::Group(tasks)) if group && last.as_ref() == Some(&key) => tasks.push(task),
+            _ if group => executor.queue.push(Delivery::Group(Vec::from([task]))),
+            _ => executor.queue.push(Delivery::Task(task)),
+        }
+        last = Some(key);
+    }
+}
+
+fn add_container(agent: &mut Agent, id: ContainerId, container: &stored::StoredContainer) {
+    let Some(sandbox) = crate::operator::sandbox_of(agent, &id) else { return };
+    let stage = match container.termination.as_option() {
+        Some(termination) => ContainerStage::Ended(termination_from(termination)),
+        None => ContainerStage::Running { pid: None },
+    };
+    agent.state.containers.insert_mut(id.clone(), Arc::new(Container { id, sandbox: sandbox.into(), stage }));
+}
+
+pub(crate) fn termination_from(termination: &stored::StoredTermination) -> Termination {
+    Termination {
+        status: termination.status,
+        state: termination.state,
+        reason: termination.reason,
+        message: termination.message.clone(),
+        limited: termination.limited.clone(),
+    }
+}
+
+pub(crate) fn termination_to(termination: &Termination) -> stored::StoredTermination {
+    stored::StoredTermination {
+        status: termination.status,
+        state: termination.state,
+        reason: termination.reason,
+        message: termination.message.clone(),
+        limited: termination.limited.clone() as Vec<pb::Resource>,
+        ..Default::default()
+    }
+}

@@ -1,0 +1,415 @@
+//! Containers launched by calls: below an executor's, or alone.
+
+use expect_test::expect;
+
+use super::driver::check;
+
+fn run(script: &str, expected: expect_test::Expect) {
+    check(
+        &std::format!("start\nrecovered\ngo\ngroup e1 a,b\ne1 launched 7\ne1 subscribe\n{script}"),
+        expected,
+    );
+}
+
+#[test]
+fn from_launch_to_removal() {
+    run(
+        "
+        call launch C1.a needs=cpus:1
+        call launch C1.a
+        container C1.a launched 5
+        call wait C1.a
+        call remove C1.a
+        call kill C1.a signal=15
+        container C1.a exited 0
+        call wait C1.a
+        call kill C1.a
+        call launch C1.a
+        call launch C1.a.x
+        call remove C1.a
+        done /w/slaves/S0/frameworks/F/executors/e1/runs/C1/containers/a
+        call wait C1.a
+        call remove C1.a
+        ",
+        expect![[r#"
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > group e1 a,b
+              = framework F
+              = executor e1 live
+              = task a of executor e1
+              = task b of executor e1
+              container launch C1 cpus:2.5;mem:160
+            > e1 launched 7
+            > e1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED e1
+              = executor e1 live delivered
+              conn 1 <- LAUNCH_GROUP a,b
+            > call launch C1.a needs=cpus:1
+              = container C1.a
+              container launch C1.a cpus:1
+            > call launch C1.a
+              conn 3 <- 202
+            > container C1.a launched 5
+              conn 2 <- 200
+            > call wait C1.a
+            > call remove C1.a
+              conn 5 <- 500: Container C1.a is still running
+            > call kill C1.a signal=15
+              container signal C1.a 15
+              conn 6 <- 200
+            > container C1.a exited 0
+              = container C1.a ended
+              conn 4 <- 200 WAIT_NESTED_CONTAINER
+            > call wait C1.a
+              conn 7 <- 200 WAIT_NESTED_CONTAINER
+            > call kill C1.a
+              conn 8 <- 404: Container 'C1.a' cannot be found (or is already killed)
+            > call launch C1.a
+              conn 9 <- 400: Container C1.a has already ended
+            > call launch C1.a.x
+              conn 10 <- 400: Container C1.a has already ended
+            > call remove C1.a
+              = container C1.a removed
+              container remove C1.a
+            > done /w/slaves/S0/frameworks/F/executors/e1/runs/C1/containers/a
+              conn 11 <- 200
+            > call wait C1.a
+              conn 12 <- 404: Container C1.a cannot be found
+            > call remove C1.a
+              conn 13 <- 200
+        "#]],
+    );
+}
+
+#[test]
+fn ids_that_are_unknown_or_make_no_sense() {
+    run(
+        "
+        call wait nope
+        call kill nope
+        call launch nope.a
+        call launch-nested nope
+        call launch C1.a..
+        call wait x/y
+        call remove nope.a
+        call remove C1
+        call kill C1.a signal=99
+        call attach C1.a
+        ",
+        expect![[r#"
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > group e1 a,b
+              = framework F
+              = executor e1 live
+              = task a of executor e1
+              = task b of executor e1
+              container launch C1 cpus:2.5;mem:160
+            > e1 launched 7
+            > e1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED e1
+              = executor e1 live delivered
+              conn 1 <- LAUNCH_GROUP a,b
+            > call wait nope
+              conn 2 <- 404: Container nope cannot be found
+            > call kill nope
+              conn 3 <- 404: Container 'nope' cannot be found (or is already killed)
+            > call launch nope.a
+              conn 4 <- 404: Container nope cannot be found
+            > call launch-nested nope
+              conn 5 <- 400: Failed to validate agent::Call: Expecting 'launch_nested_container.container_id.parent'
+                  to be present
+            > call launch C1.a..
+              conn 6 <- 400: Failed to validate agent::Call: 'container_id.value' '' is invalid:
+                  ID must not be empty
+            > call wait x/y
+              conn 7 <- 400: Failed to validate agent::Call: 'container_id.value' 'x/y' is invalid:
+                  ID contains the invalid character '/'
+            > call remove nope.a
+              conn 8 <- 500: Container nope.a cannot be removed: its top container is not known
+            > call remove C1
+              conn 9 <- 500: Container C1 is still running
+            > call kill C1.a signal=99
+              conn 10 <- 400: Failed to validate agent::Call: 99 is not a signal
+            > call attach C1.a
+              conn 11 <- 501: ATTACH_CONTAINER_OUTPUT is not implemented
+        "#]],
+    );
+}
+
+#[test]
+fn a_launch_that_fails_leaves_nothing() {
+    run(
+        "
+        call launch C1.a
+        container C1.a failed no such program
+        call wait C1.a
+        ",
+        expect![[r#"
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > group e1 a,b
+              = framework F
+              = executor e1 live
+              = task a of executor e1
+              = task b of executor e1
+              container launch C1 cpus:2.5;mem:160
+            > e1 launched 7
+            > e1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED e1
+              = executor e1 live delivered
+              conn 1 <- LAUNCH_GROUP a,b
+            > call launch C1.a
+              = container C1.a
+              container launch C1.a
+            > container C1.a failed no such program
+              conn 2 <- 400: no such program
+              = container C1.a removed
+            > call wait C1.a
+              conn 3 <- 404: Container C1.a cannot be found
+        "#]],
+    );
+}
+
+#[test]
+fn clients_that_go_away_are_not_answered() {
+    run(
+        "
+        call launch C1.a
+        hang up 2
+        container C1.a launched 5
+        call wait C1.a
+        hang up 3
+        call wait C1.a
+        container C1.a exited 256
+        ",
+        expect![[r#"
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > group e1 a,b
+              = framework F
+              = executor e1 live
+              = task a of executor e1
+              = task b of executor e1
+              container launch C1 cpus:2.5;mem:160
+            > e1 launched 7
+            > e1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED e1
+              = executor e1 live delivered
+              conn 1 <- LAUNCH_GROUP a,b
+            > call launch C1.a
+              = container C1.a
+              container launch C1.a
+            > hang up 2
+            > container C1.a launched 5
+            > call wait C1.a
+            > hang up 3
+            > call wait C1.a
+            > container C1.a exited 256
+              = container C1.a ended
+              conn 4 <- 200 WAIT_NESTED_CONTAINER
+        "#]],
+    );
+}
+
+#[test]
+fn nothing_outlives_its_executor() {
+    run(
+        "
+        call launch C1.a
+        container C1.a launched 5
+        call wait C1.a
+        call wait C1
+        e1 exited 9
+        call wait C1.a
+        ",
+        expect![[r#"
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > group e1 a,b
+              = framework F
+              = executor e1 live
+              = task a of executor e1
+              = task b of executor e1
+              container launch C1 cpus:2.5;mem:160
+            > e1 launched 7
+            > e1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED e1
+              = executor e1 live delivered
+              conn 1 <- LAUNCH_GROUP a,b
+            > call launch C1.a
+              = container C1.a
+              container launch C1.a
+            > container C1.a launched 5
+              conn 2 <- 200
+            > call wait C1.a
+            > call wait C1
+            > e1 exited 9
+              conn 1 closes
+              conn 3 <- 404: Container C1.a cannot be found
+              = container C1.a removed
+              conn 4 <- 200 WAIT_NESTED_CONTAINER
+              = update a#0 TASK_FAILED
+              master <- UPDATE a TASK_FAILED REASON_EXECUTOR_TERMINATED 'Executor terminated'
+              = update b#0 TASK_FAILED
+              master <- UPDATE b TASK_FAILED REASON_EXECUTOR_TERMINATED 'Executor terminated'
+              = executor e1 terminated delivered
+              master <- EXITED_EXECUTOR e1 status 9
+            > call wait C1.a
+              conn 5 <- 404: Container C1.a cannot be found
+        "#]],
+    );
+}
+
+#[test]
+fn nested_ones_survive_a_restart() {
+    run(
+        "
+        call launch C1.a
+        container C1.a launched 5
+        call launch C1.b
+        container C1.b launched 6
+        container C1.b exited 0
+        restart
+        call wait C1.a
+        recovered
+        e1 subscribe tasks=a,b
+        call wait C1.a
+        call wait C1.b
+        container C1.a exited 9
+        ",
+        expect![[r#"
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > group e1 a,b
+              = framework F
+              = executor e1 live
+              = task a of executor e1
+              = task b of executor e1
+              container launch C1 cpus:2.5;mem:160
+            > e1 launched 7
+            > e1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED e1
+              = executor e1 live delivered
+              conn 1 <- LAUNCH_GROUP a,b
+            > call launch C1.a
+              = container C1.a
+              container launch C1.a
+            > container C1.a launched 5
+              conn 2 <- 200
+            > call launch C1.b
+              = container C1.b
+              container launch C1.b
+            > container C1.b launched 6
+              conn 3 <- 200
+            > container C1.b exited 0
+              = container C1.b ended
+            > restart
+              container recover C1 C1.a
+            > call wait C1.a
+              conn 4 <- 503: Agent has not finished recovery
+            > recovered
+            > e1 subscribe tasks=a,b
+              conn 5 <- 200, open
+              conn 5 <- SUBSCRIBED e1
+              container update C1 cpus:2.5;mem:160
+              = boot id boot-1
+            > call wait C1.a
+            > call wait C1.b
+              conn 7 <- 200 WAIT_NESTED_CONTAINER
+            > container C1.a exited 9
+              = container C1.a ended
+              conn 6 <- 200 WAIT_NESTED_CONTAINER
+        "#]],
+    );
+}
+
+#[test]
+fn a_standalone_container() {
+    run(
+        "
+        call launch alone needs=cpus:0.1
+        container alone launched 9
+        call wait alone
+        container alone exited 0
+        call wait alone
+        ",
+        expect![[r#"
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > group e1 a,b
+              = framework F
+              = executor e1 live
+              = task a of executor e1
+              = task b of executor e1
+              container launch C1 cpus:2.5;mem:160
+            > e1 launched 7
+            > e1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED e1
+              = executor e1 live delivered
+              conn 1 <- LAUNCH_GROUP a,b
+            > call launch alone needs=cpus:0.1
+              = container alone
+              container launch C2 cpus:0.1
+            > container alone launched 9
+              conn 2 <- 200
+            > call wait alone
+            > container alone exited 0
+              conn 3 <- 200 WAIT_NESTED_CONTAINER
+              = container C2 removed
+              = path /w/containers/C2 unused
+            > call wait alone
+              conn 4 <- 404: Container C2 cannot be found
+        "#]],
+    );
+}
