@@ -245,11 +245,14 @@ impl Dispatcher {
             let event = ContainerEvent::LaunchFailed { id: spec.id, stage: LaunchStage::Start, message };
             return self.context.emit(event).await;
         }
-        let volumes_ready = self.paths.pending(spec.volumes.iter().map(|volume| volume.source.as_str()));
+        // A directory around the sandbox may just be on its way out.
+        let around = Path::new(&spec.sandbox).ancestors().filter_map(Path::to_str);
+        let volumes = spec.volumes.iter().map(|volume| volume.source.as_str());
+        let paths_ready = self.paths.pending(volumes.chain(around));
         let parent =
             spec.id.parent().and_then(|parent| self.entries.get(parent)).map(|entry| entry.sandbox.clone());
         let container = self.enter(&spec.id, PathBuf::from(&spec.sandbox));
-        tokio::spawn(container.launch(spec, parent, volumes_ready)); // Says by itself how it ends.
+        tokio::spawn(container.launch(spec, parent, paths_ready)); // Says by itself how it ends.
     }
 
     /// Whether a container may be launched now.

@@ -73,10 +73,10 @@ impl Container {
         mut self,
         spec: LaunchSpec,
         parent: Option<PathBuf>,
-        volumes_ready: Vec<watch::Receiver<()>>,
+        paths_ready: Vec<watch::Receiver<()>>,
     ) {
         let mut waiting = Waiting::default();
-        let started = self.start(&spec, parent, volumes_ready, &mut waiting).await;
+        let started = self.start(&spec, parent, paths_ready, &mut waiting).await;
         match started {
             Ok(process) => {
                 let (id, pid) = (self.id.clone(), process.pid.unsigned_abs());
@@ -104,12 +104,12 @@ impl Container {
         &mut self,
         spec: &LaunchSpec,
         parent: Option<PathBuf>,
-        volumes_ready: Vec<watch::Receiver<()>>,
+        paths_ready: Vec<watch::Receiver<()>>,
         waiting: &mut Waiting,
     ) -> Result<Process, Stop> {
         let context = self.context.clone();
         let preparing = async {
-            closed(volumes_ready).await;
+            closed(paths_ready).await;
             let _turn = context.launches.acquire().await;
             prepare(&context, spec, parent).await
         };

@@ -35,8 +35,8 @@ pub enum ContainerOp {
     Destroy { id: ContainerId },
     /// Forgets an ended nested container and removes its sandbox. Answered by PathDone with the sandbox.
     Remove { id: ContainerId, sandbox: String },
-    /// Removes a directory tree below the work directory that is no longer needed. This and the two following are
-    /// answered by PathDone.
+    /// Removes a directory tree below the work directory that is no longer needed; a later Launch with its sandbox
+    /// below waits for that. This and the two following are answered by PathDone.
     RemovePath { path: String },
     /// Makes the directory of a persistent volume; one that exists is left alone.
     CreateVolume { path: String },
