@@ -23,4 +23,5 @@ mod run;
 mod target;
 
 pub use options::Options;
+pub use tepui_core_agent::Recover;
 pub use run::{AgentEnd, AgentFault, RunningAgent, run};

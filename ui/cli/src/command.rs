@@ -28,13 +28,17 @@ impl Cluster {
 
     /// What to try when the master does not answer.
     pub fn hint(&self) -> String {
-        format!("no answer from the master at {}; start one with `tepui dev`, or name yours with --master", self.master)
+        format!(
+            "no answer from the master at {}; start one with `tepui dev`, or name yours with --master",
+            self.master
+        )
     }
 }
 
 /// Runs a command's future on a runtime of its own.
 pub fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     runtime.block_on(future)
 }
 
@@ -50,8 +54,8 @@ pub async fn signal() -> Result<()> {
 
 /// A fault domain from the JSON of `--domain`.
 pub fn domain(text: &str) -> Result<tepui_proto::mesos::v1::DomainInfo> {
-    let domain: tepui_proto::mesos::v1::DomainInfo =
-        tepui_proto::json::from_slice(text.as_bytes()).map_err(|error| anyhow::anyhow!("--domain: {error}"))?;
+    let domain: tepui_proto::mesos::v1::DomainInfo = tepui_proto::json::from_slice(text.as_bytes())
+        .map_err(|error| anyhow::anyhow!("--domain: {error}"))?;
     anyhow::ensure!(domain.fault_domain.is_set(), "--domain: fault_domain is missing");
     Ok(domain)
 }

@@ -20,7 +20,8 @@ use clap::{Arg, Command};
 const ENVIRONMENT_PREFIXES: [&str; 2] = ["TEPUI_", "MESOS_"];
 
 /// Flags whose value names a file and is not replaced by its content.
-const PATH_FLAGS: [&str; 5] = ["work_dir", "runtime_dir", "log_dir", "external_log_file", "fetcher_cache_dir"];
+const PATH_FLAGS: [&str; 5] =
+    ["work_dir", "runtime_dir", "log_dir", "external_log_file", "fetcher_cache_dir"];
 
 /// Rewrites the arguments behind the subcommand `name` and adds flags from the environment.
 ///
@@ -62,7 +63,8 @@ fn split(command: &Command, flag: &str) -> (String, Option<String>) {
         None => (flag, None),
     };
     let name = name.to_lowercase().replace('-', "_");
-    let negated = name.strip_prefix("no_").filter(|positive| value.is_none() && find(command, positive).is_some());
+    let negated =
+        name.strip_prefix("no_").filter(|positive| value.is_none() && find(command, positive).is_some());
     match negated {
         Some(positive) if find(command, &name).is_none() => (positive.to_string(), Some("false".to_string())),
         _ => (name, value),
@@ -80,8 +82,8 @@ fn join(name: &str, value: Option<String>) -> Result<OsString> {
 fn content(name: &str, value: String) -> Result<String> {
     match value.strip_prefix("file://") {
         Some(path) if !PATH_FLAGS.contains(&name) => {
-            let text =
-                std::fs::read_to_string(path).with_context(|| format!("--{name}: cannot read the file {path}"))?;
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("--{name}: cannot read the file {path}"))?;
             Ok(text.trim_end_matches('\n').to_string())
         }
         _ => Ok(value),

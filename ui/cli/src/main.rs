@@ -114,7 +114,10 @@ fn shown_flags(matches: &ArgMatches) -> Flags {
         Some((id.to_string(), values.join(",")))
     };
     // clap also lists the groups that structs make; they have no values of their own.
-    let ids = matches.ids().map(clap::Id::as_str).filter(|id| id.chars().all(|c| c.is_lowercase() || c == '_' || c.is_numeric()));
+    let ids = matches
+        .ids()
+        .map(clap::Id::as_str)
+        .filter(|id| id.chars().all(|c| c.is_lowercase() || c == '_' || c.is_numeric()));
     ids.filter_map(value).collect()
 }
 

@@ -111,5 +111,9 @@ fn one_of<'v>(flag: &str, value: &'v str, known: &[&str]) -> Result<&'v str> {
 }
 
 fn headroom(value: f64) -> Result<f64> {
-    if (0.0..=1.0).contains(&value) { Ok(value) } else { bail!("--gc_disk_headroom={value} must be from 0.0 to 1.0") }
+    if (0.0..=1.0).contains(&value) {
+        Ok(value)
+    } else {
+        bail!("--gc_disk_headroom={value} must be from 0.0 to 1.0")
+    }
 }

@@ -21,7 +21,9 @@ pub struct Agents {
 
 impl Agents {
     pub fn run(self) -> Result<ExitCode> {
-        let answer = block_on(async { self.cluster.client()?.get("/slaves").await.with_context(|| self.cluster.hint()) })?;
+        let answer = block_on(async {
+            self.cluster.client()?.get("/slaves").await.with_context(|| self.cluster.hint())
+        })?;
         if self.json {
             println!("{answer}");
         } else {

@@ -42,7 +42,11 @@ impl Dev {
 
     /// People who try things out want to see the cluster, not its diary; asking for more gives more.
     fn level(&self) -> String {
-        if self.logging.logging_level == "INFO" { "WARNING".to_string() } else { self.logging.logging_level.clone() }
+        if self.logging.logging_level == "INFO" {
+            "WARNING".to_string()
+        } else {
+            self.logging.logging_level.clone()
+        }
     }
 
     async fn serve(&self, folder: &Path) -> Result<()> {
@@ -60,7 +64,10 @@ impl Dev {
             let agent = tepui_shell_agent::run(options.clone()).await;
             agents.push((agent.with_context(|| format!("cannot start agent {index}"))?, options));
         }
-        println!("Tepui runs at http://{address} with {} agent(s); Ctrl-C ends it and everything it started.", self.agents);
+        println!(
+            "Tepui runs at http://{address} with {} agent(s); Ctrl-C ends it and everything it started.",
+            self.agents
+        );
         println!("Try: tepui run{} -- echo hello", self.master_flag(&address));
         let result = signal().await;
         println!("ending");
@@ -113,8 +120,10 @@ struct Folder {
 impl Folder {
     fn new(chosen: Option<PathBuf>) -> Result<Self> {
         let temporary = chosen.is_none();
-        let path = chosen.unwrap_or_else(|| std::env::temp_dir().join(format!("tepui-dev-{}", std::process::id())));
-        std::fs::create_dir_all(&path).with_context(|| format!("cannot make the directory {}", path.display()))?;
+        let path =
+            chosen.unwrap_or_else(|| std::env::temp_dir().join(format!("tepui-dev-{}", std::process::id())));
+        std::fs::create_dir_all(&path)
+            .with_context(|| format!("cannot make the directory {}", path.display()))?;
         let path = path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?;
         Ok(Self { path, temporary })
     }
@@ -146,7 +155,11 @@ async fn end_containers(agent: &tepui_shell_agent::Options) {
     };
     match tepui_container::end_all(options).await {
         Ok(true) => {}
-        Ok(false) => eprintln!("tepui dev: some tasks did not end; they are below {}", agent.work_dir.display()),
-        Err(error) => eprintln!("tepui dev: cannot end the tasks below {}: {error}", agent.work_dir.display()),
+        Ok(false) => {
+            eprintln!("tepui dev: some tasks did not end; they are below {}", agent.work_dir.display())
+        }
+        Err(error) => {
+            eprintln!("tepui dev: cannot end the tasks below {}: {error}", agent.work_dir.display())
+        }
     }
 }

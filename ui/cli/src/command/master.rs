@@ -45,7 +45,13 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
     };
     let config = &mut options.config;
     config.roles = flags.roles.as_deref().map(value::list);
-    config.weights = flags.weights.as_deref().map(value::weights).transpose().map_err(anyhow::Error::msg)?.unwrap_or_default();
+    config.weights = flags
+        .weights
+        .as_deref()
+        .map(value::weights)
+        .transpose()
+        .map_err(anyhow::Error::msg)?
+        .unwrap_or_default();
     config.root_submissions = flags.root_submissions;
     config.offer_timeout = flags.offer_timeout;
     config.allocation_interval = flags.allocation_interval;
@@ -74,6 +80,8 @@ fn registry(flags: &MasterFlags) -> Result<RegistryAt> {
             let path = std::path::absolute(work_dir).context("--work_dir cannot be made absolute")?;
             Ok(RegistryAt::WorkDir(path))
         }
-        (_, None) => bail!("--work_dir is missing: name a directory for the registry, or use --registry=in_memory"),
+        (_, None) => {
+            bail!("--work_dir is missing: name a directory for the registry, or use --registry=in_memory")
+        }
     }
 }

@@ -37,7 +37,8 @@ async fn find_task(master: &Client, id: &str) -> Result<Value> {
         [one] => Ok((*one).clone()),
         [] => bail!("no task {id:?}; `tepui tasks --all` lists them"),
         many => {
-            let names: Vec<&str> = many.iter().take(SUGGESTIONS_MAX).filter_map(|task| task["id"].as_str()).collect();
+            let names: Vec<&str> =
+                many.iter().take(SUGGESTIONS_MAX).filter_map(|task| task["id"].as_str()).collect();
             bail!("{id:?} fits {} tasks: {}", many.len(), names.join(", "))
         }
     }
@@ -47,8 +48,11 @@ async fn agent_of(master: &Client, task: &Value) -> Result<Client> {
     let id = task["slave_id"].as_str().unwrap_or_default();
     let answer = master.get(&format!("/slaves?slave_id={id}")).await?;
     let agent = &answer["slaves"][0];
-    let pid = agent["pid"].as_str().with_context(|| format!("agent {id} of the task is not registered now"))?;
-    Ok(Client::at(Endpoint::from_pid(pid).context("the agent's address cannot be read")?))
+    let pid =
+        agent["pid"].as_str().with_context(|| format!("agent {id} of the task is not registered now"))?;
+    let endpoint = Endpoint::from_pid(pid).context("the agent's address cannot be read")?;
+    // The prefix is the agent's own; /files is beside it.
+    Ok(Client::at(Endpoint { prefix: String::new(), ..endpoint }))
 }
 
 /// The task's directory in an agent's `/state`: its executor's, or a folder in it for tasks of a default executor.

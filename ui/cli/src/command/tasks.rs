@@ -24,7 +24,9 @@ pub struct Tasks {
 
 impl Tasks {
     pub fn run(self) -> Result<ExitCode> {
-        let answer = block_on(async { self.cluster.client()?.get("/tasks?limit=-1").await.with_context(|| self.cluster.hint()) })?;
+        let answer = block_on(async {
+            self.cluster.client()?.get("/tasks?limit=-1").await.with_context(|| self.cluster.hint())
+        })?;
         if self.json {
             println!("{answer}");
         } else {
@@ -61,6 +63,7 @@ fn row(task: &Value) -> Vec<String> {
 }
 
 fn is_live(state: &Value) -> bool {
-    const LIVE: [&str; 5] = ["TASK_STAGING", "TASK_STARTING", "TASK_RUNNING", "TASK_KILLING", "TASK_UNREACHABLE"];
+    const LIVE: [&str; 5] =
+        ["TASK_STAGING", "TASK_STARTING", "TASK_RUNNING", "TASK_KILLING", "TASK_UNREACHABLE"];
     state.as_str().is_some_and(|state| LIVE.contains(&state))
 }

@@ -9,7 +9,13 @@ fn command() -> Command {
         .arg(Arg::new("work_dir").long("work_dir"))
         .arg(Arg::new("port").long("port"))
         .arg(Arg::new("agent_ping_timeout").long("agent_ping_timeout").alias("slave_ping_timeout"))
-        .arg(Arg::new("strict").long("strict").action(ArgAction::Set).num_args(0..=1).default_missing_value("true"))
+        .arg(
+            Arg::new("strict")
+                .long("strict")
+                .action(ArgAction::Set)
+                .num_args(0..=1)
+                .default_missing_value("true"),
+        )
 }
 
 #[test]
@@ -32,7 +38,8 @@ fn flags_take_one_form() {
     for (typed, seen) in table {
         let typed = typed.iter().map(|argument| argument.to_string()).collect();
         let got = normalise(&command(), typed, environment).unwrap();
-        let expected: Vec<_> = from_environment.iter().chain(*seen).map(Into::into).collect::<Vec<std::ffi::OsString>>();
+        let expected: Vec<_> =
+            from_environment.iter().chain(*seen).map(Into::into).collect::<Vec<std::ffi::OsString>>();
         assert_eq!(got, expected);
     }
 }

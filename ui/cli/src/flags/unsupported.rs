@@ -18,13 +18,19 @@ type Table = &'static [(&'static [&'static str], &'static str)];
 
 const BOTH: Table = &[
     (
-        &["modules", "modules_dir", "hooks", "master_detector", "master_contender", "allocator", "authorizers", "authorizer"],
+        &[
+            "modules",
+            "modules_dir",
+            "hooks",
+            "master_detector",
+            "master_contender",
+            "allocator",
+            "authorizers",
+            "authorizer",
+        ],
         "there are no loadable modules; what they were used for is built in or a framework",
     ),
-    (
-        &["zk", "zk_session_timeout"],
-        "ZooKeeper is not used; one master keeps its registry under --work_dir",
-    ),
+    (&["zk", "zk_session_timeout"], "ZooKeeper is not used; one master keeps its registry under --work_dir"),
     (
         &[
             "acls",
@@ -42,7 +48,10 @@ const BOTH: Table = &[
 ];
 
 const MASTER: Table = &[
-    (&["quorum", "log_auto_initialize"], "there is no replicated log; the registry is one file under --work_dir"),
+    (
+        &["quorum", "log_auto_initialize"],
+        "there is no replicated log; the registry is one file under --work_dir",
+    ),
     (
         &[
             "authenticate_frameworks",
@@ -57,12 +66,21 @@ const MASTER: Table = &[
     ),
     (&["rate_limits"], "it throttled old driver frameworks only, which do not exist here"),
     (&["whitelist"], "agents cannot be whitelisted by file; do not start those that should get no tasks"),
-    (&["role_sorter", "user_sorter", "framework_sorter"], "the sorter is weighted dominant resource fairness"),
+    (
+        &["role_sorter", "user_sorter", "framework_sorter"],
+        "the sorter is weighted dominant resource fairness",
+    ),
 ];
 
 const AGENT: Table = &[
     (
-        &["image_providers", "docker_registry", "docker_store_dir", "appc_store_dir", "image_provisioner_backend"],
+        &[
+            "image_providers",
+            "docker_registry",
+            "docker_store_dir",
+            "appc_store_dir",
+            "image_provisioner_backend",
+        ],
         "container images are not there yet",
     ),
     (
@@ -73,10 +91,19 @@ const AGENT: Table = &[
         &["resource_provider_config_dir", "csi_plugin_config_dir", "disk_profile_adaptor"],
         "resource providers and CSI plugins are not there yet",
     ),
-    (&["network_cni_config_dir", "network_cni_plugins_dir"], "CNI networks are not there yet; tasks use the host's"),
+    (
+        &["network_cni_config_dir", "network_cni_plugins_dir"],
+        "CNI networks are not there yet; tasks use the host's",
+    ),
     (&["resource_estimator", "qos_controller"], "oversubscription is not there yet"),
     (
-        &["cgroups_enable_cfs", "cgroups_limit_swap", "cgroups_root", "cgroups_hierarchy", "agent_subsystems"],
+        &[
+            "cgroups_enable_cfs",
+            "cgroups_limit_swap",
+            "cgroups_root",
+            "cgroups_hierarchy",
+            "agent_subsystems",
+        ],
         "cgroup isolation is not there yet; tasks run without enforced limits",
     ),
 ];

@@ -18,15 +18,19 @@ pub fn bytes(text: &str) -> Result<u64, String> {
         "MB" => 1 << 20,
         "GB" => 1 << 30,
         "TB" => 1u64 << 40,
-        _ => return Err(format!("{text:?} is not a size; write a whole number and B, KB, MB, GB or TB: 2GB")),
+        _ => {
+            return Err(format!("{text:?} is not a size; write a whole number and B, KB, MB, GB or TB: 2GB"));
+        }
     };
-    let number: u64 = number.parse().map_err(|_| format!("{text:?} does not start with a whole number: 2GB"))?;
+    let number: u64 =
+        number.parse().map_err(|_| format!("{text:?} does not start with a whole number: 2GB"))?;
     number.checked_mul(unit).ok_or_else(|| format!("{text:?} is too large"))
 }
 
 /// `<number>/<duration>`: how often something may happen.
 pub fn rate(text: &str) -> Result<(u32, Duration), String> {
-    let (number, per) = text.split_once('/').ok_or_else(|| format!("{text:?} is not a rate; write 1/20mins"))?;
+    let (number, per) =
+        text.split_once('/').ok_or_else(|| format!("{text:?} is not a rate; write 1/20mins"))?;
     let number = number.parse().map_err(|_| format!("{number:?} is not a whole number; write 1/20mins"))?;
     Ok((number, duration(per)?))
 }
@@ -36,7 +40,8 @@ pub fn weights(text: &str) -> Result<BTreeMap<String, f64>, String> {
     let mut weights = BTreeMap::new();
     for item in text.split(',').filter(|item| !item.is_empty()) {
         let (role, weight) = item.split_once('=').ok_or_else(|| format!("{item:?} is not role=weight"))?;
-        let number: f64 = weight.trim().parse().map_err(|_| format!("the weight {weight:?} is not a number"))?;
+        let number: f64 =
+            weight.trim().parse().map_err(|_| format!("the weight {weight:?} is not a number"))?;
         if !number.is_finite() || number <= 0.0 {
             return Err(format!("the weight {weight:?} of role {role:?} must be positive"));
         }

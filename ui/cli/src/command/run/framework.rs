@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use tepui_client::scheduler::{self, Event, Scheduler, calls};
 use tepui_client::v1::{
-    CommandInfo, Environment, Filters, FrameworkInfo, Offer, Resource, TaskID, TaskInfo, TaskState, TaskStatus, command_info,
-    environment, framework_info, value,
+    CommandInfo, Environment, Filters, FrameworkInfo, Offer, Resource, TaskID, TaskInfo, TaskState,
+    TaskStatus, command_info, environment, framework_info, value,
 };
 
 use super::Run;
@@ -44,8 +44,10 @@ struct Tasks<'r> {
 
 impl<'r> Tasks<'r> {
     fn new(run: &'r Run) -> Self {
-        let progress = if run.count > 1 { ProgressBar::new(u64::from(run.count)) } else { ProgressBar::hidden() };
-        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} tasks ended {msg}").expect("the template is right");
+        let progress =
+            if run.count > 1 { ProgressBar::new(u64::from(run.count)) } else { ProgressBar::hidden() };
+        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} tasks ended {msg}")
+            .expect("the template is right");
         progress.set_style(style);
         let prefix = format!("{}-{:08x}", run.name, tepui_client::random::number() as u32);
         let output = Output::new(run.cluster.clone(), run.count == 1);
@@ -109,7 +111,8 @@ impl<'r> Tasks<'r> {
 
     fn task(&mut self, offer: &Offer) -> TaskInfo {
         let run = self.run;
-        let id = if run.count == 1 { self.prefix.clone() } else { format!("{}-{}", self.prefix, self.launched) };
+        let id =
+            if run.count == 1 { self.prefix.clone() } else { format!("{}-{}", self.prefix, self.launched) };
         let name = if run.count == 1 { run.name.clone() } else { format!("{}-{}", run.name, self.launched) };
         self.running.insert(id.clone(), TaskState::TASK_STAGING);
         let wanted = [("cpus", run.cpus), ("mem", run.mem), ("disk", run.disk)];
@@ -201,7 +204,8 @@ fn command(run: &Run) -> CommandInfo {
             ..Default::default()
         })
         .collect();
-    let uris = run.uris.iter().map(|uri| command_info::URI { value: uri.clone(), ..Default::default() }).collect();
+    let uris =
+        run.uris.iter().map(|uri| command_info::URI { value: uri.clone(), ..Default::default() }).collect();
     let shell = run.command.len() == 1;
     CommandInfo {
         value: Some(run.command[0].clone()),

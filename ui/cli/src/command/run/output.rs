@@ -32,11 +32,13 @@ impl Output {
         if !self.wanted {
             return Ok(());
         }
-        let running = matches!(state, TaskState::TASK_RUNNING | TaskState::TASK_FINISHED | TaskState::TASK_FAILED);
+        let running =
+            matches!(state, TaskState::TASK_RUNNING | TaskState::TASK_FINISHED | TaskState::TASK_FAILED);
         if running && self.copying.is_none() {
             self.copying = Some(self.start(task).await?);
         }
-        let ended = !matches!(state, TaskState::TASK_STARTING | TaskState::TASK_RUNNING | TaskState::TASK_KILLING);
+        let ended =
+            !matches!(state, TaskState::TASK_STARTING | TaskState::TASK_RUNNING | TaskState::TASK_KILLING);
         if let Some(copying) = self.copying.take_if(|_| ended) {
             copying.finish().await;
         }
