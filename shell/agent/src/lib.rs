@@ -25,3 +25,4 @@ mod target;
 pub use options::Options;
 pub use tepui_core_agent::Recover;
 pub use run::{AgentEnd, AgentFault, RunningAgent, run};
+pub use tepui_core_agent::Recover;

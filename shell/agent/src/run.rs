@@ -1,23 +1,21 @@
 //! Starting and ending an agent.
 
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tepui_container::{Containerizer, ContainerizerFault};
-use tepui_core_agent::{Agent, Config, ExecutorPhase, Input, RecoverError, State};
+use tepui_core_agent::{Agent, Config, Input, RecoverError, State};
 use tepui_http::classic::API_VERSION;
 use tepui_http::{Ended, Exchanges, Listening, Server, advertised_ip, default_hostname};
 use tepui_proto::mesos::v1 as pb;
 use tepui_runtime::{Clock, Handle, Limits, Running, RuntimeFault, entropy, mailbox};
 use tepui_store::{Store, StoreFault};
-use tepui_types::ContainerId;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use crate::containers::{EVENTS_WAITING_MAX, destroy_all, pass_events};
+use crate::containers::{EVENTS_WAITING_MAX, pass_events};
 use crate::detect;
 use crate::document::About;
 use crate::effects::Effects;
@@ -28,9 +26,6 @@ use crate::target::Targets;
 
 /// The records' file below the work directory.
 const RECORDS_FILE: &str = "meta/agent.redb";
-
-/// How long containers may take to end when the agent takes them with it.
-const DESTROY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why an agent could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -78,8 +73,6 @@ pub struct RunningAgent {
     tasks: Vec<JoinHandle<()>>,
     states: watch::Receiver<Arc<State>>,
     exit: watch::Receiver<Option<AgentEnd>>,
-    containerizer: Containerizer,
-    leftover: mpsc::UnboundedReceiver<ContainerId>,
 }
 
 /// Starts an agent. Must be called inside a tokio runtime.
@@ -105,16 +98,15 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let mut effects = Effects {
         exchanges: exchanges.clone(),
         links: Links::new(handle.clone(), targets, options.streams),
-        containerizer: containerizer.clone(),
+        containerizer,
         publisher,
         exit: exit_sender,
     };
     let sink = move |effect| effects.make_visible(effect);
     let running = tepui_runtime::start("agent", machine, inputs, store, clock, Limits::default(), sink)?;
-    let (leftover_sender, leftover) = mpsc::unbounded_channel();
     // Each ends when the machine has ended, or is aborted by `stop`; none has anything to fail by.
     let tasks = vec![
-        tokio::spawn(pass_events(events, handle.clone(), leftover_sender)),
+        tokio::spawn(pass_events(events, handle.clone())),
         tokio::spawn(tell_closings(ended, handle.clone())),
         tokio::spawn(watch_disk(work_dir, options.disk_watch_interval, handle.clone())),
     ];
@@ -123,7 +115,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let program = Program::new(handle, exchanges.clone(), states.clone(), about, masters);
     let listening = server.serve(Arc::new(program), options.server);
     tracing::info!(%address, "agent serves");
-    Ok(RunningAgent { address, running, listening, exchanges, tasks, states, exit, containerizer, leftover })
+    Ok(RunningAgent { address, running, listening, exchanges, tasks, states, exit })
 }
 
 impl RunningAgent {
@@ -148,37 +140,15 @@ impl RunningAgent {
         self.exit.borrow().clone()
     }
 
-    /// Ends the agent in order and leaves its containers running, for the next start to find.
+    /// Ends the agent in order and leaves its containers running, for the next start to find. The machine goes first, so
+    /// that it does not take our closing of its peers' streams for their leaving.
     pub async fn stop(self) -> Result<(), RuntimeFault> {
-        self.end(false).await
-    }
-
-    /// Ends the agent and everything it started.
-    pub async fn stop_with_containers(self) -> Result<(), RuntimeFault> {
-        self.end(true).await
-    }
-
-    /// The machine goes first, so that it does not take our closing of its peers' streams for their leaving.
-    async fn end(self, with_containers: bool) -> Result<(), RuntimeFault> {
         let result = self.running.stop().await;
-        if with_containers {
-            let left = live_containers(&self.states.borrow());
-            destroy_all(&self.containerizer, left, self.leftover, DESTROY_TIMEOUT).await;
-        }
         self.tasks.iter().for_each(JoinHandle::abort);
         self.exchanges.close_all();
         self.listening.stop().await;
         result
     }
-}
-
-/// The containers of executors that have not ended, and those that stand alone.
-fn live_containers(state: &State) -> BTreeSet<ContainerId> {
-    let executors = state.frameworks.values().flat_map(|framework| framework.executors.values());
-    let of_executors =
-        executors.filter(|one| one.phase != ExecutorPhase::Terminated).map(|one| one.container_id.clone());
-    let alone = state.containers.keys().filter(|id| id.parent().is_none()).cloned();
-    of_executors.chain(alone).collect()
 }
 
 /// Tells the machine about exchanges that ended from the outside.
