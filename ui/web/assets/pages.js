@@ -1,0 +1,157 @@
+// The pages: each is a function from the cluster to elements.
+
+import { cpus, megabytes, mood, time } from "./cluster.js";
+import { element, facts, table, tile } from "./element.js";
+
+/** Rows shown at most; a filter finds the others. */
+const ROWS_MAX = 500;
+
+export function overview(cluster) {
+  const { state, agents, tasks } = cluster;
+  const total = (name, kind) => agents.reduce((sum, agent) => sum + agent[kind][name], 0);
+  const count = (wanted) => tasks.filter((task) => task.state === wanted).length;
+  const gauge = (title, name, show) => {
+    const [used, offered, all] = ["used_resources", "offered_resources", "resources"].map((kind) => total(name, kind));
+    return element("div", { class: "tile" },
+      element("b", {}, `${show(used)} of ${show(all)}`),
+      element("meter", { min: 0, max: all || 1, value: used, title: `${title} in use` }),
+      element("span", {}, `${title} in use, ${show(offered)} offered`));
+  };
+  return [
+    element("h1", {}, state.cluster ? `Cluster ${state.cluster}` : "Cluster"),
+    element("div", { class: "tiles" },
+      tile(String(state.activated_slaves), "active agents", "#/agents"),
+      tile(String(state.deactivated_slaves + state.unreachable_slaves), "agents away", "#/agents"),
+      tile(String(state.frameworks.length), "frameworks", "#/frameworks"),
+      tile(String(count("TASK_RUNNING")), "running tasks", "#/tasks"),
+      tile(String(count("TASK_STAGING") + count("TASK_STARTING")), "starting tasks", "#/tasks"),
+      tile(String(count("TASK_FAILED") + count("TASK_LOST") + count("TASK_ERROR")), "failed tasks remembered", "#/tasks")),
+    element("h2", {}, "Resources"),
+    element("div", { class: "tiles" },
+      gauge("CPUs", "cpus", cpus), gauge("Memory", "mem", megabytes), gauge("Disk", "disk", megabytes)),
+    element("h2", {}, "Newest tasks"),
+    taskTable(tasks.slice(0, 10)),
+    element("h2", {}, "Master"),
+    facts([
+      ["Address", state.pid.split("@")[1]],
+      ["Id", element("span", { class: "id" }, state.id)],
+      ["API version", state.version],
+      ["Leading since", time(state.elected_time)],
+    ]),
+  ];
+}
+
+export function agents(cluster) {
+  const share = (agent, name, show) => `${show(agent.used_resources[name])} / ${show(agent.resources[name])}`;
+  const columns = [
+    ["Host", (agent) => agent.hostname],
+    ["Id", (agent) => element("span", { class: "id" }, agent.id)],
+    ["State", (agent) => agent.active
+      ? element("span", { class: "good" }, "active")
+      : element("span", { class: "bad" }, agent.deactivated ? "deactivated" : "disconnected")],
+    ["CPUs used", (agent) => share(agent, "cpus", cpus), true],
+    ["Memory used", (agent) => share(agent, "mem", megabytes), true],
+    ["Disk used", (agent) => share(agent, "disk", megabytes), true],
+    ["Attributes", (agent) => Object.entries(agent.attributes).map(([name, value]) => `${name}:${value}`).join(" ")],
+    ["Registered", (agent) => time(agent.reregistered_time ?? agent.registered_time)],
+  ];
+  const away = cluster.state.recovered_slaves.map((agent) => `${agent.hostname} (${agent.id})`);
+  return [
+    element("h1", {}, "Agents"),
+    table(columns, cluster.agents, "No agent is registered."),
+    away.length > 0 && element("p", { class: "quiet" }, `Known from before, not back yet: ${away.join(", ")}`),
+  ];
+}
+
+export function frameworks(cluster) {
+  const columns = [
+    ["Name", (framework) => framework.name],
+    ["Id", (framework) => element("span", { class: "id" }, framework.id)],
+    ["State", (framework) => frameworkState(framework)],
+    ["Roles", (framework) => (framework.roles ?? [framework.role]).join(", ")],
+    ["Tasks", (framework) => element("a", { href: `#/tasks?q=${encodeURIComponent(framework.id)}` },
+      String(framework.tasks.length)), true],
+    ["CPUs", (framework) => cpus(framework.used_resources.cpus), true],
+    ["Memory", (framework) => megabytes(framework.used_resources.mem), true],
+    ["Registered", (framework) => time(framework.reregistered_time ?? framework.registered_time)],
+  ];
+  return [element("h1", {}, "Frameworks"), table(columns, cluster.frameworks, "No framework has subscribed.")];
+}
+
+function frameworkState(framework) {
+  if (framework.ended) return element("span", { class: "quiet" }, "ended");
+  if (framework.connected) return element("span", { class: "good" }, "connected");
+  return element("span", { class: "busy" }, framework.recovered ? "recovered" : "disconnected");
+}
+
+export function tasks(cluster, query) {
+  const words = (query.get("q") ?? "").toLowerCase();
+  const state = query.get("state") ?? "";
+  const fits = (task) =>
+    (!state || task.state === state) &&
+    (!words || [task.id, task.name, task.framework_id, task.framework.name, task.slave_id, task.agent?.hostname ?? ""]
+      .some((text) => text.toLowerCase().includes(words)));
+  const found = cluster.tasks.filter(fits);
+  const states = [...new Set(cluster.tasks.map((task) => task.state))].sort();
+  const go = (name, value) => {
+    const next = new URLSearchParams(query);
+    if (value) next.set(name, value);
+    else next.delete(name);
+    location.replace(`#/tasks?${next}`);
+  };
+  return [
+    element("h1", {}, "Tasks"),
+    element("div", { class: "tools" },
+      element("input", {
+        id: "filter", type: "search", placeholder: "Filter by task, framework or agent", value: query.get("q") ?? "",
+        "aria-label": "Filter", input: (event) => go("q", event.target.value),
+      }),
+      element("select", { "aria-label": "State", change: (event) => go("state", event.target.value) },
+        element("option", { value: "" }, "all states"),
+        states.map((one) => element("option", { value: one, selected: one === state }, one))),
+      element("span", { class: "quiet" }, found.length > ROWS_MAX
+        ? `${ROWS_MAX} of ${found.length} tasks shown` : `${found.length} tasks`)),
+    taskTable(found.slice(0, ROWS_MAX)),
+  ];
+}
+
+function taskTable(rows) {
+  const columns = [
+    ["Task", (task) => element("a", { href: taskLink(task), class: "id" }, task.id)],
+    ["Name", (task) => task.name],
+    ["State", (task) => element("span", { class: mood(task.state) }, task.state)],
+    ["Framework", (task) => task.framework.name],
+    ["Agent", (task) => task.agent?.hostname ?? task.slave_id],
+    ["CPUs", (task) => cpus(task.resources.cpus), true],
+    ["Memory", (task) => megabytes(task.resources.mem), true],
+    ["Since", (task) => time(task.since)],
+  ];
+  return table(columns, rows, "No tasks.");
+}
+
+function taskLink(task) {
+  return `#/task/${encodeURIComponent(task.framework_id)}/${encodeURIComponent(task.id)}`;
+}
+
+/** What is known about one task, above its sandbox. */
+export function taskFacts(task) {
+  const history = [
+    ["State", (status) => element("span", { class: mood(status.state) }, status.state)],
+    ["At", (status) => time(status.timestamp)],
+    ["Healthy", (status) => (status.healthy === undefined ? "" : status.healthy ? "yes" : "no")],
+  ];
+  return [
+    element("h1", {}, task.name || task.id),
+    facts([
+      ["State", element("span", { class: mood(task.state) }, task.state)],
+      ["Task", element("span", { class: "id" }, task.id)],
+      ["Framework", `${task.framework.name} (${task.framework_id})`],
+      ["Agent", task.agent ? `${task.agent.hostname} (${task.slave_id})` : task.slave_id],
+      ["Role", task.role],
+      ["User", task.user],
+      ["Uses", `${cpus(task.resources.cpus)} CPUs, ${megabytes(task.resources.mem)} memory`],
+    ]),
+    element("h2", {}, "History"),
+    table(history, task.statuses, "Nothing was heard of it yet."),
+  ];
+}

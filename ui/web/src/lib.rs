@@ -37,3 +37,36 @@ pub fn asset(path: &[String]) -> Option<Asset> {
     let found = ASSETS.iter().find(|(own, _)| own.iter().copied().eq(path.iter().map(String::as_str)));
     found.map(|(_, asset)| *asset)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(path: &str) -> Option<Asset> {
+        asset(&path.split('/').filter(|part| !part.is_empty()).map(String::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_page_loads_only_what_is_there() {
+        let page = at("/").unwrap().content;
+        for part in page.split(['"', '\'']).filter(|part| part.starts_with("/app/")) {
+            assert!(at(part).is_some(), "{part}");
+        }
+        assert!(!page.contains("<script>") && !page.contains(" style="), "nothing inline");
+        assert!(at("/app/nope.js").is_none() && at("/app").is_none());
+    }
+
+    #[test]
+    fn modules_import_only_each_other() {
+        for (path, asset) in ASSETS.iter().filter(|(_, asset)| asset.content_type == SCRIPT) {
+            for line in asset.content.lines().filter(|line| line.starts_with("import ")) {
+                let from = line.rsplit('"').nth(1).unwrap();
+                let name = from.strip_prefix("./").unwrap_or_else(|| panic!("{path:?} imports {from}"));
+                assert!(at(&format!("app/{name}")).is_some(), "{path:?} imports {from}");
+            }
+            for forbidden in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {
+                assert!(!asset.content.contains(forbidden), "{path:?} uses {forbidden}");
+            }
+        }
+    }
+}
