@@ -88,6 +88,7 @@ impl Fsm for Agent {
             Input::Operator { conn, call } => operator::call(self, now, conn, *call, out),
             Input::OperatorClosed { conn } => operator::closed(self, conn),
             Input::Container(event) => containers::event(self, now, event, out),
+            Input::Unregister => master::unregister(self, now, out),
             Input::DiskUsage { used } => gc::disk_used(self, now, used, out),
         }
     }

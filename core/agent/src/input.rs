@@ -46,6 +46,8 @@ pub enum Input {
         conn: ConnId,
     },
     Container(ContainerEvent),
+    /// The operator wants the agent to leave the cluster: all tasks end, then the process.
+    Unregister,
     /// How full the work directory's file system is, 0.0 to 1.0; drives how long old sandboxes are kept.
     DiskUsage {
         used: f64,

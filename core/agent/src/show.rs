@@ -31,6 +31,7 @@ impl fmt::Display for Input {
             }
             Input::OperatorClosed { conn } => write!(f, "conn {} closed", conn.0),
             Input::Container(event) => write!(f, "container {}", Told(event)),
+            Input::Unregister => write!(f, "unregister"),
             Input::DiskUsage { used } => write!(f, "disk used {used}"),
         }
     }

@@ -19,6 +19,7 @@ pub(super) fn message(
         && agent.state.framework(&framework).is_some_and(|framework| !framework.terminating);
     if !running || agent.link.subscribed().is_none() {
         agent.state.counters.invalid_framework_messages += 1;
+        agent.state.touch();
         return;
     }
     agent.state.counters.valid_framework_messages += 1;

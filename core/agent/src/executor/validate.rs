@@ -3,6 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 
+use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::executor::{Call, call};
 use tepui_proto::mesos::v1::task_status::Source;
@@ -53,5 +54,22 @@ fn update_problem(call: &Call) -> Option<String> {
             "Received TASK_STAGING from executor {executor} of framework {framework} which is not allowed"
         ));
     }
-    None
+    check_status_problem(status.check_status.as_option()?)
+}
+
+/// The result of a check is that of the check's kind and of no other.
+fn check_status_problem(status: &pb::CheckStatusInfo) -> Option<String> {
+    use pb::check_info::Type;
+    let (command, http, tcp) = (status.command.is_set(), status.http.is_set(), status.tcp.is_set());
+    let expected = match status.r#type {
+        None => return Some("CheckStatusInfo must specify 'type'".into()),
+        Some(Type::UNKNOWN) => return Some("'UNKNOWN' is not a valid check's status type".into()),
+        Some(Type::COMMAND) => ("command", [command, !http, !tcp]),
+        Some(Type::HTTP) => ("http", [!command, http, !tcp]),
+        Some(Type::TCP) => ("tcp", [!command, !http, tcp]),
+    };
+    match expected {
+        (_, [true, true, true]) => None,
+        (name, _) => Some(format!("Expecting only '{name}' to be set in the check's status")),
+    }
 }

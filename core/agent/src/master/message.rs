@@ -13,6 +13,7 @@ pub(super) fn message(agent: &mut Agent, event: Message, out: &mut Out) {
     let phase = agent.state.executor(&framework, &id).map(|executor| executor.phase);
     let (false, Some(ExecutorPhase::Running { conn: Some(conn) })) = (terminating, phase) else {
         agent.state.counters.invalid_framework_messages += 1;
+        agent.state.touch();
         return;
     };
     agent.state.counters.valid_framework_messages += 1;

@@ -20,6 +20,7 @@ use tepui_proto::tepui::agent::v1::{Call, Event, call, event};
 use crate::agent::{Agent, Out};
 
 pub(crate) use kill::{kill_task, resend_kills};
+pub(crate) use shutdown::unregister;
 
 pub(crate) fn event(agent: &mut Agent, now: Now, event: Event, out: &mut Out) {
     match event.r#type.unwrap_or_default() {

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use tepui_fsm::Now;
 use tepui_proto::tepui::agent::v1::event::Shutdown;
+use tepui_proto::tepui::agent::v1::{Call, call};
 use tepui_types::FrameworkId;
 
 use crate::agent::{Agent, Out};
@@ -11,6 +12,17 @@ use crate::lifecycle;
 use crate::state::Phase;
 
 pub(super) fn shutdown(agent: &mut Agent, now: Now, _event: Shutdown, out: &mut Out) {
+    end_everything(agent, now, out);
+}
+
+/// The same without a master's order: it is told that the agent leaves.
+pub(crate) fn unregister(agent: &mut Agent, now: Now, out: &mut Out) {
+    let call = Call { r#type: Some(call::Type::UNREGISTER), ..Default::default() };
+    agent.tell_master(call, out);
+    end_everything(agent, now, out);
+}
+
+fn end_everything(agent: &mut Agent, now: Now, out: &mut Out) {
     agent.state.phase = Phase::Terminating;
     agent.state.touch();
     let frameworks: Vec<FrameworkId> = agent.state.frameworks.keys().cloned().collect();

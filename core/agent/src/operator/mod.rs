@@ -164,6 +164,10 @@ fn forget_below(agent: &mut Agent, top: &ContainerId, out: &mut Out) {
 /// Nothing is known about the container any more; who waits for it is told so.
 fn forget(agent: &mut Agent, id: &ContainerId, out: &mut Out) {
     wait::answer_all(agent, id, None, out);
+    if let Some(conn) = agent.requests.launches.remove(id) {
+        let message = format!("Container {id} ended with its parent before it was launched");
+        agent.refuse(conn, Status::BadRequest, message, out);
+    }
     if agent.state.containers.remove_mut(id) {
         agent.state.touch();
         if is_recorded(agent, id) {

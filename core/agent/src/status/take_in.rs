@@ -40,6 +40,7 @@ pub(crate) fn from_executor(
         take_in(agent, now, framework, executor, status, out);
     } else {
         agent.state.counters.invalid_status_updates += 1;
+        agent.state.touch();
     }
     let acknowledged =
         executor_api::event::Acknowledged { task_id: task.to_proto().into(), uuid, ..Default::default() };

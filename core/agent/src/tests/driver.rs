@@ -15,7 +15,7 @@ use tepui_proto::mesos::v1::executor as executor_api;
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_proto::tepui::agent::v1::event;
 use tepui_types::{
-    ConnId, ContainerEvent, ContainerId, ContainerOp, ExecutorId, FrameworkId, LaunchStage,
+    ConnId, ContainerEvent, ContainerId, ContainerOp, ExecutorId, FrameworkId, LaunchSpec, LaunchStage,
     RecoveredContainer, TaskId, Termination,
 };
 
@@ -43,6 +43,10 @@ pub(super) struct World {
     subscribing: Option<String>,
     names: Vec<(String, String)>,
     known: Vec<ContainerId>,
+    /// What was asked of containers and told to the master, in full.
+    pub(super) specs: Vec<LaunchSpec>,
+    pub(super) statuses: Vec<pb::TaskStatus>,
+    pub(super) subscribes: Vec<link::call::Subscribe>,
     sent: BTreeMap<String, Vec<u8>>,
     frameworks: BTreeMap<String, pb::FrameworkInfo>,
 }
@@ -79,6 +83,9 @@ impl Default for World {
             subscribing: None,
             names: Vec::new(),
             known: Vec::new(),
+            specs: Vec::new(),
+            statuses: Vec::new(),
+            subscribes: Vec::new(),
             sent: BTreeMap::new(),
             frameworks: BTreeMap::new(),
         };
@@ -131,7 +138,7 @@ impl World {
         self
     }
 
-    fn command(&mut self, words: &[&str]) {
+    pub(super) fn command(&mut self, words: &[&str]) {
         match words {
             ["start"] => self.start(),
             ["restart"] => {
@@ -168,6 +175,7 @@ impl World {
                 let call = event::ShutdownFramework { framework_id, ..Default::default() };
                 self.event(event::Type::SHUTDOWN_FRAMEWORK, |event| event.shutdown_framework = call.into());
             }
+            ["unregister"] => self.input(Input::Unregister),
             ["shutdown"] => {
                 let call = event::Shutdown { message: "gone".into(), ..Default::default() };
                 self.event(event::Type::SHUTDOWN, |event| event.shutdown = call.into());
@@ -465,13 +473,19 @@ impl World {
     fn note(&mut self, effect: &Effect) {
         match effect {
             Effect::Connect { link } => self.link = link.0,
-            Effect::Container(ContainerOp::Launch(spec)) if spec.id.parent().is_none() => {
+            Effect::Container(ContainerOp::Launch(spec)) => {
+                self.specs.push((**spec).clone());
+                if spec.id.parent().is_some() {
+                    return;
+                }
                 self.names.push((spec.id.to_string(), format!("C{}", self.names.len() + 1)));
             }
             Effect::Container(ContainerOp::Recover { known }) => {
                 self.known = known.iter().map(|known| known.id.clone()).collect();
             }
             Effect::Master { call, .. } => {
+                self.subscribes.extend(call.subscribe.as_option().cloned());
+                self.statuses.extend(call.update.as_option().map(|update| (*update.status).clone()));
                 if let Some(update) = call.update.as_option() {
                     let uuid = update.status.uuid.clone().unwrap_or_default();
                     self.sent.insert(update.status.task_id.value.clone(), uuid);
@@ -490,7 +504,7 @@ impl World {
         }
     }
 
-    fn renamed(&self, line: String) -> String {
+    pub(super) fn renamed(&self, line: String) -> String {
         self.names.iter().fold(line, |line, (id, name)| line.replace(id, name))
     }
 
@@ -501,7 +515,7 @@ impl World {
             RecoveredContainer {
                 id: id.clone(),
                 pid: None,
-                ended: ended.contains(&name.as_str()).then_some(termination),
+                ended: (ended == ["all"] || ended.contains(&name.as_str())).then_some(termination),
             }
         };
         let containers = self.known.iter().map(container).collect();
@@ -546,7 +560,7 @@ impl World {
         let executor = option(options, "executor");
         match executor {
             Some(executor) => info.executor = executor_info(executor, options).into(),
-            None => info.command = command("sleep 1000").into(),
+            None => info.command = command(option(options, "run").unwrap_or("sleep")).into(),
         }
         let launch = event::Launch {
             framework_info: self.frameworks[framework].clone().into(),
@@ -606,10 +620,14 @@ impl World {
         match words {
             ["subscribe", options @ ..] => self.executor_subscribe(id, options),
             ["update", task, state, options @ ..] => {
-                let update = executor_api::call::Update {
-                    status: status(task, state, options).into(),
-                    ..Default::default()
-                };
+                let mut status = status(task, state, options);
+                if let Some(container) = option(options, "in") {
+                    let container_id = self.container_id(container).to_proto();
+                    status.container_status =
+                        pb::ContainerStatus { container_id: container_id.into(), ..Default::default() }
+                            .into();
+                }
+                let update = executor_api::call::Update { status: status.into(), ..Default::default() };
                 let mut call = executor_call(id, executor_api::call::Type::UPDATE, options);
                 call.update = update.into();
                 self.request(call);
@@ -623,7 +641,7 @@ impl World {
             }
             ["heartbeat"] => self.request(executor_call(id, executor_api::call::Type::HEARTBEAT, &[])),
             ["close"] => {
-                let conn = self.conns.remove(id).expect("an open stream");
+                let conn = self.conns.remove(id).unwrap_or(ConnId(0));
                 self.input(Input::ExecutorClosed { conn });
             }
             ["launched", pid] => {
@@ -694,7 +712,8 @@ impl World {
     fn container_of(&self, executor: &str) -> ContainerId {
         let agent = self.agent.as_ref().expect("an agent");
         let mut all = agent.state().frameworks.values().flat_map(|framework| framework.executors.values());
-        all.find(|one| one.id.as_str() == executor).expect("a known executor").container_id.clone()
+        let known = all.find(|one| one.id.as_str() == executor).map(|one| one.container_id.clone());
+        known.unwrap_or_else(|| ContainerId::root("nobody"))
     }
 }
 

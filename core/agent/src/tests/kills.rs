@@ -346,6 +346,55 @@ fn a_framework_is_shut_down_quietly() {
 }
 
 #[test]
+fn the_agent_leaves() {
+    run(
+        "
+        launch t1
+        t1 subscribe
+        unregister
+        t1 exited 0
+        ",
+        expect![[r#"
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch t1
+              = framework F
+              = executor t1 live
+              = task t1 of executor t1
+              container launch C1 cpus:1.1;mem:96
+            > t1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED t1
+              = executor t1 live delivered
+              conn 1 <- LAUNCH t1
+            > unregister
+              master <- UNREGISTER
+              = framework F terminating
+              = executor t1 terminating delivered
+              conn 1 <- SHUTDOWN
+            > t1 exited 0
+              conn 1 closes
+              = executor t1 terminated delivered
+              = task t1 and updates #0..0 removed
+              = executor t1 removed
+              = path /w/slaves/S0/frameworks/F/executors/t1/runs/C1 unused
+              = path /w/slaves/S0/frameworks/F/executors/t1 unused
+              = framework F removed
+              = path /w/slaves/S0/frameworks/F unused
+              = path /w/slaves/S0 unused
+              = discarded agent resources drain
+              exit: all frameworks ended
+        "#]],
+    );
+}
+
+#[test]
 fn the_agent_is_shut_down() {
     run(
         "

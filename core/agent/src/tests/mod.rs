@@ -1,5 +1,7 @@
 //! Scripts: what happens to an agent, line by line, and everything it records (`=`) and makes visible.
 
+mod chaos;
+mod details;
 pub(crate) mod driver;
 mod ends;
 mod everywhere;

@@ -1,0 +1,268 @@
+//! The contents of what goes out, where the protocol or other programs depend on them.
+
+use std::format;
+use std::string::{String, ToString};
+use std::vec::Vec;
+
+use expect_test::{Expect, expect};
+use tepui_proto::json;
+
+use super::driver::World;
+
+fn play(script: &str) -> World {
+    World::default().run(&format!("start\nrecovered\ngo\n{script}"))
+}
+
+fn shown<M: json::ToJson>(world: &World, messages: &[M], expected: Expect) {
+    let text = |message: &M| String::from_utf8(json::to_vec(message)).expect("JSON is text");
+    let lines: Vec<String> =
+        messages.iter().map(|message| world.renamed(text(message)).replace(",\"", ",\n \"")).collect();
+    expected.assert_eq(&lines.join("\n"));
+}
+
+#[test]
+fn a_status_update_says_where_the_task_ran() {
+    let world = play(
+        "
+        launch t1
+        t1 launched 77
+        t1 subscribe
+        t1 update t1 RUNNING
+        ",
+    );
+    shown(
+        &world,
+        &world.statuses,
+        expect![[r#"
+        {"task_id":{"value":"t1"},
+         "state":"TASK_RUNNING",
+         "source":"SOURCE_EXECUTOR",
+         "agent_id":{"value":"S0"},
+         "executor_id":{"value":"t1"},
+         "timestamp":1005.0,
+         "uuid":"dDFSVU5OSU5HAAAAAAAAAA==",
+         "container_status":{"container_id":{"value":"C1"},
+         "network_infos":[{"ip_addresses":[{"protocol":"IPv4",
+         "ip_address":"10.0.0.1"}]}],
+         "executor_pid":77}}"#]],
+    );
+}
+
+#[test]
+fn an_update_by_the_agent_has_no_container() {
+    let mut world = play("launch t1\nt1 failed fetch exited with status 1");
+    world.statuses[0].uuid = None;
+    shown(
+        &world,
+        &world.statuses,
+        expect![[r#"
+        {"task_id":{"value":"t1"},
+         "state":"TASK_FAILED",
+         "message":"Failed to launch container: exited with status 1",
+         "source":"SOURCE_AGENT",
+         "reason":"REASON_CONTAINER_LAUNCH_FAILED",
+         "agent_id":{"value":"S0"},
+         "executor_id":{"value":"t1"},
+         "timestamp":1005.0}"#]],
+    );
+}
+
+#[test]
+fn a_nested_task_has_the_container_it_names() {
+    let mut world = play(
+        "
+        group e1 a
+        e1 launched 7
+        e1 subscribe
+        e1 update a STARTING in=C1.x
+        ack a
+        call launch C1.x
+        container C1.x launched 9
+        e1 update a RUNNING in=C1.x
+        ack a
+        container C1.x exited 0
+        e1 update a FINISHED in=C1.x
+        ",
+    );
+    for status in &mut world.statuses {
+        status.uuid = None;
+    }
+    let statuses: Vec<_> = world.statuses.iter().map(|status| (*status.container_status).clone()).collect();
+    shown(
+        &world,
+        &statuses,
+        expect![[r#"
+        {"container_id":{"value":"x",
+         "parent":{"value":"C1"}},
+         "network_infos":[{"ip_addresses":[{"protocol":"IPv4",
+         "ip_address":"10.0.0.1"}]}]}
+        {"container_id":{"value":"x",
+         "parent":{"value":"C1"}},
+         "network_infos":[{"ip_addresses":[{"protocol":"IPv4",
+         "ip_address":"10.0.0.1"}]}],
+         "executor_pid":9}
+        {"container_id":{"value":"x",
+         "parent":{"value":"C1"}}}"#]],
+    );
+}
+
+#[test]
+fn the_executor_made_for_a_command() {
+    let world = play("launch t1 run=0123456789abcde\nlaunch t2 run=0123456789abcdef");
+    let state = world.agent.as_ref().expect("an agent").state();
+    let executors = state.frameworks.values().flat_map(|framework| framework.executors.values());
+    let infos: Vec<_> = executors.map(|executor| (*executor.info).clone()).collect();
+    shown(
+        &world,
+        &infos[..1],
+        expect![[r#"
+        {"executor_id":{"value":"t1"},
+         "framework_id":{"value":"F"},
+         "command":{"shell":false,
+         "value":"/tepui",
+         "arguments":["/tepui",
+         "executor",
+         "command"]},
+         "resources":[{"name":"cpus",
+         "type":"SCALAR",
+         "scalar":{"value":0.1},
+         "allocation_info":{"role":"dev"}},{"name":"mem",
+         "type":"SCALAR",
+         "scalar":{"value":32.0},
+         "allocation_info":{"role":"dev"}}],
+         "name":"Command Executor (Task: t1) (Command: sh -c '0123456789abcde')",
+         "source":"t1"}"#]],
+    );
+    assert_eq!(
+        infos[1].name.as_deref(),
+        Some("Command Executor (Task: t2) (Command: sh -c '0123456789ab...')")
+    );
+}
+
+#[test]
+fn the_environment_of_an_executor() {
+    let world = play("launch t1\nlaunch t2 framework=G");
+    let lines = |spec: &tepui_types::LaunchSpec| {
+        let entries = spec.environment.iter().map(|(name, value)| world.renamed(format!("{name}={value}\n")));
+        entries.collect::<String>()
+    };
+    expect![[r#"
+        LIBPROCESS_IP=10.0.0.1
+        LIBPROCESS_PORT=0
+        MESOS_AGENT_ENDPOINT=10.0.0.1:5051
+        MESOS_CHECKPOINT=1
+        MESOS_DIRECTORY=/w/slaves/S0/frameworks/F/executors/t1/runs/C1
+        MESOS_EXECUTOR_ID=t1
+        MESOS_EXECUTOR_SHUTDOWN_GRACE_PERIOD=5secs
+        MESOS_FRAMEWORK_ID=F
+        MESOS_HTTP_COMMAND_EXECUTOR=1
+        MESOS_RECOVERY_TIMEOUT=15mins
+        MESOS_SANDBOX=/w/slaves/S0/frameworks/F/executors/t1/runs/C1
+        MESOS_SLAVE_ID=S0
+        MESOS_SLAVE_PID=slave(1)@10.0.0.1:5051
+        MESOS_SUBSCRIPTION_BACKOFF_MAX=2secs
+    "#]]
+    .assert_eq(&lines(&world.specs[0]));
+    let (checkpointing, not) = (lines(&world.specs[0]), lines(&world.specs[1]));
+    let missing: Vec<&str> = checkpointing
+        .lines()
+        .filter(|line| !not.lines().any(|other| other.split('=').next() == line.split('=').next()))
+        .collect();
+    expect![[r#"
+        MESOS_RECOVERY_TIMEOUT=15mins
+        MESOS_SUBSCRIPTION_BACKOFF_MAX=2secs"#]]
+    .assert_eq(&missing.join("\n"));
+}
+
+#[test]
+fn where_and_what_an_executor_runs() {
+    let world = play("launch t1\ngroup e1 a\nlaunch t3 executor=e3");
+    let line = |spec: &tepui_types::LaunchSpec| {
+        world.renamed(format!(
+            "{} {:?}\n  as {}\n  in {}\n  {}\n",
+            spec.command.value.clone().unwrap_or_default(),
+            spec.command.arguments,
+            spec.user.clone().unwrap_or_default(),
+            spec.sandbox,
+            spec.latest_link.clone().unwrap_or_default(),
+        ))
+    };
+    expect![[r#"
+        /tepui ["/tepui", "executor", "command"]
+          as nobody
+          in /w/slaves/S0/frameworks/F/executors/t1/runs/C1
+          /w/slaves/S0/frameworks/F/executors/t1/runs/latest
+        /tepui ["/tepui", "executor", "default"]
+          as nobody
+          in /w/slaves/S0/frameworks/F/executors/e1/runs/C2
+          /w/slaves/S0/frameworks/F/executors/e1/runs/latest
+        ./executor []
+          as nobody
+          in /w/slaves/S0/frameworks/F/executors/e3/runs/C3
+          /w/slaves/S0/frameworks/F/executors/e3/runs/latest
+    "#]]
+    .assert_eq(&world.specs.iter().map(line).collect::<String>());
+}
+
+#[test]
+fn limits_of_an_executor_count_everything_in_it() {
+    let mut world = World::default();
+    world.config.isolation = Vec::from(["cgroups/mem".to_string()]);
+    let world = world
+        .run("start\nrecovered\ngo\nlaunch t1 limit executor=e1\nlaunch t2 executor=e1 old\ne1 subscribe");
+    assert_eq!(world.specs[0].limits.get("mem"), Some(&160.0));
+    assert_eq!(world.specs[0].limits.get("cpus"), None);
+}
+
+#[test]
+fn volumes_are_shown_in_the_sandbox() {
+    let world = play("operation o1 RESERVE disk:64\noperation o2 CREATE disk:64\nlaunch t1 volume");
+    let volume = &world.specs[0].volumes[0];
+    assert_eq!((volume.source.as_str(), volume.target.as_str()), ("/w/volumes/roles/dev/v", "data"));
+}
+
+#[test]
+fn a_subscription_says_everything() {
+    let world = play(
+        "
+        launch t1 executor=e1
+        e1 subscribe
+        launch t2 executor=e1 old
+        e1 update t2 FINISHED
+        ack t2
+        operation o1 RESERVE cpus:1
+        down
+        wait 1s
+        up
+        ",
+    );
+    let last = world.subscribes.last().expect("a subscription");
+    let total = tepui_resources::Resources::from_proto(&last.total_resources).expect("resources");
+    let tasks = |tasks: &[tepui_proto::mesos::v1::Task]| {
+        let one = |task: &tepui_proto::mesos::v1::Task| format!("{} {:?}", task.task_id.value, task.state);
+        tasks.iter().map(one).collect::<Vec<_>>().join(", ")
+    };
+    let lines = [
+        format!("{} version {} pid {}", last.agent_info.id.value, last.version, last.pid),
+        format!("{total}"),
+        format!("{} capabilities", last.capabilities.len()),
+        format!("tasks {}", tasks(&last.tasks)),
+        format!("completed {}", tasks(&last.completed_tasks)),
+        format!(
+            "executor {} of {}",
+            last.executors[0].executor_id.value, last.executors[0].framework_id.value
+        ),
+        format!("framework {}", last.frameworks[0].id.value),
+        format!("operation {:?}", last.operations[0].latest_status.state),
+    ];
+    expect![[r#"
+        S0 version 1.0 pid slave(1)@10.0.0.1:5051
+        cpus:3; cpus(reservations: [(DYNAMIC,dev)]):1; mem:1024; disk:2048
+        8 capabilities
+        tasks t1 TASK_STAGING
+        completed t2 TASK_FINISHED
+        executor e1 of F
+        framework F
+        operation OPERATION_FINISHED"#]]
+    .assert_eq(&lines.join("\n"));
+}
