@@ -23,6 +23,5 @@ mod run;
 mod target;
 
 pub use options::Options;
-pub use tepui_core_agent::Recover;
 pub use run::{AgentEnd, AgentFault, RunningAgent, run};
 pub use tepui_core_agent::Recover;
