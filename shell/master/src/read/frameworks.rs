@@ -34,12 +34,12 @@ fn entry(framework: &Framework, state: &State, index: &Index) -> get_frameworks:
         connected: is_connected(framework),
         recovered: framework.link == FrameworkLink::Recovered,
         registered_time: time(framework.registered_at).into(),
-        reregistered_time: framework.reregistered_at.map(time).into(),
+        reregistered_time: time(framework.reregistered_at.unwrap_or(framework.registered_at)).into(),
         unregistered_time: framework.unregistered_at.map(time).into(),
         offers: index.offers(&framework.id).iter().map(|one| offer(one, state)).collect(),
         allocated_resources: sums.used.to_proto(Format::Endpoint),
         offered_resources: sums.offered.to_proto(Format::Endpoint),
-        offer_constraints: framework.offer_constraints.as_deref().cloned().into(),
+        offer_constraints: framework.offer_constraints.as_deref().cloned().unwrap_or_default().into(),
         ..Default::default()
     }
 }
