@@ -1,0 +1,308 @@
+//! An agent's process and the machine it runs on: the real machine, a disk, and containers that outlive it.
+
+use std::time::Duration;
+
+use tepui_core_agent::{Agent, Config, Effect, ExecutorPhase, Input, LinkId, Recover};
+use tepui_fsm::{Item, Rng};
+use tepui_proto::mesos::v1 as pb;
+use tepui_types::{Answer, ConnId, ContainerEvent};
+
+use crate::chance::{MS, SECOND, between, mostly};
+use crate::check::{Fact, Share};
+use crate::event::Event;
+use crate::executor::Executor;
+use crate::host::{self, Host};
+use crate::net::{Client, End, Kind, Message, Node};
+use crate::process::{Disk, Process};
+use crate::show;
+use crate::world::World;
+
+pub(crate) struct AgentNode {
+    pub(crate) process: Process<Agent>,
+    pub(crate) host: Host,
+    /// The connection of its newest link.
+    link: Option<ConnId>,
+    /// Until then nothing gets through between it and the master.
+    pub(crate) cut_off_until: u64,
+    /// Counts the boots of its machine.
+    boots: u32,
+    cpus: f64,
+    mem: f64,
+    disk_mb: f64,
+}
+
+impl AgentNode {
+    pub(crate) fn new(_index: usize, rng: &mut Rng) -> Self {
+        AgentNode {
+            process: Process::new(),
+            host: Host::default(),
+            link: None,
+            cut_off_until: 0,
+            boots: 1,
+            cpus: between(rng, 2, 8) as f64,
+            mem: between(rng, 1, 8) as f64 * 512.0,
+            disk_mb: 1024.0,
+        }
+    }
+
+    /// What the tasks need that run on it, leaving out those that are about to end: a master need not wait for these.
+    pub(crate) fn cpus_in_use(&self) -> Share {
+        let Some(machine) = &self.process.machine else { return Share { used: 0, total: 0 } };
+        let live = machine.state().frameworks.values().filter(|framework| !framework.terminating);
+        let executors = live.flat_map(|framework| framework.executors.values()).filter(|executor| {
+            matches!(executor.phase, ExecutorPhase::Registering | ExecutorPhase::Running { .. })
+        });
+        let running = executors.filter_map(|executor| self.host.executor(&executor.container_id));
+        Share { used: running.map(Executor::milli_cpus).sum(), total: (self.cpus * 1000.0) as u64 }
+    }
+}
+
+pub(crate) fn start(world: &mut World, index: usize) {
+    if world.agents[index].process.is_up() {
+        return;
+    }
+    let config = config(world, index);
+    let now = world.now();
+    let stored = world.agents[index].process.disk.clone();
+    let agent = Agent::new(config, stored, now).expect("the agent wrote it");
+    world.tell(|| format!("A{index} starts"));
+    world.agents[index].process.start(agent);
+    world.agents[index].process.hear(Input::Start);
+    world.plan_turn(Node::Agent(index));
+}
+
+fn config(world: &mut World, index: usize) -> Config {
+    let (plan, agent) = (&world.plan, &world.agents[index]);
+    let scalar = tepui_client::shorthand::scalar;
+    let agent_info = pb::AgentInfo {
+        hostname: format!("host{index}"),
+        port: Some(5051),
+        resources: vec![scalar("cpus", agent.cpus), scalar("mem", agent.mem), scalar("disk", agent.disk_mb)],
+        ..Default::default()
+    };
+    Config {
+        agent_info,
+        pid: format!("slave(1)@10.0.1.{index}:5051"),
+        endpoint: format!("10.0.1.{index}:5051"),
+        version: "1.12.0".into(),
+        work_dir: "/work".into(),
+        runtime_dir: "/run".into(),
+        executor_program: "/bin/tepui".into(),
+        executor_registration_timeout: Duration::from_nanos(plan.executor_registration_timeout),
+        recovery_timeout: Duration::from_nanos(plan.recovery_timeout),
+        recover: Recover::Reconnect,
+        boot_id: format!("boot-{}", agent.boots),
+        seed: world.rng.next_u64(),
+        ..Config::default()
+    }
+}
+
+/// The process dies; its containers live on.
+pub(crate) fn crash(world: &mut World, index: usize) {
+    if !world.agents[index].process.is_up() {
+        return;
+    }
+    world.tell(|| format!("A{index} crashes"));
+    let lucky = world.rng.below(4) as usize;
+    for record in world.agents[index].process.crash(lucky) {
+        world.tell(|| format!("A{index} stored while it crashed: {record}"));
+        world.checks.see(&Fact::AgentStores { agent: index, record: &record });
+    }
+    world.agents[index].link = None;
+    for conn in world.conns_where(|conn| conn.server == Node::Agent(index)) {
+        world.drop_end(conn, End::Server, 100 * MS);
+    }
+    for conn in world.conns_where(|conn| is_link_of(&conn.client, index)) {
+        world.drop_end(conn, End::Client, SECOND);
+    }
+    host::agent_died(world, index);
+}
+
+/// The whole machine goes down, containers and all.
+pub(crate) fn reboot(world: &mut World, index: usize) {
+    crash(world, index);
+    world.tell(|| format!("A{index}'s machine reboots"));
+    world.agents[index].boots += 1;
+    host::power_off(world, index);
+}
+
+/// An operator gives the machine a fresh start: nothing of the former agent is left on its disk.
+pub(crate) fn wipe(world: &mut World, index: usize) {
+    world.tell(|| format!("A{index} is wiped"));
+    world.agents[index].process.disk = Disk::new();
+    world.checks.see(&Fact::AgentWiped { agent: index });
+}
+
+fn is_link_of(client: &Client, agent: usize) -> bool {
+    matches!(client, Client::Agent { index, .. } if *index == agent)
+}
+
+fn input(world: &mut World, index: usize, input: Input) {
+    if let Some(line) = show::agent_input(&input) {
+        world.tell(|| format!("A{index} <- {line}"));
+    }
+    world.agents[index].process.hear(input);
+    world.plan_turn(Node::Agent(index));
+}
+
+/// Something arrived from an executor.
+pub(crate) fn hear(world: &mut World, index: usize, _conn: ConnId, message: Message) {
+    if let Message::ExecutorCall { exchange, call } = message {
+        input(world, index, Input::Executor { conn: exchange, call });
+    }
+}
+
+/// An executor's stream ended.
+pub(crate) fn closed(world: &mut World, index: usize, conn: ConnId) {
+    input(world, index, Input::ExecutorClosed { conn });
+}
+
+/// Something arrived from the master.
+pub(crate) fn hear_master(
+    world: &mut World,
+    index: usize,
+    life: u32,
+    link: LinkId,
+    conn: ConnId,
+    message: Message,
+) {
+    if world.agents[index].process.life != life {
+        return;
+    }
+    match message {
+        Message::LinkOpen => input(world, index, Input::LinkUp { link }),
+        Message::LinkEvent(event) => {
+            input(world, index, Input::LinkEvent { link, event });
+        }
+        Message::Answer { refused, .. } => {
+            let reason = refused.map(|(_, message)| message).unwrap_or_default();
+            world.close(conn, End::Client);
+            input(world, index, Input::LinkDown { link, reason });
+        }
+        Message::SchedulerCall { .. }
+        | Message::AgentCall(_)
+        | Message::ExecutorCall { .. }
+        | Message::StreamOpen { .. }
+        | Message::SchedulerEvent(_)
+        | Message::ExecutorEvent(_)
+        | Message::Close => (),
+    }
+}
+
+pub(crate) fn link_down(world: &mut World, index: usize, life: u32, link: LinkId) {
+    if world.agents[index].process.life == life {
+        input(world, index, Input::LinkDown { link, reason: "the link broke".into() });
+    }
+}
+
+pub(crate) fn unreachable(world: &mut World, index: usize, life: u32, link: LinkId) {
+    if world.agents[index].process.life == life {
+        input(world, index, Input::LinkDown { link, reason: "no master can be reached".into() });
+    }
+}
+
+pub(crate) fn container_event(world: &mut World, index: usize, life: u32, event: ContainerEvent) {
+    if world.agents[index].process.life == life {
+        input(world, index, Input::Container(event));
+    }
+}
+
+pub(crate) fn synced(world: &mut World, index: usize) {
+    let sabotage = world.sabotage;
+    for item in world.agents[index].process.synced(|record| sabotage.loses(record)) {
+        match item {
+            Item::Record(record) => {
+                world.tell(|| format!("A{index} stored: {record}"));
+                world.checks.see(&Fact::AgentStores { agent: index, record: &record });
+            }
+            Item::Effect(effect) => make_visible(world, index, effect),
+        }
+    }
+}
+
+pub(crate) fn make_visible(world: &mut World, index: usize, effect: Effect) {
+    if !world.agents[index].process.is_up() {
+        return; // An effect before this one ended the process.
+    }
+    if let Some(line) = show::agent_effect(&effect) {
+        world.tell(|| format!("A{index} -> {line}"));
+    }
+    world.checks.see(&Fact::AgentSays { agent: index, effect: &effect });
+    match effect {
+        Effect::Connect { link } => connect(world, index, link),
+        Effect::Master { link, call } => tell_master(world, index, link, call),
+        Effect::Answer { conn, answer } => answered(world, conn, &answer),
+        Effect::OpenExecutor { conn } => {
+            world.send(conn, End::Client, Message::StreamOpen { stream_id: None });
+        }
+        Effect::Executor { conn, event } => world.send(conn, End::Client, Message::ExecutorEvent(event)),
+        Effect::CloseExecutor { conn } => world.close(conn, End::Server),
+        Effect::Container(op) => host::operate(world, index, op),
+        Effect::Publish { .. } => (),
+        Effect::Exit { message, failed } => exit(world, index, &message, failed),
+    }
+}
+
+fn connect(world: &mut World, index: usize, link: LinkId) {
+    if let Some(old) = world.agents[index].link.take() {
+        world.close(old, End::Client);
+    }
+    let life = world.agents[index].process.life;
+    let cut_off = world.agents[index].cut_off_until > world.queue.now();
+    if cut_off || !world.master.is_up() {
+        let wait = match cut_off {
+            true => between(&mut world.rng, SECOND, 10 * SECOND),
+            false => mostly(&mut world.rng, MS, 10 * MS, 0.1, 5 * SECOND),
+        };
+        world.queue.after(wait, Event::Unreachable { agent: index, life, link });
+        return;
+    }
+    let conn = world.open(Kind::Link, Client::Agent { index, life, link }, Node::Master);
+    world.agents[index].link = Some(conn);
+    world.send(conn, End::Client, Message::LinkOpen);
+}
+
+fn tell_master(
+    world: &mut World,
+    index: usize,
+    link: LinkId,
+    call: Box<tepui_proto::tepui::agent::v1::Call>,
+) {
+    let Some(conn) = world.agents[index].link else { return };
+    let current = world.net.conns.get(&conn).map(|conn| conn.client.clone());
+    if matches!(current, Some(Client::Agent { link: newest, .. }) if newest == link) {
+        world.send(conn, End::Server, Message::AgentCall(call));
+    }
+}
+
+fn answered(world: &mut World, exchange: ConnId, answer: &Answer<pb::agent::Response>) {
+    let refused = match answer {
+        Answer::Accepted | Answer::Ok | Answer::Body(_) => None,
+        Answer::Refused(refusal) => Some((refusal.status.code(), refusal.message.clone())),
+    };
+    let conn = world.end_exchange(exchange);
+    let over = conn == exchange;
+    world.send(conn, End::Client, Message::Answer { exchange, refused });
+    if over {
+        world.close(conn, End::Server);
+    }
+}
+
+/// The agent ends itself. If it was told to, an operator prepares the machine for another one.
+fn exit(world: &mut World, index: usize, message: &str, failed: bool) {
+    world.tell(|| format!("A{index} exits: {message}"));
+    crash(world, index);
+    if !failed {
+        host::expect_empty(world, index);
+        wipe(world, index);
+    }
+    let wait = between(&mut world.rng, 100 * MS, 5 * SECOND);
+    world.queue.after(wait, Event::Start { node: Node::Agent(index) });
+}
+
+/// After every turn: what must hold of the agent's books.
+pub(crate) fn check(world: &mut World, index: usize) {
+    if let Some(machine) = &world.agents[index].process.machine {
+        world.checks.see(&Fact::AgentTurn { agent: index, machine, host: &world.agents[index].host });
+    }
+}

@@ -1,0 +1,181 @@
+//! The checkers: one file per invariant. Each sees every fact and keeps what it needs to judge the next.
+//!
+//! The first violation ends the run. Never here: changes of the world.
+
+mod acknowledged_not_resent;
+mod gone_stays_gone;
+mod launch_at_most_once;
+mod no_orphan_container;
+mod no_overcommit;
+mod nothing_acknowledged_is_lost;
+mod offer_has_one_owner;
+mod terminal_is_final;
+mod updates_in_order;
+mod visible_is_durable;
+
+use std::fmt;
+
+use tepui_core_agent as agent;
+use tepui_core_master as master;
+use tepui_proto::mesos::v1 as pb;
+use tepui_registry::{Operation, Registry};
+use tepui_types::{ContainerId, LaunchSpec};
+
+use crate::executor::Executor;
+use crate::host::Host;
+
+/// Something that happened, as a checker sees it.
+#[derive(Debug)]
+pub(crate) enum Fact<'a> {
+    MasterRestarts(&'a Registry),
+    /// A turn is over.
+    MasterTurn(&'a master::Master),
+    /// A record is on the disk.
+    MasterStores(&'a Operation),
+    /// An effect becomes visible.
+    MasterSays(&'a master::Effect),
+    AgentWiped {
+        agent: usize,
+    },
+    AgentTurn {
+        agent: usize,
+        machine: &'a agent::Agent,
+        host: &'a Host,
+    },
+    AgentStores {
+        agent: usize,
+        record: &'a agent::Record,
+    },
+    AgentSays {
+        agent: usize,
+        effect: &'a agent::Effect,
+    },
+    ContainerLaunches {
+        agent: usize,
+        spec: &'a LaunchSpec,
+    },
+    /// A task begins to run in an executor; then this much of the machine's cpu is in use by tasks.
+    TaskStarts {
+        agent: usize,
+        framework: &'a str,
+        container: &'a ContainerId,
+        task: &'a str,
+        cpus: Share,
+    },
+    ExecutorUpdates {
+        executor: &'a Executor,
+        task: &'a str,
+        uuid: &'a [u8],
+    },
+    /// The agent told the executor that it has the update.
+    ExecutorConfirmed {
+        agent: usize,
+        executor: &'a Executor,
+        task: &'a str,
+        uuid: &'a [u8],
+    },
+    FrameworkIs {
+        id: &'a str,
+        checkpoint: bool,
+    },
+    FrameworkEnds {
+        id: &'a str,
+    },
+    FrameworkLaunches {
+        id: &'a str,
+        task: &'a str,
+    },
+    FrameworkSees {
+        id: &'a str,
+        status: &'a pb::TaskStatus,
+    },
+    FrameworkAcknowledges {
+        id: &'a str,
+        task: &'a str,
+        uuid: &'a [u8],
+    },
+    /// Everything has healed.
+    Settled,
+}
+
+/// How much of something is in use, in thousandths.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share {
+    pub(crate) used: u64,
+    pub(crate) total: u64,
+}
+
+pub(crate) trait Check {
+    fn name(&self) -> &'static str;
+
+    /// An error says what is wrong.
+    fn see(&mut self, fact: &Fact<'_>) -> Result<(), String>;
+}
+
+/// What was violated, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    pub invariant: &'static str,
+    pub what: String,
+}
+
+impl Violation {
+    pub(crate) fn new(invariant: &'static str, what: String) -> Self {
+        Self { invariant, what }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.invariant, self.what)
+    }
+}
+
+pub(crate) struct Checks {
+    all: Vec<Box<dyn Check>>,
+    first: Option<Violation>,
+}
+
+impl Checks {
+    pub(crate) fn new() -> Self {
+        Checks {
+            all: vec![
+                Box::<no_overcommit::NoOvercommit>::default(),
+                Box::<offer_has_one_owner::OfferHasOneOwner>::default(),
+                Box::<launch_at_most_once::LaunchAtMostOnce>::default(),
+                Box::<terminal_is_final::TerminalIsFinal>::default(),
+                Box::<updates_in_order::UpdatesInOrder>::default(),
+                Box::<acknowledged_not_resent::AcknowledgedNotResent>::default(),
+                Box::<no_orphan_container::NoOrphanContainer>::default(),
+                Box::<gone_stays_gone::GoneStaysGone>::default(),
+                Box::<visible_is_durable::VisibleIsDurable>::default(),
+                Box::<nothing_acknowledged_is_lost::NothingAcknowledgedIsLost>::default(),
+            ],
+            first: None,
+        }
+    }
+
+    pub(crate) fn see(&mut self, fact: &Fact<'_>) {
+        for check in &mut self.all {
+            if self.first.is_none()
+                && let Err(what) = check.see(fact)
+            {
+                self.first = Some(Violation::new(check.name(), what));
+            }
+        }
+    }
+
+    /// A violation found elsewhere.
+    pub(crate) fn fail(&mut self, invariant: &'static str, what: String) {
+        self.first.get_or_insert(Violation::new(invariant, what));
+    }
+
+    pub(crate) fn violation(&mut self) -> Option<Violation> {
+        self.first.take()
+    }
+}
+
+/// The start of a uuid, as traces show it.
+fn short(uuid: &[u8]) -> String {
+    uuid.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,48 @@
+//! Gone stays gone: an agent that was marked gone is never registered again, by this master or a later one.
+
+use std::collections::BTreeSet;
+
+use tepui_core_master::Effect;
+use tepui_proto::tepui::agent::v1::event::Type;
+use tepui_registry::Operation;
+use tepui_types::AgentId;
+
+use super::{Check, Fact};
+
+#[derive(Debug, Default)]
+pub(super) struct GoneStaysGone {
+    gone: BTreeSet<AgentId>,
+}
+
+impl Check for GoneStaysGone {
+    fn name(&self) -> &'static str {
+        "gone_stays_gone"
+    }
+
+    fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+        match fact {
+            Fact::MasterStores(Operation::MarkGone { id, .. }) => {
+                self.gone.insert(id.clone());
+                Ok(())
+            }
+            Fact::MasterRestarts(registry) => self.none(
+                self.gone.iter().find(|id| !registry.gone.contains_key(id)),
+                "is not gone any more for a new master",
+            ),
+            Fact::MasterTurn(master) => {
+                self.none(master.state().agents.keys().find(|id| self.gone.contains(id)), "is registered")
+            }
+            Fact::MasterSays(Effect::Agent { event, .. }) if event.r#type == Some(Type::SUBSCRIBED) => {
+                let id = AgentId::from(&*event.subscribed.agent_id);
+                self.none(self.gone.get(&id), "is told that it is subscribed")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl GoneStaysGone {
+    fn none(&self, id: Option<&AgentId>, what: &str) -> Result<(), String> {
+        id.map_or(Ok(()), |id| Err(format!("{id} was marked gone and {what}")))
+    }
+}

@@ -1,0 +1,32 @@
+//! Launch at most once: a task begins to run at most once, a container is launched at most once.
+
+use std::collections::BTreeSet;
+
+use super::{Check, Fact};
+
+#[derive(Debug, Default)]
+pub(super) struct LaunchAtMostOnce {
+    tasks: BTreeSet<(String, String)>,
+    containers: BTreeSet<String>,
+}
+
+impl Check for LaunchAtMostOnce {
+    fn name(&self) -> &'static str {
+        "launch_at_most_once"
+    }
+
+    fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+        match fact {
+            Fact::TaskStarts { agent, framework, container, task, .. } => {
+                let new = self.tasks.insert(((*framework).into(), (*task).into()));
+                new.then_some(()).ok_or_else(|| format!("{task} starts again, on A{agent} in {container}"))
+            }
+            Fact::ContainerLaunches { agent, spec } => {
+                let new = self.containers.insert(spec.id.to_string());
+                new.then_some(())
+                    .ok_or_else(|| format!("container {} is launched again on A{agent}", spec.id))
+            }
+            _ => Ok(()),
+        }
+    }
+}

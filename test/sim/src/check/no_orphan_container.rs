@@ -1,0 +1,37 @@
+//! No orphan container: what runs on a machine is an executor of its agent, unless it is being destroyed.
+
+use std::collections::BTreeSet;
+
+use tepui_core_agent::{Agent, ExecutorPhase, Phase};
+use tepui_types::ContainerId;
+
+use super::{Check, Fact};
+use crate::host::Host;
+
+#[derive(Debug, Default)]
+pub(super) struct NoOrphanContainer;
+
+impl Check for NoOrphanContainer {
+    fn name(&self) -> &'static str {
+        "no_orphan_container"
+    }
+
+    fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+        match fact {
+            Fact::AgentTurn { agent, machine, host } if machine.state().phase == Phase::Running => {
+                orphan(machine, host)
+                    .map_or(Ok(()), |id| Err(format!("container {id} on A{agent} is nobody's")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn orphan(machine: &Agent, host: &Host) -> Option<ContainerId> {
+    let executors = machine.state().frameworks.values().flat_map(|framework| framework.executors.values());
+    let owned: BTreeSet<&ContainerId> = executors
+        .filter(|executor| executor.phase != ExecutorPhase::Terminated)
+        .map(|executor| &executor.container_id)
+        .collect();
+    host.wanted().find(|id| !owned.contains(id)).cloned()
+}

@@ -1,0 +1,61 @@
+//! No overcommit: nothing is offered or used twice.
+//!
+//! In the master's books, after every turn: per agent, what is offered and what tasks and executors use is part of the
+//! total, and the allocator's own audit holds. On the machine: running tasks never need more cpu than there is.
+
+use tepui_core_master::Master;
+use tepui_resources::Resources;
+use tepui_types::TaskStateExt;
+
+use super::{Check, Fact};
+
+#[derive(Debug, Default)]
+pub(super) struct NoOvercommit;
+
+impl Check for NoOvercommit {
+    fn name(&self) -> &'static str {
+        "no_overcommit"
+    }
+
+    fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+        match fact {
+            Fact::MasterTurn(master) => books(master),
+            Fact::TaskStarts { agent, task, cpus, .. } if cpus.used > cpus.total => Err(format!(
+                "with {task}, tasks on A{agent} need {} of {} cpus",
+                milli(cpus.used),
+                milli(cpus.total)
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn milli(amount: u64) -> f64 {
+    amount as f64 / 1000.0
+}
+
+fn books(master: &Master) -> Result<(), String> {
+    master.audit()?;
+    let state = master.state();
+    for agent in state.agents.values() {
+        let mut held = Resources::new();
+        for offer in state.offers.values().filter(|offer| offer.agent_id == agent.id) {
+            held += &offer.resources;
+        }
+        for (framework, task) in agent.tasks.iter() {
+            let task = state.frameworks.get(framework).and_then(|framework| framework.tasks.get(task));
+            let task = task.ok_or_else(|| format!("{} has a task of {framework} nobody knows", agent.id))?;
+            if !task.task.state.is_terminal() {
+                held += &task.resources;
+            }
+        }
+        for executor in agent.executors.values() {
+            held += &executor.resources;
+        }
+        let held = held.unallocate();
+        if !agent.total.contains(&held) {
+            return Err(format!("{} has {} but {held} is held", agent.id, agent.total));
+        }
+    }
+    Ok(())
+}

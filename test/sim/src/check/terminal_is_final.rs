@@ -1,0 +1,60 @@
+//! Terminal is final: after the update that ended a task, its framework hears nothing else of its life.
+//!
+//! Only updates from an agent count as its end: what the master says by itself (TASK_LOST when an agent is away) may
+//! turn out otherwise. Afterwards the same update may come again, and the master may say that it does not know the task.
+
+use std::collections::BTreeMap;
+
+use tepui_proto::mesos::v1::task_status::Reason;
+use tepui_proto::mesos::v1::{TaskState, TaskStatus};
+use tepui_types::TaskStateExt;
+
+use super::{Check, Fact, short};
+
+#[derive(Debug, Default)]
+pub(super) struct TerminalIsFinal {
+    ended: BTreeMap<(String, String), (TaskState, Vec<u8>)>,
+}
+
+impl Check for TerminalIsFinal {
+    fn name(&self) -> &'static str {
+        "terminal_is_final"
+    }
+
+    fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+        let Fact::FrameworkSees { id, status } = fact else { return Ok(()) };
+        let key = ((*id).to_string(), status.task_id.value.clone());
+        if let Some((state, uuid)) = self.ended.get(&key) {
+            return after_the_end(*state, uuid, status);
+        }
+        if let Some(uuid) = status.uuid.as_ref().filter(|_| status.state.is_terminal()) {
+            self.ended.insert(key, (status.state, uuid.clone()));
+        }
+        Ok(())
+    }
+}
+
+fn after_the_end(state: TaskState, ended_by: &[u8], status: &TaskStatus) -> Result<(), String> {
+    let wrong = |why: &str| {
+        let uuid = status.uuid.as_deref().map_or_else(|| "-".into(), short);
+        Err(format!(
+            "{} was {state:?} ({}), now {:?} ({uuid}): {why}",
+            status.task_id.value,
+            short(ended_by),
+            status.state
+        ))
+    };
+    match &status.uuid {
+        Some(uuid) if uuid == ended_by && status.state == state => Ok(()),
+        Some(uuid) if uuid == ended_by => wrong("the same update with another state"),
+        // The agent never had the task, and forgot in a crash that it said so.
+        Some(_) if status.state == state && status.reason == Some(Reason::REASON_RECONCILIATION) => Ok(()),
+        Some(_) => wrong("another update"),
+        None if status.state.is_terminal() => Ok(()),
+        None => match status.state {
+            // The agent is away, so the master cannot know.
+            TaskState::TASK_UNREACHABLE | TaskState::TASK_UNKNOWN => Ok(()),
+            _ => wrong("it lives again"),
+        },
+    }
+}

@@ -1,0 +1,71 @@
+//! Updates in order: a framework hears the updates of a task in the order in which they were made, none left out, the
+//! next one only after it acknowledged the one before. Until then the same one may come again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tepui_proto::mesos::v1::task_status::Reason;
+
+use super::{Check, Fact, short};
+
+type Task = (String, String);
+type Uuid = Vec<u8>;
+
+#[derive(Debug, Default)]
+pub(super) struct UpdatesInOrder {
+    /// In the order in which executors made them.
+    made: BTreeMap<Task, Vec<Uuid>>,
+    /// In the order in which frameworks first heard them.
+    heard: BTreeMap<Task, Vec<Uuid>>,
+    acknowledged: BTreeSet<Uuid>,
+}
+
+impl Check for UpdatesInOrder {
+    fn name(&self) -> &'static str {
+        "updates_in_order"
+    }
+
+    fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+        match fact {
+            Fact::ExecutorUpdates { executor, task, uuid, .. } => {
+                let key = (executor.framework_id.clone(), (*task).to_string());
+                self.made.entry(key).or_default().push(uuid.to_vec());
+                Ok(())
+            }
+            Fact::FrameworkAcknowledges { uuid, .. } => {
+                self.acknowledged.insert(uuid.to_vec());
+                Ok(())
+            }
+            Fact::FrameworkSees { id, status } => match &status.uuid {
+                // About a task it never had, an agent that crashed makes a new update.
+                Some(_) if status.reason == Some(Reason::REASON_RECONCILIATION) => Ok(()),
+                Some(uuid) => self.hear(((*id).to_string(), status.task_id.value.clone()), uuid),
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+}
+
+impl UpdatesInOrder {
+    fn hear(&mut self, task: Task, uuid: &Uuid) -> Result<(), String> {
+        let heard = self.heard.entry(task.clone()).or_default();
+        if heard.last() == Some(uuid) {
+            return Ok(());
+        }
+        if heard.contains(uuid) {
+            return Err(format!("{}: {} comes again after a later one", task.1, short(uuid)));
+        }
+        if let Some(before) = heard.last().filter(|before| !self.acknowledged.contains(*before)) {
+            let (before, uuid) = (short(before), short(uuid));
+            return Err(format!("{}: {uuid} comes before {before} is acknowledged", task.1));
+        }
+        let made = self.made.get(&task).map(Vec::as_slice).unwrap_or_default();
+        let earlier = made.iter().take_while(|made| *made != uuid);
+        let is_executors = made.contains(uuid);
+        if let Some(missed) = earlier.filter(|_| is_executors).find(|made| !heard.contains(made)) {
+            return Err(format!("{}: {} comes, but {} never did", task.1, short(uuid), short(missed)));
+        }
+        heard.push(uuid.clone());
+        Ok(())
+    }
+}

@@ -1,0 +1,201 @@
+//! Visible is durable: nobody is told what a crash could still undo.
+//!
+//! Master: an agent hears its id, and frameworks hear that an agent is unreachable or gone, only once that is on the
+//! disk; the next master knows it. Agent: it names its id to the master, sends updates, launches containers and hands
+//! tasks over (of frameworks that checkpoint) only once they are on its disk.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tepui_core_agent as agent;
+use tepui_core_master as master;
+use tepui_proto::mesos::v1::task_status::Reason;
+use tepui_proto::mesos::v1::{TaskState, TaskStatus, executor, scheduler};
+use tepui_proto::tepui::agent::v1 as link;
+use tepui_registry::{Operation, Registry};
+use tepui_types::{AgentId, ContainerId, ContainerOp};
+
+use super::{Check, Fact, short};
+
+#[derive(Debug, Default)]
+pub(super) struct VisibleIsDurable {
+    registry: Registry,
+    /// Ids that agents were told, and that nobody removed since.
+    told: BTreeSet<AgentId>,
+    agents: BTreeMap<usize, Stored>,
+    checkpoints: BTreeSet<String>,
+    /// Tasks of frameworks that checkpoint.
+    tasks: BTreeSet<String>,
+}
+
+/// What is on an agent's disk.
+#[derive(Debug, Default)]
+struct Stored {
+    id: String,
+    updates: BTreeSet<Vec<u8>>,
+    containers: BTreeSet<ContainerId>,
+    tasks: BTreeSet<String>,
+}
+
+impl Check for VisibleIsDurable {
+    fn name(&self) -> &'static str {
+        "visible_is_durable"
+    }
+
+    fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+        match fact {
+            Fact::MasterRestarts(registry) => self.master_restarts(registry),
+            Fact::MasterStores(operation) => {
+                self.registry.apply(operation);
+                if let Operation::RemoveAgent { id } = operation {
+                    self.told.remove(id);
+                }
+                Ok(())
+            }
+            Fact::MasterSays(effect) => self.master_says(effect),
+            Fact::AgentStores { agent, record } => {
+                self.agents.entry(*agent).or_default().take_in(record);
+                Ok(())
+            }
+            Fact::AgentWiped { agent } => {
+                self.agents.remove(agent);
+                Ok(())
+            }
+            Fact::AgentSays { agent, effect } => self.agent_says(*agent, effect),
+            Fact::FrameworkIs { id, checkpoint: true } => {
+                self.checkpoints.insert((*id).into());
+                Ok(())
+            }
+            Fact::FrameworkLaunches { id, task } if self.checkpoints.contains(*id) => {
+                self.tasks.insert((*task).into());
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl VisibleIsDurable {
+    fn master_restarts(&mut self, registry: &Registry) -> Result<(), String> {
+        self.registry = registry.clone();
+        let forgotten = self.told.iter().find(|id| !knows(registry, id));
+        forgotten
+            .map_or(Ok(()), |id| Err(format!("agent {id} was told its id, the next master does not know it")))
+    }
+
+    fn master_says(&mut self, effect: &master::Effect) -> Result<(), String> {
+        match effect {
+            master::Effect::Agent { event, .. } if event.r#type == Some(link::event::Type::SUBSCRIBED) => {
+                let id = AgentId::from(&*event.subscribed.agent_id);
+                if !self.registry.agents.contains_key(&id) {
+                    return Err(format!("agent {id} is told its id before it is stored"));
+                }
+                self.told.insert(id);
+                Ok(())
+            }
+            master::Effect::Scheduler { event, .. }
+                if event.r#type == Some(scheduler::event::Type::UPDATE) =>
+            {
+                self.about_agent(&event.update.status)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What the master says about the tasks of an agent that is away.
+    fn about_agent(&self, status: &TaskStatus) -> Result<(), String> {
+        let id = AgentId::from(&*status.agent_id);
+        let stored = match status.state {
+            TaskState::TASK_UNREACHABLE => self.registry.unreachable.contains_key(&id),
+            TaskState::TASK_LOST if status.unreachable_time.is_set() => {
+                self.registry.unreachable.contains_key(&id)
+            }
+            TaskState::TASK_GONE_BY_OPERATOR => self.registry.gone.contains_key(&id),
+            _ => true,
+        };
+        let (task, state) = (&status.task_id.value, status.state);
+        stored.then_some(()).ok_or_else(|| format!("{task} is {state:?} before {id} is stored as such"))
+    }
+
+    fn agent_says(&mut self, index: usize, effect: &agent::Effect) -> Result<(), String> {
+        let stored = self.agents.entry(index).or_default();
+        match effect {
+            agent::Effect::Master { call, .. } => stored.tells_master(index, &self.checkpoints, call),
+            agent::Effect::Container(ContainerOp::Launch(spec)) => {
+                let checkpoints = spec.environment.get("MESOS_CHECKPOINT").is_some_and(|value| value == "1");
+                let lost = checkpoints && !stored.containers.contains(&spec.id);
+                lost.then(|| Err(format!("A{index} launches container {} before it is stored", spec.id)))
+                    .unwrap_or(Ok(()))
+            }
+            agent::Effect::Executor { event, .. } => {
+                let lost = handed_over(event)
+                    .into_iter()
+                    .find(|task| self.tasks.contains(*task) && !stored.tasks.contains(*task));
+                lost.map_or(Ok(()), |task| Err(format!("A{index} hands {task} over before it is stored")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn knows(registry: &Registry, id: &AgentId) -> bool {
+    registry.agents.contains_key(id)
+        || registry.unreachable.contains_key(id)
+        || registry.gone.contains_key(id)
+}
+
+fn handed_over(event: &executor::Event) -> Vec<&str> {
+    match event.r#type {
+        Some(executor::event::Type::LAUNCH) => vec![&event.launch.task.task_id.value],
+        Some(executor::event::Type::LAUNCH_GROUP) => {
+            let tasks = event.launch_group.task_group.tasks.iter();
+            tasks.map(|task| task.task_id.value.as_str()).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+impl Stored {
+    fn take_in(&mut self, record: &agent::Record) {
+        match record {
+            agent::Record::Agent(agent) => self.id = agent.info.id.value.clone(),
+            agent::Record::Update { update, .. } => {
+                self.updates.insert(update.status.uuid.clone().unwrap_or_default());
+            }
+            agent::Record::Executor(executor) => {
+                self.containers.insert(ContainerId::from(&*executor.container_id));
+            }
+            agent::Record::Task(task) => {
+                self.tasks.insert(task.info.task_id.value.clone());
+            }
+            _ => (), // The rest is not told to anybody.
+        }
+    }
+
+    fn tells_master(
+        &self,
+        index: usize,
+        checkpoints: &BTreeSet<String>,
+        call: &link::Call,
+    ) -> Result<(), String> {
+        match call.r#type {
+            Some(link::call::Type::SUBSCRIBE) => {
+                let id = &call.subscribe.agent_info.id.value;
+                (id.is_empty() || *id == self.id)
+                    .then_some(())
+                    .ok_or_else(|| format!("A{index} says that it is {id} before that is stored"))
+            }
+            Some(link::call::Type::UPDATE) => {
+                let status = &call.update.status;
+                let uuid = status.uuid.clone().unwrap_or_default();
+                // About tasks it never had the agent is asked again if it forgets.
+                let kept = checkpoints.contains(&call.update.framework_id.value)
+                    && status.reason != Some(Reason::REASON_RECONCILIATION);
+                let lost = kept && !self.updates.contains(&uuid);
+                let task = &status.task_id.value;
+                lost.then(|| Err(format!("A{index} sends {} of {task} before it is stored", short(&uuid))))
+                    .unwrap_or(Ok(()))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! How much happened in one run: a run in which nothing happens proves nothing.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub events: u64,
+    pub offers: u64,
+    pub tasks: u64,
+    pub operations: u64,
+    pub containers: u64,
+    pub updates: u64,
+    pub acknowledgements: u64,
+    pub finished: u64,
+    pub lost: u64,
+    pub killed: u64,
+    pub master_crashes: u64,
+    pub agent_crashes: u64,
+    pub reboots: u64,
+    pub framework_crashes: u64,
+    pub breaks: u64,
+    pub stalls: u64,
+    pub partitions: u64,
+    pub gone: u64,
+}
+
+impl Counts {
+    fn fields(&self) -> [(&'static str, u64); 18] {
+        [
+            ("events", self.events),
+            ("offers", self.offers),
+            ("tasks", self.tasks),
+            ("operations", self.operations),
+            ("containers", self.containers),
+            ("updates", self.updates),
+            ("acknowledgements", self.acknowledgements),
+            ("finished", self.finished),
+            ("lost", self.lost),
+            ("killed", self.killed),
+            ("master crashes", self.master_crashes),
+            ("agent crashes", self.agent_crashes),
+            ("reboots", self.reboots),
+            ("framework crashes", self.framework_crashes),
+            ("breaks", self.breaks),
+            ("stalls", self.stalls),
+            ("partitions", self.partitions),
+            ("gone", self.gone),
+        ]
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.events += other.events;
+        self.offers += other.offers;
+        self.tasks += other.tasks;
+        self.operations += other.operations;
+        self.containers += other.containers;
+        self.updates += other.updates;
+        self.acknowledgements += other.acknowledgements;
+        self.finished += other.finished;
+        self.lost += other.lost;
+        self.killed += other.killed;
+        self.master_crashes += other.master_crashes;
+        self.agent_crashes += other.agent_crashes;
+        self.reboots += other.reboots;
+        self.framework_crashes += other.framework_crashes;
+        self.breaks += other.breaks;
+        self.stalls += other.stalls;
+        self.partitions += other.partitions;
+        self.gone += other.gone;
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for (name, count) in self.fields() {
+            write!(f, "{separator}{count} {name}")?;
+            separator = ", ";
+        }
+        Ok(())
+    }
+}

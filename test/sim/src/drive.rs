@@ -1,0 +1,132 @@
+//! Drives the machines as the real runtime does: turns over bounded batches, the outbox barrier, deadlines.
+
+use tepui_types::ConnId;
+
+use crate::chance::{MS, SECOND, mostly};
+use crate::event::Event;
+use crate::net::{Client, End, Kind, Message, Node};
+use crate::world::World;
+use crate::{agent, executor, framework, master};
+
+/// Inputs of one turn.
+const TURN_INPUTS_MAX: u64 = 8;
+
+impl World {
+    /// Plans the next turn of a process: soon if it has mail, else when its next timer is due.
+    pub(crate) fn plan_turn(&mut self, node: Node) {
+        let now = self.queue.now();
+        let (has_mail, deadline, wake, life) = match node {
+            Node::Master => {
+                (self.master.has_mail(), self.master.deadline(), self.master.wake, self.master.life)
+            }
+            Node::Agent(index) => {
+                let process = &self.agents[index].process;
+                (process.has_mail(), process.deadline(), process.wake, process.life)
+            }
+        };
+        let at = match (has_mail, deadline) {
+            (true, _) => now + mostly(&mut self.rng, 1000, MS, 0.005, 300 * MS),
+            // A timer that is due right after its turn waits a little: a machine that never sleeps shows as a flood.
+            (false, Some(deadline)) => deadline.0.max(now + MS),
+            (false, None) => return,
+        };
+        if wake.is_some_and(|wake| wake <= at) {
+            return;
+        }
+        match node {
+            Node::Master => self.master.wake = Some(at),
+            Node::Agent(index) => self.agents[index].process.wake = Some(at),
+        }
+        self.queue.at(at, Event::Turn { node, life, at });
+    }
+
+    pub(crate) fn turn(&mut self, node: Node, life: u32, at: u64) {
+        let now = self.now();
+        let inputs_max = 1 + self.rng.below(TURN_INPUTS_MAX) as usize;
+        match node {
+            Node::Master => {
+                if self.master.life != life || self.master.wake != Some(at) {
+                    return;
+                }
+                self.master.wake = None;
+                self.master.turn(now, inputs_max);
+                master::check(self);
+            }
+            Node::Agent(index) => {
+                let process = &mut self.agents[index].process;
+                if process.life != life || process.wake != Some(at) {
+                    return;
+                }
+                process.wake = None;
+                process.turn(now, inputs_max);
+                agent::check(self, index);
+            }
+        }
+        self.release(node);
+        self.plan_turn(node);
+    }
+
+    /// Makes visible what may be, and begins to write what must be first.
+    pub(crate) fn release(&mut self, node: Node) {
+        let early = self.sabotage.releases_early(node);
+        match node {
+            Node::Master => {
+                let effects = self.master.ready(early);
+                effects.into_iter().for_each(|effect| master::make_visible(self, effect));
+            }
+            Node::Agent(index) => {
+                let effects = self.agents[index].process.ready(early);
+                effects.into_iter().for_each(|effect| agent::make_visible(self, index, effect));
+            }
+        }
+        let begun = match node {
+            Node::Master => self.master.begin_sync(),
+            Node::Agent(index) => self.agents[index].process.begin_sync(),
+        };
+        if begun {
+            let wait = mostly(&mut self.rng, MS / 10, 5 * MS, self.plan.slow_disk, 3 * SECOND);
+            self.queue.after(wait, Event::Synced { node, life: self.life_of(node) });
+        }
+    }
+
+    pub(crate) fn synced(&mut self, node: Node, life: u32) {
+        if self.life_of(node) != life {
+            return;
+        }
+        match node {
+            Node::Master if self.master.is_up() => master::synced(self),
+            Node::Agent(index) if self.agents[index].process.is_up() => agent::synced(self, index),
+            Node::Master | Node::Agent(_) => return,
+        }
+        self.release(node);
+    }
+
+    pub(crate) fn hand_to_client(&mut self, conn: ConnId, client: Client, message: Message) {
+        match client {
+            Client::Framework { index, life } => framework::hear(self, index, life, conn, message),
+            Client::Agent { index, life, link } => agent::hear_master(self, index, life, link, conn, message),
+            Client::Executor { agent, container } => executor::hear(self, agent, &container, conn, message),
+            Client::Operator => (),
+        }
+    }
+
+    /// One end of a connection knows now that it is over.
+    pub(crate) fn tell_closed(&mut self, conn: ConnId, to: End) {
+        let Some(open) = self.net.conns.get(&conn) else { return };
+        let (kind, client, server, life) = (open.kind, open.client.clone(), open.server, open.server_life);
+        match (to, kind) {
+            (End::Server, Kind::Calls) => (),
+            (End::Server, Kind::Stream | Kind::Link) if self.life_of(server) != life => (),
+            (End::Server, Kind::Stream | Kind::Link) => match server {
+                Node::Master => master::closed(self, conn, kind),
+                Node::Agent(index) => agent::closed(self, index, conn),
+            },
+            (End::Client, _) => match client {
+                Client::Framework { index, life } => framework::closed(self, index, life, conn, kind),
+                Client::Agent { index, life, link } => agent::link_down(self, index, life, link),
+                Client::Executor { agent, container } => executor::closed(self, agent, &container, conn),
+                Client::Operator => (),
+            },
+        }
+    }
+}

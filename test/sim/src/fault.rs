@@ -1,0 +1,179 @@
+//! Faults: which come when, and what each of them does. None comes while everything heals.
+
+use tepui_proto::mesos::v1 as pb;
+
+use crate::chance::{MS, SECOND, between, mostly, pick};
+use crate::event::Event;
+use crate::net::{Client, Node};
+use crate::world::{Phase, World};
+use crate::{agent, framework, master};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    MasterCrash,
+    AgentCrash,
+    Reboot,
+    FrameworkCrash,
+    /// A connection breaks.
+    Break,
+    /// A connection stands still for a while.
+    Stall,
+    /// An agent or a framework and the master cannot reach each other.
+    Partition,
+    /// An operator says that an agent never comes back.
+    Gone,
+}
+
+const ALL: [Fault; 8] = [
+    Fault::MasterCrash,
+    Fault::AgentCrash,
+    Fault::Reboot,
+    Fault::FrameworkCrash,
+    Fault::Break,
+    Fault::Stall,
+    Fault::Partition,
+    Fault::Gone,
+];
+
+fn mean(world: &World, fault: Fault) -> Option<u64> {
+    let plan = &world.plan;
+    match fault {
+        Fault::MasterCrash => plan.master_crashes,
+        Fault::AgentCrash => plan.agent_crashes,
+        Fault::Reboot => plan.reboots,
+        Fault::FrameworkCrash => plan.framework_crashes,
+        Fault::Break => plan.breaks,
+        Fault::Stall => plan.stalls,
+        Fault::Partition => plan.partitions,
+        Fault::Gone => plan.gone,
+    }
+}
+
+pub(crate) fn plan_all(world: &mut World) {
+    ALL.into_iter().for_each(|fault| plan(world, fault));
+}
+
+fn plan(world: &mut World, fault: Fault) {
+    if let Some(mean) = mean(world, fault) {
+        let wait = between(&mut world.rng, mean / 10, 2 * mean);
+        world.queue.after(wait, Event::Fault(fault));
+    }
+}
+
+pub(crate) fn happen(world: &mut World, fault: Fault) {
+    if world.phase != Phase::Faults {
+        return;
+    }
+    plan(world, fault);
+    match fault {
+        Fault::MasterCrash => master_crash(world),
+        Fault::AgentCrash => agent_crash(world),
+        Fault::Reboot => reboot(world),
+        Fault::FrameworkCrash => {
+            let index = world.rng.below(world.frameworks.len() as u64) as usize;
+            framework::crash(world, index);
+        }
+        Fault::Break => break_one(world),
+        Fault::Stall => stall_one(world),
+        Fault::Partition => partition(world),
+        Fault::Gone => gone(world),
+    }
+}
+
+fn master_crash(world: &mut World) {
+    master::crash(world);
+    let wait = mostly(&mut world.rng, 50 * MS, 3 * SECOND, 0.2, 30 * SECOND);
+    world.queue.after(wait, Event::Start { node: Node::Master });
+}
+
+fn any_agent(world: &mut World) -> usize {
+    world.rng.below(world.agents.len() as u64) as usize
+}
+
+fn agent_crash(world: &mut World) {
+    let index = any_agent(world);
+    if world.agents[index].process.is_up() {
+        world.counts.agent_crashes += 1;
+        agent::crash(world, index);
+        let wait = mostly(&mut world.rng, 50 * MS, 3 * SECOND, 0.2, 60 * SECOND);
+        world.queue.after(wait, Event::Start { node: Node::Agent(index) });
+    }
+}
+
+fn reboot(world: &mut World) {
+    let index = any_agent(world);
+    world.counts.reboots += 1;
+    agent::reboot(world, index);
+    let wait = between(&mut world.rng, 2 * SECOND, 60 * SECOND);
+    world.queue.after(wait, Event::Start { node: Node::Agent(index) });
+}
+
+fn break_one(world: &mut World) {
+    let conns = world.conns_where(|_| true);
+    if let Some(conn) = pick(&mut world.rng, &conns).copied() {
+        world.counts.breaks += 1;
+        world.tell(|| format!("connection {} breaks", conn.0));
+        let heard_within = mostly(&mut world.rng, MS, 500 * MS, 0.2, 20 * SECOND);
+        world.break_conn(conn, heard_within);
+    }
+}
+
+fn stall_one(world: &mut World) {
+    let conns = world.conns_where(|_| true);
+    if let Some(conn) = pick(&mut world.rng, &conns).copied() {
+        world.counts.stalls += 1;
+        world.tell(|| format!("connection {} stalls", conn.0));
+        let wait = between(&mut world.rng, SECOND, 30 * SECOND);
+        world.stall(conn, wait);
+    }
+}
+
+fn partition(world: &mut World) {
+    world.counts.partitions += 1;
+    let lasts = mostly(&mut world.rng, SECOND, 10 * SECOND, 0.5, 90 * SECOND);
+    let until = world.queue.now() + lasts;
+    let (agents, frameworks) = (world.agents.len() as u64, world.frameworks.len() as u64);
+    let victim = world.rng.below(agents + frameworks);
+    let is_victim = |client: &Client| match client {
+        Client::Agent { index, .. } => *index as u64 == victim,
+        Client::Framework { index, .. } => *index as u64 + agents == victim,
+        Client::Executor { .. } | Client::Operator => false,
+    };
+    match victim.checked_sub(agents) {
+        None => world.agents[victim as usize].cut_off_until = until,
+        Some(index) => world.frameworks[index as usize].cut_off_until = until,
+    }
+    world.tell(|| format!("partition of {} until {}", name(victim, agents), until / SECOND));
+    for conn in world.conns_where(|conn| is_victim(&conn.client)) {
+        world.break_conn(conn, 2 * lasts);
+    }
+}
+
+fn name(victim: u64, agents: u64) -> String {
+    match victim.checked_sub(agents) {
+        None => format!("A{victim}"),
+        Some(index) => format!("F{index}"),
+    }
+}
+
+/// Of any agent the master knows: registered, recovered or unreachable.
+fn gone(world: &mut World) {
+    let Some(machine) = &world.master.machine else { return };
+    let state = machine.state();
+    let ids: Vec<_> = state
+        .agents
+        .keys()
+        .chain(state.recovered_agents.keys())
+        .chain(state.unreachable_agents.keys())
+        .cloned()
+        .collect();
+    let Some(id) = pick(&mut world.rng, &ids).cloned() else { return };
+    world.counts.gone += 1;
+    let mark = pb::master::call::MarkAgentGone { agent_id: id.to_proto().into(), ..Default::default() };
+    let call = pb::master::Call {
+        r#type: Some(pb::master::call::Type::MARK_AGENT_GONE),
+        mark_agent_gone: mark.into(),
+        ..Default::default()
+    };
+    master::operator_call(world, call);
+}

@@ -1,0 +1,464 @@
+//! Pretend frameworks: real protocol, random wishes.
+//!
+//! What a framework remembers across its crashes is what a careful scheduler would store: its id and its tasks. The
+//! protocol is the client library's own session. What it wants is in `offers` and `wishes`.
+
+mod offers;
+mod wishes;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tepui_client::scheduler::{Event as Heard, Outcome, Session, calls};
+use tepui_client::shorthand::is_terminal;
+use tepui_fsm::Rng;
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::TaskState;
+use tepui_proto::mesos::v1::framework_info::capability::Type as Capability;
+use tepui_proto::mesos::v1::scheduler::Call;
+use tepui_types::ConnId;
+
+use crate::chance::{MS, SECOND, between, mostly};
+use crate::check::Fact;
+use crate::event::Event;
+use crate::net::{Client, End, Kind, Message, Node};
+use crate::world::World;
+
+#[derive(Debug)]
+pub(crate) struct Framework {
+    pub(crate) index: usize,
+    /// Counts the starts of its process.
+    pub(crate) life: u32,
+    pub(crate) up: bool,
+    session: Session,
+    stream: Option<ConnId>,
+    calls: Option<ConnId>,
+    /// Calls until they are answered.
+    asked: BTreeMap<ConnId, Call>,
+    /// Offers it has not answered.
+    pub(crate) offers: BTreeMap<String, pb::Offer>,
+    pub(crate) memory: Memory,
+    /// Until then nothing gets through between it and the master.
+    pub(crate) cut_off_until: u64,
+    /// It wants no offers.
+    suppressed: bool,
+}
+
+/// What survives a crash of the scheduler.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    /// With its id, once it has one.
+    pub(crate) info: pb::FrameworkInfo,
+    /// Counts the ids it had: one that was removed starts over.
+    pub(crate) incarnation: u32,
+    pub(crate) tasks: BTreeMap<String, Task>,
+    /// Names for new tasks, executors, operations.
+    serial: u64,
+    /// Operations whose end it has not heard.
+    pub(crate) operations: BTreeSet<String>,
+}
+
+/// A task as its framework sees it.
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub(crate) agent_id: pb::AgentID,
+    /// Unset for command tasks.
+    pub(crate) executor_id: Option<pb::ExecutorID>,
+    pub(crate) state: TaskState,
+}
+
+/// What a framework does by itself.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Start,
+    /// The session's deadline.
+    Wake,
+    /// Decides what to do with the offers it has.
+    Consider,
+    Acknowledge(Box<pb::TaskStatus>),
+    /// Does something nobody expects.
+    Wish,
+    /// While everything heals: asks about all tasks and kills what lives.
+    Repair,
+}
+
+impl Framework {
+    pub(crate) fn new(index: usize, rng: &mut Rng) -> Self {
+        let info = info(index, rng);
+        Framework {
+            index,
+            life: 0,
+            up: false,
+            session: Session::new(info.clone()),
+            stream: None,
+            calls: None,
+            asked: BTreeMap::new(),
+            offers: BTreeMap::new(),
+            memory: Memory {
+                info,
+                incarnation: 0,
+                tasks: BTreeMap::new(),
+                serial: 0,
+                operations: BTreeSet::new(),
+            },
+            cut_off_until: 0,
+            suppressed: false,
+        }
+    }
+
+    pub(crate) fn id(&self) -> Option<&str> {
+        self.memory.info.id.as_option().map(|id| id.value.as_str())
+    }
+
+    /// A name nobody else uses.
+    fn name(&mut self, what: &str) -> String {
+        self.memory.serial += 1;
+        format!("{what}{}.{}.{}", self.index, self.memory.incarnation, self.memory.serial)
+    }
+
+    /// Tasks that, as far as it knows, have not ended.
+    pub(crate) fn live_tasks(&self) -> impl Iterator<Item = (&String, &Task)> {
+        self.memory.tasks.iter().filter(|(_, task)| !is_terminal(task.state))
+    }
+
+    pub(crate) fn role(&self) -> &str {
+        self.memory.info.roles.first().map_or("*", String::as_str)
+    }
+}
+
+fn info(index: usize, rng: &mut Rng) -> pb::FrameworkInfo {
+    let mut capabilities = vec![Capability::MULTI_ROLE, Capability::RESERVATION_REFINEMENT];
+    if rng.chance(0.6) {
+        capabilities.push(Capability::PARTITION_AWARE);
+    }
+    if rng.chance(0.3) {
+        capabilities.push(Capability::TASK_KILLING_STATE);
+    }
+    let failover_timeout = match rng.below(4) {
+        0 => between(rng, 1, 20) as f64,
+        _ => 100_000.0,
+    };
+    pb::FrameworkInfo {
+        name: format!("framework {index}"),
+        user: "nobody".into(),
+        roles: vec![format!("role{}", rng.below(2))],
+        capabilities: capabilities.into_iter().map(tepui_client::shorthand::capability).collect(),
+        checkpoint: Some(rng.chance(0.8)),
+        failover_timeout: Some(failover_timeout),
+        ..Default::default()
+    }
+}
+
+fn plan(world: &mut World, index: usize, wait: u64, step: Step) {
+    let life = world.frameworks[index].life;
+    world.queue.after(wait, Event::Framework { index, life, step });
+}
+
+/// Starts the process, after a while.
+pub(crate) fn start(world: &mut World, index: usize) {
+    let wait = between(&mut world.rng, 10 * MS, 3 * SECOND);
+    plan(world, index, wait, Step::Start);
+}
+
+/// The process dies; its memory does not.
+pub(crate) fn crash(world: &mut World, index: usize) {
+    if !world.frameworks[index].up {
+        return;
+    }
+    world.tell(|| format!("F{index} crashes"));
+    world.counts.framework_crashes += 1;
+    stop(world, index);
+    start(world, index);
+}
+
+fn stop(world: &mut World, index: usize) {
+    let framework = &mut world.frameworks[index];
+    framework.up = false;
+    framework.life += 1;
+    framework.offers.clear();
+    framework.asked.clear();
+    framework.suppressed = false;
+    (framework.stream, framework.calls) = (None, None);
+    let is_ours = |client: &Client| matches!(client, Client::Framework { index: at, .. } if *at == index);
+    for conn in world.conns_where(|conn| is_ours(&conn.client)) {
+        world.drop_end(conn, End::Client, 2 * SECOND);
+    }
+}
+
+pub(crate) fn step(world: &mut World, index: usize, life: u32, step: Step) {
+    let framework = &world.frameworks[index];
+    if framework.life != life || (!framework.up && !matches!(step, Step::Start)) {
+        return;
+    }
+    match step {
+        Step::Start => begin(world, index),
+        Step::Wake => wake(world, index),
+        Step::Consider => offers::consider(world, index),
+        Step::Acknowledge(status) => acknowledge(world, index, &status),
+        Step::Wish => wishes::wish(world, index),
+        Step::Repair => wishes::repair(world, index),
+    }
+}
+
+fn begin(world: &mut World, index: usize) {
+    let framework = &mut world.frameworks[index];
+    if framework.up {
+        return;
+    }
+    framework.up = true;
+    framework.session = Session::new(framework.memory.info.clone());
+    world.tell(|| format!("F{index} starts"));
+    wake(world, index);
+    let wait = between(&mut world.rng, 100 * MS, 5 * SECOND);
+    plan(world, index, wait, Step::Wish);
+    if world.is_healing() {
+        plan(world, index, SECOND, Step::Repair);
+    }
+}
+
+/// The session's deadline may have come; if not, it is waited for.
+fn wake(world: &mut World, index: usize) {
+    use tepui_client::scheduler::State;
+    let now = world.elapsed();
+    let framework = &mut world.frameworks[index];
+    match framework.session.state() {
+        State::Disconnected { retry_at } if now >= *retry_at => return subscribe(world, index),
+        State::Subscribing { .. } | State::Subscribed { .. } if framework.session.is_silent(now) => {
+            return lost(world, index);
+        }
+        State::Ended => return start_over(world, index),
+        State::Disconnected { .. } | State::Subscribing { .. } | State::Subscribed { .. } => (),
+    }
+    plan_wake(world, index);
+}
+
+fn plan_wake(world: &mut World, index: usize) {
+    let now = world.elapsed();
+    let wait = match world.frameworks[index].session.deadline() {
+        Some(deadline) => u64::try_from(deadline.saturating_sub(now).as_nanos()).unwrap_or(u64::MAX),
+        None => SECOND,
+    };
+    plan(world, index, wait.max(1), Step::Wake);
+}
+
+fn can_reach_master(world: &World, index: usize) -> bool {
+    world.master.is_up() && world.frameworks[index].cut_off_until <= world.queue.now()
+}
+
+fn subscribe(world: &mut World, index: usize) {
+    let now = world.elapsed();
+    let call = world.frameworks[index].session.subscribe(now);
+    if !can_reach_master(world, index) {
+        return lost(world, index);
+    }
+    world.tell(|| format!("F{index} subscribes"));
+    let client = Client::Framework { index, life: world.frameworks[index].life };
+    let stream = world.open(Kind::Stream, client, Node::Master);
+    world.frameworks[index].stream = Some(stream);
+    let message = Message::SchedulerCall { exchange: stream, stream_id: None, call: Box::new(call) };
+    world.send(stream, End::Server, message);
+    plan_wake(world, index);
+}
+
+/// The stream is gone: offers are void, the session decides when to try again.
+fn lost(world: &mut World, index: usize) {
+    let (now, random) = (world.elapsed(), world.rng.next_u64());
+    let framework = &mut world.frameworks[index];
+    framework.offers.clear();
+    framework.asked.clear();
+    let conns = [framework.stream.take(), framework.calls.take()];
+    let _ = framework.session.lost(now, random); // Disconnected: nothing else to do about it.
+    conns.into_iter().flatten().for_each(|conn| world.close(conn, End::Client));
+    plan_wake(world, index);
+}
+
+/// The master wants nothing more of this id: the framework comes back as another one.
+fn start_over(world: &mut World, index: usize) {
+    world.tell(|| format!("F{index} starts over"));
+    if let Some(id) = world.frameworks[index].id().map(str::to_owned) {
+        world.checks.see(&Fact::FrameworkEnds { id: &id });
+    }
+    stop(world, index);
+    let memory = &mut world.frameworks[index].memory;
+    memory.info.id = Default::default();
+    memory.incarnation += 1;
+    memory.tasks.clear();
+    memory.operations.clear();
+    start(world, index);
+}
+
+pub(crate) fn closed(world: &mut World, index: usize, life: u32, conn: ConnId, kind: Kind) {
+    let framework = &mut world.frameworks[index];
+    if framework.life != life {
+        return;
+    }
+    match kind {
+        Kind::Calls if framework.calls == Some(conn) => {
+            framework.calls = None;
+            offers::give_back_unanswered(world, index);
+        }
+        Kind::Stream if framework.stream == Some(conn) => lost(world, index),
+        Kind::Calls | Kind::Stream | Kind::Link => (),
+    }
+}
+
+/// Sends a call if subscribed; else it is lost, as the client library would say.
+pub(super) fn call(world: &mut World, index: usize, call: Call) -> bool {
+    let framework = &world.frameworks[index];
+    let Some(link) = framework.session.link().cloned() else { return false };
+    if !can_reach_master(world, index) {
+        return false;
+    }
+    let conn = match framework.calls {
+        Some(conn) => conn,
+        None => {
+            let client = Client::Framework { index, life: framework.life };
+            world.open(Kind::Calls, client, Node::Master)
+        }
+    };
+    world.frameworks[index].calls = Some(conn);
+    let call = link.stamp(call);
+    let exchange = world.begin_exchange(conn);
+    world.frameworks[index].asked.insert(exchange, call.clone());
+    let message = Message::SchedulerCall { exchange, stream_id: link.stream_id, call: Box::new(call) };
+    world.send(conn, End::Server, message);
+    true
+}
+
+pub(crate) fn hear(world: &mut World, index: usize, life: u32, conn: ConnId, message: Message) {
+    let now = world.elapsed();
+    let framework = &mut world.frameworks[index];
+    if framework.life != life || (framework.stream != Some(conn) && framework.calls != Some(conn)) {
+        return;
+    }
+    match message {
+        Message::StreamOpen { stream_id } => framework.session.opened(stream_id),
+        Message::SchedulerEvent(event) => {
+            if let Some(event) = framework.session.hear(now, (*event).clone()) {
+                take_in(world, index, event);
+            }
+        }
+        Message::Answer { refused: Some((status, message)), .. } => {
+            world.tell(|| format!("F{index} is refused: {status} {message}"));
+            refused(world, index, conn, status, &message);
+        }
+        Message::Answer { exchange, refused: None } => {
+            if let Some(call) = framework.asked.remove(&exchange) {
+                framework.session.remember(&call);
+                plan_wake(world, index);
+            }
+        }
+        Message::SchedulerCall { .. }
+        | Message::AgentCall(_)
+        | Message::ExecutorCall { .. }
+        | Message::LinkOpen
+        | Message::LinkEvent(_)
+        | Message::ExecutorEvent(_)
+        | Message::Close => (),
+    }
+}
+
+fn refused(world: &mut World, index: usize, conn: ConnId, status: u16, message: &str) {
+    let framework = &mut world.frameworks[index];
+    if framework.stream == Some(conn) {
+        match framework.session.refused(status, message) {
+            Outcome::Retry => lost(world, index),
+            Outcome::Ended(event) => take_in(world, index, event),
+        }
+    } else if status != 403 && message != "Framework cannot be found" {
+        // Otherwise the framework failed over or was removed without having heard of it yet.
+        world.checks.fail("calls_are_sound", format!("F{index}: {status} {message}"));
+    }
+}
+
+fn take_in(world: &mut World, index: usize, event: Heard) {
+    match event {
+        Heard::Subscribed(subscribed) => subscribed_as(world, index, &subscribed.framework_id.value),
+        Heard::Offers(offers) => {
+            world.counts.offers += offers.len() as u64;
+            for offer in offers {
+                world.frameworks[index].offers.insert(offer.id.value.clone(), offer);
+            }
+            let wait = mostly(&mut world.rng, MS, 500 * MS, 0.1, 15 * SECOND);
+            plan(world, index, wait, Step::Consider);
+        }
+        Heard::Rescind(id) => {
+            world.frameworks[index].offers.remove(&id.value);
+        }
+        Heard::Update(status) => updated(world, index, status),
+        Heard::UpdateOperation(status) => operation_updated(world, index, &status),
+        Heard::Error(message) => {
+            world.tell(|| format!("F{index} is told: {message}"));
+            let wait = between(&mut world.rng, MS, SECOND);
+            plan(world, index, wait, Step::Wake);
+        }
+        Heard::Disconnected
+        | Heard::InverseOffers(_)
+        | Heard::RescindInverseOffer(_)
+        | Heard::Message(_)
+        | Heard::Failure(_) => (),
+    }
+}
+
+fn subscribed_as(world: &mut World, index: usize, id: &str) {
+    world.tell(|| format!("F{index} is {id}"));
+    let framework = &mut world.frameworks[index];
+    framework.memory.info = framework.session.framework().clone();
+    framework.offers.clear();
+    let checkpoint = framework.memory.info.checkpoint == Some(true);
+    world.checks.see(&Fact::FrameworkIs { id, checkpoint });
+    wishes::ask_about_all(world, index);
+    plan_wake(world, index);
+}
+
+fn updated(world: &mut World, index: usize, status: pb::TaskStatus) {
+    let framework = &mut world.frameworks[index];
+    let id = framework.id().unwrap_or_default().to_owned();
+    world.counts.updates += 1;
+    if let Some(task) = framework.memory.tasks.get_mut(&status.task_id.value) {
+        let ended = !is_terminal(task.state) && is_terminal(status.state);
+        task.state = status.state;
+        match status.state {
+            TaskState::TASK_FINISHED if ended => world.counts.finished += 1,
+            TaskState::TASK_KILLED if ended => world.counts.killed += 1,
+            TaskState::TASK_LOST if ended => world.counts.lost += 1,
+            _ => (), // The rest is not counted.
+        }
+    }
+    world.checks.see(&Fact::FrameworkSees { id: &id, status: &status });
+    if status.uuid.is_some() {
+        let wait = mostly(&mut world.rng, 0, 10 * MS, world.plan.late_acknowledgements, 15 * SECOND);
+        plan(world, index, wait, Step::Acknowledge(Box::new(status)));
+    }
+}
+
+fn acknowledge(world: &mut World, index: usize, status: &pb::TaskStatus) {
+    let Some(acknowledge) = calls::acknowledge(status) else { return };
+    if call(world, index, acknowledge) {
+        world.counts.acknowledgements += 1;
+        let id = world.frameworks[index].id().unwrap_or_default().to_owned();
+        let uuid = status.uuid.as_deref().unwrap_or_default();
+        world.checks.see(&Fact::FrameworkAcknowledges { id: &id, task: &status.task_id.value, uuid });
+    }
+}
+
+fn operation_updated(world: &mut World, index: usize, status: &pb::OperationStatus) {
+    use pb::OperationState as State;
+    let over = match status.state {
+        State::OPERATION_FINISHED
+        | State::OPERATION_FAILED
+        | State::OPERATION_ERROR
+        | State::OPERATION_DROPPED
+        | State::OPERATION_GONE_BY_OPERATOR => true,
+        State::OPERATION_UNSUPPORTED
+        | State::OPERATION_PENDING
+        | State::OPERATION_UNREACHABLE
+        | State::OPERATION_RECOVERING
+        | State::OPERATION_UNKNOWN => false,
+    };
+    if over {
+        world.frameworks[index].memory.operations.remove(&status.operation_id.value);
+    }
+    if let Some(acknowledge) = calls::acknowledge_operation(status) {
+        call(world, index, acknowledge);
+    }
+}

@@ -1,0 +1,270 @@
+//! What a framework does with its offers: launches of every kind, reservations and volumes, refusals.
+
+use tepui_client::scheduler::calls;
+use tepui_client::shorthand::{executor_id, scalar, shell, task_id};
+use tepui_fsm::Rng;
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::TaskState;
+use tepui_proto::mesos::v1::offer::operation::Type;
+
+use super::{Framework, Task, call};
+use crate::chance::{between, pick};
+use crate::check::Fact;
+use crate::script::Script;
+use crate::world::World;
+
+/// A framework that has this many tasks that have not ended launches no more.
+const LIVE_TASKS_MAX: usize = 8;
+/// A framework that launched this many tasks is content.
+const TASKS_MAX: usize = 40;
+
+pub(super) fn consider(world: &mut World, index: usize) {
+    let offers: Vec<pb::Offer> = world.frameworks[index].offers.values().cloned().collect();
+    for offer in offers {
+        let framework = &world.frameworks[index];
+        let busy =
+            framework.live_tasks().count() >= LIVE_TASKS_MAX || framework.memory.tasks.len() >= TASKS_MAX;
+        let healing = world.is_healing();
+        match world.rng.below(10) {
+            _ if healing => decline(world, index, &offer, 600.0),
+            0 => (), // Keeps it for a while.
+            1..=6 if !busy => accept(world, index, &offer),
+            _ => {
+                let seconds = between(&mut world.rng, 0, 10) as f64;
+                decline(world, index, &offer, seconds);
+            }
+        }
+    }
+}
+
+fn decline(world: &mut World, index: usize, offer: &pb::Offer, seconds: f64) {
+    world.frameworks[index].offers.remove(&offer.id.value);
+    let filters = pb::Filters { refuse_seconds: Some(seconds), ..Default::default() };
+    call(world, index, calls::decline([(*offer.id).clone()], Some(filters)));
+}
+
+/// The connection broke before these calls were answered. Perhaps they arrived, perhaps not: to decline once more does
+/// no harm, and what was launched will be asked about.
+pub(super) fn give_back_unanswered(world: &mut World, index: usize) {
+    for asked in std::mem::take(&mut world.frameworks[index].asked).into_values() {
+        let offers = asked.accept.offer_ids.iter().chain(&asked.decline.offer_ids).cloned();
+        let offers: Vec<_> = offers.collect();
+        if !offers.is_empty() {
+            call(world, index, calls::decline(offers, None));
+        }
+    }
+}
+
+/// What is left of an offer while operations are made up.
+struct Pool {
+    agent_id: pb::AgentID,
+    resources: Vec<pb::Resource>,
+}
+
+impl Pool {
+    /// Takes an amount of ordinary resources out.
+    fn take(&mut self, name: &str, amount: f64) -> Option<pb::Resource> {
+        let plain = |resource: &&mut pb::Resource| {
+            resource.name == name && !resource.disk.is_set() && resource.scalar.value >= amount
+        };
+        let from = self.resources.iter_mut().find(plain)?;
+        let left = ((from.scalar.value - amount) * 1000.0).round() / 1000.0;
+        let mut taken = from.clone();
+        taken.scalar = scalar(name, amount).scalar;
+        from.scalar = scalar(name, left).scalar;
+        Some(taken)
+    }
+
+    fn take_some(&mut self, rng: &mut Rng) -> Option<Vec<pb::Resource>> {
+        let (cpus, mem) = (between(rng, 1, 10) as f64 / 10.0, between(rng, 32, 256) as f64);
+        let cpus = self.take("cpus", cpus)?;
+        let mem = self.take("mem", mem)?;
+        Some(vec![cpus, mem])
+    }
+}
+
+fn accept(world: &mut World, index: usize, offer: &pb::Offer) {
+    let mut pool = Pool { agent_id: (*offer.agent_id).clone(), resources: offer.resources.clone() };
+    let mut operations = Vec::new();
+    for _ in 0..=world.rng.below(2) {
+        let (rng, framework) = (&mut world.rng, &mut world.frameworks[index]);
+        let made = match rng.below(12) {
+            0..=4 => launch_commands(rng, framework, &mut pool),
+            5..=7 => launch_custom(rng, framework, &mut pool),
+            8..=9 => launch_group(rng, framework, &mut pool),
+            10 => reserve(rng, framework, &mut pool),
+            _ => unreserve_or_volume(rng, framework, &mut pool),
+        };
+        operations.extend(made);
+    }
+    // An operation may use what another one of the same call makes only if it names it so; ours never do.
+    for operation in &mut operations {
+        if !is_launch(operation) && world.rng.chance(0.7) {
+            let name = world.frameworks[index].name("o");
+            world.frameworks[index].memory.operations.insert(name.clone());
+            operation.id = pb::OperationID { value: name, ..Default::default() }.into();
+            world.counts.operations += 1;
+        }
+    }
+    world.frameworks[index].offers.remove(&offer.id.value);
+    remember(world, index, offer, &operations);
+    let filters =
+        pb::Filters { refuse_seconds: Some(between(&mut world.rng, 0, 5) as f64), ..Default::default() };
+    call(world, index, calls::accept([(*offer.id).clone()], operations, Some(filters)));
+}
+
+fn is_launch(operation: &pb::offer::Operation) -> bool {
+    matches!(operation.r#type, Some(Type::LAUNCH | Type::LAUNCH_GROUP))
+}
+
+/// Before the call is sent: what was launched must not be forgotten, even if nobody ever answers.
+fn remember(world: &mut World, index: usize, offer: &pb::Offer, operations: &[pb::offer::Operation]) {
+    let id = world.frameworks[index].id().unwrap_or_default().to_owned();
+    for operation in operations {
+        let launched = operation.launch.task_infos.iter();
+        for info in launched.chain(&operation.launch_group.task_group.tasks) {
+            let executor = info.executor.as_option().or(operation.launch_group.executor.as_option());
+            let task = Task {
+                agent_id: (*offer.agent_id).clone(),
+                executor_id: executor.map(|executor| (*executor.executor_id).clone()),
+                state: TaskState::TASK_STAGING,
+            };
+            world.counts.tasks += 1;
+            world.checks.see(&Fact::FrameworkLaunches { id: &id, task: &info.task_id.value });
+            world.frameworks[index].memory.tasks.insert(info.task_id.value.clone(), task);
+        }
+    }
+}
+
+fn task(rng: &mut Rng, framework: &mut Framework, pool: &mut Pool) -> Option<pb::TaskInfo> {
+    let resources = pool.take_some(rng)?;
+    Some(pb::TaskInfo {
+        name: Script::draw(rng).to_string(),
+        task_id: task_id(framework.name("t")).into(),
+        agent_id: pool.agent_id.clone().into(),
+        resources,
+        ..Default::default()
+    })
+}
+
+fn launch_commands(
+    rng: &mut Rng,
+    framework: &mut Framework,
+    pool: &mut Pool,
+) -> Option<pb::offer::Operation> {
+    let count = between(rng, 1, 3);
+    let tasks = (0..count).filter_map(|_| {
+        let task = task(rng, framework, pool)?;
+        Some(pb::TaskInfo { command: shell("pretend").into(), ..task })
+    });
+    let tasks: Vec<_> = tasks.collect();
+    (!tasks.is_empty()).then(|| calls::launch(tasks))
+}
+
+/// A new executor, or one that may run there already.
+fn executor(rng: &mut Rng, framework: &mut Framework, pool: &mut Pool) -> Option<pb::ExecutorInfo> {
+    let used: Vec<pb::ExecutorID> = framework
+        .live_tasks()
+        .filter(|(_, task)| task.agent_id.value == pool.agent_id.value)
+        .filter_map(|(_, task)| task.executor_id.clone().filter(|id| id.value.starts_with('e')))
+        .collect();
+    let id = match pick(rng, &used) {
+        Some(id) if rng.chance(0.6) => id.clone(),
+        _ => executor_id(framework.name("e")),
+    };
+    // The same description every time: an executor cannot change.
+    Some(pb::ExecutorInfo {
+        executor_id: id.into(),
+        r#type: Some(pb::executor_info::Type::CUSTOM),
+        command: shell("pretend executor").into(),
+        resources: vec![pool.take("cpus", 0.1)?, pool.take("mem", 32.0)?],
+        ..Default::default()
+    })
+}
+
+fn launch_custom(rng: &mut Rng, framework: &mut Framework, pool: &mut Pool) -> Option<pb::offer::Operation> {
+    let executor = executor(rng, framework, pool)?;
+    let count = between(rng, 1, 3);
+    let tasks = (0..count).filter_map(|_| {
+        let task = task(rng, framework, pool)?;
+        Some(pb::TaskInfo { executor: executor.clone().into(), ..task })
+    });
+    let tasks: Vec<_> = tasks.collect();
+    (!tasks.is_empty()).then(|| calls::launch(tasks))
+}
+
+fn launch_group(rng: &mut Rng, framework: &mut Framework, pool: &mut Pool) -> Option<pb::offer::Operation> {
+    let executor = pb::ExecutorInfo {
+        executor_id: executor_id(framework.name("g")).into(),
+        framework_id: framework.memory.info.id.clone(),
+        r#type: Some(pb::executor_info::Type::DEFAULT),
+        resources: vec![pool.take("cpus", 0.1)?, pool.take("mem", 32.0)?, pool.take("disk", 10.0)?],
+        ..Default::default()
+    };
+    let count = between(rng, 1, 3);
+    let tasks = (0..count).filter_map(|_| {
+        let task = task(rng, framework, pool)?;
+        Some(pb::TaskInfo { command: shell("pretend").into(), ..task })
+    });
+    let tasks: Vec<_> = tasks.collect();
+    (!tasks.is_empty()).then(|| calls::launch_group(executor, tasks))
+}
+
+fn reserve(rng: &mut Rng, framework: &mut Framework, pool: &mut Pool) -> Option<pb::offer::Operation> {
+    let name = *pick(rng, &["cpus", "mem", "disk"])?;
+    let amount = if name == "cpus" { 0.5 } else { 64.0 };
+    let mut taken = pool.take(name, amount)?;
+    if !taken.reservations.is_empty() {
+        return None;
+    }
+    taken.reservations.push(pb::resource::ReservationInfo {
+        r#type: Some(pb::resource::reservation_info::Type::DYNAMIC),
+        role: Some(framework.role().into()),
+        ..Default::default()
+    });
+    Some(pb::offer::Operation {
+        r#type: Some(Type::RESERVE),
+        reserve: pb::offer::operation::Reserve { resources: vec![taken], ..Default::default() }.into(),
+        ..Default::default()
+    })
+}
+
+/// Does something with what is reserved: makes a volume of it, destroys one, or gives it back.
+fn unreserve_or_volume(
+    rng: &mut Rng,
+    framework: &mut Framework,
+    pool: &mut Pool,
+) -> Option<pb::offer::Operation> {
+    use pb::offer::operation::{Create, Destroy, Unreserve};
+    let is_volume = |resource: &pb::Resource| resource.disk.persistence.is_set();
+    let reserved = |resource: &pb::Resource| !resource.reservations.is_empty() && resource.scalar.value > 0.0;
+    let at = pool.resources.iter().position(reserved)?;
+    let mut resource = pool.resources.swap_remove(at);
+    if is_volume(&resource) {
+        return Some(pb::offer::Operation {
+            r#type: Some(Type::DESTROY),
+            destroy: Destroy { volumes: vec![resource], ..Default::default() }.into(),
+            ..Default::default()
+        });
+    }
+    if resource.name == "disk" && rng.chance(0.7) {
+        resource.disk = volume(framework.name("v")).into();
+        return Some(pb::offer::Operation {
+            r#type: Some(Type::CREATE),
+            create: Create { volumes: vec![resource], ..Default::default() }.into(),
+            ..Default::default()
+        });
+    }
+    Some(pb::offer::Operation {
+        r#type: Some(Type::UNRESERVE),
+        unreserve: Unreserve { resources: vec![resource], ..Default::default() }.into(),
+        ..Default::default()
+    })
+}
+
+fn volume(id: String) -> pb::resource::DiskInfo {
+    let persistence = pb::resource::disk_info::Persistence { id, ..Default::default() };
+    let volume =
+        pb::Volume { container_path: "data".into(), mode: pb::volume::Mode::RW, ..Default::default() };
+    pb::resource::DiskInfo { persistence: persistence.into(), volume: volume.into(), ..Default::default() }
+}

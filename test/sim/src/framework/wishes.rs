@@ -1,0 +1,101 @@
+//! What comes to a framework's mind: kills, questions, messages, suppression, teardown; and what it does to heal.
+
+use tepui_client::scheduler::calls;
+use tepui_client::shorthand::task_id;
+use tepui_proto::mesos::v1 as pb;
+
+use super::{Step, call, plan};
+use crate::chance::{MS, SECOND, between, pick};
+use crate::world::World;
+
+pub(super) fn wish(world: &mut World, index: usize) {
+    let wait = between(&mut world.rng, 500 * MS, 8 * SECOND);
+    plan(world, index, wait, Step::Wish);
+    if world.is_healing() {
+        return;
+    }
+    match world.rng.below(16) {
+        0..=3 => kill_one(world, index),
+        4 => ask_about_all(world, index),
+        5 => suppress(world, index),
+        6..=8 => revive(world, index),
+        9 => message(world, index),
+        10 => shutdown_one(world, index),
+        11 if world.rng.chance(0.1) => teardown(world, index),
+        _ => plan(world, index, 1, Step::Consider),
+    }
+}
+
+/// Asks about each task that has not ended, and for whatever else the master knows.
+pub(super) fn ask_about_all(world: &mut World, index: usize) {
+    let framework = &world.frameworks[index];
+    let live = framework.live_tasks();
+    let tasks: Vec<_> = live.map(|(id, task)| (task_id(id.clone()), Some(task.agent_id.clone()))).collect();
+    if !tasks.is_empty() {
+        call(world, index, calls::reconcile(tasks));
+    }
+    call(world, index, calls::reconcile([]));
+}
+
+fn live(world: &World, index: usize) -> Vec<(String, pb::AgentID, Option<pb::ExecutorID>)> {
+    let live = world.frameworks[index].live_tasks();
+    live.map(|(id, task)| (id.clone(), task.agent_id.clone(), task.executor_id.clone())).collect()
+}
+
+fn kill_one(world: &mut World, index: usize) {
+    let live = live(world, index);
+    if let Some((task, agent, _)) = pick(&mut world.rng, &live) {
+        let agent = world.rng.chance(0.5).then(|| agent.clone());
+        call(world, index, calls::kill(task_id(task.clone()), agent, None));
+    }
+}
+
+fn message(world: &mut World, index: usize) {
+    let live = live(world, index);
+    if let Some((_, agent, Some(executor))) = pick(&mut world.rng, &live) {
+        call(world, index, calls::message(agent.clone(), executor.clone(), b"hello".into()));
+    }
+}
+
+fn shutdown_one(world: &mut World, index: usize) {
+    let live = live(world, index);
+    if let Some((_, agent, Some(executor))) = pick(&mut world.rng, &live) {
+        call(world, index, calls::shutdown(executor.clone(), agent.clone()));
+    }
+}
+
+fn suppress(world: &mut World, index: usize) {
+    if call(world, index, calls::suppress(Vec::new())) {
+        world.frameworks[index].suppressed = true;
+    }
+}
+
+fn revive(world: &mut World, index: usize) {
+    if world.frameworks[index].suppressed && call(world, index, calls::revive(Vec::new())) {
+        world.frameworks[index].suppressed = false;
+    }
+}
+
+fn teardown(world: &mut World, index: usize) {
+    call(world, index, calls::teardown());
+}
+
+/// No new wishes: gives back all offers, kills all tasks, asks about those it does not know the end of.
+pub(super) fn repair(world: &mut World, index: usize) {
+    let wait = between(&mut world.rng, 5 * SECOND, 15 * SECOND);
+    plan(world, index, wait, Step::Repair);
+    plan(world, index, 1, Step::Consider);
+    suppress(world, index);
+    ask_about_all(world, index);
+    for (task, agent, _) in live(world, index) {
+        call(world, index, calls::kill(task_id(task), Some(agent), None));
+    }
+    let operations: Vec<_> = world.frameworks[index].memory.operations.iter().cloned().collect();
+    if !operations.is_empty() {
+        let of = |value: String| pb::scheduler::call::reconcile_operations::Operation {
+            operation_id: pb::OperationID { value, ..Default::default() }.into(),
+            ..Default::default()
+        };
+        call(world, index, calls::reconcile_operations(operations.into_iter().map(of).collect()));
+    }
+}

@@ -1,0 +1,160 @@
+//! The second phase: no more faults, and everything must settle.
+//!
+//! Settled means: every agent is registered, no task lives anywhere, every framework knows the end of each of its
+//! tasks, nothing is offered, nothing runs in a container, no update waits for its acknowledgement.
+
+use tepui_core_agent::Phase as AgentPhase;
+use tepui_proto::mesos::v1 as pb;
+use tepui_types::AgentId;
+
+use crate::chance::SECOND;
+use crate::check::Fact;
+use crate::event::Event;
+use crate::framework::{Step, Task};
+use crate::master;
+use crate::net::Node;
+use crate::world::{Phase, World};
+
+/// Long enough for the slowest retry of an update, several times.
+const HEALS_WITHIN: u64 = 3600 * SECOND;
+const LOOK_EVERY: u64 = 5 * SECOND;
+
+pub(crate) fn begin(world: &mut World) {
+    world.tell(|| "faults end".into());
+    world.phase = Phase::Healing { until: world.queue.now() + HEALS_WITHIN };
+    world.plan.bad_containers = 0.0;
+    world.plan.slow_disk = 0.0;
+    world.plan.late_acknowledgements = 0.0;
+    world.queue.after(SECOND, Event::Start { node: Node::Master });
+    for agent in 0..world.agents.len() {
+        world.agents[agent].cut_off_until = 0;
+        world.queue.after(SECOND, Event::Start { node: Node::Agent(agent) });
+    }
+    for index in 0..world.frameworks.len() {
+        world.frameworks[index].cut_off_until = 0;
+        let life = world.frameworks[index].life;
+        world.queue.after(SECOND, Event::Framework { index, life, step: Step::Start });
+        world.queue.after(2 * SECOND, Event::Framework { index, life, step: Step::Repair });
+    }
+    world.queue.after(LOOK_EVERY, Event::Settled);
+}
+
+pub(crate) fn look(world: &mut World) {
+    let Phase::Healing { until } = world.phase else { return };
+    clear_abandoned(world);
+    let open = unsettled(world);
+    if open.is_empty() {
+        world.tell(|| "settled".into());
+        world.checks.see(&Fact::Settled);
+        world.phase = Phase::Over;
+    } else if world.queue.now() >= until {
+        world.checks.fail("heals", open.join("; "));
+    } else {
+        world.queue.after(LOOK_EVERY, Event::Settled);
+    }
+}
+
+/// An operator ends frameworks whose schedulers will never come back for them.
+fn clear_abandoned(world: &mut World) {
+    let Some(machine) = &world.master.machine else { return };
+    let owned = |id: &str| world.frameworks.iter().any(|framework| framework.id() == Some(id));
+    let all = machine.state().frameworks.keys();
+    let abandoned: Vec<_> = all.filter(|id| !owned(id.as_str())).cloned().collect();
+    for id in abandoned {
+        let teardown =
+            pb::master::call::Teardown { framework_id: id.to_proto().into(), ..Default::default() };
+        let call = pb::master::Call {
+            r#type: Some(pb::master::call::Type::TEARDOWN),
+            teardown: teardown.into(),
+            ..Default::default()
+        };
+        world.checks.see(&Fact::FrameworkEnds { id: id.as_str() });
+        master::operator_call(world, call);
+    }
+}
+
+/// What has not settled yet.
+fn unsettled(world: &World) -> Vec<String> {
+    let mut open = Vec::new();
+    master_unsettled(world, &mut open);
+    for index in 0..world.agents.len() {
+        agent_unsettled(world, index, &mut open);
+    }
+    for framework in &world.frameworks {
+        if framework.id().is_none() {
+            open.push(format!("F{} is not subscribed", framework.index));
+        }
+        for (id, task) in framework.live_tasks().filter(|(_, task)| !is_forgotten(world, task)) {
+            open.push(format!("F{} thinks {id} is {:?}", framework.index, task.state));
+        }
+        for id in &framework.memory.operations {
+            open.push(format!("F{} does not know the end of operation {id}", framework.index));
+        }
+    }
+    open
+}
+
+/// Nobody remembers the task's agent, so nobody can say more about the task.
+fn is_forgotten(world: &World, task: &Task) -> bool {
+    let Some(machine) = &world.master.machine else { return false };
+    let (state, agent) = (machine.state(), AgentId::from(&task.agent_id));
+    task.state == pb::TaskState::TASK_UNKNOWN
+        && !state.agents.contains_key(&agent)
+        && !state.unreachable_agents.contains_key(&agent)
+        && !state.gone_agents.contains_key(&agent)
+}
+
+fn master_unsettled(world: &World, open: &mut Vec<String>) {
+    let Some(machine) = &world.master.machine else {
+        return open.push("the master is down".into());
+    };
+    let state = machine.state();
+    let connected = state.agents.values().filter(|agent| agent.is_active()).count();
+    if connected != world.agents.len() {
+        open.push(format!("the master has {connected} of {} agents", world.agents.len()));
+    }
+    for id in state.recovered_agents.keys() {
+        open.push(format!("the master waits for agent {id}"));
+    }
+    for offer in state.offers.values() {
+        open.push(format!("offer {} to {} is out", offer.id, offer.framework_id));
+    }
+    for framework in state.frameworks.values() {
+        for task in framework.tasks.values() {
+            open.push(format!("the master thinks {} of {} is {:?}", task.id, framework.id, task.task.state));
+        }
+    }
+    for agent in state.agents.values() {
+        for (framework, executor) in agent.executors.keys() {
+            open.push(format!("the master thinks executor {executor} of {framework} is on {}", agent.id));
+        }
+        if !agent.operations.is_empty() {
+            open.push(format!("the master waits for operations on {}", agent.id));
+        }
+    }
+}
+
+fn agent_unsettled(world: &World, index: usize, open: &mut Vec<String>) {
+    let node = &world.agents[index];
+    for id in node.host.alive() {
+        open.push(format!("container {id} runs on A{index}"));
+    }
+    let Some(machine) = &node.process.machine else {
+        return open.push(format!("A{index} is down"));
+    };
+    let state = machine.state();
+    if state.phase != AgentPhase::Running {
+        open.push(format!("A{index} is {:?}", state.phase));
+    }
+    for framework in state.frameworks.values() {
+        for executor in framework.executors.values() {
+            open.push(format!(
+                "A{index} has executor {} of {} {:?}",
+                executor.id, framework.id, executor.phase
+            ));
+        }
+    }
+    if !state.operations.is_empty() {
+        open.push(format!("A{index} waits for acknowledgements of operations"));
+    }
+}

@@ -1,0 +1,66 @@
+//! What one seed makes of the world: its size, and which faults come how often.
+//!
+//! Every seed leaves most kinds of fault out: few at a time reach deeper than all at once.
+
+use tepui_fsm::Rng;
+
+use crate::chance::{SECOND, between};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) agents: usize,
+    pub(crate) frameworks: usize,
+    /// How long the phase with faults lasts.
+    pub(crate) faults_for: u64,
+    /// The mean time between two faults of a kind; unset: never.
+    pub(crate) master_crashes: Option<u64>,
+    pub(crate) agent_crashes: Option<u64>,
+    pub(crate) reboots: Option<u64>,
+    pub(crate) framework_crashes: Option<u64>,
+    pub(crate) breaks: Option<u64>,
+    pub(crate) stalls: Option<u64>,
+    pub(crate) partitions: Option<u64>,
+    pub(crate) gone: Option<u64>,
+    /// How likely a write takes long.
+    pub(crate) slow_disk: f64,
+    /// How likely a container takes long, fails, or hangs.
+    pub(crate) bad_containers: f64,
+    /// How likely an acknowledgement comes late.
+    pub(crate) late_acknowledgements: f64,
+    pub(crate) offer_timeout: Option<u64>,
+    pub(crate) ping_timeout: u64,
+    pub(crate) reregister_timeout: u64,
+    pub(crate) executor_registration_timeout: u64,
+    pub(crate) recovery_timeout: u64,
+}
+
+impl Plan {
+    pub(crate) fn draw(rng: &mut Rng) -> Self {
+        Plan {
+            agents: between(rng, 1, 4) as usize,
+            frameworks: between(rng, 1, 3) as usize,
+            faults_for: between(rng, 20, 120) * SECOND,
+            master_crashes: sometimes(rng, 0.5, 10, 60),
+            agent_crashes: sometimes(rng, 0.5, 5, 40),
+            reboots: sometimes(rng, 0.15, 20, 60),
+            framework_crashes: sometimes(rng, 0.4, 5, 40),
+            breaks: sometimes(rng, 0.5, 2, 20),
+            stalls: sometimes(rng, 0.3, 2, 20),
+            partitions: sometimes(rng, 0.4, 10, 40),
+            gone: sometimes(rng, 0.15, 20, 60),
+            slow_disk: if rng.chance(0.3) { 0.1 } else { 0.01 },
+            bad_containers: if rng.chance(0.3) { 0.2 } else { 0.02 },
+            late_acknowledgements: if rng.chance(0.3) { 0.3 } else { 0.02 },
+            offer_timeout: rng.chance(0.3).then(|| between(rng, 2, 20) * SECOND),
+            ping_timeout: between(rng, 2, 6) * SECOND,
+            reregister_timeout: between(rng, 10, 40) * SECOND,
+            executor_registration_timeout: between(rng, 5, 30) * SECOND,
+            recovery_timeout: between(rng, 20, 120) * SECOND,
+        }
+    }
+}
+
+fn sometimes(rng: &mut Rng, likely: f64, low: u64, high: u64) -> Option<u64> {
+    let (comes, mean) = (rng.chance(likely), between(rng, low, high) * SECOND);
+    comes.then_some(mean)
+}

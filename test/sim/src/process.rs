@@ -1,0 +1,151 @@
+//! A process around a machine: its mailbox, its turns, its disk, and the barrier between them.
+//!
+//! Invariant (unless sabotaged): an effect comes out of `ready` only after every record before it is on the disk. A
+//! crash keeps the disk and a prefix of what was being written, and nothing else.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use tepui_fsm::{Durable, Fsm, Item, Mono, Now, Outbox};
+
+/// What survives a crash.
+pub(crate) type Disk = BTreeMap<String, Vec<u8>>;
+
+pub(crate) struct Process<M: Fsm> {
+    pub(crate) machine: Option<M>,
+    /// Counts the starts; what was meant for an earlier life is recognised by it.
+    pub(crate) life: u32,
+    pub(crate) disk: Disk,
+    mailbox: VecDeque<M::Input>,
+    outbox: VecDeque<Item<M::Record, M::Effect>>,
+    /// How many items at the head of the outbox are covered by the write that is under way.
+    syncing: usize,
+    /// When the next turn is planned.
+    pub(crate) wake: Option<u64>,
+}
+
+impl<M: Fsm> Process<M>
+where
+    M::Record: Durable,
+{
+    pub(crate) fn new() -> Self {
+        Self {
+            machine: None,
+            life: 0,
+            disk: Disk::new(),
+            mailbox: VecDeque::new(),
+            outbox: VecDeque::new(),
+            syncing: 0,
+            wake: None,
+        }
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.machine.is_some()
+    }
+
+    pub(crate) fn start(&mut self, machine: M) {
+        self.life += 1;
+        self.machine = Some(machine);
+    }
+
+    /// Ends the process. Of what was being written, the first `lucky` records made it to the disk: these.
+    pub(crate) fn crash(&mut self, lucky: usize) -> Vec<M::Record> {
+        let written = std::mem::take(&mut self.syncing);
+        let outbox = std::mem::take(&mut self.outbox);
+        let records = outbox.into_iter().take(written).filter_map(|item| match item {
+            Item::Record(record) => Some(record),
+            Item::Effect(_) => None,
+        });
+        let records: Vec<_> = records.take(lucky).collect();
+        records.iter().for_each(|record| write(&mut self.disk, record));
+        self.machine = None;
+        self.mailbox.clear();
+        self.wake = None;
+        records
+    }
+
+    /// Takes an input in; the next turn will see it. Nobody hears what is said to the dead.
+    pub(crate) fn hear(&mut self, input: M::Input) {
+        if self.is_up() {
+            self.mailbox.push_back(input);
+        }
+    }
+
+    pub(crate) fn has_mail(&self) -> bool {
+        !self.mailbox.is_empty()
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Mono> {
+        self.machine.as_ref().and_then(Fsm::deadline)
+    }
+
+    /// One turn over at most `inputs_max` inputs; how many there were.
+    pub(crate) fn turn(&mut self, now: Now, inputs_max: usize) -> usize {
+        let Some(machine) = &mut self.machine else { return 0 };
+        let mut out = Outbox::new();
+        let count = self.mailbox.len().min(inputs_max);
+        for input in self.mailbox.drain(..count) {
+            machine.step(now, input, &mut out);
+        }
+        machine.settle(now, &mut out);
+        self.outbox.extend(out.take());
+        count
+    }
+
+    /// The effects that may become visible now. `early`: the sabotaged barrier, which does not wait for records.
+    pub(crate) fn ready(&mut self, early: bool) -> Vec<M::Effect> {
+        let mut effects = Vec::new();
+        if early {
+            let (records, visible): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut self.outbox)
+                .into_iter()
+                .partition(|item| matches!(item, Item::Record(_)));
+            self.outbox = records;
+            effects.extend(visible.into_iter().filter_map(effect));
+            return effects;
+        }
+        while let Some(item) = self.outbox.pop_front_if(|item| matches!(item, Item::Effect(_))) {
+            effects.extend(effect(item));
+        }
+        effects
+    }
+
+    /// Begins to write what waits, if nothing is being written; true if it does.
+    pub(crate) fn begin_sync(&mut self) -> bool {
+        if self.syncing > 0 || self.outbox.is_empty() {
+            return false;
+        }
+        self.syncing = self.outbox.len();
+        true
+    }
+
+    /// The write is done: these records are on the disk now, and the effects among them may become visible, in this
+    /// order. `lose` is the sabotaged disk, which says that it wrote a record and did not.
+    pub(crate) fn synced(&mut self, lose: impl Fn(&M::Record) -> bool) -> Vec<Item<M::Record, M::Effect>> {
+        let items: Vec<_> = self.outbox.drain(..std::mem::take(&mut self.syncing)).collect();
+        for item in &items {
+            match item {
+                Item::Record(record) if !lose(record) => write(&mut self.disk, record),
+                Item::Record(_) | Item::Effect(_) => (),
+            }
+        }
+        items
+    }
+}
+
+fn effect<R, E>(item: Item<R, E>) -> Option<E> {
+    match item {
+        Item::Effect(effect) => Some(effect),
+        Item::Record(_) => None,
+    }
+}
+
+fn write(disk: &mut Disk, record: &impl Durable) {
+    let mut writes = Vec::new();
+    record.writes(&mut writes);
+    for write in writes {
+        match write.value {
+            Some(value) => disk.insert(write.key, value),
+            None => disk.remove(&write.key),
+        };
+    }
+}

@@ -1,0 +1,83 @@
+//! What a pretend task does, written in its name: `start:run:ending`, times in nanoseconds.
+
+use std::fmt;
+
+use tepui_fsm::Rng;
+
+use crate::chance::{MS, SECOND, between};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Script {
+    pub(crate) start: u64,
+    pub(crate) run: u64,
+    pub(crate) says_starting: bool,
+    pub(crate) ending: Ending,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Finish,
+    Fail,
+    /// The executor's process ends without a word.
+    Crash,
+    Oom,
+    /// Runs until it is killed.
+    Stay,
+}
+
+const ENDINGS: [(Ending, &str); 5] = [
+    (Ending::Finish, "finish"),
+    (Ending::Fail, "fail"),
+    (Ending::Crash, "crash"),
+    (Ending::Oom, "oom"),
+    (Ending::Stay, "stay"),
+];
+
+impl Script {
+    pub(crate) fn draw(rng: &mut Rng) -> Self {
+        let ending = match rng.below(20) {
+            0..=9 => Ending::Finish,
+            10..=12 => Ending::Fail,
+            13..=14 => Ending::Crash,
+            15 => Ending::Oom,
+            _ => Ending::Stay,
+        };
+        Script {
+            start: between(rng, 0, 300 * MS),
+            run: if rng.chance(0.2) { 0 } else { between(rng, 10 * MS, 30 * SECOND) },
+            says_starting: rng.chance(0.3),
+            ending,
+        }
+    }
+
+    /// What cannot be read stays until it is killed.
+    pub(crate) fn parse(text: &str) -> Self {
+        let mut parts = text.split(':');
+        let mut number = || parts.next().and_then(|part| part.parse().ok()).unwrap_or(0);
+        let (start, run, starting): (u64, u64, u64) = (number(), number(), number());
+        let ending = ENDINGS.iter().find(|(_, name)| Some(*name) == text.rsplit(':').next());
+        let ending = ending.map_or(Ending::Stay, |(ending, _)| *ending);
+        Script { start, run, says_starting: starting == 1, ending }
+    }
+}
+
+impl fmt::Display for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = ENDINGS.iter().find(|(ending, _)| *ending == self.ending).map_or("stay", |(_, name)| name);
+        write!(f, "{}:{}:{}:{name}", self.start, self.run, u64::from(self.says_starting))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let mut rng = Rng::seeded(1);
+        for _ in 0..100 {
+            let script = Script::draw(&mut rng);
+            assert_eq!(Script::parse(&script.to_string()), script);
+        }
+    }
+}

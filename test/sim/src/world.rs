@@ -1,0 +1,164 @@
+//! The world: one clock, one generator, one queue, and everything that lives in it.
+//!
+//! `run` takes one event after the other and gives it to the part it concerns; parts change the world and put new
+//! events into the queue. Never here: anything that differs between two runs of the same seed.
+
+use tepui_core_master::Master;
+use tepui_fsm::{Mono, Now, Rng, Wall};
+
+use crate::agent::AgentNode;
+use crate::chance::SECOND;
+use crate::check::{Checks, Violation};
+use crate::counts::Counts;
+use crate::event::Event;
+use crate::framework::Framework;
+use crate::heal;
+use crate::net::{End, Message, Net, Node};
+use crate::plan::Plan;
+use crate::process::Process;
+use crate::sabotage::Sabotage;
+use crate::trace::Trace;
+use crate::{agent, executor, fault, framework, host, master};
+
+/// More events than this in one run mean that something goes round in circles.
+const EVENTS_MAX: u64 = 2_000_000;
+
+/// When the world began, for those who ask for civil time.
+const EPOCH: u64 = 1_700_000_000 * SECOND;
+
+pub(crate) struct World {
+    pub(crate) plan: Plan,
+    pub(crate) sabotage: Sabotage,
+    pub(crate) rng: Rng,
+    pub(crate) queue: Queue,
+    pub(crate) net: Net,
+    pub(crate) master: Process<Master>,
+    pub(crate) agents: Vec<AgentNode>,
+    pub(crate) frameworks: Vec<Framework>,
+    pub(crate) phase: Phase,
+    pub(crate) checks: Checks,
+    pub(crate) counts: Counts,
+    pub(crate) trace: Trace,
+}
+
+pub(crate) type Queue = crate::queue::Queue<Event>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Faults,
+    /// `until`: by then everything must have settled.
+    Healing {
+        until: u64,
+    },
+    Over,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, sabotage: Sabotage, trace: Trace) -> Self {
+        let mut rng = Rng::seeded(seed);
+        let plan = Plan::draw(&mut rng);
+        let agents = (0..plan.agents).map(|index| AgentNode::new(index, &mut rng)).collect();
+        let frameworks = (0..plan.frameworks).map(|index| Framework::new(index, &mut rng)).collect();
+        World {
+            plan,
+            sabotage,
+            rng,
+            queue: Queue::new(),
+            net: Net::default(),
+            master: Process::new(),
+            agents,
+            frameworks,
+            phase: Phase::Faults,
+            checks: Checks::new(),
+            counts: Counts::default(),
+            trace,
+        }
+    }
+
+    /// Lives until everything has healed or something is wrong.
+    pub(crate) fn run(&mut self) -> Result<(), Violation> {
+        self.begin();
+        while self.phase != Phase::Over {
+            let Some(event) = self.queue.next() else {
+                return Err(Violation::new("heals", "nothing is left that could happen".into()));
+            };
+            self.counts.events += 1;
+            self.happen(event);
+            if let Some(violation) = self.checks.violation() {
+                return Err(violation);
+            }
+            if self.counts.events > EVENTS_MAX {
+                return Err(Violation::new("heals", format!("more than {EVENTS_MAX} events")));
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self) {
+        self.queue.at(0, Event::Start { node: Node::Master });
+        for index in 0..self.agents.len() {
+            self.queue.at(0, Event::Start { node: Node::Agent(index) });
+        }
+        for index in 0..self.frameworks.len() {
+            framework::start(self, index);
+        }
+        fault::plan_all(self);
+        self.queue.at(self.plan.faults_for, Event::Heal);
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Turn { node, life, at } => self.turn(node, life, at),
+            Event::Synced { node, life } => self.synced(node, life),
+            Event::Start { node: Node::Master } => master::start(self),
+            Event::Start { node: Node::Agent(index) } => agent::start(self, index),
+            Event::Deliver { conn, to, message } => self.deliver(conn, to, message),
+            Event::Broken { conn, to } => self.heard_end(conn, to),
+            Event::Unreachable { agent, life, link } => agent::unreachable(self, agent, life, link),
+            Event::ContainerStarts { agent, id, fails } => host::starts(self, agent, &id, fails),
+            Event::ContainerEnds { agent, id, status, oom } => host::ends(self, agent, &id, status, oom),
+            Event::Container { agent, life, event } => agent::container_event(self, agent, life, event),
+            Event::Executor { agent, container, step } => executor::step(self, agent, &container, step),
+            Event::Framework { index, life, step } => framework::step(self, index, life, step),
+            Event::Fault(fault) => fault::happen(self, fault),
+            Event::Heal => heal::begin(self),
+            Event::Settled => heal::look(self),
+        }
+    }
+
+    pub(crate) fn is_healing(&self) -> bool {
+        matches!(self.phase, Phase::Healing { .. })
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        let nanos = self.queue.now();
+        Now { mono: Mono(nanos), wall: Wall(EPOCH + nanos) }
+    }
+
+    /// For sessions, which count from the beginning of the world.
+    pub(crate) fn elapsed(&self) -> std::time::Duration {
+        std::time::Duration::from_nanos(self.queue.now())
+    }
+
+    pub(crate) fn tell(&mut self, line: impl FnOnce() -> String) {
+        self.trace.line(self.queue.now(), line);
+    }
+
+    pub(crate) fn life_of(&self, node: Node) -> u32 {
+        match node {
+            Node::Master => self.master.life,
+            Node::Agent(index) => self.agents[index].process.life,
+        }
+    }
+
+    /// Gives a message that arrived to the process, framework or executor at that end.
+    pub(crate) fn hand_over(&mut self, conn: tepui_types::ConnId, to: End, message: Message) {
+        let Some(open) = self.net.conns.get(&conn) else { return };
+        let (client, server) = (open.client.clone(), open.server);
+        match (to, server) {
+            (End::Server, Node::Master) => master::hear(self, conn, message),
+            (End::Server, Node::Agent(index)) => agent::hear(self, index, conn, message),
+            (End::Client, _) => self.hand_to_client(conn, client, message),
+        }
+    }
+}
