@@ -27,9 +27,6 @@ use crate::{Config, Effect, Input, agent, boot, call, offer, operator, timers};
 
 pub(crate) type Out = Outbox<Master>;
 
-/// The answer to a call whose type says that it is unknown.
-pub(crate) const NOT_IMPLEMENTED: &str = "501 Not Implemented.";
-
 /// The master. Everything it decides goes to the outbox; everything it knows is here.
 #[derive(Debug)]
 pub struct Master {
@@ -113,6 +110,11 @@ impl Master {
     /// What readers would see if it were published now.
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// Whether the allocator's books are right; what is wrong if not.
+    pub fn audit(&self) -> Result<(), String> {
+        self.allocator.audit()
     }
 
     /// Makes a change durable before anything that is said later.

@@ -497,7 +497,12 @@ impl Script {
         let operation = agent.operations.values().next().expect("an operation").operation.clone();
         let uuid = pb::UUID { value: self.uuid(), ..Default::default() };
         let state = operation_state(state);
-        let status = pb::OperationStatus { state, uuid: uuid.into(), ..Default::default() };
+        let status = pb::OperationStatus {
+            state,
+            operation_id: operation.info.id.clone(),
+            uuid: uuid.into(),
+            ..Default::default()
+        };
         let update = link::call::UpdateOperation {
             framework_id: operation.framework_id.clone(),
             operation_uuid: (*operation.uuid).clone().into(),
@@ -1009,7 +1014,6 @@ fn operation_state(text: &str) -> pb::OperationState {
     match text {
         "FINISHED" => pb::OperationState::OPERATION_FINISHED,
         "DROPPED" => pb::OperationState::OPERATION_DROPPED,
-        "FAILED" => pb::OperationState::OPERATION_FAILED,
         _ => panic!("what state is {text}?"),
     }
 }
