@@ -82,10 +82,10 @@ impl Fsm for Agent {
                     master::event(self, now, *event, out);
                 }
             }
-            Input::LinkDown { link, .. } => link::down(self, now, link, out),
+            Input::LinkDown { link, .. } => link::down(self, now, link),
             Input::Executor { conn, call } => executor::call(self, now, conn, *call, out),
             Input::ExecutorClosed { conn } => executor::closed(self, conn),
-            Input::Operator { conn, call } => operator::call(self, now, conn, *call, out),
+            Input::Operator { conn, call } => operator::call(self, conn, *call, out),
             Input::OperatorClosed { conn } => operator::closed(self, conn),
             Input::Container(event) => containers::event(self, now, event, out),
             Input::Unregister => master::unregister(self, now, out),
@@ -112,7 +112,7 @@ impl Agent {
     fn due(&mut self, now: Now, timer: Timer, out: &mut Out) {
         match timer {
             Timer::Connect => link::connect(self, now, out),
-            Timer::LinkSilent => link::silent(self, now, out),
+            Timer::LinkSilent => link::silent(self, now),
             Timer::Reregistration => recover::reregistration_over(self, now, out),
             Timer::Registration(framework, executor) => {
                 lifecycle::registration_over(self, &framework, &executor, out);

@@ -104,14 +104,14 @@ pub(crate) fn subscribed(agent: &mut Agent, now: Now, silence: Duration, master:
     agent.state.touch();
 }
 
-pub(crate) fn down(agent: &mut Agent, now: Now, link: LinkId, _out: &mut Out) {
+pub(crate) fn down(agent: &mut Agent, now: Now, link: LinkId) {
     if agent.link.is_current(link) {
         lose(agent, now);
     }
 }
 
 /// Nothing was heard for too long: the next link closes this one.
-pub(crate) fn silent(agent: &mut Agent, now: Now, _out: &mut Out) {
+pub(crate) fn silent(agent: &mut Agent, now: Now) {
     lose(agent, now);
 }
 

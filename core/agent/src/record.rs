@@ -116,7 +116,7 @@ impl Durable for Record {
             Record::Operation { uuid, operation, kept } => {
                 put(into, Key::Operation(*uuid), &**operation);
                 if let Some(kept) = kept {
-                    let value = stored::StoredResources { total: kept.clone(), ..Default::default() };
+                    let value = stored::StoredResources { kept: kept.clone(), ..Default::default() };
                     put(into, Key::Resources, &value);
                 }
             }

@@ -58,7 +58,7 @@ pub(super) fn launch_container(
         Some(parent) => live_parent_user(agent, parent)?,
         None => None,
     };
-    let spec = spec(agent, &id, call, user)?;
+    let spec = spec(agent, &id, call, user);
     gc::unschedule(agent, &spec.sandbox, out);
     let container =
         Container { id: id.clone(), sandbox: spec.sandbox.as_str().into(), stage: ContainerStage::Launching };
@@ -121,19 +121,14 @@ fn live_parent_user(agent: &Agent, parent: &ContainerId) -> Result<Option<String
     }
 }
 
-fn spec(
-    agent: &Agent,
-    id: &ContainerId,
-    call: LaunchContainer,
-    inherited: Option<String>,
-) -> Result<LaunchSpec, Refusal> {
-    let sandbox = sandbox_of(agent, id).unwrap_or_default();
+fn spec(agent: &Agent, id: &ContainerId, call: LaunchContainer, inherited: Option<String>) -> LaunchSpec {
+    let sandbox = sandbox_of(agent, id);
     let command: pb::CommandInfo = call.command.into_option().unwrap_or_default();
     let mut environment = Environment::new();
     environment.insert("MESOS_SANDBOX".into(), sandbox.clone());
     environment::add_command(&mut environment, &command);
     let own = command.user.clone().filter(|_| agent.config.switch_user);
-    Ok(LaunchSpec {
+    LaunchSpec {
         id: id.clone(),
         environment,
         user: own.or(inherited),
@@ -144,5 +139,5 @@ fn spec(
         limits: call.limits.into_iter().map(|(name, limit)| (name, limit.value)).collect(),
         volumes: Vec::new(),
         command,
-    })
+    }
 }

@@ -37,7 +37,7 @@ pub(crate) struct Requests {
     removals: BTreeMap<String, ConnId>,
 }
 
-pub(crate) fn call(agent: &mut Agent, now: Now, conn: ConnId, call: Call, out: &mut Out) {
+pub(crate) fn call(agent: &mut Agent, conn: ConnId, call: Call, out: &mut Out) {
     match agent.state.phase {
         Phase::Recovering | Phase::Reconnecting => {
             let message = "Agent has not finished recovery";
@@ -45,7 +45,7 @@ pub(crate) fn call(agent: &mut Agent, now: Now, conn: ConnId, call: Call, out: &
         }
         Phase::Running | Phase::Terminating => (),
     }
-    let answer = match dispatch(agent, now, conn, call, out) {
+    let answer = match dispatch(agent, conn, call, out) {
         Ok(answer) => answer,
         Err(refusal) => Some(refusal.into()),
     };
@@ -57,7 +57,7 @@ pub(crate) fn call(agent: &mut Agent, now: Now, conn: ConnId, call: Call, out: &
 type Answered = Result<Option<Answer<pb::agent::Response>>, Refusal>;
 
 /// The answer, or none if it comes later.
-fn dispatch(agent: &mut Agent, now: Now, conn: ConnId, call: Call, out: &mut Out) -> Answered {
+fn dispatch(agent: &mut Agent, conn: ConnId, call: Call, out: &mut Out) -> Answered {
     let name = |name: &str| invalid(format!("Expecting '{name}' to be present"));
     match call.r#type {
         None => Err(name("type")),
@@ -87,11 +87,11 @@ fn dispatch(agent: &mut Agent, now: Now, conn: ConnId, call: Call, out: &mut Out
         }
         Some(call::Type::REMOVE_CONTAINER) => {
             let call = call.remove_container.ok_or_else(|| name("remove_container"))?;
-            remove::remove(agent, now, conn, &call.container_id, out)
+            remove::remove(agent, conn, &call.container_id, out)
         }
         Some(call::Type::REMOVE_NESTED_CONTAINER) => {
             let call = call.remove_nested_container.ok_or_else(|| name("remove_nested_container"))?;
-            remove::remove(agent, now, conn, &call.container_id, out)
+            remove::remove(agent, conn, &call.container_id, out)
         }
         Some(other) => Err(Refusal::new(Status::NotImplemented, format!("{other:?} is not implemented"))),
     }
@@ -186,15 +186,18 @@ pub(crate) fn path_done(agent: &mut Agent, path: &str, error: Option<&str>, out:
     true
 }
 
-/// Where the container's sandbox is; none if its top container is not known.
-pub(crate) fn sandbox_of(agent: &Agent, id: &ContainerId) -> Option<String> {
-    match id.parent() {
-        Some(parent) => Some(format!("{}/containers/{}", sandbox_of(agent, parent)?, id.value())),
-        None => match executor_in(agent, id) {
-            Some(executor) => Some(executor.sandbox.to_string()),
-            None => Some(format!("{}/containers/{}", agent.config.work_dir, id.value())),
-        },
+/// Where the container's sandbox is.
+pub(crate) fn sandbox_of(agent: &Agent, id: &ContainerId) -> String {
+    match (id.parent(), executor_in(agent, id)) {
+        (Some(parent), _) => format!("{}/containers/{}", sandbox_of(agent, parent), id.value()),
+        (None, Some(executor)) => executor.sandbox.to_string(),
+        (None, None) => format!("{}/containers/{}", agent.config.work_dir, id.value()),
     }
+}
+
+/// Whether this is a live executor's container or one launched by a call.
+pub(crate) fn is_known(agent: &Agent, id: &ContainerId) -> bool {
+    executor_in(agent, id).is_some() || agent.state.containers.contains_key(id)
 }
 
 /// The live executor whose container this is.

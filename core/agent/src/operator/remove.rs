@@ -4,23 +4,16 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use tepui_fsm::Now;
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::{Answer, ConnId, ContainerId, ContainerOp, Refusal, Status};
 
-use super::{Answered, checked_id, executor_in, forget};
+use super::{Answered, checked_id, forget, is_known};
 use crate::agent::{Agent, Out};
 
-pub(super) fn remove(
-    agent: &mut Agent,
-    _now: Now,
-    conn: ConnId,
-    id: &pb::ContainerID,
-    out: &mut Out,
-) -> Answered {
+pub(super) fn remove(agent: &mut Agent, conn: ConnId, id: &pb::ContainerID, out: &mut Out) -> Answered {
     let id = checked_id(id)?;
     let internal = |message| Err(Refusal::new(Status::Internal, message));
-    if executor_in(agent, id.top()).is_none() && !agent.state.containers.contains_key(id.top()) {
+    if !is_known(agent, id.top()) {
         return internal(format!("Container {id} cannot be removed: its top container is not known"));
     }
     if id.parent().is_none() {

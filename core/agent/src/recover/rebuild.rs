@@ -3,7 +3,7 @@
 //! A task is where it was: waiting if its executor never got one, handed over otherwise, over if its newest update
 //! says so. What belongs to something that is not there is left out.
 
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -20,7 +20,7 @@ use crate::state::{
     Cause, Container, ContainerStage, Delivery, Drain, Executor, ExecutorPhase, Framework, Task, TaskStage,
 };
 use crate::status::{self, Stream};
-use crate::{lifecycle, paths};
+use crate::{lifecycle, operator, paths};
 
 /// Fills a new agent with what was recorded; the keys of what was left out.
 pub(super) fn rebuild(agent: &mut Agent, loaded: Loaded) -> Vec<String> {
@@ -51,7 +51,9 @@ pub(super) fn rebuild(agent: &mut Agent, loaded: Loaded) -> Vec<String> {
     }
     queue(agent, deliveries);
     for (id, container) in loaded.containers {
-        add_container(agent, id, &container);
+        if !add_container(agent, &id, &container) {
+            left_out.push(Key::Container(id.to_string()).text());
+        }
     }
     for (uuid, operation) in loaded.operations {
         if let Some(operation) = operation.operation.into_option() {
@@ -156,13 +158,19 @@ fn queue(agent: &mut Agent, mut deliveries: Vec<(u64, bool, (FrameworkId, Execut
     }
 }
 
-fn add_container(agent: &mut Agent, id: ContainerId, container: &stored::StoredContainer) {
-    let Some(sandbox) = crate::operator::sandbox_of(agent, &id) else { return };
+/// False for one that is nested in nothing. Outer ones come first.
+fn add_container(agent: &mut Agent, id: &ContainerId, container: &stored::StoredContainer) -> bool {
+    if id.parent().is_some() && !operator::is_known(agent, id.top()) {
+        return false;
+    }
+    let sandbox = operator::sandbox_of(agent, id);
     let stage = match container.termination.as_option() {
         Some(termination) => ContainerStage::Ended(termination_from(termination)),
         None => ContainerStage::Running { pid: None },
     };
-    agent.state.containers.insert_mut(id.clone(), Arc::new(Container { id, sandbox: sandbox.into(), stage }));
+    let container = Container { id: id.clone(), sandbox: sandbox.into(), stage };
+    agent.state.containers.insert_mut(id.clone(), Arc::new(container));
+    true
 }
 
 pub(crate) fn termination_from(termination: &stored::StoredTermination) -> Termination {

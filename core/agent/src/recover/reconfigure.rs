@@ -51,7 +51,6 @@ fn keeps(old: &pb::Attribute, new: &pb::Attribute, additive: bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec;
     use alloc::vec::Vec;
 
     use super::*;
@@ -90,6 +89,5 @@ mod tests {
             problem(&old, &info("cpus:2;mem:64", &[("rack", 2.0)]), true).as_deref(),
             Some("its attribute 'rack' changed")
         );
-        let _ = vec![0];
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn restore(agent: &mut Agent, kept: Option<stored::StoredResources>) 
         return Ok(());
     }
     let kept =
-        Resources::from_proto(&kept.total).map_err(|err| RecoverError::Resources { why: err.to_string() })?;
+        Resources::from_proto(&kept.kept).map_err(|err| RecoverError::Resources { why: err.to_string() })?;
     let mut total = agent.state.total.clone();
     for resource in kept.iter() {
         let origin = Resources::from(origin(resource.clone()));

@@ -19,6 +19,8 @@ use crate::environment::agent_ip;
 use crate::lifecycle;
 use crate::state::{ContainerStage, Counters, Task, TaskStage};
 
+const UUID_BYTES: usize = 16;
+
 /// An update that an executor sent: checked, recorded, acknowledged.
 pub(crate) fn from_executor(
     agent: &mut Agent,
@@ -28,6 +30,13 @@ pub(crate) fn from_executor(
     mut status: pb::TaskStatus,
     out: &mut Out,
 ) {
+    if !is_sound(agent, &status) {
+        agent.state.counters.invalid_status_updates += 1;
+        return agent.state.touch();
+    }
+    if status.state == TaskState::TASK_STAGING {
+        return lifecycle::shutdown_executor(agent, now, framework, executor, out);
+    }
     status.source = Some(Source::SOURCE_EXECUTOR);
     status.executor_id = executor.to_proto().into();
     status.agent_id = agent.id_proto().into();
@@ -51,6 +60,12 @@ pub(crate) fn from_executor(
     };
     let conn = agent.state.executor(framework, executor).and_then(|executor| executor.conn());
     agent.tell_executor(conn, event, out);
+}
+
+/// Whether an update can be told apart from others and is about this agent.
+fn is_sound(agent: &Agent, status: &pb::TaskStatus) -> bool {
+    let other = status.agent_id.as_option().is_some_and(|id| Some(id) != agent.state.info.id.as_option());
+    status.uuid.as_ref().is_some_and(|uuid| uuid.len() == UUID_BYTES) && !other
 }
 
 /// An update that the agent makes about a task it knows, or about one that never came to be.

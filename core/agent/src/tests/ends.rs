@@ -343,3 +343,40 @@ fn a_second_stream_closes_the_first() {
         "#]],
     );
 }
+
+#[test]
+fn updates_that_come_with_a_subscription_are_checked_too() {
+    run(
+        "
+        launch t1
+        t1 subscribe
+        t1 subscribe tasks=t1 updates=t1:STAGING:x
+        ",
+        expect![[r#"
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch t1
+              = framework F
+              = executor t1 live
+              = task t1 of executor t1
+              container launch C1 cpus:1.1;mem:96
+            > t1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED t1
+              = executor t1 live delivered
+              conn 1 <- LAUNCH t1
+            > t1 subscribe tasks=t1 updates=t1:STAGING:x
+              conn 2 <- 200, open
+              conn 1 closes
+              conn 2 <- SUBSCRIBED t1
+              = executor t1 terminating delivered
+              conn 2 <- SHUTDOWN
+        "#]],
+    );
+}

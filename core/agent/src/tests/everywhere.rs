@@ -184,13 +184,13 @@ impl Play {
                     link::Event { r#type: Some(Type::LAUNCH), launch: launch.into(), ..Default::default() };
                 self.inputs.push_back(Input::LinkEvent { link, event: event.into() });
             } else if !knows && !self.states.iter().any(|state| state.is_terminal()) {
-                self.ask_about_missing(link);
+                self.ask_about_missing();
             }
         }
     }
 
     /// The launch got lost: the master asks for the task it believes in.
-    fn ask_about_missing(&mut self, link: LinkId) {
+    fn ask_about_missing(&mut self) {
         let Some(Input::LinkEvent { event, .. }) = self.inputs.back_mut() else { return };
         let missing = link::event::MissingTask {
             framework_id: FrameworkId::new("F").to_proto().into(),
@@ -198,7 +198,6 @@ impl Play {
             ..Default::default()
         };
         event.subscribed.as_option_mut().expect("just said").missing_tasks.push(missing);
-        let _ = link;
     }
 
     fn container_op(&mut self, op: ContainerOp) {
