@@ -145,7 +145,8 @@ def failover(master, scheduler, driver, framework):
     second = Recorder()
     again = dict(framework, id=dict(value=framework_id))
     driver, runner = start(master, second, again)
-    if second.wait("registered") != framework_id:
+    second.wait("reregistered")
+    if driver.framework_id != framework_id:
         fail("another id after failover")
     ok("failover keeps the id")
     offer = second.wait("offer")

@@ -9,10 +9,11 @@ use crate::{Http, wait_for};
 
 /// A cluster in a temporary directory. Dropping it ends every process and removes every file.
 pub struct Cluster {
-    folder: tempfile::TempDir,
     master_flags: Vec<String>,
     pub master: Program,
     pub agents: Vec<Program>,
+    /// The last field: programs that end in a failing test still find their logs.
+    folder: tempfile::TempDir,
 }
 
 /// One started program of ours.
