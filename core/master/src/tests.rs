@@ -4,11 +4,13 @@
 
 mod accept;
 mod agents;
+mod audit;
 mod failover;
 mod kills;
 mod limits;
 mod offers;
 mod operations;
+mod random;
 mod script;
 mod updates;
 mod wire;

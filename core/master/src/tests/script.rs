@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! agent A cpus:4 mem:512 [host:h] [no-feedback]       a new agent connects
-//! framework F role:web [multi] [pa] [refine] [checkpoint] [failover:60] [id:x] [principal:p] [user:u] [suppress:r]
+//! framework F role:web [multi] [pa] [refine] [checkpoint] [failover:60] [id:x] [principal:p] [user:u] [suppress:r] [new]
 //! settle                                     the end of a turn
 //! after 15s                                  time passes; everything due happens
 //! skip 15s                                   the same, without heartbeats and pings
@@ -32,6 +32,7 @@ use tepui_registry::{Operation as Record, Registry};
 use tepui_resources::{Format, parse};
 use tepui_types::{ConnId, TaskStateExt};
 
+use super::audit::audit;
 use crate::{Config, Effect, Input, Master};
 
 /// Where the wall clock stands when a script begins: 2001-09-09T01:46:40Z.
@@ -107,8 +108,7 @@ impl Script {
                 continue;
             }
             self.line(line);
-            let audit = self.master.allocator.audit();
-            audit.unwrap_or_else(|wrong| panic!("after '{line}': {wrong}\n{}", self.said));
+            audit(&self.master).unwrap_or_else(|wrong| panic!("after '{line}': {wrong}\n{}", self.said));
         }
     }
 
@@ -182,6 +182,48 @@ impl Script {
         self.next_conn += 1;
         self.conns.insert(self.next_conn, name.into());
         self.next_conn
+    }
+}
+
+/// What is there, for those who write lines by chance.
+impl Script {
+    pub(super) fn agent_names(&self) -> Vec<&str> {
+        self.agents.keys().map(String::as_str).collect()
+    }
+
+    pub(super) fn framework_names_or<'a>(&'a self, others: &[&'a str]) -> Vec<&'a str> {
+        match self.frameworks.is_empty() {
+            true => others.to_vec(),
+            false => self.frameworks.keys().map(String::as_str).collect(),
+        }
+    }
+
+    pub(super) fn has_framework(&self, name: &str) -> bool {
+        self.frameworks.contains_key(name)
+    }
+
+    pub(super) fn tasks_of(&self, agent: &str) -> Vec<&str> {
+        self.agents[agent].tasks.keys().map(String::as_str).collect()
+    }
+
+    pub(super) fn has_operation(&self, agent: &str) -> bool {
+        let id = tepui_types::AgentId::new(self.agents[agent].id.as_str());
+        self.master.agent(&id).is_some_and(|agent| agent.conn().is_some() && !agent.operations.is_empty())
+    }
+
+    /// As they are written in lines, and whose they are.
+    pub(super) fn offers(&self) -> Vec<(String, &str)> {
+        let owner = |id: &str| self.frameworks.iter().find(|(_, it)| it.info.id.value == id);
+        let offers = self.master.state().offers.iter();
+        offers
+            .filter_map(|(id, offer)| {
+                Some((format!("#{id}"), owner(offer.framework_id.as_str())?.0.as_str()))
+            })
+            .collect()
+    }
+
+    pub(super) fn unacknowledged(&self, framework: &str) -> Vec<&str> {
+        self.frameworks[framework].updates.keys().map(String::as_str).collect()
     }
 }
 
@@ -562,7 +604,8 @@ impl Script {
         let roles: Vec<String> = options(words, "role").map(String::from).collect();
         let multi = words.contains(&"multi");
         let id = option(words, "id").map(|id| pb::FrameworkID { value: id.into(), ..Default::default() });
-        let known = self.frameworks.get(name).and_then(|known| known.info.id.as_option().cloned());
+        let old = self.frameworks.get(name).filter(|_| !words.contains(&"new"));
+        let known = old.and_then(|known| known.info.id.as_option().cloned());
         let info = pb::FrameworkInfo {
             user: option(words, "user").unwrap_or("me").into(),
             name: name.into(),
@@ -987,7 +1030,8 @@ fn option<'a>(words: &'a [&'a str], key: &'a str) -> Option<&'a str> {
 
 fn offer_ids(words: &[&str]) -> Vec<pb::OfferID> {
     let ids = words.iter().filter_map(|word| word.strip_prefix('#'));
-    ids.map(|id| pb::OfferID { value: format!("m-O{id}"), ..Default::default() }).collect()
+    let whole = |id: &str| if id.contains('O') { id.into() } else { format!("m-O{id}") };
+    ids.map(|id| pb::OfferID { value: whole(id), ..Default::default() }).collect()
 }
 
 fn filters(words: &[&str]) -> Option<pb::Filters> {
