@@ -29,7 +29,7 @@ use tepui_proto::mesos::v1::scheduler::Call;
 use tepui_proto::mesos::v1::scheduler::call::Type;
 use tepui_types::{Answer, ConnId, FrameworkId, Refusal, Status};
 
-use crate::master::{Master, Out};
+use crate::master::{Master, NOT_IMPLEMENTED, Out};
 use crate::state::FrameworkLink;
 
 pub(crate) use reconcile::reconcile_task;
@@ -103,7 +103,7 @@ fn dispatch(
 ) {
     match r#type {
         Type::SUBSCRIBE | Type::UNKNOWN => {
-            return Master::refuse(conn, Refusal::new(Status::NotImplemented, "Unknown call type"), out);
+            return Master::refuse(conn, Refusal::new(Status::NotImplemented, NOT_IMPLEMENTED), out);
         }
         Type::UPDATE_FRAMEWORK => {
             let call = call.update_framework.into_option().unwrap_or_default();

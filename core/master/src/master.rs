@@ -27,6 +27,9 @@ use crate::{Config, Effect, Input, agent, boot, call, offer, operator, timers};
 
 pub(crate) type Out = Outbox<Master>;
 
+/// The answer to a call whose type says that it is unknown.
+pub(crate) const NOT_IMPLEMENTED: &str = "501 Not Implemented.";
+
 /// The master. Everything it decides goes to the outbox; everything it knows is here.
 #[derive(Debug)]
 pub struct Master {

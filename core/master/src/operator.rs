@@ -9,7 +9,7 @@ use tepui_proto::mesos::v1::master::Call;
 use tepui_proto::mesos::v1::master::call::Type;
 use tepui_types::{Answer, ConnId, Refusal, Status};
 
-use crate::master::{Master, Out};
+use crate::master::{Master, NOT_IMPLEMENTED, Out};
 use crate::timers::Timer;
 
 pub(crate) fn take(master: &mut Master, now: Now, conn: ConnId, call: Call, out: &mut Out) {
@@ -17,6 +17,7 @@ pub(crate) fn take(master: &mut Master, now: Now, conn: ConnId, call: Call, out:
         Type::SUBSCRIBE => return subscribe::subscribe(master, now, conn, out),
         Type::TEARDOWN => teardown::teardown(master, now, &call.teardown, out),
         Type::MARK_AGENT_GONE => mark_agent_gone::mark_agent_gone(master, now, &call.mark_agent_gone, out),
+        Type::UNKNOWN => Err(Refusal::new(Status::NotImplemented, NOT_IMPLEMENTED)),
         r#type => {
             Err(Refusal::new(Status::NotImplemented, alloc::format!("{:?} is not implemented yet", r#type)))
         }

@@ -16,7 +16,7 @@ pub(super) fn update_operation(master: &mut Master, from: &AgentId, call: Update
     let Some(uuid) = operation::from_proto(&call.operation_uuid) else { return };
     let mut status = call.status.into_option().unwrap_or_default();
     status.agent_id = from.to_proto().into();
-    let Some(operation) = take_in(master, from, &uuid, &status) else {
+    let Some(operation) = take_in(master, from, &uuid, &mut status) else {
         // Acknowledged before, but the agent did not hear that.
         return operation::acknowledge(master, from, &uuid, &status, out);
     };
@@ -38,9 +38,11 @@ fn take_in(
     master: &mut Master,
     from: &AgentId,
     uuid: &OperationUuid,
-    status: &pb::OperationStatus,
+    status: &mut pb::OperationStatus,
 ) -> Option<Arc<Operation>> {
     let operation = Arc::make_mut(master.agent_mut(from)?.operations.get_mut(uuid)?);
+    // An agent that never got the operation does not know what the framework calls it.
+    status.operation_id = operation.operation.info.id.clone();
     operation.operation.latest_status = status.clone().into();
     let statuses = &mut operation.operation.statuses;
     statuses.pop_if(|last| last.uuid == status.uuid);

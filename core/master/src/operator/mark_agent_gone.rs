@@ -23,7 +23,7 @@ pub(super) fn mark_agent_gone(
     }
     let here = state.agents.contains_key(&id) || state.recovered_agents.contains_key(&id);
     if !here && !state.unreachable_agents.contains_key(&id) {
-        return Err(Refusal::new(Status::NotFound, format!("Agent '{id}' is unknown")));
+        return Err(Refusal::new(Status::NotFound, format!("Agent '{id}' not found")));
     }
     master.record(Record::MarkGone { id: id.clone(), at: now.wall }, out);
     master.state.unreachable_agents.remove_mut(&id);

@@ -383,7 +383,7 @@ fn gone_is_for_ever() {
             A closed
             F <- UPDATE t1 TASK_GONE_BY_OPERATOR REASON_RECONCILIATION "Reconciliation: Task is gone"
             operator <- 200
-            operator <- 404: Agent 'nobody' is unknown
+            operator <- 404: Agent 'nobody' not found
         "#]],
     );
 }

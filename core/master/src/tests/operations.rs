@@ -248,6 +248,34 @@ fn resources_counted_before_an_operation_arrived() {
 }
 
 #[test]
+fn an_operation_that_fails_on_its_agent() {
+    check(
+        "
+        agent A cpus:4 mem:1024
+        framework F role:web refine checkpoint
+        settle
+        F accept #0 refuse:0 : reserve cpus(web):2 id:r1
+        A operation FAILED
+        A resources cpus:4 mem:1024
+        F ack-operation r1
+        after 1s
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- OFFERS #0 of A (cpus:4; mem:1024)
+            A <- APPLY_OPERATION RESERVE
+            F <- UPDATE_OPERATION_STATUS r1 OPERATION_FAILED
+            A <- ACKNOWLEDGE_OPERATION
+            F <- OFFERS #1 of A (cpus:4; mem:1024)
+        "#]],
+    );
+}
+
+#[test]
 fn a_framework_that_is_over_leaves_its_operations_to_the_master() {
     check(
         "

@@ -95,7 +95,7 @@ fn who_may_speak_for_a_framework() {
             caller <- 400: All non-subscribe calls should include the 'Mesos-Stream-Id' header
             caller <- 400: The stream ID 'abc' is not that of the current subscription of framework 'F'
             caller <- 202
-            caller <- 501: Unknown call type
+            caller <- 501: 501 Not Implemented.
             caller <- 202
             caller <- 202
             caller <- 403: Framework is not subscribed

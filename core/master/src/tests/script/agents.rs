@@ -175,12 +175,7 @@ impl Script {
         let operation = agent.operations.values().next().expect("an operation").operation.clone();
         let uuid = pb::UUID { value: self.uuid(), ..Default::default() };
         let state = operation_state(state);
-        let status = pb::OperationStatus {
-            state,
-            operation_id: operation.info.id.clone(),
-            uuid: uuid.into(),
-            ..Default::default()
-        };
+        let status = pb::OperationStatus { state, uuid: uuid.into(), ..Default::default() };
         let update = link::call::UpdateOperation {
             framework_id: operation.framework_id.clone(),
             operation_uuid: (*operation.uuid).clone().into(),

@@ -84,6 +84,7 @@ pub(super) fn operation_state(text: &str) -> pb::OperationState {
     match text {
         "FINISHED" => pb::OperationState::OPERATION_FINISHED,
         "DROPPED" => pb::OperationState::OPERATION_DROPPED,
+        "FAILED" => pb::OperationState::OPERATION_FAILED,
         _ => panic!("what state is {text}?"),
     }
 }
