@@ -41,14 +41,16 @@ pub(crate) fn apply(
     };
     let kept = outcome.as_ref().ok().map(|(_, total)| total.filter(is_kept).to_proto(Format::Post));
     add(agent, framework, uuid, info, (state, message), kept, out);
-    match outcome {
-        Ok((operation, total)) => {
-            agent.state.total = total;
-            change_volumes(agent, &operation, out);
-        }
-        Err(_) => tell_total(agent, out),
+    let failed = outcome.is_err();
+    if let Ok((operation, total)) = outcome {
+        agent.state.total = total;
+        change_volumes(agent, &operation, out);
     }
     forward(agent, now, uuid, RETRY_MIN, out);
+    if failed {
+        // After the outcome: until it is known, the master counts the operation as under way.
+        tell_total(agent, out);
+    }
 }
 
 /// The master waits for an operation that never arrived.

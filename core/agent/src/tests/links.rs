@@ -267,8 +267,8 @@ fn operations_are_reported_until_acknowledged() {
               master <- UPDATE_OPERATION OPERATION_FINISHED
             > operation o4 UNRESERVE disk:65
               = operation OPERATION_FAILED
-              master <- UPDATE_RESOURCES
               master <- UPDATE_OPERATION OPERATION_FAILED
+              master <- UPDATE_RESOURCES
         "#]],
     );
 }
