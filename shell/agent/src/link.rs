@@ -180,3 +180,6 @@ async fn refusal(mut body: Incoming) -> String {
 fn text(err: impl std::fmt::Display) -> String {
     err.to_string()
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use tepui_core_agent::{Input, Phase, State};
-use tepui_http::{Encoding, HttpError, Request, Response, accepts, message, read_call};
+use tepui_http::{Encoding, HttpError, Request, Response, accepts, encoded, message, read_call};
 use tepui_proto::Enumeration;
 use tepui_proto::mesos::v1::agent::call::Type;
 use tepui_proto::mesos::v1::agent::{Call, Response as Answer, response};
@@ -36,7 +36,9 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         | Type::GET_OPERATIONS
         | Type::GET_TASKS
         | Type::GET_AGENT
-        | Type::GET_RESOURCE_PROVIDERS => Ok(message(encoding, &read::answer(&state, &program.about, &call))),
+        | Type::GET_RESOURCE_PROVIDERS => {
+            Ok(encoded(encoding, read::encoded(&state, &program.about, &call, encoding)))
+        }
         Type::LIST_FILES | Type::READ_FILE => look(state, call, encoding).await,
         // The rest of the operators' side, and what needs resource providers or images.
         Type::GET_METRICS

@@ -1,17 +1,31 @@
 //! The v1 reads that show the agent, from one snapshot.
 
+mod lists;
+
 use std::sync::Arc;
 
+use bytes::Bytes;
 use tepui_core_agent::{ContainerStage, Executor, ExecutorPhase, Framework, State, Task, TaskStage};
-use tepui_http::classic;
+use tepui_http::{Encoding, classic};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::agent::call::Type;
 use tepui_proto::mesos::v1::agent::{Call, Response, response};
 
 use crate::document::About;
 
-/// The answer to a call whose type is one of the reads.
-pub(crate) fn answer(state: &State, about: &About, call: &Call) -> Response {
+/// The bytes of the answer to a call whose type is one of the reads.
+pub(crate) fn encoded(state: &State, about: &About, call: &Call, encoding: Encoding) -> Bytes {
+    let answer = answer(state, about, call);
+    match (encoding, answer.r#type) {
+        (Encoding::Json, Some(response::Type::GET_STATE)) => lists::state(&answer, &answer.get_state).into(),
+        (Encoding::Json, Some(response::Type::GET_TASKS)) => lists::tasks(&answer).into(),
+        (Encoding::Json, Some(response::Type::GET_EXECUTORS)) => lists::executors(&answer).into(),
+        (Encoding::Json, Some(response::Type::GET_FRAMEWORKS)) => lists::frameworks(&answer).into(),
+        _ => encoding.encode(&answer),
+    }
+}
+
+fn answer(state: &State, about: &About, call: &Call) -> Response {
     let mut answer = Response::default();
     match call.r#type.unwrap_or(Type::UNKNOWN) {
         Type::GET_HEALTH => {

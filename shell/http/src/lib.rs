@@ -30,7 +30,7 @@ pub use outgoing::Outgoing;
 pub use path::{Router, components};
 pub use queue::StreamLimits;
 pub use request::{Query, Request};
-pub use respond::{Response, accepted, empty, json, message, redirect, text, with_header};
+pub use respond::{Response, accepted, empty, encoded, json, message, redirect, text, with_header};
 pub use server::{Handler, Listening, Server, ServerLimits};
 pub use socket::{advertised_ip, default_hostname, keep_alive};
 

@@ -41,7 +41,12 @@ pub fn json(query: &Query, document: impl Into<Bytes>) -> Response {
 
 /// One message in the encoding that was asked for.
 pub fn message<M: Wire>(encoding: Encoding, message: &M) -> Response {
-    typed(StatusCode::OK, encoding.name(), encoding.encode(message))
+    encoded(encoding, encoding.encode(message))
+}
+
+/// A message that is bytes already.
+pub fn encoded(encoding: Encoding, bytes: impl Into<Bytes>) -> Response {
+    typed(StatusCode::OK, encoding.name(), bytes)
 }
 
 /// `307` to `location`.

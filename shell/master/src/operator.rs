@@ -5,7 +5,7 @@ mod shape;
 use http::StatusCode;
 use tepui_core_master::{Input, State};
 use tepui_http::{
-    Body, Encoding, HttpError, Request, Response, accepts, classic, message, read_call, text, with_header,
+    Encoding, HttpError, Request, Response, accepts, classic, encoded, message, read_call, text,
 };
 use tepui_proto::Enumeration;
 use tepui_proto::mesos::v1 as pb;
@@ -86,9 +86,7 @@ async fn part(program: &Program, part: Part, encoding: Encoding) -> Result<Respo
         tracing::error!(%err, ?part, "cannot render an answer");
         HttpError::plain(StatusCode::INTERNAL_SERVER_ERROR)
     })?;
-    let content_type = http::HeaderValue::from_static(encoding.name());
-    let response = Response::new(Body::Bytes(bytes.into()));
-    Ok(with_header(response, http::header::CONTENT_TYPE, content_type))
+    Ok(encoded(encoding, bytes))
 }
 
 /// The answers that fit on one screen.

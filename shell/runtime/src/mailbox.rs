@@ -37,6 +37,13 @@ impl<I> Handle<I> {
     }
 }
 
+impl<I> Mailbox<I> {
+    /// Takes one input out, for who plays the machine; none when nobody can send any more.
+    pub async fn next(&mut self) -> Option<I> {
+        self.receiver.recv().await
+    }
+}
+
 impl<I> Clone for Handle<I> {
     fn clone(&self) -> Self {
         Self { sender: self.sender.clone() }

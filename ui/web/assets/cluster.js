@@ -58,3 +58,9 @@ export function megabytes(amount) {
 export function cpus(amount) {
   return String(Math.round(amount * 1000) / 1000);
 }
+
+/** A size in bytes, for people. */
+export function bytes(amount) {
+  if (amount < 1024) return `${amount} B`;
+  return amount < 1024 * 1024 ? `${(amount / 1024).toFixed(1)} KB` : megabytes(amount / 1024 / 1024);
+}

@@ -1,6 +1,6 @@
 // The sandbox of one task: its files, and its log as it grows. Read from the task's agent.
 
-import { agentAddress, megabytes } from "./cluster.js";
+import { agentAddress, bytes } from "./cluster.js";
 import { element } from "./element.js";
 
 /** How often the end of a log is looked at, in milliseconds. */
@@ -38,7 +38,7 @@ export function sandboxView(task) {
       files.append(
         element("button", { type: "button", "aria-pressed": "false", click: () => follow(directory, address, name) }, name),
         element("a", { href: `${address}/files/download?path=${encodeURIComponent(entry.path)}`, title: `Download ${name}` },
-          `${megabytes(entry.size / 1024 / 1024)} ⤓`));
+          `${bytes(entry.size)} ⤓`));
     }
     follow(directory, address, "stdout");
   };
@@ -66,7 +66,7 @@ function findDirectory(state, task) {
 
 function followFile(address, path, log, note) {
   const url = (offset) => `${address}/files/read?path=${encodeURIComponent(path)}&offset=${offset}`;
-  const bytes = new TextEncoder();
+  const encoder = new TextEncoder();
   let stopped = false;
   let offset;
 
@@ -80,7 +80,7 @@ function followFile(address, path, log, note) {
     if (stopped || data === "") return;
     const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 30;
     // The agent gives one byte of text for each byte that is no text, so counting bytes leads to the next piece.
-    offset += bytes.encode(data).length;
+    offset += encoder.encode(data).length;
     log.textContent = (log.textContent + data).slice(-SHOWN_CHARACTERS_MAX);
     if (atEnd) log.scrollTop = log.scrollHeight;
   };

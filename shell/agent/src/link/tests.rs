@@ -1,0 +1,139 @@
+//! The link against a master that the test plays byte by byte.
+
+use tepui_runtime::{Mailbox, mailbox};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::*;
+
+struct Bench {
+    listener: TcpListener,
+    links: Links,
+    inputs: Mailbox<Input>,
+}
+
+async fn bench() -> Bench {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (handle, inputs) = mailbox(16);
+    let targets = Targets::parse(&listener.local_addr().unwrap().to_string()).unwrap();
+    Bench { links: Links::new(handle, targets, StreamLimits::default()), listener, inputs }
+}
+
+impl Bench {
+    async fn input(&mut self) -> Input {
+        self.inputs.next().await.expect("the links hold a handle")
+    }
+
+    async fn accept(&self) -> TcpStream {
+        self.listener.accept().await.unwrap().0
+    }
+}
+
+async fn read_until(stream: &mut TcpStream, until: &[u8]) -> Vec<u8> {
+    let mut seen = Vec::new();
+    while !seen.windows(until.len()).any(|part| part == until) {
+        let mut chunk = [0; 4096];
+        let count = stream.read(&mut chunk).await.unwrap();
+        assert!(count > 0, "closed after {}", String::from_utf8_lossy(&seen));
+        seen.extend_from_slice(&chunk[..count]);
+    }
+    seen
+}
+
+fn ping() -> Vec<u8> {
+    let event = link::Event { r#type: Some(link::event::Type::PING), ..Default::default() };
+    let record = recordio::encode(&wire::encode(&event));
+    [format!("{:x}\r\n", record.len()).as_bytes(), &record, b"\r\n"].concat()
+}
+
+#[tokio::test]
+async fn calls_go_up_and_events_come_down() {
+    let mut bench = bench().await;
+    bench.links.connect(LinkId(1));
+    let mut master = bench.accept().await;
+    assert!(matches!(bench.input().await, Input::LinkUp { link: LinkId(1) }));
+    let call = link::Call { r#type: Some(link::call::Type::PONG), ..Default::default() };
+    bench.links.send(LinkId(0), &call);
+    bench.links.send(LinkId(1), &call);
+    let head = read_until(&mut master, b"2\n\x08\x06").await;
+    let head = String::from_utf8_lossy(&head).into_owned();
+    assert!(head.starts_with("POST /api/v1/agent HTTP/1.1\r\n"), "{head}");
+    assert_eq!(head.matches("2\n\u{8}\u{6}").count(), 1, "the call for another link was dropped");
+    let answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    master.write_all(&[&answer[..], &ping()].concat()).await.unwrap();
+    match bench.input().await {
+        Input::LinkEvent { link: LinkId(1), event } => {
+            assert_eq!(event.r#type, Some(link::event::Type::PING))
+        }
+        other => panic!("{other:?}"),
+    }
+    drop(master);
+    assert!(matches!(bench.input().await, Input::LinkDown { link: LinkId(1), .. }));
+}
+
+#[tokio::test]
+async fn refusals_and_redirects_are_reasons() {
+    let mut bench = bench().await;
+    let address = bench.listener.local_addr().unwrap();
+    let redirect = format!(
+        "HTTP/1.1 307 Temporary Redirect\r\nLocation: //{address}/master/api/v1/agent\r\nContent-Length: 0\r\n\r\n"
+    );
+    for (number, (answer, reason)) in [
+        (
+            "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 9\r\n\r\nno leader",
+            "503 Service Unavailable: no leader",
+        ),
+        (&redirect, "the leading master is at"),
+        (
+            "HTTP/1.1 307 Temporary Redirect\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n",
+            "which is no address",
+        ),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwhat?", "begin with its length"),
+        ("garbage\r\n\r\n", "HTTP"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let id = LinkId(number as u64);
+        bench.links.connect(id);
+        let mut master = bench.accept().await;
+        assert!(matches!(bench.input().await, Input::LinkUp { .. }));
+        read_until(&mut master, b"\r\n\r\n").await;
+        master.write_all(answer.as_bytes()).await.unwrap();
+        match bench.input().await {
+            Input::LinkDown { link, reason: said } => {
+                assert_eq!(link, id);
+                assert!(said.contains(reason), "{said}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_master_that_is_not_there_is_a_link_down() {
+    let mut bench = bench().await;
+    let address = bench.listener.local_addr().unwrap();
+    drop(std::mem::replace(&mut bench.listener, TcpListener::bind("127.0.0.1:0").await.unwrap()));
+    bench.links.connect(LinkId(7));
+    match bench.input().await {
+        Input::LinkDown { link: LinkId(7), reason } => {
+            assert!(reason.contains(&address.to_string()), "{reason}")
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_new_link_cuts_the_old_one_off() {
+    let mut bench = bench().await;
+    bench.links.connect(LinkId(1));
+    let mut first = bench.accept().await;
+    assert!(matches!(bench.input().await, Input::LinkUp { link: LinkId(1) }));
+    bench.links.connect(LinkId(2));
+    let mut rest = Vec::new();
+    // Closed or reset, both will do.
+    let _ = first.read_to_end(&mut rest).await;
+    let _second = bench.accept().await;
+    assert!(matches!(bench.input().await, Input::LinkUp { link: LinkId(2) }));
+}
