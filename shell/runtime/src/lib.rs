@@ -35,7 +35,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { turn_inputs_max: 512, slow_turn: Duration::from_millis(100) }
+        Self { turn_inputs_max: 512, slow_turn: Duration::from_millis(500) }
     }
 }
 
