@@ -148,6 +148,13 @@ impl Program {
         status
     }
 
+    /// Sends a signal by its short name.
+    pub fn signal(&self, name: &str) {
+        let id = self.id().to_string();
+        let status = Command::new("kill").args([&format!("-{name}"), &id]).status().expect("kill starts");
+        assert!(status.success(), "the signal {name} can be sent");
+    }
+
     pub fn is_running(&mut self) -> bool {
         self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }
@@ -159,6 +166,11 @@ impl Program {
     /// Adds a flag for the next start.
     pub fn add_flag(&mut self, flag: &str) {
         self.arguments.push(flag.to_string());
+    }
+
+    /// Takes a flag away for the next start.
+    pub fn remove_flag(&mut self, flag: &str) {
+        self.arguments.retain(|argument| argument != flag);
     }
 
     pub fn log(&self) -> String {

@@ -65,10 +65,15 @@ impl Http {
 
     /// POSTs JSON and keeps the answer open as an event stream.
     pub fn stream(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Stream {
+        self.try_stream(path, headers, body).expect("the server answers")
+    }
+
+    /// Like `stream`; none if nobody answers.
+    pub fn try_stream(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Option<Stream> {
         let headers: Vec<_> = [("Content-Type", "application/json")].iter().chain(headers).copied().collect();
         let (status, headers, reader) =
-            self.request("POST", path, &headers, body.to_string().as_bytes()).expect("the server answers");
-        Stream { status, headers, body: Chunks { reader }, unread: Vec::new() }
+            self.request("POST", path, &headers, body.to_string().as_bytes()).ok()?;
+        Some(Stream { status, headers, body: Chunks { reader }, unread: Vec::new() })
     }
 
     /// Opens a connection and sends these bytes, whatever they are.

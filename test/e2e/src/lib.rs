@@ -5,13 +5,17 @@
 #![forbid(unsafe_code)]
 
 mod cluster;
+mod framework;
+mod gate;
 mod http;
 pub mod recorded;
 mod scheduler;
 
 pub use cluster::{Cluster, Program, binary};
+pub use framework::{Delivery, Framework};
+pub use gate::Gate;
 pub use http::{Http, Response, Stream};
-pub use scheduler::{Scheduler, scalar};
+pub use scheduler::{Polled, Scheduler, scalar};
 
 use std::time::{Duration, Instant};
 

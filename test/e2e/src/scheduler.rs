@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::{Http, PATIENCE, Response};
+use crate::{Http, PATIENCE, Response, Stream, wait_for};
 
 /// A subscribed framework. Events are read by a thread; acknowledgements are the test's business unless it asks.
 pub struct Scheduler {
@@ -20,39 +20,45 @@ pub struct Scheduler {
     kept: VecDeque<Value>,
 }
 
+/// What a stream had to say.
+#[derive(Debug)]
+pub enum Polled {
+    Event(Value),
+    Nothing,
+    Ended,
+}
+
 impl Scheduler {
     /// Subscribes with this framework_info and waits for SUBSCRIBED.
     pub fn subscribe(http: &Http, framework_info: Value) -> Self {
+        wait_for("SUBSCRIBED", || Self::try_subscribe(http, &framework_info))
+    }
+
+    /// Subscribes if there is a master that takes it.
+    fn try_subscribe(http: &Http, framework_info: &Value) -> Option<Self> {
         let mut call = json!({"type": "SUBSCRIBE", "subscribe": {"framework_info": framework_info}});
-        if let Some(id) = call["subscribe"]["framework_info"].get("id").cloned() {
-            call["framework_id"] = id;
+        if let Some(id) = framework_info.get("id") {
+            call["framework_id"] = id.clone();
         }
-        let mut stream = http.stream("/api/v1/scheduler", &[("Accept", "application/json")], &call);
+        let mut stream = http.try_stream("/api/v1/scheduler", &[("Accept", "application/json")], &call)?;
+        if stream.status == 503 {
+            return None;
+        }
         assert_eq!(stream.status, 200);
         let stream_id = stream.header("mesos-stream-id").expect("a stream has an id").to_string();
-        let subscribed = stream.next_event().expect("the first event");
+        let subscribed = stream.next_event()?;
         assert_eq!(subscribed["type"], "SUBSCRIBED", "{subscribed}");
         let framework_id =
             subscribed["subscribed"]["framework_id"]["value"].as_str().expect("an id").to_string();
-        let (sender, events) = channel();
-        std::thread::spawn(move || {
-            loop {
-                let event = stream.next_event();
-                let ended = event.is_none();
-                if sender.send(event).is_err() || ended {
-                    return;
-                }
-            }
-        });
-        Self {
+        Some(Self {
             http: http.clone(),
             stream_id,
             framework_id,
             agent_id: Value::Null,
             subscribed,
-            events,
+            events: read_in_background(stream),
             kept: VecDeque::new(),
-        }
+        })
     }
 
     /// A framework_info that is partition aware and in role `role`.
@@ -88,6 +94,18 @@ impl Scheduler {
                     panic!("waited {PATIENCE:?} for {what}; kept: {:#?}", self.kept)
                 }
             }
+        }
+    }
+
+    /// The next event, if there is one within `patience`.
+    pub fn poll(&mut self, patience: Duration) -> Polled {
+        if let Some(event) = self.kept.pop_front() {
+            return Polled::Event(event);
+        }
+        match self.events.recv_timeout(patience) {
+            Ok(Some(event)) => Polled::Event(event),
+            Ok(None) | Err(RecvTimeoutError::Disconnected) => Polled::Ended,
+            Err(RecvTimeoutError::Timeout) => Polled::Nothing,
         }
     }
 
@@ -130,6 +148,7 @@ impl Scheduler {
         status
     }
 
+    /// Acknowledges an update that wants to be.
     pub fn acknowledge(&self, status: &Value) {
         if let Some(uuid) = status.get("uuid") {
             let acknowledge =
@@ -156,6 +175,21 @@ impl Scheduler {
             "command": {"value": command}, "resources": [scalar("cpus", 0.1), scalar("mem", 32.0)]
         })
     }
+}
+
+/// Reads a stream to its end, marked by a last None.
+fn read_in_background(mut stream: Stream) -> Receiver<Option<Value>> {
+    let (sender, events) = channel();
+    std::thread::spawn(move || {
+        loop {
+            let event = stream.next_event();
+            let ended = event.is_none();
+            if sender.send(event).is_err() || ended {
+                return;
+            }
+        }
+    });
+    events
 }
 
 pub fn scalar(name: &str, value: f64) -> Value {

@@ -1,0 +1,305 @@
+//! Kills without warning: tasks go on, nothing runs twice, no update is lost.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tepui_e2e::{Cluster, Framework, Gate, Scheduler, scalar, wait_for};
+
+/// Executors get all the time that an agent may give them; machines are slow.
+const PATIENT: &str = "--executor_reregistration_timeout=15secs";
+const ROOMY: &str = "--resources=cpus:100;mem:64000;disk:64000;ports:[31000-32000]";
+
+const TASKS: usize = 200;
+
+#[test]
+fn running_tasks_outlive_their_agent_and_the_master() {
+    let mut cluster = Cluster::with(&[], &[ROOMY, PATIENT]);
+    let diary = Diary::new(cluster.folder());
+    let (mut first, mut second) =
+        (Gate::new(cluster.folder(), "first"), Gate::new(cluster.folder(), "second"));
+    let mut framework = Framework::subscribe(&cluster.http(), Scheduler::info("dev"));
+    let offer = framework.offer();
+    let tasks: Vec<Value> = (0..TASKS)
+        .map(|index| {
+            let gate = if index < TASKS / 2 { &first } else { &second };
+            Scheduler::task(&offer, &name(index), &diary.command(&name(index), &gate.pass(), code(index)))
+        })
+        .collect();
+    assert_eq!(framework.scheduler.launch(&offer, &tasks).status, 202);
+    framework.until("all to run", |framework| framework.count("TASK_RUNNING") == TASKS);
+    let executors = executor_pids(&framework);
+
+    framework.expect_kill();
+    cluster.agents[0].kill();
+    first.open();
+    wait_for("half to end without an agent", || (diary.ended() == TASKS / 2).then_some(()));
+    cluster.agents[0].restart();
+    framework.until("half to be told", |framework| framework.count("TASK_RUNNING") == TASKS / 2);
+
+    framework.expect_kill();
+    cluster.master.kill();
+    second.open();
+    wait_for("the rest to end without a master", || (diary.ended() == TASKS).then_some(()));
+    cluster.master.restart();
+    framework.until("the rest to be told", |framework| framework.count("TASK_RUNNING") == 0);
+
+    for index in 0..TASKS {
+        let end = if code(index) == 0 { "TASK_FINISHED" } else { "TASK_FAILED" };
+        assert!(framework.is(&name(index), end), "{:?}", framework.diary[&name(index)]);
+    }
+    assert_eq!(executor_pids(&framework), executors, "the same executors ran to the end");
+    assert!(diary.runs().values().all(|runs| *runs == 1), "{:?}", diary.runs());
+    check_updates(&cluster, &mut framework);
+}
+
+/// Every acknowledgement arrives in the end, and nothing was told more often than it had to be.
+fn check_updates(cluster: &Cluster, framework: &mut Framework) {
+    wait_for("the agent to have nothing left to tell", || {
+        let state = cluster.agent_http().get("/state").json()?;
+        framework.take_in_all();
+        state["frameworks"].as_array()?.is_empty().then_some(())
+    });
+    assert_eq!(framework.repeated(), Vec::<String>::new());
+    assert_eq!(framework.disordered(), Vec::<String>::new());
+}
+
+fn name(index: usize) -> String {
+    format!("t{index:03}")
+}
+
+/// Every tenth task fails.
+fn code(index: usize) -> u8 {
+    if index % 10 == 3 { 7 } else { 0 }
+}
+
+/// The process of each task's executor, as the last update that names one says.
+fn executor_pids(framework: &Framework) -> BTreeMap<String, Value> {
+    let pid = |status: &Value| status["container_status"].get("executor_pid").cloned();
+    let tasks = framework.diary.iter();
+    tasks
+        .filter_map(|(task, diary)| {
+            Some((task.clone(), diary.iter().rev().find_map(|delivery| pid(&delivery.status))?))
+        })
+        .collect()
+}
+
+/// Files into which tasks write that they run, and that they end.
+struct Diary {
+    started: PathBuf,
+    ended: PathBuf,
+}
+
+impl Diary {
+    fn new(folder: &Path) -> Self {
+        Self { started: folder.join("started"), ended: folder.join("ended") }
+    }
+
+    /// A command that notes its start, does something, notes its end and exits.
+    fn command(&self, name: &str, between: &str, code: u8) -> String {
+        let (started, ended) = (self.started.display(), self.ended.display());
+        format!("echo {name} >> {started}; {between}; echo {name} >> {ended}; exit {code}")
+    }
+
+    fn ended(&self) -> usize {
+        std::fs::read_to_string(&self.ended).unwrap_or_default().lines().count()
+    }
+
+    /// How often each task was started.
+    fn runs(&self) -> BTreeMap<String, usize> {
+        let mut runs = BTreeMap::new();
+        for line in std::fs::read_to_string(&self.started).unwrap_or_default().lines() {
+            *runs.entry(line.to_string()).or_default() += 1;
+        }
+        runs
+    }
+}
+
+/// Agent and master are killed while tasks are launched, start and end; whatever was lost on the way is told as lost.
+#[test]
+fn kills_at_any_moment_lose_nothing() {
+    const ROUNDS: usize = 6;
+    const TASKS_PER_ROUND: usize = 8;
+    let mut cluster = Cluster::with(&[], &[ROOMY, PATIENT]);
+    let diary = Diary::new(cluster.folder());
+    let mut framework = Framework::subscribe(&cluster.http(), Scheduler::info("dev"));
+    let mut agent_id = Value::Null;
+    for round in 0..ROUNDS {
+        let offer = framework.offer();
+        agent_id = offer["agent_id"].clone();
+        let tasks: Vec<Value> = (0..TASKS_PER_ROUND)
+            .map(|index| format!("r{round}-{index}"))
+            .map(|name| Scheduler::task(&offer, &name, &diary.command(&name, ":", 0)))
+            .collect();
+        framework.scheduler.launch(&offer, &tasks);
+        // Rounds differ in how far their tasks get before the kill.
+        framework.until("some updates", |framework| updates_of_round(framework, round) >= round * 4);
+        framework.expect_kill();
+        let of_agent = round % 2 == 0;
+        let program = if of_agent { &mut cluster.agents[0] } else { &mut cluster.master };
+        program.kill();
+        program.restart();
+        if !of_agent {
+            framework.reconnect();
+        }
+        cluster.wait_for_agents(1);
+        framework.take_in_all();
+    }
+    let all: Vec<String> = (0..ROUNDS)
+        .flat_map(|round| (0..TASKS_PER_ROUND).map(move |index| format!("r{round}-{index}")))
+        .collect();
+    reconcile_until_over(&mut framework, &all, &agent_id);
+
+    let runs = diary.runs();
+    for task in &all {
+        let runs = runs.get(task).copied().unwrap_or_default();
+        match framework.states()[task.as_str()] {
+            "TASK_FINISHED" => assert_eq!(runs, 1, "{:?}", framework.diary[task]),
+            "TASK_DROPPED" | "TASK_GONE" => assert_eq!(runs, 0, "{:?}", framework.diary[task]),
+            state => panic!("{task} ended as {state}: {:?}", framework.diary[task]),
+        }
+    }
+    assert!(framework.count("TASK_FINISHED") > 0);
+    check_updates(&cluster, &mut framework);
+}
+
+fn updates_of_round(framework: &Framework, round: usize) -> usize {
+    let prefix = format!("r{round}-");
+    framework.diary.iter().filter(|(task, _)| task.starts_with(&prefix)).map(|(_, diary)| diary.len()).sum()
+}
+
+/// As a framework must after it sent launches to a master that died: it asks what became of them.
+fn reconcile_until_over(framework: &mut Framework, tasks: &[String], agent_id: &Value) {
+    const OVER: &[&str] = &["TASK_FINISHED", "TASK_DROPPED", "TASK_GONE"];
+    wait_for("every task to be over", || {
+        let states = framework.states();
+        let open: Vec<Value> = tasks
+            .iter()
+            .filter(|task| !states.get(task.as_str()).is_some_and(|state| OVER.contains(state)))
+            .map(|task| json!({"task_id": {"value": task}, "agent_id": agent_id}))
+            .collect();
+        if open.is_empty() {
+            return Some(());
+        }
+        framework.scheduler.call(json!({"type": "RECONCILE", "reconcile": {"tasks": open}}));
+        framework.take_in_all();
+        None
+    });
+}
+
+#[test]
+fn custom_executors_and_groups_outlive_their_agent() {
+    let mut cluster = Cluster::with(&[], &[ROOMY, PATIENT]);
+    let (mut first, mut second) =
+        (Gate::new(cluster.folder(), "first"), Gate::new(cluster.folder(), "second"));
+    let mut framework = Framework::subscribe(&cluster.http(), Scheduler::info("dev"));
+
+    let offer = framework.offer();
+    let mut task = Scheduler::task(&offer, "custom", "");
+    drop(task.as_object_mut().expect("an object").remove("command"));
+    task["executor"] = letters_executor(&framework.scheduler.framework_id);
+    framework.scheduler.launch(&offer, &[task]);
+    framework.until("the custom executor", |framework| framework.is("custom", "TASK_RUNNING"));
+
+    let offer = framework.offer();
+    let tasks =
+        [("one", &first), ("two", &second)].map(|(id, gate)| Scheduler::task(&offer, id, &gate.pass()));
+    let executor = json!({
+        "type": "DEFAULT", "executor_id": {"value": "group"},
+        "framework_id": {"value": framework.scheduler.framework_id},
+        "resources": [scalar("cpus", 0.1), scalar("mem", 32.0), scalar("disk", 1.0)]
+    });
+    let group = json!({"executor": executor, "task_group": {"tasks": tasks}});
+    framework.scheduler.accept(&offer, json!([{"type": "LAUNCH_GROUP", "launch_group": group}]));
+    framework.until("the group to run", |framework| framework.count("TASK_RUNNING") == 3);
+
+    framework.expect_kill();
+    cluster.agents[0].kill();
+    first.open();
+    cluster.agents[0].restart();
+    framework.until("one of the group to end", |framework| framework.is("one", "TASK_FINISHED"));
+    cluster.wait_for_agents(1);
+    second.open();
+    framework.until("the group to end", |framework| framework.is("two", "TASK_FINISHED"));
+
+    let to_executor =
+        json!({"agent_id": offer["agent_id"], "executor_id": {"value": "letters"}, "data": "aGk="});
+    framework.scheduler.call(json!({"type": "MESSAGE", "message": to_executor}));
+    let answer =
+        framework.scheduler.event("an echo", |event| event["type"] == "MESSAGE").expect("the stream lives");
+    assert_eq!(answer["message"]["data"], "aGk=");
+    framework.scheduler.call(json!({"type": "KILL", "kill": {"task_id": {"value": "custom"}}}));
+    framework.until("the custom task to be killed", |framework| framework.is("custom", "TASK_KILLED"));
+    let shutdown = json!({"agent_id": offer["agent_id"], "executor_id": {"value": "letters"}});
+    framework.scheduler.call(json!({"type": "SHUTDOWN", "shutdown": shutdown}));
+    check_updates(&cluster, &mut framework);
+}
+
+fn letters_executor(framework_id: &str) -> Value {
+    json!({
+        "type": "CUSTOM", "executor_id": {"value": "letters"}, "framework_id": {"value": framework_id},
+        "command": {"value": format!("exec {}", env!("CARGO_BIN_EXE_letters_executor"))},
+        "resources": [scalar("cpus", 0.1), scalar("mem", 32.0)]
+    })
+}
+
+#[test]
+fn recover_cleanup_ends_everything_and_the_agent_starts_anew() {
+    let mut cluster = Cluster::with(&[], &[ROOMY, "--executor_shutdown_grace_period=1secs"]);
+    let mut framework = Framework::subscribe(&cluster.http(), Scheduler::info("dev"));
+    let offer = framework.offer();
+    let pid = cluster.folder().join("pid");
+    let command = format!("echo $$ > {}; sleep 1000", pid.display());
+    framework.scheduler.launch(&offer, &[Scheduler::task(&offer, "t", &command)]);
+    framework.until("the task to run", |framework| framework.is("t", "TASK_RUNNING"));
+    let process =
+        wait_for("the task's process", || std::fs::read_to_string(&pid).ok()?.trim().parse::<u32>().ok());
+
+    cluster.agents[0].kill();
+    assert!(Path::new(&format!("/proc/{process}")).exists(), "the task outlives its agent");
+    cluster.agents[0].add_flag("--recover=cleanup");
+    cluster.agents[0].restart();
+    assert!(cluster.agents[0].wait().success(), "cleaning up is no failure");
+    wait_for("the task's process to end", || {
+        (!Path::new(&format!("/proc/{process}")).exists()).then_some(())
+    });
+
+    cluster.agents[0].remove_flag("--recover=cleanup");
+    cluster.agents[0].restart();
+    framework.until("the task to be told lost", |framework| framework.is("t", "TASK_LOST"));
+    cluster.wait_for_agents(1);
+    let again = framework.offer();
+    assert_ne!(again["agent_id"], offer["agent_id"], "it is a new agent");
+}
+
+/// An agent that stays away, once dead and once merely silent.
+#[test]
+fn an_agent_that_stays_away_is_unreachable_until_it_is_back() {
+    let mut cluster =
+        Cluster::with(&["--agent_ping_timeout=1secs", "--max_agent_ping_timeouts=2"], &[ROOMY, PATIENT]);
+    let mut gate = Gate::new(cluster.folder(), "gate");
+    let mut framework = Framework::subscribe(&cluster.http(), Scheduler::info("dev"));
+    let offer = framework.offer();
+    framework.scheduler.launch(&offer, &[Scheduler::task(&offer, "t", &gate.pass())]);
+    framework.until("the task to run", |framework| framework.is("t", "TASK_RUNNING"));
+
+    framework.expect_kill();
+    cluster.agents[0].kill();
+    framework.until("the dead agent to be missed", |framework| framework.is("t", "TASK_UNREACHABLE"));
+    assert_eq!(cluster.http().get("/slaves").json().expect("JSON")["slaves"], json!([]));
+    cluster.agents[0].restart();
+    framework.until("it to be back", |framework| framework.is("t", "TASK_RUNNING"));
+
+    framework.expect_kill();
+    cluster.agents[0].signal("STOP");
+    framework.until("the silent agent to be missed", |framework| framework.is("t", "TASK_UNREACHABLE"));
+    let missed = framework.diary["t"].last().expect("an update").status.clone();
+    assert_eq!(missed["reason"], "REASON_AGENT_REMOVED");
+    assert!(missed["unreachable_time"]["nanoseconds"].is_u64(), "{missed}");
+    cluster.agents[0].signal("CONT");
+    framework.until("it to be back again", |framework| framework.is("t", "TASK_RUNNING"));
+
+    gate.open();
+    framework.until("the task to end", |framework| framework.is("t", "TASK_FINISHED"));
+    check_updates(&cluster, &mut framework);
+}
