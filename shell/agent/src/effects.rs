@@ -22,7 +22,14 @@ pub(crate) struct Effects {
 }
 
 impl Effects {
-    pub fn make_visible(&mut self, effect: Effect) {
+    /// The snapshot goes first: who was told something by an event must find it in the documents.
+    pub fn make_visible(&mut self, effects: Vec<Effect>) {
+        let (snapshots, others): (Vec<_>, Vec<_>) =
+            effects.into_iter().partition(|effect| matches!(effect, Effect::Publish { .. }));
+        snapshots.into_iter().chain(others).for_each(|effect| self.make_one_visible(effect));
+    }
+
+    fn make_one_visible(&mut self, effect: Effect) {
         match effect {
             Effect::Connect { link } => self.links.connect(link),
             Effect::Master { link, call } => self.links.send(link, &call),

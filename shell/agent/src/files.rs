@@ -17,7 +17,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
 use tepui_core_agent::State;
-use tepui_http::{Body, HttpError, Query, Request, Response, json, with_header};
+use tepui_http::{Body, ChunkSender, HttpError, Query, Request, Response, json, with_header};
 use tepui_proto::json::JsonWriter;
 
 pub(crate) use attached::{Attached, all as attached};
@@ -130,28 +130,39 @@ fn download(attached: &[Attached], query: &Query) -> Result<Response, HttpError>
     let file = open_file(attached, path, "Cannot download a directory.\n")?;
     let size = file.metadata().map_err(FilesError::Io)?.len();
     let (sender, body) = Body::chunks();
-    // Ends with the file or when the peer goes away; a failure to read becomes a broken body.
-    tokio::task::spawn_blocking(move || {
-        // Not more than there was: a log may grow faster than the peer reads.
-        let mut file = file.take(size);
-        loop {
-            let mut chunk = vec![0; CHUNK_BYTES];
-            let read = file.read(&mut chunk).map(|count| {
-                chunk.truncate(count);
-                Bytes::from(chunk)
-            });
-            let is_last = read.as_ref().map_or(true, Bytes::is_empty);
-            let is_end = read.as_ref().is_ok_and(Bytes::is_empty);
-            if is_end || !sender.send_blocking(read) || is_last {
-                return;
-            }
-        }
-    });
+    // Ends with the file or when the peer goes away; a failure to read becomes a broken body. Not more than there was
+    // when it began: a log may grow faster than the peer reads.
+    tokio::spawn(send_chunks(file.take(size), sender));
     let name = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or("file");
     let disposition = format!("attachment; filename={}", quoted(name));
     let disposition = HeaderValue::from_str(&disposition).unwrap_or(HeaderValue::from_static("attachment"));
     let response = with_header(Response::new(body), CONTENT_DISPOSITION, disposition);
     Ok(with_header(response, CONTENT_TYPE, HeaderValue::from_static(content_type(name))))
+}
+
+/// Sends a file piece by piece, holding no thread while the peer is not reading.
+async fn send_chunks(mut file: std::io::Take<File>, sender: ChunkSender) {
+    loop {
+        let reading = tokio::task::spawn_blocking(move || {
+            let mut chunk = vec![0; CHUNK_BYTES];
+            let count = file.read(&mut chunk)?;
+            chunk.truncate(count);
+            Ok((file, Bytes::from(chunk)))
+        });
+        match reading.await.unwrap_or_else(|err| Err(std::io::Error::other(err))) {
+            Ok((_, chunk)) if chunk.is_empty() => return,
+            Ok((rest, chunk)) => {
+                file = rest;
+                if !sender.send(Ok(chunk)).await {
+                    return;
+                }
+            }
+            Err(err) => {
+                sender.send(Err(err)).await;
+                return;
+            }
+        }
+    }
 }
 
 /// A file name as a header can carry it.

@@ -102,7 +102,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
         publisher,
         exit: exit_sender,
     };
-    let sink = move |effect| effects.make_visible(effect);
+    let sink = move |released| effects.make_visible(released);
     let running = tepui_runtime::start("agent", machine, inputs, store, clock, Limits::default(), sink)?;
     // Each ends when the machine has ended, or is aborted by `stop`; none has anything to fail by.
     let tasks = vec![

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use crate::exchange::StreamBody;
 
 /// Chunks that may wait for the peer to read; then the maker waits.
-const CHUNKS_WAITING_MAX: usize = 4;
+const CHUNKS_WAITING_MAX: usize = 2;
 
 /// The body of an answer.
 #[derive(Debug)]
@@ -36,9 +36,9 @@ impl Body {
 }
 
 impl ChunkSender {
-    /// Waits until the peer has read enough; false if it went away. For threads that may block.
-    pub fn send_blocking(&self, chunk: std::io::Result<Bytes>) -> bool {
-        self.sender.blocking_send(chunk).is_ok()
+    /// Waits until the peer has read enough; false if it went away.
+    pub async fn send(&self, chunk: std::io::Result<Bytes>) -> bool {
+        self.sender.send(chunk).await.is_ok()
     }
 }
 

@@ -1,6 +1,7 @@
 //! A v1 call from a request, refused in the order and with the words that v1 clients know.
 
 use bytes::Bytes;
+use http::StatusCode;
 use tepui_proto::{Wire, json, wire};
 
 use crate::{Encoding, HttpError, Request};
@@ -8,12 +9,26 @@ use crate::{Encoding, HttpError, Request};
 /// The largest call. An ACCEPT with thousands of tasks fits.
 pub const CALL_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// Larger calls are parsed on a thread that may be busy for a while.
+const PARSE_INLINE_BYTES_MAX: usize = 256 * 1024;
+
 /// Method, Content-Type, size, syntax, required fields: in this order.
 pub async fn read_call<M: Wire + Default + Send + 'static>(request: &mut Request) -> Result<M, HttpError> {
     request.expect_method("POST")?;
     let encoding = Encoding::of_body(&request.headers)?;
     let body = request.read_body(CALL_BYTES_MAX).await?;
-    parse_call(encoding, body)
+    let call = match body.len() <= PARSE_INLINE_BYTES_MAX {
+        true => parse_call(encoding, body),
+        false => {
+            let parsing = tokio::task::spawn_blocking(move || parse_call(encoding, body));
+            parsing.await.unwrap_or_else(|err| {
+                tracing::error!(%err, "cannot parse a call");
+                Err(HttpError::plain(StatusCode::INTERNAL_SERVER_ERROR))
+            })
+        }
+    };
+    request.give_back();
+    call
 }
 
 /// A call from its bytes.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -9,6 +10,7 @@ use http::header::{CONTENT_ENCODING, HeaderMap};
 use http::{Method, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::gzip::{self, Inflated};
 use crate::server::Disconnect;
@@ -16,6 +18,25 @@ use crate::{HttpError, path};
 
 /// How long a peer may take to send a body that is read as a whole.
 const BODY_READ_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Larger compressed bodies are inflated on a thread that may be busy for a while.
+const INFLATE_INLINE_BYTES_MAX: usize = 16 * 1024;
+
+/// What all bodies that are being read may take together, in units of this many bytes.
+const BUDGET_UNIT_BYTES: usize = 64 * 1024;
+
+/// With more, further peers are asked to come back later.
+const BODIES_BYTES_MAX: usize = 1024 * 1024 * 1024;
+
+/// The memory for bodies, shared by all requests of one server. A cheap clone.
+#[derive(Clone, Debug)]
+pub(crate) struct BodyBudget(Arc<Semaphore>);
+
+impl Default for BodyBudget {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(BODIES_BYTES_MAX / BUDGET_UNIT_BYTES)))
+    }
+}
 
 /// The query of a URL, decoded. Of keys given twice the last wins.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +53,9 @@ pub struct Request {
     pub headers: HeaderMap,
     pub peer: SocketAddr,
     pub(crate) disconnect: Disconnect,
+    budget: BodyBudget,
+    /// What the body took of it.
+    spent: Vec<OwnedSemaphorePermit>,
     body: Incoming,
 }
 
@@ -50,6 +74,7 @@ impl Request {
         request: http::Request<Incoming>,
         peer: SocketAddr,
         disconnect: Disconnect,
+        budget: BodyBudget,
     ) -> Result<Self, HttpError> {
         let (head, body) = request.into_parts();
         Ok(Self {
@@ -60,6 +85,8 @@ impl Request {
             headers: head.headers,
             peer,
             disconnect,
+            budget,
+            spent: Vec::new(),
             body,
         })
     }
@@ -79,20 +106,14 @@ impl Request {
 
     /// The body, decompressed; 413 beyond `bytes_max`, 408 if it does not come.
     pub async fn read_body(&mut self, bytes_max: usize) -> Result<Bytes, HttpError> {
-        let reading = read_whole(&mut self.body, bytes_max);
-        let bytes = tokio::time::timeout(BODY_READ_TIMEOUT, reading).await.unwrap_or_else(|_| {
+        let reading = tokio::time::timeout(BODY_READ_TIMEOUT, self.read_whole(bytes_max)).await;
+        let bytes = reading.unwrap_or_else(|_| {
             Err(HttpError::new(StatusCode::REQUEST_TIMEOUT, "The body of the request did not come in time"))
         })?;
         match self.header(CONTENT_ENCODING.as_str()) {
             None => Ok(bytes),
             Some(name) if name.eq_ignore_ascii_case("identity") => Ok(bytes),
-            Some(name) if name.eq_ignore_ascii_case("gzip") => match gzip::inflate(&bytes, bytes_max) {
-                Inflated::Whole(bytes) => Ok(bytes),
-                Inflated::TooLarge => Err(too_large(bytes_max)),
-                Inflated::Broken(err) => {
-                    Err(HttpError::bad_request(format!("Failed to decompress the body: {err}")))
-                }
-            },
+            Some(name) if name.eq_ignore_ascii_case("gzip") => inflate(bytes, bytes_max).await,
             Some(other) => Err(HttpError::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 format!("Expecting 'Content-Encoding' of gzip, not {other}"),
@@ -104,24 +125,58 @@ impl Request {
     pub fn into_body(self) -> Incoming {
         self.body
     }
+
+    async fn read_whole(&mut self, bytes_max: usize) -> Result<Bytes, HttpError> {
+        use http_body::Body as _;
+        if self.body.size_hint().lower() > bytes_max as u64 {
+            return Err(too_large(bytes_max));
+        }
+        let mut whole = BytesMut::new();
+        while let Some(frame) = self.body.frame().await {
+            let frame =
+                frame.map_err(|err| HttpError::bad_request(format!("Failed to read the body: {err}")))?;
+            if let Ok(data) = frame.into_data() {
+                if whole.len() + data.len() > bytes_max {
+                    return Err(too_large(bytes_max));
+                }
+                self.spend(whole.len() + data.len())?;
+                whole.extend_from_slice(&data);
+            }
+        }
+        Ok(whole.freeze())
+    }
+
+    /// The body is dealt with: its memory is free for others, however long the answer takes.
+    pub(crate) fn give_back(&mut self) {
+        self.spent.clear();
+    }
+
+    /// Takes what a body of this size needs of the memory for all bodies.
+    fn spend(&mut self, bytes: usize) -> Result<(), HttpError> {
+        while self.spent.len() * BUDGET_UNIT_BYTES < bytes {
+            let unit =
+                self.budget.0.clone().try_acquire_owned().map_err(|_| {
+                    HttpError::unavailable("Too many large requests at once; try again later")
+                })?;
+            self.spent.push(unit);
+        }
+        Ok(())
+    }
 }
 
-async fn read_whole(body: &mut Incoming, bytes_max: usize) -> Result<Bytes, HttpError> {
-    use http_body::Body as _;
-    if body.size_hint().lower() > bytes_max as u64 {
-        return Err(too_large(bytes_max));
-    }
-    let mut whole = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|err| HttpError::bad_request(format!("Failed to read the body: {err}")))?;
-        if let Ok(data) = frame.into_data() {
-            if whole.len() + data.len() > bytes_max {
-                return Err(too_large(bytes_max));
-            }
-            whole.extend_from_slice(&data);
+async fn inflate(bytes: Bytes, bytes_max: usize) -> Result<Bytes, HttpError> {
+    let inflated = match bytes.len() <= INFLATE_INLINE_BYTES_MAX {
+        true => gzip::inflate(&bytes, bytes_max),
+        false => {
+            let inflating = tokio::task::spawn_blocking(move || gzip::inflate(&bytes, bytes_max));
+            inflating.await.unwrap_or_else(|err| Inflated::Broken(std::io::Error::other(err)))
         }
+    };
+    match inflated {
+        Inflated::Whole(bytes) => Ok(bytes),
+        Inflated::TooLarge => Err(too_large(bytes_max)),
+        Inflated::Broken(err) => Err(HttpError::bad_request(format!("Failed to decompress the body: {err}"))),
     }
-    Ok(whole.freeze())
 }
 
 fn too_large(bytes_max: usize) -> HttpError {

@@ -17,7 +17,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::gzip::compress;
-use crate::request::Request;
+use crate::request::{BodyBudget, Request};
 use crate::respond::Response;
 use crate::socket::keep_alive;
 
@@ -118,6 +118,18 @@ impl Disconnect {
     }
 }
 
+/// What all connections share.
+struct Shared<H> {
+    handler: Arc<H>,
+    budget: BodyBudget,
+}
+
+impl<H> Clone for Shared<H> {
+    fn clone(&self) -> Self {
+        Self { handler: self.handler.clone(), budget: self.budget.clone() }
+    }
+}
+
 async fn accept<H: Handler>(
     listener: TcpListener,
     handler: Arc<H>,
@@ -125,6 +137,7 @@ async fn accept<H: Handler>(
     mut stop: watch::Receiver<bool>,
 ) {
     let room = Arc::new(Semaphore::new(limits.connections_max));
+    let shared = Shared { handler, budget: BodyBudget::default() };
     let mut connections = JoinSet::new();
     loop {
         let next = async {
@@ -135,7 +148,7 @@ async fn accept<H: Handler>(
             _ = stop.changed() => break,
             (accepted, permit) = next => match accepted {
                 Ok((stream, peer)) => {
-                    connections.spawn(connection(stream, peer, handler.clone(), stop.clone(), permit));
+                    connections.spawn(connection(stream, peer, shared.clone(), stop.clone(), permit));
                 }
                 Err(err) => {
                     tracing::warn!(%err, "cannot accept a connection");
@@ -163,7 +176,7 @@ fn log_panic(ended: Result<(), tokio::task::JoinError>) {
 async fn connection<H: Handler>(
     stream: TcpStream,
     peer: SocketAddr,
-    handler: Arc<H>,
+    shared: Shared<H>,
     mut stop: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
 ) {
@@ -173,7 +186,7 @@ async fn connection<H: Handler>(
     let disconnect = Disconnect::default();
     let service_disconnect = disconnect.clone();
     let service =
-        service_fn(move |request| respond(handler.clone(), request, peer, service_disconnect.clone()));
+        service_fn(move |request| respond(shared.clone(), request, peer, service_disconnect.clone()));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_READ_TIMEOUT)
@@ -200,14 +213,14 @@ async fn connection<H: Handler>(
 }
 
 async fn respond<H: Handler>(
-    handler: Arc<H>,
+    shared: Shared<H>,
     request: http::Request<Incoming>,
     peer: SocketAddr,
     disconnect: Disconnect,
 ) -> Result<Response, Infallible> {
     let headers = request.headers().clone();
-    let response = match Request::new(request, peer, disconnect) {
-        Ok(request) => handler.handle(request).await,
+    let response = match Request::new(request, peer, disconnect, shared.budget) {
+        Ok(request) => shared.handler.handle(request).await,
         Err(error) => error.into(),
     };
     let mut response = compress(response, &headers).await;

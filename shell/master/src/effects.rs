@@ -27,7 +27,14 @@ impl Effects {
         Self { exchanges, publisher, runtime: runtime::Handle::current() }
     }
 
-    pub fn make_visible(&mut self, effect: Effect) {
+    /// The snapshot goes first: who was told something by an event must find it in the documents.
+    pub fn make_visible(&mut self, effects: Vec<Effect>) {
+        let (snapshots, others): (Vec<_>, Vec<_>) =
+            effects.into_iter().partition(|effect| matches!(effect, Effect::Publish { .. }));
+        snapshots.into_iter().chain(others).for_each(|effect| self.make_one_visible(effect));
+    }
+
+    fn make_one_visible(&mut self, effect: Effect) {
         match effect {
             Effect::Answer { conn, answer } => answer_with(&self.exchanges, conn, answer),
             Effect::OpenScheduler { conn, stream_id } => {

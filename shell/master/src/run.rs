@@ -79,7 +79,7 @@ pub async fn run(options: Options) -> Result<RunningMaster, MasterFault> {
     let (exchanges, ended) = Exchanges::new(options.streams);
     let (handle, inputs) = mailbox(options.mailbox_inputs_max);
     let mut effects = Effects::new(exchanges.clone(), publisher);
-    let sink = move |effect| effects.make_visible(effect);
+    let sink = move |released| effects.make_visible(released);
     let running = tepui_runtime::start("master", machine, inputs, store, clock, Limits::default(), sink)?;
     let closings = tokio::spawn(tell_closings(ended, handle.clone()));
     let program = Program::new(handle, exchanges.clone(), states.clone(), options.flags, options.cluster);

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use serde_json::Value;
 use tepui_proto::json;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::master;
@@ -303,6 +304,132 @@ async fn an_agent_links_and_its_resources_are_offered_and_shown() {
     while !get(&master, "/state").await.body.contains(r#""activated_slaves":0.0"#) {
         tokio::task::yield_now().await;
     }
+    master.stop().await.unwrap();
+}
+
+/// The names in a JSON object, sorted.
+fn keys(value: &Value) -> Vec<&str> {
+    let mut keys: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    keys
+}
+
+fn update(framework: &str, agent: &str) -> link::Call {
+    let id = |value: &str| value.to_owned();
+    let status = pb::TaskStatus {
+        task_id: pb::TaskID { value: id("t1"), ..Default::default() }.into(),
+        state: pb::TaskState::TASK_RUNNING,
+        agent_id: pb::AgentID { value: id(agent), ..Default::default() }.into(),
+        timestamp: Some(1.5),
+        uuid: Some(vec![7; 16]),
+        message: Some(id("not for this document")),
+        ..Default::default()
+    };
+    let update = link::call::Update {
+        framework_id: pb::FrameworkID { value: id(framework), ..Default::default() }.into(),
+        status: status.into(),
+        latest_state: pb::TaskState::TASK_RUNNING,
+        ..Default::default()
+    };
+    link::Call { r#type: Some(link::call::Type::UPDATE), update: update.into(), ..Default::default() }
+}
+
+#[tokio::test]
+async fn a_task_is_launched_and_shown_in_every_document() {
+    let master = start().await;
+    let mut agent = link_up(&master).await;
+    let mut events = Stream::subscribe(&master, "/api/v1/scheduler", SUBSCRIBE).await;
+    let subscribed: Value = serde_json::from_str(&events.event("SUBSCRIBED").await).unwrap();
+    let framework = subscribed["subscribed"]["framework_id"]["value"].as_str().unwrap();
+    let offers: Value = serde_json::from_str(&events.event("OFFERS").await).unwrap();
+    let offer = &offers["offers"]["offers"][0];
+    let agent_id = offer["agent_id"]["value"].as_str().unwrap();
+    let accept = serde_json::json!({"type": "ACCEPT", "framework_id": {"value": framework}, "accept": {
+        "offer_ids": [offer["id"]],
+        "operations": [{"type": "LAUNCH", "launch": {"task_infos": [{
+            "name": "one", "task_id": {"value": "t1"}, "agent_id": {"value": agent_id}, "command": {"value": "true"},
+            "labels": {"labels": [{"key": "a", "value": "b"}]},
+            "resources": [{"name": "cpus", "type": "SCALAR", "scalar": {"value": 1}}],
+        }]}}],
+    }});
+    let header = format!("Mesos-Stream-Id: {}\r\n", events.header("mesos-stream-id").unwrap());
+    let answer = post(&master, "/api/v1/scheduler", &header, &accept.to_string()).await;
+    assert_eq!(answer.status, 202, "{}", answer.body);
+    loop {
+        let event: link::Event = wire::decode(&agent.record().await, 1 << 20).unwrap();
+        if event.r#type == Some(link::event::Type::LAUNCH) {
+            assert_eq!(event.launch.task.task_id.value, "t1");
+            break;
+        }
+    }
+    agent.socket.write_all(&chunk(&update(framework, agent_id))).await.unwrap();
+    assert!(events.event("UPDATE").await.contains("TASK_RUNNING"));
+
+    let get = async |path| serde_json::from_str::<Value>(&get(&master, path).await.body).unwrap();
+    let tasks = get("/tasks?task_id=t1").await;
+    assert_eq!(
+        keys(&tasks["tasks"][0]),
+        [
+            "executor_id",
+            "framework_id",
+            "id",
+            "labels",
+            "name",
+            "resources",
+            "role",
+            "slave_id",
+            "state",
+            "statuses"
+        ]
+    );
+    assert_eq!(
+        tasks["tasks"][0]["statuses"],
+        serde_json::json!([{"state": "TASK_RUNNING", "timestamp": 1.5}])
+    );
+    assert_eq!(get("/tasks?task_id=other").await["tasks"], serde_json::json!([]));
+    let state = get("/master/state").await;
+    assert_eq!(state["frameworks"][0]["tasks"], tasks["tasks"]);
+    assert_eq!(state["slaves"][0]["used_resources"]["cpus"], 1.0);
+    assert_eq!(
+        keys(&state["frameworks"][0]),
+        [
+            "active",
+            "capabilities",
+            "checkpoint",
+            "completed_tasks",
+            "connected",
+            "executors",
+            "failover_timeout",
+            "hostname",
+            "id",
+            "name",
+            "offer_constraints",
+            "offered_resources",
+            "offers",
+            "recovered",
+            "registered_time",
+            "resources",
+            "roles",
+            "tasks",
+            "unreachable_tasks",
+            "unregistered_time",
+            "used_resources",
+            "user",
+            "webui_url"
+        ]
+    );
+    let frameworks = get("/frameworks?framework_id=nope").await;
+    assert_eq!(frameworks["frameworks"], serde_json::json!([]));
+    let agents = get(&format!("/slaves?slave_id={agent_id}")).await;
+    assert_eq!(
+        agents["slaves"][0]["used_resources_full"],
+        serde_json::json!([{"name": "cpus", "type": "SCALAR", "scalar": {"value": 1.0}, "role": "*",
+            "allocation_info": {"role": "dev"}}])
+    );
+    let shown = post(&master, "/api/v1", "", r#"{"type":"GET_STATE"}"#).await;
+    let shown: Value = serde_json::from_str(&shown.body).unwrap();
+    assert_eq!(shown["get_state"]["get_tasks"]["tasks"][0]["task_id"]["value"], "t1");
+    assert_eq!(shown["get_state"]["get_frameworks"]["completed_frameworks"], serde_json::json!([]));
     master.stop().await.unwrap();
 }
 

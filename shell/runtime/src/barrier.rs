@@ -49,7 +49,7 @@ pub(crate) struct Committer<R, E, S> {
 impl<R, E, S> Barrier<R, E, S>
 where
     R: Durable,
-    S: FnMut(E),
+    S: FnMut(Vec<E>),
 {
     pub fn new(store: Store, sink: S) -> (Self, Committer<R, E, S>) {
         let shared = Arc::new(Shared { sink: Mutex::new(sink), released: AtomicU64::new(0) });
@@ -80,7 +80,7 @@ where
 impl<R, E, S> Committer<R, E, S>
 where
     R: Durable,
-    S: FnMut(E),
+    S: FnMut(Vec<E>),
 {
     /// Runs until the machine's end is dropped and everything is released, or until a commit fails.
     pub fn run(mut self) -> Result<(), StoreFault> {
@@ -109,18 +109,17 @@ impl<S> Shared<S> {
     /// Releases the effects among `items`, whose records are durable.
     fn emit<R, E>(&self, items: Items<R, E>)
     where
-        S: FnMut(E),
+        S: FnMut(Vec<E>),
     {
-        if items.is_empty() {
-            return;
-        }
-        let mut sink =
-            self.sink.lock().expect("a sink that panicked has ended its thread and with it the machine");
-        for item in items {
-            match item {
-                Item::Effect(effect) => sink(effect),
-                Item::Record(_) => (),
-            }
+        let effects = items.into_iter().filter_map(|item| match item {
+            Item::Effect(effect) => Some(effect),
+            Item::Record(_) => None,
+        });
+        let effects: Vec<E> = effects.collect();
+        if !effects.is_empty() {
+            let mut sink =
+                self.sink.lock().expect("a sink that panicked has ended its thread and the machine");
+            sink(effects);
         }
     }
 }

@@ -35,7 +35,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { turn_inputs_max: 512, slow_turn: Duration::from_millis(100) }
+        Self { turn_inputs_max: 512, slow_turn: Duration::from_millis(500) }
     }
 }
 
@@ -70,8 +70,8 @@ pub struct Running {
 
 /// Starts `machine` on what arrives in `mailbox`. Its first turn has no input, so that the initial state is published.
 ///
-/// `sink` makes one effect visible. It is called in order, from one thread at a time, and must not wait: neither for a
-/// peer nor for room in the mailbox.
+/// `sink` makes effects visible: those of one turn that may be released together, in order. It is called in order, from
+/// one thread at a time, and must not wait: neither for a peer nor for room in the mailbox.
 pub fn start<M, S>(
     name: &str,
     machine: M,
@@ -86,7 +86,7 @@ where
     M::Input: Send + 'static,
     M::Record: Durable + Send + 'static,
     M::Effect: Send + 'static,
-    S: FnMut(M::Effect) + Send + 'static,
+    S: FnMut(Vec<M::Effect>) + Send + 'static,
 {
     let thread_fault = |err| RuntimeFault::Thread { name: name.to_owned(), err };
     let (stop, stop_asked) = watch::channel(false);

@@ -68,8 +68,8 @@ fn bench_with(store: Store, limits: Limits, waiting: &[&str]) -> Bench {
         handle.send_blocking((*input).to_owned()).unwrap();
     }
     let (sender, seen) = channel();
-    let sink = move |effect| {
-        let _ = sender.send(effect);
+    let sink = move |effects: Vec<String>| {
+        effects.into_iter().for_each(|effect| drop(sender.send(effect)));
     };
     let running = start("teller", Teller::default(), mailbox, store, Clock::start(), limits, sink).unwrap();
     Bench { handle, running, seen }
@@ -112,8 +112,8 @@ fn an_effect_is_visible_only_after_the_record_before_it_is_durable() {
     let (handle, mailbox) = mailbox(8);
     let (sender, seen) = channel();
     let reader = Store::Memory(memory.clone());
-    let sink = move |effect: String| {
-        let _ = sender.send((effect, keys(&reader)));
+    let sink = move |effects: Vec<String>| {
+        effects.into_iter().for_each(|effect| drop(sender.send((effect, keys(&reader)))));
     };
     let clock = Clock::start();
     let store = Store::Memory(memory);

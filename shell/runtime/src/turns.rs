@@ -21,7 +21,7 @@ impl<M, S> Turns<M, S>
 where
     M: Fsm,
     M::Record: Durable,
-    S: FnMut(M::Effect),
+    S: FnMut(Vec<M::Effect>),
 {
     /// Runs until asked to stop, until nobody can send any more, or until records can no longer be made durable.
     pub async fn run(mut self) {

@@ -6,7 +6,7 @@
 mod offers;
 mod wishes;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use tepui_client::scheduler::{Event as Heard, Outcome, Session, calls};
 use tepui_client::shorthand::is_terminal;
@@ -54,7 +54,7 @@ pub(crate) struct Memory {
     /// Names for new tasks, executors, operations.
     serial: u64,
     /// Operations whose end it has not heard.
-    pub(crate) operations: BTreeSet<String>,
+    pub(crate) operations: BTreeMap<String, Operation>,
 }
 
 /// A task as its framework sees it.
@@ -64,6 +64,13 @@ pub(crate) struct Task {
     /// Unset for command tasks.
     pub(crate) executor_id: Option<pb::ExecutorID>,
     pub(crate) state: TaskState,
+}
+
+/// An operation as its framework sees it.
+#[derive(Debug)]
+pub(crate) struct Operation {
+    pub(crate) agent_id: pb::AgentID,
+    pub(crate) state: pb::OperationState,
 }
 
 /// What a framework does by itself.
@@ -98,7 +105,7 @@ impl Framework {
                 incarnation: 0,
                 tasks: BTreeMap::new(),
                 serial: 0,
-                operations: BTreeSet::new(),
+                operations: BTreeMap::new(),
             },
             cut_off_until: 0,
             suppressed: false,
@@ -455,8 +462,11 @@ fn operation_updated(world: &mut World, index: usize, status: &pb::OperationStat
         | State::OPERATION_RECOVERING
         | State::OPERATION_UNKNOWN => false,
     };
+    let operations = &mut world.frameworks[index].memory.operations;
     if over {
-        world.frameworks[index].memory.operations.remove(&status.operation_id.value);
+        operations.remove(&status.operation_id.value);
+    } else if let Some(operation) = operations.get_mut(&status.operation_id.value) {
+        operation.state = status.state;
     }
     if let Some(acknowledge) = calls::acknowledge_operation(status) {
         call(world, index, acknowledge);

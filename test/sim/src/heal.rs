@@ -10,7 +10,7 @@ use tepui_types::AgentId;
 use crate::chance::SECOND;
 use crate::check::Fact;
 use crate::event::Event;
-use crate::framework::{Step, Task};
+use crate::framework::Step;
 use crate::master;
 use crate::net::Node;
 use crate::world::{Phase, World};
@@ -84,24 +84,31 @@ fn unsettled(world: &World) -> Vec<String> {
         if framework.id().is_none() {
             open.push(format!("F{} is not subscribed", framework.index));
         }
-        for (id, task) in framework.live_tasks().filter(|(_, task)| !is_forgotten(world, task)) {
-            open.push(format!("F{} thinks {id} is {:?}", framework.index, task.state));
+        for (id, task) in framework.live_tasks() {
+            // Of agents that nobody remembers nobody can say more.
+            let unknown = task.state == pb::TaskState::TASK_UNKNOWN;
+            if !unknown || knows(world, &task.agent_id) {
+                open.push(format!("F{} thinks {id} is {:?}", framework.index, task.state));
+            }
         }
-        for id in &framework.memory.operations {
-            open.push(format!("F{} does not know the end of operation {id}", framework.index));
+        for (id, operation) in &framework.memory.operations {
+            // Unknown to a master that has all agents: it never was, or its end was acknowledged.
+            if operation.state != pb::OperationState::OPERATION_UNKNOWN {
+                open.push(format!("F{} thinks operation {id} is {:?}", framework.index, operation.state));
+            }
         }
     }
     open
 }
 
-/// Nobody remembers the task's agent, so nobody can say more about the task.
-fn is_forgotten(world: &World, task: &Task) -> bool {
-    let Some(machine) = &world.master.machine else { return false };
-    let (state, agent) = (machine.state(), AgentId::from(&task.agent_id));
-    task.state == pb::TaskState::TASK_UNKNOWN
-        && !state.agents.contains_key(&agent)
-        && !state.unreachable_agents.contains_key(&agent)
-        && !state.gone_agents.contains_key(&agent)
+/// Whether the master remembers an agent.
+fn knows(world: &World, id: &pb::AgentID) -> bool {
+    let Some(machine) = &world.master.machine else { return true };
+    let (state, id) = (machine.state(), AgentId::from(id));
+    state.agents.contains_key(&id)
+        || state.recovered_agents.contains_key(&id)
+        || state.unreachable_agents.contains_key(&id)
+        || state.gone_agents.contains_key(&id)
 }
 
 fn master_unsettled(world: &World, open: &mut Vec<String>) {

@@ -61,6 +61,7 @@ pub(super) fn compare(
     report: Report,
     out: &mut Out,
 ) {
+    end_forgotten(master, now, id, &report, out);
     let missing = missing(master, id, &report);
     greet(master, conn, id, missing, out);
     let strangers = frameworks(master, now, id, &report, out);
@@ -185,17 +186,37 @@ fn end_unnamed(master: &mut Master, now: Now, lost: BTreeSet<(FrameworkId, TaskI
     }
 }
 
+/// Tasks that the books have on this agent and the agent did not name.
+fn unnamed(master: &Master, id: &AgentId, report: &Report) -> Vec<(FrameworkId, TaskId)> {
+    let Some(agent) = master.agent(id) else { return Vec::new() };
+    let named: BTreeSet<(&str, &str)> =
+        report.tasks.iter().map(|(task, _)| (&*task.framework_id.value, &*task.task_id.value)).collect();
+    let tasks = agent.tasks.iter();
+    tasks.filter(|(framework, task)| !named.contains(&(framework.as_str(), task.as_str()))).cloned().collect()
+}
+
+/// Ended tasks whose last update the agent forgot before it was acknowledged: their end is told once more, since
+/// nobody else will tell it, and needs no acknowledgement.
+fn end_forgotten(master: &mut Master, now: Now, id: &AgentId, report: &Report, out: &mut Out) {
+    for (framework_id, task_id) in unnamed(master, id, report) {
+        let Some(state) = master.task(&framework_id, &task_id).map(|task| task.state()) else { continue };
+        if state.is_terminal() {
+            let message = "Agent forgot the task after its end";
+            let verdict = Verdict::new(state, Reason::REASON_RECONCILIATION, message);
+            task::decide(master, now, &framework_id, &task_id, &verdict, out);
+            task::complete(master, &framework_id, &task_id);
+        }
+    }
+}
+
 /// What the books have of this agent and the agent did not name.
 fn missing(master: &Master, id: &AgentId, report: &Report) -> Subscribed {
     let Some(agent) = master.agent(id) else { return Subscribed::default() };
-    let named: BTreeSet<(&str, &str)> =
-        report.tasks.iter().map(|(task, _)| (&*task.framework_id.value, &*task.task_id.value)).collect();
-    let tasks =
-        agent.tasks.iter().filter(|(framework, task)| !named.contains(&(framework.as_str(), task.as_str())));
+    let tasks = unnamed(master, id, report);
     let operations: BTreeSet<&[u8]> = report.operations.iter().map(|it| it.uuid.value.as_slice()).collect();
     let operations_missing = agent.operations.keys().filter(|uuid| !operations.contains(uuid.as_slice()));
     Subscribed {
-        missing_tasks: tasks.map(|(framework, task)| missing_task(master, framework, task)).collect(),
+        missing_tasks: tasks.iter().map(|(framework, task)| missing_task(master, framework, task)).collect(),
         missing_operations: operations_missing.map(operation::to_proto).collect(),
         ..Default::default()
     }

@@ -232,6 +232,38 @@ fn a_broken_link_heals_with_the_books_compared() {
 }
 
 #[test]
+fn an_ended_task_that_the_agent_forgot_ends_once() {
+    check(
+        "
+        framework F role:web
+        agent A cpus:4 mem:1024
+        settle
+        F accept #0 : launch t1 cpus:1
+        A update t1 FINISHED
+        A lost t1
+        A back
+        settle
+        F ack t1
+        ",
+        expect![[r#"
+            record initialize cluster m
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- OFFERS #0 of A (cpus:4; mem:1024)
+            A <- LAUNCH t1 (cpus:1)
+            F <- UPDATE t1 TASK_FINISHED
+            A closed
+            F <- UPDATE t1 TASK_FINISHED REASON_RECONCILIATION "Agent forgot the task after its end"
+            A <- SUBSCRIBED A
+            F <- OFFERS #1 of A (cpus:4; mem:1024)
+            A <- ACKNOWLEDGE t1
+        "#]],
+    );
+}
+
+#[test]
 fn a_new_link_replaces_the_old_one() {
     check(
         "

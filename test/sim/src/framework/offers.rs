@@ -7,7 +7,7 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::offer::operation::Type;
 
-use super::{Framework, Task, call};
+use super::{Framework, Operation, Task, call};
 use crate::chance::{between, pick};
 use crate::check::Fact;
 use crate::script::Script;
@@ -101,7 +101,9 @@ fn accept(world: &mut World, index: usize, offer: &pb::Offer) {
     for operation in &mut operations {
         if !is_launch(operation) && world.rng.chance(0.7) {
             let name = world.frameworks[index].name("o");
-            world.frameworks[index].memory.operations.insert(name.clone());
+            let made =
+                Operation { agent_id: pool.agent_id.clone(), state: pb::OperationState::OPERATION_PENDING };
+            world.frameworks[index].memory.operations.insert(name.clone(), made);
             operation.id = pb::OperationID { value: name, ..Default::default() }.into();
             world.counts.operations += 1;
         }

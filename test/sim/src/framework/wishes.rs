@@ -90,12 +90,14 @@ pub(super) fn repair(world: &mut World, index: usize) {
     for (task, agent, _) in live(world, index) {
         call(world, index, calls::kill(task_id(task), Some(agent), None));
     }
-    let operations: Vec<_> = world.frameworks[index].memory.operations.iter().cloned().collect();
+    let operations = world.frameworks[index].memory.operations.iter();
+    let operations = operations.map(|(id, operation)| pb::scheduler::call::reconcile_operations::Operation {
+        operation_id: pb::OperationID { value: id.clone(), ..Default::default() }.into(),
+        agent_id: operation.agent_id.clone().into(),
+        ..Default::default()
+    });
+    let operations: Vec<_> = operations.collect();
     if !operations.is_empty() {
-        let of = |value: String| pb::scheduler::call::reconcile_operations::Operation {
-            operation_id: pb::OperationID { value, ..Default::default() }.into(),
-            ..Default::default()
-        };
-        call(world, index, calls::reconcile_operations(operations.into_iter().map(of).collect()));
+        call(world, index, calls::reconcile_operations(operations));
     }
 }
