@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use tepui_fsm::Now;
 use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::executor::{Event, call, event};
+use tepui_proto::mesos::v1::executor_info;
 use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_types::{ConnId, ExecutorId, FrameworkId, TaskId};
 
@@ -33,17 +34,18 @@ pub(super) fn subscribe(
         lifecycle::shutdown_executor(agent, now, &framework, &id, out);
     } else {
         welcome(agent, conn, &framework, &id, out);
+        let has_news = !call.unacknowledged_updates.is_empty();
         for update in call.unacknowledged_updates {
             let status = update.status.into_option().unwrap_or_default();
             status::from_executor(agent, now, &framework, &id, status, out);
         }
         let known = call.unacknowledged_tasks.iter().map(|task| TaskId::from(&*task.task_id)).collect();
-        let dropped = drop_unknown(agent, now, &framework, &id, known, out);
+        drop_unknown(agent, now, &framework, &id, known, out);
         lifecycle::deliver(agent, &framework, &id, out);
         lifecycle::resize(agent, &framework, &id, out);
         master::resend_kills(agent, &framework, &id, out);
-        if dropped {
-            end_generated(agent, now, &framework, &id, out);
+        if !has_news {
+            end_if_useless(agent, now, &framework, &id, out);
         }
     }
     recover::executor_is_back(agent, now, out);
@@ -96,8 +98,7 @@ fn welcome(agent: &Agent, conn: ConnId, framework: &FrameworkId, id: &ExecutorId
     agent.tell_executor(Some(conn), event, out);
 }
 
-/// Tasks handed over on a stream that broke before they arrived: the executor does not know them. Whether there are
-/// any.
+/// Tasks handed over on a stream that broke before they arrived: the executor does not know them.
 fn drop_unknown(
     agent: &mut Agent,
     now: Now,
@@ -105,8 +106,8 @@ fn drop_unknown(
     id: &ExecutorId,
     known: Vec<TaskId>,
     out: &mut Out,
-) -> bool {
-    let Some(executor) = agent.state.executor(framework, id) else { return false };
+) {
+    let Some(executor) = agent.state.executor(framework, id) else { return };
     let lost: Vec<TaskId> = executor
         .tasks
         .values()
@@ -116,17 +117,16 @@ fn drop_unknown(
         .collect();
     let state = status::lost(agent, framework, TaskState::TASK_DROPPED);
     let verdict = Verdict::new(state, Reason::REASON_AGENT_RESTARTED, "Task launched during agent restart");
-    let any = !lost.is_empty();
     for task in lost {
         status::from_agent(agent, now, framework, Some(id), &task, &verdict, out);
     }
-    any
 }
 
-/// An executor made for one task has nothing to wait for without it.
-fn end_generated(agent: &mut Agent, now: Now, framework: &FrameworkId, id: &ExecutorId, out: &mut Out) {
-    let executor = agent.state.executor(framework, id);
-    if executor.is_some_and(|executor| executor.generated && executor.live_tasks().next().is_none()) {
+/// Our own executors leave when their tasks have ended. One whose tasks never came would wait for ever.
+fn end_if_useless(agent: &mut Agent, now: Now, framework: &FrameworkId, id: &ExecutorId, out: &mut Out) {
+    let Some(executor) = agent.state.executor(framework, id) else { return };
+    let built_in = executor.generated || executor.info.r#type == Some(executor_info::Type::DEFAULT);
+    if built_in && executor.live_tasks().next().is_none() {
         lifecycle::shutdown_executor(agent, now, framework, id, out);
     }
 }

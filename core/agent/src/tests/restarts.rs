@@ -943,3 +943,53 @@ fn while_a_command_task_was_handed_over() {
         "#]],
     );
 }
+
+#[test]
+fn while_a_group_was_handed_over() {
+    check(
+        "
+        start
+        recovered
+        go
+        group e1 a,b
+        e1 subscribe
+        restart
+        recovered
+        e1 subscribe
+        ",
+        expect![[r#"
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > group e1 a,b
+              = framework F
+              = executor e1 live
+              = task a of executor e1
+              = task b of executor e1
+              container launch C1 cpus:2.5;mem:160
+            > e1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED e1
+              = executor e1 live delivered
+              conn 1 <- LAUNCH_GROUP a,b
+            > restart
+              container recover C1
+            > recovered
+            > e1 subscribe
+              conn 2 <- 200, open
+              conn 2 <- SUBSCRIBED e1
+              = update a#0 TASK_DROPPED
+              container update C1 cpus:1.5;mem:96
+              = update b#0 TASK_DROPPED
+              container update C1 cpus:0.5;mem:32
+              = executor e1 terminating delivered
+              conn 2 <- SHUTDOWN
+              = boot id boot-1
+        "#]],
+    );
+}
