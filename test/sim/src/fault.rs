@@ -1,7 +1,5 @@
 //! Faults: which come when, and what each of them does. None comes while everything heals.
 
-use tepui_proto::mesos::v1 as pb;
-
 use crate::chance::{MS, SECOND, between, mostly, pick};
 use crate::event::Event;
 use crate::net::{Client, Node};
@@ -169,11 +167,5 @@ fn gone(world: &mut World) {
         .collect();
     let Some(id) = pick(&mut world.rng, &ids).cloned() else { return };
     world.counts.gone += 1;
-    let mark = pb::master::call::MarkAgentGone { agent_id: id.to_proto().into(), ..Default::default() };
-    let call = pb::master::Call {
-        r#type: Some(pb::master::call::Type::MARK_AGENT_GONE),
-        mark_agent_gone: mark.into(),
-        ..Default::default()
-    };
-    master::operator_call(world, call);
+    master::mark_gone(world, &id);
 }

@@ -54,8 +54,25 @@ pub(crate) fn look(world: &mut World) {
     }
 }
 
-/// An operator ends frameworks whose schedulers will never come back for them.
+/// An operator ends frameworks whose schedulers will never come back for them, and gives up agents that nobody is.
 fn clear_abandoned(world: &mut World) {
+    end_abandoned_frameworks(world);
+    give_up_lost_agents(world);
+}
+
+/// An agent that never heard that it was admitted comes back as another one.
+fn give_up_lost_agents(world: &mut World) {
+    let Some(machine) = &world.master.machine else { return };
+    let is_someone = |id: &AgentId| {
+        let machines = world.agents.iter().filter_map(|agent| agent.process.machine.as_ref());
+        machines.into_iter().any(|machine| machine.state().info.id.value == id.as_str())
+    };
+    let lost = machine.state().unreachable_agents.keys().filter(|id| !is_someone(id));
+    let lost: Vec<AgentId> = lost.cloned().collect();
+    lost.into_iter().for_each(|id| master::mark_gone(world, &id));
+}
+
+fn end_abandoned_frameworks(world: &mut World) {
     let Some(machine) = &world.master.machine else { return };
     let owned = |id: &str| world.frameworks.iter().any(|framework| framework.id() == Some(id));
     let all = machine.state().frameworks.keys();

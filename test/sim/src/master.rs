@@ -6,7 +6,7 @@ use tepui_core_master::{Config, Effect, Input, Master};
 use tepui_fsm::Item;
 use tepui_proto::mesos::v1 as pb;
 use tepui_registry::Registry;
-use tepui_types::{Answer, ConnId};
+use tepui_types::{AgentId, Answer, ConnId};
 
 use crate::check::Fact;
 use crate::net::{End, Kind, Message, Node};
@@ -117,6 +117,17 @@ pub(crate) fn operator_call(world: &mut World, call: pb::master::Call) {
     world.tell(|| format!("master <- operator {:?}", call.r#type));
     world.master.hear(Input::Operator { conn, principal: None, call: Box::new(call) });
     world.plan_turn(Node::Master);
+}
+
+/// An operator says that an agent never comes back.
+pub(crate) fn mark_gone(world: &mut World, id: &AgentId) {
+    let mark = pb::master::call::MarkAgentGone { agent_id: id.to_proto().into(), ..Default::default() };
+    let call = pb::master::Call {
+        r#type: Some(pb::master::call::Type::MARK_AGENT_GONE),
+        mark_agent_gone: mark.into(),
+        ..Default::default()
+    };
+    operator_call(world, call);
 }
 
 pub(crate) fn synced(world: &mut World) {
