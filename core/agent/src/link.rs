@@ -131,7 +131,8 @@ fn lose(agent: &mut Agent, now: Now) {
 /// Everything the agent knows.
 fn subscribe(agent: &Agent) -> api::call::Subscribe {
     let state = &agent.state;
-    let frameworks = || state.frameworks.values();
+    // Nobody wants to hear of frameworks that are ending here; a master that did not know that would wait for them.
+    let frameworks = || state.frameworks.values().filter(|framework| !framework.terminating);
     let executors = || frameworks().flat_map(|framework| framework.executors.values());
     let all_tasks = || executors().flat_map(|executor| executor.tasks.values());
     let completed = frameworks()

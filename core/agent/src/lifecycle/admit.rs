@@ -13,7 +13,7 @@ use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_proto::tepui::agent::v1 as stored;
 use tepui_resources::{Resource, Resources};
-use tepui_types::{ExecutorId, FrameworkId, TaskId, check_id};
+use tepui_types::{ExecutorId, FrameworkId, TaskId, check_id, lost_as};
 
 use super::end::exited_executor;
 use super::{deliver, new_task, record_executor, shutdown_executor, start, update_framework};
@@ -50,6 +50,9 @@ pub(crate) fn run(agent: &mut Agent, now: Now, mut launching: Launching, out: &m
     if is_ignored(agent, &framework, &launching) {
         return;
     }
+    if agent.state.framework(&framework).is_some_and(|framework| framework.terminating) {
+        return drop_after_the_end(agent, now, &framework, &launching, out);
+    }
     inject_allocation(&mut launching);
     update_framework(agent, launching.framework.clone(), out);
     if let Some(refused) = refuse(agent, &framework, &launching) {
@@ -68,10 +71,7 @@ fn is_ignored(agent: &Agent, framework: &FrameworkId, launching: &Launching) -> 
         agent.state.executor_of(framework, &task).is_some()
             || agent.streams.contains_key(&(framework.clone(), task))
     };
-    launching.tasks.is_empty()
-        || ids.any(|id| check_id(id).is_err())
-        || agent.state.framework(framework).is_some_and(|framework| framework.terminating)
-        || launching.tasks.iter().any(known)
+    launching.tasks.is_empty() || ids.any(|id| check_id(id).is_err()) || launching.tasks.iter().any(known)
 }
 
 /// A framework with a single role need not say for whom its resources are.
@@ -157,6 +157,27 @@ fn uses_unknown(agent: &Agent, resources: &[pb::Resource]) -> bool {
         !agent.state.total.contains_resource(&plain)
     };
     resources.iter().filter(kept).any(unknown)
+}
+
+/// The framework was over, and another master took it in again before everything of it here has ended.
+fn drop_after_the_end(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    launching: &Launching,
+    out: &mut Out,
+) {
+    let executor = ExecutorId::from(&*launching.executor.executor_id);
+    let aware = has_capability(&launching.framework, pb::framework_info::capability::Type::PARTITION_AWARE);
+    let state = lost_as(aware, TaskState::TASK_DROPPED);
+    let verdict = Verdict::new(state, Reason::REASON_EXECUTOR_TERMINATED, "Framework terminating");
+    for task in &launching.tasks {
+        let task = TaskId::from(&*task.task_id);
+        status::about_missing(agent, now, framework, Some(&executor), &task, &verdict, out);
+    }
+    if launching.launch_executor == Some(true) {
+        exited_executor(agent, framework, &executor, -1, out);
+    }
 }
 
 fn drop_tasks(

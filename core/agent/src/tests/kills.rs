@@ -346,6 +346,68 @@ fn a_framework_is_shut_down_quietly() {
 }
 
 #[test]
+fn a_framework_that_ends_is_not_told_of() {
+    run(
+        "
+        launch t1
+        shutdown framework F
+        down
+        wait 5s
+        up
+        subscribed
+        launch t2
+        ack t2
+        t1 exited 0
+        launch t3
+        ",
+        expect![[r#"
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch t1
+              = framework F
+              = executor t1 live
+              = task t1 of executor t1
+              container launch C1 cpus:1.1;mem:96
+            > shutdown framework F
+              = framework F terminating
+              = executor t1 terminating
+            > down
+            > wait 5s
+              connect link 2
+              container destroy C1
+            > up
+              master <- SUBSCRIBE S0
+            > subscribed
+            > launch t2
+              = update t2#0 TASK_DROPPED
+              master <- UPDATE t2 TASK_DROPPED REASON_EXECUTOR_TERMINATED 'Framework terminating'
+            > ack t2
+              = task t2 and updates #0..1 removed
+            > t1 exited 0
+              = executor t1 terminated
+              = task t1 and updates #0..0 removed
+              = executor t1 removed
+              = path /w/slaves/S0/frameworks/F/executors/t1/runs/C1 unused
+              = path /w/slaves/S0/frameworks/F/executors/t1 unused
+              = framework F removed
+              = path /w/slaves/S0/frameworks/F unused
+            > launch t3
+              = path /w/slaves/S0/frameworks/F forgotten
+              = framework F
+              = executor t3 live
+              = task t3 of executor t3
+              container launch C2 cpus:1.1;mem:96
+        "#]],
+    );
+}
+
+#[test]
 fn the_agent_leaves() {
     run(
         "
