@@ -53,13 +53,17 @@ pub(crate) fn apply(
     }
 }
 
-/// The master waits for an operation that never arrived.
-pub(crate) fn missing(agent: &mut Agent, now: Now, uuid: Uuid, out: &mut Out) {
-    if !agent.state.operations.contains_key(&uuid) {
+/// The master waits for operations that never arrived.
+pub(crate) fn missing(agent: &mut Agent, now: Now, mut uuids: Vec<Uuid>, out: &mut Out) {
+    uuids.retain(|uuid| !agent.state.operations.contains_key(uuid));
+    for uuid in &uuids {
         let message = Some("Operation unknown to the agent".to_string());
         let outcome = (OperationState::OPERATION_DROPPED, message);
-        add(agent, None, uuid, pb::offer::Operation::default(), outcome, None, out);
-        forward(agent, now, uuid, RETRY_MIN, out);
+        add(agent, None, *uuid, pb::offer::Operation::default(), outcome, None, out);
+        forward(agent, now, *uuid, RETRY_MIN, out);
+    }
+    if !uuids.is_empty() {
+        tell_total(agent, out);
     }
 }
 

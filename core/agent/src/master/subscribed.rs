@@ -38,14 +38,12 @@ pub(super) fn subscribed(agent: &mut Agent, now: Now, event: Subscribed, out: &m
     link::subscribed(agent, now, Duration::from_secs_f64(silence), master);
     status::resume(agent, now, out);
     operations::resume(agent, now, out);
-    for uuid in event.missing_operations {
-        if let Ok(uuid) = uuid.value.as_slice().try_into() {
-            operations::missing(agent, now, uuid, out);
-        }
-    }
     for task in event.missing_tasks {
         missing(agent, now, &task, out);
     }
+    // After the tasks, which may hold what the operations would have made.
+    let uuids = event.missing_operations.iter().filter_map(|uuid| uuid.value.as_slice().try_into().ok());
+    operations::missing(agent, now, uuids.collect(), out);
 }
 
 /// The first time: the id is recorded before anything is done under it.

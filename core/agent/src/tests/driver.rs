@@ -537,6 +537,13 @@ impl World {
             .into(),
             silence_timeout_seconds: 75.0,
             missing_tasks: option(options, "missing").map(missing).into_iter().collect(),
+            missing_operations: option(options, "operation")
+                .map(|number| pb::UUID {
+                    value: Vec::from([number.parse().expect("a byte"); 16]),
+                    ..Default::default()
+                })
+                .into_iter()
+                .collect(),
             ..Default::default()
         };
         self.event(event::Type::SUBSCRIBED, |event| event.subscribed = subscribed.into());

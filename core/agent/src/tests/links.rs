@@ -96,7 +96,7 @@ fn what_the_master_believes_in_vain() {
         recovered
         wait 1s
         up
-        subscribed missing=t7
+        subscribed missing=t7 operation=9
         ack t7
         ",
         expect![[r#"
@@ -108,9 +108,12 @@ fn what_the_master_believes_in_vain() {
               connect link 1
             > up
               master <- SUBSCRIBE new
-            > subscribed missing=t7
+            > subscribed missing=t7 operation=9
               = agent S0
               master <- UPDATE t7 TASK_DROPPED REASON_RECONCILIATION 'Task unknown to the agent'
+              = operation OPERATION_DROPPED
+              master <- UPDATE_OPERATION OPERATION_DROPPED
+              master <- UPDATE_RESOURCES
             > ack t7
         "#]],
     );

@@ -15,13 +15,14 @@ use tepui_types::{AgentId, ConnId, Refusal};
 
 use super::adopt;
 use super::report::{self, Report};
+use super::update_resources::with_pending;
 use crate::event::to_agent;
 use crate::master::{Master, Out};
 use crate::operation::ORPHAN_OPERATIONS_WAIT;
 use crate::removal::{self, Loss};
 use crate::state::{Agent, AgentLink, Map, Set};
 use crate::timers::Timer;
-use crate::{Effect, books, notice, offer, reachability};
+use crate::{Effect, books, notice, offer, operation, reachability};
 
 pub(super) fn subscribe(master: &mut Master, now: Now, conn: ConnId, call: Subscribe, out: &mut Out) {
     // A second SUBSCRIBE on a link says nothing new.
@@ -111,7 +112,9 @@ fn resume(master: &mut Master, now: Now, conn: ConnId, known: &Agent, report: Re
         master.record(Record::UpdateAgent(pb::AgentInfo::clone(&fresh.info)), out);
     }
     master.pids.remove(&known.pid);
+    let named = report.operations.iter().filter_map(|named| operation::from_proto(&named.uuid)).collect();
     let agent = Agent {
+        total: with_pending(known, report.total.clone(), &named),
         registered_at: known.registered_at,
         reregistered_at: Some(now.wall),
         deactivated: known.deactivated,

@@ -1,5 +1,6 @@
 //! UPDATE_RESOURCES: the agent has more or less than before. What is offered of it is taken back first.
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use tepui_fsm::Now;
@@ -11,7 +12,7 @@ use tepui_types::AgentId;
 use super::closed;
 use super::report::resources;
 use crate::master::{Master, Out};
-use crate::state::Agent;
+use crate::state::{Agent, OperationUuid};
 use crate::{books, offer};
 
 pub(super) fn update_resources(
@@ -29,7 +30,7 @@ pub(super) fn update_resources(
         return closed::hang_up(master, now, from, out);
     };
     let Some(agent) = master.agent(from) else { return };
-    let total = with_pending(agent, total);
+    let total = with_pending(agent, total, &BTreeSet::new());
     if agent.total == total {
         return;
     }
@@ -40,9 +41,15 @@ pub(super) fn update_resources(
     master.allocator.update_agent(from, spec);
 }
 
-/// Operations that are on their way were not carried out yet when the agent counted; they will be.
-fn with_pending(agent: &Agent, mut total: Resources) -> Resources {
-    let pending = agent.operations.values().map(|operation| &operation.operation);
+/// Operations that are on their way were not carried out yet when the agent counted, but for those it `named`. They
+/// stay booked, and so does what builds on them, until the agent says what became of them.
+pub(super) fn with_pending(
+    agent: &Agent,
+    mut total: Resources,
+    named: &BTreeSet<OperationUuid>,
+) -> Resources {
+    let unnamed = agent.operations.iter().filter(|(uuid, _)| !named.contains(*uuid));
+    let pending = unnamed.map(|(_, operation)| &operation.operation);
     let pending = pending.filter(|it| it.latest_status.state == pb::OperationState::OPERATION_PENDING);
     let operations = pending.filter_map(|it| Operation::from_proto(&it.info).ok().flatten());
     let mut operations: Vec<Operation> = operations.map(Operation::unallocate).collect();

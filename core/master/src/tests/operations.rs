@@ -248,6 +248,42 @@ fn resources_counted_before_an_operation_arrived() {
 }
 
 #[test]
+fn an_operation_that_got_lost_on_its_way() {
+    check(
+        "
+        agent A cpus:4 mem:1024
+        framework F role:web refine checkpoint
+        settle
+        F accept #0 refuse:0 : reserve cpus(web):2 id:r1 ; launch t1 cpus(web):1
+        A lost t1
+        A close
+        A back
+        settle
+        A update t1 DROPPED of:F
+        A operation DROPPED
+        A resources cpus:4 mem:1024
+        after 1s
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- OFFERS #0 of A (cpus:4; mem:1024)
+            A <- APPLY_OPERATION RESERVE
+            A <- LAUNCH t1 (cpus(web):1)
+            A <- SUBSCRIBED A missing t1 missing 1 operations
+            F <- OFFERS #1 of A (cpus:2; cpus(web):1; mem:1024)
+            F <- UPDATE t1 TASK_DROPPED
+            F <- UPDATE_OPERATION_STATUS r1 OPERATION_DROPPED
+            F <- RESCIND #1
+            F <- OFFERS #2 of A (cpus:4; mem:1024)
+        "#]],
+    );
+}
+
+#[test]
 fn an_operation_that_fails_on_its_agent() {
     check(
         "
