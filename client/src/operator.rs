@@ -55,6 +55,13 @@ impl Client {
             .map_err(|err| Fault::Unreadable { peer: peer.to_string(), why: err.to_string() })
     }
 
+    /// Gets a JSON document with a query, whose values may hold any character.
+    pub async fn query(&self, path: &str, query: &[(&str, &str)]) -> Result<Value, Fault> {
+        let pairs: Vec<String> =
+            query.iter().map(|(key, value)| format!("{key}={}", files::escape(value))).collect();
+        self.get(&format!("{path}?{}", pairs.join("&"))).await
+    }
+
     /// Gets a body as it is.
     pub async fn get_bytes(&self, path: &str) -> Result<(Endpoint, Bytes), Fault> {
         let (peer, answer) = self.open(Ask::get(path)).await?;

@@ -131,7 +131,12 @@ impl Tail {
 }
 
 fn query(what: &str, path: &str) -> String {
-    format!("/files/{what}?path={}", utf8_percent_encode(path, PLAIN))
+    format!("/files/{what}?path={}", escape(path))
+}
+
+/// A text as it may stand in a query.
+pub(super) fn escape(text: &str) -> impl std::fmt::Display {
+    utf8_percent_encode(text, PLAIN)
 }
 
 fn file_info(entry: &Value) -> FileInfo {
