@@ -1,39 +1,35 @@
-//! One file per subcommand, and the few things they share: which master, which runtime.
+//! One file per subcommand, and the few things they share: which cluster, which runtime, what belongs to a task.
 
 pub mod agent;
 pub mod agents;
+mod belongings;
+mod cluster;
+pub mod completions;
 pub mod dev;
+pub mod events;
+pub mod executors;
+pub mod files;
+mod filter;
+mod find;
+pub mod framework;
+pub mod frameworks;
 pub mod logs;
 pub mod master;
+pub mod metrics;
+pub mod offers;
+pub mod roles;
 pub mod run;
+#[cfg(test)]
+pub mod sample;
 mod sandbox;
+pub mod summary;
+pub mod task;
+mod task_state;
 pub mod tasks;
 
 use anyhow::{Context, Result};
-use clap::Args;
-use tepui_client::operator::Client;
 
-/// Which cluster a command talks to.
-#[derive(Args, Clone, Debug)]
-pub struct Cluster {
-    /// The master, or several by comma: `host:port`. Also TEPUI_MASTER.
-    #[arg(long, default_value = "127.0.0.1:5050")]
-    pub master: String,
-}
-
-impl Cluster {
-    pub fn client(&self) -> Result<Client> {
-        Client::new(&self.master).with_context(|| format!("--master={} is not an address", self.master))
-    }
-
-    /// What to try when the master does not answer.
-    pub fn hint(&self) -> String {
-        format!(
-            "no answer from the master at {}; start one with `tepui dev`, or name yours with --master",
-            self.master
-        )
-    }
-}
+pub use cluster::Cluster;
 
 /// Runs a command's future on a runtime of its own.
 pub fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {

@@ -1,7 +1,7 @@
 //! Flags as operators of v1 clusters type them, brought into the one form that clap parses.
 //!
 //! `--work-dir` and `--work_dir` are the same flag, `--no-strict` means `--strict=false`, `TEPUI_WORK_DIR` and
-//! `MESOS_WORK_DIR` stand in for a flag that is not given, and a value `file:///path` is the content of that file.
+//! `MESOS_WORK_DIR` stand in for a flag of a program that is not given, and a value `file:///path` is the content of that file.
 //!
 //! Never here: what a flag means.
 
@@ -18,6 +18,9 @@ use clap::{Arg, Command};
 
 /// Environment prefixes, the stronger first.
 const ENVIRONMENT_PREFIXES: [&str; 2] = ["TEPUI_", "MESOS_"];
+
+/// Commands all of whose flags may stand in the environment; of the others, only where the master is.
+const PROGRAMS: [&str; 3] = ["master", "agent", "dev"];
 
 /// Flags whose value names a file and is not replaced by its content.
 const PATH_FLAGS: [&str; 5] =
@@ -99,7 +102,8 @@ fn environment(
     let mut found = Vec::new();
     for argument in command.get_arguments() {
         let Some(name) = argument.get_long() else { continue };
-        if given.contains(name) {
+        let may_be = PROGRAMS.contains(&command.get_name()) || name == "master";
+        if given.contains(name) || !may_be || !argument.get_action().takes_values() {
             continue;
         }
         let names = std::iter::once(name).chain(aliases(argument));

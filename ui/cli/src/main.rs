@@ -3,10 +3,17 @@
 //! Owns the mapping from what is typed to what the programs take; decides nothing about a cluster.
 #![forbid(unsafe_code)]
 
+mod amount;
 mod command;
+mod detail;
 mod flags;
+mod help;
+mod listing;
 mod logging;
+mod near;
+mod output;
 mod table;
+mod watch;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -14,8 +21,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use command::{agents, dev, logs, run, tasks};
-use flags::agent::AgentFlags;
+use command::{
+    agent, agents, completions, dev, events, executors, files, framework, frameworks, logs, metrics, offers,
+    roles, run, summary, task, tasks,
+};
 use flags::master::MasterFlags;
 
 /// Flags and their values.
@@ -38,16 +47,38 @@ enum Command {
     Dev(dev::Dev),
     /// Start a master.
     Master(Box<MasterFlags>),
-    /// Start an agent.
-    Agent(Box<AgentFlags>),
-    /// Run a command as a task, show its output and exit with its code.
-    Run(run::Run),
+    /// Start an agent; or show one: tepui agent ID.
+    Agent(Box<agent::Agent>),
+    /// The cluster in one line: agents, frameworks, tasks, what is used.
+    Summary(summary::Summary),
     /// List tasks.
     Tasks(tasks::Tasks),
     /// List agents.
     Agents(agents::Agents),
-    /// Show what a task wrote.
+    /// List frameworks.
+    Frameworks(frameworks::Frameworks),
+    /// List roles with their weights, quotas and shares.
+    Roles(roles::Roles),
+    /// List offers that frameworks hold.
+    Offers(offers::Offers),
+    /// List executors.
+    Executors(executors::Executors),
+    /// Everything about one task, with its history.
+    Task(task::Task),
+    /// Everything about one framework, with its tasks.
+    Framework(framework::Framework),
+    /// Print what a task wrote.
     Logs(logs::Logs),
+    /// List the files of a task.
+    Files(files::Files),
+    /// Follow what happens, one line each.
+    Events(events::Events),
+    /// Show metrics of the master or an agent.
+    Metrics(metrics::Metrics),
+    /// Run a command as a task, show its output and exit with its code.
+    Run(run::Run),
+    /// Print completions for a shell.
+    Completions(completions::Completions),
     /// Show which version this is.
     Version,
 }
@@ -78,12 +109,15 @@ fn executor(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// Prints an error: ours in one line with its causes, clap's as clap writes them.
+/// Prints an error: ours with its causes and what to do next, clap's as clap writes them.
 fn fail(error: &anyhow::Error) -> ExitCode {
     match error.downcast_ref::<clap::Error>() {
         Some(error) => error.exit(),
+        None if output::is_closed(error) => ExitCode::SUCCESS,
         None => {
-            eprintln!("tepui: {error:#}");
+            let text = format!("{error:#}");
+            let lines: Vec<String> = text.lines().map(output::printable).collect();
+            eprintln!("tepui: {}", lines.join("\n  "));
             ExitCode::FAILURE
         }
     }
@@ -91,7 +125,7 @@ fn fail(error: &anyhow::Error) -> ExitCode {
 
 /// What was typed, and every flag of the subcommand with its value, as `/flags` shows them.
 fn parse(arguments: Vec<String>) -> Result<(Tepui, Flags)> {
-    let mut tree = Tepui::command();
+    let mut tree = tree();
     tree.build();
     let mut arguments = arguments.into_iter();
     let mut typed: Vec<OsString> = arguments.next().map(OsString::from).into_iter().collect();
@@ -103,9 +137,14 @@ fn parse(arguments: Vec<String>) -> Result<(Tepui, Flags)> {
         }
         None => typed.extend(rest.into_iter().map(OsString::from)),
     }
-    let matches = Tepui::command().try_get_matches_from(typed)?;
+    let matches = self::tree().try_get_matches_from(typed)?;
     let shown = matches.subcommand().map(|(_, matches)| shown_flags(matches)).unwrap_or_default();
     Ok((Tepui::from_arg_matches(&matches)?, shown))
+}
+
+/// Every command and flag, with the help that shows them in groups.
+fn tree() -> clap::Command {
+    help::grouped(Tepui::command())
 }
 
 fn shown_flags(matches: &ArgMatches) -> Flags {
@@ -125,13 +164,24 @@ fn dispatch(tepui: Tepui, shown: Flags) -> Result<ExitCode> {
     match tepui.command {
         Command::Dev(dev) => dev.run(),
         Command::Master(flags) => command::master::run(*flags, shown),
-        Command::Agent(flags) => command::agent::run(*flags, shown),
-        Command::Run(run) => run.run(),
+        Command::Agent(agent) => agent.run(shown),
+        Command::Summary(summary) => summary.run(),
         Command::Tasks(tasks) => tasks.run(),
         Command::Agents(agents) => agents.run(),
+        Command::Frameworks(frameworks) => frameworks.run(),
+        Command::Roles(roles) => roles.run(),
+        Command::Offers(offers) => offers.run(),
+        Command::Executors(executors) => executors.run(),
+        Command::Task(task) => task.run(),
+        Command::Framework(framework) => framework.run(),
         Command::Logs(logs) => logs.run(),
+        Command::Files(files) => files.run(),
+        Command::Events(events) => events.run(),
+        Command::Metrics(metrics) => metrics.run(),
+        Command::Run(run) => run.run(),
+        Command::Completions(completions) => completions.run(tree()),
         Command::Version => {
-            println!("tepui {}", env!("CARGO_PKG_VERSION"));
+            output::line(&format!("tepui {}", env!("CARGO_PKG_VERSION")))?;
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -1,12 +1,15 @@
-//! `tepui agent`: from flags to a running agent, until it is told to end.
+//! `tepui agent`: from flags to a running agent, until it is told to end; with an id, what is known about that agent.
+
+mod detail;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use clap::Args;
 use tepui_shell_agent::{AgentEnd, Options, Recover, RunningAgent};
 
-use super::{block_on, signal};
+use super::{Cluster, block_on, signal};
 use crate::flags::agent::AgentFlags;
 use crate::flags::value;
 use crate::logging;
@@ -19,7 +22,34 @@ const CONTAINERIZERS: &[&str] = &["mesos"];
 /// Where containers are kept track of unless a flag says otherwise.
 const RUNTIME_DIR: &str = "/var/run/tepui";
 
-pub fn run(flags: AgentFlags, shown: Vec<(String, String)>) -> Result<ExitCode> {
+/// Start an agent, or show one that is there.
+#[derive(Args)]
+#[command(override_usage = USAGE)]
+pub struct Agent {
+    /// Show this agent instead: its id, the end or beginning of it, or its hostname.
+    id: Option<String>,
+    /// With ID: print the agent as the master gives it, as JSON.
+    #[arg(long, requires = "id")]
+    json: bool,
+    #[command(flatten)]
+    flags: AgentFlags,
+}
+
+const USAGE: &str = "tepui agent --master=HOST:PORT --work_dir=DIR [FLAGS]\n       tepui agent ID [--master=HOST:PORT] [--json]";
+
+impl Agent {
+    pub fn run(self, mut shown: Vec<(String, String)>) -> Result<ExitCode> {
+        match &self.id {
+            Some(id) => detail::show(&Cluster { master: self.flags.master }, id, self.json),
+            None => {
+                shown.retain(|(flag, _)| flag != "json");
+                start(self.flags, shown)
+            }
+        }
+    }
+}
+
+fn start(flags: AgentFlags, shown: Vec<(String, String)>) -> Result<ExitCode> {
     logging::start(&flags.logging);
     block_on(async {
         let mut agent = tepui_shell_agent::run(options(&flags, shown)?).await?;

@@ -2,48 +2,171 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use serde_json::Value;
 
-use super::{Cluster, block_on};
-use crate::table::table;
+use crate::amount;
+use crate::listing::{self, List, ListFlags, Seen, lists, number, text};
+use crate::output::Tone;
+use crate::table::Cell;
 
-/// Show the agents with what they have and what is used.
+/// List agents with what they have and what of it is used.
 #[derive(Args)]
 pub struct Agents {
     #[command(flatten)]
-    cluster: Cluster,
-    /// Print what the master answers, as JSON.
-    #[arg(long)]
-    json: bool,
+    list: ListFlags,
+    /// Only agents in these states (comma list).
+    #[arg(long, value_delimiter = ',', ignore_case = true, value_parser = AgentState::NAMES)]
+    state: Vec<String>,
 }
 
 impl Agents {
     pub fn run(self) -> Result<ExitCode> {
-        let answer = block_on(async {
-            self.cluster.client()?.get("/slaves").await.with_context(|| self.cluster.hint())
-        })?;
-        if self.json {
-            println!("{answer}");
-        } else {
-            println!("{}", render(&answer));
+        listing::run(&self)
+    }
+}
+
+impl List for Agents {
+    const COLUMNS: &'static [&'static str] =
+        &["AGENT", "HOSTNAME", "STATE", "CPUS", "MEM", "DISK", "GPUS", "ATTRIBUTES", "SINCE"];
+    const COLUMNS_KEPT: usize = 6;
+
+    fn flags(&self) -> &ListFlags {
+        &self.list
+    }
+
+    async fn fetch(&self) -> Result<Value> {
+        self.list.cluster.get("/slaves").await
+    }
+
+    fn entries<'v>(&self, answer: &'v Value) -> Result<Vec<&'v Value>> {
+        let is_wanted = |agent: &&Value| {
+            let state = AgentState::of(agent).name();
+            self.state.is_empty() || self.state.iter().any(|wanted| wanted.eq_ignore_ascii_case(state))
+        };
+        Ok(lists(answer, &["slaves", "recovered_slaves"]).filter(is_wanted).collect())
+    }
+
+    fn row(&self, agent: &Value, seen: &Seen<'_>) -> Vec<Cell> {
+        let state = AgentState::of(agent);
+        vec![
+            seen.id(agent, "id"),
+            Cell::text(text(agent, "hostname")),
+            Cell::text(state.name()).tone(state.tone()),
+            share(agent, "cpus", amount::number),
+            share(agent, "mem", amount::megabytes),
+            share(agent, "disk", amount::megabytes),
+            share(agent, "gpus", amount::number),
+            Cell::text(attributes(agent)),
+            seen.age(number(agent, "registered_time")),
+        ]
+    }
+
+    fn nothing(&self, answer: &Value) -> String {
+        match lists(answer, &["slaves", "recovered_slaves"]).next() {
+            Some(_) => "no such agents".to_string(),
+            None => "no agents; start one with `tepui agent --master=HOST:PORT --work_dir=DIR`".to_string(),
         }
-        Ok(ExitCode::SUCCESS)
     }
 }
 
-fn render(answer: &Value) -> String {
-    let agents = answer["slaves"].as_array().map(Vec::as_slice).unwrap_or_default();
-    if agents.is_empty() {
-        return "no agents; start one with `tepui agent --master=HOST:PORT --work_dir=DIR`".to_string();
-    }
-    table(&["AGENT", "HOSTNAME", "STATE", "CPUS", "MEM", "DISK"], agents.iter().map(row).collect())
+/// How an agent is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgentState {
+    Active,
+    /// It lost its connection.
+    Inactive,
+    /// An operator took it out.
+    Deactivated,
+    Draining,
+    Drained,
+    /// Known from before the master's start and not back yet.
+    Recovered,
 }
 
-fn row(agent: &Value) -> Vec<String> {
-    let text = |key: &str| agent[key].as_str().unwrap_or_default().to_string();
-    let state = if agent["active"] == true { "active" } else { "inactive" };
-    let share = |key: &str| format!("{}/{}", agent["used_resources"][key], agent["resources"][key]);
-    vec![text("id"), text("hostname"), state.to_string(), share("cpus"), share("mem"), share("disk")]
+impl AgentState {
+    const NAMES: [&'static str; 6] =
+        ["active", "inactive", "deactivated", "draining", "drained", "recovered"];
+
+    pub fn of(agent: &Value) -> Self {
+        match (agent["drain_info"]["state"].as_str(), agent["active"].as_bool()) {
+            (_, None) => AgentState::Recovered,
+            (Some("DRAINING"), Some(_)) => AgentState::Draining,
+            (Some("DRAINED"), Some(_)) => AgentState::Drained,
+            (_, Some(_)) if agent["deactivated"] == true => AgentState::Deactivated,
+            (_, Some(true)) => AgentState::Active,
+            (_, Some(false)) => AgentState::Inactive,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    pub fn tone(self) -> Tone {
+        match self {
+            AgentState::Active => Tone::Good,
+            AgentState::Inactive | AgentState::Recovered => Tone::Bad,
+            AgentState::Deactivated | AgentState::Draining | AgentState::Drained => Tone::Busy,
+        }
+    }
+}
+
+/// Used of total; sorted by the part that is used.
+fn share(agent: &Value, key: &str, show: fn(f64) -> String) -> Cell {
+    let (used, total) = (number(&agent["used_resources"], key), number(&agent["resources"], key));
+    if total == 0.0 {
+        return Cell::number("-", -1.0);
+    }
+    Cell::number(format!("{}/{}", show(used), show(total)), used / total)
+}
+
+/// `rack:r1 zone:a`.
+pub fn attributes(agent: &Value) -> String {
+    let show = |(name, value): (&String, &Value)| match value {
+        Value::String(text) => format!("{name}:{text}"),
+        Value::Number(number) => format!("{name}:{}", amount::number(number.as_f64().unwrap_or(0.0))),
+        other => format!("{name}:{other}"),
+    };
+    agent["attributes"].as_object().into_iter().flatten().map(show).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+    use crate::command::sample;
+    use crate::listing::testing::check;
+
+    #[test]
+    fn agents_are_listed() {
+        let answer = sample::agents();
+        check::<Agents>(
+            "",
+            &answer,
+            expect![[r#"
+            AGENT                                    HOSTNAME  STATE        CPUS      MEM     DISK  ATTRIBUTES       SINCE
+            1b2ac9de-da1d-4633-95a3-9f4a9a6a0764-S0  host-a    active     0.5/16  1.5G/8G  0M/977G  level:2 rack:r1   1h1m
+            S1                                       host-b    inactive     2/16  1.5G/8G  0M/977G  level:2 rack:r1   1h1m
+            S2                                       host-c    draining    10/16  1.5G/8G  0M/977G  level:2 rack:r1   1h1m
+            0a11c9de-da1d-4633-95a3-9f4a9a6a0764-S0  host-a    recovered       -        -        -                       -"#]],
+        );
+        check::<Agents>(
+            "--sort=-cpus --state active,draining --full",
+            &answer,
+            expect![[r#"
+                AGENT                                    HOSTNAME  STATE       CPUS      MEM     DISK  ATTRIBUTES       SINCE
+                1b2ac9de-da1d-4633-95a3-9f4a9a6a0764-S2  host-c    draining   10/16  1.5G/8G  0M/977G  level:2 rack:r1   1h1m
+                1b2ac9de-da1d-4633-95a3-9f4a9a6a0764-S0  host-a    active    0.5/16  1.5G/8G  0M/977G  level:2 rack:r1   1h1m"#]],
+        );
+        check::<Agents>("--state drained", &answer, expect!["no such agents"]);
+        check::<Agents>(
+            "",
+            &json!({"slaves": [], "recovered_slaves": []}),
+            expect!["no agents; start one with `tepui agent --master=HOST:PORT --work_dir=DIR`"],
+        );
+    }
 }

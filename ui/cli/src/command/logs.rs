@@ -1,22 +1,41 @@
 //! `tepui logs`: what a task wrote.
 
-use std::io::Write;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use tepui_client::Fault;
+use tepui_client::operator::Client;
+use tepui_client::operator::files::{FOLLOW_POLL, Tail};
 
-use super::{Cluster, block_on, sandbox};
+use super::sandbox::Sandbox;
+use super::task_state::TaskState;
+use super::{Cluster, block_on, files, find, sandbox};
+use crate::listing::text;
+use crate::output;
+
+/// How often the master is asked whether a followed task has ended.
+const END_POLL: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// How much is read at once on the way back from the end of a file.
+const BACKWARD_BYTES: u64 = 64 * 1024;
 
 /// Print a file of a task's sandbox.
 #[derive(Args)]
 pub struct Logs {
     #[command(flatten)]
     cluster: Cluster,
-    /// Go on as the file grows.
+    /// Go on as the file grows, until the task ends.
     #[arg(long, short)]
     follow: bool,
-    /// The task's id, or its beginning.
+    /// Begin so many lines before the end.
+    #[arg(long, short = 'n', value_name = "N")]
+    lines: Option<u64>,
+    /// The framework, if several have a task of this id.
+    #[arg(long)]
+    framework: Option<String>,
+    /// The task's id, its beginning, or its name.
     task: String,
     /// The file in the sandbox.
     #[arg(default_value = "stdout")]
@@ -30,18 +49,157 @@ impl Logs {
     }
 
     async fn print(&self) -> Result<()> {
-        let master = self.cluster.client()?;
-        let sandbox = sandbox::find(&master, &self.task).await?;
-        let path = format!("{}/{}", sandbox.directory, self.file);
-        let mut tail = sandbox.agent.follow(&path, 0);
+        let sandbox = sandbox::find(&self.cluster, &self.task, self.framework.as_deref()).await?;
+        let path = format!("{}/{}", sandbox.directory, self.file.trim_start_matches('/'));
+        let offset = match self.lines {
+            Some(lines) => last_lines(&sandbox.agent, &path, lines).await,
+            None => Ok(0),
+        };
+        let mut tail = match offset {
+            Ok(offset) => sandbox.agent.follow(&path, offset),
+            Err(Fault::Refused { status: 404, .. }) if self.follow => sandbox.agent.follow(&path, 0),
+            Err(fault) => return Err(self.explain(fault, &sandbox, &path).await),
+        };
+        match self.copy(&mut tail).await {
+            Err(Fault::Refused { status: 404, .. }) if self.follow => {}
+            Err(fault) => return Err(self.explain(fault, &sandbox, &path).await),
+            Ok(written) => written?,
+        }
+        match self.follow {
+            true => self.follow(&mut tail, &sandbox).await,
+            false => Ok(()),
+        }
+    }
+
+    /// Copies what is there now; the inner result is about our own output.
+    async fn copy(&self, tail: &mut Tail) -> Result<Result<()>, Fault> {
         loop {
-            let data = if self.follow { tail.next().await } else { tail.available().await };
-            let data = data.with_context(|| format!("cannot read {path}"))?;
+            let data = tail.available().await?;
             if data.is_empty() {
+                return Ok(Ok(()));
+            }
+            if let Err(error) = output::bytes(&data) {
+                return Ok(Err(error));
+            }
+        }
+    }
+
+    /// Copies what comes, until the task has ended and everything is here.
+    async fn follow(&self, tail: &mut Tail, sandbox: &Sandbox) -> Result<()> {
+        let mut asked = Instant::now();
+        let mut last = !TaskState::of(&sandbox.task).is_live();
+        loop {
+            match self.copy(tail).await {
+                Ok(written) => written?,
+                Err(Fault::Refused { status: 404, .. }) => {} // Not written to yet.
+                Err(fault) => return Err(fault).context("the task's agent does not answer any more"),
+            }
+            if last {
                 return Ok(());
             }
-            let mut out = std::io::stdout().lock();
-            out.write_all(&data).and_then(|()| out.flush()).context("cannot write")?;
+            tokio::time::sleep(FOLLOW_POLL).await;
+            if asked.elapsed() >= END_POLL {
+                asked = Instant::now();
+                last = self.has_ended(sandbox).await;
+            }
+        }
+    }
+
+    /// Whether the task has ended. A master that cannot tell now is asked again.
+    async fn has_ended(&self, sandbox: &Sandbox) -> bool {
+        let (id, framework) = (text(&sandbox.task, "id"), text(&sandbox.task, "framework_id"));
+        match find::task(&self.cluster, id, Some(framework)).await {
+            Ok(task) => !TaskState::of(&task).is_live(),
+            Err(_) => false,
+        }
+    }
+
+    /// Says what is wrong; of a file that is not there, which ones are.
+    async fn explain(&self, fault: Fault, sandbox: &Sandbox, path: &str) -> anyhow::Error {
+        match fault {
+            Fault::Refused { status: 404, .. } => {
+                let beside = files::beside(sandbox, path).await;
+                anyhow::anyhow!("{}", files::missing(&self.file, &beside, &self.task))
+            }
+            Fault::Refused { status: 400, .. } => {
+                anyhow::anyhow!(
+                    "{:?} is a directory; `tepui files {} {}` lists it",
+                    self.file,
+                    self.task,
+                    self.file
+                )
+            }
+            fault => anyhow::Error::from(fault).context(format!("cannot read {path}")),
+        }
+    }
+}
+
+/// Where the last lines of a file begin.
+async fn last_lines(agent: &Client, path: &str, lines: u64) -> Result<u64, Fault> {
+    let size = agent.read(path, None, None).await?.offset;
+    let mut counter = LineCounter { left: lines, first: true };
+    let mut end = size;
+    while end > 0 {
+        let start = end.saturating_sub(BACKWARD_BYTES);
+        let data = agent.read(path, Some(start), Some(end - start)).await?.data;
+        if let Some(begin) = counter.look(&data) {
+            return Ok(start + begin as u64);
+        }
+        end = start;
+    }
+    Ok(0)
+}
+
+/// Counts lines from the end of a file towards its beginning.
+struct LineCounter {
+    left: u64,
+    /// Nothing was looked at yet: a line break at the very end ends a line, it begins none.
+    first: bool,
+}
+
+impl LineCounter {
+    /// Looks at the piece before the last one: where in it the wanted lines begin, if they do.
+    fn look(&mut self, piece: &[u8]) -> Option<usize> {
+        for (place, byte) in piece.iter().enumerate().rev() {
+            let is_last = std::mem::take(&mut self.first);
+            if *byte != b'\n' || (is_last && self.left > 0) {
+                continue;
+            }
+            if self.left <= 1 {
+                return Some(place + 1);
+            }
+            self.left -= 1;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_counted_from_the_end() {
+        let table = [
+            ("a\nb\nc\n", 1, Some(4)),
+            ("a\nb\nc", 1, Some(4)),
+            ("a\nb\nc\n", 2, Some(2)),
+            ("a\nb\nc\n", 3, None),
+            ("a\nb\nc\n", 9, None),
+            ("a\nb\nc\n", 0, Some(6)),
+            ("\n\n\n", 1, Some(2)),
+            ("", 1, None),
+        ];
+        for (text, lines, expected) in table {
+            let mut whole = LineCounter { left: lines, first: true };
+            assert_eq!(whole.look(text.as_bytes()), expected, "{text:?} {lines}");
+            // Byte by byte gives the same.
+            let mut counter = LineCounter { left: lines, first: true };
+            let bytes = text.as_bytes();
+            let found = (0..bytes.len())
+                .rev()
+                .find_map(|place| counter.look(&bytes[place..=place]).map(|begin| place + begin));
+            assert_eq!(found, expected, "{text:?} {lines}");
         }
     }
 }

@@ -1,56 +1,43 @@
 //! Where a task's files are: from the task to its agent, from the agent to the sandbox.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::Value;
 use tepui_client::Endpoint;
 use tepui_client::operator::Client;
 
+use super::{Cluster, find};
+use crate::listing::{lists, text};
+
 /// The agent that has a task's sandbox, and the sandbox's path on it.
 pub struct Sandbox {
+    pub task: Value,
     pub agent: Client,
     pub directory: String,
 }
 
-/// How many tasks a prefix may fit before it is called ambiguous without listing them all.
-const SUGGESTIONS_MAX: usize = 5;
+/// Finds the sandbox of the task that is meant.
+pub async fn find(cluster: &Cluster, task: &str, framework: Option<&str>) -> Result<Sandbox> {
+    of(cluster, find::task(cluster, task, framework).await?).await
+}
 
-/// Finds the sandbox of the task with this id, or whose id begins so.
-pub async fn find(master: &Client, task: &str) -> Result<Sandbox> {
-    let task = find_task(master, task).await?;
-    let agent = agent_of(master, &task).await?;
+/// Finds the sandbox of a task as `/tasks` has it.
+pub async fn of(cluster: &Cluster, task: Value) -> Result<Sandbox> {
+    let agent = agent_of(cluster, &task).await?;
     let state = agent.get("/state").await.context("the task's agent does not answer")?;
-    let directory = directory(&state, &task).with_context(|| {
-        format!("the agent no longer has the sandbox of task {}", task["id"].as_str().unwrap_or_default())
-    })?;
-    Ok(Sandbox { agent, directory })
+    let directory = directory(&state, &task)
+        .with_context(|| format!("the agent no longer has the sandbox of task {}", text(&task, "id")))?;
+    Ok(Sandbox { task, agent, directory })
 }
 
-async fn find_task(master: &Client, id: &str) -> Result<Value> {
-    let answer = master.get("/tasks?limit=-1").await?;
-    let tasks = answer["tasks"].as_array().map(Vec::as_slice).unwrap_or_default();
-    if let Some(task) = tasks.iter().find(|task| task["id"] == id) {
-        return Ok(task.clone());
-    }
-    let near: Vec<&Value> =
-        tasks.iter().filter(|task| task["id"].as_str().is_some_and(|known| known.starts_with(id))).collect();
-    match near.as_slice() {
-        [one] => Ok((*one).clone()),
-        [] => bail!("no task {id:?}; `tepui tasks --all` lists them"),
-        many => {
-            let names: Vec<&str> =
-                many.iter().take(SUGGESTIONS_MAX).filter_map(|task| task["id"].as_str()).collect();
-            bail!("{id:?} fits {} tasks: {}", many.len(), names.join(", "))
-        }
-    }
+async fn agent_of(cluster: &Cluster, task: &Value) -> Result<Client> {
+    let id = text(task, "slave_id");
+    let answer = cluster.query("/slaves", &[("slave_id", id)]).await?;
+    client(&answer["slaves"][0]).with_context(|| format!("agent {id} of the task is not registered now"))
 }
 
-async fn agent_of(master: &Client, task: &Value) -> Result<Client> {
-    let id = task["slave_id"].as_str().unwrap_or_default();
-    let answer = master.get(&format!("/slaves?slave_id={id}")).await?;
-    let agent = &answer["slaves"][0];
-    let pid =
-        agent["pid"].as_str().with_context(|| format!("agent {id} of the task is not registered now"))?;
-    let endpoint = Endpoint::from_pid(pid).context("the agent's address cannot be read")?;
+/// A client of an agent as `/slaves` has it.
+pub fn client(agent: &Value) -> Result<Client> {
+    let endpoint = Endpoint::from_pid(text(agent, "pid")).context("the agent's address cannot be read")?;
     // The prefix is the agent's own; /files is beside it.
     Ok(Client::at(Endpoint { prefix: String::new(), ..endpoint }))
 }
@@ -68,10 +55,6 @@ fn directory(state: &Value, task: &Value) -> Option<String> {
         Some("DEFAULT") => format!("{directory}/tasks/{id}"),
         _ => directory.to_string(),
     })
-}
-
-fn lists<'v>(value: &'v Value, keys: &'v [&str]) -> impl Iterator<Item = &'v Value> {
-    keys.iter().flat_map(|key| value[*key].as_array().into_iter().flatten())
 }
 
 #[cfg(test)]

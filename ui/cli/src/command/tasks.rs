@@ -2,68 +2,156 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use serde_json::Value;
 
-use super::{Cluster, block_on};
-use crate::table::table;
+use super::filter::Filter;
+use super::task_state::{self, TaskState};
+use crate::amount;
+use crate::listing::{self, List, ListFlags, Seen, lists, number, text};
+use crate::table::Cell;
 
-/// Show live tasks, newest first; --all shows ended ones too.
+/// List tasks, newest first: those under way, or all with --all.
 #[derive(Args)]
 pub struct Tasks {
     #[command(flatten)]
-    cluster: Cluster,
+    list: ListFlags,
     /// Also tasks that ended.
     #[arg(long, short)]
     all: bool,
-    /// Print what the master answers, as JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    filter: Filter,
+    /// Only tasks in these states: running, failed, ... (comma list); ended ones too.
+    #[arg(long, value_delimiter = ',', ignore_case = true, value_parser = task_state::parser())]
+    state: Vec<String>,
 }
 
 impl Tasks {
     pub fn run(self) -> Result<ExitCode> {
-        let answer = block_on(async {
-            self.cluster.client()?.get("/tasks?limit=-1").await.with_context(|| self.cluster.hint())
-        })?;
-        if self.json {
-            println!("{answer}");
-        } else {
-            println!("{}", self.render(&answer));
-        }
-        Ok(ExitCode::SUCCESS)
+        listing::run(&self)
     }
 
-    fn render(&self, answer: &Value) -> String {
-        let tasks = answer["tasks"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let shown = tasks.iter().filter(|task| self.all || is_live(&task["state"]));
-        let rows: Vec<Vec<String>> = shown.map(row).collect();
-        if rows.is_empty() {
-            let hint = if self.all || tasks.is_empty() { "" } else { "; --all shows those that ended" };
-            return format!("no tasks{hint}");
+    fn is_wanted(&self, task: &Value) -> bool {
+        let state = TaskState::of(task);
+        match self.state.is_empty() {
+            true => self.all || state.is_live(),
+            false => self.state.iter().any(|wanted| state.is(wanted)),
         }
-        table(&["TASK", "NAME", "STATE", "CPUS", "MEM", "ROLE", "AGENT", "FRAMEWORK"], rows)
     }
 }
 
-fn row(task: &Value) -> Vec<String> {
-    let text = |key: &str| task[key].as_str().unwrap_or_default().to_string();
-    let number = |key: &str| task["resources"][key].to_string();
-    vec![
-        text("id"),
-        text("name"),
-        text("state"),
-        number("cpus"),
-        number("mem"),
-        text("role"),
-        text("slave_id"),
-        text("framework_id"),
-    ]
+impl List for Tasks {
+    const COLUMNS: &'static [&'static str] =
+        &["TASK", "NAME", "STATE", "SINCE", "CPUS", "MEM", "DISK", "GPUS", "ROLE", "AGENT", "FRAMEWORK"];
+    const COLUMNS_KEPT: usize = 6;
+
+    fn flags(&self) -> &ListFlags {
+        &self.list
+    }
+
+    async fn fetch(&self) -> Result<Value> {
+        let answer = self.list.cluster.get("/tasks?limit=-1").await?;
+        self.filter.with_names(&self.list.cluster, answer).await
+    }
+
+    fn entries<'v>(&self, answer: &'v Value) -> Result<Vec<&'v Value>> {
+        let wanted = self.filter.select(answer, lists(answer, &["tasks"]))?;
+        Ok(wanted.into_iter().filter(|task| self.is_wanted(task)).collect())
+    }
+
+    fn row(&self, task: &Value, seen: &Seen<'_>) -> Vec<Cell> {
+        let state = TaskState::of(task);
+        let since = task["statuses"]
+            .as_array()
+            .and_then(|all| all.last())
+            .map_or(0.0, |last| number(last, "timestamp"));
+        let amount = |key: &str, show: fn(f64) -> String| match number(&task["resources"], key) {
+            0.0 => Cell::number("-", 0.0),
+            some => Cell::number(show(some), some),
+        };
+        vec![
+            Cell::text(text(task, "id")),
+            Cell::text(text(task, "name")),
+            state.cell(),
+            seen.age(since),
+            amount("cpus", amount::number),
+            amount("mem", amount::megabytes),
+            amount("disk", amount::megabytes),
+            amount("gpus", amount::number),
+            Cell::text(text(task, "role")),
+            seen.id(task, "slave_id"),
+            seen.id(task, "framework_id"),
+        ]
+    }
+
+    fn nothing(&self, answer: &Value) -> String {
+        let some = lists(answer, &["tasks"]).next().is_some();
+        match (some, self.all || !self.state.is_empty() || self.filter.is_set()) {
+            (false, _) => "no tasks; run one with `tepui run -- COMMAND`".to_string(),
+            (true, true) => "no such tasks".to_string(),
+            (true, false) => "no tasks under way; --all shows those that ended".to_string(),
+        }
+    }
 }
 
-fn is_live(state: &Value) -> bool {
-    const LIVE: [&str; 5] =
-        ["TASK_STAGING", "TASK_STARTING", "TASK_RUNNING", "TASK_KILLING", "TASK_UNREACHABLE"];
-    state.as_str().is_some_and(|state| LIVE.contains(&state))
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+    use crate::command::sample;
+    use crate::listing::testing::check;
+
+    #[test]
+    fn tasks_are_listed_filtered_and_sorted() {
+        let answer = sample::tasks();
+        check::<Tasks>(
+            "",
+            &answer,
+            expect![[r#"
+            TASK            NAME  STATE                SINCE  CPUS   MEM  ROLE  AGENT  FRAMEWORK
+            web-1           web   running               1m5s   0.5  1.5G  eng   S0     0000
+            web-2           web   running (unhealthy)     2h     2  1.5G  eng   S1     0000
+            evil\u{1b}[31m  x     staging                  -  0.25  1.5G  eng   S0     0000"#]],
+        );
+        check::<Tasks>(
+            "--all --sort -cpus",
+            &answer,
+            expect![[r#"
+            TASK            NAME  STATE                SINCE  CPUS   MEM  ROLE  AGENT  FRAMEWORK
+            job-1           job   failed                1d3h    10  1.5G  eng   S0     0001
+            web-2           web   running (unhealthy)     2h     2  1.5G  eng   S1     0000
+            job-2           job   finished               30s     1  1.5G  eng   S1     0001
+            web-1           web   running               1m5s   0.5  1.5G  eng   S0     0000
+            evil\u{1b}[31m  x     staging                  -  0.25  1.5G  eng   S0     0000"#]],
+        );
+        check::<Tasks>(
+            "--state TASK_FAILED,finished",
+            &answer,
+            expect![[r#"
+                TASK   NAME  STATE     SINCE  CPUS   MEM  ROLE  AGENT  FRAMEWORK
+                job-1  job   failed     1d3h    10  1.5G  eng   S0     0001
+                job-2  job   finished    30s     1  1.5G  eng   S1     0001"#]],
+        );
+        check::<Tasks>(
+            "--all --framework batch --role eng",
+            &answer,
+            expect![[r#"
+            TASK   NAME  STATE     SINCE  CPUS   MEM  ROLE  AGENT  FRAMEWORK
+            job-1  job   failed     1d3h    10  1.5G  eng   S0     0001
+            job-2  job   finished    30s     1  1.5G  eng   S1     0001"#]],
+        );
+        check::<Tasks>("--agent host-c", &answer, expect!["no such tasks"]);
+        check::<Tasks>(
+            "--sort nothing",
+            &answer,
+            expect![
+                "error: --sort=nothing: there is no such column; there are: task, name, state, since, cpus, mem, disk, gpus, role, agent, framework"
+            ],
+        );
+        check::<Tasks>("", &json!({"tasks": []}), expect!["no tasks; run one with `tepui run -- COMMAND`"]);
+        check::<Tasks>("--state lost", &answer, expect!["no such tasks"]);
+    }
 }

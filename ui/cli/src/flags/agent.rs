@@ -5,14 +5,23 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::ArgPredicate;
 
 use super::value;
+
+/// With an id the command only looks: nothing is started, so nothing is required.
+const IS_LOOK: ArgPredicate = ArgPredicate::IsPresent;
 
 #[derive(Args, Clone, Debug)]
 #[command(rename_all = "snake_case")]
 pub struct AgentFlags {
     /// The master, or several by comma: `host:port`.
-    #[arg(long)]
+    #[arg(
+        long,
+        required = false,
+        required_unless_present = "id",
+        default_value_if("id", IS_LOOK, "127.0.0.1:5050")
+    )]
     pub master: String,
     /// Address to listen on.
     #[arg(long, default_value = "127.0.0.1")]
@@ -33,7 +42,7 @@ pub struct AgentFlags {
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
     pub hostname_lookup: bool,
     /// Where sandboxes, volumes and checkpoints live.
-    #[arg(long)]
+    #[arg(long, required = false, required_unless_present = "id", default_value_if("id", IS_LOOK, "."))]
     pub work_dir: PathBuf,
     /// Where running containers are kept track of; need not survive a reboot.
     #[arg(long)]

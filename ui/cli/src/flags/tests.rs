@@ -52,6 +52,17 @@ fn a_flag_wins_over_the_environment_also_by_its_alias() {
 }
 
 #[test]
+fn only_programs_take_everything_from_the_environment() {
+    let tasks = Command::new("tasks")
+        .arg(Arg::new("master").long("master"))
+        .arg(Arg::new("role").long("role"))
+        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue));
+    let environment = |name: &str| Some(format!("from {name}"));
+    let got = normalise(&tasks, vec![], environment).unwrap();
+    assert_eq!(got, ["--master=from TEPUI_MASTER"]);
+}
+
+#[test]
 fn a_file_value_is_its_content() {
     let file = std::env::temp_dir().join(format!("tepui-flag-{}", std::process::id()));
     std::fs::write(&file, "8080\n").unwrap();

@@ -22,12 +22,12 @@ const LOST_CODE: u8 = 125;
 
 pub async fn run(run: Run) -> Result<ExitCode> {
     // Asked first: a framework would wait for a master for ever, a person should not.
-    run.cluster.client()?.get("/version").await.with_context(|| run.cluster.hint())?;
+    run.cluster.get("/version").await?;
     let mut scheduler = scheduler::connect(&run.cluster.master, info(&run))?;
     let mut tasks = Tasks::new(&run);
     let code = tasks.follow(&mut scheduler).await;
     scheduler.teardown().await.context("cannot tear the framework down")?;
-    Ok(code?)
+    code
 }
 
 /// The tasks of this run: those to launch and those under way.
@@ -170,7 +170,7 @@ fn exit_code(status: &TaskStatus) -> Option<u8> {
 fn reason(status: &TaskStatus) -> String {
     let message = status.message.as_deref().unwrap_or("no message");
     let reason = status.reason.map(|reason| format!(" ({reason:?})")).unwrap_or_default();
-    crate::table::printable(&format!("{:?}: {message}{reason}", status.state))
+    crate::output::printable(&format!("{:?}: {message}{reason}", status.state))
 }
 
 fn info(run: &Run) -> FrameworkInfo {

@@ -46,8 +46,8 @@ impl Output {
     }
 
     async fn start(&self, task: &str) -> Result<Copying> {
-        let master = self.cluster.client()?;
-        let sandbox = sandbox::find(&master, task).await.context("cannot find the task's output")?;
+        let sandbox =
+            sandbox::find(&self.cluster, task, None).await.context("cannot find the task's output")?;
         let (ended, _) = tokio::sync::watch::channel(false);
         let copies = ["stdout", "stderr"]
             .into_iter()

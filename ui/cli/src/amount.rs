@@ -1,0 +1,140 @@
+//! Numbers for people: amounts of resources, sizes, ages and times.
+
+/// At most three digits after the point, none that say nothing.
+pub fn number(value: f64) -> String {
+    let text = format!("{value:.3}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".to_string() } else { text.to_string() }
+}
+
+/// Megabytes, as v1 counts memory and disk.
+pub fn megabytes(value: f64) -> String {
+    scaled(value, &["M", "G", "T", "P"])
+}
+
+pub fn bytes(value: f64) -> String {
+    scaled(value, &["B", "K", "M", "G", "T", "P"])
+}
+
+fn scaled(value: f64, units: &[&str]) -> String {
+    let mut value = value;
+    let mut units = units.iter();
+    let mut unit = units.next().unwrap_or(&"");
+    while value.abs() >= 1024.0 {
+        let Some(next) = units.next() else { break };
+        value /= 1024.0;
+        unit = next;
+    }
+    let digits = if value.abs() >= 100.0 { 0 } else { 1 };
+    format!("{}{unit}", number(format!("{value:.digits$}").parse().unwrap_or(value)))
+}
+
+/// How long something took or takes, in its two largest units: `3m12s`, `2d4h`.
+pub fn duration(seconds: f64) -> String {
+    const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
+    let total = seconds.max(0.0) as u64;
+    let first = UNITS.iter().position(|(size, _)| total >= *size).unwrap_or(UNITS.len() - 1);
+    let (size, unit) = UNITS[first];
+    let large = format!("{}{unit}", total / size);
+    match UNITS.get(first + 1) {
+        Some((small, unit)) if total % size >= *small => format!("{large}{}{unit}", total % size / small),
+        Some(_) | None => large,
+    }
+}
+
+/// A moment in seconds since the epoch as `2026-11-15 21:48:24 UTC`; empty for the epoch itself, which v1 uses for "never".
+pub fn moment(seconds: f64) -> String {
+    if seconds <= 0.0 || !seconds.is_finite() {
+        return String::new();
+    }
+    let total = seconds as u64;
+    let (year, month, day) = date(total / 86_400);
+    format!("{year:04}-{month:02}-{day:02} {} UTC", clock(seconds))
+}
+
+/// The time of day of a moment: `21:48:24`.
+pub fn clock(seconds: f64) -> String {
+    let total = seconds.max(0.0) as u64 % 86_400;
+    format!("{:02}:{:02}:{:02}", total / 3_600, total / 60 % 60, total % 60)
+}
+
+/// Year, month and day of a day since the epoch, in the Gregorian calendar: years that begin in March have their
+/// leap day at the end, and 400 of them have 146,097 days.
+fn date(day: u64) -> (u64, u64, u64) {
+    let day = day + 719_468; // Days from 0000-03-01 to the epoch.
+    let era = day / 146_097;
+    let of_era = day % 146_097;
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day_of_month = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    (year, month, day_of_month)
+}
+
+/// Seconds since the epoch.
+pub fn now() -> f64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map(|since| since.as_secs_f64()).unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        for (value, text) in [
+            (0.0, "0"),
+            (0.1, "0.1"),
+            (16.0, "16"),
+            (0.30000000000000004, "0.3"),
+            (-0.0, "0"),
+            (100.0, "100"),
+        ] {
+            assert_eq!(number(value), text);
+        }
+        for (value, text) in
+            [(0.0, "0M"), (32.0, "32M"), (1024.0, "1G"), (1536.0, "1.5G"), (8.0e6, "7.6T"), (0.5, "0.5M")]
+        {
+            assert_eq!(megabytes(value), text);
+        }
+        for (value, text) in [(12.0, "12B"), (2048.0, "2K"), (1.5e6, "1.4M"), (1e20, "88818P")] {
+            assert_eq!(bytes(value), text);
+        }
+    }
+
+    #[test]
+    fn durations_have_two_units() {
+        let table = [
+            (-1.0, "0s"),
+            (0.4, "0s"),
+            (59.9, "59s"),
+            (60.0, "1m"),
+            (192.0, "3m12s"),
+            (3_600.0, "1h"),
+            (3_659.0, "1h"),
+            (187_200.0, "2d4h"),
+        ];
+        for (seconds, text) in table {
+            assert_eq!(duration(seconds), text, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn moments_are_dates() {
+        let table = [
+            (0.0, ""),
+            (f64::INFINITY, ""),
+            (1.0, "1970-01-01 00:00:01 UTC"),
+            (951_782_400.5, "2000-02-29 00:00:00 UTC"),
+            (1_794_774_349.1, "2026-11-15 20:25:49 UTC"),
+            (4_107_542_399.0, "2100-02-28 23:59:59 UTC"),
+            (4_107_542_400.0, "2100-03-01 00:00:00 UTC"),
+        ];
+        for (seconds, text) in table {
+            assert_eq!(moment(seconds), text, "{seconds}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! `tepui executors`: the programs that run the tasks of frameworks which bring their own.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use serde_json::Value;
+
+use super::filter::Filter;
+use crate::amount;
+use crate::listing::{self, List, ListFlags, Seen, lists, number, text};
+use crate::table::Cell;
+
+/// List executors; tasks that are plain commands have none of their own.
+#[derive(Args)]
+pub struct Executors {
+    #[command(flatten)]
+    list: ListFlags,
+    #[command(flatten)]
+    filter: Filter,
+}
+
+impl Executors {
+    pub fn run(self) -> Result<ExitCode> {
+        listing::run(&self)
+    }
+}
+
+impl List for Executors {
+    const COLUMNS: &'static [&'static str] =
+        &["EXECUTOR", "NAME", "TYPE", "TASKS", "CPUS", "MEM", "ROLE", "AGENT", "FRAMEWORK"];
+    const COLUMNS_KEPT: usize = 6;
+
+    fn flags(&self) -> &ListFlags {
+        &self.list
+    }
+
+    async fn fetch(&self) -> Result<Value> {
+        let answer = self.list.cluster.get("/frameworks").await?;
+        self.filter.with_names(&self.list.cluster, answer).await
+    }
+
+    fn entries<'v>(&self, answer: &'v Value) -> Result<Vec<&'v Value>> {
+        let executors = lists(answer, &["frameworks"]).flat_map(|framework| lists(framework, &["executors"]));
+        self.filter.select(answer, executors)
+    }
+
+    fn row(&self, executor: &Value, seen: &Seen<'_>) -> Vec<Cell> {
+        let is_its = |task: &&Value| {
+            task["executor_id"] == executor["executor_id"] && task["slave_id"] == executor["slave_id"]
+        };
+        let framework = lists(seen.answer, &["frameworks"]).find(|one| one["id"] == executor["framework_id"]);
+        let tasks = framework.map_or(0, |framework| lists(framework, &["tasks"]).filter(is_its).count());
+        let used = |key: &str| number(&executor["resources"], key);
+        vec![
+            Cell::text(text(executor, "executor_id")),
+            Cell::text(text(executor, "name")),
+            Cell::text(text(executor, "type").to_lowercase()),
+            Cell::number(tasks.to_string(), tasks as f64),
+            Cell::number(amount::number(used("cpus")), used("cpus")),
+            Cell::number(amount::megabytes(used("mem")), used("mem")),
+            Cell::text(text(executor, "role")),
+            seen.id(executor, "slave_id"),
+            seen.id(executor, "framework_id"),
+        ]
+    }
+
+    fn nothing(&self, _: &Value) -> String {
+        match self.filter.is_set() {
+            true => "no such executors".to_string(),
+            false => "no executors; tasks that are plain commands have none of their own".to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+    use crate::command::sample;
+    use crate::listing::testing::check;
+
+    #[test]
+    fn executors_are_listed() {
+        check::<Executors>(
+            "",
+            &sample::frameworks(),
+            expect![[r#"
+            EXECUTOR  NAME  TYPE     TASKS  CPUS  MEM  ROLE  AGENT  FRAMEWORK
+            group           default      1   0.1  32M  eng   S0     0000"#]],
+        );
+        check::<Executors>(
+            "",
+            &json!({"frameworks": []}),
+            expect!["no executors; tasks that are plain commands have none of their own"],
+        );
+    }
+}

@@ -1,0 +1,129 @@
+//! From what a person types to a task, an agent or a framework of the cluster.
+
+use anyhow::{Result, bail};
+use serde_json::Value;
+
+use super::Cluster;
+use crate::listing::{lists, text};
+use crate::near::{self, Known};
+
+/// A task that may be meant; ids of tasks are unique within their framework only.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    pub task: Known,
+    pub framework: String,
+}
+
+/// The place of the task that is meant. Of several runs under one id the first counts.
+pub fn choose(candidates: &[Candidate], typed: &str, framework: Option<&str>) -> Result<usize> {
+    let frameworks: Vec<Known> = candidates.iter().map(|one| Known::new(&one.framework, "")).collect();
+    let places: Vec<usize> = match framework {
+        Some(framework) => near::matching(framework, &frameworks),
+        None => (0..candidates.len()).collect(),
+    };
+    if let (Some(framework), true) = (framework, places.is_empty()) {
+        bail!("{}", near::nothing("framework", framework, &frameworks, "tepui frameworks --all"));
+    }
+    let known: Vec<Known> = places.iter().map(|place| candidates[*place].task.clone()).collect();
+    let first = places[near::one("task", typed, &known, "tepui tasks --all")?];
+    let chosen = &candidates[first];
+    let mut owners: Vec<&str> = places
+        .iter()
+        .map(|place| &candidates[*place])
+        .filter(|one| one.task.id == chosen.task.id)
+        .map(|one| one.framework.as_str())
+        .collect();
+    owners.sort();
+    owners.dedup();
+    if owners.len() > 1 {
+        bail!(
+            "{} frameworks have a task {:?}; choose with --framework: {}",
+            owners.len(),
+            chosen.task.id,
+            owners.join(", ")
+        );
+    }
+    Ok(first)
+}
+
+/// The task as `/tasks` has it: by its id in a small answer, else by anything near in the whole list.
+pub async fn task(cluster: &Cluster, typed: &str, framework: Option<&str>) -> Result<Value> {
+    let mut answer = cluster.query("/tasks", &[("task_id", typed), ("limit", "-1")]).await?;
+    if lists(&answer, &["tasks"]).next().is_none() {
+        answer = cluster.get("/tasks?limit=-1").await?;
+    }
+    let candidate = |task: &Value| Candidate {
+        task: Known::new(text(task, "id"), text(task, "name")),
+        framework: text(task, "framework_id").to_string(),
+    };
+    let candidates: Vec<Candidate> = lists(&answer, &["tasks"]).map(candidate).collect();
+    let place = choose(&candidates, typed, framework)?;
+    Ok(answer["tasks"][place].take())
+}
+
+/// The agent as `/slaves` has it.
+pub async fn agent(cluster: &Cluster, typed: &str) -> Result<Value> {
+    let answer = cluster.get("/slaves").await?;
+    named(&answer, &["slaves", "recovered_slaves"], "hostname", ("agent", typed, "tepui agents"))
+}
+
+/// The framework as `/frameworks` has it.
+pub async fn framework(cluster: &Cluster, typed: &str) -> Result<Value> {
+    let mut answer = cluster.query("/frameworks", &[("framework_id", typed)]).await?;
+    let keys = ["frameworks", "completed_frameworks"];
+    if lists(&answer, &keys).next().is_none() {
+        answer = cluster.get("/frameworks").await?;
+    }
+    named(&answer, &keys, "name", ("framework", typed, "tepui frameworks --all"))
+}
+
+/// The one entry that is meant; `(noun, typed, list)` as in [`near::one`].
+fn named(
+    answer: &Value,
+    keys: &[&str],
+    name: &str,
+    (noun, typed, list): (&str, &str, &str),
+) -> Result<Value> {
+    let entries: Vec<&Value> = lists(answer, keys).collect();
+    let known: Vec<Known> =
+        entries.iter().map(|entry| Known::new(text(entry, "id"), text(entry, name))).collect();
+    Ok(entries[near::one(noun, typed, &known, list)?].clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_are_told_apart_by_framework() {
+        let candidate = |id: &str, name: &str, framework: &str| Candidate {
+            task: Known::new(id, name),
+            framework: framework.to_string(),
+        };
+        let candidates = [
+            candidate("t1", "web", "m-0000"),
+            candidate("t1", "web", "m-0001"),
+            candidate("t2", "batch", "m-0001"),
+            candidate("t2", "batch", "m-0001"),
+        ];
+        let table: &[(&str, Option<&str>, Result<usize, &str>)] = &[
+            ("t2", None, Ok(2)),
+            ("batch", None, Ok(2)),
+            ("t1", Some("0001"), Ok(1)),
+            ("t1", None, Err("2 frameworks have a task \"t1\"; choose with --framework: m-0000, m-0001")),
+            ("t2", Some("0000"), Err("no task \"t2\"; did you mean t1? `tepui tasks --all` lists all")),
+            (
+                "t1",
+                Some("0002"),
+                Err(
+                    "no framework \"0002\"; did you mean m-0000 or m-0001? `tepui frameworks --all` lists all",
+                ),
+            ),
+            ("t", None, Err("\"t\" fits 2 tasks: t1, t2")),
+        ];
+        for (typed, framework, expected) in table {
+            let chosen = choose(&candidates, typed, *framework).map_err(|error| error.to_string());
+            assert_eq!(chosen, expected.map_err(str::to_string), "{typed} {framework:?}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! `tepui frameworks`: who asks for resources.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use serde_json::Value;
+
+use super::filter::is_below;
+use crate::amount;
+use crate::listing::{self, List, ListFlags, Seen, lists, number, text};
+use crate::output::Tone;
+use crate::table::Cell;
+
+/// List frameworks: those that are there, or also completed ones with --all.
+#[derive(Args)]
+pub struct Frameworks {
+    #[command(flatten)]
+    list: ListFlags,
+    /// Also frameworks that ended.
+    #[arg(long, short)]
+    all: bool,
+    /// Only frameworks with this role or one below it.
+    #[arg(long)]
+    role: Option<String>,
+    /// Only frameworks in these states (comma list).
+    #[arg(long, value_delimiter = ',', ignore_case = true, value_parser = FrameworkState::NAMES)]
+    state: Vec<String>,
+}
+
+impl Frameworks {
+    pub fn run(self) -> Result<ExitCode> {
+        listing::run(&self)
+    }
+
+    fn is_wanted(&self, framework: &Value) -> bool {
+        let state = FrameworkState::of(framework);
+        let in_state = match self.state.is_empty() {
+            true => self.all || state != FrameworkState::Completed,
+            false => self.state.iter().any(|wanted| wanted.eq_ignore_ascii_case(state.name())),
+        };
+        let mut roles = roles(framework);
+        in_state && self.role.as_deref().is_none_or(|wanted| roles.any(|role| is_below(role, wanted)))
+    }
+}
+
+impl List for Frameworks {
+    const COLUMNS: &'static [&'static str] = &[
+        "FRAMEWORK",
+        "NAME",
+        "STATE",
+        "TASKS",
+        "CPUS",
+        "MEM",
+        "GPUS",
+        "OFFERS",
+        "ROLES",
+        "USER",
+        "HOSTNAME",
+        "SINCE",
+    ];
+    const COLUMNS_KEPT: usize = 6;
+
+    fn flags(&self) -> &ListFlags {
+        &self.list
+    }
+
+    async fn fetch(&self) -> Result<Value> {
+        self.list.cluster.get("/frameworks").await
+    }
+
+    fn entries<'v>(&self, answer: &'v Value) -> Result<Vec<&'v Value>> {
+        let all = lists(answer, &["frameworks", "completed_frameworks"]);
+        Ok(all.filter(|framework| self.is_wanted(framework)).collect())
+    }
+
+    fn row(&self, framework: &Value, seen: &Seen<'_>) -> Vec<Cell> {
+        let state = FrameworkState::of(framework);
+        let count = |key: &str| framework[key].as_array().map_or(0, Vec::len);
+        let used = |key: &str| number(&framework["used_resources"], key);
+        let some =
+            |text: String, value: f64| Cell::number(if value == 0.0 { "-".to_string() } else { text }, value);
+        vec![
+            seen.id(framework, "id"),
+            Cell::text(text(framework, "name")),
+            Cell::text(state.name()).tone(state.tone()),
+            Cell::number(count("tasks").to_string(), count("tasks") as f64),
+            Cell::number(amount::number(used("cpus")), used("cpus")),
+            Cell::number(amount::megabytes(used("mem")), used("mem")),
+            some(amount::number(used("gpus")), used("gpus")),
+            some(count("offers").to_string(), count("offers") as f64),
+            Cell::text(roles(framework).collect::<Vec<_>>().join(",")),
+            Cell::text(text(framework, "user")),
+            Cell::text(text(framework, "hostname")),
+            seen.age(number(framework, "registered_time")),
+        ]
+    }
+
+    fn nothing(&self, answer: &Value) -> String {
+        let some = lists(answer, &["frameworks", "completed_frameworks"]).next().is_some();
+        match (some, self.all || self.role.is_some() || !self.state.is_empty()) {
+            (false, _) => "no frameworks; `tepui run -- COMMAND` is one".to_string(),
+            (true, true) => "no such frameworks".to_string(),
+            (true, false) => "no frameworks now; --all shows those that ended".to_string(),
+        }
+    }
+}
+
+/// How a framework is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameworkState {
+    Active,
+    /// It gets no offers though it is connected.
+    Inactive,
+    Disconnected,
+    /// Known from its tasks only, since the master's start.
+    Recovered,
+    Completed,
+}
+
+impl FrameworkState {
+    const NAMES: [&'static str; 5] = ["active", "inactive", "disconnected", "recovered", "completed"];
+
+    pub fn of(framework: &Value) -> Self {
+        let is = |key: &str| framework[key] == true;
+        match (is("recovered"), is("connected"), is("active")) {
+            _ if number(framework, "unregistered_time") > 0.0 => FrameworkState::Completed,
+            (true, _, _) => FrameworkState::Recovered,
+            (false, false, _) => FrameworkState::Disconnected,
+            (false, true, false) => FrameworkState::Inactive,
+            (false, true, true) => FrameworkState::Active,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    pub fn tone(self) -> Tone {
+        match self {
+            FrameworkState::Active => Tone::Good,
+            FrameworkState::Inactive | FrameworkState::Recovered => Tone::Busy,
+            FrameworkState::Disconnected => Tone::Bad,
+            FrameworkState::Completed => Tone::Quiet,
+        }
+    }
+}
+
+/// Its roles: several, or the one of a framework that does not know several.
+pub fn roles(framework: &Value) -> impl Iterator<Item = &str> {
+    lists(framework, &["roles"]).chain(framework.get("role")).filter_map(Value::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+    use crate::command::sample;
+    use crate::listing::testing::check;
+
+    #[test]
+    fn frameworks_are_listed() {
+        let answer = sample::frameworks();
+        check::<Frameworks>(
+            "",
+            &answer,
+            expect![[r#"
+            FRAMEWORK  NAME      STATE   TASKS  CPUS   MEM  OFFERS  ROLES        USER  HOSTNAME  SINCE
+            0000       marathon  active      3  2.75  4.5G       1  eng,eng/web  root  ctl        1d1h"#]],
+        );
+        check::<Frameworks>(
+            "--all --sort name",
+            &answer,
+            expect![[r#"
+            FRAMEWORK  NAME      STATE      TASKS  CPUS   MEM  OFFERS  ROLES        USER  HOSTNAME  SINCE
+            0001       batch     completed      0     0    0M       -  ops          root            3m20s
+            0000       marathon  active         3  2.75  4.5G       1  eng,eng/web  root  ctl        1d1h"#]],
+        );
+        check::<Frameworks>(
+            "--role eng",
+            &answer,
+            expect![[r#"
+            FRAMEWORK  NAME      STATE   TASKS  CPUS   MEM  OFFERS  ROLES        USER  HOSTNAME  SINCE
+            0000       marathon  active      3  2.75  4.5G       1  eng,eng/web  root  ctl        1d1h"#]],
+        );
+        check::<Frameworks>(
+            "",
+            &json!({"frameworks": []}),
+            expect!["no frameworks; `tepui run -- COMMAND` is one"],
+        );
+    }
+}

@@ -1,0 +1,102 @@
+//! `tepui offers`: what is on offer, to whom, and not taken yet.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use serde_json::Value;
+
+use super::filter::Filter;
+use crate::amount;
+use crate::listing::{self, List, ListFlags, Seen, lists, number, text};
+use crate::table::Cell;
+
+/// List offers that frameworks hold.
+#[derive(Args)]
+pub struct Offers {
+    #[command(flatten)]
+    list: ListFlags,
+    #[command(flatten)]
+    filter: Filter,
+}
+
+impl Offers {
+    pub fn run(self) -> Result<ExitCode> {
+        listing::run(&self)
+    }
+}
+
+impl List for Offers {
+    const COLUMNS: &'static [&'static str] =
+        &["OFFER", "FRAMEWORK", "NAME", "ROLE", "AGENT", "CPUS", "MEM", "DISK", "GPUS", "PORTS"];
+    const COLUMNS_KEPT: usize = 7;
+
+    fn flags(&self) -> &ListFlags {
+        &self.list
+    }
+
+    async fn fetch(&self) -> Result<Value> {
+        let answer = self.list.cluster.get("/frameworks").await?;
+        self.filter.with_names(&self.list.cluster, answer).await
+    }
+
+    fn entries<'v>(&self, answer: &'v Value) -> Result<Vec<&'v Value>> {
+        let offers = lists(answer, &["frameworks"]).flat_map(|framework| lists(framework, &["offers"]));
+        self.filter.select(answer, offers)
+    }
+
+    fn row(&self, offer: &Value, seen: &Seen<'_>) -> Vec<Cell> {
+        let framework = lists(seen.answer, &["frameworks"]).find(|one| one["id"] == offer["framework_id"]);
+        let amount = |key: &str, show: fn(f64) -> String| match number(&offer["resources"], key) {
+            0.0 => Cell::number("-", 0.0),
+            some => Cell::number(show(some), some),
+        };
+        vec![
+            seen.id(offer, "id"),
+            seen.id(offer, "framework_id"),
+            Cell::text(framework.map_or("", |framework| text(framework, "name"))),
+            Cell::text(text(&offer["allocation_info"], "role")),
+            seen.id(offer, "slave_id"),
+            amount("cpus", amount::number),
+            amount("mem", amount::megabytes),
+            amount("disk", amount::megabytes),
+            amount("gpus", amount::number),
+            Cell::text(text(&offer["resources"], "ports")),
+        ]
+    }
+
+    fn nothing(&self, _: &Value) -> String {
+        match self.filter.is_set() {
+            true => "no such offers".to_string(),
+            false => "no offers are out; frameworks hold them only while they think".to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+    use crate::command::sample;
+    use crate::listing::testing::check;
+
+    #[test]
+    fn offers_are_listed() {
+        let answer = sample::frameworks();
+        check::<Offers>(
+            "",
+            &answer,
+            expect![[r#"
+            OFFER  FRAMEWORK  NAME      ROLE     AGENT  CPUS   MEM  DISK  PORTS
+            O7     0000       marathon  eng/web  S0     15.5  6.5G  977G  [31000-32000]"#]],
+        );
+        check::<Offers>("--framework batch", &answer, expect!["no such offers"]);
+        check::<Offers>(
+            "",
+            &json!({"frameworks": []}),
+            expect!["no offers are out; frameworks hold them only while they think"],
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! `tepui roles`: who shares the cluster, with what weight, quota and part of it.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use serde_json::Value;
+
+use super::filter::is_below;
+use crate::amount;
+use crate::listing::{self, List, ListFlags, Seen, lists, number, text};
+use crate::near::Known;
+use crate::table::Cell;
+
+/// List roles with their weight and what they hold.
+#[derive(Args)]
+pub struct Roles {
+    #[command(flatten)]
+    list: ListFlags,
+    /// Only this role and the roles below it.
+    #[arg(long)]
+    role: Option<String>,
+    /// Only roles of this framework: its id, or the end or beginning of it.
+    #[arg(long)]
+    framework: Option<String>,
+}
+
+impl Roles {
+    pub fn run(self) -> Result<ExitCode> {
+        listing::run(&self)
+    }
+}
+
+impl List for Roles {
+    const COLUMNS: &'static [&'static str] =
+        &["ROLE", "WEIGHT", "FRAMEWORKS", "CPUS", "MEM", "GPUS", "OFFERED", "RESERVED", "GUARANTEE", "LIMIT"];
+    const COLUMNS_KEPT: usize = 5;
+
+    fn flags(&self) -> &ListFlags {
+        &self.list
+    }
+
+    async fn fetch(&self) -> Result<Value> {
+        self.list.cluster.get("/roles").await
+    }
+
+    fn entries<'v>(&self, answer: &'v Value) -> Result<Vec<&'v Value>> {
+        let ids = |role: &'v Value| lists(role, &["frameworks"]).filter_map(Value::as_str);
+        let wanted = match self.framework.as_deref() {
+            Some(typed) => {
+                let known = lists(answer, &["roles"]).flat_map(ids).map(|id| Known::new(id, "")).collect();
+                Some(listing::filter_ids("framework", typed, known, "tepui frameworks")?)
+            }
+            None => None,
+        };
+        let is_wanted = |role: &&'v Value| {
+            let by_role = self.role.as_deref().is_none_or(|wanted| is_below(text(role, "name"), wanted));
+            by_role
+                && wanted.as_ref().is_none_or(|wanted| ids(role).any(|id| wanted.iter().any(|one| one == id)))
+        };
+        Ok(lists(answer, &["roles"]).filter(is_wanted).collect())
+    }
+
+    fn row(&self, role: &Value, _: &Seen<'_>) -> Vec<Cell> {
+        let held = |key: &str| number(&role["allocated"], key);
+        let frameworks = lists(role, &["frameworks"]).count();
+        let gpus = if held("gpus") == 0.0 { "-".to_string() } else { amount::number(held("gpus")) };
+        vec![
+            Cell::text(text(role, "name")),
+            Cell::number(amount::number(number(role, "weight")), number(role, "weight")),
+            Cell::number(frameworks.to_string(), frameworks as f64),
+            Cell::number(amount::number(held("cpus")), held("cpus")),
+            Cell::number(amount::megabytes(held("mem")), held("mem")),
+            Cell::number(gpus, held("gpus")),
+            Cell::text(quantities(&role["offered"])),
+            Cell::text(quantities(&role["reserved"])),
+            Cell::text(quantities(&role["quota"]["guarantee"])),
+            Cell::text(quantities(&role["quota"]["limit"])),
+        ]
+    }
+
+    fn nothing(&self, answer: &Value) -> String {
+        match lists(answer, &["roles"]).next() {
+            Some(_) => "no such roles".to_string(),
+            None => {
+                "no roles; a role is there while a framework, a weight, a quota or a reservation names it"
+                    .to_string()
+            }
+        }
+    }
+}
+
+/// `cpus:15.5 mem:7.8G`; ports are counts and say little here.
+fn quantities(of: &Value) -> String {
+    let show = |(name, value): (&String, &Value)| {
+        let value = value.as_f64().unwrap_or(0.0);
+        match name.as_str() {
+            "ports" => None,
+            "mem" | "disk" => Some(format!("{name}:{}", amount::megabytes(value))),
+            _ => Some(format!("{name}:{}", amount::number(value))),
+        }
+    };
+    of.as_object().into_iter().flatten().filter_map(show).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+    use crate::command::sample;
+    use crate::listing::testing::check;
+
+    #[test]
+    fn roles_are_listed() {
+        let answer = sample::roles();
+        check::<Roles>(
+            "",
+            &answer,
+            expect![[r#"
+            ROLE     WEIGHT  FRAMEWORKS  CPUS  MEM  OFFERED             LIMIT
+            *             1           0     0   0M
+            eng           1           1   0.5  64M  cpus:15.5 mem:7.8G
+            eng/web     2.5           1     0   0M                      cpus:4
+            engine        1           0     0   0M"#]],
+        );
+        check::<Roles>(
+            "--role eng",
+            &answer,
+            expect![[r#"
+            ROLE     WEIGHT  FRAMEWORKS  CPUS  MEM  OFFERED             LIMIT
+            eng           1           1   0.5  64M  cpus:15.5 mem:7.8G
+            eng/web     2.5           1     0   0M                      cpus:4"#]],
+        );
+        check::<Roles>(
+            "--framework 0000",
+            &answer,
+            expect![[r#"
+            ROLE     WEIGHT  FRAMEWORKS  CPUS  MEM  OFFERED             LIMIT
+            eng           1           1   0.5  64M  cpus:15.5 mem:7.8G
+            eng/web     2.5           1     0   0M                      cpus:4"#]],
+        );
+        check::<Roles>(
+            "",
+            &json!({"roles": []}),
+            expect![
+                "no roles; a role is there while a framework, a weight, a quota or a reservation names it"
+            ],
+        );
+    }
+}

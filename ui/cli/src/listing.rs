@@ -1,0 +1,191 @@
+//! What all lists share: fetch, filter, sort, and show as a table, as JSON or over and over.
+//!
+//! A list says where its answer comes from and what a row of it is; everything else is here.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use serde_json::Value;
+
+use crate::command::{Cluster, block_on};
+use crate::near::{self, Known, Short};
+use crate::output;
+use crate::table::{Cell, Table};
+use crate::{amount, watch};
+
+/// The flags of every list.
+#[derive(Args, Clone, Debug)]
+pub struct ListFlags {
+    #[command(flatten)]
+    pub cluster: Cluster,
+    /// Sort by this column; -COLUMN sorts the other way round.
+    #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
+    pub sort: Option<String>,
+    /// Draw it anew every second, until Ctrl-C.
+    #[arg(long, short, conflicts_with = "json")]
+    pub watch: bool,
+    /// Print the listed entries as the master gives them, as a JSON array.
+    #[arg(long)]
+    pub json: bool,
+    /// Show ids of agents and frameworks at full length.
+    #[arg(long)]
+    pub full: bool,
+}
+
+/// A list of things of one kind.
+pub trait List {
+    /// The headers, which are also the names for --sort.
+    const COLUMNS: &'static [&'static str];
+    /// So many of the first columns are there even if no row has anything in them.
+    const COLUMNS_KEPT: usize;
+
+    fn flags(&self) -> &ListFlags;
+
+    /// What the master says, complete.
+    async fn fetch(&self) -> Result<Value>;
+
+    /// The entries that were asked for.
+    fn entries<'v>(&self, answer: &'v Value) -> Result<Vec<&'v Value>>;
+
+    /// One cell for each column.
+    fn row(&self, entry: &Value, seen: &Seen<'_>) -> Vec<Cell>;
+
+    /// What to say when there are no entries, and what to do next.
+    fn nothing(&self, answer: &Value) -> String;
+}
+
+/// What a row may need beside its entry.
+pub struct Seen<'v> {
+    pub answer: &'v Value,
+    pub now: f64,
+    pub short: Short,
+}
+
+impl Seen<'_> {
+    /// The id under `key`, shortened.
+    pub fn id(&self, entry: &Value, key: &str) -> Cell {
+        Cell::text(self.short.of(text(entry, key)))
+    }
+
+    pub fn age(&self, moment: f64) -> Cell {
+        age(moment, self.now)
+    }
+}
+
+/// How long ago the moment is; nothing for "never".
+pub fn age(moment: f64, now: f64) -> Cell {
+    match moment > 0.0 {
+        true => Cell::number(amount::duration(now - moment), now - moment),
+        false => Cell::number("-", f64::INFINITY),
+    }
+}
+
+/// Runs a list command.
+pub fn run(list: &impl List) -> Result<ExitCode> {
+    sort_column(list)?; // A wrong name is said before anything is asked.
+    let colours = output::colours();
+    block_on(async {
+        if list.flags().watch {
+            let draw = async || render(list, &list.fetch().await?, amount::now(), colours);
+            watch::run(&list.flags().cluster, draw).await
+        } else {
+            print(list, &list.fetch().await?, colours)
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(list: &impl List, answer: &Value, colours: bool) -> Result<()> {
+    if list.flags().json {
+        let (entries, _) = sorted(list, answer, amount::now())?;
+        return output::json(&Value::Array(entries.into_iter().cloned().collect()));
+    }
+    output::line(&render(list, answer, amount::now(), colours)?)
+}
+
+/// The table, or what to do when there is nothing to show.
+pub fn render(list: &impl List, answer: &Value, now: f64, colours: bool) -> Result<String> {
+    let (entries, table) = sorted(list, answer, now)?;
+    match entries.is_empty() {
+        true => Ok(list.nothing(answer)),
+        false => Ok(table.render(colours)),
+    }
+}
+
+/// The chosen entries and their table, both in the order that was asked for.
+fn sorted<'v, L: List>(list: &L, answer: &'v Value, now: f64) -> Result<(Vec<&'v Value>, Table)> {
+    let entries = list.entries(answer)?;
+    let ids = entries.iter().flat_map(|entry| ["id", "framework_id", "slave_id"].map(|key| text(entry, key)));
+    let seen = Seen { answer, now, short: Short::among(ids, list.flags().full) };
+    let rows = entries.iter().map(|entry| list.row(entry, &seen)).collect();
+    let mut table = Table::new(L::COLUMNS, rows);
+    let Some((column, descending)) = sort_column(list)? else {
+        return Ok((entries, table.without_empty_columns(L::COLUMNS_KEPT)));
+    };
+    let order = table.order(column, descending);
+    table.arrange(&order);
+    let entries = order.iter().map(|index| entries[*index]).collect();
+    Ok((entries, table.without_empty_columns(L::COLUMNS_KEPT)))
+}
+
+/// Which column --sort names, and whether the largest comes first.
+fn sort_column<L: List>(list: &L) -> Result<Option<(usize, bool)>> {
+    let Some(typed) = list.flags().sort.as_deref() else { return Ok(None) };
+    let (name, descending) = match typed.strip_prefix('-') {
+        Some(name) => (name.to_lowercase(), true),
+        None => (typed.to_lowercase(), false),
+    };
+    let columns: Vec<String> = L::COLUMNS.iter().map(|column| column.to_lowercase()).collect();
+    let known: Vec<Known> = columns.iter().map(|column| Known::new(column, "")).collect();
+    match near::matching(&name, &known)[..] {
+        [one] => Ok(Some((one, descending))),
+        _ => bail!("--sort={typed}: there is no such column; there are: {}", columns.join(", ")),
+    }
+}
+
+/// The things under these keys, one list after the other.
+pub fn lists<'v>(value: &'v Value, keys: &'v [&str]) -> impl Iterator<Item = &'v Value> {
+    keys.iter().flat_map(|key| value[*key].as_array().into_iter().flatten())
+}
+
+/// The text under a key; empty if there is none.
+pub fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// The number under a key; zero if there is none.
+pub fn number(value: &Value, key: &str) -> f64 {
+    value[key].as_f64().unwrap_or(0.0)
+}
+
+/// Which ids a filter such as --framework means: everything that fits what was typed. Names are known from `named`.
+pub fn filter_ids(noun: &str, typed: &str, named: Vec<Known>, list: &str) -> Result<Vec<String>> {
+    let found = near::matching(typed, &named);
+    if found.is_empty() {
+        bail!("{}", near::nothing(noun, typed, &named, list));
+    }
+    Ok(found.into_iter().map(|index| named[index].id.clone()).collect())
+}
+
+#[cfg(test)]
+pub mod testing {
+    use clap::{ArgMatches, Args, Command};
+    use expect_test::Expect;
+
+    use super::*;
+    use crate::command::sample::NOW;
+
+    /// The command as it is typed.
+    pub fn parsed<A: Args>(typed: &str) -> A {
+        let command = A::augment_args(Command::new("list").no_binary_name(true));
+        let matches: ArgMatches = command.try_get_matches_from(typed.split_whitespace()).unwrap();
+        A::from_arg_matches(&matches).unwrap()
+    }
+
+    /// What the list shows of an answer.
+    pub fn check<L: List + Args>(typed: &str, answer: &Value, expected: Expect) {
+        let shown = render(&parsed::<L>(typed), answer, NOW, false);
+        expected.assert_eq(&shown.unwrap_or_else(|error| format!("error: {error:#}")));
+    }
+}
