@@ -7,13 +7,15 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use tepui_resources::{Resources, Role};
+use tepui_resources::{Quantities, Resources, Role};
 use tepui_types::{AgentId, FrameworkId};
 
+use crate::booking::{Booking, plain_quantities};
 use crate::cycle::Cycle;
 use crate::filters::Filters;
 use crate::inverse::Inverse;
 use crate::ledger::{Ledger, Part};
+use crate::recovery::Recovery;
 use crate::slab::{AgentSlot, ClientSlot, FrameworkSlot, Slab};
 use crate::tree::{Tree, Wishes};
 use crate::{AgentSpec, FrameworkSpec, Options};
@@ -29,6 +31,7 @@ pub struct Allocator {
     pub(crate) filters: Filters,
     pub(crate) inverse: Inverse,
     pub(crate) cycle: Cycle,
+    pub(crate) recovery: Option<Recovery>,
     /// Only these hosts are offered, if there is a list.
     whitelist: Option<BTreeSet<String>>,
 }
@@ -46,6 +49,14 @@ pub(crate) struct Agent {
     /// In another region than the master.
     pub(crate) remote: bool,
     pub(crate) wants: Wants,
+    /// What guarantees can be met from here: its part of what is available.
+    pub(crate) available: Quantities,
+}
+
+impl Agent {
+    pub(crate) fn is_offerable(&self) -> bool {
+        self.active && self.whitelisted
+    }
 }
 
 /// Whether an agent changed, so that it must be looked at.
@@ -81,6 +92,7 @@ impl Allocator {
             filters: Filters::default(),
             inverse: Inverse::default(),
             cycle,
+            recovery: None,
             whitelist: None,
         }
     }
@@ -102,6 +114,7 @@ impl Allocator {
             has_gpus: false,
             remote: false,
             wants: Wants::Nothing,
+            available: Quantities::new(),
             spec: AgentSpec::default(),
         };
         let slot = self.agents.insert(agent);
@@ -141,12 +154,15 @@ impl Allocator {
         self.filters.remove_agent(slot);
         self.inverse.remove_agent(slot);
         let agent = self.agents.remove(slot);
+        self.tree.available -= &agent.available;
+        self.tree.book_reservations(agent.ledger.total(), Booking::Out);
         self.tree.change_totals(&agent.ledger.total().scalar_quantities(), &Default::default());
     }
 
     pub fn activate_agent(&mut self, id: &AgentId) {
         if let Some(slot) = self.agent_slot(id) {
             self.agents[slot].active = true;
+            self.count_available(slot);
             self.want(slot, Wants::Batch);
         }
     }
@@ -155,6 +171,7 @@ impl Allocator {
     pub fn deactivate_agent(&mut self, id: &AgentId) {
         if let Some(slot) = self.agent_slot(id) {
             self.agents[slot].active = false;
+            self.count_available(slot);
         }
     }
 
@@ -181,19 +198,35 @@ impl Allocator {
     fn check_whitelist(&mut self, slot: AgentSlot) {
         let agent = &mut self.agents[slot];
         agent.whitelisted = self.whitelist.as_ref().is_none_or(|hosts| hosts.contains(&*agent.spec.hostname));
+        self.count_available(slot);
+    }
+
+    /// After what is free of an agent changed, or whether it can be offered.
+    pub(crate) fn count_available(&mut self, slot: AgentSlot) {
+        let agent = &mut self.agents[slot];
+        let now = match agent.is_offerable() {
+            true => plain_quantities(agent.ledger.free()),
+            false => Quantities::new(),
+        };
+        let before = core::mem::replace(&mut agent.available, now.clone());
+        self.tree.available += &now;
+        self.tree.available -= &before;
     }
 
     fn set_spec(&mut self, slot: AgentSlot, mut spec: AgentSpec) {
         let total = core::mem::take(&mut spec.total);
         let agent = &mut self.agents[slot];
-        let before = agent.ledger.total().scalar_quantities();
+        let before = agent.ledger.total().clone();
         let elsewhere =
             |domain: &crate::Domain| self.options.region.as_ref().is_some_and(|own| *own != domain.region);
         agent.remote = spec.domain.as_ref().is_some_and(elsewhere);
         agent.has_gpus = !total.gpus().is_zero();
         agent.spec = spec;
         agent.ledger.set_total(total);
-        self.tree.change_totals(&before, &agent.ledger.total().scalar_quantities());
+        let after = agent.ledger.total();
+        self.tree.book_reservations(after, Booking::In);
+        self.tree.book_reservations(&before, Booking::Out);
+        self.tree.change_totals(&before.scalar_quantities(), &after.scalar_quantities());
         self.check_whitelist(slot);
     }
 

@@ -4,11 +4,13 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 
-use tepui_resources::{Quantities, Resources};
+use tepui_resources::{Quantities, Resources, Role};
 
 use crate::Allocator;
+use crate::booking::plain_quantities;
+use crate::cycle::Stage;
 use crate::order::{Scope, Walk};
-use crate::slab::ClientSlot;
+use crate::slab::{ClientSlot, NodeSlot};
 use crate::tree::Child;
 
 impl Allocator {
@@ -17,6 +19,7 @@ impl Allocator {
         self.audit_agents()?;
         self.audit_clients()?;
         self.audit_order()?;
+        self.audit_quota()?;
         match self.filters.is_consistent() {
             true => Ok(()),
             false => Err("the indexes of filters disagree".into()),
@@ -38,9 +41,9 @@ impl Allocator {
                 }
             }
         }
-        match totals == *self.tree.totals() {
+        match totals == self.tree.totals {
             true => Ok(()),
-            false => Err(format!("shares are of {}, agents have {totals}", self.tree.totals())),
+            false => Err(format!("shares are of {}, agents have {totals}", self.tree.totals)),
         }
     }
 
@@ -86,7 +89,7 @@ impl Allocator {
         let mut walk = Walk::default();
         walk.restart(&tree);
         let mut met = alloc::collections::BTreeSet::new();
-        while let Some(client) = walk.next(&tree, Scope::All) {
+        while let Some(client) = walk.next(&tree, Scope::All, Stage::Everyone) {
             if !met.insert(client) || !tree.clients[client].active {
                 return Err("a client is in the order twice, or must not be".into());
             }
@@ -95,5 +98,57 @@ impl Allocator {
             true => Ok(()),
             false => Err("an active client is not in the order".into()),
         }
+    }
+
+    /// What roles consume and require, and what is available, is what the ledgers say.
+    fn audit_quota(&self) -> Result<(), String> {
+        let mut available = Quantities::new();
+        let mut consumed: BTreeMap<NodeSlot, Quantities> = BTreeMap::new();
+        for (_, agent) in self.agents.iter() {
+            if agent.is_offerable() {
+                available += &plain_quantities(agent.ledger.free());
+            }
+            for (role, part) in agent.ledger.total().non_revocable().by_reservation() {
+                self.add_consumed(&mut consumed, &role, &part.scalar_quantities())?;
+            }
+            for held in agent.ledger.held().values() {
+                for (role, part) in (&held.offered + &held.used).by_allocation() {
+                    self.add_consumed(&mut consumed, &role, &plain_quantities(&part))?;
+                }
+            }
+        }
+        if available != self.tree.available {
+            return Err(format!("{available} is available, but {} is booked", self.tree.available));
+        }
+        for (slot, node) in self.tree.nodes.iter() {
+            let (claims, consumed) = (&node.claims, consumed.remove(&slot).unwrap_or_default());
+            let children = self.tree.nodes.iter().filter(|(_, child)| child.parent == Some(slot));
+            let below: Quantities = children.map(|(_, child)| &child.claims.required).sum();
+            let lack = claims.quota.guarantees.clone() - &consumed;
+            let required = below.clone() + &(lack - &below);
+            if claims.consumed != consumed || claims.required_below != below || claims.required != required {
+                let role = &node.role;
+                return Err(format!("role '{role}' consumes {consumed} and requires {required}: {claims:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn add_consumed(
+        &self,
+        consumed: &mut BTreeMap<NodeSlot, Quantities>,
+        role: &Role,
+        amount: &Quantities,
+    ) -> Result<(), String> {
+        let mut next = match self.tree.node(role) {
+            None if amount.is_empty() => return Ok(()),
+            None => return Err(format!("role '{role}' consumes {amount}, but is not in the tree")),
+            node => node,
+        };
+        while let Some(at) = next {
+            *consumed.entry(at).or_default() += amount;
+            next = self.tree.nodes[at].parent;
+        }
+        Ok(())
     }
 }

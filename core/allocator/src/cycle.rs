@@ -1,26 +1,26 @@
-//! The cycle: from free resources to grants, looking only at agents and frameworks that changed.
+//! The cycle: which agents are looked at when, and by whom.
 //!
 //! A *run* is a shuffled queue of agents. An agent that changed is shown to everybody in the order of shares; after a
 //! framework changed, agents that did not change are shown to it alone. What the master returns waits for the next batch
 //! run, at most one per interval, so that offers do not spin; new agents and frameworks are served in the same turn.
+//! While a guarantee is not met, a run has two stages: first the agents are shown to those whom it is meant for, then,
+//! shuffled again, to everyone. Agents that only quota kept from somebody are shown again when there is more for it.
 //! A call looks at a limited number of agents; the run goes on with the next call.
 //!
-//! Never: who holds what (`ledger`), who comes next (`tree`), a clock.
+//! Never: what is offered of an agent (`offer`), who holds what (`ledger`), who comes next (`ranking`), a clock.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use tepui_fsm::{Mono, Rng};
-use tepui_resources::{Resource, Resources, Role};
+use tepui_resources::{Quantities, Resources, Role};
 use tepui_types::{AgentId, FrameworkId};
 
 use crate::Allocator;
-use crate::allocator::{Agent, Wants};
-use crate::constraints::admits;
+use crate::allocator::Wants;
 use crate::filters::FilterId;
-use crate::ledger::Part;
 use crate::order::{Scope, Walk};
-use crate::slab::{AgentSlot, ClientSlot, FrameworkSlot};
-use crate::tree::{Client, Wishes};
+use crate::slab::{AgentSlot, ClientSlot};
 
 /// Free resources of an agent that are now offered to a framework.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +46,14 @@ pub struct Allocation {
     pub inverse: Vec<InverseGrant>,
 }
 
+/// Whom agents are shown to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Roles with a guarantee that is not met.
+    Guarantees,
+    Everyone,
+}
+
 /// What changed and what is under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Cycle {
@@ -54,14 +62,23 @@ pub(crate) struct Cycle {
     batch: Vec<AgentSlot>,
     /// Clients that all agents must be shown to.
     fresh: Vec<ClientSlot>,
-    /// The run under way, last first.
+    pub(crate) stage: Stage,
+    /// The stage under way, last first, and what the next one looks at.
     queue: Vec<(AgentSlot, Scope)>,
+    second: Vec<(AgentSlot, Scope)>,
+    /// The grants of this call that were made in the stage of guarantees.
+    pub(crate) guaranteed: BTreeMap<(AgentSlot, ClientSlot), usize>,
+    /// Shared resources that were offered in this run.
+    pub(crate) shared: BTreeMap<AgentSlot, Resources>,
     /// Filters that ended, but must outlive the next batch.
     lingering: Vec<FilterId>,
+    /// Headroom kept something from somebody in this call; what surplus there was when it last did.
+    pub(crate) short: bool,
+    short_at: Option<Quantities>,
     run: u64,
     batches: u64,
     last_batch: Option<Mono>,
-    walk: Walk,
+    pub(crate) walk: Walk,
     rng: Rng,
 }
 
@@ -71,8 +88,14 @@ impl Cycle {
             turn: Vec::new(),
             batch: Vec::new(),
             fresh: Vec::new(),
+            stage: Stage::Everyone,
             queue: Vec::new(),
+            second: Vec::new(),
+            guaranteed: BTreeMap::new(),
+            shared: BTreeMap::new(),
             lingering: Vec::new(),
+            short: false,
+            short_at: None,
             run: 0,
             batches: 0,
             last_batch: None,
@@ -96,45 +119,59 @@ impl Cycle {
         self.batches
     }
 
-    fn batch_due(&self, now: Mono, interval: core::time::Duration) -> bool {
-        !self.batch.is_empty() && self.last_batch.is_none_or(|last| now >= last + interval)
+    fn is_running(&self) -> bool {
+        !self.queue.is_empty() || !self.second.is_empty()
+    }
+
+    /// The next agent to look at.
+    fn next(&mut self) -> Option<(AgentSlot, Scope)> {
+        if self.queue.is_empty() && !self.second.is_empty() {
+            self.stage = Stage::Everyone;
+            core::mem::swap(&mut self.queue, &mut self.second);
+            self.rng.shuffle(&mut self.queue);
+        }
+        self.queue.pop()
     }
 }
 
 impl Allocator {
     /// Free -> offered, for everything that changed since. Costs next to nothing if nothing did.
     pub fn allocate(&mut self, now: Mono) -> Allocation {
-        self.end_filters(now);
         let mut decided = Allocation::default();
+        if self.waits_for_agents(now) {
+            return decided;
+        }
+        self.end_filters(now);
         let mut left = self.options.turn_agents_max;
-        while left > 0 && (!self.cycle.queue.is_empty() || self.begin_run(now)) {
-            if let Some((agent, scope)) = self.cycle.queue.pop() {
+        while left > 0 && (self.cycle.is_running() || self.begin_run(now)) {
+            if let Some((agent, scope)) = self.cycle.next() {
                 self.look_at(agent, scope, &mut decided);
                 left -= 1;
             }
         }
-        if self.cycle.queue.is_empty() && !self.cycle.batch_due(now, self.options.allocation_interval) {
+        if !self.cycle.is_running() && !self.batch_due(now) {
             for filter in core::mem::take(&mut self.cycle.lingering) {
                 self.end_filter(filter);
             }
         }
+        self.cycle.guaranteed.clear();
+        self.note_shortage();
         decided
     }
 
     /// When `allocate` has something to do; in the past if it has it now.
     pub fn deadline(&self) -> Option<Mono> {
+        if let Some(until) = self.recovering_until() {
+            return Some(until);
+        }
         let cycle = &self.cycle;
-        let busy = [
-            cycle.queue.is_empty(),
-            cycle.turn.is_empty(),
-            cycle.fresh.is_empty(),
-            cycle.lingering.is_empty(),
-        ];
-        if busy.contains(&false) {
+        let idle =
+            [!cycle.is_running(), cycle.turn.is_empty(), cycle.fresh.is_empty(), cycle.lingering.is_empty()];
+        if idle.contains(&false) {
             return Some(Mono(0));
         }
         let tick = cycle.last_batch.map_or(Mono(0), |last| last + self.options.allocation_interval);
-        let batch = (!cycle.batch.is_empty()).then_some(tick);
+        let batch = self.wants_batch().then_some(tick);
         let ends = [self.filters.next_end(), self.inverse.next_end()];
         ends.into_iter().flatten().map(|end| end.max(tick)).chain(batch).min()
     }
@@ -150,6 +187,31 @@ impl Allocator {
             Wants::Turn => self.cycle.turn.push(slot),
             Wants::Batch => self.cycle.batch.push(slot),
             Wants::Nothing => (),
+        }
+    }
+
+    fn wants_batch(&self) -> bool {
+        !self.cycle.batch.is_empty() || !self.tree.eased.is_empty() || self.surplus_grew()
+    }
+
+    fn batch_due(&self, now: Mono) -> bool {
+        let interval = self.options.allocation_interval;
+        self.cycle.last_batch.is_none_or(|last| now >= last + interval) && self.wants_batch()
+    }
+
+    /// Whether there is more for those whom headroom kept something from.
+    fn surplus_grew(&self) -> bool {
+        self.cycle.short_at.as_ref().is_some_and(|before| !before.contains(&self.tree.surplus()))
+    }
+
+    fn note_shortage(&mut self) {
+        if core::mem::take(&mut self.cycle.short) {
+            let surplus = self.tree.surplus();
+            let least = match &self.cycle.short_at {
+                Some(before) => surplus.clone() - &(surplus - before),
+                None => surplus,
+            };
+            self.cycle.short_at = Some(least);
         }
     }
 
@@ -173,13 +235,12 @@ impl Allocator {
 
     /// Queues the agents that must be looked at now; false if there are none.
     fn begin_run(&mut self, now: Mono) -> bool {
-        let mut changed = core::mem::take(&mut self.cycle.turn);
-        if self.cycle.batch_due(now, self.options.allocation_interval) {
-            changed.append(&mut self.cycle.batch);
-            self.cycle.last_batch = Some(now);
-            self.cycle.batches += 1;
+        if self.batch_due(now) {
+            self.begin_batch(now);
         }
+        let mut changed = core::mem::take(&mut self.cycle.turn);
         self.cycle.run += 1;
+        self.cycle.shared.clear();
         changed.sort_unstable();
         for slot in changed {
             // Twice in the list, or gone: looked at once, or never.
@@ -189,9 +250,32 @@ impl Allocator {
             }
         }
         self.queue_for_fresh();
-        let Cycle { queue, rng, .. } = &mut self.cycle;
+        let Cycle { stage, queue, second, rng, .. } = &mut self.cycle;
         rng.shuffle(queue);
+        *stage = Stage::Everyone;
+        if !self.tree.required().is_empty() {
+            *stage = Stage::Guarantees;
+            second.clone_from(queue);
+        }
         !queue.is_empty()
+    }
+
+    /// What waited for a batch takes part in the run that begins.
+    fn begin_batch(&mut self, now: Mono) {
+        self.cycle.last_batch = Some(now);
+        self.cycle.batches += 1;
+        if self.surplus_grew() {
+            self.cycle.short_at = None;
+            let slots: Vec<AgentSlot> = self.agents.slots().collect();
+            slots.into_iter().for_each(|slot| self.want(slot, Wants::Batch));
+        }
+        let Cycle { turn, batch, .. } = &mut self.cycle;
+        turn.append(batch);
+        for node in core::mem::take(&mut self.tree.eased) {
+            let mut clients = Vec::new();
+            self.tree.active_clients_below(node, &mut clients);
+            clients.into_iter().for_each(|client| self.cycle.add_fresh(client));
+        }
     }
 
     fn queue_for_fresh(&mut self) {
@@ -209,78 +293,4 @@ impl Allocator {
             }
         }
     }
-
-    fn look_at(&mut self, slot: AgentSlot, scope: Scope, decided: &mut Allocation) {
-        let Some(agent) = self.agents.get(slot) else { return };
-        if !agent.active || !agent.whitelisted {
-            return;
-        }
-        self.tree.settle_order();
-        let mut shared = Resources::new();
-        let mut walk = core::mem::take(&mut self.cycle.walk);
-        walk.restart(&self.tree);
-        while !self.agents[slot].ledger.free().is_empty()
-            && let Some(client) = walk.next(&self.tree, scope)
-        {
-            if let Some(grant) = self.offer(slot, client, &mut shared) {
-                decided.grants.push(grant);
-            }
-        }
-        self.cycle.walk = walk;
-        if self.agents[slot].unavailable {
-            self.ask_to_leave(slot, decided);
-        }
-    }
-
-    /// Offers what is free of the agent and fit for the client, unless that is too little or not wanted.
-    fn offer(&mut self, slot: AgentSlot, client: ClientSlot, shared: &mut Resources) -> Option<Grant> {
-        let (agent, entry) = (&self.agents[slot], &self.tree.clients[client]);
-        let role = self.tree.role_of(client);
-        if !self.suits(agent, entry, role) {
-            return None;
-        }
-        let fit = agent.ledger.free().filter(|resource| is_fit(resource, &entry.wishes, role, shared));
-        let least = entry.wishes.min_allocatable.as_ref().unwrap_or(&self.options.min_allocatable);
-        if !least.allows(&fit.quantities()) || self.filters.covers(client, slot, &fit) {
-            return None;
-        }
-        *shared += &fit.shared();
-        let role = role.clone();
-        let framework = entry.framework;
-        let resources = fit.allocate(&role);
-        let agent = agent.id.clone();
-        self.hold(slot, framework, Part::Offered, &resources);
-        Some(Grant { framework: self.frameworks[framework].id.clone(), role, agent, resources })
-    }
-
-    /// Whether any resources of this agent may go to this client at all.
-    fn suits(&self, agent: &Agent, client: &Client, role: &Role) -> bool {
-        let can = &client.wishes.capabilities;
-        let gpus = can.gpu_resources || !agent.has_gpus || !self.options.filter_gpu_resources;
-        let region = can.region_aware || !agent.remote;
-        let roles = !can.multi_role || agent.spec.capabilities.multi_role;
-        let depth = !role.is_nested() || agent.spec.capabilities.hierarchical_role;
-        let wanted = client.wishes.groups.as_ref().is_none_or(|groups| admits(groups, &agent.spec));
-        gpus && region && roles && depth && wanted
-    }
-
-    fn ask_to_leave(&mut self, slot: AgentSlot, decided: &mut Allocation) {
-        let holders: Vec<FrameworkSlot> = self.agents[slot].ledger.held().keys().copied().collect();
-        for holder in holders {
-            let framework = &self.frameworks[holder];
-            if framework.active && self.inverse.ask(slot, holder) {
-                let (framework, agent) = (framework.id.clone(), self.agents[slot].id.clone());
-                decided.inverse.push(InverseGrant { framework, agent });
-            }
-        }
-    }
-}
-
-/// Whether the client may have this resource and can handle it. A shared one is offered once per run.
-fn is_fit(resource: &Resource, wishes: &Wishes, role: &Role, shared: &Resources) -> bool {
-    let can = &wishes.capabilities;
-    resource.is_allocatable_to(role)
-        && (can.revocable_resources || !resource.is_revocable())
-        && (can.reservation_refinement || !resource.is_refined())
-        && (!resource.is_shared() || (can.shared_resources && shared.copies(resource) == 0))
 }

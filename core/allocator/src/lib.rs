@@ -1,14 +1,20 @@
 //! The allocator: who is offered what, and the books about it.
 //!
 //! A value inside the master, fed by it alone. It owns the ledger, the only accounting in the system (for each agent
-//! `total = free + offered + used`), and the tree of roles by whose weighted shares it decides who comes next.
-//! `allocate` is called once per turn and is free of charge when nothing changed: agents and frameworks that changed
-//! are remembered, and only they are looked at.
+//! `total = free + offered + used`), and the tree of roles by whose weighted shares and quotas it decides who comes next
+//! and how much they get. `allocate` is called once per turn and is free of charge when nothing changed: agents and
+//! frameworks that changed are remembered, and only they are looked at.
+//!
+//! | | |
+//! |---|---|
+//! | `allocator`, `spec`, `options` | who there is and what they want |
+//! | `moves`, `ledger` | what happens to resources, and who holds them |
+//! | `tree`, `booking`, `ranking`, `share`, `order` | roles and frameworks, what they hold, who comes next |
+//! | `quota`, `recovery` | what roles must and may have; the pause before that is known |
+//! | `cycle`, `offer` | which agents are looked at; what is offered of one |
+//! | `filters`, `constraints`, `min_allocatable`, `inverse` | what frameworks do not want, and being asked to leave |
 //!
 //! Never here: a clock, protobuf, connections, offer ids. Ties are drawn from a seed.
-//!
-//! Not here yet: quota. Its guarantees come before, its limits inside `cycle`'s step from an agent's free resources to
-//! a grant; its numbers belong to the nodes of `tree`.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -18,6 +24,7 @@ extern crate std;
 
 mod allocator;
 mod audit;
+mod booking;
 mod constraints;
 mod cycle;
 mod filters;
@@ -25,8 +32,13 @@ mod inverse;
 mod ledger;
 mod min_allocatable;
 mod moves;
+mod offer;
 mod options;
 mod order;
+mod quota;
+mod ranking;
+mod recovery;
+mod share;
 mod slab;
 mod spec;
 mod tree;
@@ -39,6 +51,7 @@ pub use cycle::{Allocation, Grant, InverseGrant};
 pub use min_allocatable::{MinAllocatable, MinAllocatableError};
 pub use moves::{Held, Holder};
 pub use options::Options;
+pub use quota::Quota;
 pub use spec::{
     AgentCapabilities, AgentSpec, Attribute, AttributeValue, Domain, FrameworkCapabilities, FrameworkSpec,
 };

@@ -11,6 +11,7 @@ use tepui_types::{AgentId, FrameworkId};
 
 use crate::Allocator;
 use crate::allocator::Wants;
+use crate::booking::Booking;
 use crate::ledger::Part;
 use crate::slab::{AgentSlot, FrameworkSlot};
 
@@ -72,7 +73,7 @@ impl Allocator {
         let shared = self.agents[agent].ledger.launch(framework, resources);
         for (role, more) in shared.by_allocation() {
             let client = self.tree.ensure_client(framework, &role);
-            self.tree.book_in(client, agent, &more);
+            self.tree.book(client, agent, &more, Booking::In);
         }
     }
 
@@ -113,17 +114,20 @@ impl Allocator {
             Some(Some(framework)) => Some((framework, part)),
             Some(None) => return false,
         };
-        let before = self.agents[slot].ledger.total().scalar_quantities();
+        let before = self.agents[slot].ledger.total().clone();
         if !self.agents[slot].ledger.convert(holder, consumed, converted) {
             return false;
         }
-        let after = self.agents[slot].ledger.total().scalar_quantities();
-        self.tree.change_totals(&before, &after);
+        let after = self.agents[slot].ledger.total();
+        self.tree.book_reservations(after, Booking::In);
+        self.tree.book_reservations(&before, Booking::Out);
+        self.tree.change_totals(&before.scalar_quantities(), &after.scalar_quantities());
+        self.count_available(slot);
         match holder {
             None => self.want(slot, Wants::Batch),
             Some((framework, _)) => {
-                self.book(slot, framework, converted, Direction::In);
-                self.book(slot, framework, consumed, Direction::Out);
+                self.book(slot, framework, converted, Booking::In);
+                self.book(slot, framework, consumed, Booking::Out);
                 self.note_holding(slot, framework);
             }
         }
@@ -167,12 +171,6 @@ impl Allocator {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Direction {
-    In,
-    Out,
-}
-
 /// The same moves by slots, for ledger, tree and index together.
 impl Allocator {
     pub(crate) fn hold(
@@ -183,13 +181,15 @@ impl Allocator {
         resources: &Resources,
     ) {
         self.agents[agent].ledger.add(framework, part, resources);
-        self.book(agent, framework, resources, Direction::In);
+        self.count_available(agent);
+        self.book(agent, framework, resources, Booking::In);
         self.note_holding(agent, framework);
     }
 
     fn unhold(&mut self, agent: AgentSlot, framework: FrameworkSlot, part: Part, resources: &Resources) {
         let removed = self.agents[agent].ledger.remove(framework, part, resources);
-        self.book(agent, framework, &removed, Direction::Out);
+        self.count_available(agent);
+        self.book(agent, framework, &removed, Booking::Out);
         self.note_holding(agent, framework);
     }
 
@@ -200,7 +200,7 @@ impl Allocator {
         self.unhold(agent, framework, Part::Used, &held.used);
     }
 
-    fn book(&mut self, agent: AgentSlot, framework: FrameworkSlot, resources: &Resources, way: Direction) {
+    fn book(&mut self, agent: AgentSlot, framework: FrameworkSlot, resources: &Resources, way: Booking) {
         match role_of(resources).filter(|role| in_one_role(resources, role)) {
             Some(role) => self.book_role(agent, framework, &role, resources, way),
             None => {
@@ -217,15 +217,12 @@ impl Allocator {
         framework: FrameworkSlot,
         role: &Role,
         resources: &Resources,
-        way: Direction,
+        way: Booking,
     ) {
         let client = self.tree.ensure_client(framework, role);
-        match way {
-            Direction::In => self.tree.book_in(client, agent, resources),
-            Direction::Out => {
-                self.tree.book_out(client, agent, resources);
-                self.drop_client_if_unused(client);
-            }
+        self.tree.book(client, agent, resources, way);
+        if way == Booking::Out {
+            self.drop_client_if_unused(client);
         }
     }
 

@@ -21,6 +21,10 @@ pub struct Options {
     pub region: Option<Arc<str>>,
     /// How many agents one call of `allocate` looks at; the rest waits for the next turn.
     pub turn_agents_max: usize,
+    /// With quota set, a recovering master offers nothing before this part of the known agents is back, or so much time
+    /// has passed.
+    pub agent_recovery_factor: f64,
+    pub recovery_timeout: Duration,
     /// Seed of ties and of the order of agents.
     pub seed: u64,
 }
@@ -34,6 +38,8 @@ impl Default for Options {
             fair_sharing_excluded: Vec::new(),
             region: None,
             turn_agents_max: 2_000,
+            agent_recovery_factor: 0.8,
+            recovery_timeout: Duration::from_secs(600),
             seed: 0,
         }
     }

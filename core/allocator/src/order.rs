@@ -5,28 +5,36 @@ use core::cmp::Ordering;
 
 use tepui_fsm::Rng;
 
+use crate::cycle::Stage;
+use crate::share::Share;
 use crate::slab::{ClientSlot, NodeSlot};
 use crate::tree::{Child, Tree};
 
 /// What siblings are ordered by: the smallest share first, then who was given least often, then by lot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Key {
-    share: f64,
+    share: Share,
     grants: u64,
     lot: u64,
 }
 
 impl Key {
     pub(crate) fn drawn(rng: &mut Rng) -> Self {
-        Self { share: 0.0, grants: 0, lot: rng.next_u64() }
+        Self { share: Share::ZERO, grants: 0, lot: rng.next_u64() }
     }
 
-    pub(crate) fn with(self, share: f64, grants: u64) -> Self {
+    pub(crate) fn with(self, share: Share, grants: u64) -> Self {
         Self { share, grants, ..self }
     }
 
+    /// What decides between equal shares.
+    #[cfg(test)]
+    pub(crate) fn tie(&self) -> (u64, u64) {
+        (self.grants, self.lot)
+    }
+
     fn cmp(&self, other: &Self) -> Ordering {
-        let shares = self.share.total_cmp(&other.share);
+        let shares = self.share.cmp(&other.share);
         shares.then(self.grants.cmp(&other.grants)).then(self.lot.cmp(&other.lot))
     }
 }
@@ -110,7 +118,7 @@ impl Walk {
         self.own = None;
     }
 
-    pub(crate) fn next(&mut self, tree: &Tree, scope: Scope) -> Option<ClientSlot> {
+    pub(crate) fn next(&mut self, tree: &Tree, scope: Scope, stage: Stage) -> Option<ClientSlot> {
         loop {
             if let Some((node, index)) = &mut self.own {
                 let client = tree.nodes[*node].clients.get(*index);
@@ -126,7 +134,11 @@ impl Walk {
             *index += 1;
             match child {
                 Some(Child::Own) => self.own = Some((at, 0)),
-                Some(Child::Role(role)) if scope.meets_node(tree, role) => self.path.push((role, 0)),
+                Some(Child::Role(role))
+                    if scope.meets_node(tree, role) && stage.meets_node(tree, at, role) =>
+                {
+                    self.path.push((role, 0));
+                }
                 Some(Child::Role(_)) => (),
                 None => drop(self.path.pop()),
             }
@@ -146,6 +158,16 @@ impl Scope {
         match self {
             Scope::All => true,
             Scope::Fresh(run) => tree.nodes[node].is_fresh(run),
+        }
+    }
+}
+
+impl Stage {
+    /// What is required below a role is required by the topmost role above it.
+    fn meets_node(self, tree: &Tree, parent: NodeSlot, node: NodeSlot) -> bool {
+        match self {
+            Stage::Guarantees => parent != tree.root || !tree.nodes[node].claims.required.is_empty(),
+            Stage::Everyone => true,
         }
     }
 }

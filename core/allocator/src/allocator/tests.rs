@@ -9,27 +9,31 @@ use core::time::Duration;
 
 use expect_test::{Expect, expect};
 use tepui_fsm::Mono;
-use tepui_resources::{Disk, Range, Reservation, Resource, Resources, Revocable, Role, Scalar, Value};
+use tepui_resources::{
+    Disk, DiskKind, DiskSource, Range, Reservation, Resource, Resources, Revocable, Role, Scalar, Value,
+};
 use tepui_types::{AgentId, FrameworkId};
 
 use crate::{
     AgentCapabilities, AgentSpec, Allocator, Attribute, AttributeConstraint, AttributeValue, Domain,
     FrameworkCapabilities, FrameworkSpec, Grant, Holder, MinAllocatable, OfferConstraints, Options, Pattern,
-    Predicate, Selector,
+    Predicate, Quota, Selector,
 };
 
 mod properties;
+mod quotas;
+mod reference;
 mod scripts;
 
 /// `cpus:4 mem(web):64 cpus!:2 disk(web)@v1:10 disk(web)@v2&:10 cpus(a,a/b):1 ports:31000-31009`: reservations in
-/// brackets, `!` revocable, `@` a persistent volume, `&` shared.
+/// brackets, `!` revocable, `@` a persistent volume, `&` shared, `%` a whole mounted disk.
 pub(super) fn resources(text: &str) -> Resources {
     text.split_whitespace().map(resource).collect()
 }
 
 fn resource(text: &str) -> Resource {
     let (what, value) = text.split_once(':').expect("name:value");
-    let end = what.find(['(', '!', '@', '&']).unwrap_or(what.len());
+    let end = what.find(['(', '!', '@', '&', '%']).unwrap_or(what.len());
     let value = match value.split_once('-') {
         Some((begin, end)) => {
             let range = Range::new(begin.parse().unwrap(), end.parse().unwrap()).unwrap();
@@ -48,6 +52,10 @@ fn resource(text: &str) -> Resource {
     }
     if let Some((_, volume)) = what.split_once('@') {
         resource = resource.with_disk(Some(Disk::persistent(volume.trim_end_matches('&'), "data")));
+    }
+    if what.contains('%') {
+        let source = Some(DiskSource::new(DiskKind::Mount { root: None }));
+        resource = resource.with_disk(Some(Disk { source, ..Disk::default() }));
     }
     resource.with_shared(what.contains('&'))
 }
@@ -121,6 +129,8 @@ impl Script {
                 let weight = (Role::from(words[1]), words[2].parse().unwrap());
                 self.allocator.set_weights(&BTreeMap::from([weight]));
             }
+            "quota" => self.allocator.set_quota(&words[1].into(), quota(&words[2..])),
+            "recover" => self.allocator.recover(self.now, words[1].parse().unwrap()),
             "unavailable" => self.allocator.set_unavailable(&agent(words[1]), true),
             "available" => self.allocator.set_unavailable(&agent(words[1]), false),
             "stay" => {
@@ -216,6 +226,23 @@ fn agent_spec(words: &[&str]) -> (AgentSpec, Vec<(FrameworkId, Resources)>) {
     }
     spec.total = total.into_iter().collect();
     (spec, used)
+}
+
+/// `[least=cpus:1+mem:64] [most=cpus:2]`.
+fn quota(words: &[&str]) -> Quota {
+    let amounts = |text: &str| resources(&text.replace('+', " ")).quantities();
+    let mut quota = Quota::default();
+    for word in words {
+        match word.split_once('=').unwrap() {
+            ("least", amount) => quota.guarantees = amounts(amount),
+            ("most", "nothing") => quota.limits.set(&"cpus".into(), Scalar::ZERO),
+            ("most", amount) => {
+                quota.limits = amounts(amount).iter().map(|(name, amount)| (name.clone(), amount)).collect();
+            }
+            other => panic!("no such word: {other:?}"),
+        }
+    }
+    quota
 }
 
 /// `role=a,b [suppressed=b] [min=cpus:1] [cannot=gpu,revocable,…] [inactive] [where=rack:a]`.

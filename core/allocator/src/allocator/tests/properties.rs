@@ -1,11 +1,14 @@
-//! Random histories: the books stay right, nobody gets more than was free, and nothing lies idle that somebody could
-//! have.
+//! Random histories: the books stay right, nobody gets more than was free or than quota allows, everybody is served in
+//! the order of shares, and nothing lies idle that somebody could have.
 
 use alloc::vec;
 
 use proptest::prelude::*;
+use tepui_resources::Quantities;
 
+use super::reference::{Reference, Settings};
 use super::*;
+use crate::Quota;
 
 const AGENTS: usize = 4;
 const FRAMEWORKS: usize = 4;
@@ -24,6 +27,7 @@ enum Step {
     Suppress(usize, usize),
     Revive(usize, usize),
     Weight(usize, u8),
+    Quota(usize, u8, u8),
     Allocate(u64),
     GiveBack(usize, Option<u8>),
     Launch(usize, u8),
@@ -49,6 +53,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         1 => (framework(), role()).prop_map(|(f, r)| Step::Suppress(f, r)),
         1 => (framework(), role()).prop_map(|(f, r)| Step::Revive(f, r)),
         1 => (role(), 1..9u8).prop_map(|(r, weight)| Step::Weight(r, weight)),
+        2 => (role(), 0..6u8, 0..6u8).prop_map(|(r, least, most)| Step::Quota(r, least, most)),
         8 => (0..3_000u64).prop_map(Step::Allocate),
         3 => (any::<usize>(), proptest::option::of(0..9u8)).prop_map(|(n, seconds)| Step::GiveBack(n, seconds)),
         4 => (any::<usize>(), 0..4u8).prop_map(|(n, part)| Step::Launch(n, part)),
@@ -70,6 +75,7 @@ const TOTALS: [&str; 5] = [
 struct World {
     allocator: Allocator,
     now: u64,
+    settings: Settings,
     offers: Vec<Grant>,
     tasks: Vec<Grant>,
 }
@@ -90,7 +96,7 @@ impl World {
     fn new() -> Self {
         // Waiting for the batch is not what is tested here.
         let allocator = Allocator::new(Options { turn_agents_max: 3, ..Options::default() });
-        Self { allocator, now: 0, offers: Vec::new(), tasks: Vec::new() }
+        Self { allocator, now: 0, settings: Settings::default(), offers: Vec::new(), tasks: Vec::new() }
     }
 
     fn step(&mut self, step: Step) {
@@ -120,8 +126,11 @@ impl World {
             Step::Suppress(f, r) => self.allocator.suppress(&framework_named(f), &[ROLES[r].into()]),
             Step::Revive(f, r) => self.allocator.revive(&framework_named(f), &[ROLES[r].into()]),
             Step::Weight(r, weight) => {
-                self.allocator.set_weights(&BTreeMap::from([(ROLES[r].into(), f64::from(weight))]));
+                let weight = f64::from(weight) / 5.0;
+                self.settings.weights.insert(ROLES[r].into(), weight);
+                self.allocator.set_weights(&BTreeMap::from([(ROLES[r].into(), weight)]));
             }
+            Step::Quota(r, least, most) => self.quota(ROLES[r].into(), least, most),
             Step::Allocate(millis) => self.allocate(millis),
             Step::GiveBack(n, seconds) => self.give_back(n, seconds),
             Step::Launch(n, part) => self.launch(n, part),
@@ -146,7 +155,49 @@ impl World {
         self.allocator.add_framework(spec);
     }
 
+    /// A guarantee of `least` cpus and a limit on `most` cpus, and on mem as well if that is odd; 0 and 5 are none.
+    fn quota(&mut self, role: Role, least: u8, most: u8) {
+        let mut quota = Quota::default();
+        quota.guarantees.set(&"cpus".into(), Scalar::from_count(u128::from(least)));
+        if least % 2 == 1 {
+            quota.guarantees.set(&"mem".into(), Scalar::from_count(50));
+        }
+        if most < 5 {
+            quota.limits.set(&"cpus".into(), Scalar::from_count(u128::from(most)));
+        }
+        if most % 2 == 1 {
+            quota.limits.set(&"mem".into(), Scalar::from_count(100));
+        }
+        self.settings.quotas.insert(role.clone(), quota.clone());
+        self.allocator.set_quota(&role, quota);
+    }
+
+    fn reference(&self) -> Reference<'_> {
+        Reference { allocator: &self.allocator, settings: &self.settings }
+    }
+
+    /// Nothing that was granted broke a limit or made guarantees harder to meet.
+    fn quota_held(&self, before: &BTreeMap<Role, Quantities>, lack_before: &Quantities) {
+        for (role, quota) in &self.settings.quotas {
+            let consumed = self.reference().consumed(role);
+            for (name, limit) in quota.limits.iter() {
+                let most = limit.max(before[role].get(name));
+                assert!(consumed.get(name) <= most, "{role} consumes {consumed}, at most {most} of {name}");
+            }
+        }
+        let lack = self.reference().all_required() - &self.reference().available();
+        assert!(lack_before.contains(&lack), "guarantees lack {lack}, before they lacked {lack_before}");
+    }
+
     fn allocate(&mut self, millis: u64) {
+        let roles = self.settings.quotas.keys();
+        let consumed = roles.map(|role| (role.clone(), self.reference().consumed(role))).collect();
+        let lack = self.reference().all_required() - &self.reference().available();
+        self.grant(millis);
+        self.quota_held(&consumed, &lack);
+    }
+
+    fn grant(&mut self, millis: u64) {
         self.now += millis * 1_000_000;
         let free = |allocator: &Allocator, id: &AgentId| allocator.free(id).cloned().unwrap_or_default();
         let ids: Vec<AgentId> = (0..AGENTS).map(agent_named).collect();
@@ -217,18 +268,8 @@ impl World {
         for _ in 0..20 {
             self.allocate(5_000);
         }
-        let allocator = &self.allocator;
-        for (_, agent) in allocator.agents.iter().filter(|(_, agent)| agent.active) {
-            for (_, client) in allocator.tree.clients.iter().filter(|(_, client)| client.active) {
-                let role = &allocator.tree.nodes[client.node].role;
-                let can = &client.wishes.capabilities;
-                let fit = agent.ledger.free().allocatable_to(role);
-                let fit = fit.filter(|one| can.revocable_resources || !one.is_revocable()).non_shared();
-                let worth = MinAllocatable::usual().allows(&fit.quantities());
-                let id = &allocator.frameworks[client.framework].id;
-                assert!(!worth, "{fit} of {} lies idle, {id} in {role} could have it", agent.id);
-            }
-        }
+        let idle = self.reference().idle();
+        assert!(idle.is_empty(), "{}", idle.join("\n"));
     }
 }
 
@@ -248,6 +289,8 @@ proptest! {
             if let Err(wrong) = world.allocator.audit() {
                 panic!("after {told}: {wrong}");
             }
+            let reference = world.reference();
+            prop_assert_eq!(reference.served_order(), reference.naive_order(), "after {}", told);
         }
         world.nothing_lies_idle();
     }

@@ -1,0 +1,220 @@
+//! Quota: what a role must be able to get (guarantees) and must not pass (limits), for itself and all below it.
+//!
+//! A role consumes every reservation made for it, held or not, and what it holds that is neither reserved nor revocable;
+//! what a role consumes all roles above it consume too. What guarantees still lack is *required*: a role requires its
+//! own lack or what its children require, whichever is more, so that a guarantee of a child counts towards its parent's.
+//! As long as anything is required, only the *surplus* goes to others: what is available and not required.
+//!
+//! Kept up to date by every booking. Never: who comes next, agents.
+
+use tepui_resources::{Limits, Quantities, Resources, Role};
+
+use crate::Allocator;
+use crate::booking::Booking;
+use crate::cycle::Stage;
+use crate::slab::NodeSlot;
+use crate::tree::Tree;
+
+/// Of scalars only. A name that has no guarantee is not guaranteed, one that has no limit is not limited.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Quota {
+    pub guarantees: Quantities,
+    pub limits: Limits,
+}
+
+/// What a role claims of the cluster.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Claims {
+    pub(crate) quota: Quota,
+    /// Reserved to this very role on all agents.
+    pub(crate) reserved: Quantities,
+    /// By all of the subtree.
+    pub(crate) consumed: Quantities,
+    /// What must be kept for the subtree.
+    pub(crate) required: Quantities,
+    /// What the children require, in sum.
+    pub(crate) required_below: Quantities,
+    /// Quota kept something from the subtree: when there is more for it, it must be looked at again.
+    pub(crate) cut: bool,
+}
+
+/// How much of something a role may have, and what kept it from more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Allowance {
+    pub(crate) amount: Quantities,
+    pub(crate) limited: bool,
+    pub(crate) short_of_headroom: bool,
+}
+
+impl Quota {
+    pub fn is_default(&self) -> bool {
+        self.guarantees.is_empty() && self.limits.is_empty()
+    }
+}
+
+impl Allocator {
+    /// What a role, with all below it, must be able to get and must not pass; the default quota takes it away. Takes
+    /// effect with the next batch. Offers that break it are the caller's to take back.
+    pub fn set_quota(&mut self, role: &Role, quota: Quota) {
+        self.tree.set_quota(role, quota);
+    }
+
+    pub fn quota(&self, role: &Role) -> Option<&Quota> {
+        let quota = &self.tree.nodes[self.tree.node(role)?].claims.quota;
+        Some(quota).filter(|quota| !quota.is_default())
+    }
+
+    /// What counts towards the quota of a role: reservations for it and all below it, and what is offered and used there
+    /// that is neither reserved nor revocable.
+    pub fn consumed(&self, role: &Role) -> Quantities {
+        self.tree.node(role).map_or(Quantities::new(), |node| self.tree.nodes[node].claims.consumed.clone())
+    }
+}
+
+impl Tree {
+    pub(crate) fn set_quota(&mut self, role: &Role, quota: Quota) {
+        if quota.is_default() && self.node(role).is_none() {
+            return;
+        }
+        let node = self.ensure_node(role);
+        let had = !self.nodes[node].claims.quota.is_default();
+        let has = !quota.is_default();
+        self.nodes[node].claims.quota = quota;
+        self.each_above(node, Self::update_required);
+        self.nodes[node].claims.cut = true;
+        self.ease(node);
+        // The first use comes before the last one goes: a node without uses would go.
+        match (had, has) {
+            (false, true) => self.add_use(node),
+            (true, false) => self.drop_use(node),
+            (true, true) | (false, false) => (),
+        }
+    }
+
+    /// Reservations on agents came, or went.
+    pub(crate) fn book_reservations(&mut self, resources: &Resources, way: Booking) {
+        for resource in resources.iter().filter(|resource| !resource.is_revocable()) {
+            if let (Some(role), Some(amount)) = (resource.reservation_role(), resource.amount()) {
+                let amount = Quantities::from_iter([(resource.name().clone(), amount)]);
+                self.book_reservation(role, &amount, way);
+            }
+        }
+    }
+
+    fn book_reservation(&mut self, role: &Role, amount: &Quantities, way: Booking) {
+        let node = self.ensure_node(role);
+        let reserved = &mut self.nodes[node].claims.reserved;
+        let had = !reserved.is_empty();
+        way.apply(reserved, amount);
+        let has = !reserved.is_empty();
+        if !had && has {
+            self.add_use(node);
+        }
+        self.consume(node, amount, way);
+        if had && !has {
+            self.drop_use(node);
+        }
+    }
+
+    /// The node and all above it consume more, or less.
+    pub(crate) fn consume(&mut self, node: NodeSlot, amount: &Quantities, way: Booking) {
+        self.each_above(node, |tree, at| {
+            way.apply(&mut tree.nodes[at].claims.consumed, amount);
+            tree.update_required(at);
+            if way == Booking::Out {
+                tree.ease(at);
+            }
+        });
+    }
+
+    fn update_required(&mut self, at: NodeSlot) {
+        let claims = &mut self.nodes[at].claims;
+        let lack = claims.quota.guarantees.clone() - &claims.consumed;
+        let below_lack = claims.required_below.clone() - &lack;
+        let required = lack + &below_lack;
+        let old = core::mem::replace(&mut claims.required, required.clone());
+        if let Some(parent) = self.nodes[at].parent.filter(|_| old != required) {
+            let below = &mut self.nodes[parent].claims.required_below;
+            *below += &required;
+            *below -= &old;
+        }
+    }
+
+    /// There may be more for a role that quota kept something from.
+    fn ease(&mut self, at: NodeSlot) {
+        let claims = &mut self.nodes[at].claims;
+        if core::mem::take(&mut claims.cut) {
+            self.eased.push(at);
+        }
+    }
+
+    /// Quota kept something from this role.
+    pub(crate) fn mark_cut(&mut self, node: NodeSlot) {
+        self.each_above(node, |tree, at| {
+            let claims = &mut tree.nodes[at].claims;
+            claims.cut |= !claims.quota.is_default();
+        });
+    }
+
+    /// Whether any role has a quota.
+    pub(crate) fn has_quota(&self) -> bool {
+        self.nodes.iter().any(|(_, node)| !node.claims.quota.is_default())
+    }
+
+    /// What must be kept for guarantees that are not met.
+    pub(crate) fn required(&self) -> &Quantities {
+        &self.nodes[self.root].claims.required
+    }
+
+    /// What may go to anybody.
+    pub(crate) fn surplus(&self) -> Quantities {
+        self.available.clone() - self.required()
+    }
+
+    /// How much this role can take towards guarantees of its own and of the roles above it, leaving what is required
+    /// for others.
+    pub(crate) fn guaranteed(&self, node: NodeSlot) -> Quantities {
+        let mut for_others = self.nodes[node].claims.required_below.clone();
+        let mut at = node;
+        while let Some(parent) = self.nodes[at].parent.filter(|parent| *parent != self.root) {
+            for_others += &self.nodes[parent].claims.required_below;
+            for_others -= &self.nodes[at].claims.required;
+            at = parent;
+        }
+        self.nodes[at].claims.required.clone() - &for_others
+    }
+
+    /// How much of `plain` this role may have now; nothing in the stage of guarantees if none of it helps one.
+    pub(crate) fn allowance(&self, node: NodeSlot, plain: &Quantities, stage: Stage) -> Allowance {
+        let mut amount = plain.clone();
+        let mut next = Some(node);
+        while let Some(at) = next {
+            let Claims { quota, consumed, .. } = &self.nodes[at].claims;
+            for (name, limit) in quota.limits.iter() {
+                let left = limit.minus_or_zero(consumed.get(name));
+                amount.set(name, amount.get(name).min(left));
+            }
+            next = self.nodes[at].parent;
+        }
+        let limited = amount != *plain;
+        if self.required().is_empty() {
+            return Allowance { amount, limited, short_of_headroom: false };
+        }
+        let mut headroom = self.surplus();
+        if stage == Stage::Guarantees {
+            headroom += &self.guaranteed(node);
+        }
+        let lack = amount.clone() - &headroom;
+        amount -= &lack;
+        Allowance { amount, limited, short_of_headroom: !lack.is_empty() }
+    }
+}
+
+impl Booking {
+    fn apply(self, sum: &mut Quantities, amount: &Quantities) {
+        match self {
+            Booking::In => *sum += amount,
+            Booking::Out => *sum -= amount,
+        }
+    }
+}
