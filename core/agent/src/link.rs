@@ -49,6 +49,12 @@ impl Link {
         matches!(self.stage, Stage::Subscribed { .. }).then_some(LinkId(self.newest))
     }
 
+    /// The link on which SUBSCRIBE was sent, whether it is answered already or not.
+    pub(crate) fn subscribing(&self) -> Option<LinkId> {
+        let sent = matches!(self.stage, Stage::Subscribing | Stage::Subscribed { .. });
+        sent.then_some(LinkId(self.newest))
+    }
+
     fn is_current(&self, link: LinkId) -> bool {
         link.0 == self.newest && self.stage != Stage::Down
     }

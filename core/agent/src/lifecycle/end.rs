@@ -1,5 +1,6 @@
 //! The end of executors and tasks, and what readers keep of them.
 
+use alloc::boxed::Box;
 use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -103,7 +104,10 @@ pub(super) fn exited_executor(
         exited_executor: exited.into(),
         ..Default::default()
     };
-    agent.tell_master(call, out);
+    // Also before SUBSCRIBED comes: a SUBSCRIBE that is on its way may still name the executor.
+    if let Some(link) = agent.link.subscribing() {
+        out.effect(Effect::Master { link, call: Box::new(call) });
+    }
 }
 
 /// The last update of a task was acknowledged: it is history. `seqs` are the numbers of its recorded updates.

@@ -120,6 +120,49 @@ fn what_the_master_believes_in_vain() {
 }
 
 #[test]
+fn an_executor_that_ends_while_the_agent_subscribes() {
+    check(
+        "
+        start
+        recovered
+        go
+        launch t1 executor=e1
+        down
+        wait 5s
+        up
+        e1 exited 0
+        subscribed
+        ",
+        expect![[r#"
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch t1 executor=e1
+              = framework F
+              = executor e1 live
+              = task t1 of executor e1
+              container launch C1 cpus:1.5;mem:96
+            > down
+            > wait 5s
+              connect link 2
+            > up
+              master <- SUBSCRIBE S0 task t1 TASK_STAGING executor e1
+            > e1 exited 0
+              = update t1#0 TASK_FAILED
+              = executor e1 terminated
+              master <- EXITED_EXECUTOR e1 status 0
+            > subscribed
+              master <- UPDATE t1 TASK_FAILED REASON_EXECUTOR_TERMINATED 'Executor terminated'
+        "#]],
+    );
+}
+
+#[test]
 fn another_identity_is_refused() {
     check(
         "
