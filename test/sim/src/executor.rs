@@ -2,7 +2,7 @@
 //!
 //! The protocol is the client library's own session. What a task does is written in its name (see [`crate::script`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use tepui_client::executor::{Config, Environment, Event as Heard, Outcome, Session};
@@ -29,6 +29,9 @@ pub(crate) struct Executor {
     built_in: bool,
     stream: Option<ConnId>,
     calls: Option<ConnId>,
+    /// Calls that wait for the answer to the one before.
+    waiting: VecDeque<Call>,
+    unanswered: bool,
     tasks: BTreeMap<String, Task>,
     had_tasks: bool,
     /// It does nothing that it is asked for.
@@ -87,6 +90,8 @@ impl Executor {
             built_in: spec.command.arguments.iter().any(|argument| argument == "executor"),
             stream: None,
             calls: None,
+            waiting: VecDeque::new(),
+            unanswered: false,
             tasks: BTreeMap::new(),
             had_tasks: false,
             hangs,
@@ -187,8 +192,19 @@ fn subscribe(world: &mut World, agent: usize, id: &ContainerId) {
     plan_wake(world, agent, id);
 }
 
+/// Calls go out one after the other, as the client library sends them.
 fn send(world: &mut World, agent: usize, id: &ContainerId, call: Call) {
-    let Some(conn) = get(world, agent, id).and_then(|executor| executor.calls) else { return };
+    let Some(executor) = get(world, agent, id) else { return };
+    executor.waiting.push_back(call);
+    if !executor.unanswered {
+        send_next(world, agent, id);
+    }
+}
+
+fn send_next(world: &mut World, agent: usize, id: &ContainerId) {
+    let Some(executor) = get(world, agent, id) else { return };
+    let (Some(conn), Some(call)) = (executor.calls, executor.waiting.pop_front()) else { return };
+    executor.unanswered = true;
     let exchange = world.begin_exchange(conn);
     world.send(conn, End::Server, Message::ExecutorCall { exchange, call: Box::new(call) });
 }
@@ -198,6 +214,8 @@ fn lost(world: &mut World, agent: usize, id: &ContainerId) {
     let (now, random) = (world.elapsed(), world.rng.next_u64());
     let Some(executor) = get(world, agent, id) else { return };
     let conns = [executor.stream.take(), executor.calls.take()];
+    executor.waiting.clear();
+    executor.unanswered = false;
     let event = executor.session.lost(now, random);
     conns.into_iter().flatten().for_each(|conn| world.close(conn, End::Client));
     if let Some(event) = event {
@@ -234,8 +252,11 @@ pub(crate) fn hear(world: &mut World, agent: usize, id: &ContainerId, conn: Conn
                 Outcome::Continue | Outcome::Subscribe | Outcome::Send(_) => (),
             }
         }
-        Message::Answer { refused: None, .. }
-        | Message::StreamOpen { .. }
+        Message::Answer { refused: None, .. } => {
+            executor.unanswered = false;
+            send_next(world, agent, id);
+        }
+        Message::StreamOpen { .. }
         | Message::SchedulerCall { .. }
         | Message::AgentCall(_)
         | Message::ExecutorCall { .. }
