@@ -90,8 +90,6 @@ pub(crate) enum Fact<'a> {
         status: &'a pb::TaskStatus,
     },
     FrameworkAcknowledges {
-        id: &'a str,
-        task: &'a str,
         uuid: &'a [u8],
     },
     /// Everything has healed.

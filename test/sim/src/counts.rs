@@ -26,7 +26,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    fn fields(&self) -> [(&'static str, u64); 18] {
+    pub(crate) fn fields(&self) -> [(&'static str, u64); 18] {
         [
             ("events", self.events),
             ("offers", self.offers),

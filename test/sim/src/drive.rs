@@ -68,14 +68,14 @@ impl World {
 
     /// Makes visible what may be, and begins to write what must be first.
     pub(crate) fn release(&mut self, node: Node) {
-        let early = self.sabotage.releases_early(node);
+        let sabotage = self.sabotage;
         match node {
             Node::Master => {
-                let effects = self.master.ready(early);
+                let effects = self.master.ready(|_| sabotage.frees_master());
                 effects.into_iter().for_each(|effect| master::make_visible(self, effect));
             }
             Node::Agent(index) => {
-                let effects = self.agents[index].process.ready(early);
+                let effects = self.agents[index].process.ready(|effect| sabotage.frees(effect));
                 effects.into_iter().for_each(|effect| agent::make_visible(self, index, effect));
             }
         }

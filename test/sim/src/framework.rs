@@ -442,9 +442,8 @@ fn acknowledge(world: &mut World, index: usize, status: &pb::TaskStatus) {
     let Some(acknowledge) = calls::acknowledge(status) else { return };
     if call(world, index, acknowledge) {
         world.counts.acknowledgements += 1;
-        let id = world.frameworks[index].id().unwrap_or_default().to_owned();
         let uuid = status.uuid.as_deref().unwrap_or_default();
-        world.checks.see(&Fact::FrameworkAcknowledges { id: &id, task: &status.task_id.value, uuid });
+        world.checks.see(&Fact::FrameworkAcknowledges { uuid });
     }
 }
 

@@ -92,20 +92,24 @@ where
         count
     }
 
-    /// The effects that may become visible now. `early`: the sabotaged barrier, which does not wait for records.
-    pub(crate) fn ready(&mut self, early: bool) -> Vec<M::Effect> {
-        let mut effects = Vec::new();
-        if early {
-            let (records, visible): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut self.outbox)
-                .into_iter()
-                .partition(|item| matches!(item, Item::Record(_)));
-            self.outbox = records;
-            effects.extend(visible.into_iter().filter_map(effect));
-            return effects;
+    /// The effects that may become visible now. `early`: those that the sabotaged barrier does not hold back.
+    pub(crate) fn ready(&mut self, early: impl Fn(&M::Effect) -> bool) -> Vec<M::Effect> {
+        let (mut effects, mut held, mut waits) = (Vec::new(), VecDeque::new(), false);
+        let syncing = self.syncing;
+        for (at, item) in std::mem::take(&mut self.outbox).into_iter().enumerate() {
+            match item {
+                Item::Effect(effect) if !waits || early(&effect) => {
+                    self.syncing -= usize::from(at < syncing);
+                    effects.push(effect);
+                }
+                Item::Effect(_) => held.push_back(item),
+                Item::Record(_) => {
+                    waits = true;
+                    held.push_back(item);
+                }
+            }
         }
-        while let Some(item) = self.outbox.pop_front_if(|item| matches!(item, Item::Effect(_))) {
-            effects.extend(effect(item));
-        }
+        self.outbox = held;
         effects
     }
 
@@ -129,13 +133,6 @@ where
             }
         }
         items
-    }
-}
-
-fn effect<R, E>(item: Item<R, E>) -> Option<E> {
-    match item {
-        Item::Effect(effect) => Some(effect),
-        Item::Record(_) => None,
     }
 }
 

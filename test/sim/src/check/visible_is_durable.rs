@@ -2,7 +2,7 @@
 //!
 //! Master: an agent hears its id, and frameworks hear that an agent is unreachable or gone, only once that is on the
 //! disk; the next master knows it. Agent: it names its id to the master, sends updates, launches containers and hands
-//! tasks over (of frameworks that checkpoint) only once they are on its disk.
+//! tasks over (of frameworks that checkpoint) only once they are on its disk; it confirms updates to executors then.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,6 +32,8 @@ pub(super) struct VisibleIsDurable {
 struct Stored {
     id: String,
     updates: BTreeSet<Vec<u8>>,
+    /// Updates that executors were told are stored though they are not: told before, so not worth storing. Or not?
+    confirmed: BTreeSet<Vec<u8>>,
     containers: BTreeSet<ContainerId>,
     tasks: BTreeSet<String>,
 }
@@ -52,10 +54,7 @@ impl Check for VisibleIsDurable {
                 Ok(())
             }
             Fact::MasterSays(effect) => self.master_says(effect),
-            Fact::AgentStores { agent, record } => {
-                self.agents.entry(*agent).or_default().take_in(record);
-                Ok(())
-            }
+            Fact::AgentStores { agent, record } => self.agents.entry(*agent).or_default().take_in(record),
             Fact::AgentWiped { agent } => {
                 self.agents.remove(agent);
                 Ok(())
@@ -123,10 +122,13 @@ impl VisibleIsDurable {
             agent::Effect::Container(ContainerOp::Launch(spec)) => {
                 let checkpoints = spec.environment.get("MESOS_CHECKPOINT").is_some_and(|value| value == "1");
                 let lost = checkpoints && !stored.containers.contains(&spec.id);
-                lost.then(|| Err(format!("A{index} launches container {} before it is stored", spec.id)))
-                    .unwrap_or(Ok(()))
+                match lost {
+                    true => Err(format!("A{index} launches container {} before it is stored", spec.id)),
+                    false => Ok(()),
+                }
             }
             agent::Effect::Executor { event, .. } => {
+                stored.confirms(event);
                 let lost = handed_over(event)
                     .into_iter()
                     .find(|task| self.tasks.contains(*task) && !stored.tasks.contains(*task));
@@ -155,11 +157,23 @@ fn handed_over(event: &executor::Event) -> Vec<&str> {
 }
 
 impl Stored {
-    fn take_in(&mut self, record: &agent::Record) {
+    fn confirms(&mut self, event: &executor::Event) {
+        let uuid = &event.acknowledged.uuid;
+        if event.r#type == Some(executor::event::Type::ACKNOWLEDGED) && !self.updates.contains(uuid) {
+            self.confirmed.insert(uuid.clone());
+        }
+    }
+
+    fn take_in(&mut self, record: &agent::Record) -> Result<(), String> {
         match record {
             agent::Record::Agent(agent) => self.id = agent.info.id.value.clone(),
             agent::Record::Update { update, .. } => {
-                self.updates.insert(update.status.uuid.clone().unwrap_or_default());
+                let uuid = update.status.uuid.clone().unwrap_or_default();
+                if self.confirmed.contains(&uuid) {
+                    let task = &update.status.task_id.value;
+                    return Err(format!("{} of {task} was confirmed before it was stored", short(&uuid)));
+                }
+                self.updates.insert(uuid);
             }
             agent::Record::Executor(executor) => {
                 self.containers.insert(ContainerId::from(&*executor.container_id));
@@ -169,6 +183,7 @@ impl Stored {
             }
             _ => (), // The rest is not told to anybody.
         }
+        Ok(())
     }
 
     fn tells_master(
@@ -192,8 +207,10 @@ impl Stored {
                     && status.reason != Some(Reason::REASON_RECONCILIATION);
                 let lost = kept && !self.updates.contains(&uuid);
                 let task = &status.task_id.value;
-                lost.then(|| Err(format!("A{index} sends {} of {task} before it is stored", short(&uuid))))
-                    .unwrap_or(Ok(()))
+                match lost {
+                    true => Err(format!("A{index} sends {} of {task} before it is stored", short(&uuid))),
+                    false => Ok(()),
+                }
             }
             _ => Ok(()),
         }
