@@ -6,6 +6,7 @@
 //! Never here: what a flag means.
 
 pub mod agent;
+pub mod heading;
 pub mod master;
 mod unsupported;
 pub mod value;
@@ -103,7 +104,7 @@ fn environment(
     for argument in command.get_arguments() {
         let Some(name) = argument.get_long() else { continue };
         let may_be = PROGRAMS.contains(&command.get_name()) || name == "master";
-        if given.contains(name) || !may_be || !argument.get_action().takes_values() {
+        if given.contains(name) || !may_be || !takes_value(argument) {
             continue;
         }
         let names = std::iter::once(name).chain(aliases(argument));
@@ -114,9 +115,15 @@ fn environment(
     Ok(found)
 }
 
+/// Whether it can be given as `--flag=value`: booleans of the programs can, switches of the other commands cannot.
+fn takes_value(argument: &Arg) -> bool {
+    argument.get_num_args().map_or(argument.get_action().takes_values(), |count| count.takes_values())
+}
+
 fn from_environment(name: &str, lookup: impl Fn(&str) -> Option<String>) -> Option<String> {
     let upper = name.to_uppercase();
-    ENVIRONMENT_PREFIXES.iter().find_map(|prefix| lookup(&format!("{prefix}{upper}")))
+    let set = |prefix: &&str| lookup(&format!("{prefix}{upper}")).filter(|value| !value.is_empty());
+    ENVIRONMENT_PREFIXES.iter().find_map(set)
 }
 
 fn find<'c>(command: &'c Command, name: &str) -> Option<&'c Arg> {

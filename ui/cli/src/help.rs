@@ -47,9 +47,9 @@ fn list(command: &Command) -> String {
         format!("  {name:<width$}  {about}")
     };
     let group = |(title, names): &(&str, &[&str])| {
-        format!("\n{title}:\n{}", names.iter().map(line).collect::<Vec<_>>().join("\n"))
+        format!("{title}:\n{}", names.iter().map(line).collect::<Vec<_>>().join("\n"))
     };
-    GROUPS.iter().map(group).collect::<Vec<_>>().join("\n")
+    GROUPS.iter().map(group).collect::<Vec<_>>().join("\n\n")
 }
 
 #[cfg(test)]

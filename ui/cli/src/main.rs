@@ -47,7 +47,7 @@ enum Command {
     Dev(dev::Dev),
     /// Start a master.
     Master(Box<MasterFlags>),
-    /// Start an agent; or show one: tepui agent ID.
+    /// Start an agent; `tepui agent ID` shows one.
     Agent(Box<agent::Agent>),
     /// The cluster in one line: agents, frameworks, tasks, what is used.
     Summary(summary::Summary),
@@ -92,7 +92,8 @@ fn main() -> ExitCode {
         Some("executor") => return executor(rest),
         _ => {}
     }
-    match parse(arguments).and_then(|(tepui, shown)| dispatch(tepui, shown)) {
+    match parse(arguments, |name| std::env::var(name).ok()).and_then(|(tepui, shown)| dispatch(tepui, shown))
+    {
         Ok(code) => code,
         Err(error) => fail(&error),
     }
@@ -124,7 +125,7 @@ fn fail(error: &anyhow::Error) -> ExitCode {
 }
 
 /// What was typed, and every flag of the subcommand with its value, as `/flags` shows them.
-fn parse(arguments: Vec<String>) -> Result<(Tepui, Flags)> {
+fn parse(arguments: Vec<String>, lookup: impl Fn(&str) -> Option<String>) -> Result<(Tepui, Flags)> {
     let mut tree = tree();
     tree.build();
     let mut arguments = arguments.into_iter();
@@ -133,7 +134,7 @@ fn parse(arguments: Vec<String>) -> Result<(Tepui, Flags)> {
     match rest.first().and_then(|name| tree.find_subcommand(name)) {
         Some(subcommand) => {
             typed.push(rest[0].clone().into());
-            typed.extend(flags::normalise(subcommand, rest[1..].to_vec(), |name| std::env::var(name).ok())?);
+            typed.extend(flags::normalise(subcommand, rest[1..].to_vec(), lookup)?);
         }
         None => typed.extend(rest.into_iter().map(OsString::from)),
     }
@@ -144,7 +145,7 @@ fn parse(arguments: Vec<String>) -> Result<(Tepui, Flags)> {
 
 /// Every command and flag, with the help that shows them in groups.
 fn tree() -> clap::Command {
-    help::grouped(Tepui::command())
+    help::grouped(flags::heading::grouped(Tepui::command()))
 }
 
 fn shown_flags(matches: &ArgMatches) -> Flags {
@@ -186,3 +187,6 @@ fn dispatch(tepui: Tepui, shown: Flags) -> Result<ExitCode> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,7 +27,7 @@ const RUNTIME_DIR: &str = "/var/run/tepui";
 #[command(override_usage = USAGE)]
 pub struct Agent {
     /// Show this agent instead: its id, the end or beginning of it, or its hostname.
-    id: Option<String>,
+    pub id: Option<String>,
     /// With ID: print the agent as the master gives it, as JSON.
     #[arg(long, requires = "id")]
     json: bool,

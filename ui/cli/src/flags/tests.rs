@@ -46,7 +46,11 @@ fn flags_take_one_form() {
 
 #[test]
 fn a_flag_wins_over_the_environment_also_by_its_alias() {
-    let environment = |name: &str| (name == "MESOS_AGENT_PING_TIMEOUT").then(|| "9secs".to_string());
+    let environment = |name: &str| match name {
+        "MESOS_AGENT_PING_TIMEOUT" => Some("9secs".to_string()),
+        "TEPUI_PORT" => Some(String::new()), // Set to nothing is not set.
+        _ => None,
+    };
     let got = normalise(&command(), vec!["--slave-ping-timeout=1secs".into()], environment).unwrap();
     assert_eq!(got, ["--slave_ping_timeout=1secs"]);
 }

@@ -1,0 +1,182 @@
+//! How the help of the two programs is laid out: which flags stand together, and what their values are called.
+//!
+//! A flag that is not listed here still shows, under "Options".
+
+use clap::{Arg, Command};
+
+type Groups = &'static [(&'static str, &'static [&'static str])];
+
+const AGENT: Groups = &[
+    (
+        "Network",
+        &["master", "ip", "port", "advertise_ip", "advertise_port", "hostname", "hostname_lookup", "domain"],
+    ),
+    ("Directories", &["work_dir", "runtime_dir", "fetcher_cache_dir", "frameworks_home", "launcher_dir"]),
+    ("Resources", &["resources", "attributes", "default_role"]),
+    (
+        "Containers",
+        &[
+            "launcher",
+            "isolation",
+            "containerizers",
+            "switch_user",
+            "executor_environment_variables",
+            "fetcher_cache_size",
+            "fetcher_stall_timeout",
+            "http_command_executor",
+        ],
+    ),
+    (
+        "Restarts and time limits",
+        &[
+            "recover",
+            "strict",
+            "reconfiguration_policy",
+            "recovery_timeout",
+            "executor_registration_timeout",
+            "executor_reregistration_timeout",
+            "executor_shutdown_grace_period",
+            "registration_backoff_factor",
+        ],
+    ),
+    (
+        "Clean-up",
+        &["gc_delay", "gc_disk_headroom", "disk_watch_interval", "max_completed_executors_per_framework"],
+    ),
+    LOGGING,
+];
+
+const MASTER: Groups = &[
+    (
+        "Network",
+        &["ip", "port", "advertise_ip", "advertise_port", "hostname", "hostname_lookup", "domain", "cluster"],
+    ),
+    (
+        "Registry",
+        &[
+            "work_dir",
+            "registry",
+            "registry_gc_interval",
+            "registry_max_agent_age",
+            "registry_max_agent_count",
+        ],
+    ),
+    (
+        "Roles and offers",
+        &[
+            "roles",
+            "weights",
+            "offer_timeout",
+            "allocation_interval",
+            "min_allocatable_resources",
+            "fair_sharing_excluded_resource_names",
+            "filter_gpu_resources",
+            "root_submissions",
+        ],
+    ),
+    (
+        "Agents",
+        &[
+            "agent_ping_timeout",
+            "max_agent_ping_timeouts",
+            "agent_reregister_timeout",
+            "agent_removal_rate_limit",
+        ],
+    ),
+    (
+        "What is remembered",
+        &[
+            "max_completed_frameworks",
+            "max_completed_tasks_per_framework",
+            "max_unreachable_tasks_per_framework",
+            "max_operator_event_stream_subscribers",
+        ],
+    ),
+    LOGGING,
+];
+
+const LOGGING: (&str, &[&str]) = ("Logging", &["logging_level", "quiet"]);
+
+/// What values are called, by the end of the flag's name; the first that fits counts.
+const VALUES: &[(&str, &str)] = &[
+    ("hostname_lookup", "BOOL"),
+    ("switch_user", "BOOL"),
+    ("strict", "BOOL"),
+    ("quiet", "BOOL"),
+    ("filter_gpu_resources", "BOOL"),
+    ("root_submissions", "BOOL"),
+    ("http_command_executor", "BOOL"),
+    ("master", "HOST:PORT"),
+    ("ip", "IP"),
+    ("port", "PORT"),
+    ("hostname", "NAME"),
+    ("cluster", "NAME"),
+    ("domain", "JSON"),
+    ("variables", "JSON"),
+    ("_dir", "DIR"),
+    ("frameworks_home", "DIR"),
+    ("rate_limit", "N/DURATION"),
+    ("max_agent_ping_timeouts", "N"),
+    ("_count", "N"),
+    ("_age", "DURATION"),
+    ("_timeout", "DURATION"),
+    ("_interval", "DURATION"),
+    ("_period", "DURATION"),
+    ("_factor", "DURATION"),
+    ("_delay", "DURATION"),
+    ("_headroom", "PART"),
+    ("_size", "BYTES"),
+    ("weights", "ROLE=WEIGHT,..."),
+    ("roles", "LIST"),
+    ("names", "LIST"),
+    ("isolation", "LIST"),
+    ("containerizers", "LIST"),
+    ("default_role", "ROLE"),
+    ("_frameworks", "N"),
+    ("_per_framework", "N"),
+    ("_subscribers", "N"),
+    ("_level", "LEVEL"),
+    ("_resources", "RESOURCES"),
+];
+
+const ENVIRONMENT: &str = "Flags may be written with dashes or underscores, and may stand in the environment as TEPUI_<FLAG> or \
+     MESOS_<FLAG>; --no-<flag> is --<flag>=false; a value file:///path is what that file holds.";
+
+/// The tree with the flags of both programs in groups.
+pub fn grouped(command: Command) -> Command {
+    let of =
+        |program: Command, groups| program.after_help(ENVIRONMENT).mut_args(|flag| laid_out(flag, groups));
+    command
+        .mut_subcommand("agent", |agent| of(agent, AGENT))
+        .mut_subcommand("master", |master| of(master, MASTER))
+}
+
+fn laid_out(flag: Arg, groups: Groups) -> Arg {
+    let name = flag.get_id().as_str().to_string();
+    let value = VALUES.iter().find(|(end, _)| name.ends_with(end)).map(|(_, value)| *value);
+    let flag = match value {
+        Some(value) => flag.value_name(value),
+        None => flag,
+    };
+    let places = groups.iter().flat_map(|(heading, flags)| flags.iter().map(move |flag| (*heading, *flag)));
+    match places.enumerate().find(|(_, (_, flag))| *flag == name) {
+        Some((place, (heading, _))) => flag.help_heading(heading).display_order(place),
+        None => flag,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_flag_that_is_laid_out_exists() {
+        let tree = crate::tree();
+        for (program, groups) in [("agent", AGENT), ("master", MASTER)] {
+            let program = tree.find_subcommand(program).unwrap();
+            for flag in groups.iter().flat_map(|(_, flags)| *flags) {
+                assert!(program.get_arguments().any(|known| known.get_id() == *flag), "{flag}");
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What can be typed, and what comes of it before anything is asked of a master.
+
+use expect_test::{Expect, expect};
+
+use super::*;
+
+/// What the arguments of `tepui` come to: flags with their values, or the first lines of the error.
+fn typed(arguments: &str) -> String {
+    let first_lines =
+        |text: String| text.lines().filter(|line| !line.is_empty()).take(3).collect::<Vec<_>>().join("\n");
+    let arguments = ["tepui"].into_iter().chain(arguments.split_whitespace()).map(str::to_string);
+    match parse(arguments.collect(), |_| None) {
+        Ok((_, flags)) => {
+            flags.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+        }
+        Err(error) => first_lines(format!("{error:#}")),
+    }
+}
+
+#[test]
+fn the_tree_is_sound() {
+    tree().debug_assert();
+}
+
+#[test]
+fn lists_take_their_flags() {
+    let table: &[(&str, Expect)] = &[
+        (
+            "tasks --all --sort -cpus --state RUNNING,failed --framework=web",
+            expect![
+                "all=true sort=-cpus state=RUNNING,failed framework=web master=127.0.0.1:5050 watch=false json=false full=false"
+            ],
+        ),
+        (
+            "agents --watch --json",
+            expect![[r#"
+            error: the argument '--watch' cannot be used with '--json'
+            Usage: tepui agents --watch
+            For more information, try '--help'."#]],
+        ),
+        (
+            "tasks --state runing",
+            expect![[r#"
+            error: invalid value 'runing' for '--state <STATE>'
+              [possible values: staging, starting, running, killing, unreachable, finished, failed, killed, error, lost, dropped, gone, gone_by_operator, unknown]
+              tip: a similar value exists: 'running'"#]],
+        ),
+        (
+            "metrics *cpu* --agent S0",
+            expect!["pattern=*cpu* agent=S0 master=127.0.0.1:5050 watch=false json=false full=false"],
+        ),
+        ("logs -fn 10 t1 stderr", expect!["follow=true lines=10 task=t1 file=stderr master=127.0.0.1:5050"]),
+        (
+            "completions tcsh",
+            expect![[r#"
+            error: invalid value 'tcsh' for '<SHELL>'
+              [possible values: bash, elvish, fish, powershell, zsh]
+              tip: a similar value exists: 'zsh'"#]],
+        ),
+        (
+            "taks",
+            expect![[r#"
+            error: unrecognized subcommand 'taks'
+              tip: some similar subcommands exist: 'tasks', 'task'
+            Usage: tepui <COMMAND>"#]],
+        ),
+        (
+            "task",
+            expect![[r#"
+            error: the following required arguments were not provided:
+              <TASK>
+            Usage: tepui task <TASK>"#]],
+        ),
+    ];
+    for (arguments, expected) in table {
+        expected.assert_eq(&typed(arguments));
+    }
+}
+
+#[test]
+fn an_agent_is_started_or_shown() {
+    let parsed = |arguments: &[&str]| parse(arguments.iter().map(|one| one.to_string()).collect(), |_| None);
+    let (tepui, _) = parsed(&["tepui", "agent", "S0", "--master=m:1"]).unwrap();
+    assert!(matches!(tepui.command, Command::Agent(agent) if agent.id.as_deref() == Some("S0")));
+    let (tepui, _) = parsed(&["tepui", "agent", "--master=m:1", "--work-dir=/w"]).unwrap();
+    assert!(matches!(tepui.command, Command::Agent(agent) if agent.id.is_none()));
+    expect![[r#"
+        error: the following required arguments were not provided:
+          --master <HOST:PORT>
+        Usage: tepui agent --master=HOST:PORT --work_dir=DIR [FLAGS]"#]]
+    .assert_eq(&typed("agent --work_dir=/w"));
+    expect![[r#"
+        error: the following required arguments were not provided:
+          <ID>
+        Usage: tepui agent --master=HOST:PORT --work_dir=DIR [FLAGS]"#]]
+    .assert_eq(&typed("agent --master=m --work_dir=/w --json"));
+}
+
+#[test]
+fn programs_take_booleans_from_the_environment() {
+    let environment = |name: &str| match name {
+        "TEPUI_QUIET" => Some("true".to_string()),
+        "MESOS_HOSTNAME_LOOKUP" => Some("false".to_string()),
+        _ => None,
+    };
+    let (tepui, _) = parse(vec!["tepui".to_string(), "master".to_string()], environment).unwrap();
+    let Command::Master(flags) = tepui.command else { panic!("another command") };
+    assert!(flags.logging.quiet);
+    assert!(!flags.hostname_lookup);
+}
+
+#[test]
+fn the_help_is_grouped() {
+    let headings = |name: &str| {
+        let mut tree = tree();
+        let command = tree.find_subcommand_mut(name).cloned().unwrap_or(tree);
+        let help = command.clone().render_help().to_string();
+        let is_heading = |line: &&str| line.ends_with(':') && !line.starts_with(' ');
+        help.lines().filter(is_heading).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(headings(""), "Programs: Look: Act: Other: Options:");
+    assert_eq!(
+        headings("master"),
+        "Options: Network: Registry: Roles and offers: Agents: What is remembered: Logging:"
+    );
+    let agent = "Arguments: Options: Network: Directories: Resources: Containers: Restarts and time limits: Clean-up: Logging:";
+    assert_eq!(headings("agent"), agent);
+}
