@@ -3,10 +3,13 @@
 use anyhow::{Context, Error, Result, anyhow};
 use clap::Args;
 use serde_json::Value;
-use tepui_client::Fault;
 use tepui_client::endpoint::MASTER_PORT;
 use tepui_client::operator::Client;
+use tepui_client::{EventStream, Fault};
 use tepui_proto::mesos::v1::master;
+
+/// Where calls of the operator API go.
+const CALLS: &str = "/api/v1";
 
 #[derive(Args, Clone, Debug)]
 pub struct Cluster {
@@ -24,21 +27,26 @@ impl Cluster {
 
     /// Gets a JSON document of the master.
     pub async fn get(&self, path: &str) -> Result<Value> {
-        self.client()?.get(path).await.map_err(|fault| self.explain(fault))
+        self.client()?.get(path).await.map_err(|fault| self.explain(fault, path))
     }
 
     /// Gets a JSON document of the master with a query.
     pub async fn query(&self, path: &str, query: &[(&str, &str)]) -> Result<Value> {
-        self.client()?.query(path, query).await.map_err(|fault| self.explain(fault))
+        self.client()?.query(path, query).await.map_err(|fault| self.explain(fault, path))
     }
 
     /// Calls the master's operator API.
     pub async fn call(&self, call: &master::Call) -> Result<master::Response> {
-        self.client()?.master(call).await.map_err(|fault| self.explain(fault))
+        self.client()?.master(call).await.map_err(|fault| self.explain(fault, CALLS))
     }
 
-    /// The fault in words that say what to do next.
-    pub fn explain(&self, fault: Fault) -> Error {
+    /// The master's stream of events.
+    pub async fn subscribe(&self) -> Result<EventStream<master::Event>> {
+        self.client()?.subscribe().await.map_err(|fault| self.explain(fault, CALLS))
+    }
+
+    /// The fault of asking for `path`, in words that say what to do next.
+    fn explain(&self, fault: Fault, path: &str) -> Error {
         let at = &self.master;
         let name_it = "name yours with --master=HOST:PORT or TEPUI_MASTER";
         match fault {
@@ -51,8 +59,9 @@ impl Cluster {
                     "no answer from {at} within {after} s\nis the address right, and no firewall between? Else {name_it}"
                 )
             }
-            Fault::Refused { status: 404 | 405, .. } => anyhow!(
-                "what answers at {at} is not a master\nmasters listen on port {MASTER_PORT} unless told otherwise, agents on 5051; {name_it}"
+            Fault::Refused { status: status @ (404 | 405), .. } => anyhow!(
+                "what answers at {at} is not a master that knows {path} ({status})\n\
+                 masters listen on port {MASTER_PORT} unless told otherwise, agents on 5051; {name_it}"
             ),
             Fault::Refused { status: status @ (401 | 403), message } => {
                 anyhow!("the master at {at} does not allow it: {status} {message}")
@@ -66,5 +75,45 @@ impl Cluster {
                 .context(format!("what listens at {at} does not talk like a master; {name_it}")),
             _ => Error::from(fault).context(format!("the master at {at} cannot answer")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn faults_say_what_to_do_next() {
+        let cluster = Cluster { master: "m:5050".to_string() };
+        let explained = |fault: Fault| format!("{:#}", cluster.explain(fault, "/tasks"));
+        let refused = |status: u16, message: &str| Fault::Refused { status, message: message.to_string() };
+        let connect =
+            Fault::Connect { peer: "m:5050".to_string(), err: std::io::ErrorKind::ConnectionRefused.into() };
+        let unreadable = Fault::Unreadable { peer: "m:5050".to_string(), why: "expected value".to_string() };
+        let faults = [
+            connect,
+            refused(404, ""),
+            refused(403, "no"),
+            refused(503, ""),
+            unreadable,
+            refused(500, "oops"),
+        ];
+        let texts: Vec<String> = faults.into_iter().map(explained).collect();
+        expect![[r#"
+            no master at m:5050: connection refused
+            start one with `tepui dev`, or name yours with --master=HOST:PORT or TEPUI_MASTER
+
+            what answers at m:5050 is not a master that knows /tasks (404)
+            masters listen on port 5050 unless told otherwise, agents on 5051; name yours with --master=HOST:PORT or TEPUI_MASTER
+
+            the master at m:5050 does not allow it: 403 no
+
+            the master at m:5050 does not lead now, and knows no leader; try again in a few seconds
+
+            what listens at m:5050 does not talk like a master; name yours with --master=HOST:PORT or TEPUI_MASTER: cannot read what m:5050 sent: expected value
+
+            the master at m:5050 cannot answer: 500: oops"#]].assert_eq(&texts.join("\n\n"));
     }
 }

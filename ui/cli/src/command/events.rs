@@ -32,8 +32,7 @@ impl Events {
     }
 
     async fn follow(&self) -> Result<()> {
-        let stream = self.cluster.client()?.subscribe().await;
-        let mut stream = stream.map_err(|fault| self.cluster.explain(fault))?;
+        let mut stream = self.cluster.subscribe().await?;
         let printer = Printer { short: Short::among([].into_iter(), self.full), colours: output::colours() };
         while let Some(event) = stream.next().await.context("the stream of events broke")? {
             if self.json {
