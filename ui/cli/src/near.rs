@@ -69,14 +69,14 @@ pub fn nothing(noun: &str, typed: &str, known: &[Known], list: &str) -> String {
 }
 
 /// Ids and names near to what was typed, the nearest first.
-pub fn suggestions(typed: &str, known: &[Known]) -> Vec<String> {
+fn suggestions(typed: &str, known: &[Known]) -> Vec<String> {
     let mut found: Vec<(usize, &str)> = Vec::new();
     for known in known {
         let tail = known.id.rsplit('-').next().unwrap_or_default();
         let candidates =
             [(known.id.as_str(), known.id.as_str()), (tail, &known.id), (&known.name, &known.name)];
-        let nearest =
-            candidates.iter().filter_map(|(text, shown)| Some((nearness(typed, text)?, *shown))).min();
+        let near = candidates.iter().filter_map(|(text, shown)| Some((nearness(typed, text)?, *shown)));
+        let nearest = near.min_by_key(|(slips, _)| *slips); // The id rather than the name.
         found.extend(nearest);
     }
     found.sort();
@@ -91,7 +91,7 @@ fn nearness(typed: &str, text: &str) -> Option<usize> {
     if text.is_empty() || typed.is_empty() {
         return None;
     }
-    if text.starts_with(&typed) || typed.starts_with(&text) {
+    if text.starts_with(&typed) {
         return Some(0);
     }
     let slips = distance(&typed, &text);
@@ -221,7 +221,7 @@ mod tests {
         check("wbe-1", expect![[r#"no task "wbe-1"; did you mean web-1? `tepui tasks` lists all"#]]);
         check(
             "web-100",
-            expect![[r#"no task "web-100"; did you mean web-1 or web-10? `tepui tasks` lists all"#]],
+            expect![[r#"no task "web-100"; did you mean web-10 or web-1? `tepui tasks` lists all"#]],
         );
         check("marathn", expect![[r#"no task "marathn"; did you mean marathon? `tepui tasks` lists all"#]]);
         check("zzz", expect![[r#"no task "zzz"; `tepui tasks` lists them"#]]);
