@@ -50,14 +50,23 @@ impl Cluster {
     /// Starts one more agent and waits until the master knows it.
     pub fn add_agent(&mut self, flags: &[&str]) {
         let work_dir = self.folder.path().join(format!("agent-{}", self.agents.len()));
-        let mut arguments = vec![format!("--master={}", self.master.address)];
-        arguments.push(format!(
-            "--runtime_dir={}",
-            self.folder.path().join("run").join(self.agents.len().to_string()).display()
-        ));
-        arguments.extend(flags.iter().map(|flag| flag.to_string()));
-        self.agents.push(Program::start("agent", &work_dir, &arguments));
+        self.add_agent_at(&work_dir, flags);
+    }
+
+    /// The same in a directory of the test's choice.
+    pub fn add_agent_at(&mut self, work_dir: &Path, flags: &[&str]) {
+        let master = self.master.address.clone();
+        self.add_agent_of(&master, work_dir, flags);
         self.wait_for_agents(self.agents.len());
+    }
+
+    /// Starts an agent of whatever listens at this address.
+    pub fn add_agent_of(&mut self, master: &str, work_dir: &Path, flags: &[&str]) {
+        let runtime_dir = self.folder.path().join("run").join(self.agents.len().to_string());
+        let mut arguments =
+            vec![format!("--master={master}"), format!("--runtime_dir={}", runtime_dir.display())];
+        arguments.extend(flags.iter().map(|flag| flag.to_string()));
+        self.agents.push(Program::start("agent", work_dir, &arguments));
     }
 
     /// Waits until so many agents are registered and active.
@@ -105,19 +114,31 @@ impl Program {
 
     /// Starts it again after `kill`, on the address it had.
     pub fn restart(&mut self) {
+        let mut child = self.spawn();
+        self.address = self.listening(&mut child);
+        self.child = Some(child);
+    }
+
+    /// Starts it again though it cannot; how it ended, and what it said this time.
+    pub fn restart_in_vain(&mut self) -> (ExitStatus, String) {
+        let said_before = self.log().len();
+        self.child = Some(self.spawn());
+        let status = self.wait();
+        (status, self.log().split_off(said_before))
+    }
+
+    fn spawn(&self) -> Child {
         assert!(self.child.is_none(), "it still runs");
         let port = self.address.rsplit(':').next().expect("an address has a port");
         let log = File::options().create(true).append(true).open(&self.log).expect("the log can be opened");
-        let mut child = Command::new(binary())
+        Command::new(binary())
             .args(&self.arguments)
             .arg(format!("--port={port}"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)
             .spawn()
-            .expect("the binary starts; build it first: cargo build -p tepui");
-        self.address = self.listening(&mut child);
-        self.child = Some(child);
+            .expect("the binary starts; build it first: cargo build -p tepui")
     }
 
     /// The first line on standard output says where it listens.
@@ -161,6 +182,13 @@ impl Program {
 
     pub fn id(&self) -> u32 {
         self.child.as_ref().expect("it runs").id()
+    }
+
+    /// The memory it uses now.
+    pub fn resident_mib(&self) -> usize {
+        let pages = std::fs::read_to_string(format!("/proc/{}/statm", self.id())).expect("it runs");
+        let pages: usize = pages.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("a number");
+        pages * 4096 / (1024 * 1024)
     }
 
     /// Adds a flag for the next start.

@@ -36,6 +36,10 @@ impl Http {
         Self { address: address.to_string() }
     }
 
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
     pub fn get(&self, path: &str) -> Response {
         self.send("GET", path, &[], b"")
     }

@@ -91,7 +91,8 @@ impl Scheduler {
                 Ok(Some(event)) => self.kept.push_back(event),
                 Ok(None) | Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) => {
-                    panic!("waited {PATIENCE:?} for {what}; kept: {:#?}", self.kept)
+                    let kept: Vec<String> = self.kept.iter().map(Value::to_string).collect();
+                    panic!("waited {PATIENCE:?} for {what}; kept:\n{}", kept.join("\n"))
                 }
             }
         }
@@ -146,6 +147,22 @@ impl Scheduler {
         let status = event["update"]["status"].clone();
         self.acknowledge(&status);
         status
+    }
+
+    /// Acknowledges the updates of this task up to one in this state, which is returned.
+    pub fn reach(&mut self, task: &str, state: &str) -> Value {
+        loop {
+            let event = self
+                .event(&format!("{task} {state}"), |event| {
+                    event["type"] == "UPDATE" && event["update"]["status"]["task_id"]["value"] == task
+                })
+                .expect("the stream lives");
+            let status = event["update"]["status"].clone();
+            self.acknowledge(&status);
+            if status["state"] == state {
+                return status;
+            }
+        }
     }
 
     /// Acknowledges an update that wants to be.

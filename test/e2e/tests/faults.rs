@@ -1,0 +1,347 @@
+//! Peers that stop reading, stop sending or send garbage; disks that are full or damaged. Nobody else notices, and both
+//! programs keep running or say what is wrong.
+
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+use tepui_e2e::{Cluster, Http, PATIENCE, Scheduler, wait_for};
+
+const RESOURCES: &str = "--resources=cpus:8;mem:4096;disk:4096;ports:[31000-32000]";
+
+/// Both programs answer and still run tasks.
+fn still_works(cluster: &mut Cluster, id: &str) {
+    let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("witness"));
+    let offer = scheduler.fresh_offer();
+    scheduler.launch(&offer, &[Scheduler::task(&offer, id, "true")]);
+    scheduler.reach(id, "TASK_FINISHED");
+    scheduler.call(json!({"type": "TEARDOWN"}));
+    assert!(cluster.master.is_running() && cluster.agents.iter_mut().all(|agent| agent.is_running()));
+}
+
+/// A framework that subscribes and then reads nothing.
+struct Idler {
+    http: Http,
+    stream_id: String,
+    framework_id: String,
+    stream: tepui_e2e::Stream,
+}
+
+impl Idler {
+    fn subscribe(http: &Http) -> Self {
+        let call = json!({"type": "SUBSCRIBE", "subscribe": {"framework_info": Scheduler::info("idle")}});
+        let mut stream = http.stream("/api/v1/scheduler", &[], &call);
+        let subscribed = stream.next_event().expect("SUBSCRIBED");
+        let framework_id =
+            subscribed["subscribed"]["framework_id"]["value"].as_str().expect("an id").to_string();
+        let stream_id = stream.header("mesos-stream-id").expect("a stream id").to_string();
+        Self { http: http.clone(), stream_id, framework_id, stream }
+    }
+
+    /// Asks for one update about each of so many tasks; the status of the answer.
+    fn ask_about(&self, tasks: usize) -> u16 {
+        let task = |index: usize| json!({"task_id": {"value": format!("{index}-{}", "x".repeat(200))}});
+        let tasks: Vec<Value> = (0..tasks).map(task).collect();
+        let call = json!({
+            "type": "RECONCILE", "framework_id": {"value": self.framework_id}, "reconcile": {"tasks": tasks}
+        });
+        let headers = [("Content-Type", "application/json"), ("Mesos-Stream-Id", self.stream_id.as_str())];
+        self.http.send("POST", "/api/v1/scheduler", &headers, call.to_string().as_bytes()).status
+    }
+}
+
+#[test]
+fn a_subscriber_that_stops_reading_is_cut_off() {
+    let mut cluster = Cluster::with(&[], &[RESOURCES]);
+    let idler = Idler::subscribe(&cluster.http());
+    let before = cluster.master.resident_mib();
+    // More than its queue (16 MiB) and the sockets hold.
+    for _ in 0..20 {
+        assert_eq!(idler.ask_about(5000), 202);
+    }
+    still_works(&mut cluster, "while-it-idles");
+    wait_for("the idler to be cut off", || (idler.ask_about(1) == 403).then_some(()));
+    let grown = cluster.master.resident_mib().saturating_sub(before);
+    assert!(grown < 256, "the master grew by {grown} MiB");
+    let mut stream = idler.stream;
+    while stream.next_event().is_some() {}
+    still_works(&mut cluster, "after-it-was-cut-off");
+}
+
+#[test]
+fn half_open_connections_harm_nobody() {
+    let mut cluster = Cluster::with(&[], &[RESOURCES]);
+    let beginnings: [&[u8]; 5] = [
+        b"",
+        b"POST /api/v1/sched",
+        b"POST /api/v1/scheduler HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n",
+        b"POST /api/v1/scheduler HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{",
+        b"POST /api/v1/agent HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\n\
+          Transfer-Encoding: chunked\r\n\r\n2\r\n99\r\n",
+    ];
+    let mut held = Vec::new();
+    for beginning in beginnings.iter().cycle().take(200) {
+        held.push(cluster.http().raw(beginning).expect("a connection"));
+        held.push(cluster.agent_http().raw(beginning).expect("a connection"));
+    }
+    still_works(&mut cluster, "between-them");
+    drop(held);
+
+    // Not HTTP at all is refused.
+    for nonsense in ["\x16\x03\x01\x02\0\x01", "HELO\r\n\r\n", "GET / HTTP/9.9\r\n\r\n"] {
+        for http in [cluster.http(), cluster.agent_http()] {
+            read_to_end(http.raw(nonsense.as_bytes()).expect("a connection"));
+        }
+    }
+    // A subscriber that goes away is noticed.
+    let idler = Idler::subscribe(&cluster.http());
+    drop(idler.stream);
+    wait_for("the leaving to be noticed", || {
+        let frameworks = cluster.http().get("/frameworks").json()?;
+        let frameworks = frameworks["frameworks"].as_array()?;
+        let idle = frameworks.iter().find(|framework| framework["id"] == idler.framework_id.as_str())?;
+        (idle["connected"] == false).then_some(())
+    });
+    still_works(&mut cluster, "afterwards");
+}
+
+fn read_to_end(mut stream: TcpStream) -> Vec<u8> {
+    stream.shutdown(std::net::Shutdown::Write).ok();
+    let mut answer = Vec::new();
+    // A reset is an end as well.
+    stream.read_to_end(&mut answer).ok();
+    answer
+}
+
+#[test]
+fn huge_bodies_are_refused() {
+    let mut cluster = Cluster::with(&[], &[RESOURCES]);
+    let before = cluster.master.resident_mib();
+    for http in [cluster.http(), cluster.agent_http()] {
+        let announced = "POST /api/v1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n\
+                         Content-Length: 99999999999\r\n\r\n{";
+        let mut stream = http.raw(announced.as_bytes()).expect("a connection");
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).expect("an answer before the end of the body");
+        assert_eq!(&answer, b"HTTP/1.1 413");
+        assert_eq!(send_endless_chunks(&http), b"HTTP/1.1 413");
+    }
+    // Large, but not too large.
+    let padding = format!("{{\"type\":\"GET_HEALTH\",\"padding\":\"{}\"}}", "x".repeat(20 << 20));
+    let headers = [("Content-Type", "application/json")];
+    assert_eq!(cluster.http().send("POST", "/api/v1", &headers, padding.as_bytes()).status, 200);
+    let head = format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "x".repeat(1 << 20));
+    let answer = String::from_utf8_lossy(&send_all(&cluster.http(), head.as_bytes())).into_owned();
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
+    let grown = cluster.master.resident_mib().saturating_sub(before);
+    assert!(grown < 512, "the master grew by {grown} MiB");
+    still_works(&mut cluster, "afterwards");
+}
+
+/// Sends chunks until somebody has enough; the beginning of the answer.
+fn send_endless_chunks(http: &Http) -> Vec<u8> {
+    let head = "POST /api/v1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let mut stream = http.raw(head.as_bytes()).expect("a connection");
+    let mut reader = stream.try_clone().expect("a second handle");
+    let answer = std::thread::spawn(move || {
+        let mut answer = vec![0; 12];
+        reader.read_exact(&mut answer).map(|()| answer)
+    });
+    let chunk = [b"100000\r\n".as_slice(), &vec![b' '; 1 << 20], b"\r\n"].concat();
+    while !answer.is_finished() && stream.write_all(&chunk).is_ok() {}
+    answer.join().expect("the reader ends").expect("an answer")
+}
+
+fn send_all(http: &Http, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(http.address()).expect("a connection");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+    // It may be refused before it is sent.
+    stream.write_all(bytes).ok();
+    read_to_end(stream)
+}
+
+/// RecordIO that is none, from an agent to the master and from a master to the agent.
+#[test]
+fn garbage_on_the_link_ends_the_link_only() {
+    let garbage: [&[u8]; 5] =
+        [b"abc\n", b"99999999999999999999\n", b"999999999\nx", b"5\nhello", b"-1\n\xff\xff\xff"];
+    let mut cluster = Cluster::with(&[], &[RESOURCES]);
+    for bytes in garbage {
+        let mut request = format!(
+            "POST /api/v1/agent HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\n\
+             Transfer-Encoding: chunked\r\n\r\n{:x}\r\n",
+            bytes.len()
+        )
+        .into_bytes();
+        request.extend(bytes);
+        request.extend(b"\r\n");
+        let stream = cluster.http().raw(&request).expect("a connection");
+        read_to_end(stream);
+    }
+    still_works(&mut cluster, "after-garbage-to-the-master");
+
+    for (index, bytes) in garbage.into_iter().enumerate() {
+        let impostor = Impostor::start(bytes);
+        let work_dir = cluster.folder().join(format!("misled-{index}"));
+        cluster.add_agent_of(&impostor.address, &work_dir, &["--registration_backoff_factor=10ms"]);
+        wait_for("the agent to try again", || (impostor.visits.load(Ordering::Relaxed) >= 3).then_some(()));
+        let mut agent = cluster.agents.pop().expect("the misled agent");
+        assert!(agent.is_running());
+        assert_eq!(Http::new(&agent.address).get("/health").status, 200);
+    }
+}
+
+/// Answers every request with a stream of garbage.
+struct Impostor {
+    address: String,
+    visits: Arc<AtomicUsize>,
+}
+
+impl Impostor {
+    fn start(garbage: &'static [u8]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let visits = Arc::new(AtomicUsize::new(0));
+        let counter = visits.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(mut stream) = stream else { return };
+                counter.fetch_add(1, Ordering::Relaxed);
+                let head = "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nTransfer-Encoding: chunked\r\n\r\n";
+                let mut answer = format!("{head}{:x}\r\n", garbage.len()).into_bytes();
+                answer.extend(garbage);
+                answer.extend(b"\r\n");
+                let mut request = [0; 1024];
+                if stream.read(&mut request).is_ok() {
+                    stream.write_all(&answer).ok();
+                }
+            }
+        });
+        Self { address, visits }
+    }
+}
+
+#[test]
+fn damaged_records_are_named_and_may_be_skipped() {
+    let mut cluster = Cluster::with(&[], &[RESOURCES]);
+    let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
+    let offer = scheduler.fresh_offer();
+    scheduler.launch(&offer, &[Scheduler::task(&offer, "t", "sleep 1000")]);
+    scheduler.reach("t", "TASK_RUNNING");
+    let records = cluster.agents[0].work_dir.join("meta/agent.redb");
+    let registry = find(&cluster.master.work_dir, "redb");
+    cluster.agents[0].kill();
+    cluster.master.kill();
+
+    let whole = std::fs::read(&records).expect("the agent's records");
+    let registry_whole = std::fs::read(&registry).expect("the master's records");
+    for damage in [truncate as fn(&Path), garble] {
+        std::fs::write(&records, &whole).expect("the records can be written");
+        std::fs::write(&registry, &registry_whole).expect("the records can be written");
+        damage(&records);
+        damage(&registry);
+        for (program, file) in [(&mut cluster.agents[0], &records), (&mut cluster.master, &registry)] {
+            let (status, said) = program.restart_in_vain();
+            assert!(!status.success());
+            assert!(said.contains(&file.display().to_string()), "{said}");
+            assert!(said.contains("move it away"), "{said}");
+        }
+    }
+    std::fs::write(&registry, &registry_whole).expect("the records can be written");
+    cluster.master.restart();
+    cluster.agents[0].add_flag("--no-strict");
+    cluster.agents[0].restart();
+    cluster.wait_for_agents(1);
+    assert!(find(&records.with_file_name(""), "damaged").exists(), "the damaged file is kept");
+    still_works(&mut cluster, "anew");
+}
+
+/// The file in this directory, or below, whose name has this extension.
+fn find(folder: &Path, extension: &str) -> PathBuf {
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("the directory can be read").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|found| found == extension) {
+                return path;
+            }
+        }
+    }
+    panic!("no .{extension} below {}", folder.display());
+}
+
+fn truncate(path: &Path) {
+    let file = std::fs::File::options().write(true).open(path).expect("the file can be opened");
+    let size = file.metadata().expect("it has a size").len();
+    file.set_len(size / 3).expect("the file can be cut");
+}
+
+fn garble(path: &Path) {
+    let mut file = std::fs::File::options().write(true).open(path).expect("the file can be opened");
+    let size = file.metadata().expect("it has a size").len();
+    for at in (512..size).step_by(1024) {
+        file.seek(SeekFrom::Start(at)).expect("the place exists");
+        file.write_all(b"garbage").expect("the file can be written");
+    }
+}
+
+/// A small disk of its own; needs root.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn mount(folder: &Path) -> Option<Self> {
+        let path = folder.join("disk");
+        std::fs::create_dir(&path).expect("a directory");
+        let mount =
+            Command::new("mount").args(["-t", "tmpfs", "-o", "size=16m", "tmpfs"]).arg(&path).output();
+        mount.is_ok_and(|output| output.status.success()).then_some(Self(path))
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn an_agent_outlives_a_full_disk() {
+    let mut cluster = Cluster::without_agents(&[]);
+    let Some(disk) = Disk::mount(cluster.folder()) else {
+        eprintln!("skipped: mounting a small disk needs root");
+        return;
+    };
+    cluster.add_agent_at(&disk.0.join("agent"), &[RESOURCES]);
+    still_works(&mut cluster, "with-room");
+    let filler = disk.0.join("filler");
+    let mut file = std::fs::File::create(&filler).expect("a file");
+    while file.write_all(&[0; 4096]).is_ok() {}
+
+    let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
+    let offer = scheduler.fresh_offer();
+    scheduler.launch(&offer, &[Scheduler::task(&offer, "without-room", "true")]);
+    let state = scheduler.event("its end", |event| {
+        event["type"] == "UPDATE" && event["update"]["status"]["state"] == "TASK_FAILED"
+    });
+    println!("{}", state.expect("the stream lives"));
+
+    std::fs::remove_file(&filler).expect("the file can be removed");
+    drop(file);
+    still_works(&mut cluster, "with-room-again");
+}
+
+/// Whatever cgroups this host has, v1, v2 or both: the agent starts and runs tasks.
+#[test]
+fn the_hosts_cgroups_do_not_matter() {
+    let mut cluster = Cluster::with(&[], &[RESOURCES, "--launcher=posix", "--isolation=posix/cpu,posix/mem"]);
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let has = |kind: &str| mounts.lines().any(|line| line.split(' ').nth(2) == Some(kind));
+    println!("cgroup v1: {}, cgroup v2: {}", has("cgroup"), has("cgroup2"));
+    still_works(&mut cluster, "on-this-host");
+}
