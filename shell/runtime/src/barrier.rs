@@ -3,20 +3,27 @@
 //! The machine's thread hands in the outbox of each turn. While nothing waits for the disk, effects that come before
 //! any record are released at once, on that thread; everything else goes through the commit thread, which makes the
 //! records of all waiting turns durable in one commit and then releases their effects in order.
-//! A failed commit ends it all: nothing decided after it becomes visible.
+//! A full disk is waited out: the machine goes on deciding until its queue is full, and nothing becomes visible. Any
+//! other failed commit ends it all: nothing decided after it becomes visible.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
-use tepui_fsm::{Durable, Item};
+use tepui_fsm::{Durable, Item, Write};
 use tepui_store::{Store, StoreFault};
+use tokio::sync::watch;
 
 /// Turns that may wait for the commit thread; with more the machine waits for the disk.
 const COMMIT_QUEUE_TURNS_MAX: usize = 256;
 
 /// Turns whose records share one commit.
 const COMMIT_TURNS_MAX: usize = 256;
+
+/// Between tries while the disk is full.
+const DISK_FULL_PAUSE: Duration = Duration::from_millis(500);
 
 type Items<R, E> = Vec<Item<R, E>>;
 
@@ -44,6 +51,8 @@ pub(crate) struct Committer<R, E, S> {
     shared: Arc<Shared<S>>,
     turns: Receiver<Items<R, E>>,
     store: Store,
+    /// Whether the machine was asked to stop, which ends waiting.
+    stop_asked: watch::Receiver<bool>,
 }
 
 impl<R, E, S> Barrier<R, E, S>
@@ -51,10 +60,10 @@ where
     R: Durable,
     S: FnMut(Vec<E>),
 {
-    pub fn new(store: Store, sink: S) -> (Self, Committer<R, E, S>) {
+    pub fn new(store: Store, stop_asked: watch::Receiver<bool>, sink: S) -> (Self, Committer<R, E, S>) {
         let shared = Arc::new(Shared { sink: Mutex::new(sink), released: AtomicU64::new(0) });
         let (commits, turns) = sync_channel(COMMIT_QUEUE_TURNS_MAX);
-        (Self { shared: shared.clone(), commits, handed: 0 }, Committer { shared, turns, store })
+        (Self { shared: shared.clone(), commits, handed: 0 }, Committer { shared, turns, store, stop_asked })
     }
 
     /// Takes over what one turn decided.
@@ -95,13 +104,28 @@ where
             writes.clear();
             records.for_each(|record| record.writes(&mut writes));
             if !writes.is_empty() {
-                self.store.commit(&writes)?;
+                self.commit(&writes)?;
             }
             let count = turns.len() as u64;
             turns.into_iter().for_each(|items| self.shared.emit(items));
             self.shared.released.fetch_add(count, Ordering::Release);
         }
         Ok(())
+    }
+}
+
+impl<R, E, S> Committer<R, E, S> {
+    fn commit(&mut self, writes: &[Write]) -> Result<(), StoreFault> {
+        let mut result = self.store.commit(writes);
+        if matches!(result, Err(StoreFault::DiskFull { .. })) {
+            tracing::warn!("the disk is full; waiting for room before anything else is done");
+            while matches!(result, Err(StoreFault::DiskFull { .. })) && !*self.stop_asked.borrow() {
+                thread::sleep(DISK_FULL_PAUSE);
+                result = self.store.reopen().and_then(|()| self.store.commit(writes));
+            }
+            tracing::info!(durable = result.is_ok(), "no longer waiting for room on the disk");
+        }
+        result
     }
 }
 

@@ -91,7 +91,7 @@ where
     let thread_fault = |err| RuntimeFault::Thread { name: name.to_owned(), err };
     let (stop, stop_asked) = watch::channel(false);
     let (ended_sender, ended) = watch::channel(false);
-    let (barrier, committer) = Barrier::new(store, sink);
+    let (barrier, committer) = Barrier::new(store, stop.subscribe(), sink);
     let stop_machine = stop.clone();
     let commits = thread::Builder::new()
         .name(format!("{name}-commit"))

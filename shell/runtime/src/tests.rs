@@ -163,7 +163,7 @@ fn a_panic_is_a_fault_of_that_machine_only() {
 #[test]
 fn a_failed_commit_ends_the_machine_and_shows_nothing_after_it() {
     let memory = tepui_store::Memory::default();
-    memory.fill_up();
+    memory.break_down();
     let Bench { handle, mut running, seen } = bench(Store::Memory(memory), Limits::default());
     handle.send_blocking("e before".to_owned()).unwrap();
     assert_eq!(seen.recv().unwrap(), "before");
@@ -174,4 +174,30 @@ fn a_failed_commit_ends_the_machine_and_shows_nothing_after_it() {
     let fault = block_on(running.stop()).unwrap_err();
     assert!(matches!(fault, RuntimeFault::Store { .. }), "{fault}");
     assert_eq!(all(&seen), Vec::<String>::new());
+}
+
+#[test]
+fn a_full_disk_is_waited_out() {
+    let memory = tepui_store::Memory::default();
+    memory.set_full(true);
+    let Bench { handle, running, seen } = bench(Store::Memory(memory.clone()), Limits::default());
+    handle.send_blocking("e before".to_owned()).unwrap();
+    assert_eq!([seen.recv().unwrap(), seen.recv().unwrap()], ["before", "settled 1"]);
+    handle.send_blocking("r kept".to_owned()).unwrap();
+    handle.send_blocking("e after".to_owned()).unwrap();
+    assert!(seen.recv_timeout(Duration::from_millis(20)).is_err(), "nothing is shown before it is durable");
+    memory.set_full(false);
+    while seen.recv_timeout(Duration::from_secs(10)).unwrap() != "after" {}
+    block_on(running.stop()).unwrap();
+    assert_eq!(keys(&Store::Memory(memory)), ["kept"]);
+}
+
+#[test]
+fn stopping_ends_the_wait_for_a_full_disk() {
+    let memory = tepui_store::Memory::default();
+    memory.set_full(true);
+    let Bench { handle, running, .. } = bench(Store::Memory(memory), Limits::default());
+    handle.send_blocking("r lost".to_owned()).unwrap();
+    let fault = block_on(running.stop()).unwrap_err();
+    assert!(matches!(fault, RuntimeFault::Store { .. }), "{fault}");
 }

@@ -21,7 +21,8 @@ const RECORDS: TableDefinition<&str, &[u8]> = TableDefinition::new("records");
 /// Records in one file.
 #[derive(Debug)]
 pub struct Embedded {
-    database: Database,
+    /// None only after reopening failed.
+    database: Option<Database>,
     path: PathBuf,
 }
 
@@ -29,15 +30,28 @@ impl Embedded {
     /// Opens or makes the file and checks every page of it.
     pub fn open(path: &Path) -> Result<Self, StoreFault> {
         let database = guarded(path, || open_database(path))?;
-        let store = Self { database, path: path.to_path_buf() };
+        let store = Self { database: Some(database), path: path.to_path_buf() };
         guarded(path, || store.check_format())?;
         Ok(store)
+    }
+
+    /// Closes the file and opens it as after a crash: with what the last successful commit left, or all of a later one.
+    pub fn reopen(&mut self) -> Result<(), StoreFault> {
+        self.database = None;
+        *self = Self::open(&self.path)?;
+        Ok(())
+    }
+
+    fn database(&self) -> Result<&Database, StoreFault> {
+        let closed =
+            || StoreFault::Engine { doing: "use", path: self.path.clone(), what: "it is closed".into() };
+        self.database.as_ref().ok_or_else(closed)
     }
 
     pub fn load(&self) -> Result<Vec<(String, Vec<u8>)>, StoreFault> {
         guarded(&self.path, || {
             let fault = |err: redb::Error| StoreFault::engine("read", &self.path, err);
-            let read = self.database.begin_read().map_err(|err| fault(err.into()))?;
+            let read = self.database()?.begin_read().map_err(|err| fault(err.into()))?;
             let table = read.open_table(RECORDS).map_err(|err| fault(err.into()))?;
             let mut all = Vec::new();
             for entry in table.iter().map_err(|err| fault(err.into()))? {
@@ -50,7 +64,7 @@ impl Embedded {
 
     pub fn commit(&mut self, writes: &[Write]) -> Result<(), StoreFault> {
         let fault = |err: redb::Error| StoreFault::engine("write to", &self.path, err);
-        let transaction = self.database.begin_write().map_err(|err| fault(err.into()))?;
+        let transaction = self.database()?.begin_write().map_err(|err| fault(err.into()))?;
         {
             let mut table = transaction.open_table(RECORDS).map_err(|err| fault(err.into()))?;
             for write in writes {
@@ -68,7 +82,7 @@ impl Embedded {
     /// Writes the format's number into a new file; refuses a file of another format.
     fn check_format(&self) -> Result<(), StoreFault> {
         let fault = |err: redb::Error| StoreFault::engine("prepare", &self.path, err);
-        let transaction = self.database.begin_write().map_err(|err| fault(err.into()))?;
+        let transaction = self.database()?.begin_write().map_err(|err| fault(err.into()))?;
         let found = mark_format(&transaction).map_err(fault)?;
         if found != FORMAT {
             return Err(StoreFault::Format { path: self.path.clone(), found, expected: FORMAT });

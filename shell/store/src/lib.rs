@@ -1,8 +1,8 @@
 //! Where records become durable: a flat, ordered key space of bytes.
 //!
 //! Fed by the runtime's commit thread, read once at start. What keys and values mean is the machine's business.
-//! A commit is all or nothing and is on disk when it returns; a failed one is fatal for the process, because nobody
-//! can say what the file holds.
+//! A commit is all or nothing and is on disk when it returns. After a failed one nobody can say what the file holds
+//! until it is opened again; with a disk that was merely full that can be done, everything else is fatal.
 //!
 //! Never here: clocks, threads, retries.
 #![forbid(unsafe_code)]
@@ -50,6 +50,15 @@ impl Store {
         match self {
             Store::Embedded(embedded) => embedded.commit(writes),
             Store::Memory(memory) => memory.commit(writes),
+        }
+    }
+
+    /// After a failed commit: looks at the disk anew, so that the same writes can be tried again. They are puts and
+    /// deletes by key, so it does not matter how far the first try came.
+    pub fn reopen(&mut self) -> Result<(), StoreFault> {
+        match self {
+            Store::Embedded(embedded) => embedded.reopen(),
+            Store::Memory(_) => Ok(()),
         }
     }
 }

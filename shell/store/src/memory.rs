@@ -18,6 +18,7 @@ pub struct Memory {
 struct Content {
     values: BTreeMap<String, Vec<u8>>,
     full: bool,
+    broken: bool,
 }
 
 impl Memory {
@@ -30,6 +31,9 @@ impl Memory {
         if content.full {
             return Err(StoreFault::DiskFull { path: PathBuf::from("memory") });
         }
+        if content.broken {
+            return Err(StoreFault::Corrupt { path: PathBuf::from("memory"), what: "it broke".into() });
+        }
         for write in writes {
             match &write.value {
                 Some(value) => content.values.insert(write.key.clone(), value.clone()),
@@ -39,9 +43,14 @@ impl Memory {
         Ok(())
     }
 
-    /// Makes every later commit fail, as a full disk would.
-    pub fn fill_up(&self) {
-        self.lock().full = true;
+    /// Makes commits fail as a full disk does, until there is room again.
+    pub fn set_full(&self, full: bool) {
+        self.lock().full = full;
+    }
+
+    /// Makes every later commit fail, as a broken disk would.
+    pub fn break_down(&self) {
+        self.lock().broken = true;
     }
 
     fn lock(&self) -> MutexGuard<'_, Content> {
