@@ -40,8 +40,10 @@ pub enum AgentFault {
     Flag(String),
     #[error("cannot open the agent's records")]
     Store(#[from] StoreFault),
-    #[error("the agent's records cannot be understood: {0}; move them away to start as a new agent")]
-    Records(RecoverError),
+    #[error(
+        "the agent's records in {path} cannot be understood: {err}; move them away to start as a new agent"
+    )]
+    Records { path: PathBuf, err: RecoverError },
     #[error("cannot run containers")]
     Containers(#[from] ContainerizerFault),
     #[error("cannot listen on {address}")]
@@ -80,7 +82,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let targets = Targets::parse(&options.master).map_err(AgentFault::Flag)?;
     let masters = targets.named().to_vec();
     let work_dir = make_directory(&options.work_dir)?;
-    let store = open_store(&work_dir)?;
+    let store = open_store(&work_dir, options.config.strict)?;
     let listen = SocketAddr::new(options.ip, options.port);
     let server = Server::bind(listen).map_err(|err| AgentFault::Listen { address: listen, err })?;
     let address = server.address();
@@ -88,7 +90,8 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let about = About { flags: options.flags.clone(), pid: config.pid.clone() };
 
     let clock = Clock::start();
-    let machine = Agent::new(config.clone(), store.load()?, clock.now()).map_err(AgentFault::Records)?;
+    let machine = Agent::new(config.clone(), store.load()?, clock.now())
+        .map_err(|err| AgentFault::Records { path: work_dir.join(RECORDS_FILE), err })?;
     let (events_sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
     let containerizer = Containerizer::start(container_options(&options, &config), events_sender)?;
     let (publisher, states) = watch::channel(Arc::new(machine.state().clone()));
@@ -192,10 +195,23 @@ fn make_directory(path: &Path) -> Result<PathBuf, AgentFault> {
     make().map_err(|err| AgentFault::Directory { path: path.to_path_buf(), err })
 }
 
-fn open_store(work_dir: &Path) -> Result<Store, AgentFault> {
+/// Opens the records. Damaged ones are refused, or put aside if the agent need not be strict: it is a new agent then.
+fn open_store(work_dir: &Path, strict: bool) -> Result<Store, AgentFault> {
     let path = work_dir.join(RECORDS_FILE);
     make_directory(path.parent().expect("the file lies in a directory"))?;
-    Ok(Store::open(&path)?)
+    match Store::open(&path) {
+        Err(fault @ StoreFault::Corrupt { .. }) if !strict => {
+            let aside = path.with_extension("redb.damaged");
+            tracing::warn!(%fault, kept = %aside.display(), "starting without the agent's records");
+            std::fs::rename(&path, &aside).map_err(|err| StoreFault::Io {
+                doing: "put aside",
+                path: path.clone(),
+                err,
+            })?;
+            Ok(Store::open(&path)?)
+        }
+        opened => Ok(opened?),
+    }
 }
 
 fn config(options: &Options, work_dir: &Path, bound: SocketAddr) -> Result<Config, AgentFault> {
