@@ -213,7 +213,6 @@ fn bad_tasks_end_in_task_error_that_names_the_field() {
         ("elsewhere", &|task| task["agent_id"] = json!({"value": "no-agent"}), "agent"),
         ("a/b", &|_| {}, "'/'"),
         (&long, &|_| {}, "longer than"),
-        ("no-command", &|task| task["command"] = json!({"shell": true}), "command"),
         ("grace", &|task| task["kill_policy"] = json!({"grace_period": {"nanoseconds": -1}}), "grace_period"),
         ("check", &|task| task["check"] = json!({"type": "UNKNOWN"}), "check"),
         ("health", &|task| task["health_check"] = json!({"type": "FROBNICATE"}), "health check"),

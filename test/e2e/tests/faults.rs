@@ -33,7 +33,8 @@ struct Idler {
 
 impl Idler {
     fn subscribe(http: &Http) -> Self {
-        let call = json!({"type": "SUBSCRIBE", "subscribe": {"framework_info": Scheduler::info("idle")}});
+        let subscribe = json!({"framework_info": Scheduler::info("idle"), "suppressed_roles": ["idle"]});
+        let call = json!({"type": "SUBSCRIBE", "subscribe": subscribe});
         let mut stream = http.stream("/api/v1/scheduler", &[], &call);
         let subscribed = stream.next_event().expect("SUBSCRIBED");
         let framework_id =
@@ -64,6 +65,7 @@ fn a_subscriber_that_stops_reading_is_cut_off() {
         assert_eq!(idler.ask_about(5000), 202);
     }
     still_works(&mut cluster, "while-it-idles");
+    assert_eq!(idler.ask_about(1), 202, "it has ten seconds to catch up");
     wait_for("the idler to be cut off", || (idler.ask_about(1) == 403).then_some(()));
     let grown = cluster.master.resident_mib().saturating_sub(before);
     assert!(grown < 256, "the master grew by {grown} MiB");
@@ -317,22 +319,33 @@ fn an_agent_outlives_a_full_disk() {
         eprintln!("skipped: mounting a small disk needs root");
         return;
     };
-    cluster.add_agent_at(&disk.0.join("agent"), &[RESOURCES]);
+    cluster.add_agent_at(&disk.0, &[RESOURCES]);
     still_works(&mut cluster, "with-room");
     let filler = disk.0.join("filler");
     let mut file = std::fs::File::create(&filler).expect("a file");
     while file.write_all(&[0; 4096]).is_ok() {}
 
+    // There is no room for a sandbox.
     let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
     let offer = scheduler.fresh_offer();
-    scheduler.launch(&offer, &[Scheduler::task(&offer, "without-room", "true")]);
-    let state = scheduler.event("its end", |event| {
-        event["type"] == "UPDATE" && event["update"]["status"]["state"] == "TASK_FAILED"
-    });
-    println!("{}", state.expect("the stream lives"));
+    scheduler.launch(&offer, &[Scheduler::task(&offer, "small", "true")]);
+    let status = scheduler.reach("small", "TASK_DROPPED");
+    assert!(
+        status["message"].as_str().is_some_and(|said| said.contains("No space left on device")),
+        "{status}"
+    );
 
+    // There is no room even for the record of a task: nothing happens until there is.
+    let offer = scheduler.fresh_offer();
+    let mut large = Scheduler::task(&offer, "large", "true");
+    large["data"] = json!("AAAA".repeat(1 << 20));
+    scheduler.launch(&offer, &[large]);
+    wait_for("the agent to wait", || cluster.agents[0].log().contains("the disk is full").then_some(()));
+    assert_eq!(cluster.agent_http().get("/health").status, 200);
     std::fs::remove_file(&filler).expect("the file can be removed");
     drop(file);
+    scheduler.reach("large", "TASK_FINISHED");
+    scheduler.call(json!({"type": "TEARDOWN"}));
     still_works(&mut cluster, "with-room-again");
 }
 
