@@ -47,6 +47,9 @@ pub fn command(info: &CommandInfo) -> Command {
 ///
 /// `own_args` are those arguments of this process that make it call [`become_task`] first.
 pub fn session_leader(info: &CommandInfo, own_args: &[String]) -> std::io::Result<Command> {
+    if info.value.is_none() {
+        return Err(std::io::Error::other("the command has no 'value'"));
+    }
     let mut starter = Command::new(std::env::current_exe()?);
     starter.args(own_args);
     let text = String::from_utf8(json::to_vec(info)).map_err(std::io::Error::other)?;
@@ -120,5 +123,12 @@ mod tests {
             ..Default::default()
         };
         assert_eq!(output(&argv), "zero one\n");
+    }
+
+    #[test]
+    fn a_command_without_a_value_is_none() {
+        let why = session_leader(&CommandInfo::default(), &[]).expect_err("there is nothing to run");
+        assert_eq!(why.to_string(), "the command has no 'value'");
+        assert!(session_leader(&shell(""), &[]).is_ok(), "an empty script does nothing, and can be run");
     }
 }
