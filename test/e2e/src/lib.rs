@@ -10,12 +10,14 @@ mod gate;
 mod http;
 pub mod recorded;
 mod scheduler;
+mod web;
 
 pub use cluster::{Cluster, Program, binary};
 pub use framework::{Delivery, Framework};
 pub use gate::Gate;
 pub use http::{Http, Response, Stream};
 pub use scheduler::{Polled, Scheduler, scalar};
+pub use web::Web;
 
 use std::time::{Duration, Instant};
 
