@@ -1,1 +1,24 @@
-//! Benchmarks
+//! Benchmarks: the numbers of `SPECIFICATION.md`, each by one command that prints a table and JSON.
+//!
+//! `program` starts real masters and agents from the built binary; `fleet` is thousands of simulated agents in this
+//! process, each with a real link; `framework` loads a master through the public client library; `allocator` runs the
+//! allocator alone. One file per benchmark beside these.
+//!
+//! Never here: asserts on time. A benchmark fails only if the work was not done.
+#![forbid(unsafe_code)]
+
+mod agent;
+pub mod allocator;
+pub mod end_to_end;
+pub mod failover;
+mod fleet;
+mod framework;
+pub mod idle;
+pub mod launch;
+pub mod memory;
+mod program;
+mod report;
+mod spread;
+
+pub use program::binary;
+pub use report::Report;

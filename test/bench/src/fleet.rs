@@ -1,0 +1,169 @@
+//! Thousands of simulated agents in this process, each with a link of its own: one full-duplex request.
+//!
+//! A lost link is opened again after a random time that doubles with every failed try, as agents do it.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use bytes::Bytes;
+use http_body::Frame;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tepui_fsm::Rng;
+use tepui_proto::tepui::agent::v1::{Call, Event, event};
+use tepui_proto::{recordio, wire};
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use crate::agent::{Agent, Life};
+
+/// The longest event.
+const EVENT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The shortest wait between two tries, so that a missing master does not keep a core busy.
+const BACKOFF_MIN: Duration = Duration::from_millis(10);
+const BACKOFF_MAX: Duration = Duration::from_secs(60);
+const DOUBLINGS_MAX: u32 = 16;
+
+/// What the agents of a fleet are like.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    pub agents: usize,
+    pub life: Life,
+    /// Room for so many tasks on each.
+    pub slots: usize,
+    /// The random wait before the first try on a lost link is at most this.
+    pub backoff: Duration,
+}
+
+/// Running agents. Dropping it ends them all.
+#[derive(Debug)]
+pub struct Fleet {
+    subscribed: watch::Receiver<usize>,
+    _links: JoinSet<()>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    master: String,
+    backoff: Duration,
+    /// How often any agent heard SUBSCRIBED.
+    subscribed: watch::Sender<usize>,
+}
+
+impl Fleet {
+    /// Starts agents `from..from + plan.agents`. Must be called inside a tokio runtime.
+    pub fn start(master: &str, from: usize, plan: Plan) -> Self {
+        let (sender, subscribed) = watch::channel(0);
+        let shared =
+            Arc::new(Shared { master: master.to_owned(), backoff: plan.backoff, subscribed: sender });
+        let mut links = JoinSet::new();
+        for number in from..from + plan.agents {
+            let agent = Agent::new(number, plan.life, plan.slots);
+            links.spawn(live(agent, number as u64, shared.clone()));
+        }
+        Self { subscribed, _links: links }
+    }
+
+    /// Waits until agents were subscribed this often in all since the start.
+    pub async fn subscribed(&self, times: usize) -> Result<()> {
+        self.subscribed.clone().wait_for(|count| *count >= times).await.context("the agents are gone")?;
+        Ok(())
+    }
+}
+
+/// Holds a link as long as the fleet lives.
+async fn live(mut agent: Agent, seed: u64, shared: Arc<Shared>) {
+    let mut rng = Rng::seeded(seed);
+    let mut tries = 0;
+    loop {
+        // Why a link ended does not matter: a new one heals it.
+        if let Ok(true) = hold(&mut agent, &shared).await {
+            tries = 0;
+        }
+        let longest = shared.backoff.saturating_mul(1 << u32::min(tries, DOUBLINGS_MAX)).min(BACKOFF_MAX);
+        tokio::time::sleep(longest.mul_f64(rng.unit()).max(BACKOFF_MIN)).await;
+        tries += 1;
+    }
+}
+
+/// One link, from its SUBSCRIBE to its end; true if the master took the agent in.
+async fn hold(agent: &mut Agent, shared: &Shared) -> Result<bool> {
+    let stream = TcpStream::connect(&shared.master).await?;
+    stream.set_nodelay(true)?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    // Ends with the link: dropping the body's sender and the answer closes the connection.
+    tokio::spawn(connection);
+    let (calls, body) = mpsc::unbounded_channel();
+    let request = http::Request::post("/api/v1/agent")
+        .header(http::header::HOST, &shared.master)
+        .header(http::header::CONTENT_TYPE, "application/x-protobuf")
+        .body(Calls(body))?;
+    say(&calls, &[agent.subscribe()]);
+    let answer = sender.send_request(request).await?;
+    if answer.status() != http::StatusCode::OK {
+        bail!("the master answered {}", answer.status());
+    }
+    let mut taken_in = false;
+    // A broken stream ends like a closed one.
+    let _ = converse(agent, answer.into_body(), &calls, shared, &mut taken_in).await;
+    Ok(taken_in)
+}
+
+async fn converse(
+    agent: &mut Agent,
+    mut events: Incoming,
+    calls: &mpsc::UnboundedSender<Bytes>,
+    shared: &Shared,
+    taken_in: &mut bool,
+) -> Result<()> {
+    let mut decoder = recordio::Decoder::new(EVENT_BYTES_MAX);
+    let mut said = Vec::new();
+    while let Some(frame) = events.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        decoder.push(&data);
+        for record in decoder.by_ref() {
+            let event: Event = wire::decode(&record?, EVENT_BYTES_MAX)?;
+            if event.r#type == Some(event::Type::SUBSCRIBED) {
+                *taken_in = true;
+                shared.subscribed.send_modify(|count| *count += 1);
+            }
+            agent.hear(event, &mut said);
+        }
+        say(calls, &said);
+        said.clear();
+    }
+    Ok(())
+}
+
+/// Sends calls as one chunk.
+fn say(calls: &mpsc::UnboundedSender<Bytes>, said: &[Call]) {
+    let mut chunk = Vec::new();
+    for call in said {
+        recordio::encode_into(&wire::encode(call), &mut chunk);
+    }
+    if !chunk.is_empty() {
+        // Fails if the link has ended, which the events tell as well.
+        let _ = calls.send(chunk.into());
+    }
+}
+
+/// The body of the request: as many calls as there will ever be.
+struct Calls(mpsc::UnboundedReceiver<Bytes>);
+
+impl http_body::Body for Calls {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        self.0.poll_recv(cx).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
+    }
+}

@@ -1,0 +1,244 @@
+//! Frameworks that load a master: ordinary users of the client library.
+//!
+//! They subscribe first and keep every offer until they are told to go, so that agents are shared out evenly and the
+//! clock starts with the first ACCEPT. Then each launches on its offers as many tasks as fit, acknowledges every
+//! update, and says when a task is where it should be.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use tepui_client::Format;
+use tepui_client::scheduler::{self, Event, Scheduler, calls};
+use tepui_client::shorthand::{is_terminal, scalar, shell, task_id};
+use tepui_client::v1::{Filters, FrameworkInfo, Offer, TaskInfo, TaskState, TaskStatus};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::agent::{TASK_CPUS, TASK_MEM};
+use crate::spread::Spread;
+
+/// How long frameworks outlive their link, in seconds.
+const FAILOVER_TIMEOUT_SECS: f64 = 3600.0;
+/// For offers that are not needed any more, in seconds.
+const REFUSE_SECS: f64 = 3600.0;
+
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub frameworks: usize,
+    pub tasks: usize,
+    /// Tasks per framework that may be on their way at once.
+    pub window: usize,
+    pub format: Format,
+    pub command: String,
+    /// A task counts when the update to this state is acknowledged.
+    pub until: TaskState,
+}
+
+/// Subscribed frameworks. Dropping it ends them.
+#[derive(Debug)]
+pub struct Frameworks {
+    shared: Arc<Shared>,
+    members: JoinSet<Result<()>>,
+    spread: watch::Receiver<Progress>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    plan: Plan,
+    /// The number of the next task.
+    next: AtomicUsize,
+    go: watch::Sender<bool>,
+    progress: watch::Sender<Progress>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Progress {
+    subscribed: usize,
+    offers: usize,
+    /// From ACCEPT to the acknowledgement that counts.
+    done: Spread,
+}
+
+impl Frameworks {
+    /// Subscribes them all. Must be called inside a tokio runtime.
+    pub async fn subscribe(master: &str, plan: Plan) -> Result<Self> {
+        let (progress, spread) = watch::channel(Progress::default());
+        let count = plan.frameworks;
+        let shared =
+            Arc::new(Shared { plan, next: AtomicUsize::new(0), go: watch::channel(false).0, progress });
+        let mut members = JoinSet::new();
+        for number in 0..count {
+            let options = scheduler::Options { format: shared.plan.format, ..Default::default() };
+            let scheduler = scheduler::connect_with(master, info(number), options)?;
+            members.spawn(Member::new(scheduler, shared.clone()).run());
+        }
+        let mut frameworks = Self { shared, members, spread };
+        frameworks.wait(|progress| progress.subscribed == count).await?;
+        Ok(frameworks)
+    }
+
+    /// Waits until so many offers are in their hands.
+    pub async fn offered(&mut self, offers: usize) -> Result<()> {
+        self.wait(|progress| progress.offers >= offers).await
+    }
+
+    /// Launches everything; the time it took and that of each task.
+    pub async fn launch(&mut self) -> Result<(Duration, Spread)> {
+        let tasks = self.shared.plan.tasks;
+        let began = Instant::now();
+        self.shared.go.send_replace(true);
+        self.wait(|progress| progress.done.len() == tasks).await?;
+        Ok((began.elapsed(), self.spread.borrow().done.clone()))
+    }
+
+    /// Waits for progress, or for the failure of a framework.
+    async fn wait(&mut self, mut there: impl FnMut(&Progress) -> bool) -> Result<()> {
+        tokio::select! {
+            progress = self.spread.wait_for(|progress| there(progress)) => {
+                progress.context("the frameworks are gone")?;
+                Ok(())
+            }
+            Some(ended) = self.members.join_next() => match ended? {
+                Ok(()) => bail!("a framework ended too early"),
+                Err(err) => Err(err),
+            },
+        }
+    }
+}
+
+impl Shared {
+    /// A task is where it should be. Only the last one wakes whoever waits.
+    fn done(&self, took: Duration) {
+        self.progress.send_if_modified(|progress| {
+            progress.done.push(took);
+            progress.done.len() == self.plan.tasks
+        });
+    }
+}
+
+/// One framework.
+struct Member {
+    scheduler: Scheduler,
+    shared: Arc<Shared>,
+    offers: VecDeque<Offer>,
+    /// When the ACCEPT of a task was sent.
+    launched: BTreeMap<String, Instant>,
+    suppressed: bool,
+}
+
+impl Member {
+    fn new(scheduler: Scheduler, shared: Arc<Shared>) -> Self {
+        Self { scheduler, shared, offers: VecDeque::new(), launched: BTreeMap::new(), suppressed: false }
+    }
+
+    async fn run(mut self) -> Result<()> {
+        let mut go = self.shared.go.subscribe();
+        loop {
+            tokio::select! {
+                event = self.scheduler.next_event() => self.hear(event.context("the session has ended")?).await?,
+                Ok(()) = go.changed() => (),
+            }
+            if *go.borrow() {
+                self.launch().await?;
+            }
+        }
+    }
+
+    async fn hear(&mut self, event: Event) -> Result<()> {
+        match event {
+            Event::Subscribed(_) => self.shared.progress.send_modify(|progress| progress.subscribed += 1),
+            Event::Offers(offers) => {
+                self.shared.progress.send_modify(|progress| progress.offers += offers.len());
+                self.offers.extend(offers);
+            }
+            Event::Rescind(id) => self.offers.retain(|offer| offer.id.value != id.value),
+            Event::Disconnected => self.offers.clear(),
+            Event::Update(status) => self.update(&status).await?,
+            Event::Error(message) => bail!("the master ended the session: {message}"),
+            _ => (), // Nothing else concerns the load.
+        }
+        Ok(())
+    }
+
+    async fn update(&mut self, status: &TaskStatus) -> Result<()> {
+        self.scheduler.acknowledge(status).await?;
+        let until = self.shared.plan.until;
+        if status.state == until {
+            if let Some(began) = self.launched.remove(&status.task_id.value) {
+                self.shared.done(began.elapsed());
+            }
+        } else if is_terminal(status.state) {
+            let (id, state) = (&status.task_id.value, status.state);
+            bail!("task {id} is {state:?}: {}", status.message.as_deref().unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    /// Uses the offers at hand, as far as the window allows; wants no more when nothing is left to launch.
+    async fn launch(&mut self) -> Result<()> {
+        while !self.offers.is_empty() && self.launched.len() < self.shared.plan.window {
+            let Some(offer) = self.offers.pop_front() else { break };
+            let room = self.shared.plan.window - self.launched.len();
+            let tasks = self.take(&offer, room.min(fits(&offer)));
+            if tasks.is_empty() {
+                self.give_back(offer).await?;
+                continue;
+            }
+            let now = Instant::now();
+            self.launched.extend(tasks.iter().map(|task| (task.task_id.value.clone(), now)));
+            let filters = Filters { refuse_seconds: Some(0.0), ..Default::default() };
+            self.scheduler.accept(offer.id.into_option(), vec![calls::launch(tasks)], Some(filters)).await?;
+        }
+        let rest = self.shared.plan.tasks.saturating_sub(self.shared.next.load(Ordering::Relaxed));
+        if rest == 0 && !self.suppressed {
+            self.suppressed = true;
+            self.scheduler.suppress(Vec::new()).await?;
+        }
+        Ok(())
+    }
+
+    /// The next tasks, at most so many.
+    fn take(&self, offer: &Offer, count: usize) -> Vec<TaskInfo> {
+        let plan = &self.shared.plan;
+        let first = self.shared.next.fetch_add(count, Ordering::Relaxed);
+        let numbers = first.min(plan.tasks)..(first + count).min(plan.tasks);
+        numbers.map(|number| task(number, &plan.command, offer)).collect()
+    }
+
+    async fn give_back(&mut self, offer: Offer) -> Result<()> {
+        let filters = Filters { refuse_seconds: Some(REFUSE_SECS), ..Default::default() };
+        Ok(self.scheduler.decline(offer.id.into_option(), Some(filters)).await?)
+    }
+}
+
+fn info(number: usize) -> FrameworkInfo {
+    #[allow(deprecated)] // The role of a framework without MULTI_ROLE.
+    FrameworkInfo {
+        name: format!("bench {number}"),
+        user: std::env::var("USER").unwrap_or_else(|_| "root".to_owned()),
+        role: Some("bench".to_owned()),
+        failover_timeout: Some(FAILOVER_TIMEOUT_SECS),
+        ..Default::default()
+    }
+}
+
+fn fits(offer: &Offer) -> usize {
+    let of =
+        |name| -> f64 { offer.resources.iter().filter(|r| r.name == name).map(|r| r.scalar.value).sum() };
+    // A thousandth more, because sums of tenths are not exact.
+    ((of("cpus") + 0.001) / TASK_CPUS).min((of("mem") + 0.001) / TASK_MEM) as usize
+}
+
+fn task(number: usize, command: &str, offer: &Offer) -> TaskInfo {
+    TaskInfo {
+        name: format!("task {number}"),
+        task_id: task_id(format!("task-{number}")).into(),
+        agent_id: offer.agent_id.clone(),
+        resources: vec![scalar("cpus", TASK_CPUS), scalar("mem", TASK_MEM)],
+        command: shell(command).into(),
+        ..Default::default()
+    }
+}

@@ -1,0 +1,61 @@
+//! `cargo run --release -p tepui-bench -- <name>`: runs one benchmark, prints its table, writes its JSON.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+use tepui_bench::{Report, allocator, end_to_end, failover, idle, launch, memory};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// The numbers of SPECIFICATION.md. Build the binary first: cargo build --release.
+#[derive(Parser)]
+#[command(name = "tepui-bench")]
+struct Bench {
+    #[command(subcommand)]
+    which: Which,
+    /// Also write the result to this file, as JSON.
+    #[arg(long, global = true)]
+    json: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum Which {
+    /// Short tasks through the HTTP API, on simulated agents.
+    Launch(launch::Options),
+    /// A killed master comes back; so do thousands of agents.
+    Failover(failover::Options),
+    /// Memory of the master per agent and per task.
+    Memory(memory::Options),
+    /// Processor time of `tepui dev` while nothing happens.
+    Idle(idle::Options),
+    /// Real tasks on real agents.
+    EndToEnd(end_to_end::Options),
+    /// The allocator alone.
+    Allocator(allocator::Options),
+}
+
+fn main() -> Result<()> {
+    let bench = Bench::parse();
+    let report = run(&bench.which)?;
+    print!("{report}");
+    println!("{}", report.to_json());
+    if let Some(path) = &bench.json {
+        let text = format!("{:#}\n", report.to_json());
+        std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn run(which: &Which) -> Result<Report> {
+    match which {
+        Which::Launch(options) => launch::run(options),
+        Which::Failover(options) => failover::run(options),
+        Which::Memory(options) => memory::run(options),
+        Which::Idle(options) => idle::run(options),
+        Which::EndToEnd(options) => end_to_end::run(options),
+        Which::Allocator(options) => allocator::run(options),
+    }
+}

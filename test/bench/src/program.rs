@@ -1,0 +1,177 @@
+//! Real masters, agents and dev clusters: started from the built binary, watched through `/proc`, ended by their id.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, SysconfVar, sysconf};
+
+/// One started program. Dropping it ends it.
+#[derive(Debug)]
+pub struct Program {
+    child: Option<Child>,
+    arguments: Vec<String>,
+    log: PathBuf,
+    /// "127.0.0.1:port"; kept over a restart.
+    pub address: String,
+}
+
+/// What a process has used so far.
+#[derive(Clone, Copy, Debug)]
+pub struct Usage {
+    pub cpu_seconds: f64,
+    pub rss_mib: f64,
+    pub peak_rss_mib: f64,
+}
+
+impl Program {
+    /// A master below `folder`, with these flags besides.
+    pub fn master(folder: &Path, flags: &[String]) -> Result<Self> {
+        let work_dir = format!("--work_dir={}", folder.join("master").display());
+        Self::start(
+            folder.join("master.log"),
+            &["master".to_owned(), work_dir, "--ip=127.0.0.1".to_owned()],
+            flags,
+        )
+    }
+
+    /// An agent of `master` below `folder`.
+    pub fn agent(folder: &Path, index: usize, master: &str, flags: &[String]) -> Result<Self> {
+        let own = folder.join(format!("agent-{index}"));
+        let arguments = [
+            "agent".to_owned(),
+            "--ip=127.0.0.1".to_owned(),
+            format!("--master={master}"),
+            format!("--work_dir={}", own.display()),
+            format!("--runtime_dir={}", own.join("run").display()),
+        ];
+        Self::start(own.with_extension("log"), &arguments, flags)
+    }
+
+    /// A whole cluster in one process below `folder`.
+    pub fn dev(folder: &Path, flags: &[String]) -> Result<Self> {
+        let work_dir = format!("--work_dir={}", folder.join("dev").display());
+        Self::start(folder.join("dev.log"), &["dev".to_owned(), work_dir], flags)
+    }
+
+    fn start(log: PathBuf, arguments: &[String], flags: &[String]) -> Result<Self> {
+        let arguments = [arguments, flags].concat();
+        let mut program = Self { child: None, arguments, log, address: "127.0.0.1:0".to_owned() };
+        program.restart()?;
+        Ok(program)
+    }
+
+    /// Starts it again, on the address it had; back as soon as it listens.
+    pub fn restart(&mut self) -> Result<()> {
+        self.kill();
+        let port = self.address.rsplit(':').next().unwrap_or("0");
+        let log = File::options().create(true).append(true).open(&self.log)?;
+        let binary = binary()?;
+        let mut child = Command::new(&binary)
+            .args(&self.arguments)
+            .arg(format!("--port={port}"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .with_context(|| format!("cannot start {}", binary.display()))?;
+        let stdout = BufReader::new(child.stdout.take().context("stdout is piped")?);
+        self.child = Some(child);
+        self.address = self.listening(stdout)?;
+        Ok(())
+    }
+
+    /// The first line says where it listens. The others are read and dropped, so that it can go on writing.
+    fn listening(&self, mut stdout: BufReader<std::process::ChildStdout>) -> Result<String> {
+        let mut line = String::new();
+        stdout.read_line(&mut line)?;
+        std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
+        match line.split_once("http://").and_then(|(_, rest)| rest.split_whitespace().next()) {
+            Some(address) => Ok(address.to_owned()),
+            None => {
+                let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+                bail!("{} did not start; it wrote:\n{line}{log}", self.arguments.join(" "))
+            }
+        }
+    }
+
+    /// SIGKILL: it gets no chance to say good-bye.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// Asks it to end in order, and waits until it has.
+    pub fn stop(mut self) -> Result<()> {
+        let mut child = self.child.take().context("it runs")?;
+        kill(Pid::from_raw(i32::try_from(child.id())?), Signal::SIGTERM)?;
+        child.wait()?;
+        Ok(())
+    }
+
+    pub fn usage(&self) -> Result<Usage> {
+        let id = self.child.as_ref().context("it runs")?.id();
+        usage(id).with_context(|| {
+            let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+            format!("{} has ended; it wrote:\n{log}", self.arguments.join(" "))
+        })
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn usage(id: u32) -> Result<Usage> {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat"))?;
+    // The name in parentheses may hold anything; utime and stime are the 12th and 13th fields behind it.
+    let (_, fields) = stat.rsplit_once(')').context("stat names the program")?;
+    let ticks = |index: usize| -> Result<f64> {
+        Ok(fields.split_whitespace().nth(index).context("stat has all its fields")?.parse()?)
+    };
+    let per_second = sysconf(SysconfVar::CLK_TCK)?.context("the kernel counts ticks")? as f64;
+    let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
+    let mib = |name: &str| -> Result<f64> {
+        let line =
+            status.lines().find_map(|line| line.strip_prefix(name)).context("status has all its lines")?;
+        Ok(line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
+    };
+    Ok(Usage {
+        cpu_seconds: (ticks(11)? + ticks(12)?) / per_second,
+        rss_mib: mib("VmRSS")?,
+        peak_rss_mib: mib("VmHWM")?,
+    })
+}
+
+/// Lets this process and those it starts open as many files as the system allows, which must be `needed` at least.
+pub fn raise_open_files(needed: u64) -> Result<()> {
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    if hard < needed {
+        bail!(
+            "{needed} open files are needed and only {hard} are allowed; raise the hard limit (ulimit -Hn)"
+        );
+    }
+    Ok(setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?)
+}
+
+/// The binary under test: `TEPUI_BIN`, or the one in the directory of the running program or above it.
+pub fn binary() -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os("TEPUI_BIN") {
+        return Ok(path.into());
+    }
+    let own = std::env::current_exe().context("a running program has a path")?;
+    let found =
+        own.ancestors().skip(1).take(2).map(|folder| folder.join("tepui")).find(|path| path.is_file());
+    found.context(
+        "the tepui binary is not there; build it first: cargo build --release (or cargo build for tests)",
+    )
+}
