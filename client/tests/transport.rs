@@ -101,6 +101,30 @@ async fn a_lost_stream_is_subscribed_again_with_the_id() {
 }
 
 #[tokio::test]
+async fn calls_go_on_while_the_framework_reads_no_events() {
+    let mut server = Server::start(Format::Protobuf).await;
+    let mut scheduler = scheduler::connect_with(&server.address(), framework(), options(Format::Protobuf))
+        .expect("an address");
+    let stream = server.asked().await.stream::<v1::scheduler::Event>(&[]);
+    stream.send(SUBSCRIBED);
+    assert!(matches!(scheduler.next_event().await, Some(Event::Subscribed(_))));
+    (0..scheduler::EVENTS_QUEUE_MAX + 10).for_each(|_| stream.send(OFFERS));
+
+    let count = 2 * scheduler::CALLS_QUEUE_MAX;
+    let caller = scheduler.caller();
+    let calling = tokio::spawn(async move {
+        for _ in 0..count {
+            caller.revive(vec![]).await.expect("accepted");
+        }
+    });
+    for _ in 0..count {
+        server.asked().await.answer(Answer::status(202));
+    }
+    calling.await.expect("not cancelled");
+    assert!(matches!(scheduler.next_event().await, Some(Event::Offers(_))));
+}
+
+#[tokio::test]
 async fn a_framework_finds_the_leader() {
     let mut standby = Server::start(Format::Json).await;
     let mut leader = Server::start(Format::Json).await;

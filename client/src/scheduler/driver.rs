@@ -179,10 +179,17 @@ impl Driver {
         self.tell(event).await
     }
 
-    async fn tell(&self, event: Option<Event>) -> Result<(), Abandoned> {
-        match event {
-            Some(event) => self.events.send(event).await.map_err(|_| Abandoned),
-            None => Ok(()),
+    /// Waits for room if the framework is behind. It may be behind because it waits for its calls, so these go on.
+    async fn tell(&mut self, event: Option<Event>) -> Result<(), Abandoned> {
+        let Some(event) = event else { return Ok(()) };
+        loop {
+            tokio::select! {
+                room = self.events.reserve() => {
+                    room.map_err(|_| Abandoned)?.send(event);
+                    return Ok(());
+                }
+                Some(call) = self.accepted.recv() => self.session.remember(&call),
+            }
         }
     }
 }
