@@ -29,7 +29,7 @@ const REFUSE_SECS: f64 = 3600.0;
 pub struct Plan {
     pub frameworks: usize,
     pub tasks: usize,
-    /// Tasks per framework that may be on their way at once.
+    /// Tasks per framework that may be on their way at once; one offer's worth in any case.
     pub window: usize,
     pub format: Format,
     pub command: String,
@@ -137,12 +137,13 @@ impl Member {
     async fn run(mut self) -> Result<()> {
         let mut go = self.shared.go.subscribe();
         loop {
+            let more = *go.borrow() && self.launch().await?;
             tokio::select! {
+                // Updates come before further launches, so that as little as possible waits.
+                biased;
                 event = self.scheduler.next_event() => self.hear(event.context("the session has ended")?).await?,
                 Ok(()) = go.changed() => (),
-            }
-            if *go.borrow() {
-                self.launch().await?;
+                () = std::future::ready(()), if more => (),
             }
         }
     }
@@ -177,32 +178,39 @@ impl Member {
         Ok(())
     }
 
-    /// Uses the offers at hand, as far as the window allows; wants no more when nothing is left to launch.
-    async fn launch(&mut self) -> Result<()> {
-        while !self.offers.is_empty() && self.launched.len() < self.shared.plan.window {
-            let Some(offer) = self.offers.pop_front() else { break };
-            let room = self.shared.plan.window - self.launched.len();
-            let tasks = self.take(&offer, room.min(fits(&offer)));
-            if tasks.is_empty() {
-                self.give_back(offer).await?;
-                continue;
-            }
-            let now = Instant::now();
-            self.launched.extend(tasks.iter().map(|task| (task.task_id.value.clone(), now)));
-            let filters = Filters { refuse_seconds: Some(0.0), ..Default::default() };
-            self.scheduler.accept(offer.id.into_option(), vec![calls::launch(tasks)], Some(filters)).await?;
+    /// Uses one offer, if the window allows; true if another can be used at once. Wants no more offers when nothing is
+    /// left to launch.
+    async fn launch(&mut self) -> Result<bool> {
+        let Some(offer) = self.offers.front() else { return Ok(false) };
+        // An offer is used whole: what is left of it would wait for the next batch.
+        let room = self.shared.plan.window.saturating_sub(self.launched.len());
+        if fits(offer) > room && !self.launched.is_empty() {
+            return Ok(false);
         }
-        let rest = self.shared.plan.tasks.saturating_sub(self.shared.next.load(Ordering::Relaxed));
-        if rest == 0 && !self.suppressed {
+        let Some(offer) = self.offers.pop_front() else { return Ok(false) };
+        let tasks = self.take(&offer);
+        match tasks.is_empty() {
+            true => self.give_back(offer).await?,
+            false => self.accept(offer, tasks).await?,
+        }
+        let is_last = self.shared.next.load(Ordering::Relaxed) >= self.shared.plan.tasks;
+        if is_last && !self.suppressed {
             self.suppressed = true;
             self.scheduler.suppress(Vec::new()).await?;
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// The next tasks, at most so many.
-    fn take(&self, offer: &Offer, count: usize) -> Vec<TaskInfo> {
-        let plan = &self.shared.plan;
+    async fn accept(&mut self, offer: Offer, tasks: Vec<TaskInfo>) -> Result<()> {
+        let now = Instant::now();
+        self.launched.extend(tasks.iter().map(|task| (task.task_id.value.clone(), now)));
+        let filters = Filters { refuse_seconds: Some(0.0), ..Default::default() };
+        Ok(self.scheduler.accept(offer.id.into_option(), vec![calls::launch(tasks)], Some(filters)).await?)
+    }
+
+    /// The next tasks, as many as fit into the offer.
+    fn take(&self, offer: &Offer) -> Vec<TaskInfo> {
+        let (plan, count) = (&self.shared.plan, fits(offer));
         let first = self.shared.next.fetch_add(count, Ordering::Relaxed);
         let numbers = first.min(plan.tasks)..(first + count).min(plan.tasks);
         numbers.map(|number| task(number, &plan.command, offer)).collect()

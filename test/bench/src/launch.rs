@@ -29,7 +29,7 @@ pub struct Options {
     /// Frameworks that share the tasks; each sends one call at a time.
     #[arg(long, default_value_t = 4)]
     pub frameworks: usize,
-    /// Tasks per framework that may be on their way at once; all if not given.
+    /// Tasks per framework that may be on their way at once, one agent's worth in any case; all if not given.
     #[arg(long)]
     pub window: Option<usize>,
     /// JSON instead of protobuf between frameworks and master.
