@@ -130,7 +130,7 @@ fn parse(arguments: Vec<String>, lookup: impl Fn(&str) -> Option<String>) -> Res
     tree.build();
     let mut arguments = arguments.into_iter();
     let mut typed: Vec<OsString> = arguments.next().map(OsString::from).into_iter().collect();
-    let rest: Vec<String> = arguments.collect();
+    let rest: Vec<String> = master_last(arguments.collect());
     match rest.first().and_then(|name| tree.find_subcommand(name)) {
         Some(subcommand) => {
             typed.push(rest[0].clone().into());
@@ -141,6 +141,20 @@ fn parse(arguments: Vec<String>, lookup: impl Fn(&str) -> Option<String>) -> Res
     let matches = self::tree().try_get_matches_from(typed)?;
     let shown = matches.subcommand().map(|(_, matches)| shown_flags(matches)).unwrap_or_default();
     Ok((Tepui::from_arg_matches(&matches)?, shown))
+}
+
+/// `--master` before the command means the same as behind it.
+fn master_last(mut arguments: Vec<String>) -> Vec<String> {
+    let words = match arguments.first().map(String::as_str) {
+        Some("--master") => 2,
+        Some(first) if first.starts_with("--master=") => 1,
+        Some(_) | None => return arguments,
+    };
+    if arguments.len() > words {
+        let command = arguments.remove(words);
+        arguments.insert(0, command);
+    }
+    arguments
 }
 
 /// Every command and flag, with the help that shows them in groups.

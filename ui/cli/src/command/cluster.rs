@@ -71,8 +71,12 @@ impl Cluster {
                     "the master at {at} does not lead now, and knows no leader; try again in a few seconds"
                 )
             }
-            Fault::Unreadable { .. } | Fault::Broken { .. } => Error::from(fault)
-                .context(format!("what listens at {at} does not talk like a master; {name_it}")),
+            Fault::Unreadable { why, .. } => {
+                anyhow!("what listens at {at} does not talk like a master: {why}\n{name_it}")
+            }
+            Fault::Broken { err, .. } => {
+                anyhow!("what listens at {at} does not talk like a master, or just ended: {err}\n{name_it}")
+            }
             _ => Error::from(fault).context(format!("the master at {at} cannot answer")),
         }
     }
@@ -112,7 +116,8 @@ mod tests {
 
             the master at m:5050 does not lead now, and knows no leader; try again in a few seconds
 
-            what listens at m:5050 does not talk like a master; name yours with --master=HOST:PORT or TEPUI_MASTER: cannot read what m:5050 sent: expected value
+            what listens at m:5050 does not talk like a master: expected value
+            name yours with --master=HOST:PORT or TEPUI_MASTER
 
             the master at m:5050 cannot answer: 500: oops"#]].assert_eq(&texts.join("\n\n"));
     }
