@@ -25,6 +25,9 @@ fn scaled(value: f64, units: &[&str]) -> String {
         value /= 1024.0;
         unit = next;
     }
+    if value == 0.0 {
+        return "0".to_string();
+    }
     let digits = if value.abs() >= 100.0 { 0 } else { 1 };
     format!("{}{unit}", number(format!("{value:.digits$}").parse().unwrap_or(value)))
 }
@@ -96,7 +99,7 @@ mod tests {
             assert_eq!(number(value), text);
         }
         for (value, text) in
-            [(0.0, "0M"), (32.0, "32M"), (1024.0, "1G"), (1536.0, "1.5G"), (8.0e6, "7.6T"), (0.5, "0.5M")]
+            [(0.0, "0"), (32.0, "32M"), (1024.0, "1G"), (1536.0, "1.5G"), (8.0e6, "7.6T"), (0.5, "0.5M")]
         {
             assert_eq!(megabytes(value), text);
         }

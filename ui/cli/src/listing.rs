@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::Value;
 
-use crate::command::{Cluster, block_on};
+use crate::command::{Cluster, block_on, summary};
 use crate::near::{self, Known, Short};
 use crate::output;
 use crate::table::{Cell, Table};
@@ -87,8 +87,11 @@ pub fn run(list: &impl List) -> Result<ExitCode> {
     let colours = output::colours();
     block_on(async {
         if list.flags().watch {
-            let draw = async || render(list, &list.fetch().await?, amount::now(), colours);
-            watch::run(&list.flags().cluster, draw).await
+            watch::run(async || {
+                let text = render(list, &list.fetch().await?, amount::now(), colours)?;
+                Ok(summary::above(&list.flags().cluster, text, colours).await)
+            })
+            .await
         } else {
             print(list, &list.fetch().await?, colours)
         }
@@ -97,11 +100,16 @@ pub fn run(list: &impl List) -> Result<ExitCode> {
 }
 
 fn print(list: &impl List, answer: &Value, colours: bool) -> Result<()> {
+    let (entries, table) = sorted(list, answer, amount::now())?;
     if list.flags().json {
-        let (entries, _) = sorted(list, answer, amount::now())?;
         return output::json(&Value::Array(entries.into_iter().cloned().collect()));
     }
-    output::line(&render(list, answer, amount::now(), colours)?)
+    match entries.is_empty() {
+        // A word for people, not for what reads the output.
+        true => eprintln!("{}", list.nothing(answer)),
+        false => output::line(&table.render(colours))?,
+    }
+    Ok(())
 }
 
 /// The table, or what to do when there is nothing to show.

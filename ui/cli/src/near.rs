@@ -81,6 +81,8 @@ fn suggestions(typed: &str, known: &[Known]) -> Vec<String> {
     }
     found.sort();
     found.dedup();
+    let nearest = found.first().map_or(0, |(slips, _)| *slips);
+    found.retain(|(slips, _)| *slips <= nearest + 1);
     found.into_iter().take(NAMED_MAX).map(|(_, text)| quoted(text)).collect()
 }
 

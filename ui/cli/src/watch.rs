@@ -9,7 +9,7 @@ use anyhow::Result;
 use terminal_size::{Height, Width, terminal_size};
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::command::{Cluster, signal, summary};
+use crate::command::signal;
 use crate::output;
 use crate::table::cut;
 
@@ -24,34 +24,26 @@ const HIDE_CURSOR: &str = "\x1b[?25l";
 const SHOW_CURSOR: &str = "\x1b[?25h";
 
 /// Draws until a signal comes. A failure of the first picture is the command's failure.
-pub async fn run(cluster: &Cluster, draw: impl AsyncFn() -> Result<String>) -> Result<()> {
+pub async fn run(draw: impl AsyncFn() -> Result<String>) -> Result<()> {
     let screen = Screen::new(stdout().is_terminal())?;
     tokio::select! {
-        outcome = redraw(cluster, &screen, draw) => outcome,
+        outcome = redraw(&screen, draw) => outcome,
         ended = signal() => ended,
     }
 }
 
-async fn redraw(cluster: &Cluster, screen: &Screen, draw: impl AsyncFn() -> Result<String>) -> Result<()> {
+async fn redraw(screen: &Screen, draw: impl AsyncFn() -> Result<String>) -> Result<()> {
     let mut ticks = interval(PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks.tick().await;
-    screen.show(&picture(cluster, draw().await?).await)?;
+    screen.show(&draw().await?)?;
     loop {
         ticks.tick().await;
         let text = match draw().await {
-            Ok(text) => picture(cluster, text).await,
+            Ok(text) => text,
             Err(error) => format!("{error:#}\nlooking again every second; Ctrl-C ends it"),
         };
         screen.show(&text)?;
-    }
-}
-
-/// The text below a line about the whole cluster, if the master tells.
-async fn picture(cluster: &Cluster, text: String) -> String {
-    match summary::line(cluster, output::colours()).await {
-        Ok(line) => format!("{line}\n\n{text}"),
-        Err(_) => text, // The picture itself came; what is missing is only its heading.
     }
 }
 

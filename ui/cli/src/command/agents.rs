@@ -148,19 +148,19 @@ mod tests {
             "",
             &answer,
             expect![[r#"
-            AGENT                                    HOSTNAME  STATE        CPUS      MEM     DISK  ATTRIBUTES       SINCE
-            1b2ac9de-da1d-4633-95a3-9f4a9a6a0764-S0  host-a    active     0.5/16  1.5G/8G  0M/977G  level:2 rack:r1   1h1m
-            S1                                       host-b    inactive     2/16  1.5G/8G  0M/977G  level:2 rack:r1   1h1m
-            S2                                       host-c    draining    10/16  1.5G/8G  0M/977G  level:2 rack:r1   1h1m
-            0a11c9de-da1d-4633-95a3-9f4a9a6a0764-S0  host-a    recovered       -        -        -                       -"#]],
+                AGENT                                    HOSTNAME  STATE        CPUS      MEM    DISK  ATTRIBUTES       SINCE
+                1b2ac9de-da1d-4633-95a3-9f4a9a6a0764-S0  host-a    active     0.5/16  1.5G/8G  0/977G  level:2 rack:r1   1h1m
+                S1                                       host-b    inactive     2/16  1.5G/8G  0/977G  level:2 rack:r1   1h1m
+                S2                                       host-c    draining    10/16  1.5G/8G  0/977G  level:2 rack:r1   1h1m
+                0a11c9de-da1d-4633-95a3-9f4a9a6a0764-S0  host-a    recovered       -        -       -                       -"#]],
         );
         check::<Agents>(
             "--sort=-cpus --state active,draining --full",
             &answer,
             expect![[r#"
-                AGENT                                    HOSTNAME  STATE       CPUS      MEM     DISK  ATTRIBUTES       SINCE
-                1b2ac9de-da1d-4633-95a3-9f4a9a6a0764-S2  host-c    draining   10/16  1.5G/8G  0M/977G  level:2 rack:r1   1h1m
-                1b2ac9de-da1d-4633-95a3-9f4a9a6a0764-S0  host-a    active    0.5/16  1.5G/8G  0M/977G  level:2 rack:r1   1h1m"#]],
+                AGENT                                    HOSTNAME  STATE       CPUS      MEM    DISK  ATTRIBUTES       SINCE
+                1b2ac9de-da1d-4633-95a3-9f4a9a6a0764-S2  host-c    draining   10/16  1.5G/8G  0/977G  level:2 rack:r1   1h1m
+                1b2ac9de-da1d-4633-95a3-9f4a9a6a0764-S0  host-a    active    0.5/16  1.5G/8G  0/977G  level:2 rack:r1   1h1m"#]],
         );
         check::<Agents>("--state drained", &answer, expect!["no such agents"]);
         check::<Agents>(

@@ -174,9 +174,9 @@ mod tests {
             "--all --sort name",
             &answer,
             expect![[r#"
-            FRAMEWORK  NAME      STATE      TASKS  CPUS   MEM  OFFERS  ROLES        USER  HOSTNAME  SINCE
-            0001       batch     completed      0     0    0M       -  ops          root            3m20s
-            0000       marathon  active         3  2.75  4.5G       1  eng,eng/web  root  ctl        1d1h"#]],
+                FRAMEWORK  NAME      STATE      TASKS  CPUS   MEM  OFFERS  ROLES        USER  HOSTNAME  SINCE
+                0001       batch     completed      0     0     0       -  ops          root            3m20s
+                0000       marathon  active         3  2.75  4.5G       1  eng,eng/web  root  ctl        1d1h"#]],
         );
         check::<Frameworks>(
             "--role eng",

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::filter::is_below;
 use crate::amount;
+use crate::detail::resources;
 use crate::listing::{self, List, ListFlags, Seen, lists, number, text};
 use crate::near::Known;
 use crate::table::Cell;
@@ -72,10 +73,10 @@ impl List for Roles {
             Cell::number(amount::number(held("cpus")), held("cpus")),
             Cell::number(amount::megabytes(held("mem")), held("mem")),
             Cell::number(gpus, held("gpus")),
-            Cell::text(quantities(&role["offered"])),
-            Cell::text(quantities(&role["reserved"])),
-            Cell::text(quantities(&role["quota"]["guarantee"])),
-            Cell::text(quantities(&role["quota"]["limit"])),
+            Cell::text(resources(&role["offered"])),
+            Cell::text(resources(&role["reserved"])),
+            Cell::text(resources(&role["quota"]["guarantee"])),
+            Cell::text(resources(&role["quota"]["limit"])),
         ]
     }
 
@@ -88,19 +89,6 @@ impl List for Roles {
             }
         }
     }
-}
-
-/// `cpus:15.5 mem:7.8G`; ports are counts and say little here.
-fn quantities(of: &Value) -> String {
-    let show = |(name, value): (&String, &Value)| {
-        let value = value.as_f64().unwrap_or(0.0);
-        match name.as_str() {
-            "ports" => None,
-            "mem" | "disk" => Some(format!("{name}:{}", amount::megabytes(value))),
-            _ => Some(format!("{name}:{}", amount::number(value))),
-        }
-    };
-    of.as_object().into_iter().flatten().filter_map(show).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -119,27 +107,27 @@ mod tests {
             "",
             &answer,
             expect![[r#"
-            ROLE     WEIGHT  FRAMEWORKS  CPUS  MEM  OFFERED             LIMIT
-            *             1           0     0   0M
-            eng           1           1   0.5  64M  cpus:15.5 mem:7.8G
-            eng/web     2.5           1     0   0M                      cpus:4
-            engine        1           0     0   0M"#]],
+                ROLE     WEIGHT  FRAMEWORKS  CPUS  MEM  OFFERED                        LIMIT
+                *             1           0     0    0
+                eng           1           1   0.5  64M  cpus:15.5 mem:7.8G ports:1001
+                eng/web     2.5           1     0    0                                 cpus:4
+                engine        1           0     0    0"#]],
         );
         check::<Roles>(
             "--role eng",
             &answer,
             expect![[r#"
-            ROLE     WEIGHT  FRAMEWORKS  CPUS  MEM  OFFERED             LIMIT
-            eng           1           1   0.5  64M  cpus:15.5 mem:7.8G
-            eng/web     2.5           1     0   0M                      cpus:4"#]],
+                ROLE     WEIGHT  FRAMEWORKS  CPUS  MEM  OFFERED                        LIMIT
+                eng           1           1   0.5  64M  cpus:15.5 mem:7.8G ports:1001
+                eng/web     2.5           1     0    0                                 cpus:4"#]],
         );
         check::<Roles>(
             "--framework 0000",
             &answer,
             expect![[r#"
-            ROLE     WEIGHT  FRAMEWORKS  CPUS  MEM  OFFERED             LIMIT
-            eng           1           1   0.5  64M  cpus:15.5 mem:7.8G
-            eng/web     2.5           1     0   0M                      cpus:4"#]],
+                ROLE     WEIGHT  FRAMEWORKS  CPUS  MEM  OFFERED                        LIMIT
+                eng           1           1   0.5  64M  cpus:15.5 mem:7.8G ports:1001
+                eng/web     2.5           1     0    0                                 cpus:4"#]],
         );
         check::<Roles>(
             "",

@@ -25,7 +25,7 @@ impl Summary {
     pub fn run(self) -> Result<ExitCode> {
         block_on(async {
             match self.watch {
-                true => watch::run(&self.cluster, async || Ok(String::new())).await,
+                true => watch::run(async || line(&self.cluster, output::colours()).await).await,
                 false => output::line(&line(&self.cluster, output::colours()).await?),
             }
         })?;
@@ -37,6 +37,14 @@ impl Summary {
 pub async fn line(cluster: &Cluster, colours: bool) -> Result<String> {
     let metrics = cluster.get("/metrics/snapshot").await?;
     Ok(render(&metrics, &cluster.master, colours))
+}
+
+/// The text below the line about the cluster, if the master tells it.
+pub async fn above(cluster: &Cluster, text: String, colours: bool) -> String {
+    match line(cluster, colours).await {
+        Ok(line) => format!("{line}\n\n{text}"),
+        Err(_) => text, // The text itself came; what is missing is only its heading.
+    }
 }
 
 fn render(metrics: &Value, master: &str, colours: bool) -> String {

@@ -122,8 +122,8 @@ mod tests {
             RESOURCES
               RESOURCE          TOTAL  USED  OFFERED     UNRESERVED
               cpus                 16   0.5        0             15
-              disk               100M    0M       0M           100M
-              mem                7.8G   64M       0M           7.8G
+              disk               100M     0        0           100M
+              mem                7.8G   64M        0           7.8G
               ports     [31000-32000]     -        -  [31000-32000]
 
             RESERVED
