@@ -118,6 +118,12 @@ pub(crate) fn crash(world: &mut World, index: usize) {
     host::agent_died(world, index);
 }
 
+/// An operator wants the agent to end its tasks and leave.
+pub(crate) fn ask_to_leave(world: &mut World, index: usize) {
+    world.checks.see(&Fact::AgentLeaves { agent: index });
+    input(world, index, Input::Unregister);
+}
+
 /// The whole machine goes down, containers and all.
 pub(crate) fn reboot(world: &mut World, index: usize) {
     crash(world, index);

@@ -37,6 +37,10 @@ pub(crate) enum Fact<'a> {
     AgentWiped {
         agent: usize,
     },
+    /// It was asked to end its tasks and leave.
+    AgentLeaves {
+        agent: usize,
+    },
     AgentTurn {
         agent: usize,
         machine: &'a agent::Agent,

@@ -23,10 +23,12 @@ pub struct Counts {
     pub stalls: u64,
     pub partitions: u64,
     pub gone: u64,
+    pub departures: u64,
+    pub pauses: u64,
 }
 
 impl Counts {
-    pub(crate) fn fields(&self) -> [(&'static str, u64); 18] {
+    pub(crate) fn fields(&self) -> [(&'static str, u64); 20] {
         [
             ("events", self.events),
             ("offers", self.offers),
@@ -46,6 +48,8 @@ impl Counts {
             ("stalls", self.stalls),
             ("partitions", self.partitions),
             ("gone", self.gone),
+            ("departures", self.departures),
+            ("pauses", self.pauses),
         ]
     }
 }
@@ -70,6 +74,8 @@ impl AddAssign for Counts {
         self.stalls += other.stalls;
         self.partitions += other.partitions;
         self.gone += other.gone;
+        self.departures += other.departures;
+        self.pauses += other.pauses;
     }
 }
 

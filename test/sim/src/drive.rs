@@ -5,6 +5,7 @@ use tepui_types::ConnId;
 use crate::chance::{MS, SECOND, mostly};
 use crate::event::Event;
 use crate::net::{Client, End, Kind, Message, Node};
+use crate::process::Schedule;
 use crate::world::World;
 use crate::{agent, executor, framework, master};
 
@@ -15,14 +16,9 @@ impl World {
     /// Plans the next turn of a process: soon if it has mail, else when its next timer is due.
     pub(crate) fn plan_turn(&mut self, node: Node) {
         let now = self.queue.now();
-        let (has_mail, deadline, wake, life) = match node {
-            Node::Master => {
-                (self.master.has_mail(), self.master.deadline(), self.master.wake, self.master.life)
-            }
-            Node::Agent(index) => {
-                let process = &self.agents[index].process;
-                (process.has_mail(), process.deadline(), process.wake, process.life)
-            }
+        let Schedule { has_mail, deadline, wake, life, paused_until } = match node {
+            Node::Master => self.master.schedule(),
+            Node::Agent(index) => self.agents[index].process.schedule(),
         };
         let at = match (has_mail, deadline) {
             (true, _) => now + mostly(&mut self.rng, 1000, MS, 0.005, 300 * MS),
@@ -30,6 +26,7 @@ impl World {
             (false, Some(deadline)) => deadline.0.max(now + MS),
             (false, None) => return,
         };
+        let at = at.max(paused_until);
         if wake.is_some_and(|wake| wake <= at) {
             return;
         }

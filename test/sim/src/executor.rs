@@ -321,11 +321,22 @@ fn run(world: &mut World, agent: usize, id: &ContainerId, task: &str) {
         update(world, agent, id, task, TaskState::TASK_STARTING);
     }
     update(world, agent, id, task, TaskState::TASK_RUNNING);
+    if world.rng.chance(0.2) {
+        say(world, agent, id);
+    }
     match script.ending {
         Ending::Stay => (),
         Ending::Finish | Ending::Fail | Ending::Crash | Ending::Oom => {
             plan(world, agent, id, script.run, Step::Finish { task: task.into() });
         }
+    }
+}
+
+/// A message to the framework, which may get lost.
+fn say(world: &mut World, agent: usize, id: &ContainerId) {
+    let message = get(world, agent, id).and_then(|executor| executor.session.message(b"hello".into()));
+    if let Some(call) = message {
+        send(world, agent, id, call);
     }
 }
 

@@ -20,9 +20,13 @@ pub(crate) enum Fault {
     Partition,
     /// An operator says that an agent never comes back.
     Gone,
+    /// An agent is asked to leave.
+    Departure,
+    /// A process stands still for a while.
+    Pause,
 }
 
-const ALL: [Fault; 8] = [
+const ALL: [Fault; 10] = [
     Fault::MasterCrash,
     Fault::AgentCrash,
     Fault::Reboot,
@@ -31,6 +35,8 @@ const ALL: [Fault; 8] = [
     Fault::Stall,
     Fault::Partition,
     Fault::Gone,
+    Fault::Departure,
+    Fault::Pause,
 ];
 
 fn mean(world: &World, fault: Fault) -> Option<u64> {
@@ -44,6 +50,8 @@ fn mean(world: &World, fault: Fault) -> Option<u64> {
         Fault::Stall => plan.stalls,
         Fault::Partition => plan.partitions,
         Fault::Gone => plan.gone,
+        Fault::Departure => plan.departures,
+        Fault::Pause => plan.pauses,
     }
 }
 
@@ -75,10 +83,13 @@ pub(crate) fn happen(world: &mut World, fault: Fault) {
         Fault::Stall => stall_one(world),
         Fault::Partition => partition(world),
         Fault::Gone => gone(world),
+        Fault::Departure => departure(world),
+        Fault::Pause => pause(world),
     }
 }
 
 fn master_crash(world: &mut World) {
+    world.counts.master_crashes += u64::from(world.master.is_up());
     master::crash(world);
     let wait = mostly(&mut world.rng, 50 * MS, 3 * SECOND, 0.2, 30 * SECOND);
     world.queue.after(wait, Event::Start { node: Node::Master });
@@ -151,6 +162,31 @@ fn name(victim: u64, agents: u64) -> String {
     match victim.checked_sub(agents) {
         None => format!("A{victim}"),
         Some(index) => format!("F{index}"),
+    }
+}
+
+fn departure(world: &mut World) {
+    let index = any_agent(world);
+    if world.agents[index].process.is_up() {
+        world.counts.departures += 1;
+        agent::ask_to_leave(world, index);
+    }
+}
+
+fn pause(world: &mut World) {
+    let lasts = mostly(&mut world.rng, SECOND, 5 * SECOND, 0.3, 40 * SECOND);
+    let until = world.queue.now() + lasts;
+    world.counts.pauses += 1;
+    match world.rng.below(3) {
+        0 => {
+            world.tell(|| format!("master pauses until {}", until / SECOND));
+            world.master.paused_until = until;
+        }
+        _ => {
+            let index = any_agent(world);
+            world.tell(|| format!("A{index} pauses until {}", until / SECOND));
+            world.agents[index].process.paused_until = until;
+        }
     }
 }
 

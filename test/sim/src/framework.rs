@@ -6,6 +6,8 @@
 mod offers;
 mod wishes;
 
+pub(crate) use wishes::want_offers;
+
 use std::collections::BTreeMap;
 
 use tepui_client::scheduler::{Event as Heard, Outcome, Session, calls};
@@ -126,10 +128,6 @@ impl Framework {
     pub(crate) fn live_tasks(&self) -> impl Iterator<Item = (&String, &Task)> {
         self.memory.tasks.iter().filter(|(_, task)| !is_terminal(task.state))
     }
-
-    pub(crate) fn role(&self) -> &str {
-        self.memory.info.roles.first().map_or("*", String::as_str)
-    }
 }
 
 fn info(index: usize, rng: &mut Rng) -> pb::FrameworkInfo {
@@ -147,12 +145,20 @@ fn info(index: usize, rng: &mut Rng) -> pb::FrameworkInfo {
     pb::FrameworkInfo {
         name: format!("framework {index}"),
         user: "nobody".into(),
-        roles: vec![format!("role{}", rng.below(2))],
+        roles: draw_roles(rng),
         capabilities: capabilities.into_iter().map(tepui_client::shorthand::capability).collect(),
         checkpoint: Some(rng.chance(0.8)),
         failover_timeout: Some(failover_timeout),
         ..Default::default()
     }
+}
+
+/// Roles that frameworks share, with one below another.
+pub(super) fn draw_roles(rng: &mut Rng) -> Vec<String> {
+    let sets: [&[&str]; 5] =
+        [&["role0"], &["role1"], &["role0", "role1"], &["role0/sub"], &["role0/sub", "role1"]];
+    let roles = sets[rng.below(sets.len() as u64) as usize];
+    roles.iter().map(|role| (*role).into()).collect()
 }
 
 fn plan(world: &mut World, index: usize, wait: u64, step: Step) {

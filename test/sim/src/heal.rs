@@ -1,19 +1,23 @@
 //! The second phase: no more faults, and everything must settle.
 //!
 //! Settled means: every agent is registered, no task lives anywhere, every framework knows the end of each of its
-//! tasks, nothing is offered, nothing runs in a container, no update waits for its acknowledgement.
+//! tasks, nothing is offered, nothing runs in a container, no update waits for its acknowledgement, no disk keeps what
+//! is over, master and agents count the same resources. Then all processes are restarted and it must settle once more:
+//! disks bring nothing back. In the end frameworks want offers again, and all that is free must be offered.
 
 use tepui_core_agent::Phase as AgentPhase;
+use tepui_core_master::FrameworkLink;
 use tepui_proto::mesos::v1 as pb;
-use tepui_types::AgentId;
+use tepui_resources::Resources;
+use tepui_types::{AgentId, FrameworkId};
 
 use crate::chance::SECOND;
 use crate::check::Fact;
 use crate::event::Event;
-use crate::framework::Step;
-use crate::master;
+use crate::framework::{self, Framework, Step};
 use crate::net::Node;
-use crate::world::{Phase, World};
+use crate::world::{Phase, Stage, World};
+use crate::{agent, master};
 
 /// Long enough for the slowest retry of an update, several times.
 const HEALS_WITHIN: u64 = 3600 * SECOND;
@@ -21,7 +25,9 @@ const LOOK_EVERY: u64 = 5 * SECOND;
 
 pub(crate) fn begin(world: &mut World) {
     world.tell(|| "faults end".into());
-    world.phase = Phase::Healing { until: world.queue.now() + HEALS_WITHIN };
+    world.phase = Phase::Healing { stage: Stage::Settling, until: world.queue.now() + HEALS_WITHIN };
+    world.master.paused_until = 0;
+    world.agents.iter_mut().for_each(|agent| agent.process.paused_until = 0);
     world.plan.bad_containers = 0.0;
     world.plan.slow_disk = 0.0;
     world.plan.late_acknowledgements = 0.0;
@@ -40,17 +46,44 @@ pub(crate) fn begin(world: &mut World) {
 }
 
 pub(crate) fn look(world: &mut World) {
-    let Phase::Healing { until } = world.phase else { return };
+    let Phase::Healing { stage, until } = world.phase else { return };
     clear_abandoned(world);
-    let open = unsettled(world);
+    let open = match stage {
+        Stage::Settling | Stage::Restarted => unsettled(world),
+        Stage::Offering => unoffered(world),
+    };
     if open.is_empty() {
-        world.tell(|| "settled".into());
-        world.checks.see(&Fact::Settled);
-        world.phase = Phase::Over;
+        next(world, stage);
     } else if world.queue.now() >= until {
-        world.checks.fail("heals", open.join("; "));
-    } else {
-        world.queue.after(LOOK_EVERY, Event::Settled);
+        world.checks.fail("heals", format!("{stage:?}: {}", open.join("; ")));
+    }
+    world.queue.after(LOOK_EVERY, Event::Settled);
+}
+
+fn next(world: &mut World, stage: Stage) {
+    world.tell(|| format!("done: {stage:?}"));
+    let until = world.queue.now() + HEALS_WITHIN;
+    match stage {
+        Stage::Settling => {
+            world.checks.see(&Fact::Settled);
+            restart_all(world);
+            world.phase = Phase::Healing { stage: Stage::Restarted, until };
+        }
+        Stage::Restarted => {
+            world.checks.see(&Fact::Settled);
+            world.phase = Phase::Healing { stage: Stage::Offering, until };
+            (0..world.frameworks.len()).for_each(|index| framework::want_offers(world, index));
+        }
+        Stage::Offering => world.phase = Phase::Over,
+    }
+}
+
+fn restart_all(world: &mut World) {
+    master::crash(world);
+    world.queue.after(SECOND, Event::Start { node: Node::Master });
+    for index in 0..world.agents.len() {
+        agent::crash(world, index);
+        world.queue.after(SECOND, Event::Start { node: Node::Agent(index) });
     }
 }
 
@@ -98,8 +131,8 @@ fn unsettled(world: &World) -> Vec<String> {
         agent_unsettled(world, index, &mut open);
     }
     for framework in &world.frameworks {
-        if framework.id().is_none() {
-            open.push(format!("F{} is not subscribed", framework.index));
+        if !is_connected(world, framework) {
+            open.push(format!("F{} is not connected", framework.index));
         }
         for (id, task) in framework.live_tasks() {
             // Of agents that nobody remembers nobody can say more.
@@ -116,6 +149,12 @@ fn unsettled(world: &World) -> Vec<String> {
         }
     }
     open
+}
+
+fn is_connected(world: &World, framework: &Framework) -> bool {
+    let (Some(machine), Some(id)) = (&world.master.machine, framework.id()) else { return false };
+    let known = machine.state().frameworks.get(&FrameworkId::new(id));
+    known.is_some_and(|known| matches!(known.link, FrameworkLink::Connected { .. }))
 }
 
 /// Whether the master remembers an agent.
@@ -158,6 +197,24 @@ fn master_unsettled(world: &World, open: &mut Vec<String>) {
     }
 }
 
+/// What is over and still on an agent's disk.
+const LEFT_OVER: [&str; 5] = ["executor/", "task/", "update/", "operation/", "framework/"];
+
+/// Free resources that are not offered to anybody, though there is somebody who wants them.
+fn unoffered(world: &World) -> Vec<String> {
+    let Some(machine) = &world.master.machine else { return vec!["the master is down".into()] };
+    let state = machine.state();
+    let mut open = Vec::new();
+    for agent in state.agents.values() {
+        let offers = state.offers.values().filter(|offer| offer.agent_id == agent.id);
+        let offered = offers.fold(Resources::new(), |sum, offer| sum + &offer.resources).unallocate();
+        if !offered.contains(&agent.total.unreserved()) {
+            open.push(format!("of {} ({}) only {offered} is offered", agent.id, agent.total));
+        }
+    }
+    open
+}
+
 fn agent_unsettled(world: &World, index: usize, open: &mut Vec<String>) {
     let node = &world.agents[index];
     for id in node.host.alive() {
@@ -180,5 +237,15 @@ fn agent_unsettled(world: &World, index: usize, open: &mut Vec<String>) {
     }
     if !state.operations.is_empty() {
         open.push(format!("A{index} waits for acknowledgements of operations"));
+    }
+    if let Some(key) =
+        node.process.disk.keys().find(|key| LEFT_OVER.iter().any(|start| key.starts_with(start)))
+    {
+        open.push(format!("A{index} has {key} on its disk"));
+    }
+    let books = world.master.machine.as_ref().map(|machine| machine.state());
+    let booked = books.and_then(|books| books.agents.get(&AgentId::from(&*state.info.id)));
+    if let Some(booked) = booked.filter(|booked| booked.total != state.total) {
+        open.push(format!("A{index} has {}, the master thinks {}", state.total, booked.total));
     }
 }

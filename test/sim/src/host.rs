@@ -256,7 +256,7 @@ pub(crate) fn power_off(world: &mut World, agent: usize) {
 
 /// An agent that ends for good leaves nothing behind.
 pub(crate) fn expect_empty(world: &mut World, agent: usize) {
-    if let Some(id) = world.agents[agent].host.alive().next() {
+    if let Some(id) = world.agents[agent].host.wanted().next() {
         let what = format!("A{agent} ended for good while container {id} was alive");
         world.checks.fail("no_orphan_container", what);
     }

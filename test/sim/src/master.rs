@@ -53,6 +53,10 @@ fn config(world: &mut World) -> Config {
         offer_timeout: plan.offer_timeout.map(Duration::from_nanos),
         agent_ping_timeout: Duration::from_nanos(plan.ping_timeout),
         max_agent_ping_timeouts: 3,
+        max_completed_frameworks: plan.history_max,
+        max_completed_tasks_per_framework: plan.history_max,
+        max_unreachable_tasks_per_framework: plan.history_max,
+        agent_removal_rate_limit: plan.removal_pace.map(|pace| (1, Duration::from_nanos(pace))),
         agent_reregister_timeout: Duration::from_nanos(plan.reregister_timeout),
         seed: world.rng.next_u64(),
         ..Config::default()
@@ -65,7 +69,6 @@ pub(crate) fn crash(world: &mut World) {
         return;
     }
     world.tell(|| "master crashes".into());
-    world.counts.master_crashes += 1;
     let lucky = world.rng.below(4) as usize;
     for record in world.master.crash(lucky) {
         world.tell(|| format!("master stored while it crashed: {record}"));

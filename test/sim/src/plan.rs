@@ -21,6 +21,8 @@ pub(crate) struct Plan {
     pub(crate) stalls: Option<u64>,
     pub(crate) partitions: Option<u64>,
     pub(crate) gone: Option<u64>,
+    pub(crate) departures: Option<u64>,
+    pub(crate) pauses: Option<u64>,
     /// How likely a write takes long.
     pub(crate) slow_disk: f64,
     /// How likely a container takes long, fails, or hangs.
@@ -28,6 +30,10 @@ pub(crate) struct Plan {
     /// How likely an acknowledgement comes late.
     pub(crate) late_acknowledgements: f64,
     pub(crate) offer_timeout: Option<u64>,
+    /// At most one agent is given up in this time.
+    pub(crate) removal_pace: Option<u64>,
+    /// How much history the master keeps of each kind.
+    pub(crate) history_max: usize,
     pub(crate) ping_timeout: u64,
     pub(crate) reregister_timeout: u64,
     pub(crate) executor_registration_timeout: u64,
@@ -48,9 +54,13 @@ impl Plan {
             stalls: sometimes(rng, 0.3, 2, 20),
             partitions: sometimes(rng, 0.4, 10, 40),
             gone: sometimes(rng, 0.15, 20, 60),
+            departures: sometimes(rng, 0.1, 20, 60),
+            pauses: sometimes(rng, 0.3, 5, 30),
             slow_disk: if rng.chance(0.3) { 0.1 } else { 0.01 },
             bad_containers: if rng.chance(0.3) { 0.2 } else { 0.02 },
             late_acknowledgements: if rng.chance(0.3) { 0.3 } else { 0.02 },
+            removal_pace: rng.chance(0.3).then(|| between(rng, 1, 10) * SECOND),
+            history_max: if rng.chance(0.5) { between(rng, 0, 3) as usize } else { 1000 },
             offer_timeout: rng.chance(0.3).then(|| between(rng, 2, 20) * SECOND),
             ping_timeout: between(rng, 2, 6) * SECOND,
             reregister_timeout: between(rng, 10, 40) * SECOND,

@@ -19,8 +19,20 @@ pub(crate) struct Process<M: Fsm> {
     outbox: VecDeque<Item<M::Record, M::Effect>>,
     /// How many items at the head of the outbox are covered by the write that is under way.
     syncing: usize,
+    /// Until then it has no turns.
+    pub(crate) paused_until: u64,
     /// When the next turn is planned.
     pub(crate) wake: Option<u64>,
+}
+
+/// When a process should have its next turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Schedule {
+    pub(crate) has_mail: bool,
+    pub(crate) deadline: Option<Mono>,
+    pub(crate) wake: Option<u64>,
+    pub(crate) life: u32,
+    pub(crate) paused_until: u64,
 }
 
 impl<M: Fsm> Process<M>
@@ -35,6 +47,7 @@ where
             mailbox: VecDeque::new(),
             outbox: VecDeque::new(),
             syncing: 0,
+            paused_until: 0,
             wake: None,
         }
     }
@@ -60,6 +73,7 @@ where
         records.iter().for_each(|record| write(&mut self.disk, record));
         self.machine = None;
         self.mailbox.clear();
+        self.paused_until = 0;
         self.wake = None;
         records
     }
@@ -71,12 +85,15 @@ where
         }
     }
 
-    pub(crate) fn has_mail(&self) -> bool {
-        !self.mailbox.is_empty()
-    }
-
-    pub(crate) fn deadline(&self) -> Option<Mono> {
-        self.machine.as_ref().and_then(Fsm::deadline)
+    /// What says when its next turn is.
+    pub(crate) fn schedule(&self) -> Schedule {
+        Schedule {
+            has_mail: !self.mailbox.is_empty(),
+            deadline: self.machine.as_ref().and_then(Fsm::deadline),
+            wake: self.wake,
+            life: self.life,
+            paused_until: self.paused_until,
+        }
     }
 
     /// One turn over at most `inputs_max` inputs; how many there were.

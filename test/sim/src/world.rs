@@ -46,11 +46,22 @@ pub(crate) type Queue = crate::queue::Queue<Event>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     Faults,
-    /// `until`: by then everything must have settled.
+    /// `until`: by then the stage must be done.
     Healing {
+        stage: Stage,
         until: u64,
     },
     Over,
+}
+
+/// How far the world has healed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Settling,
+    /// Settled once; since then all processes were restarted.
+    Restarted,
+    /// Frameworks want offers again.
+    Offering,
 }
 
 impl World {
@@ -124,6 +135,11 @@ impl World {
             Event::Heal => heal::begin(self),
             Event::Settled => heal::look(self),
         }
+    }
+
+    /// Frameworks have no wishes but to end everything.
+    pub(crate) fn is_settling(&self) -> bool {
+        matches!(self.phase, Phase::Healing { stage: Stage::Settling | Stage::Restarted, .. })
     }
 
     pub(crate) fn is_healing(&self) -> bool {

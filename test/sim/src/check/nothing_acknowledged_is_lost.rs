@@ -1,7 +1,7 @@
 //! Nothing acknowledged is lost: an update that the agent confirmed to its executor reaches the framework in the end.
 //!
-//! Not promised: to frameworks that do not checkpoint, to those that ended, of agents that were wiped, and of tasks that
-//! the agent itself had declared over.
+//! Not promised: to frameworks that do not checkpoint, to those that ended, of agents that were wiped or asked to leave,
+//! and of tasks that the agent itself had declared over.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,6 +20,7 @@ pub(super) struct NothingAcknowledgedIsLost {
     /// Tasks that an agent declared over.
     declared_over: BTreeSet<String>,
     ended: BTreeSet<String>,
+    left: BTreeSet<usize>,
 }
 
 impl Check for NothingAcknowledgedIsLost {
@@ -48,6 +49,9 @@ impl Check for NothingAcknowledgedIsLost {
             {
                 self.ended.insert(event.shutdown_framework.framework_id.value.clone());
             }
+            Fact::AgentLeaves { agent } => {
+                self.left.insert(*agent);
+            }
             Fact::AgentWiped { agent } => self.confirmed.retain(|_, (_, _, on)| on != agent),
             Fact::Settled => return self.all_heard(),
             _ => (),
@@ -58,10 +62,11 @@ impl Check for NothingAcknowledgedIsLost {
 
 impl NothingAcknowledgedIsLost {
     fn all_heard(&self) -> Result<(), String> {
-        let lost = self.confirmed.iter().find(|(uuid, (framework, task, _))| {
-            !self.heard.contains(*uuid)
-                && !self.declared_over.contains(task)
-                && !self.ended.contains(framework)
+        let lost = self.confirmed.iter().find(|(uuid, (framework, task, agent))| {
+            let excused = self.declared_over.contains(task)
+                || self.ended.contains(framework)
+                || self.left.contains(agent);
+            !self.heard.contains(*uuid) && !excused
         });
         lost.map_or(Ok(()), |(uuid, (framework, task, agent))| {
             Err(format!("A{agent} confirmed {} of {task}, {framework} never heard it", short(uuid)))

@@ -19,6 +19,9 @@ const LIVE_TASKS_MAX: usize = 8;
 const TASKS_MAX: usize = 40;
 
 pub(super) fn consider(world: &mut World, index: usize) {
+    if world.is_healing() && !world.is_settling() {
+        return; // It only wants to see them.
+    }
     let offers: Vec<pb::Offer> = world.frameworks[index].offers.values().cloned().collect();
     for offer in offers {
         let framework = &world.frameworks[index];
@@ -58,6 +61,7 @@ pub(super) fn give_back_unanswered(world: &mut World, index: usize) {
 /// What is left of an offer while operations are made up.
 struct Pool {
     agent_id: pb::AgentID,
+    role: String,
     resources: Vec<pb::Resource>,
 }
 
@@ -84,7 +88,11 @@ impl Pool {
 }
 
 fn accept(world: &mut World, index: usize, offer: &pb::Offer) {
-    let mut pool = Pool { agent_id: (*offer.agent_id).clone(), resources: offer.resources.clone() };
+    let mut pool = Pool {
+        agent_id: (*offer.agent_id).clone(),
+        role: offer.allocation_info.role.clone().unwrap_or_default(),
+        resources: offer.resources.clone(),
+    };
     let mut operations = Vec::new();
     for _ in 0..=world.rng.below(2) {
         let (rng, framework) = (&mut world.rng, &mut world.frameworks[index]);
@@ -92,7 +100,7 @@ fn accept(world: &mut World, index: usize, offer: &pb::Offer) {
             0..=4 => launch_commands(rng, framework, &mut pool),
             5..=7 => launch_custom(rng, framework, &mut pool),
             8..=9 => launch_group(rng, framework, &mut pool),
-            10 => reserve(rng, framework, &mut pool),
+            10 => reserve(rng, &mut pool),
             _ => unreserve_or_volume(rng, framework, &mut pool),
         };
         operations.extend(made);
@@ -212,7 +220,7 @@ fn launch_group(rng: &mut Rng, framework: &mut Framework, pool: &mut Pool) -> Op
     (!tasks.is_empty()).then(|| calls::launch_group(executor, tasks))
 }
 
-fn reserve(rng: &mut Rng, framework: &mut Framework, pool: &mut Pool) -> Option<pb::offer::Operation> {
+fn reserve(rng: &mut Rng, pool: &mut Pool) -> Option<pb::offer::Operation> {
     let name = *pick(rng, &["cpus", "mem", "disk"])?;
     let amount = if name == "cpus" { 0.5 } else { 64.0 };
     let mut taken = pool.take(name, amount)?;
@@ -221,7 +229,7 @@ fn reserve(rng: &mut Rng, framework: &mut Framework, pool: &mut Pool) -> Option<
     }
     taken.reservations.push(pb::resource::ReservationInfo {
         r#type: Some(pb::resource::reservation_info::Type::DYNAMIC),
-        role: Some(framework.role().into()),
+        role: Some(pool.role.clone()),
         ..Default::default()
     });
     Some(pb::offer::Operation {

@@ -4,7 +4,7 @@ use tepui_client::scheduler::calls;
 use tepui_client::shorthand::task_id;
 use tepui_proto::mesos::v1 as pb;
 
-use super::{Step, call, plan};
+use super::{Step, call, draw_roles, plan};
 use crate::chance::{MS, SECOND, between, pick};
 use crate::world::World;
 
@@ -22,6 +22,7 @@ pub(super) fn wish(world: &mut World, index: usize) {
         9 => message(world, index),
         10 => shutdown_one(world, index),
         11 if world.rng.chance(0.1) => teardown(world, index),
+        12 => describe_anew(world, index),
         _ => plan(world, index, 1, Step::Consider),
     }
 }
@@ -76,14 +77,30 @@ fn revive(world: &mut World, index: usize) {
     }
 }
 
+/// Other roles, another name: what a framework may change while it runs.
+fn describe_anew(world: &mut World, index: usize) {
+    let mut info = world.frameworks[index].memory.info.clone();
+    info.roles = draw_roles(&mut world.rng);
+    info.name = format!("framework {index} at {}", world.queue.now());
+    call(world, index, calls::update_framework(info, Vec::new(), None));
+}
+
 fn teardown(world: &mut World, index: usize) {
     call(world, index, calls::teardown());
+}
+
+/// Keeps whatever it is offered from now on.
+pub(crate) fn want_offers(world: &mut World, index: usize) {
+    call(world, index, calls::revive(Vec::new()));
 }
 
 /// No new wishes: gives back all offers, kills all tasks, asks about those it does not know the end of.
 pub(super) fn repair(world: &mut World, index: usize) {
     let wait = between(&mut world.rng, 5 * SECOND, 15 * SECOND);
     plan(world, index, wait, Step::Repair);
+    if !world.is_settling() {
+        return;
+    }
     plan(world, index, 1, Step::Consider);
     suppress(world, index);
     ask_about_all(world, index);
