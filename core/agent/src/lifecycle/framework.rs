@@ -58,10 +58,11 @@ fn revived(agent: &mut Agent, id: &FrameworkId, info: Arc<pb::FrameworkInfo>) ->
 
 /// Ends all executors of a framework; nobody wants to hear of its tasks any more.
 pub(crate) fn shutdown_framework(agent: &mut Agent, now: Now, id: &FrameworkId, out: &mut Out) {
-    let Some(framework) = agent.state.framework(id) else { return };
-    if framework.terminating {
-        return;
-    }
+    let Some(framework) = agent.state.framework(id).filter(|framework| !framework.terminating) else {
+        // There may be updates about tasks that never came to be.
+        status::close_all(agent, id, out);
+        return remove_framework_if_done(agent, now, id, out);
+    };
     let executors: Vec<ExecutorId> = framework.executors.keys().cloned().collect();
     agent.state.framework_mut(id).expect("it was found above").terminating = true;
     record(agent, id, out);

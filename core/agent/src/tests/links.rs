@@ -98,6 +98,12 @@ fn what_the_master_believes_in_vain() {
         up
         subscribed missing=t7 operation=9
         ack t7
+        down
+        wait 5s
+        up
+        subscribed missing=t8
+        shutdown framework F
+        wait 60s
         ",
         expect![[r#"
             > start
@@ -115,6 +121,18 @@ fn what_the_master_believes_in_vain() {
               master <- UPDATE_OPERATION OPERATION_DROPPED
               master <- UPDATE_RESOURCES
             > ack t7
+            > down
+            > wait 5s
+              connect link 2
+            > up
+              master <- SUBSCRIBE S0 operation OPERATION_DROPPED
+            > subscribed missing=t8
+              master <- UPDATE_OPERATION OPERATION_DROPPED
+              master <- UPDATE t8 TASK_DROPPED REASON_RECONCILIATION 'Task unknown to the agent'
+            > shutdown framework F
+            > wait 60s
+              master <- UPDATE_OPERATION OPERATION_DROPPED
+              master <- UPDATE_OPERATION OPERATION_DROPPED
         "#]],
     );
 }

@@ -14,11 +14,8 @@ use crate::task;
 pub(super) fn update(master: &mut Master, from: &AgentId, call: Update, out: &mut Out) {
     let framework_id = FrameworkId::from(&*call.framework_id);
     let Some(framework) = master.framework(&framework_id) else {
-        // It is over: the agent is to forget it. An unknown one may come back and gets the update then.
-        if master.state.completed_frameworks.contains(&framework_id) {
-            master.tell_agent(from, to_agent::shutdown_framework(&framework_id), out);
-        }
-        return;
+        // The agent named its frameworks when it subscribed, and they were taken in: this one was removed since.
+        return master.tell_agent(from, to_agent::shutdown_framework(&framework_id), out);
     };
     let task_id = TaskId::from(&*call.status.task_id);
     if framework.tasks.get(&task_id).is_some_and(|live| live.agent_id != *from) {

@@ -2,7 +2,8 @@
 
 use expect_test::expect;
 
-use super::check;
+use super::{check, check_with};
+use crate::Config;
 
 #[test]
 fn resources_are_free_when_the_newest_state_is_final() {
@@ -134,6 +135,34 @@ fn nothing_to_acknowledge() {
             A <- SUBSCRIBED A
             F <- UPDATE t1 TASK_RUNNING
             A <- ACKNOWLEDGE t1
+        "#]],
+    );
+}
+
+#[test]
+fn a_framework_that_is_forgotten_is_shut_down_again() {
+    let config = Config { max_completed_frameworks: 0, ..Config::default() };
+    check_with(
+        config,
+        "
+        framework F role:web checkpoint
+        agent A cpus:4 mem:1024
+        settle
+        F accept #0 : launch t1 cpus:1
+        F teardown
+        A update t1 RUNNING
+        ",
+        expect![[r#"
+            record initialize cluster m
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- OFFERS #0 of A (cpus:4; mem:1024)
+            A <- LAUNCH t1 (cpus:1)
+            A <- SHUTDOWN_FRAMEWORK F
+            F closed
+            A <- SHUTDOWN_FRAMEWORK F
         "#]],
     );
 }
