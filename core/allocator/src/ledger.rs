@@ -1,9 +1,10 @@
 //! The ledger of one agent: who holds which of its resources.
 //!
 //! Owned by the allocator; the only accounting in the system. Fed by grants and by the master's moves.
-//! Invariant: `total + debt = free + offered + used`, and `free` and `debt` have nothing in common; checked by
-//! `audit`. The debt is empty unless an agent came back with less than is in use on it. Shared resources can be held
-//! any number of times and are free all the while.
+//! Invariant: `total = free + offered + used`, unless more is held than there is; checked by `audit`. Such a debt is
+//! there when an agent came back with less than is in use on it, or with other reservations: then of the names that are
+//! owed nothing is free, whoever it is reserved for. Shared resources can be held any number of times and are free all
+//! the while.
 //! Never: clocks, connections, protobuf.
 
 use alloc::collections::BTreeMap;
@@ -22,6 +23,8 @@ pub(crate) struct Ledger {
     /// The sum of what is held, not allocated, without shared resources.
     taken: Resources,
     free: Resources,
+    /// More is taken than there is.
+    owes: bool,
 }
 
 /// Which half of what a framework holds.
@@ -66,14 +69,31 @@ impl Ledger {
 
     pub(crate) fn set_total(&mut self, total: Resources) {
         self.total = total;
-        self.free = &self.total - &self.taken;
+        self.owes = !self.total.contains(&self.taken);
+        self.count();
     }
 
-    /// Free, or nobody's at all -> held. Grants come from `free`; what an agent reports may go beyond.
+    /// After the total or what is taken changed. Only less of the one or more of the other can begin a debt.
+    fn count(&mut self) {
+        if self.owes {
+            self.owes = !self.total.contains(&self.taken);
+        }
+        self.free = match self.owes {
+            true => free_of_debtor(&self.total, &self.taken),
+            false => &self.total - &self.taken,
+        };
+    }
+
+    /// Free, or nobody's at all -> held: what an agent reports may go beyond what is free.
     pub(crate) fn add(&mut self, framework: FrameworkSlot, part: Part, resources: &Resources) {
         *self.held.entry(framework).or_default().part_mut(part) += resources;
         let taken = exclusive(resources);
         self.taken += &taken;
+        // Grants come from what is free.
+        if self.owes || (part == Part::Used && !self.free.contains(&taken)) {
+            self.owes = true;
+            return self.count();
+        }
         self.free -= &taken;
     }
 
@@ -93,7 +113,7 @@ impl Ledger {
             self.held.remove(&framework);
         }
         self.taken -= &exclusive(&removed);
-        self.free = &self.total - &self.taken;
+        self.count();
         removed
     }
 
@@ -140,7 +160,7 @@ impl Ledger {
         self.total -= &before;
         self.total += &after;
         self.total = core::mem::take(&mut self.total).single_copies();
-        self.free = &self.total - &self.taken;
+        self.count();
         true
     }
 
@@ -161,16 +181,17 @@ impl Ledger {
         if taken != self.taken {
             return Err(format!("{taken} is held, but {} is booked", self.taken));
         }
-        let debt = &taken - &self.total;
-        let (left, right) = (&self.total + &debt, &self.free + &taken);
-        if left != right || !self.free.intersect(&debt).is_empty() {
-            return Err(format!(
-                "total {} + debt {debt} is not free {} + held {taken}",
-                self.total, self.free
-            ));
+        if free_of_debtor(&self.total, &taken) != self.free {
+            return Err(format!("total {} is not free {} + held {taken}", self.total, self.free));
         }
         Ok(())
     }
+}
+
+/// What is not taken, of names of which not more is taken than there is.
+fn free_of_debtor(total: &Resources, taken: &Resources) -> Resources {
+    let debt = taken - total;
+    (total - taken).filter(|resource| debt.names().all(|owed| owed != resource.name()))
 }
 
 /// Without what can be held more than once, and without saying by which role.

@@ -424,6 +424,27 @@ fn less_total_than_used_is_a_debt_that_is_paid_first() {
 }
 
 #[test]
+fn of_what_is_owed_nothing_is_offered_to_anybody() {
+    check(
+        "
+        framework F role=web
+        agent A cpus:4 mem:64
+        at 0
+        launch #1 cpus:4
+        update A cpus:3 cpus(web):1 mem:64
+        free A
+        release #1 cpus:1
+        free A
+        ",
+        expect![[r#"
+            #1 A -> F/web cpus:4; mem:64
+            A free: mem:64
+            A free: cpus(reservations: [(DYNAMIC,web)]):1; mem:64
+        "#]],
+    );
+}
+
+#[test]
 fn unavailable_agents_are_asked_back_from_their_users() {
     check(
         "
