@@ -1,9 +1,9 @@
 //! No overcommit: nothing is offered or used twice.
 //!
-//! In the master's books, after every turn: per agent, what is offered and what tasks and executors use is part of the
-//! total, and the allocator's own audit holds. On the machine: running tasks never need more cpu than there is.
+//! In the master's books, after every turn: per agent, what is offered and what tasks and executors use is not more
+//! than its total, and the allocator's own audit holds. On the machine: running tasks never need more cpu than there is.
 
-use tepui_core_master::Master;
+use tepui_core_master::{Agent, Master};
 use tepui_resources::Resources;
 use tepui_types::TaskStateExt;
 
@@ -38,24 +38,30 @@ fn books(master: &Master) -> Result<(), String> {
     master.audit()?;
     let state = master.state();
     for agent in state.agents.values() {
-        let mut held = Resources::new();
+        let mut offered = Resources::new();
         for offer in state.offers.values().filter(|offer| offer.agent_id == agent.id) {
-            held += &offer.resources;
+            offered += &offer.resources;
         }
+        let mut used = Resources::new();
         for (framework, task) in agent.tasks.iter() {
             let task = state.frameworks.get(framework).and_then(|framework| framework.tasks.get(task));
             let task = task.ok_or_else(|| format!("{} has a task of {framework} nobody knows", agent.id))?;
             if !task.task.state.is_terminal() {
-                held += &task.resources;
+                used += &task.resources;
             }
         }
         for executor in agent.executors.values() {
-            held += &executor.resources;
+            used += &executor.resources;
         }
-        let held = held.unallocate();
-        if !agent.total.contains(&held) {
-            return Err(format!("{} has {} but {held} is held", agent.id, agent.total));
-        }
+        within(agent, &offered.unallocate(), &used.unallocate())?;
     }
     Ok(())
+}
+
+/// What is offered is there. What is used was there when it was given, but may be reserved otherwise since.
+fn within(agent: &Agent, offered: &Resources, used: &Resources) -> Result<(), String> {
+    let amounts = (offered + used).quantities();
+    let fits = agent.total.contains(offered) && agent.total.quantities().contains(&amounts);
+    fits.then_some(())
+        .ok_or_else(|| format!("{} has {}, {offered} is offered and {used} used", agent.id, agent.total))
 }
