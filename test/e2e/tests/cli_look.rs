@@ -2,9 +2,10 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
 
 use serde_json::Value;
-use tepui_e2e::{Cluster, Gate, binary, wait_for};
+use tepui_e2e::{Cluster, Gate, PATIENCE, binary, wait_for};
 
 /// One cluster with a task of each kind, shared by everything that looks.
 #[test]
@@ -137,8 +138,8 @@ fn a_reader_that_goes_away_is_no_error() {
     let look = Look { master: cluster.master.address.clone() };
     let mut watch = Running(look.spawn(&["agents", "--watch"])).lines();
     watch.until("HOSTNAME");
-    let Lines { mut child, reader } = watch;
-    drop(reader);
+    let Lines { mut child, lines, .. } = watch;
+    drop(lines); // The thread that reads sees it at the next line, and closes the pipe.
     assert!(child.0.wait().expect("it ends").success());
 }
 
@@ -202,7 +203,12 @@ struct Running(Child);
 impl Running {
     fn lines(mut self) -> Lines {
         let stdout = self.0.stdout.take().expect("stdout is piped");
-        Lines { child: self, reader: BufReader::new(stdout) }
+        let (sender, lines) = mpsc::channel();
+        // Ends when the command closes its output, or when nobody wants its lines any more.
+        std::thread::spawn(move || {
+            BufReader::new(stdout).lines().map_while(Result::ok).all(|line| sender.send(line).is_ok())
+        });
+        Lines { child: self, lines, seen: Vec::new() }
     }
 }
 
@@ -217,16 +223,18 @@ impl Drop for Running {
 /// What a running command prints.
 struct Lines {
     child: Running,
-    reader: BufReader<std::process::ChildStdout>,
+    lines: Receiver<String>,
+    seen: Vec<String>,
 }
 
 impl Lines {
     /// The next line that contains the text; what comes before it is passed over.
     fn until(&mut self, text: &str) -> String {
         loop {
-            let mut line = String::new();
-            let read = self.reader.read_line(&mut line).expect("stdout can be read");
-            assert!(read > 0, "it ended before it said {text:?}");
+            let Ok(line) = self.lines.recv_timeout(PATIENCE) else {
+                panic!("it did not say {text:?}, but:\n{}", self.seen.join("\n"));
+            };
+            self.seen.push(line.clone());
             if line.contains(text) {
                 return line;
             }
