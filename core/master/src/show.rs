@@ -251,7 +251,11 @@ impl fmt::Display for OperatorEvent<'_> {
             Type::TASK_ADDED => write!(f, " {}", event.task_added.task.task_id.value),
             Type::TASK_UPDATED => {
                 let updated = &event.task_updated;
-                write!(f, " {} {:?}", updated.status.task_id.value, updated.state)
+                write!(f, " {} {:?}", updated.status.task_id.value, updated.status.state)?;
+                match updated.status.state == updated.state {
+                    true => Ok(()),
+                    false => write!(f, ", by now {:?}", updated.state),
+                }
             }
             Type::AGENT_ADDED => write!(f, " {}", event.agent_added.agent.agent_info.id.value),
             Type::AGENT_REMOVED => write!(f, " {}", event.agent_removed.agent_id.value),

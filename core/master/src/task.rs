@@ -73,8 +73,8 @@ impl Task {
         Arc::new(task)
     }
 
-    /// Takes a status in: the newest state, and the status among those kept. True if the state changed.
-    fn take_in(&mut self, status: &pb::TaskStatus, latest: pb::TaskState) -> bool {
+    /// Takes a status in: the newest state, and the status among those kept.
+    fn take_in(&mut self, status: &pb::TaskStatus, latest: pb::TaskState) -> Taken {
         let before = self.task.state;
         // Terminal is final, whatever comes late.
         if !before.is_terminal() {
@@ -85,10 +85,18 @@ impl Task {
             self.task.status_update_uuid = status.uuid.clone();
         }
         let statuses = &mut self.task.statuses;
-        statuses.pop_if(|last| last.state == status.state);
+        let replaced = statuses.pop_if(|last| last.state == status.state);
         statuses.push(pb::TaskStatus { data: None, ..status.clone() });
-        self.task.state != before
+        Taken { changed: self.task.state != before, new_status: replaced.is_none() }
     }
+}
+
+/// What a status brought that was not there before.
+struct Taken {
+    /// The task is in another state.
+    changed: bool,
+    /// The status itself says another state than the last one; the task may have been known to be there already.
+    new_status: bool,
 }
 
 /// Puts a task among the live ones. Its resources are the caller's business.
@@ -113,16 +121,17 @@ pub(crate) fn update(
 ) {
     let task_id = TaskId::from(&*status.task_id);
     let Some(task) = master.task_mut(framework_id, &task_id) else { return };
-    let changed = task.take_in(status, latest);
+    let taken = task.take_in(status, latest);
     let state = task.state();
     let checked = matches!(
         status.reason,
         Some(Reason::REASON_TASK_CHECK_STATUS_UPDATED | Reason::REASON_TASK_HEALTH_CHECK_STATUS_UPDATED)
     );
-    if changed && state.is_terminal() {
+    if taken.changed && state.is_terminal() {
         release(master, framework_id, &task_id);
     }
-    if changed || checked {
+    // Also a status that brings only what the newest state already told: its message and reason are news.
+    if taken.new_status || checked {
         master.notify(|| notice::task_updated(framework_id, status, state), out);
     }
 }

@@ -39,6 +39,41 @@ fn resources_are_free_when_the_newest_state_is_final() {
 }
 
 #[test]
+fn operators_hear_of_every_status_also_when_the_newest_state_was_told_before() {
+    check(
+        "
+        operator subscribe
+        framework F role:web
+        agent A cpus:1 mem:64
+        settle
+        F accept #0 refuse:0 : launch t1 cpus:1 mem:64
+        A update t1 RUNNING latest:FINISHED
+        F ack t1
+        A update t1 FINISHED
+        ",
+        expect![[r#"
+            record initialize cluster m
+            operator opened at 0
+            operators <- HEARTBEAT
+            operators <- FRAMEWORK_ADDED F
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            record admit agent A at A
+            operators <- AGENT_ADDED A
+            A <- SUBSCRIBED A
+            F <- OFFERS #0 of A (cpus:1; mem:64)
+            operators <- TASK_ADDED t1
+            A <- LAUNCH t1 (cpus:1; mem:64)
+            operators <- TASK_UPDATED t1 TASK_RUNNING, by now TASK_FINISHED
+            F <- UPDATE t1 TASK_RUNNING
+            A <- ACKNOWLEDGE t1
+            operators <- TASK_UPDATED t1 TASK_FINISHED
+            F <- UPDATE t1 TASK_FINISHED
+        "#]],
+    );
+}
+
+#[test]
 fn final_is_final() {
     check(
         "
@@ -67,6 +102,7 @@ fn final_is_final() {
             A <- LAUNCH t1 (cpus:1; mem:64)
             operators <- TASK_UPDATED t1 TASK_FAILED
             F <- UPDATE t1 TASK_FAILED
+            operators <- TASK_UPDATED t1 TASK_RUNNING, by now TASK_FAILED
             F <- UPDATE t1 TASK_RUNNING
             F <- OFFERS #1 of A (cpus:1; mem:64)
             F <- UPDATE t1 TASK_RUNNING REASON_RECONCILIATION "Reconciliation: Latest task state"
