@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -13,19 +14,24 @@ use tepui_client::v1::{
 
 use super::Run;
 use super::output::Output;
+use crate::command::Signals;
 
 /// How long agents that do not fit are not offered again.
 const REFUSE_SECONDS: f64 = 5.0;
+
+/// After so long without a place for its tasks a person is told what is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Exit code of a task that ended otherwise than by exiting.
 const LOST_CODE: u8 = 125;
 
 pub async fn run(run: Run) -> Result<ExitCode> {
+    let mut signals = Signals::listen()?;
     // Asked first: a framework would wait for a master for ever, a person should not.
     run.cluster.get("/version").await?;
     let mut scheduler = scheduler::connect(&run.cluster.master, info(&run))?;
     let mut tasks = Tasks::new(&run);
-    let code = tasks.follow(&mut scheduler).await;
+    let code = tasks.follow(&mut scheduler, &mut signals).await;
     scheduler.teardown().await.context("cannot tear the framework down")?;
     code
 }
@@ -37,7 +43,10 @@ struct Tasks<'r> {
     launched: u32,
     running: BTreeMap<String, TaskState>,
     ended: u32,
+    failed: u32,
     worst: u8,
+    /// Offers that held none of the tasks.
+    misfits: u32,
     output: Output,
     progress: ProgressBar,
 }
@@ -51,17 +60,33 @@ impl<'r> Tasks<'r> {
         progress.set_style(style);
         let prefix = format!("{}-{:08x}", run.name, tepui_client::random::number() as u32);
         let output = Output::new(run.cluster.clone(), run.count == 1);
-        Self { run, prefix, launched: 0, running: BTreeMap::new(), ended: 0, worst: 0, output, progress }
+        Self {
+            run,
+            prefix,
+            launched: 0,
+            running: BTreeMap::new(),
+            ended: 0,
+            failed: 0,
+            worst: 0,
+            misfits: 0,
+            output,
+            progress,
+        }
     }
 
-    async fn follow(&mut self, scheduler: &mut Scheduler) -> Result<ExitCode> {
+    async fn follow(&mut self, scheduler: &mut Scheduler, signals: &mut Signals) -> Result<ExitCode> {
+        let patience = tokio::time::sleep(PATIENCE);
+        tokio::pin!(patience);
+        let mut told = false;
         while self.ended < self.run.count {
             let event = tokio::select! {
                 event = scheduler.next_event() => event.context("the master ended the session")?,
-                interrupt = tokio::signal::ctrl_c() => {
-                    interrupt.context("cannot wait for Ctrl-C")?;
-                    bail!("interrupted; its tasks are ended with it");
+                () = &mut patience, if !told => {
+                    told = true;
+                    self.tell_waiting();
+                    continue;
                 }
+                () = signals.next() => bail!("interrupted; its tasks are ended with it"),
             };
             match event {
                 Event::Offers(offers) => self.offered(scheduler, offers).await?,
@@ -74,7 +99,25 @@ impl<'r> Tasks<'r> {
             }
         }
         self.progress.finish_and_clear();
+        if self.run.count > 1 {
+            eprintln!("tepui run: {} tasks ended, {} of them failed", self.ended, self.failed);
+        }
         Ok(ExitCode::from(self.worst))
+    }
+
+    /// Nothing may be wrong, but a person would like to know.
+    fn tell_waiting(&self) {
+        let missing = self.run.count - self.launched;
+        if missing > 0 {
+            let wanted = format!("cpus:{} mem:{} disk:{}", self.run.cpus, self.run.mem, self.run.disk);
+            self.progress.suspend(|| {
+                eprintln!(
+                    "tepui run: waiting for room for {missing} task(s) of {wanted} in role {:?}; {} offer(s) were too \
+                     small; `tepui agents` shows what there is, Ctrl-C ends the wait",
+                    self.run.role, self.misfits
+                );
+            });
+        }
     }
 
     async fn offered(&mut self, scheduler: &Scheduler, offers: Vec<Offer>) -> Result<()> {
@@ -82,6 +125,7 @@ impl<'r> Tasks<'r> {
             let Some(id) = offer.id.as_option().cloned() else { continue };
             let tasks = self.fit(&offer);
             if tasks.is_empty() {
+                self.misfits += 1;
                 let filters = Filters { refuse_seconds: Some(REFUSE_SECONDS), ..Default::default() };
                 scheduler.decline([id], Some(filters)).await?;
             } else {
@@ -137,6 +181,7 @@ impl<'r> Tasks<'r> {
         self.worst = self.worst.max(code);
         self.progress.inc(1);
         if code != 0 {
+            self.failed += 1;
             self.progress.suspend(|| eprintln!("tepui run: {id}: {}", reason(status)));
         }
         Ok(())
