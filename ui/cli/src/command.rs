@@ -28,6 +28,7 @@ mod task_state;
 pub mod tasks;
 
 use anyhow::{Context, Result};
+use tokio::signal::unix;
 
 pub use cluster::Cluster;
 
@@ -40,11 +41,31 @@ pub fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
 
 /// Waits until the process is told to end: Ctrl-C or SIGTERM.
 pub async fn signal() -> Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate()).context("cannot wait for signals")?;
-    tokio::select! {
-        interrupt = tokio::signal::ctrl_c() => interrupt.context("cannot wait for Ctrl-C"),
-        _ = terminate.recv() => Ok(()),
+    Signals::listen()?.next().await;
+    Ok(())
+}
+
+/// Ctrl-C and SIGTERM from the moment of listening on; none is missed while something else is done.
+pub struct Signals {
+    interrupt: unix::Signal,
+    terminate: unix::Signal,
+}
+
+impl Signals {
+    pub fn listen() -> Result<Self> {
+        let listen = |kind| unix::signal(kind).context("cannot wait for signals");
+        Ok(Self {
+            interrupt: listen(unix::SignalKind::interrupt())?,
+            terminate: listen(unix::SignalKind::terminate())?,
+        })
+    }
+
+    /// Cancel safe.
+    pub async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => (),
+            _ = self.terminate.recv() => (),
+        }
     }
 }
 

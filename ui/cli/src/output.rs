@@ -15,6 +15,11 @@ pub fn line(text: &str) -> Result<()> {
     written.and_then(|()| out.flush()).context("cannot write")
 }
 
+/// Prints a line of a program that goes on even if nobody reads what it prints.
+pub fn notice(text: &str) {
+    let _ = line(text);
+}
+
 /// Prints bytes as they are: what a task wrote is the task's business, as with `cat`.
 pub fn bytes(data: &[u8]) -> Result<()> {
     let mut out = io::stdout().lock();

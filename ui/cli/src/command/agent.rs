@@ -12,7 +12,7 @@ use tepui_shell_agent::{AgentEnd, Options, Recover, RunningAgent};
 use super::{Cluster, block_on, signal};
 use crate::flags::agent::AgentFlags;
 use crate::flags::value;
-use crate::logging;
+use crate::{logging, output};
 
 /// What `--launcher`, `--isolation` and `--containerizers` may name today.
 const LAUNCHERS: &[&str] = &["posix"];
@@ -53,7 +53,7 @@ fn start(flags: AgentFlags, shown: Vec<(String, String)>) -> Result<ExitCode> {
     logging::start(&flags.logging);
     block_on(async {
         let mut agent = tepui_shell_agent::run(options(&flags, shown)?).await?;
-        println!("agent listening on http://{}", agent.address());
+        output::notice(&format!("agent listening on http://{}", agent.address()));
         let end = serve(&mut agent).await?;
         agent.stop().await?;
         match end {

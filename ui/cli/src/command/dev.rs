@@ -8,9 +8,9 @@ use anyhow::{Context, Result};
 use clap::Args;
 use tepui_shell_master::RegistryAt;
 
-use super::{block_on, signal};
+use super::{Signals, block_on};
 use crate::flags::agent::LoggingFlags;
-use crate::logging;
+use crate::{logging, output};
 
 /// A cluster on this machine, for trying things out.
 #[derive(Args)]
@@ -50,6 +50,8 @@ impl Dev {
     }
 
     async fn serve(&self, folder: &Path) -> Result<()> {
+        // From here on, so that an early Ctrl-C ends it in order too.
+        let mut signals = Signals::listen()?;
         let options = tepui_shell_master::Options {
             port: self.port,
             registry: RegistryAt::WorkDir(folder.join("master")),
@@ -64,19 +66,20 @@ impl Dev {
             let agent = tepui_shell_agent::run(options.clone()).await;
             agents.push((agent.with_context(|| format!("cannot start agent {index}"))?, options));
         }
-        println!(
+        output::notice(&format!(
             "Tepui runs at http://{address} with {} agent(s); Ctrl-C ends it and everything it started.",
             self.agents
-        );
-        println!("Try: tepui run{} -- echo hello", self.master_flag(&address));
-        let result = signal().await;
-        println!("ending");
+        ));
+        output::notice(&format!("Try: tepui run{} -- echo hello", self.master_flag(&address)));
+        signals.next().await;
+        output::notice("ending");
+        let mut results: Vec<Result<()>> = Vec::new();
         for (agent, options) in agents {
-            agent.stop().await?;
+            results.push(agent.stop().await.map_err(Into::into));
             end_containers(&options).await;
         }
-        master.stop().await?;
-        result
+        results.push(master.stop().await.map_err(Into::into));
+        results.into_iter().collect()
     }
 
     fn agent_options(&self, folder: &Path, index: u32, master: &str) -> Result<tepui_shell_agent::Options> {

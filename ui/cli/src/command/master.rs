@@ -8,13 +8,13 @@ use tepui_shell_master::{Options, RegistryAt, RunningMaster};
 use super::{block_on, signal};
 use crate::flags::master::MasterFlags;
 use crate::flags::value;
-use crate::logging;
+use crate::{logging, output};
 
 pub fn run(flags: MasterFlags, shown: Vec<(String, String)>) -> Result<ExitCode> {
     logging::start(&flags.logging);
     block_on(async {
         let mut master = tepui_shell_master::run(options(&flags, shown)?).await?;
-        println!("master listening on http://{}", master.address());
+        output::notice(&format!("master listening on http://{}", master.address()));
         serve(&mut master).await?;
         master.stop().await?;
         Ok(ExitCode::SUCCESS)
