@@ -2,6 +2,7 @@
 //!
 //! A list says where its answer comes from and what a row of it is; everything else is here.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -48,8 +49,8 @@ pub trait List {
     /// The entries that were asked for.
     fn entries<'v>(&self, answer: &'v Value) -> Result<Vec<&'v Value>>;
 
-    /// One cell for each column.
-    fn row(&self, entry: &Value, seen: &Seen<'_>) -> Vec<Cell>;
+    /// A row for each entry, with a cell for each column.
+    fn rows(&self, entries: &[&Value], seen: &Seen<'_>) -> Vec<Vec<Cell>>;
 
     /// What to say when there are no entries, and what to do next.
     fn nothing(&self, answer: &Value) -> String;
@@ -126,8 +127,7 @@ fn sorted<'v, L: List>(list: &L, answer: &'v Value, now: f64) -> Result<(Vec<&'v
     let entries = list.entries(answer)?;
     let ids = entries.iter().flat_map(|entry| ["id", "framework_id", "slave_id"].map(|key| text(entry, key)));
     let seen = Seen { answer, now, short: Short::among(ids, list.flags().full) };
-    let rows = entries.iter().map(|entry| list.row(entry, &seen)).collect();
-    let mut table = Table::new(L::COLUMNS, rows);
+    let mut table = Table::new(L::COLUMNS, list.rows(&entries, &seen));
     let Some((column, descending)) = sort_column(list)? else {
         return Ok((entries, table.without_empty_columns(L::COLUMNS_KEPT)));
     };
@@ -168,7 +168,7 @@ pub fn number(value: &Value, key: &str) -> f64 {
 }
 
 /// Which ids a filter such as --framework means: everything that fits what was typed. Names are known from `named`.
-pub fn filter_ids(noun: &str, typed: &str, named: Vec<Known>, list: &str) -> Result<Vec<String>> {
+pub fn filter_ids(noun: &str, typed: &str, named: Vec<Known>, list: &str) -> Result<BTreeSet<String>> {
     let found = near::matching(typed, &named);
     if found.is_empty() {
         bail!("{}", near::nothing(noun, typed, &named, list));

@@ -48,19 +48,8 @@ impl List for Agents {
         Ok(lists(answer, &["slaves", "recovered_slaves"]).filter(is_wanted).collect())
     }
 
-    fn row(&self, agent: &Value, seen: &Seen<'_>) -> Vec<Cell> {
-        let state = AgentState::of(agent);
-        vec![
-            seen.id(agent, "id"),
-            Cell::text(text(agent, "hostname")),
-            Cell::text(state.name()).tone(state.tone()),
-            share(agent, "cpus", amount::number),
-            share(agent, "mem", amount::megabytes),
-            share(agent, "disk", amount::megabytes),
-            share(agent, "gpus", amount::number),
-            Cell::text(attributes(agent)),
-            seen.age(number(agent, "registered_time")),
-        ]
+    fn rows(&self, entries: &[&Value], seen: &Seen<'_>) -> Vec<Vec<Cell>> {
+        entries.iter().map(|agent| row(agent, seen)).collect()
     }
 
     fn nothing(&self, answer: &Value) -> String {
@@ -69,6 +58,21 @@ impl List for Agents {
             None => "no agents; start one with `tepui agent --master=HOST:PORT --work_dir=DIR`".to_string(),
         }
     }
+}
+
+fn row(agent: &Value, seen: &Seen<'_>) -> Vec<Cell> {
+    let state = AgentState::of(agent);
+    vec![
+        seen.id(agent, "id"),
+        Cell::text(text(agent, "hostname")),
+        Cell::text(state.name()).tone(state.tone()),
+        share(agent, "cpus", amount::number),
+        share(agent, "mem", amount::megabytes),
+        share(agent, "disk", amount::megabytes),
+        share(agent, "gpus", amount::number),
+        Cell::text(attributes(agent)),
+        seen.age(number(agent, "registered_time")),
+    ]
 }
 
 /// How an agent is.

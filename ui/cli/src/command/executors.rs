@@ -1,5 +1,6 @@
 //! `tepui executors`: the programs that run the tasks of frameworks which bring their own.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -45,24 +46,13 @@ impl List for Executors {
         self.filter.select(answer, executors)
     }
 
-    fn row(&self, executor: &Value, seen: &Seen<'_>) -> Vec<Cell> {
-        let is_its = |task: &&Value| {
-            task["executor_id"] == executor["executor_id"] && task["slave_id"] == executor["slave_id"]
-        };
-        let framework = lists(seen.answer, &["frameworks"]).find(|one| one["id"] == executor["framework_id"]);
-        let tasks = framework.map_or(0, |framework| lists(framework, &["tasks"]).filter(is_its).count());
-        let used = |key: &str| number(&executor["resources"], key);
-        vec![
-            Cell::text(text(executor, "executor_id")),
-            Cell::text(text(executor, "name")),
-            Cell::text(text(executor, "type").to_lowercase()),
-            Cell::number(tasks.to_string(), tasks as f64),
-            Cell::number(amount::number(used("cpus")), used("cpus")),
-            Cell::number(amount::megabytes(used("mem")), used("mem")),
-            Cell::text(text(executor, "role")),
-            seen.id(executor, "slave_id"),
-            seen.id(executor, "framework_id"),
-        ]
+    fn rows(&self, entries: &[&Value], seen: &Seen<'_>) -> Vec<Vec<Cell>> {
+        let mut tasks: BTreeMap<Key<'_>, usize> = BTreeMap::new();
+        for task in lists(seen.answer, &["frameworks"]).flat_map(|framework| lists(framework, &["tasks"])) {
+            *tasks.entry(key(task)).or_default() += 1;
+        }
+        let count = |executor: &Value| tasks.get(&key(executor)).copied().unwrap_or(0);
+        entries.iter().map(|executor| row(executor, count(executor), seen)).collect()
     }
 
     fn nothing(&self, _: &Value) -> String {
@@ -71,6 +61,28 @@ impl List for Executors {
             false => "no executors; tasks that are plain commands have none of their own".to_string(),
         }
     }
+}
+
+/// What an executor and its tasks have in common: framework, agent and executor.
+type Key<'v> = [&'v str; 3];
+
+fn key(of: &Value) -> Key<'_> {
+    ["framework_id", "slave_id", "executor_id"].map(|key| text(of, key))
+}
+
+fn row(executor: &Value, tasks: usize, seen: &Seen<'_>) -> Vec<Cell> {
+    let used = |key: &str| number(&executor["resources"], key);
+    vec![
+        Cell::text(text(executor, "executor_id")),
+        Cell::text(text(executor, "name")),
+        Cell::text(text(executor, "type").to_lowercase()),
+        Cell::number(tasks.to_string(), tasks as f64),
+        Cell::number(amount::number(used("cpus")), used("cpus")),
+        Cell::number(amount::megabytes(used("mem")), used("mem")),
+        Cell::text(text(executor, "role")),
+        seen.id(executor, "slave_id"),
+        seen.id(executor, "framework_id"),
+    ]
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The filters that several lists share: of one framework, on one agent, in one role.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 use clap::Args;
 use serde_json::Value;
@@ -91,8 +93,8 @@ fn known<'v>(
     lists(answer, keys).map(move |entry| Known::new(text(entry, "id"), text(entry, name)))
 }
 
-fn is_among(wanted: &Option<Vec<String>>, id: &str) -> bool {
-    wanted.as_ref().is_none_or(|wanted| wanted.iter().any(|wanted| wanted == id))
+fn is_among(wanted: &Option<BTreeSet<String>>, id: &str) -> bool {
+    wanted.as_ref().is_none_or(|wanted| wanted.contains(id))
 }
 
 #[cfg(test)]

@@ -74,26 +74,8 @@ impl List for Frameworks {
         Ok(all.filter(|framework| self.is_wanted(framework)).collect())
     }
 
-    fn row(&self, framework: &Value, seen: &Seen<'_>) -> Vec<Cell> {
-        let state = FrameworkState::of(framework);
-        let count = |key: &str| framework[key].as_array().map_or(0, Vec::len);
-        let used = |key: &str| number(&framework["used_resources"], key);
-        let some =
-            |text: String, value: f64| Cell::number(if value == 0.0 { "-".to_string() } else { text }, value);
-        vec![
-            seen.id(framework, "id"),
-            Cell::text(text(framework, "name")),
-            Cell::text(state.name()).tone(state.tone()),
-            Cell::number(count("tasks").to_string(), count("tasks") as f64),
-            Cell::number(amount::number(used("cpus")), used("cpus")),
-            Cell::number(amount::megabytes(used("mem")), used("mem")),
-            some(amount::number(used("gpus")), used("gpus")),
-            some(count("offers").to_string(), count("offers") as f64),
-            Cell::text(roles(framework).collect::<Vec<_>>().join(",")),
-            Cell::text(text(framework, "user")),
-            Cell::text(text(framework, "hostname")),
-            seen.age(number(framework, "registered_time")),
-        ]
+    fn rows(&self, entries: &[&Value], seen: &Seen<'_>) -> Vec<Vec<Cell>> {
+        entries.iter().map(|framework| row(framework, seen)).collect()
     }
 
     fn nothing(&self, answer: &Value) -> String {
@@ -104,6 +86,28 @@ impl List for Frameworks {
             (true, false) => "no frameworks now; --all shows those that ended".to_string(),
         }
     }
+}
+
+fn row(framework: &Value, seen: &Seen<'_>) -> Vec<Cell> {
+    let state = FrameworkState::of(framework);
+    let count = |key: &str| framework[key].as_array().map_or(0, Vec::len);
+    let used = |key: &str| number(&framework["used_resources"], key);
+    let some =
+        |text: String, value: f64| Cell::number(if value == 0.0 { "-".to_string() } else { text }, value);
+    vec![
+        seen.id(framework, "id"),
+        Cell::text(text(framework, "name")),
+        Cell::text(state.name()).tone(state.tone()),
+        Cell::number(count("tasks").to_string(), count("tasks") as f64),
+        Cell::number(amount::number(used("cpus")), used("cpus")),
+        Cell::number(amount::megabytes(used("mem")), used("mem")),
+        some(amount::number(used("gpus")), used("gpus")),
+        some(count("offers").to_string(), count("offers") as f64),
+        Cell::text(roles(framework).collect::<Vec<_>>().join(",")),
+        Cell::text(text(framework, "user")),
+        Cell::text(text(framework, "hostname")),
+        seen.age(number(framework, "registered_time")),
+    ]
 }
 
 /// How a framework is.

@@ -56,9 +56,8 @@ impl List for Metrics {
         Ok(lists(answer, &["metrics"]).filter(|metric| fits(pattern, text(metric, "name"))).collect())
     }
 
-    fn row(&self, metric: &Value, _: &Seen<'_>) -> Vec<Cell> {
-        let value = number(metric, "value");
-        vec![Cell::text(text(metric, "name")), Cell::number(value.to_string(), value)]
+    fn rows(&self, entries: &[&Value], _: &Seen<'_>) -> Vec<Vec<Cell>> {
+        entries.iter().map(|metric| row(metric)).collect()
     }
 
     fn nothing(&self, answer: &Value) -> String {
@@ -70,6 +69,11 @@ impl List for Metrics {
             None => "no metrics".to_string(),
         }
     }
+}
+
+fn row(metric: &Value) -> Vec<Cell> {
+    let value = number(metric, "value");
+    vec![Cell::text(text(metric, "name")), Cell::number(value.to_string(), value)]
 }
 
 /// What a metric is called in its group.

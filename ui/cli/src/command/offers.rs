@@ -1,5 +1,6 @@
 //! `tepui offers`: what is on offer, to whom, and not taken yet.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -45,24 +46,12 @@ impl List for Offers {
         self.filter.select(answer, offers)
     }
 
-    fn row(&self, offer: &Value, seen: &Seen<'_>) -> Vec<Cell> {
-        let framework = lists(seen.answer, &["frameworks"]).find(|one| one["id"] == offer["framework_id"]);
-        let amount = |key: &str, show: fn(f64) -> String| match number(&offer["resources"], key) {
-            0.0 => Cell::number("-", 0.0),
-            some => Cell::number(show(some), some),
-        };
-        vec![
-            seen.id(offer, "id"),
-            seen.id(offer, "framework_id"),
-            Cell::text(framework.map_or("", |framework| text(framework, "name"))),
-            Cell::text(text(&offer["allocation_info"], "role")),
-            seen.id(offer, "slave_id"),
-            amount("cpus", amount::number),
-            amount("mem", amount::megabytes),
-            amount("disk", amount::megabytes),
-            amount("gpus", amount::number),
-            Cell::text(text(&offer["resources"], "ports")),
-        ]
+    fn rows(&self, entries: &[&Value], seen: &Seen<'_>) -> Vec<Vec<Cell>> {
+        let frameworks = lists(seen.answer, &["frameworks"]);
+        let names: BTreeMap<&str, &str> =
+            frameworks.map(|one| (text(one, "id"), text(one, "name"))).collect();
+        let name = |offer: &Value| names.get(text(offer, "framework_id")).copied().unwrap_or_default();
+        entries.iter().map(|offer| row(offer, name(offer), seen)).collect()
     }
 
     fn nothing(&self, _: &Value) -> String {
@@ -71,6 +60,25 @@ impl List for Offers {
             false => "no offers are out; frameworks hold them only while they think".to_string(),
         }
     }
+}
+
+fn row(offer: &Value, framework: &str, seen: &Seen<'_>) -> Vec<Cell> {
+    let amount = |key: &str, show: fn(f64) -> String| match number(&offer["resources"], key) {
+        0.0 => Cell::number("-", 0.0),
+        some => Cell::number(show(some), some),
+    };
+    vec![
+        seen.id(offer, "id"),
+        seen.id(offer, "framework_id"),
+        Cell::text(framework),
+        Cell::text(text(&offer["allocation_info"], "role")),
+        seen.id(offer, "slave_id"),
+        amount("cpus", amount::number),
+        amount("mem", amount::megabytes),
+        amount("disk", amount::megabytes),
+        amount("gpus", amount::number),
+        Cell::text(text(&offer["resources"], "ports")),
+    ]
 }
 
 #[cfg(test)]

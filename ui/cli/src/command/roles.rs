@@ -56,28 +56,13 @@ impl List for Roles {
         };
         let is_wanted = |role: &&'v Value| {
             let by_role = self.role.as_deref().is_none_or(|wanted| is_below(text(role, "name"), wanted));
-            by_role
-                && wanted.as_ref().is_none_or(|wanted| ids(role).any(|id| wanted.iter().any(|one| one == id)))
+            by_role && wanted.as_ref().is_none_or(|wanted| ids(role).any(|id| wanted.contains(id)))
         };
         Ok(lists(answer, &["roles"]).filter(is_wanted).collect())
     }
 
-    fn row(&self, role: &Value, _: &Seen<'_>) -> Vec<Cell> {
-        let held = |key: &str| number(&role["allocated"], key);
-        let frameworks = lists(role, &["frameworks"]).count();
-        let gpus = if held("gpus") == 0.0 { "-".to_string() } else { amount::number(held("gpus")) };
-        vec![
-            Cell::text(text(role, "name")),
-            Cell::number(amount::number(number(role, "weight")), number(role, "weight")),
-            Cell::number(frameworks.to_string(), frameworks as f64),
-            Cell::number(amount::number(held("cpus")), held("cpus")),
-            Cell::number(amount::megabytes(held("mem")), held("mem")),
-            Cell::number(gpus, held("gpus")),
-            Cell::text(resources(&role["offered"])),
-            Cell::text(resources(&role["reserved"])),
-            Cell::text(resources(&role["quota"]["guarantee"])),
-            Cell::text(resources(&role["quota"]["limit"])),
-        ]
+    fn rows(&self, entries: &[&Value], _: &Seen<'_>) -> Vec<Vec<Cell>> {
+        entries.iter().map(|role| row(role)).collect()
     }
 
     fn nothing(&self, answer: &Value) -> String {
@@ -89,6 +74,24 @@ impl List for Roles {
             }
         }
     }
+}
+
+fn row(role: &Value) -> Vec<Cell> {
+    let held = |key: &str| number(&role["allocated"], key);
+    let frameworks = lists(role, &["frameworks"]).count();
+    let gpus = if held("gpus") == 0.0 { "-".to_string() } else { amount::number(held("gpus")) };
+    vec![
+        Cell::text(text(role, "name")),
+        Cell::number(amount::number(number(role, "weight")), number(role, "weight")),
+        Cell::number(frameworks.to_string(), frameworks as f64),
+        Cell::number(amount::number(held("cpus")), held("cpus")),
+        Cell::number(amount::megabytes(held("mem")), held("mem")),
+        Cell::number(gpus, held("gpus")),
+        Cell::text(resources(&role["offered"])),
+        Cell::text(resources(&role["reserved"])),
+        Cell::text(resources(&role["quota"]["guarantee"])),
+        Cell::text(resources(&role["quota"]["limit"])),
+    ]
 }
 
 #[cfg(test)]

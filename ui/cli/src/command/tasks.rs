@@ -60,29 +60,8 @@ impl List for Tasks {
         Ok(wanted.into_iter().filter(|task| self.is_wanted(task)).collect())
     }
 
-    fn row(&self, task: &Value, seen: &Seen<'_>) -> Vec<Cell> {
-        let state = TaskState::of(task);
-        let since = task["statuses"]
-            .as_array()
-            .and_then(|all| all.last())
-            .map_or(0.0, |last| number(last, "timestamp"));
-        let amount = |key: &str, show: fn(f64) -> String| match number(&task["resources"], key) {
-            0.0 => Cell::number("-", 0.0),
-            some => Cell::number(show(some), some),
-        };
-        vec![
-            Cell::text(text(task, "id")),
-            Cell::text(text(task, "name")),
-            state.cell(),
-            seen.age(since),
-            amount("cpus", amount::number),
-            amount("mem", amount::megabytes),
-            amount("disk", amount::megabytes),
-            amount("gpus", amount::number),
-            Cell::text(text(task, "role")),
-            seen.id(task, "slave_id"),
-            seen.id(task, "framework_id"),
-        ]
+    fn rows(&self, entries: &[&Value], seen: &Seen<'_>) -> Vec<Vec<Cell>> {
+        entries.iter().map(|task| row(task, seen)).collect()
     }
 
     fn nothing(&self, answer: &Value) -> String {
@@ -93,6 +72,29 @@ impl List for Tasks {
             (true, false) => "no tasks under way; --all shows those that ended".to_string(),
         }
     }
+}
+
+fn row(task: &Value, seen: &Seen<'_>) -> Vec<Cell> {
+    let state = TaskState::of(task);
+    let since =
+        task["statuses"].as_array().and_then(|all| all.last()).map_or(0.0, |last| number(last, "timestamp"));
+    let amount = |key: &str, show: fn(f64) -> String| match number(&task["resources"], key) {
+        0.0 => Cell::number("-", 0.0),
+        some => Cell::number(show(some), some),
+    };
+    vec![
+        Cell::text(text(task, "id")),
+        Cell::text(text(task, "name")),
+        state.cell(),
+        seen.age(since),
+        amount("cpus", amount::number),
+        amount("mem", amount::megabytes),
+        amount("disk", amount::megabytes),
+        amount("gpus", amount::number),
+        Cell::text(text(task, "role")),
+        seen.id(task, "slave_id"),
+        seen.id(task, "framework_id"),
+    ]
 }
 
 #[cfg(test)]
