@@ -167,6 +167,14 @@ pub fn number(value: &Value, key: &str) -> f64 {
     value[key].as_f64().unwrap_or(0.0)
 }
 
+/// The amount under a key; a dash for none.
+pub fn amount_of(resources: &Value, key: &str, show: fn(f64) -> String) -> Cell {
+    match number(resources, key) {
+        0.0 => Cell::number("-", 0.0),
+        some => Cell::number(show(some), some),
+    }
+}
+
 /// Which ids a filter such as --framework means: everything that fits what was typed. Names are known from `named`.
 pub fn filter_ids(noun: &str, typed: &str, named: Vec<Known>, list: &str) -> Result<BTreeSet<String>> {
     let found = near::matching(typed, &named);

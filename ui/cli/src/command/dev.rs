@@ -70,7 +70,7 @@ impl Dev {
             "Tepui runs at http://{address} with {} agent(s); Ctrl-C ends it and everything it started.",
             self.agents
         ));
-        output::notice(&format!("Try: tepui run{} -- echo hello", self.master_flag(&address)));
+        output::notice(&format!("Try: {}tepui run -- echo hello", self.naming(&address)));
         signals.next().await;
         output::notice("ending");
         let mut results: Vec<Result<()>> = Vec::new();
@@ -109,8 +109,9 @@ impl Dev {
         format!("cannot start a master on port {}; --port takes another one", self.port)
     }
 
-    fn master_flag(&self, address: &str) -> String {
-        if self.port == 5050 { String::new() } else { format!(" --master={address}") }
+    /// What makes other commands find this cluster, if it is not where they look anyway.
+    fn naming(&self, address: &str) -> String {
+        if self.port == 5050 { String::new() } else { format!("export TEPUI_MASTER={address}; ") }
     }
 }
 

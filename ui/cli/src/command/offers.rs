@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::filter::Filter;
 use crate::amount;
-use crate::listing::{self, List, ListFlags, Seen, lists, number, text};
+use crate::listing::{self, List, ListFlags, Seen, amount_of, lists, text};
 use crate::table::Cell;
 
 /// List offers that frameworks hold.
@@ -63,20 +63,17 @@ impl List for Offers {
 }
 
 fn row(offer: &Value, framework: &str, seen: &Seen<'_>) -> Vec<Cell> {
-    let amount = |key: &str, show: fn(f64) -> String| match number(&offer["resources"], key) {
-        0.0 => Cell::number("-", 0.0),
-        some => Cell::number(show(some), some),
-    };
+    let held = &offer["resources"];
     vec![
         seen.id(offer, "id"),
         seen.id(offer, "framework_id"),
         Cell::text(framework),
         Cell::text(text(&offer["allocation_info"], "role")),
         seen.id(offer, "slave_id"),
-        amount("cpus", amount::number),
-        amount("mem", amount::megabytes),
-        amount("disk", amount::megabytes),
-        amount("gpus", amount::number),
+        amount_of(held, "cpus", amount::number),
+        amount_of(held, "mem", amount::megabytes),
+        amount_of(held, "disk", amount::megabytes),
+        amount_of(held, "gpus", amount::number),
         Cell::text(text(&offer["resources"], "ports")),
     ]
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::filter::Filter;
 use super::task_state::{self, TaskState};
 use crate::amount;
-use crate::listing::{self, List, ListFlags, Seen, lists, number, text};
+use crate::listing::{self, List, ListFlags, Seen, amount_of, lists, number, text};
 use crate::table::Cell;
 
 /// List tasks, newest first: those under way, or all with --all.
@@ -78,19 +78,16 @@ fn row(task: &Value, seen: &Seen<'_>) -> Vec<Cell> {
     let state = TaskState::of(task);
     let since =
         task["statuses"].as_array().and_then(|all| all.last()).map_or(0.0, |last| number(last, "timestamp"));
-    let amount = |key: &str, show: fn(f64) -> String| match number(&task["resources"], key) {
-        0.0 => Cell::number("-", 0.0),
-        some => Cell::number(show(some), some),
-    };
+    let held = &task["resources"];
     vec![
         Cell::text(text(task, "id")),
         Cell::text(text(task, "name")),
         state.cell(),
         seen.age(since),
-        amount("cpus", amount::number),
-        amount("mem", amount::megabytes),
-        amount("disk", amount::megabytes),
-        amount("gpus", amount::number),
+        amount_of(held, "cpus", amount::number),
+        amount_of(held, "mem", amount::megabytes),
+        amount_of(held, "disk", amount::megabytes),
+        amount_of(held, "gpus", amount::number),
         Cell::text(text(task, "role")),
         seen.id(task, "slave_id"),
         seen.id(task, "framework_id"),
