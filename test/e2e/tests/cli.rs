@@ -167,7 +167,7 @@ fn a_task_that_fits_nowhere_says_so() {
 #[test]
 fn lists_and_logs() {
     let dev = Dev::start(&["--resources=cpus:4;mem:1024"]);
-    assert!(stdout(&dev.tepui(&["tasks"])).contains("no tasks"));
+    assert!(stderr(&dev.tepui(&["tasks"])).contains("no tasks"));
     let run = dev.tepui(&["run", "--name=logger", "--", "echo kept; echo aside >&2"]);
     assert!(run.status.success());
 
