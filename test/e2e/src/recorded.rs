@@ -58,56 +58,71 @@ const VOLATILE: &[&str] = &[
 
 /// Every way in which `got` differs from `expected`, as `path: what`.
 pub fn differences(expected: &Value, got: &Value) -> Vec<String> {
-    let mut found = Vec::new();
-    compare("", expected, got, &mut found);
-    found
+    differences_but(VOLATILE, expected, got)
 }
 
-fn compare(path: &str, expected: &Value, got: &Value, found: &mut Vec<String>) {
-    match (expected, got) {
-        (Value::Object(expected), Value::Object(got)) => {
-            for (key, value) in expected {
-                match got.get(key) {
-                    Some(got) => compare(&format!("{path}.{key}"), value, got, found),
-                    None => found.push(format!("{path}.{key}: missing")),
+/// The same, with other keys whose values may differ.
+pub fn differences_but(volatile: &[&str], expected: &Value, got: &Value) -> Vec<String> {
+    let mut comparison = Comparison { volatile, found: Vec::new() };
+    comparison.compare("", expected, got);
+    comparison.found
+}
+
+struct Comparison<'v> {
+    volatile: &'v [&'v str],
+    found: Vec<String>,
+}
+
+impl Comparison<'_> {
+    fn compare(&mut self, path: &str, expected: &Value, got: &Value) {
+        match (expected, got) {
+            (Value::Object(expected), Value::Object(got)) => {
+                for (key, value) in expected {
+                    match got.get(key) {
+                        Some(got) => self.compare(&format!("{path}.{key}"), value, got),
+                        None => self.found.push(format!("{path}.{key}: missing")),
+                    }
+                }
+                let extra = got.keys().filter(|key| !expected.contains_key(*key));
+                self.found.extend(extra.map(|key| format!("{path}.{key}: extra")));
+            }
+            (Value::Array(expected), Value::Array(got)) => self.compare_arrays(path, expected, got),
+            _ if kind(expected) != kind(got) => {
+                self.found.push(format!("{path}: {} instead of {}", kind(got), kind(expected)));
+            }
+            _ if expected != got && !self.is_volatile(path) => {
+                self.found.push(format!("{path}: {got} instead of {expected}"));
+            }
+            _ => {}
+        }
+    }
+
+    /// Arrays are compared as bags: each expected element is held against the one of ours that is closest to it.
+    fn compare_arrays(&mut self, path: &str, expected: &[Value], got: &[Value]) {
+        if expected.len() != got.len() {
+            self.found.push(format!("{path}: {} elements instead of {}", got.len(), expected.len()));
+            return;
+        }
+        let mut left: Vec<&Value> = got.iter().collect();
+        for (index, expected) in expected.iter().enumerate() {
+            let mut closest: Option<(usize, Vec<String>)> = None;
+            for (at, got) in left.iter().enumerate() {
+                let mut part = Comparison { volatile: self.volatile, found: Vec::new() };
+                part.compare(&format!("{path}[{index}]"), expected, got);
+                if closest.as_ref().is_none_or(|(_, found)| part.found.len() < found.len()) {
+                    closest = Some((at, part.found));
                 }
             }
-            found.extend(
-                got.keys()
-                    .filter(|key| !expected.contains_key(*key))
-                    .map(|key| format!("{path}.{key}: extra")),
-            );
-        }
-        (Value::Array(expected), Value::Array(got)) => compare_arrays(path, expected, got, found),
-        _ if kind(expected) != kind(got) => {
-            found.push(format!("{path}: {} instead of {}", kind(got), kind(expected)));
-        }
-        _ if expected != got && !is_volatile(path) => {
-            found.push(format!("{path}: {got} instead of {expected}"))
-        }
-        _ => {}
-    }
-}
-
-/// Arrays are compared as bags: each expected element needs one of ours that agrees.
-fn compare_arrays(path: &str, expected: &[Value], got: &[Value], found: &mut Vec<String>) {
-    if expected.len() != got.len() {
-        found.push(format!("{path}: {} elements instead of {}", got.len(), expected.len()));
-        return;
-    }
-    let mut left: Vec<&Value> = got.iter().collect();
-    for (index, expected) in expected.iter().enumerate() {
-        match left.iter().position(|got| differences(expected, got).is_empty()) {
-            Some(at) => {
+            if let Some((at, found)) = closest {
                 left.remove(at);
+                self.found.extend(found);
             }
-            None => found.push(format!("{path}[{index}]: nothing agrees with {expected}")),
         }
     }
-}
 
-fn is_volatile(path: &str) -> bool {
-    path.rsplit('.').next().is_some_and(|key| VOLATILE.contains(&key))
+    fn is_volatile(&self, path: &str) -> bool {
+        path.rsplit('.').next().is_some_and(|key| self.volatile.contains(&key))
+    }
 }
 
 fn kind(value: &Value) -> &'static str {
@@ -139,12 +154,7 @@ mod tests {
             ),
             (
                 json!({"id": {}, "list": [{"n": "b"}, {"n": "d"}], "z": 1}),
-                vec![
-                    ".a: missing",
-                    ".id.value: missing",
-                    ".list[1]: nothing agrees with {\"n\":\"c\"}",
-                    ".z: extra",
-                ],
+                vec![".a: missing", ".id.value: missing", ".list[1].n: \"d\" instead of \"c\"", ".z: extra"],
             ),
         ];
         for (ours, expected) in table {
