@@ -159,6 +159,11 @@ impl Allocator {
         decided
     }
 
+    /// How many runs there were.
+    pub fn runs(&self) -> u64 {
+        self.cycle.run
+    }
+
     /// When `allocate` has something to do; in the past if it has it now.
     pub fn deadline(&self) -> Option<Mono> {
         if let Some(until) = self.recovering_until() {

@@ -35,6 +35,11 @@ impl<M: Fsm> Outbox<M> {
         self.items.push(Item::Effect(effect.into()));
     }
 
+    /// What was appended so far, in order.
+    pub fn items(&self) -> &[Item<M::Record, M::Effect>] {
+        &self.items
+    }
+
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
@@ -46,6 +51,13 @@ impl<M: Fsm> Outbox<M> {
     /// Takes everything out, in order.
     pub fn take(&mut self) -> Vec<Item<M::Record, M::Effect>> {
         core::mem::take(&mut self.items)
+    }
+}
+
+/// For who drives a machine inside another: what was decided so far goes in, and comes out with more.
+impl<M: Fsm> From<Vec<Item<M::Record, M::Effect>>> for Outbox<M> {
+    fn from(items: Vec<Item<M::Record, M::Effect>>) -> Self {
+        Self { items }
     }
 }
 

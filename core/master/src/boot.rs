@@ -51,6 +51,7 @@ pub(crate) fn master(config: Config, mut registry: Registry, now: Now) -> Master
         serial: Serial::default(),
         first_records,
         changed: true,
+        counted: false,
     }
 }
 

@@ -181,7 +181,10 @@ pub(crate) fn remove(master: &mut Master, now: Now, id: &FrameworkId, out: &mut 
     master.state.frameworks.remove_mut(id);
     master.notify(|| notice::framework_removed(&framework), out);
     let limit = master.config.max_completed_frameworks;
-    master.state.completed_frameworks.push(limit, id.clone(), Arc::new(framework));
+    let forgotten = master.state.completed_frameworks.push(limit, id.clone(), Arc::new(framework));
+    if let Some((id, _)) = forgotten {
+        master.state.framework_counters.remove_mut(&id);
+    }
 }
 
 /// How long the framework may be away; negative means not at all.

@@ -18,6 +18,7 @@ mod boot;
 mod call;
 mod checks;
 mod config;
+mod counters;
 mod effect;
 mod event;
 mod executor;
@@ -42,6 +43,7 @@ mod timers;
 mod validate;
 
 pub use config::Config;
+pub use counters::{Counter, Counters, FrameworkCounters, OfferFate, Tally, TaskEnd};
 pub use effect::Effect;
 pub use event::HEARTBEAT_INTERVAL;
 pub use input::Input;

@@ -18,6 +18,7 @@ use tepui_proto::tepui::agent::v1 as link;
 use tepui_registry::{Operation as Record, Registry};
 use tepui_types::{AgentId, Answer, ConnId, FrameworkId, OfferId, Refusal, TaskId};
 
+use crate::counters::{Arrival, Counters};
 use crate::offer::Offers;
 use crate::operation::Operations;
 use crate::reachability::Liveness;
@@ -61,6 +62,8 @@ pub struct Master {
     pub(crate) first_records: Vec<Record>,
     /// Something readers can see changed since the last snapshot.
     pub(crate) changed: bool,
+    /// Something was counted since then.
+    pub(crate) counted: bool,
 }
 
 /// Counters behind the ids this master gives.
@@ -78,6 +81,7 @@ impl Fsm for Master {
 
     fn step(&mut self, now: Now, input: Input, out: &mut Out) {
         boot::record_first(self, out);
+        let (arrival, from) = (Arrival::of(self, &input), out.len());
         match input {
             Input::Scheduler { conn, stream_id, principal, call } => {
                 call::take(self, now, call::Caller { conn, stream_id, principal }, *call, out);
@@ -88,12 +92,15 @@ impl Fsm for Master {
             Input::Operator { conn, principal: _, call } => operator::take(self, now, conn, *call, out),
             Input::OperatorClosed { conn } => operator::closed(self, conn),
         }
+        self.count_crossing(arrival, from, out);
     }
 
     fn settle(&mut self, now: Now, out: &mut Out) {
         boot::record_first(self, out);
+        let from = out.len();
         timers::run_due(self, now, out);
         offer::allocate(self, now, out);
+        self.count_events(from, out);
         self.publish(out);
     }
 
@@ -128,8 +135,11 @@ impl Master {
 
     /// Makes the newest state visible to readers, if it is new.
     fn publish(&mut self, out: &mut Out) {
-        if core::mem::take(&mut self.changed) {
+        let changed = core::mem::take(&mut self.changed);
+        if changed {
             self.state.version += 1;
+        }
+        if core::mem::take(&mut self.counted) || changed {
             out.effect(Effect::Publish { state: self.state.clone() });
         }
     }
@@ -262,6 +272,8 @@ pub(crate) fn empty_state(config: &Config, now: Now) -> State {
         frameworks: Map::new_sync(),
         completed_frameworks: Recent::new(),
         offers: Map::new_sync(),
+        counters: Counters::default(),
+        framework_counters: Map::new_sync(),
         weights: Map::new_sync(),
         roles: config.roles.clone().map(|roles: Vec<String>| Arc::new(roles)),
     }

@@ -62,6 +62,10 @@ fn remove_from<K: Ord + Clone>(index: &mut BTreeMap<K, BTreeSet<OfferId>>, key: 
 /// Lets the allocator decide and offers what it grants: one event per framework.
 pub(crate) fn allocate(master: &mut Master, now: Now, out: &mut Out) {
     let allocation = master.allocator.allocate(now.mono);
+    if master.allocator.runs() != master.state.counters.allocation_runs {
+        master.state.counters.allocation_runs = master.allocator.runs();
+        master.counted = true;
+    }
     let mut by_framework: BTreeMap<FrameworkId, Vec<pb::Offer>> = BTreeMap::new();
     for grant in allocation.grants {
         let framework_id = grant.framework.clone();

@@ -116,7 +116,7 @@ fn body(operation: &Operation) -> Option<(&'static str, bool)> {
 }
 
 /// Says that an operation was not carried out, in the way its kind asks for.
-fn refuse(master: &Master, now: Now, deal: &Deal, operation: &Operation, why: String, out: &mut Out) {
+fn refuse(master: &mut Master, now: Now, deal: &Deal, operation: &Operation, why: String, out: &mut Out) {
     let reason = match operation.r#type {
         Some(Type::LAUNCH_GROUP) => Reason::REASON_TASK_GROUP_INVALID,
         Some(_) | None => Reason::REASON_TASK_INVALID,
@@ -144,7 +144,7 @@ pub(crate) fn tasks(operation: &Operation) -> Vec<&pb::TaskInfo> {
 
 /// Tells a framework of tasks that were never launched.
 pub(crate) fn tell_tasks<'a>(
-    master: &Master,
+    master: &mut Master,
     now: Now,
     framework_id: &FrameworkId,
     tasks: impl IntoIterator<Item = &'a pb::TaskInfo>,
@@ -153,6 +153,7 @@ pub(crate) fn tell_tasks<'a>(
 ) {
     for task in tasks {
         let status = verdict.on(now, &task.task_id, Some(&task.agent_id));
+        master.count_task_end(framework_id, status.state, &status);
         master.tell_framework(framework_id, to_scheduler::update(status), out);
     }
 }

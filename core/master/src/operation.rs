@@ -11,6 +11,7 @@ use core::time::Duration;
 
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::offer;
+use tepui_proto::mesos::v1::offer::operation::Type as OperationType;
 use tepui_proto::tepui::agent::v1::event::ApplyOperation;
 use tepui_types::{AgentId, FrameworkId};
 
@@ -86,12 +87,14 @@ pub(crate) fn status(
 
 /// Tells a framework that one of its operations was refused; without an id it would not know which.
 pub(crate) fn refuse(
-    master: &Master,
+    master: &mut Master,
     framework_id: &FrameworkId,
     info: &offer::Operation,
     why: String,
     out: &mut Out,
 ) {
+    let kind = info.r#type.unwrap_or(OperationType::UNKNOWN);
+    master.count_operation_end(kind, pb::OperationState::OPERATION_ERROR);
     if let Some(id) = info.id.as_option() {
         let status = status(Some(id), pb::OperationState::OPERATION_ERROR, Some(why));
         master.tell_framework(framework_id, to_scheduler::update_operation_status(status), out);
@@ -169,6 +172,10 @@ pub(crate) fn end_all_on(master: &mut Master, agent_id: &AgentId, state: pb::Ope
     let Some(agent) = master.agent(agent_id).cloned() else { return };
     master.timers.clear(&Timer::OrphanOperations(agent_id.clone()));
     for (uuid, operation) in agent.operations.iter() {
+        if is_terminal(state) && !is_terminal(operation.operation.latest_status.state) {
+            let kind = operation.operation.info.r#type.unwrap_or(OperationType::UNKNOWN);
+            master.count_operation_end(kind, state);
+        }
         if let (Some(framework_id), Some(id)) =
             (&operation.framework_id, operation.operation.info.id.as_option())
         {

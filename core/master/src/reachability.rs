@@ -10,6 +10,7 @@ use tepui_fsm::{Mono, Now};
 use tepui_registry::Operation as Record;
 use tepui_types::AgentId;
 
+use crate::counters::Counter;
 use crate::event::to_agent;
 use crate::master::{Master, Out};
 use crate::removal::{self, Loss};
@@ -39,7 +40,9 @@ pub(crate) fn forget(master: &mut Master, id: &AgentId) {
 /// A sign of life.
 pub(crate) fn heard(master: &mut Master, id: &AgentId) {
     master.liveness.unanswered.remove(id);
-    master.timers.clear(&Timer::Unreachable(id.clone()));
+    if master.timers.clear(&Timer::Unreachable(id.clone())) {
+        master.count(Counter::AgentUnreachableCanceled);
+    }
 }
 
 /// The link broke: the agent has some time to come back.
@@ -72,6 +75,7 @@ pub(crate) fn not_back(master: &mut Master, now: Now, id: &AgentId, out: &mut Ou
 pub(crate) fn recovered_not_back(master: &mut Master, now: Now, out: &mut Out) {
     let missing: Vec<AgentId> = master.state.recovered_agents.keys().cloned().collect();
     for id in missing {
+        master.count(Counter::RecoveryAgentRemovals);
         give_up(master, now, &id, out);
     }
 }
@@ -81,6 +85,7 @@ fn give_up(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
     if master.timers.get(&Timer::Unreachable(id.clone())).is_some() {
         return;
     }
+    master.count(Counter::AgentUnreachableScheduled);
     let Some((agents, per)) = master.config.agent_removal_rate_limit else {
         return mark_unreachable(master, now, id, out);
     };
@@ -97,6 +102,10 @@ fn give_up(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
 pub(crate) fn mark_unreachable(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
     if master.agent(id).is_none() && !master.state.recovered_agents.contains_key(id) {
         return;
+    }
+    master.count(Counter::AgentUnreachableCompleted);
+    if master.agent(id).is_some() {
+        master.count(Counter::AgentRemovalsUnhealthy);
     }
     master.record(Record::MarkUnreachable { id: id.clone(), at: now.wall }, out);
     removal::remove(master, now, id, Loss::Unreachable { since: now.wall }, out);

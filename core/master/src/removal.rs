@@ -9,6 +9,7 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_types::{AgentId, FrameworkId, TaskId, TaskStateExt, lost_as};
 
+use crate::counters::Counter;
 use crate::event::{to_agent, to_scheduler};
 use crate::master::{Master, Out};
 use crate::state::Task;
@@ -69,6 +70,7 @@ pub(crate) fn remove(master: &mut Master, now: Now, id: &AgentId, loss: Loss, ou
     hang_up(master, id, loss, out);
     master.state.recovered_agents.remove_mut(id);
     if let Some(agent) = master.agent(id).cloned() {
+        master.count(Counter::AgentRemovals);
         master.allocator.remove_agent(id);
         master.pids.remove(&agent.pid);
         master.state.agents.remove_mut(id);
@@ -128,6 +130,7 @@ pub(crate) fn end_unreachable(
     let ended: Arc<Task> = task.ended(now, verdict);
     let status = verdict.on_task(now, &ended);
     master.notify(|| notice::task_updated(framework_id, &status, ended.state()), out);
+    master.count_task_end(framework_id, status.state, &status);
     master.tell_framework(framework_id, to_scheduler::update(status), out);
     task::remember_completed(master, ended);
 }

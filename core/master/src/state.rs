@@ -18,6 +18,8 @@ use tepui_types::{AgentId, ConnId, ExecutorId, FrameworkId, OfferId, TaskId};
 
 pub use recent::Recent;
 
+use crate::counters::{Counters, FrameworkCounters};
+
 pub type Map<K, V> = RedBlackTreeMapSync<K, V>;
 pub type Set<T> = RedBlackTreeSetSync<T>;
 
@@ -42,6 +44,10 @@ pub struct State {
     /// Oldest first.
     pub completed_frameworks: Recent<FrameworkId, Arc<Framework>>,
     pub offers: Map<OfferId, Arc<Offer>>,
+    /// What happened so far. Counting alone does not make a new version.
+    pub counters: Counters,
+    /// The same for each framework, as long as it is remembered.
+    pub framework_counters: Map<FrameworkId, Arc<FrameworkCounters>>,
     /// Roles whose weight was set.
     pub weights: Map<String, f64>,
     /// The `--roles` whitelist.

@@ -130,6 +130,9 @@ pub(crate) fn update(
     if taken.changed && state.is_terminal() {
         release(master, framework_id, &task_id);
     }
+    if taken.changed && (state.is_terminal() || state == pb::TaskState::TASK_UNREACHABLE) {
+        master.count_task_end(framework_id, state, status);
+    }
     // Also a status that brings only what the newest state already told: its message and reason are news.
     if taken.new_status || checked {
         master.notify(|| notice::task_updated(framework_id, status, state), out);

@@ -5,6 +5,7 @@
 mod accept;
 mod agents;
 mod audit;
+mod counters;
 mod failover;
 mod kills;
 mod limits;

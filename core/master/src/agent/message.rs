@@ -3,10 +3,17 @@
 use tepui_proto::tepui::agent::v1::call::Message;
 use tepui_types::{AgentId, FrameworkId};
 
+use crate::counters::Counter;
 use crate::event::to_scheduler;
 use crate::master::{Master, Out};
 
-pub(super) fn message(master: &Master, from: &AgentId, call: Message, out: &mut Out) {
+pub(super) fn message(master: &mut Master, from: &AgentId, call: Message, out: &mut Out) {
+    let framework_id = FrameworkId::from(&*call.framework_id);
     let event = to_scheduler::message(from, &call.executor_id, call.data);
-    master.tell_framework(&FrameworkId::from(&*call.framework_id), event, out);
+    let heard = master.framework(&framework_id).is_some_and(|framework| framework.conn().is_some());
+    master.count(match heard {
+        true => Counter::ValidExecutorToFrameworkMessages,
+        false => Counter::InvalidExecutorToFrameworkMessages,
+    });
+    master.tell_framework(&framework_id, event, out);
 }

@@ -16,6 +16,7 @@ use tepui_types::{AgentId, ConnId, Refusal};
 use super::adopt;
 use super::report::{self, Report};
 use super::update_resources::with_pending;
+use crate::counters::Counter;
 use crate::event::to_agent;
 use crate::master::{Master, Out};
 use crate::operation::ORPHAN_OPERATIONS_WAIT;
@@ -70,7 +71,9 @@ fn admit(master: &mut Master, now: Now, conn: ConnId, report: Report, out: &mut 
     if let Some(old) = master.pids.get(&report.pid).cloned() {
         master.record(Record::RemoveAgent { id: old.clone() }, out);
         removal::remove(master, now, &old, Loss::Removed, out);
+        master.count(Counter::AgentRemovalsRegistered);
     }
+    master.count(Counter::AgentRegistrations);
     let id = master.next_agent_id();
     let agent = fresh(now, conn, id, &report);
     master.record(Record::AdmitAgent(pb::AgentInfo::clone(&agent.info)), out);
@@ -82,7 +85,9 @@ fn welcome_back(master: &mut Master, now: Now, conn: ConnId, id: AgentId, report
     if let Some(old) = master.pids.get(&report.pid).filter(|old| **old != id).cloned() {
         master.record(Record::RemoveAgent { id: old.clone() }, out);
         removal::remove(master, now, &old, Loss::Removed, out);
+        master.count(Counter::AgentRemovalsRegistered);
     }
+    master.count(Counter::AgentReregistrations);
     let mut agent = fresh(now, conn, id.clone(), &report);
     agent.reregistered_at = Some(now.wall);
     let recovered = master.state.recovered_agents.get(&id).cloned();
@@ -102,6 +107,7 @@ fn welcome_back(master: &mut Master, now: Now, conn: ConnId, id: AgentId, report
 /// An agent this master knows: its link broke, or it was restarted.
 fn resume(master: &mut Master, now: Now, conn: ConnId, known: &Agent, report: Report, out: &mut Out) {
     let id = known.id.clone();
+    master.count(Counter::AgentReregistrations);
     if let Some(old) = known.conn() {
         master.links.remove(&old);
         out.effect(Effect::CloseAgent { conn: old });

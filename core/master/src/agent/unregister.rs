@@ -4,10 +4,12 @@ use tepui_fsm::Now;
 use tepui_registry::Operation as Record;
 use tepui_types::AgentId;
 
+use crate::counters::Counter;
 use crate::master::{Master, Out};
 use crate::removal::{self, Loss};
 
 pub(super) fn unregister(master: &mut Master, now: Now, from: &AgentId, out: &mut Out) {
     master.record(Record::RemoveAgent { id: from.clone() }, out);
     removal::remove(master, now, from, Loss::Removed, out);
+    master.count(Counter::AgentRemovalsUnregistered);
 }

@@ -7,24 +7,28 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_proto::tepui::agent::v1::call::Update;
 use tepui_types::{AgentId, FrameworkId, TaskId};
 
+use crate::counters::Counter;
 use crate::event::{to_agent, to_scheduler};
 use crate::master::{Master, Out};
 use crate::task;
 
 pub(super) fn update(master: &mut Master, from: &AgentId, call: Update, out: &mut Out) {
     let framework_id = FrameworkId::from(&*call.framework_id);
-    let Some(framework) = master.framework(&framework_id) else {
+    let Some(framework) = master.framework(&framework_id).cloned() else {
+        master.count(Counter::InvalidStatusUpdates);
         // The agent named its frameworks when it subscribed, and they were taken in: this one was removed since.
         return master.tell_agent(from, to_agent::shutdown_framework(&framework_id), out);
     };
     let task_id = TaskId::from(&*call.status.task_id);
     if framework.tasks.get(&task_id).is_some_and(|live| live.agent_id != *from) {
+        master.count(Counter::InvalidStatusUpdates);
         // Another task of the same id lives elsewhere. This one was killed, and its end is nobody's business.
         if let Some(uuid) = &call.status.uuid {
             master.tell_agent(from, to_agent::acknowledge(&framework_id, &task_id, uuid.clone()), out);
         }
         return;
     }
+    master.count(Counter::ValidStatusUpdates);
     let mut status: pb::TaskStatus = call.status.into_option().unwrap_or_default();
     status.agent_id = from.to_proto().into();
     if !status.executor_id.is_set() {

@@ -3,9 +3,11 @@
 use alloc::sync::Arc;
 
 use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::offer::operation::Type as OperationType;
 use tepui_proto::tepui::agent::v1::call::UpdateOperation;
 use tepui_types::AgentId;
 
+use crate::counters::Counter;
 use crate::event::to_scheduler;
 use crate::master::{Master, Out};
 use crate::operation;
@@ -18,8 +20,10 @@ pub(super) fn update_operation(master: &mut Master, from: &AgentId, call: Update
     status.agent_id = from.to_proto().into();
     let Some(operation) = take_in(master, from, &uuid, &mut status) else {
         // Acknowledged before, but the agent did not hear that.
+        master.count(Counter::InvalidOperationStatusUpdates);
         return operation::acknowledge(master, from, &uuid, &status, out);
     };
+    master.count(Counter::ValidOperationStatusUpdates);
     let framework_id = match (&operation.framework_id, operation.operation.info.id.is_set()) {
         (Some(framework_id), true) => framework_id,
         (Some(_), false) | (None, _) => return operation::acknowledge(master, from, &uuid, &status, out),
@@ -43,9 +47,15 @@ fn take_in(
     let operation = Arc::make_mut(master.agent_mut(from)?.operations.get_mut(uuid)?);
     // An agent that never got the operation does not know what the framework calls it.
     status.operation_id = operation.operation.info.id.clone();
+    let before = operation.operation.latest_status.state;
     operation.operation.latest_status = status.clone().into();
     let statuses = &mut operation.operation.statuses;
     statuses.pop_if(|last| last.uuid == status.uuid);
     statuses.push(status.clone());
-    Some(Arc::new(operation.clone()))
+    let operation = Arc::new(operation.clone());
+    if before != status.state && operation::is_terminal(status.state) {
+        let kind = operation.operation.info.r#type.unwrap_or(OperationType::UNKNOWN);
+        master.count_operation_end(kind, status.state);
+    }
+    Some(operation)
 }

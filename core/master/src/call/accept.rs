@@ -13,6 +13,7 @@ use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_resources::{Resources, Role};
 use tepui_types::{FrameworkId, OfferId, lost_as};
 
+use crate::counters::OfferFate;
 use crate::master::{Master, Out};
 use crate::op::{self, Deal};
 use crate::state::Offer;
@@ -61,6 +62,7 @@ fn strike(master: &mut Master, from: &FrameworkId, first: &Offer, ids: &[OfferId
             pool += &offer.resources;
         }
     }
+    master.count_offers(from, OfferFate::Accepted, ids.len());
     Deal {
         framework_id: from.clone(),
         agent_id: first.agent_id.clone(),

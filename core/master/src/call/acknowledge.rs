@@ -4,6 +4,7 @@
 use tepui_proto::mesos::v1::scheduler::call::Acknowledge;
 use tepui_types::{AgentId, FrameworkId, TaskId, TaskStateExt};
 
+use crate::counters::Counter;
 use crate::event::to_agent;
 use crate::master::{Master, Out};
 use crate::task;
@@ -11,16 +12,19 @@ use crate::task;
 pub(super) fn acknowledge(master: &mut Master, from: &FrameworkId, call: Acknowledge, out: &mut Out) {
     let (agent_id, task_id) = (AgentId::from(&*call.agent_id), TaskId::from(&*call.task_id));
     if master.agent(&agent_id).is_none_or(|agent| agent.conn().is_none()) {
-        return;
+        return master.count(Counter::InvalidStatusUpdateAcknowledgements);
     }
     let mut over = false;
     if let Some(live) = master.task(from, &task_id) {
         // Nothing of this task was forwarded, so there is nothing to acknowledge.
-        let Some(state) = live.task.status_update_state else { return };
+        let Some(state) = live.task.status_update_state else {
+            return master.count(Counter::InvalidStatusUpdateAcknowledgements);
+        };
         over = state.is_terminal()
             && live.agent_id == agent_id
             && live.task.status_update_uuid.as_deref() == Some(&*call.uuid);
     }
+    master.count(Counter::ValidStatusUpdateAcknowledgements);
     master.tell_agent(&agent_id, to_agent::acknowledge(from, &task_id, call.uuid), out);
     if over {
         task::complete(master, from, &task_id);

@@ -1,10 +1,13 @@
 //! ACKNOWLEDGE_OPERATION_STATUS: the framework has taken the status of an operation in.
 
+use tepui_proto::mesos::v1::OperationStatus;
 use tepui_proto::mesos::v1::scheduler::call::AcknowledgeOperationStatus;
 use tepui_types::{AgentId, FrameworkId};
 
+use crate::counters::Counter;
 use crate::master::{Master, Out};
 use crate::operation;
+use crate::state::OperationUuid;
 
 pub(super) fn acknowledge_operation_status(
     master: &mut Master,
@@ -12,14 +15,28 @@ pub(super) fn acknowledge_operation_status(
     call: AcknowledgeOperationStatus,
     out: &mut Out,
 ) {
-    let Some((agent_id, uuid)) = master.operations.find(from, &call.operation_id.value) else { return };
-    let Some(agent) = master.agent(&agent_id) else { return };
-    if agent_id != AgentId::from(&*call.agent_id) || agent.conn().is_none() {
-        return;
+    let counter = match acknowledged(master, from, &call) {
+        Some((agent_id, uuid, status)) => {
+            operation::acknowledge(master, &agent_id, &uuid, &status, out);
+            Counter::ValidOperationStatusUpdateAcknowledgements
+        }
+        None => Counter::InvalidOperationStatusUpdateAcknowledgements,
+    };
+    master.count(counter);
+}
+
+/// The status that is meant, if its agent is there to hear of it.
+fn acknowledged(
+    master: &Master,
+    from: &FrameworkId,
+    call: &AcknowledgeOperationStatus,
+) -> Option<(AgentId, OperationUuid, OperationStatus)> {
+    let (agent_id, uuid) = master.operations.find(from, &call.operation_id.value)?;
+    let agent = master.agent(&agent_id).filter(|agent| agent.conn().is_some())?;
+    if agent_id != AgentId::from(&*call.agent_id) {
+        return None;
     }
-    let Some(operation) = agent.operations.get(&uuid).cloned() else { return };
-    let acknowledged = operation.operation.statuses.iter().find(|status| status.uuid.value == call.uuid);
-    if let Some(status) = acknowledged {
-        operation::acknowledge(master, &agent_id, &uuid, status, out);
-    }
+    let statuses = &agent.operations.get(&uuid)?.operation.statuses;
+    let status = statuses.iter().find(|status| status.uuid.value == call.uuid)?.clone();
+    Some((agent_id, uuid, status))
 }

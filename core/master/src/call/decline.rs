@@ -4,6 +4,7 @@ use tepui_fsm::Now;
 use tepui_proto::mesos::v1::scheduler::call::Decline;
 use tepui_types::{FrameworkId, OfferId};
 
+use crate::counters::OfferFate;
 use crate::master::Master;
 use crate::offer;
 
@@ -14,6 +15,7 @@ pub(super) fn decline(master: &mut Master, now: Now, from: &FrameworkId, call: &
         if master.state.offers.get(&id).is_some_and(|offer| offer.framework_id == *from)
             && let Some(offer) = offer::take(master, &id)
         {
+            master.count_offers(from, OfferFate::Declined, 1);
             master.allocator.give_back(&offer.agent_id, from, &offer.resources, until);
         }
     }

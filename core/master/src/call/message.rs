@@ -3,10 +3,17 @@
 use tepui_proto::mesos::v1::scheduler::call::Message;
 use tepui_types::{AgentId, FrameworkId};
 
+use crate::counters::Counter;
 use crate::event::to_agent;
 use crate::master::{Master, Out};
 
-pub(super) fn message(master: &Master, from: &FrameworkId, call: Message, out: &mut Out) {
+pub(super) fn message(master: &mut Master, from: &FrameworkId, call: Message, out: &mut Out) {
+    let agent_id = AgentId::from(&*call.agent_id);
     let event = to_agent::message(from, &call.executor_id, call.data);
-    master.tell_agent(&AgentId::from(&*call.agent_id), event, out);
+    let heard = master.agent(&agent_id).is_some_and(|agent| agent.conn().is_some());
+    master.count(match heard {
+        true => Counter::ValidFrameworkToExecutorMessages,
+        false => Counter::InvalidFrameworkToExecutorMessages,
+    });
+    master.tell_agent(&agent_id, event, out);
 }

@@ -5,6 +5,7 @@ use alloc::string::{String, ToString};
 
 use tepui_allocator::Holder;
 use tepui_proto::mesos::v1::offer::Operation as Message;
+use tepui_proto::mesos::v1::offer::operation::Type;
 use tepui_resources::{Operation, Resources};
 
 use super::{Deal, normalize};
@@ -21,14 +22,11 @@ pub(super) enum Result {
 /// Converts, or says why not.
 pub(super) fn convert(master: &mut Master, deal: &mut Deal, message: Message, result: Result, out: &mut Out) {
     match convert_checked(master, deal, &message, result) {
-        Ok(()) => operation::apply(
-            master,
-            &deal.framework_id,
-            &deal.agent_id,
-            message.clone(),
-            normalize::without_allocation(message),
-            out,
-        ),
+        Ok(()) => {
+            master.count_operation(&deal.framework_id, message.r#type.unwrap_or(Type::UNKNOWN));
+            let for_agent = normalize::without_allocation(message.clone());
+            operation::apply(master, &deal.framework_id, &deal.agent_id, message, for_agent, out);
+        }
         Err(why) => operation::refuse(master, &deal.framework_id, &message, why, out),
     }
 }

@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 
 use tepui_fsm::Now;
 use tepui_proto::mesos::v1 as pb;
-use tepui_proto::mesos::v1::offer::operation::Launch;
+use tepui_proto::mesos::v1::offer::operation::{Launch, Type};
 use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_proto::tepui::agent::v1::event;
 use tepui_resources::{Format, Resources};
@@ -35,6 +35,7 @@ fn start(master: &mut Master, deal: &mut Deal, mut info: pb::TaskInfo, out: &mut
         info.executor.as_option_mut().is_some_and(|executor| book_executor(master, deal, executor));
     let resources = book(master, deal, &mut info.resources);
     let launch_executor = info.executor.is_set().then_some(new_executor);
+    master.count_operation(&deal.framework_id, Type::LAUNCH);
     task::add(master, Task::staging(&deal.framework_id, &info, resources), out);
     let framework_info =
         master.framework(&deal.framework_id).map(|framework| pb::FrameworkInfo::clone(&framework.info));

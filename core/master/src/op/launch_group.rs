@@ -2,7 +2,7 @@
 
 use tepui_fsm::Now;
 use tepui_proto::mesos::v1 as pb;
-use tepui_proto::mesos::v1::offer::operation::LaunchGroup;
+use tepui_proto::mesos::v1::offer::operation::{LaunchGroup, Type};
 use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_proto::tepui::agent::v1::event;
 
@@ -30,6 +30,7 @@ pub(super) fn launch_group(
         let resources = book(master, deal, &mut info.resources);
         // Every task carries the same executor, in the same form.
         info.executor = (*group.executor).clone().into();
+        master.count_operation(&deal.framework_id, Type::LAUNCH_GROUP);
         task::add(master, Task::staging(&deal.framework_id, info, resources), out);
     }
     let framework_info =

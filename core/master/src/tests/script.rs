@@ -95,6 +95,10 @@ impl Script {
         }
     }
 
+    pub(super) fn state(&self) -> &crate::State {
+        self.master.state()
+    }
+
     pub(super) fn said(self) -> String {
         self.said
     }
