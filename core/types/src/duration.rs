@@ -22,6 +22,14 @@ pub fn duration_text(duration: Duration) -> String {
     format!("{}{name}", nanos as f64 / unit as f64)
 }
 
+/// A number and its unit, nothing between them; `None` for anything else, and for less than nothing.
+pub fn duration_from_text(text: &str) -> Option<Duration> {
+    let (name, unit) = UNITS.into_iter().find(|(name, _)| text.ends_with(name))?;
+    let number: f64 = text.strip_suffix(name)?.parse().ok()?;
+    let nanos = number * unit as f64;
+    (0.0..u64::MAX as f64).contains(&nanos).then(|| Duration::from_nanos(nanos as u64))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,6 +46,15 @@ mod tests {
             (7 * 24 * 3_600_000, "1weeks"),
         ] {
             assert_eq!(duration_text(Duration::from_millis(millis)), text);
+            assert_eq!(duration_from_text(text), Some(Duration::from_millis(millis)));
         }
+    }
+
+    #[test]
+    fn what_is_no_duration() {
+        for text in ["", "5", "secs", "5 secs", "-1secs", "5s", "infsecs", "NaNsecs", "1e30weeks", "5secsx"] {
+            assert_eq!(duration_from_text(text), None, "{text}");
+        }
+        assert_eq!(duration_from_text("0.5us"), Some(Duration::from_nanos(500)));
     }
 }

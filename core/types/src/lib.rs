@@ -17,6 +17,6 @@ pub use container::{
     ContainerEvent, ContainerOp, KnownContainer, LaunchSpec, LaunchStage, RecoveredContainer, Termination,
     Volume,
 };
-pub use duration::duration_text;
+pub use duration::{duration_from_text, duration_text};
 pub use id::{AgentId, ConnId, ContainerId, ExecutorId, FrameworkId, IdError, OfferId, TaskId, check_id};
 pub use task_state::{TaskStateExt, lost_as};

@@ -12,6 +12,8 @@ pub mod classic;
 mod error;
 mod exchange;
 mod gzip;
+mod logging;
+mod metrics;
 mod negotiate;
 mod outgoing;
 mod path;
@@ -20,11 +22,14 @@ mod request;
 mod respond;
 mod server;
 mod socket;
+mod system;
 
 pub use body::{Body, ChunkSender};
 pub use call::{CALL_BYTES_MAX, parse_call, read_call};
 pub use error::HttpError;
 pub use exchange::{Ended, Exchange, Exchanges};
+pub use logging::Logging;
+pub use metrics::{Group, Metrics, path_part};
 pub use negotiate::{Encoding, accepts, accepts_type};
 pub use outgoing::Outgoing;
 pub use path::{Router, components};
@@ -33,6 +38,7 @@ pub use request::{Query, Request};
 pub use respond::{Response, accepted, empty, encoded, json, message, redirect, text, with_header};
 pub use server::{Handler, Listening, Server, ServerLimits};
 pub use socket::{advertised_ip, default_hostname, keep_alive};
+pub use system::System;
 
 #[cfg(test)]
 mod tests;

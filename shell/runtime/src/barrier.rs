@@ -10,14 +10,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tepui_fsm::{Durable, Item, Write};
 use tepui_store::{Store, StoreFault};
 use tokio::sync::watch;
 
+use crate::Timings;
+
 /// Turns that may wait for the commit thread; with more the machine waits for the disk.
 const COMMIT_QUEUE_TURNS_MAX: usize = 256;
+
+/// How long the times of commits are kept.
+const COMMIT_TIMES_KEPT: Duration = Duration::from_secs(24 * 3600);
 
 /// Turns whose records share one commit.
 const COMMIT_TURNS_MAX: usize = 256;
@@ -34,16 +39,31 @@ pub(crate) struct BarrierGone;
 /// that it handed over is still on its way.
 struct Shared<S> {
     sink: Mutex<S>,
-    /// How many handed-over turns are completely released.
+    commits: Arc<Commits>,
+}
+
+/// What the disk has to do and how it does, for who watches.
+#[derive(Debug)]
+pub struct Commits {
+    /// How many turns were handed over to be made durable, and how many of them are completely released.
+    handed: AtomicU64,
     released: AtomicU64,
+    /// How long commits took, of the last day.
+    pub timings: Timings,
+}
+
+impl Commits {
+    /// Turns that wait for the disk.
+    pub fn waiting(&self) -> u64 {
+        let released = self.released.load(Ordering::Acquire);
+        self.handed.load(Ordering::Acquire).saturating_sub(released)
+    }
 }
 
 /// The machine's end.
 pub(crate) struct Barrier<R, E, S> {
     shared: Arc<Shared<S>>,
     commits: SyncSender<Items<R, E>>,
-    /// How many turns were handed over.
-    handed: u64,
 }
 
 /// The commit thread's end.
@@ -61,9 +81,18 @@ where
     S: FnMut(Vec<E>),
 {
     pub fn new(store: Store, stop_asked: watch::Receiver<bool>, sink: S) -> (Self, Committer<R, E, S>) {
-        let shared = Arc::new(Shared { sink: Mutex::new(sink), released: AtomicU64::new(0) });
+        let commits = Commits {
+            handed: AtomicU64::new(0),
+            released: AtomicU64::new(0),
+            timings: Timings::new(COMMIT_TIMES_KEPT),
+        };
+        let shared = Arc::new(Shared { sink: Mutex::new(sink), commits: Arc::new(commits) });
         let (commits, turns) = sync_channel(COMMIT_QUEUE_TURNS_MAX);
-        (Self { shared: shared.clone(), commits, handed: 0 }, Committer { shared, turns, store, stop_asked })
+        (Self { shared: shared.clone(), commits }, Committer { shared, turns, store, stop_asked })
+    }
+
+    pub fn commits(&self) -> Arc<Commits> {
+        self.shared.commits.clone()
     }
 
     /// Takes over what one turn decided.
@@ -76,13 +105,13 @@ where
         if rest.is_empty() {
             return Ok(());
         }
-        self.handed += 1;
+        self.shared.commits.handed.fetch_add(1, Ordering::Release);
         self.commits.send(rest).map_err(|_| BarrierGone)
     }
 
     /// Whether everything that was handed over is durable and visible.
     fn is_idle(&self) -> bool {
-        self.shared.released.load(Ordering::Acquire) == self.handed
+        self.shared.commits.waiting() == 0
     }
 }
 
@@ -104,11 +133,13 @@ where
             writes.clear();
             records.for_each(|record| record.writes(&mut writes));
             if !writes.is_empty() {
+                let began = Instant::now();
                 self.commit(&writes)?;
+                self.shared.commits.timings.add(began, began.elapsed());
             }
             let count = turns.len() as u64;
             turns.into_iter().for_each(|items| self.shared.emit(items));
-            self.shared.released.fetch_add(count, Ordering::Release);
+            self.shared.commits.released.fetch_add(count, Ordering::Release);
         }
         Ok(())
     }

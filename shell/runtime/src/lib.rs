@@ -11,17 +11,21 @@ mod barrier;
 mod clock;
 mod entropy;
 mod mailbox;
+mod timings;
 mod turns;
 
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use barrier::Barrier;
+pub use barrier::Commits;
 pub use clock::Clock;
 pub use entropy::entropy;
 pub use mailbox::{Closed, Handle, Mailbox, mailbox};
 use tepui_fsm::{Durable, Fsm};
 use tepui_store::{Store, StoreFault};
+pub use timings::{Statistics, Timings};
 use tokio::sync::watch;
 
 /// How much is done at once.
@@ -66,6 +70,7 @@ pub struct Running {
     commits: JoinHandle<Result<(), StoreFault>>,
     stop: watch::Sender<bool>,
     ended: watch::Receiver<bool>,
+    watched: Arc<Commits>,
 }
 
 /// Starts `machine` on what arrives in `mailbox`. Its first turn has no input, so that the initial state is published.
@@ -92,6 +97,7 @@ where
     let (stop, stop_asked) = watch::channel(false);
     let (ended_sender, ended) = watch::channel(false);
     let (barrier, committer) = Barrier::new(store, stop.subscribe(), sink);
+    let watched = barrier.commits();
     let stop_machine = stop.clone();
     let commits = thread::Builder::new()
         .name(format!("{name}-commit"))
@@ -113,10 +119,15 @@ where
             waiter.block_on(turns.run());
         })
         .map_err(thread_fault)?;
-    Ok(Running { name: name.to_owned(), machine, commits, stop, ended })
+    Ok(Running { name: name.to_owned(), machine, commits, stop, ended, watched })
 }
 
 impl Running {
+    /// How making records durable goes.
+    pub fn commits(&self) -> Arc<Commits> {
+        self.watched.clone()
+    }
+
     /// Waits until the machine ends by itself, which means that something is wrong. Cancel safe.
     pub async fn ended(&mut self) {
         while self.ended.changed().await.is_ok() {}

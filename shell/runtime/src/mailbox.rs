@@ -37,6 +37,13 @@ impl<I> Handle<I> {
     }
 }
 
+impl<I> Handle<I> {
+    /// How many inputs wait to be taken in.
+    pub fn waiting(&self) -> usize {
+        self.sender.max_capacity() - self.sender.capacity()
+    }
+}
+
 impl<I> Mailbox<I> {
     /// Takes one input out, for who plays the machine; none when nobody can send any more.
     pub async fn next(&mut self) -> Option<I> {

@@ -1,0 +1,208 @@
+//! Metrics, collected once and written in two forms: v1's flat names, and the text that Prometheus reads.
+//!
+//! Filled by a program from one snapshot. A name is the path that v1 knows, `master/tasks_running`; what Prometheus
+//! would rather have as labels comes with a [`Group`].
+
+mod text;
+
+use std::borrow::Cow;
+
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use tepui_proto::json::JsonWriter;
+use tepui_proto::mesos::v1 as pb;
+
+/// What may not stand in a part of a path as it is.
+const PART: &AsciiSet =
+    &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'/').add(b'<').add(b'>').add(b'?').add(b'`');
+
+/// All metrics of one moment.
+#[derive(Debug)]
+pub struct Metrics {
+    /// The first one is no group.
+    groups: Vec<Group>,
+    samples: Vec<Sample>,
+}
+
+/// Metrics about one thing among many.
+#[derive(Clone, Debug, Default)]
+pub struct Group {
+    /// Before each name in v1: `master/frameworks/web/F1/`.
+    pub path: String,
+    /// The same without the thing: `master/framework`.
+    pub name: &'static str,
+    pub labels: Vec<(&'static str, String)>,
+}
+
+#[derive(Debug)]
+struct Sample {
+    group: usize,
+    name: Cow<'static, str>,
+    /// The label that the last part of the path becomes, and its value.
+    by: Option<(&'static str, Cow<'static, str>)>,
+    kind: Kind,
+    value: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Only grows.
+    Counter,
+    Gauge,
+    /// The sum of others that Prometheus makes by itself.
+    Sum,
+}
+
+/// A part of a path, without what would end or break it.
+pub fn path_part(text: &str) -> String {
+    utf8_percent_encode(text, PART).to_string()
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self { groups: vec![Group::default()], samples: Vec::new() }
+    }
+}
+
+impl Metrics {
+    pub fn counter(&mut self, name: impl Into<Cow<'static, str>>, value: u64) {
+        self.add(name.into(), None, Kind::Counter, value as f64);
+    }
+
+    pub fn gauge(&mut self, name: impl Into<Cow<'static, str>>, value: f64) {
+        self.add(name.into(), None, Kind::Gauge, value);
+    }
+
+    /// `name/value` in v1, `name{label="value"}` in Prometheus.
+    pub fn counter_by(
+        &mut self,
+        name: &'static str,
+        label: &'static str,
+        of: impl Into<Cow<'static, str>>,
+        value: u64,
+    ) {
+        self.add(name.into(), Some((label, of.into())), Kind::Counter, value as f64);
+    }
+
+    pub fn gauge_by(
+        &mut self,
+        name: &'static str,
+        label: &'static str,
+        of: impl Into<Cow<'static, str>>,
+        value: f64,
+    ) {
+        self.add(name.into(), Some((label, of.into())), Kind::Gauge, value);
+    }
+
+    /// The sum of what follows under the same name.
+    pub fn sum(&mut self, name: &'static str, value: u64) {
+        self.add(name.into(), None, Kind::Sum, value as f64);
+    }
+
+    /// Everything added by `fill` is about one thing.
+    pub fn within(&mut self, group: Group, fill: impl FnOnce(&mut Self)) {
+        let outside = self.groups.len();
+        self.groups.push(group);
+        fill(self);
+        // The next one outside of it starts again from no group.
+        debug_assert_eq!(self.groups.len(), outside + 1, "groups are not nested");
+        self.groups.push(Group::default());
+    }
+
+    /// `/metrics/snapshot`: one object from name to number, sorted by name.
+    pub fn json(&self) -> Vec<u8> {
+        let mut w = JsonWriter::new();
+        w.object(|w| self.each(|name, value| w.field(name, &value)));
+        w.into_vec()
+    }
+
+    /// GET_METRICS: the same as a list.
+    pub fn list(&self) -> Vec<pb::Metric> {
+        let mut list = Vec::with_capacity(self.samples.len());
+        self.each(|name, value| {
+            list.push(pb::Metric { name: name.to_owned(), value: Some(value), ..Default::default() });
+        });
+        list
+    }
+
+    /// Hands out every sample under its v1 name, in the order of the names.
+    fn each(&self, mut take: impl FnMut(&str, f64)) {
+        let mut names = String::new();
+        let mut order: Vec<(usize, usize, f64)> = Vec::with_capacity(self.samples.len());
+        for sample in &self.samples {
+            let start = names.len();
+            names.push_str(&self.groups[sample.group].path);
+            names.push_str(&sample.name);
+            if let Some((_, of)) = &sample.by {
+                names.push('/');
+                names.push_str(of);
+            }
+            order.push((start, names.len(), sample.value));
+        }
+        order.sort_unstable_by(|a, b| names[a.0..a.1].cmp(&names[b.0..b.1]));
+        order.into_iter().for_each(|(start, end, value)| take(&names[start..end], value));
+    }
+
+    fn add(
+        &mut self,
+        name: Cow<'static, str>,
+        by: Option<(&'static str, Cow<'static, str>)>,
+        kind: Kind,
+        value: f64,
+    ) {
+        let group = self.groups.len() - 1;
+        self.samples.push(Sample { group, name, by, kind, value });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    fn sample() -> Metrics {
+        let mut metrics = Metrics::default();
+        metrics.gauge("master/uptime_secs", 1.5);
+        for (name, id) in [("we\"b/x", "F1"), ("b", "F2")] {
+            let group = Group {
+                path: format!("master/frameworks/{}/{id}/", path_part(name)),
+                name: "master/framework",
+                labels: vec![("framework", name.to_owned()), ("framework_id", id.to_owned())],
+            };
+            metrics.within(group, |metrics| {
+                metrics.sum("calls", 3);
+                metrics.counter_by("calls", "call", "accept", 1);
+                metrics.counter_by("calls", "call", "kill", 2);
+                metrics.gauge("subscribed", 1.0);
+            });
+        }
+        metrics.counter("master/slave_removals/reason_unhealthy", 4);
+        metrics
+    }
+
+    #[test]
+    fn names_of_v1_are_paths() {
+        expect![[r#"{"master/frameworks/b/F2/calls":3.0,"master/frameworks/b/F2/calls/accept":1.0,"master/frameworks/b/F2/calls/kill":2.0,"master/frameworks/b/F2/subscribed":1.0,"master/frameworks/we%22b%2Fx/F1/calls":3.0,"master/frameworks/we%22b%2Fx/F1/calls/accept":1.0,"master/frameworks/we%22b%2Fx/F1/calls/kill":2.0,"master/frameworks/we%22b%2Fx/F1/subscribed":1.0,"master/slave_removals/reason_unhealthy":4.0,"master/uptime_secs":1.5}"#]]
+        .assert_eq(&String::from_utf8(sample().json()).unwrap());
+        assert_eq!(sample().list().len(), 10);
+    }
+
+    #[test]
+    fn prometheus_gets_labels() {
+        expect![[r#"
+            # TYPE tepui_master_uptime_secs gauge
+            tepui_master_uptime_secs 1.5
+            # TYPE tepui_master_framework_calls_total counter
+            tepui_master_framework_calls_total{framework="we\"b/x",framework_id="F1",call="accept"} 1
+            tepui_master_framework_calls_total{framework="we\"b/x",framework_id="F1",call="kill"} 2
+            tepui_master_framework_calls_total{framework="b",framework_id="F2",call="accept"} 1
+            tepui_master_framework_calls_total{framework="b",framework_id="F2",call="kill"} 2
+            # TYPE tepui_master_framework_subscribed gauge
+            tepui_master_framework_subscribed{framework="we\"b/x",framework_id="F1"} 1
+            tepui_master_framework_subscribed{framework="b",framework_id="F2"} 1
+            # TYPE tepui_master_slave_removals_reason_unhealthy_total counter
+            tepui_master_slave_removals_reason_unhealthy_total 4
+        "#]]
+        .assert_eq(&sample().text());
+    }
+}

@@ -1,0 +1,107 @@
+//! How long something took, lately: the last so many durations, and what they say together.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Durations that are kept; with more the oldest go.
+const SAMPLES_MAX: usize = 1000;
+
+/// Durations of one kind of thing, of the last `window`. Shared between who measures and who reads.
+#[derive(Debug)]
+pub struct Timings {
+    window: Duration,
+    samples: Mutex<VecDeque<(Instant, Duration)>>,
+}
+
+/// What v1 says of a timer, in milliseconds: the newest first, then the rest by its name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Statistics {
+    pub last_ms: f64,
+    pub count: usize,
+    pub min_ms: f64,
+    pub max_ms: f64,
+    /// The part of all samples, its name, and the duration that so many do not exceed.
+    pub percentiles_ms: [(f64, &'static str, f64); 6],
+}
+
+const PERCENTILES: [(f64, &str); 6] =
+    [(0.5, "p50"), (0.9, "p90"), (0.95, "p95"), (0.99, "p99"), (0.999, "p999"), (0.9999, "p9999")];
+
+impl Timings {
+    pub fn new(window: Duration) -> Self {
+        Self { window, samples: Mutex::new(VecDeque::new()) }
+    }
+
+    pub fn add(&self, at: Instant, took: Duration) {
+        let mut samples = self.samples.lock().expect("no code panics while it holds this lock");
+        if samples.len() == SAMPLES_MAX {
+            samples.pop_front();
+        }
+        samples.push_back((at, took));
+    }
+
+    /// None if nothing was measured in the window. The newest counts however old it is.
+    pub fn statistics(&self, now: Instant) -> Option<Statistics> {
+        let samples = self.samples.lock().expect("no code panics while it holds this lock");
+        let newest = samples.back()?.1;
+        let recent = samples.iter().filter(|(at, _)| now.duration_since(*at) <= self.window);
+        let mut sorted: Vec<f64> = recent.map(|(_, took)| millis(*took)).collect();
+        if sorted.is_empty() {
+            sorted.push(millis(newest));
+        }
+        sorted.sort_by(f64::total_cmp);
+        Some(Statistics {
+            last_ms: millis(newest),
+            count: sorted.len(),
+            min_ms: sorted[0],
+            max_ms: sorted[sorted.len() - 1],
+            percentiles_ms: PERCENTILES.map(|(part, name)| (part, name, percentile(&sorted, part))),
+        })
+    }
+}
+
+fn millis(took: Duration) -> f64 {
+    took.as_secs_f64() * 1000.0
+}
+
+/// Between two samples, in proportion.
+fn percentile(sorted: &[f64], part: f64) -> f64 {
+    let position = part * (sorted.len() - 1) as f64;
+    let (below, above) = (position.floor() as usize, position.ceil() as usize);
+    sorted[below] + (sorted[above] - sorted[below]) * (position - below as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics_of_the_last_hour() {
+        let timings = Timings::new(Duration::from_secs(3600));
+        let start = Instant::now();
+        assert_eq!(timings.statistics(start), None);
+        timings.add(start, Duration::from_millis(9000));
+        let later = start + Duration::from_secs(4000);
+        for millis in [120, 180, 140, 160] {
+            timings.add(later, Duration::from_millis(millis));
+        }
+        let statistics = timings.statistics(later).unwrap();
+        assert_eq!((statistics.count, statistics.last_ms, statistics.min_ms), (4, 160.0, 120.0));
+        assert_eq!(statistics.percentiles_ms[0], (0.5, "p50", 150.0));
+        assert_eq!(statistics.max_ms, 180.0);
+        // Long after, the newest is still there to be seen.
+        let statistics = timings.statistics(later + Duration::from_secs(9999)).unwrap();
+        assert_eq!((statistics.count, statistics.max_ms), (1, 160.0));
+    }
+
+    #[test]
+    fn only_so_many_are_kept() {
+        let timings = Timings::new(Duration::MAX);
+        let start = Instant::now();
+        for _ in 0..2 * SAMPLES_MAX {
+            timings.add(start, Duration::from_millis(1));
+        }
+        assert_eq!(timings.statistics(start).unwrap().count, SAMPLES_MAX);
+    }
+}
