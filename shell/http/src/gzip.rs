@@ -13,7 +13,7 @@ use crate::negotiate::accepts_gzip;
 use crate::respond::Response;
 
 /// Smaller answers are sent as they are.
-const COMPRESS_BYTES_MIN: usize = 1024;
+pub(crate) const COMPRESS_BYTES_MIN: usize = 1024;
 
 /// Larger answers are compressed on a thread that may be busy for a while.
 const COMPRESS_INLINE_BYTES_MAX: usize = 32 * 1024;

@@ -67,7 +67,7 @@ pub fn accepts_type(headers: &HeaderMap, media: &str) -> bool {
 }
 
 /// Whether the peer can read gzip.
-pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
+pub fn accepts_gzip(headers: &HeaderMap) -> bool {
     allows(headers, &ACCEPT_ENCODING, &["gzip", "*"], false)
 }
 

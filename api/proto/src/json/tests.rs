@@ -384,11 +384,26 @@ fn lists_of_messages_at_the_top() {
 }
 
 #[test]
-fn the_writer_goes_on_after_take() {
+fn a_writer_lets_go_of_what_it_wrote_at_the_end_of_an_object() {
+    let (sender, pieces) = std::sync::mpsc::channel();
+    let mut w = JsonWriter::spilling(10, move |piece| sender.send(piece).unwrap());
+    w.array(|w| {
+        for n in 0..3 {
+            w.object(|w| w.field("n", &n));
+        }
+        w.string("the end");
+    });
+    let mut text: Vec<String> = pieces.try_iter().map(|piece| String::from_utf8(piece).unwrap()).collect();
+    assert_eq!(text, [r#"[{"n":0},{"n":1}"#]);
+    text.push(String::from_utf8(w.into_vec()).unwrap());
+    assert_eq!(text.concat(), r#"[{"n":0},{"n":1},{"n":2},"the end"]"#);
+}
+
+#[test]
+fn the_writer_puts_commas_where_they_belong() {
     let mut w = JsonWriter::new();
     w.begin_array();
     w.value(&1);
-    let first = w.take();
     w.value("x");
     w.value(&[true, false][..]);
     w.raw(br#"{"cached":1}"#);
@@ -398,6 +413,5 @@ fn the_writer_goes_on_after_take() {
         w.object_field("empty", |_| ());
     });
     w.end_array();
-    assert_eq!(first, b"[1");
-    assert_eq!(w.into_vec(), br#","x",[true,false],{"cached":1},{"tab\there":2.0,"empty":{}}]"#);
+    assert_eq!(w.into_vec(), br#"[1,"x",[true,false],{"cached":1},{"tab\there":2.0,"empty":{}}]"#);
 }

@@ -1,9 +1,10 @@
 //! The JSON writer: values straight into a byte buffer, commas and escapes included.
 //!
-//! Used by the generated `ToJson` of every message and by hand-written endpoints, which may take what is written so far
-//! and go on writing (`take`), so that a large answer never lies in memory whole.
+//! Used by the generated `ToJson` of every message and by hand-written endpoints, which may let what is written so far
+//! go while more is written (`spilling`), so that a large answer can leave before it is whole.
 //! Never here: knowledge of messages.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -38,11 +39,28 @@ pub trait ToJson {
 /// });
 /// assert_eq!(w.into_vec(), br#"{"cluster":"demo","activated_agents":2,"tasks":[{"id":"a"},{"id":"b"}]}"#);
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct JsonWriter {
     out: Vec<u8>,
     /// Whether a comma has to come before the next key or value.
     comma: bool,
+    /// With so many bytes written, the next end of an object hands them to `spill`.
+    spill_at: usize,
+    spill: Option<Spill>,
+}
+
+struct Spill(Box<dyn FnMut(Vec<u8>) + Send>);
+
+impl core::fmt::Debug for Spill {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Spill")
+    }
+}
+
+impl Default for JsonWriter {
+    fn default() -> Self {
+        Self { out: Vec::new(), comma: false, spill_at: usize::MAX, spill: None }
+    }
 }
 
 impl JsonWriter {
@@ -53,10 +71,17 @@ impl JsonWriter {
 
     #[must_use]
     pub fn with_capacity(bytes: usize) -> Self {
-        Self { out: Vec::with_capacity(bytes), comma: false }
+        Self { out: Vec::with_capacity(bytes), ..Self::default() }
     }
 
-    /// Bytes written since the start or the last [`JsonWriter::take`].
+    /// A writer that hands over what it has, whenever that is more than `bytes` and an object ends: for answers that
+    /// are sent while they are made. What is written last is left for [`JsonWriter::into_vec`].
+    pub fn spilling(bytes: usize, spill: impl FnMut(Vec<u8>) + Send + 'static) -> Self {
+        let spill = Some(Spill(Box::new(spill)));
+        Self { out: Vec::with_capacity(bytes), comma: false, spill_at: bytes, spill }
+    }
+
+    /// Bytes written and not handed over yet.
     #[must_use]
     pub fn len(&self) -> usize {
         self.out.len()
@@ -65,12 +90,6 @@ impl JsonWriter {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.out.is_empty()
-    }
-
-    /// Hands over what is written so far; writing goes on behind it.
-    #[must_use]
-    pub fn take(&mut self) -> Vec<u8> {
-        core::mem::take(&mut self.out)
     }
 
     #[must_use]
@@ -131,6 +150,9 @@ impl JsonWriter {
     pub fn end_object(&mut self) {
         self.out.push(b'}');
         self.comma = true;
+        if self.out.len() >= self.spill_at {
+            self.spill();
+        }
     }
 
     pub fn begin_array(&mut self) {
@@ -225,6 +247,15 @@ impl JsonWriter {
     /// A value that is JSON already, such as a cached one.
     pub fn raw(&mut self, json: &[u8]) {
         self.literal(json);
+    }
+
+    #[cold]
+    fn spill(&mut self) {
+        let room = Vec::with_capacity(self.out.len());
+        let written = core::mem::replace(&mut self.out, room);
+        if let Some(Spill(spill)) = &mut self.spill {
+            spill(written);
+        }
     }
 
     #[cold]

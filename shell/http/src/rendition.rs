@@ -1,0 +1,275 @@
+//! One answer while it is made: chunks that grow, read by any number of readers at their own pace.
+//!
+//! Made by one renderer; whoever asks for the same thing meanwhile reads along from the first chunk on.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::StatusCode;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, VARY};
+use tokio::sync::watch;
+
+use crate::HttpError;
+use crate::body::{Body, ChunkSender};
+use crate::gzip::COMPRESS_BYTES_MIN;
+use crate::respond::Response;
+
+/// What is handed to readers at a time.
+pub const CHUNK_BYTES: usize = 128 * 1024;
+
+/// An answer, whole or growing.
+#[derive(Debug)]
+pub struct Rendition {
+    /// The version of what it shows.
+    pub version: u64,
+    chunks: Mutex<Vec<Bytes>>,
+    progress: watch::Sender<Progress>,
+    compressed: OnceLock<bool>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    /// So many chunks are there.
+    Growing(usize),
+    Whole,
+    /// Whoever made it failed.
+    Broken,
+}
+
+/// The making end. Dropping it before `finish` breaks the rendition.
+#[derive(Debug)]
+pub struct Pen {
+    rendition: Arc<Rendition>,
+    form: Form,
+}
+
+#[derive(Debug)]
+enum Form {
+    Plain,
+    /// Compressed, unless it turns out to be small.
+    Undecided(Vec<u8>),
+    Gzip(GzEncoder<Vec<u8>>),
+}
+
+impl Rendition {
+    /// An empty one and its pen. With `gzip` it is compressed if that pays.
+    pub fn begin(version: u64, gzip: bool) -> (Arc<Self>, Pen) {
+        let (progress, _) = watch::channel(Progress::Growing(0));
+        let chunks = Mutex::new(Vec::new());
+        let rendition = Arc::new(Self { version, chunks, progress, compressed: OnceLock::new() });
+        let form = if gzip { Form::Undecided(Vec::new()) } else { Form::Plain };
+        (rendition.clone(), Pen { rendition, form })
+    }
+
+    pub fn is_over(&self) -> bool {
+        !matches!(*self.progress.borrow(), Progress::Growing(_))
+    }
+
+    /// Waits until it is whole or broken.
+    pub async fn over(&self) {
+        let mut progress = self.progress.subscribe();
+        // The sender lives as long as we do.
+        let _ = progress.wait_for(|progress| !matches!(progress, Progress::Growing(_))).await;
+    }
+
+    /// How much of it there is.
+    pub fn bytes(&self) -> usize {
+        self.lock().iter().map(Bytes::len).sum()
+    }
+
+    /// The whole of it, once it is there.
+    pub async fn whole(&self) -> Result<Bytes, HttpError> {
+        self.over().await;
+        match *self.progress.borrow() {
+            Progress::Whole => Ok(self.lock().concat().into()),
+            Progress::Growing(_) | Progress::Broken => Err(broken()),
+        }
+    }
+
+    /// As an answer that is sent while it grows.
+    pub async fn response(self: Arc<Self>, content_type: &'static str) -> Result<Response, HttpError> {
+        let mut progress = self.progress.subscribe();
+        // Two chunks, or all there is: then it is known whether one will do.
+        let _ = progress.wait_for(|progress| !matches!(progress, Progress::Growing(0 | 1))).await;
+        let (first, now) = (self.chunk(0), *progress.borrow());
+        let body = match (now, first) {
+            (Progress::Broken, _) => return Err(broken()),
+            (Progress::Whole, None) => Body::Empty,
+            (Progress::Whole, Some(only)) if self.chunk(1).is_none() => Body::Bytes(only),
+            (Progress::Whole | Progress::Growing(_), _) => {
+                let (sender, body) = Body::chunks();
+                // Ends with the rendition or with its reader.
+                tokio::spawn(send(self.clone(), progress, sender));
+                body
+            }
+        };
+        let mut response = Response::new(body);
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        if self.compressed.get() == Some(&true) {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+        }
+        Ok(response)
+    }
+
+    fn chunk(&self, at: usize) -> Option<Bytes> {
+        self.lock().get(at).cloned()
+    }
+
+    fn push(&self, chunk: Vec<u8>) {
+        if !chunk.is_empty() {
+            let count = {
+                let mut chunks = self.lock();
+                chunks.push(chunk.into());
+                chunks.len()
+            };
+            self.progress.send_replace(Progress::Growing(count));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Bytes>> {
+        self.chunks.lock().expect("no code panics while it holds this lock")
+    }
+}
+
+/// Sends the chunks one after the other, waiting for the maker and for the reader.
+async fn send(rendition: Arc<Rendition>, mut progress: watch::Receiver<Progress>, sender: ChunkSender) {
+    for at in 0.. {
+        let there = |progress: &Progress| !matches!(progress, Progress::Growing(count) if *count <= at);
+        let now = progress.wait_for(there).await.map_or(Progress::Broken, |now| *now);
+        let chunk = match (rendition.chunk(at), now) {
+            (Some(chunk), _) => Ok(chunk),
+            (None, Progress::Broken) => Err(std::io::Error::other("the answer could not be made")),
+            (None, Progress::Whole | Progress::Growing(_)) => return,
+        };
+        let failed = chunk.is_err();
+        if !sender.send(chunk).await || failed {
+            return;
+        }
+    }
+}
+
+impl Pen {
+    /// Appends a piece.
+    pub fn write(&mut self, piece: Vec<u8>) {
+        match &mut self.form {
+            Form::Plain => self.rendition.push(piece),
+            Form::Undecided(held) => {
+                held.extend_from_slice(&piece);
+                if held.len() >= COMPRESS_BYTES_MIN {
+                    self.compress();
+                }
+            }
+            Form::Gzip(encoder) => {
+                encoder.write_all(&piece).expect("writing to a Vec cannot fail");
+                if encoder.get_ref().len() >= CHUNK_BYTES {
+                    let chunk = std::mem::take(encoder.get_mut());
+                    self.rendition.push(chunk);
+                }
+            }
+        }
+    }
+
+    /// Nothing more comes.
+    pub fn finish(mut self) {
+        match std::mem::replace(&mut self.form, Form::Plain) {
+            Form::Plain => (),
+            Form::Undecided(held) => self.rendition.push(held),
+            Form::Gzip(encoder) => {
+                self.rendition.push(encoder.finish().expect("writing to a Vec cannot fail"));
+            }
+        }
+        self.rendition.progress.send_replace(Progress::Whole);
+    }
+
+    /// It is large enough to be worth it.
+    fn compress(&mut self) {
+        let mut encoder = GzEncoder::new(Vec::with_capacity(CHUNK_BYTES), Compression::fast());
+        if let Form::Undecided(held) = &self.form {
+            encoder.write_all(held).expect("writing to a Vec cannot fail");
+        }
+        self.form = Form::Gzip(encoder);
+        // Set once: only an undecided form comes here.
+        let _ = self.rendition.compressed.set(true);
+    }
+}
+
+impl Drop for Pen {
+    fn drop(&mut self) {
+        self.rendition.progress.send_if_modified(|progress| {
+            let broken = matches!(progress, Progress::Growing(_));
+            if broken {
+                *progress = Progress::Broken;
+            }
+            broken
+        });
+    }
+}
+
+fn broken() -> HttpError {
+    HttpError::plain(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use flate2::read::GzDecoder;
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn readers_read_along_and_whatever_pace_they_have() {
+        let (rendition, mut pen) = Rendition::begin(7, false);
+        pen.write(b"one ".to_vec());
+        pen.write(b"two ".to_vec());
+        let early = rendition.clone().response("text/plain").await.unwrap();
+        pen.write(b"three".to_vec());
+        pen.finish();
+        let late = rendition.clone().response("text/plain").await.unwrap();
+        for response in [early, late] {
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            assert_eq!(body, "one two three");
+        }
+        assert_eq!(rendition.whole().await.unwrap(), "one two three");
+        assert!(rendition.is_over());
+    }
+
+    #[tokio::test]
+    async fn what_is_large_is_compressed() {
+        let large = "x".repeat(5000);
+        for (text, compressed) in [("small", false), (large.as_str(), true)] {
+            let (rendition, mut pen) = Rendition::begin(1, true);
+            pen.write(text.as_bytes().to_vec());
+            pen.finish();
+            let response = rendition.response("text/plain").await.unwrap();
+            assert_eq!(response.headers().contains_key(CONTENT_ENCODING), compressed);
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            let mut plain = String::new();
+            match compressed {
+                true => drop(GzDecoder::new(&*body).read_to_string(&mut plain).unwrap()),
+                false => plain.push_str(std::str::from_utf8(&body).unwrap()),
+            }
+            assert_eq!(plain, text);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_maker_that_fails_is_noticed() {
+        let (rendition, pen) = Rendition::begin(1, false);
+        drop(pen);
+        let refused = rendition.response("text/plain").await.map(drop).unwrap_err();
+        assert_eq!(refused.status, 500);
+        let (rendition, mut pen) = Rendition::begin(1, false);
+        pen.write(b"a".to_vec());
+        pen.write(b"b".to_vec());
+        let response = rendition.response("text/plain").await.unwrap();
+        drop(pen);
+        assert!(response.into_body().collect().await.is_err(), "the body must not look whole");
+    }
+}
