@@ -39,11 +39,17 @@ impl HttpError {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
     }
 
+    /// `expected` as it stands in `Allow`: `GET, PUT`.
     pub fn wrong_method(expected: &'static str, received: &Method) -> Self {
-        let message = format!(
-            "405 Method Not Allowed. Expecting one of {{ '{expected}' }}, but received '{received}'."
-        );
+        let names = expected.replace(", ", "', '");
+        let message =
+            format!("405 Method Not Allowed. Expecting one of {{ '{names}' }}, but received '{received}'.");
         Self { status: StatusCode::METHOD_NOT_ALLOWED, message, allow: Some(expected) }
+    }
+
+    /// `501`, for what is known and cannot be done.
+    pub fn not_implemented(what: &str) -> Self {
+        Self::new(StatusCode::NOT_IMPLEMENTED, format!("{what} is not implemented"))
     }
 }
 

@@ -150,6 +150,17 @@ impl<K: Kind> Exchanges<K> {
         }
     }
 
+    /// How many streams of a kind there are.
+    pub fn streams(&self, kind: K) -> usize {
+        self.shared.lock().streams.get(&kind).map_or(0, BTreeSet::len)
+    }
+
+    /// How many requests wait for an answer.
+    pub fn waiting(&self) -> usize {
+        let entries = self.shared.lock();
+        entries.by_conn.len() - entries.streams.values().map(BTreeSet::len).sum::<usize>()
+    }
+
     /// Ends a stream after everything pushed to it.
     pub fn close(&self, conn: ConnId) {
         if let Some(entry) = self.shared.remove(conn) {

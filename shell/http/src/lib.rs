@@ -39,7 +39,7 @@ pub use outgoing::Outgoing;
 pub use path::{Router, components};
 pub use queue::StreamLimits;
 pub use renderings::{Order, Renderings};
-pub use rendition::{CHUNK_BYTES, Pen, Rendition};
+pub use rendition::{Pen, Rendition, write_json};
 pub use request::{Query, Request};
 pub use respond::{Response, accepted, empty, encoded, json, message, redirect, text, with_header};
 pub use server::{Handler, Listening, Server, ServerLimits};

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
@@ -32,6 +33,7 @@ pub struct Renderings<K> {
 struct Inner<K> {
     newest: Mutex<HashMap<K, Weak<Rendition>>>,
     kept: Mutex<HashMap<K, Arc<Rendition>>>,
+    shared: AtomicU64,
 }
 
 /// What is to be rendered: its version, whether compressed, and how.
@@ -53,7 +55,11 @@ impl<K: Eq + Hash + Clone + Send + 'static> Renderings<K> {
             // rendition, and the readers are told.
             std::thread::Builder::new().name("render".to_owned()).spawn(move || work(&waiting))?;
         }
-        let inner = Inner { newest: Mutex::new(HashMap::new()), kept: Mutex::new(HashMap::new()) };
+        let inner = Inner {
+            newest: Mutex::new(HashMap::new()),
+            kept: Mutex::new(HashMap::new()),
+            shared: AtomicU64::new(0),
+        };
         Ok(Self { inner: Arc::new(inner), jobs })
     }
 
@@ -63,7 +69,10 @@ impl<K: Eq + Hash + Clone + Send + 'static> Renderings<K> {
             let under_way = {
                 let mut newest = lock(&self.inner.newest);
                 match newest.get(&key).and_then(Weak::upgrade) {
-                    Some(rendition) if rendition.version >= arrived => return rendition,
+                    Some(rendition) if rendition.version >= arrived => {
+                        self.inner.shared.fetch_add(1, Ordering::Relaxed);
+                        return rendition;
+                    }
                     Some(rendition) if !rendition.is_over() => rendition,
                     Some(_) | None => {
                         let (rendition, job) = self.prepare(key.clone(), order());
@@ -75,6 +84,11 @@ impl<K: Eq + Hash + Clone + Send + 'static> Renderings<K> {
             };
             under_way.over().await;
         }
+    }
+
+    /// How many answers were not made because they were there.
+    pub fn shared(&self) -> u64 {
+        self.inner.shared.load(Ordering::Relaxed)
     }
 
     /// A rendition that is nobody else's.
@@ -138,7 +152,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
     use super::*;
 
@@ -160,7 +174,7 @@ mod tests {
             let rendition = renderings.get("state", 3, || order(3, &made)).await;
             assert_eq!(rendition.whole().await.unwrap(), "3");
         }
-        assert_eq!(made.load(Ordering::Relaxed), 1);
+        assert_eq!((made.load(Ordering::Relaxed), renderings.shared()), (1, 9));
         let newer = renderings.get("state", 4, || order(5, &made)).await;
         assert_eq!(newer.whole().await.unwrap(), "5");
         assert_eq!(renderings.get("state", 4, || order(6, &made)).await.version, 5);

@@ -10,6 +10,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::StatusCode;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, VARY};
+use tepui_proto::json::JsonWriter;
 use tokio::sync::watch;
 
 use crate::HttpError;
@@ -18,7 +19,7 @@ use crate::gzip::COMPRESS_BYTES_MIN;
 use crate::respond::Response;
 
 /// What is handed to readers at a time.
-pub const CHUNK_BYTES: usize = 128 * 1024;
+const CHUNK_BYTES: usize = 128 * 1024;
 
 /// An answer, whole or growing.
 #[derive(Debug)]
@@ -210,6 +211,23 @@ impl Drop for Pen {
     }
 }
 
+/// Lets `write` write JSON that leaves through the pen while more is written.
+pub fn write_json(pen: Pen, write: impl FnOnce(&mut JsonWriter)) {
+    let pen = Arc::new(Mutex::new(pen));
+    let lock = |pen: &Mutex<Pen>, piece| {
+        pen.lock().expect("no code panics while it holds this lock").write(piece);
+    };
+    let spilled = pen.clone();
+    let mut w = JsonWriter::spilling(CHUNK_BYTES, move |piece| lock(&spilled, piece));
+    write(&mut w);
+    let last = w.into_vec();
+    if let Ok(pen) = Arc::try_unwrap(pen) {
+        let mut pen = pen.into_inner().expect("no code panics while it holds this lock");
+        pen.write(last);
+        pen.finish();
+    }
+}
+
 fn broken() -> HttpError {
     HttpError::plain(StatusCode::INTERNAL_SERVER_ERROR)
 }
@@ -238,6 +256,16 @@ mod tests {
         }
         assert_eq!(rendition.whole().await.unwrap(), "one two three");
         assert!(rendition.is_over());
+    }
+
+    #[tokio::test]
+    async fn json_leaves_in_pieces() {
+        let (rendition, pen) = Rendition::begin(1, false);
+        let text = "x".repeat(CHUNK_BYTES);
+        write_json(pen, |w| w.array(|w| (0..3).for_each(|_| w.object(|w| w.field("x", &text)))));
+        let object = format!("{{\"x\":\"{text}\"}}");
+        assert_eq!(rendition.lock().len(), 4);
+        assert_eq!(rendition.whole().await.unwrap(), format!("[{object},{object},{object}]"));
     }
 
     #[tokio::test]

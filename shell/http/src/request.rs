@@ -19,6 +19,9 @@ use crate::{HttpError, path};
 /// How long a peer may take to send a body that is read as a whole.
 const BODY_READ_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// The largest form.
+const FORM_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 /// Larger compressed bodies are inflated on a thread that may be busy for a while.
 const INFLATE_INLINE_BYTES_MAX: usize = 16 * 1024;
 
@@ -96,12 +99,18 @@ impl Request {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// Refuses other methods.
+    /// Refuses other methods than these, written as in `Allow`: `GET, PUT`.
     pub fn expect_method(&self, expected: &'static str) -> Result<(), HttpError> {
-        match self.method.as_str() == expected {
+        match expected.split(", ").any(|one| self.method.as_str() == one) {
             true => Ok(()),
             false => Err(HttpError::wrong_method(expected, &self.method)),
         }
+    }
+
+    /// The body as a form, whatever its Content-Type says.
+    pub async fn read_form(&mut self) -> Result<Query, HttpError> {
+        let body = self.read_body(FORM_BYTES_MAX).await?;
+        Ok(Query(form_urlencoded::parse(&body).into_owned().collect()))
     }
 
     /// The body, decompressed; 413 beyond `bytes_max`, 408 if it does not come.

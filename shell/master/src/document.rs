@@ -1,4 +1,5 @@
-//! The classic documents: `/state`, `/slaves`, `/frameworks`, `/tasks`. Rendered from one snapshot, a file for each kind of thing.
+//! The classic documents: `/state`, `/state-summary`, `/slaves`, `/frameworks`, `/tasks`, `/roles`. Rendered from one
+//! snapshot, a file for each kind of thing.
 //!
 //! Never here: the machine, sockets, waiting.
 
@@ -6,11 +7,14 @@ mod agent;
 mod framework;
 mod index;
 mod master;
+mod roles;
+mod summary;
 mod tasks;
 
 use tepui_core_master::State;
-use tepui_http::{Query, classic};
+use tepui_http::{Pen, Query, classic, write_json};
 use tepui_proto::json::JsonWriter;
+use tepui_types::{AgentId, FrameworkId};
 
 pub(crate) use agent::is_active;
 pub(crate) use framework::is_connected;
@@ -23,12 +27,14 @@ pub(crate) struct About {
     pub cluster: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Document {
     State,
+    Summary,
     Agents,
     Frameworks,
     Tasks,
+    Roles,
 }
 
 /// Which part of a document is wanted.
@@ -52,18 +58,22 @@ pub(crate) struct Page {
 const TASKS_LIMIT_DEFAULT: usize = 100;
 
 impl Document {
-    pub const ALL: [Document; 4] = [Document::State, Document::Agents, Document::Frameworks, Document::Tasks];
-
-    pub fn render(self, state: &State, about: &About, selection: &Selection) -> Vec<u8> {
-        let index = Index::new(state);
-        let mut w = JsonWriter::new();
-        w.object(|w| match self {
-            Document::State => master::members(w, state, &index, about),
-            Document::Agents => agents(w, state, &index, selection.agent_id.as_deref()),
-            Document::Frameworks => frameworks(w, state, &index, selection.framework_id.as_deref()),
-            Document::Tasks => tasks::member(w, state, selection),
+    /// Writes the document, or the part of it that is selected, without looking at the rest.
+    pub fn render(self, state: &State, about: &About, selection: &Selection, pen: Pen) {
+        let agent = selection.agent_id.as_deref().map(AgentId::new);
+        let framework = selection.framework_id.as_deref().map(FrameworkId::new);
+        write_json(pen, |w| {
+            w.object(|w| match (self, agent, framework) {
+                (Document::State, _, _) => master::members(w, state, &Index::new(state), about),
+                (Document::Summary, _, _) => summary::members(w, state, &Index::new(state), about),
+                (Document::Agents, None, _) => agents(w, state, &Index::new(state)),
+                (Document::Agents, Some(id), _) => one_agent(w, state, &id),
+                (Document::Frameworks, _, None) => frameworks(w, state, &Index::new(state)),
+                (Document::Frameworks, _, Some(id)) => one_framework(w, state, &id),
+                (Document::Tasks, _, _) => tasks::member(w, state, selection),
+                (Document::Roles, _, _) => roles::member(w, state, &Index::new(state)),
+            });
         });
-        w.into_vec()
     }
 }
 
@@ -72,7 +82,7 @@ impl Selection {
     pub fn from_query(document: Document, query: &Query) -> Self {
         let text = |name| query.get(name).map(str::to_owned);
         match document {
-            Document::State => Self::default(),
+            Document::State | Document::Summary | Document::Roles => Self::default(),
             Document::Agents => Self { agent_id: text("slave_id"), ..Self::default() },
             Document::Frameworks => Self { framework_id: text("framework_id"), ..Self::default() },
             Document::Tasks => {
@@ -96,26 +106,40 @@ impl Selection {
     }
 }
 
-fn agents(w: &mut JsonWriter, state: &State, index: &Index, id: Option<&str>) {
-    w.array_field("slaves", |w| {
-        for one in state.agents.values().filter(|one| id.is_none_or(|id| one.id.as_str() == id)) {
-            w.object(|w| {
-                agent::members(w, one, index);
-                agent::full_members(w, one, index);
-            });
-        }
+fn agents(w: &mut JsonWriter, state: &State, index: &Index) {
+    w.array_field("slaves", |w| state.agents.values().for_each(|one| agent::full_object(w, one, index)));
+    w.array_field("recovered_slaves", |w| {
+        state.recovered_agents.iter().for_each(|(id, info)| agent::recovered(w, id, info));
     });
-    agent::recovered(w, state, id);
 }
 
-fn frameworks(w: &mut JsonWriter, state: &State, index: &Index, id: Option<&str>) {
-    let wanted =
-        |one: &&std::sync::Arc<tepui_core_master::Framework>| id.is_none_or(|id| one.id.as_str() == id);
+fn one_agent(w: &mut JsonWriter, state: &State, id: &AgentId) {
+    let index = Index::of_agent(state, id);
+    w.array_field("slaves", |w| {
+        state.agents.get(id).into_iter().for_each(|one| agent::full_object(w, one, &index));
+    });
+    w.array_field("recovered_slaves", |w| {
+        state.recovered_agents.get(id).into_iter().for_each(|info| agent::recovered(w, id, info));
+    });
+}
+
+fn frameworks(w: &mut JsonWriter, state: &State, index: &Index) {
     w.array_field("frameworks", |w| {
-        state.frameworks.values().filter(wanted).for_each(|one| framework::object(w, one, index));
+        state.frameworks.values().for_each(|one| framework::object(w, one, index));
     });
     w.array_field("completed_frameworks", |w| {
-        state.completed_frameworks.iter().filter(wanted).for_each(|one| framework::object(w, one, index));
+        state.completed_frameworks.iter().for_each(|one| framework::object(w, one, index));
+    });
+    w.array_field("unregistered_frameworks", |_| ());
+}
+
+fn one_framework(w: &mut JsonWriter, state: &State, id: &FrameworkId) {
+    let index = Index::of_framework(state, id);
+    w.array_field("frameworks", |w| {
+        state.frameworks.get(id).into_iter().for_each(|one| framework::object(w, one, &index));
+    });
+    w.array_field("completed_frameworks", |w| {
+        state.completed_frameworks.get(id).into_iter().for_each(|one| framework::object(w, one, &index));
     });
     w.array_field("unregistered_frameworks", |_| ());
 }

@@ -7,16 +7,21 @@
 #![forbid(unsafe_code)]
 
 mod agents;
-mod cache;
 mod document;
+mod documents;
 mod effects;
+mod later;
+mod metered;
+mod metrics;
 mod operator;
 mod options;
 mod pages;
 mod read;
+mod roles;
 mod routes;
 mod run;
 mod scheduler;
+mod teardown;
 
 pub use options::{Options, RegistryAt};
 pub use run::{MasterFault, RunningMaster, run};

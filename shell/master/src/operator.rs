@@ -1,18 +1,18 @@
 //! `/api/v1` of the master: reads are answered from the snapshot, changes and SUBSCRIBE go to the machine.
 
 mod shape;
+mod small;
+
+use std::time::Duration;
 
 use http::StatusCode;
-use tepui_core_master::{Input, State};
-use tepui_http::{
-    Encoding, HttpError, Request, Response, accepts, classic, encoded, message, read_call, text,
-};
-use tepui_proto::Enumeration;
-use tepui_proto::mesos::v1 as pb;
+use tepui_core_master::Input;
+use tepui_http::{Encoding, HttpError, Request, Response, accepts, empty, message, read_call, text};
+use tepui_proto::mesos::v1::master::Call;
 use tepui_proto::mesos::v1::master::call::Type;
-use tepui_proto::mesos::v1::master::{Call, Response as Answer, response};
 
-use crate::read::{self, Part};
+use crate::metrics::Form;
+use crate::read::Part;
 use crate::routes::{Kind, Program, stopping};
 
 pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Response, HttpError> {
@@ -28,21 +28,20 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         | Type::GET_LOGGING_LEVEL
         | Type::GET_OPERATIONS
         | Type::GET_WEIGHTS
-        | Type::GET_MASTER => Ok(message(encoding, &small(program, kind))),
-        Type::GET_STATE => part(program, Part::State, encoding).await,
-        Type::GET_AGENTS => part(program, Part::Agents, encoding).await,
-        Type::GET_FRAMEWORKS => part(program, Part::Frameworks, encoding).await,
-        Type::GET_EXECUTORS => part(program, Part::Executors, encoding).await,
-        Type::GET_TASKS => part(program, Part::Tasks, encoding).await,
+        | Type::GET_MASTER
+        | Type::GET_QUOTA
+        | Type::GET_MAINTENANCE_STATUS
+        | Type::GET_MAINTENANCE_SCHEDULE => Ok(message(encoding, &small::answer(program, kind))),
+        Type::GET_STATE => program.documents.part(Part::State, encoding, &request).await,
+        Type::GET_AGENTS => program.documents.part(Part::Agents, encoding, &request).await,
+        Type::GET_FRAMEWORKS => program.documents.part(Part::Frameworks, encoding, &request).await,
+        Type::GET_EXECUTORS => program.documents.part(Part::Executors, encoding, &request).await,
+        Type::GET_TASKS => program.documents.part(Part::Tasks, encoding, &request).await,
+        Type::GET_ROLES => program.documents.part(Part::Roles, encoding, &request).await,
+        Type::GET_METRICS => program.metrics(Form::List(encoding), &request).await,
+        Type::SET_LOGGING_LEVEL => set_logging_level(program, &call),
         // The master keeps no files that peers may read.
         Type::LIST_FILES | Type::READ_FILE => Ok(text(StatusCode::NOT_FOUND, "")),
-        // The rest of the operators' side: reads that need more than the snapshot holds today.
-        Type::GET_METRICS
-        | Type::SET_LOGGING_LEVEL
-        | Type::GET_ROLES
-        | Type::GET_MAINTENANCE_STATUS
-        | Type::GET_MAINTENANCE_SCHEDULE
-        | Type::GET_QUOTA => Err(not_yet(kind)),
         Type::SUBSCRIBE
         | Type::UPDATE_WEIGHTS
         | Type::RESERVE_RESOURCES
@@ -65,8 +64,17 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
     }
 }
 
+/// More or less in the log, for a while.
+fn set_logging_level(program: &Program, call: &Call) -> Result<Response, HttpError> {
+    let asked = &call.set_logging_level;
+    let nanos = u64::try_from(asked.duration.nanoseconds)
+        .map_err(|_| HttpError::bad_request("Invalid duration: it is negative"))?;
+    program.logging.set(asked.level, Duration::from_nanos(nanos));
+    Ok(empty(StatusCode::OK))
+}
+
 /// Lets the machine answer.
-async fn ask(
+pub(crate) async fn ask(
     program: &Program,
     request: &Request,
     call: Call,
@@ -76,86 +84,4 @@ async fn ask(
     let input = Input::Operator { conn: exchange.conn, principal: None, call: Box::new(call) };
     program.handle.send(input).await.map_err(stopping)?;
     Ok(exchange.answered().await)
-}
-
-/// A part of the state, rendered where it may take its time.
-async fn part(program: &Program, part: Part, encoding: Encoding) -> Result<Response, HttpError> {
-    let state = program.state();
-    let rendering = tokio::task::spawn_blocking(move || read::answer(part, &state, encoding));
-    let bytes = rendering.await.map_err(|err| {
-        tracing::error!(%err, ?part, "cannot render an answer");
-        HttpError::plain(StatusCode::INTERNAL_SERVER_ERROR)
-    })?;
-    Ok(encoded(encoding, bytes))
-}
-
-/// The answers that fit on one screen.
-fn small(program: &Program, kind: Type) -> Answer {
-    let state = program.state();
-    let mut answer = Answer::default();
-    match kind {
-        Type::GET_HEALTH => {
-            answer.r#type = Some(response::Type::GET_HEALTH);
-            answer.get_health = response::GetHealth { healthy: true, ..Default::default() }.into();
-        }
-        Type::GET_FLAGS => {
-            let flag = |(name, value): &(String, String)| pb::Flag {
-                name: name.clone(),
-                value: Some(value.clone()),
-                ..Default::default()
-            };
-            let flags = program.flags.iter().map(flag).collect();
-            answer.r#type = Some(response::Type::GET_FLAGS);
-            answer.get_flags = response::GetFlags { flags, ..Default::default() }.into();
-        }
-        Type::GET_VERSION => {
-            let version_info = classic::version_info().into();
-            answer.r#type = Some(response::Type::GET_VERSION);
-            answer.get_version = response::GetVersion { version_info, ..Default::default() }.into();
-        }
-        Type::GET_LOGGING_LEVEL => {
-            answer.r#type = Some(response::Type::GET_LOGGING_LEVEL);
-            answer.get_logging_level = response::GetLoggingLevel::default().into();
-        }
-        Type::GET_OPERATIONS => {
-            answer.r#type = Some(response::Type::GET_OPERATIONS);
-            answer.get_operations = operations(&state).into();
-        }
-        Type::GET_WEIGHTS => {
-            answer.r#type = Some(response::Type::GET_WEIGHTS);
-            answer.get_weights = weights(&state).into();
-        }
-        // GET_MASTER; the caller asks for nothing else.
-        _ => {
-            let get_master = response::GetMaster {
-                master_info: (*state.master_info).clone().into(),
-                start_time: Some(state.started_at.as_secs_f64()),
-                elected_time: Some(state.elected_at.as_secs_f64()),
-                ..Default::default()
-            };
-            answer.r#type = Some(response::Type::GET_MASTER);
-            answer.get_master = get_master.into();
-        }
-    }
-    answer
-}
-
-fn operations(state: &State) -> response::GetOperations {
-    let operations = state.agents.values().flat_map(|agent| agent.operations.values());
-    let operations = operations.map(|operation| operation.operation.clone()).collect();
-    response::GetOperations { operations, ..Default::default() }
-}
-
-fn weights(state: &State) -> response::GetWeights {
-    let weight = |(role, weight): (&String, &f64)| pb::WeightInfo {
-        role: Some(role.clone()),
-        weight: *weight,
-        ..Default::default()
-    };
-    response::GetWeights { weight_infos: state.weights.iter().map(weight).collect(), ..Default::default() }
-}
-
-fn not_yet(kind: Type) -> HttpError {
-    let message = format!("{} is not implemented by this master", kind.proto_name());
-    HttpError::new(StatusCode::NOT_IMPLEMENTED, message)
 }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 use tepui_core_master::Config;
-use tepui_http::{ServerLimits, StreamLimits};
+use tepui_http::{Logging, ServerLimits, StreamLimits};
 use tepui_proto::mesos::v1 as pb;
 
 /// Where the registry is kept.
@@ -34,6 +34,10 @@ pub struct Options {
     pub config: Config,
     /// Every flag that has a value, as `/flags` shows it.
     pub flags: Vec<(String, String)>,
+    /// The level of the log, which operators may change.
+    pub logging: Logging,
+    /// Whether metrics of each framework are shown.
+    pub publish_per_framework_metrics: bool,
     pub streams: StreamLimits,
     pub server: ServerLimits,
     /// Inputs that may wait for the machine; with more, their senders wait.
@@ -53,6 +57,8 @@ impl Default for Options {
             domain: None,
             config: Config::default(),
             flags: Vec::new(),
+            logging: Logging::default(),
+            publish_per_framework_metrics: true,
             streams: StreamLimits::default(),
             server: ServerLimits::default(),
             mailbox_inputs_max: 4096,

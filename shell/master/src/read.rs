@@ -1,4 +1,4 @@
-//! The v1 reads that show the cluster: GET_STATE and its four parts, rendered from one snapshot.
+//! The v1 reads that show the cluster: GET_STATE and its four parts, and GET_ROLES, rendered from one snapshot.
 //!
 //! In JSON the lists are written also when they are empty, as v1 clients expect of exactly these answers.
 
@@ -9,7 +9,7 @@ mod tasks;
 
 use tepui_core_master::State;
 use tepui_fsm::Wall;
-use tepui_http::Encoding;
+use tepui_http::{Encoding, Pen, write_json};
 use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::master::response::{self, GetState};
@@ -17,34 +17,37 @@ use tepui_proto::mesos::v1::master::{Event, Response, event};
 use tepui_proto::{Enumeration, wire};
 
 use crate::document::Index;
+use crate::roles::Roles;
 
 /// Told to operators when they subscribe, and kept by the machine.
 const HEARTBEAT_INTERVAL_SECONDS: f64 = 15.0;
 
 /// Which part of the state is wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Part {
     State,
     Agents,
     Frameworks,
     Executors,
     Tasks,
+    Roles,
 }
 
-/// The answer to a read.
-pub(crate) fn answer(part: Part, state: &State, encoding: Encoding) -> Vec<u8> {
+/// The answer to a read, as JSON.
+pub(crate) fn write(part: Part, state: &State, pen: Pen) {
     let index = Index::new(state);
-    match encoding {
-        Encoding::Json => {
-            let mut w = JsonWriter::new();
-            w.object(|w| {
-                w.field("type", part.kind().proto_name());
-                part.json_member(w, state, &index);
-            });
-            w.into_vec()
-        }
-        Encoding::Protobuf => wire::encode(&part.message(state, &index)),
-    }
+    write_json(pen, |w| {
+        w.object(|w| {
+            w.field("type", part.kind().proto_name());
+            part.json_member(w, state, &index);
+        });
+    });
+}
+
+/// The same in binary form.
+pub(crate) fn encode(part: Part, state: &State, mut pen: Pen) {
+    pen.write(wire::encode(&part.message(state, &Index::new(state))));
+    pen.finish();
 }
 
 /// The first event of an operator's stream.
@@ -82,6 +85,7 @@ impl Part {
             Part::Frameworks => response::Type::GET_FRAMEWORKS,
             Part::Executors => response::Type::GET_EXECUTORS,
             Part::Tasks => response::Type::GET_TASKS,
+            Part::Roles => response::Type::GET_ROLES,
         }
     }
 
@@ -96,6 +100,7 @@ impl Part {
             Part::Frameworks => w.object_field("get_frameworks", |w| frameworks::json(w, state, index)),
             Part::Executors => w.object_field("get_executors", |w| executors::json(w, state)),
             Part::Tasks => w.object_field("get_tasks", |w| tasks::json(w, state)),
+            Part::Roles => w.field("get_roles", &Roles::new(state, index).message()),
         }
     }
 
@@ -107,6 +112,7 @@ impl Part {
             Part::Frameworks => response.get_frameworks = frameworks::message(state, index).into(),
             Part::Executors => response.get_executors = executors::message(state).into(),
             Part::Tasks => response.get_tasks = tasks::message(state).into(),
+            Part::Roles => response.get_roles = Roles::new(state, index).message().into(),
         }
         response
     }

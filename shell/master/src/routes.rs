@@ -1,18 +1,21 @@
 //! Which endpoint a request is for. The tables are the list of everything the master answers.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use http::StatusCode;
 use tepui_core_master::{Input, State};
 use tepui_http::{
-    Exchanges, Handler, HttpError, Request, Response, Router, classic, empty, json, redirect, text,
+    Exchanges, Handler, HttpError, Logging, Request, Response, Router, System, classic, empty, json,
+    redirect, text,
 };
 use tepui_runtime::{Closed, Handle};
-use tokio::sync::watch;
+use tepui_types::duration_from_text;
 
-use crate::cache::Documents;
-use crate::document::{About, Document};
-use crate::{agents, operator, pages, scheduler};
+use crate::document::Document;
+use crate::documents::Documents;
+use crate::later::Later;
+use crate::metrics::{Form, Queues, Sensors};
+use crate::{agents, operator, pages, scheduler, teardown};
 
 /// What an exchange with the machine is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,11 +31,17 @@ enum Endpoint {
     Agent,
     Operator,
     Document(Document),
+    Later(Later),
+    Teardown,
+    Metrics(Form),
+    LoggingToggle,
+    SystemStats,
     Flags,
     Health,
     Version,
     Redirect,
     Files,
+    FilesDebug,
     Pages,
 }
 
@@ -42,9 +51,22 @@ const OWN: &[(&str, Endpoint)] = &[
     ("/api/v1/scheduler", Endpoint::Scheduler),
     ("/api/v1/agent", Endpoint::Agent),
     ("/state", Endpoint::Document(Document::State)),
+    ("/state-summary", Endpoint::Document(Document::Summary)),
     ("/slaves", Endpoint::Document(Document::Agents)),
     ("/frameworks", Endpoint::Document(Document::Frameworks)),
     ("/tasks", Endpoint::Document(Document::Tasks)),
+    ("/roles", Endpoint::Document(Document::Roles)),
+    ("/teardown", Endpoint::Teardown),
+    ("/quota", Endpoint::Later(Later::Quota)),
+    ("/weights", Endpoint::Later(Later::Weights)),
+    ("/maintenance/schedule", Endpoint::Later(Later::MaintenanceSchedule)),
+    ("/maintenance/status", Endpoint::Later(Later::MaintenanceStatus)),
+    ("/machine/down", Endpoint::Later(Later::MachineDown)),
+    ("/machine/up", Endpoint::Later(Later::MachineUp)),
+    ("/reserve", Endpoint::Later(Later::Reserve)),
+    ("/unreserve", Endpoint::Later(Later::Unreserve)),
+    ("/create-volumes", Endpoint::Later(Later::CreateVolumes)),
+    ("/destroy-volumes", Endpoint::Later(Later::DestroyVolumes)),
     ("/flags", Endpoint::Flags),
     ("/health", Endpoint::Health),
     ("/redirect", Endpoint::Redirect),
@@ -54,10 +76,17 @@ const OWN: &[(&str, Endpoint)] = &[
 /// Only as they stand.
 const SHARED: &[(&str, Endpoint)] = &[
     ("/version", Endpoint::Version),
+    ("/metrics", Endpoint::Metrics(Form::Text)),
+    ("/metrics/snapshot", Endpoint::Metrics(Form::Object)),
+    ("/logging/toggle", Endpoint::LoggingToggle),
+    ("/system/stats.json", Endpoint::SystemStats),
+    ("/files/debug", Endpoint::FilesDebug),
     ("/files/browse", Endpoint::Files),
     ("/files/read", Endpoint::Files),
     ("/files/download", Endpoint::Files),
 ];
+
+static ROUTER: LazyLock<Router<Endpoint>> = LazyLock::new(|| Router::new("master", OWN, SHARED));
 
 /// What the handlers of requests share.
 pub(crate) struct Program {
@@ -65,32 +94,30 @@ pub(crate) struct Program {
     pub exchanges: Exchanges<Kind>,
     pub documents: Documents,
     pub flags: Vec<(String, String)>,
-    router: Router<Endpoint>,
+    pub logging: Logging,
+    pub sensors: Sensors,
 }
 
 impl Program {
-    pub fn new(
-        handle: Handle<Input>,
-        exchanges: Exchanges<Kind>,
-        states: watch::Receiver<Arc<State>>,
-        flags: Vec<(String, String)>,
-        cluster: Option<String>,
-    ) -> Self {
-        let documents = Documents::new(states, About { flags: flags.clone(), cluster });
-        Self { handle, exchanges, documents, flags, router: Router::new("master", OWN, SHARED) }
-    }
-
     pub fn state(&self) -> Arc<State> {
         self.documents.state()
     }
 
     async fn respond(&self, request: Request) -> Result<Response, HttpError> {
-        let (endpoint, rest) = self.router.find(&request.components).ok_or_else(HttpError::not_found)?;
+        let (endpoint, rest) = ROUTER.find(&request.components).ok_or_else(HttpError::not_found)?;
         match endpoint {
             Endpoint::Scheduler => scheduler::call(self, request).await,
             Endpoint::Agent => agents::link(self, request).await,
             Endpoint::Operator => operator::call(self, request).await,
-            Endpoint::Document(document) => self.documents.answer(document, &request).await,
+            Endpoint::Document(document) => self.documents.document(document, &request).await,
+            Endpoint::Later(later) => later.answer(&self.state(), &request),
+            Endpoint::Teardown => teardown::teardown(self, request).await,
+            Endpoint::Metrics(form) => match rest.is_empty() {
+                true => self.metrics(form, &request).await,
+                false => Err(HttpError::not_found()),
+            },
+            Endpoint::LoggingToggle => self.logging.toggle(&request),
+            Endpoint::SystemStats => Ok(json(&request.query, System::now().document())),
             Endpoint::Flags => Ok(json(&request.query, classic::flags(&self.flags))),
             Endpoint::Health => Ok(empty(StatusCode::OK)),
             Endpoint::Version => Ok(json(&request.query, classic::version())),
@@ -99,8 +126,25 @@ impl Program {
                 false => Err(HttpError::not_found()),
             },
             Endpoint::Files => files(&request),
+            // The master keeps no files that peers may read.
+            Endpoint::FilesDebug => Ok(json(&request.query, "{}")),
             Endpoint::Pages => pages::page(&rest),
         }
+    }
+
+    pub async fn metrics(&self, form: Form, request: &Request) -> Result<Response, HttpError> {
+        if let Some(timeout) = request.query.get("timeout")
+            && duration_from_text(timeout).is_none()
+        {
+            return Err(HttpError::bad_request(format!("Invalid timeout '{timeout}'.\n")));
+        }
+        let queues = Queues {
+            inputs: self.handle.waiting(),
+            requests: self.exchanges.waiting(),
+            operators: self.exchanges.streams(Kind::Operator),
+            shared_renditions: 0,
+        };
+        self.documents.metrics(form, self.sensors.clone(), queues, request).await
     }
 
     /// To the leading master, which is this one.

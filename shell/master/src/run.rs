@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use tepui_core_master::{Config, Input, Master, State};
 use tepui_fsm::Rng;
@@ -15,7 +16,11 @@ use tepui_store::{Store, StoreFault};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+use crate::document::About;
+use crate::documents::Documents;
 use crate::effects::Effects;
+use crate::metered::{AllocationTimes, Metered};
+use crate::metrics::Sensors;
 use crate::options::{Options, RegistryAt};
 use crate::routes::{Kind, Program};
 
@@ -45,6 +50,8 @@ pub enum MasterFault {
     },
     #[error("cannot read random bytes")]
     Entropy(#[source] std::io::Error),
+    #[error("cannot start a thread")]
+    Thread(#[source] std::io::Error),
     #[error(transparent)]
     Runtime(#[from] RuntimeFault),
 }
@@ -64,7 +71,10 @@ pub struct RunningMaster {
 /// Starts a master. Must be called inside a tokio runtime.
 pub async fn run(options: Options) -> Result<RunningMaster, MasterFault> {
     let store = open_store(&options.registry)?;
-    let registry = Registry::load(store.load()?).map_err(|err| MasterFault::Registry(err.to_string()))?;
+    let fetching = Instant::now();
+    let records = store.load()?;
+    let registry_fetch = fetching.elapsed();
+    let registry = Registry::load(records).map_err(|err| MasterFault::Registry(err.to_string()))?;
     let listen = SocketAddr::new(options.ip, options.port);
     let server = Server::bind(listen).map_err(|err| MasterFault::Listen { address: listen, err })?;
     let master_info = master_info(&options, server.address())?;
@@ -74,7 +84,9 @@ pub async fn run(options: Options) -> Result<RunningMaster, MasterFault> {
     config.check().map_err(MasterFault::Config)?;
 
     let clock = Clock::start();
-    let machine = Master::new(config, registry, clock.now());
+    let allocations = Arc::new(AllocationTimes::default());
+    let master = Master::new(config, registry, clock.now());
+    let machine = Metered { master, clock, times: allocations.clone() };
     let (publisher, states) = watch::channel(Arc::new(machine.state().clone()));
     let (exchanges, ended) = Exchanges::new(options.streams);
     let (handle, inputs) = mailbox(options.mailbox_inputs_max);
@@ -82,7 +94,23 @@ pub async fn run(options: Options) -> Result<RunningMaster, MasterFault> {
     let sink = move |released| effects.make_visible(released);
     let running = tepui_runtime::start("master", machine, inputs, store, clock, Limits::default(), sink)?;
     let closings = tokio::spawn(tell_closings(ended, handle.clone()));
-    let program = Program::new(handle, exchanges.clone(), states.clone(), options.flags, options.cluster);
+    let about = About { flags: options.flags.clone(), cluster: options.cluster };
+    let documents = Documents::start(states.clone(), about).map_err(MasterFault::Thread)?;
+    let sensors = Sensors {
+        commits: running.commits(),
+        allocations,
+        registry_fetch,
+        registry_file: registry_file(&options.registry),
+        per_framework: options.publish_per_framework_metrics,
+    };
+    let program = Program {
+        handle,
+        exchanges: exchanges.clone(),
+        documents,
+        flags: options.flags,
+        logging: options.logging,
+        sensors,
+    };
     let address = server.address();
     let listening = server.serve(Arc::new(program), options.server);
     tracing::info!(%address, "master serves");
@@ -131,6 +159,13 @@ async fn tell_closings(mut ended: mpsc::UnboundedReceiver<Ended<Kind>>, handle: 
         if handle.send(input).await.is_err() {
             return;
         }
+    }
+}
+
+fn registry_file(registry: &RegistryAt) -> Option<PathBuf> {
+    match registry {
+        RegistryAt::Memory => None,
+        RegistryAt::WorkDir(dir) => Some(dir.join(REGISTRY_FILE)),
     }
 }
 

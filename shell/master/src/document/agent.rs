@@ -1,9 +1,10 @@
 //! Agents in the classic documents, under their old name.
 
-use tepui_core_master::{Agent, AgentLink, State};
+use tepui_core_master::{Agent, AgentLink};
 use tepui_http::classic;
 use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1 as pb;
+use tepui_types::AgentId;
 
 use super::{Index, time};
 
@@ -34,21 +35,21 @@ pub(super) fn members(w: &mut JsonWriter, agent: &Agent, index: &Index) {
     classic::names(w, "capabilities", agent.capabilities.iter().copied());
 }
 
-/// What only `/slaves` has.
-pub(super) fn full_members(w: &mut JsonWriter, agent: &Agent, index: &Index) {
+/// With what only `/slaves` has.
+pub(super) fn full_object(w: &mut JsonWriter, agent: &Agent, index: &Index) {
     let sums = index.agent(&agent.id);
-    classic::reserved_resources_full(w, "reserved_resources_full", &agent.total);
-    classic::resources_full(w, "unreserved_resources_full", &agent.total.unreserved());
-    classic::resources_full(w, "used_resources_full", &sums.used);
-    classic::resources_full(w, "offered_resources_full", &sums.offered);
+    w.object(|w| {
+        members(w, agent, index);
+        classic::reserved_resources_full(w, "reserved_resources_full", &agent.total);
+        classic::resources_full(w, "unreserved_resources_full", &agent.total.unreserved());
+        classic::resources_full(w, "used_resources_full", &sums.used);
+        classic::resources_full(w, "offered_resources_full", &sums.offered);
+    });
 }
 
-/// Agents that an earlier master admitted and that are not back.
-pub(super) fn recovered(w: &mut JsonWriter, state: &State, id: Option<&str>) {
-    w.array_field("recovered_slaves", |w| {
-        let wanted = state.recovered_agents.iter().filter(|(own, _)| id.is_none_or(|id| own.as_str() == id));
-        wanted.for_each(|(id, info)| w.object(|w| info_members(w, id.as_str(), info)));
-    });
+/// An agent that an earlier master admitted and that is not back.
+pub(super) fn recovered(w: &mut JsonWriter, id: &AgentId, info: &pb::AgentInfo) {
+    w.object(|w| info_members(w, id.as_str(), info));
 }
 
 fn info_members(w: &mut JsonWriter, id: &str, info: &pb::AgentInfo) {

@@ -37,7 +37,7 @@ pub(super) fn object(w: &mut JsonWriter, framework: &Framework, index: &Index) {
     });
 }
 
-fn summary_members(w: &mut JsonWriter, framework: &Framework, index: &Index) {
+pub(super) fn summary_members(w: &mut JsonWriter, framework: &Framework, index: &Index) {
     let (info, sums) = (&framework.info, index.framework(&framework.id));
     w.field("id", framework.id.as_str());
     w.field("name", &info.name);

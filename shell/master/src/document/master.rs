@@ -20,7 +20,9 @@ pub(super) fn members(w: &mut JsonWriter, state: &State, index: &Index, about: &
     w.array_field("slaves", |w| {
         state.agents.values().for_each(|one| w.object(|w| agent::members(w, one, index)));
     });
-    agent::recovered(w, state, None);
+    w.array_field("recovered_slaves", |w| {
+        state.recovered_agents.iter().for_each(|(id, info)| agent::recovered(w, id, info));
+    });
     w.array_field("frameworks", |w| {
         state.frameworks.values().for_each(|one| framework::object(w, one, index));
     });

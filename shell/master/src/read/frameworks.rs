@@ -1,6 +1,6 @@
 //! GET_FRAMEWORKS: frameworks, and those that ended, with their offers.
 
-use tepui_core_master::{Framework, FrameworkLink, Offer, State};
+use tepui_core_master::{Framework, FrameworkLink, Offer, State, offer_message};
 use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::master::response::{GetFrameworks, get_frameworks};
@@ -36,7 +36,7 @@ fn entry(framework: &Framework, state: &State, index: &Index) -> get_frameworks:
         registered_time: time(framework.registered_at).into(),
         reregistered_time: time(framework.reregistered_at.unwrap_or(framework.registered_at)).into(),
         unregistered_time: framework.unregistered_at.map(time).into(),
-        offers: index.offers(&framework.id).iter().map(|one| offer(one, state)).collect(),
+        offers: index.offers(&framework.id).iter().filter_map(|one| offer(one, framework, state)).collect(),
         allocated_resources: sums.used.to_proto(Format::Endpoint),
         offered_resources: sums.offered.to_proto(Format::Endpoint),
         offer_constraints: framework.offer_constraints.as_deref().cloned().unwrap_or_default().into(),
@@ -44,17 +44,13 @@ fn entry(framework: &Framework, state: &State, index: &Index) -> get_frameworks:
     }
 }
 
-fn offer(offer: &Offer, state: &State) -> pb::Offer {
-    let info = state.agents.get(&offer.agent_id).map(|agent| &agent.info);
+/// As the framework gets it, but with reservations in the newer form, whatever the framework knows.
+fn offer(offer: &Offer, framework: &Framework, state: &State) -> Option<pb::Offer> {
+    let agent = state.agents.get(&offer.agent_id)?;
     let role = Some(offer.role.clone());
-    pb::Offer {
-        id: offer.id.to_proto().into(),
-        framework_id: offer.framework_id.to_proto().into(),
-        agent_id: offer.agent_id.to_proto().into(),
-        hostname: info.map(|info| info.hostname.clone()).unwrap_or_default(),
-        attributes: info.map(|info| info.attributes.clone()).unwrap_or_default(),
+    Some(pb::Offer {
         resources: offer.resources.to_proto(Format::Post),
         allocation_info: pb::resource::AllocationInfo { role, ..Default::default() }.into(),
-        ..Default::default()
-    }
+        ..offer_message(offer, framework, agent)
+    })
 }

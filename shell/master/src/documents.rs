@@ -1,0 +1,122 @@
+//! Documents and the large v1 reads: asked for here, rendered once for all who ask, never on the machine's thread.
+//!
+//! An answer that depends on a query is computed for its reader alone, and without the rest.
+
+use std::sync::Arc;
+
+use tepui_core_master::State;
+use tepui_http::{
+    Encoding, EntityTag, HttpError, Order, Pen, Renderings, Rendition, Request, Response, accepts_gzip, json,
+};
+use tokio::sync::watch;
+
+use crate::document::{About, Document, Selection};
+use crate::metrics::{self, Form, Queues, Sensors};
+use crate::read::{self, Part};
+
+pub(crate) struct Documents {
+    states: watch::Receiver<Arc<State>>,
+    about: Arc<About>,
+    renderings: Renderings<Key>,
+}
+
+/// What may be shared: whole documents and answers, as they are sent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    what: What,
+    gzip: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum What {
+    Document(Document),
+    Part(Part, Encoding),
+}
+
+impl Documents {
+    pub fn start(states: watch::Receiver<Arc<State>>, about: About) -> std::io::Result<Self> {
+        Ok(Self { states, about: Arc::new(about), renderings: Renderings::start()? })
+    }
+
+    pub fn state(&self) -> Arc<State> {
+        self.states.borrow().clone()
+    }
+
+    /// A classic document.
+    pub async fn document(&self, document: Document, request: &Request) -> Result<Response, HttpError> {
+        let arrived = self.state();
+        let tag = |version| EntityTag::new(arrived.started_at.0, version);
+        if tag(arrived.version).is_known(&request.headers) {
+            return Ok(tag(arrived.version).not_modified());
+        }
+        let selection = Selection::from_query(document, &request.query);
+        let is_script = request.query.get("jsonp").is_some();
+        let gzip = accepts_gzip(&request.headers) && !is_script;
+        let rendition = match selection.is_everything() {
+            true => {
+                let what = What::Document(document);
+                let order = || self.order(gzip, self.draw(document, Selection::default()));
+                self.renderings.get(Key { what, gzip }, arrived.version, order).await
+            }
+            false => self.renderings.alone(self.order(gzip, self.draw(document, selection))),
+        };
+        let tag = tag(rendition.version);
+        let response = match is_script {
+            true => json(&request.query, rendition.whole().await?),
+            false => rendition.response("application/json").await?,
+        };
+        Ok(tag.on(response))
+    }
+
+    /// A part of the state as a v1 answer.
+    pub async fn part(
+        &self,
+        part: Part,
+        encoding: Encoding,
+        request: &Request,
+    ) -> Result<Response, HttpError> {
+        let gzip = accepts_gzip(&request.headers);
+        let key = Key { what: What::Part(part, encoding), gzip };
+        let draw = || {
+            move |state: &State, pen: Pen| match encoding {
+                Encoding::Json => read::write(part, state, pen),
+                Encoding::Protobuf => read::encode(part, state, pen),
+            }
+        };
+        let order = || self.order(gzip, draw());
+        let rendition: Arc<Rendition> = self.renderings.get(key, self.state().version, order).await;
+        rendition.response(encoding.name()).await
+    }
+
+    /// Metrics of the newest state, computed by one of the renderers.
+    pub async fn metrics(
+        &self,
+        form: Form,
+        sensors: Sensors,
+        queues: Queues,
+        request: &Request,
+    ) -> Result<Response, HttpError> {
+        let queues = Queues { shared_renditions: self.renderings.shared(), ..queues };
+        let is_script = form == Form::Object && request.query.get("jsonp").is_some();
+        let gzip = accepts_gzip(&request.headers) && !is_script;
+        let rendition = self.renderings.alone(self.order(gzip, move |state, mut pen| {
+            pen.write(form.write(&metrics::collect(state, &sensors, queues)));
+            pen.finish();
+        }));
+        match is_script {
+            true => Ok(json(&request.query, rendition.whole().await?)),
+            false => rendition.response(form.content_type()).await,
+        }
+    }
+
+    fn draw(&self, document: Document, selection: Selection) -> impl FnOnce(&State, Pen) + Send + 'static {
+        let about = self.about.clone();
+        move |state: &State, pen: Pen| document.render(state, &about, &selection, pen)
+    }
+
+    /// The newest state, to be drawn by one of the renderers.
+    fn order(&self, gzip: bool, draw: impl FnOnce(&State, Pen) + Send + 'static) -> Order {
+        let state = self.state();
+        Order { version: state.version, gzip, render: Box::new(move |pen| draw(&state, pen)) }
+    }
+}

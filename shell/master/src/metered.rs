@@ -1,0 +1,69 @@
+//! The machine with a stopwatch: how long turns take in which the allocator runs. Decides nothing.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tepui_core_master::{Effect, Input, Master, State};
+use tepui_fsm::{Fsm, Mono, Now, Outbox};
+use tepui_registry::Operation as Record;
+use tepui_runtime::{Clock, Timings};
+
+/// How long times are kept.
+const TIMES_KEPT: Duration = Duration::from_secs(3600);
+
+/// How long the allocator's runs took, and how long what they serve had waited.
+#[derive(Debug)]
+pub(crate) struct AllocationTimes {
+    pub run: Timings,
+    pub latency: Timings,
+}
+
+impl Default for AllocationTimes {
+    fn default() -> Self {
+        Self { run: Timings::new(TIMES_KEPT), latency: Timings::new(TIMES_KEPT) }
+    }
+}
+
+pub(crate) struct Metered {
+    pub master: Master,
+    pub clock: Clock,
+    pub times: Arc<AllocationTimes>,
+}
+
+impl Metered {
+    pub fn state(&self) -> &State {
+        self.master.state()
+    }
+}
+
+impl Fsm for Metered {
+    type Input = Input;
+    type Record = Record;
+    type Effect = Effect;
+
+    fn step(&mut self, now: Now, input: Input, out: &mut Outbox<Self>) {
+        inside(out, |out| self.master.step(now, input, out));
+    }
+
+    fn settle(&mut self, now: Now, out: &mut Outbox<Self>) {
+        let runs = self.state().counters.allocation_runs;
+        let waited = self.clock.now().mono.since(now.mono);
+        let began = Instant::now();
+        inside(out, |out| self.master.settle(now, out));
+        if self.state().counters.allocation_runs != runs {
+            self.times.run.add(began, began.elapsed());
+            self.times.latency.add(began, waited);
+        }
+    }
+
+    fn deadline(&self) -> Option<Mono> {
+        self.master.deadline()
+    }
+}
+
+/// The same outbox, as the machine inside knows it.
+fn inside(out: &mut Outbox<Metered>, run: impl FnOnce(&mut Outbox<Master>)) {
+    let mut inner = Outbox::from(out.take());
+    run(&mut inner);
+    *out = Outbox::from(inner.take());
+}

@@ -1,0 +1,118 @@
+//! The master's metrics under their v1 names: counts that the snapshot carries, gauges derived from it, and what the
+//! shell itself can see (queues, times, the system).
+
+mod allocator;
+mod cluster;
+mod framework;
+mod names;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use tepui_core_master::State;
+use tepui_http::{Encoding, Metrics, System};
+use tepui_proto::mesos::v1::master::{Response, response};
+use tepui_runtime::{Commits, Statistics};
+
+use crate::document::Index;
+use crate::metered::AllocationTimes;
+use crate::roles::Roles;
+
+/// What the shell can see besides the state.
+#[derive(Clone)]
+pub(crate) struct Sensors {
+    pub commits: Arc<Commits>,
+    pub allocations: Arc<AllocationTimes>,
+    /// How long reading the registry took.
+    pub registry_fetch: Duration,
+    /// Its file; none if it is in memory.
+    pub registry_file: Option<PathBuf>,
+    pub per_framework: bool,
+}
+
+/// What waits at this moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Queues {
+    pub inputs: usize,
+    pub requests: usize,
+    pub operators: usize,
+    pub shared_renditions: u64,
+}
+
+/// How metrics are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// `/metrics/snapshot`.
+    Object,
+    /// GET_METRICS.
+    List(Encoding),
+    /// For Prometheus.
+    Text,
+}
+
+impl Form {
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Form::Object => Encoding::Json.name(),
+            Form::List(encoding) => encoding.name(),
+            Form::Text => "text/plain; version=0.0.4; charset=utf-8",
+        }
+    }
+
+    pub fn write(self, metrics: &Metrics) -> Vec<u8> {
+        match self {
+            Form::Object => metrics.json(),
+            Form::Text => metrics.text().into_bytes(),
+            Form::List(encoding) => {
+                let get_metrics = response::GetMetrics { metrics: metrics.list(), ..Default::default() };
+                let kind = Some(response::Type::GET_METRICS);
+                let answer = Response { r#type: kind, get_metrics: get_metrics.into(), ..Default::default() };
+                encoding.encode(&answer).to_vec()
+            }
+        }
+    }
+}
+
+pub(crate) fn collect(state: &State, sensors: &Sensors, queues: Queues) -> Metrics {
+    let mut metrics = Metrics::default();
+    let index = Index::new(state);
+    let roles = Roles::new(state, &index);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let uptime = now.saturating_sub(Duration::from_nanos(state.started_at.0));
+    metrics.gauge("master/uptime_secs", uptime.as_secs_f64());
+    metrics.gauge("master/elected", 1.0);
+    metrics.gauge("master/event_queue_messages", queues.inputs as f64);
+    metrics.gauge("master/event_queue_dispatches", sensors.commits.waiting() as f64);
+    metrics.gauge("master/event_queue_http_requests", queues.requests as f64);
+    metrics.gauge("master/operator_event_stream_subscribers", queues.operators as f64);
+    metrics.counter("master/http_cache_hits", queues.shared_renditions);
+    cluster::add(&mut metrics, state, &roles);
+    if sensors.per_framework {
+        framework::add(&mut metrics, state);
+    }
+    allocator::add(&mut metrics, state, &roles, &sensors.allocations);
+    registrar(&mut metrics, sensors);
+    System::now().add_to(&mut metrics);
+    metrics
+}
+
+fn registrar(metrics: &mut Metrics, sensors: &Sensors) {
+    let size = sensors.registry_file.as_ref().and_then(|file| std::fs::metadata(file).ok());
+    metrics.gauge("registrar/queued_operations", sensors.commits.waiting() as f64);
+    metrics.gauge("registrar/registry_size_bytes", size.map_or(0.0, |file| file.len() as f64));
+    metrics.gauge("registrar/state_fetch_ms", sensors.registry_fetch.as_secs_f64() * 1000.0);
+    timer(metrics, "registrar/state_store_ms", sensors.commits.timings.statistics(Instant::now()));
+}
+
+/// A timer as v1 shows it; nothing before it was used first.
+fn timer(metrics: &mut Metrics, name: &'static str, statistics: Option<Statistics>) {
+    let Some(statistics) = statistics else { return };
+    metrics.gauge(name, statistics.last_ms);
+    metrics.gauge(format!("{name}/count"), statistics.count as f64);
+    metrics.gauge(format!("{name}/max"), statistics.max_ms);
+    metrics.gauge(format!("{name}/min"), statistics.min_ms);
+    for (_, percentile, value) in statistics.percentiles_ms {
+        metrics.gauge(format!("{name}/{percentile}"), value);
+    }
+}

@@ -1,0 +1,61 @@
+//! `allocator/…`: how often it runs and how long, and who has which share.
+
+use std::time::Instant;
+
+use tepui_core_master::State;
+use tepui_http::{Group, Metrics};
+use tepui_resources::{Name, Quantities};
+
+use super::timer;
+use crate::metered::AllocationTimes;
+use crate::roles::{Amounts, Roles, total};
+
+pub(super) fn add(metrics: &mut Metrics, state: &State, roles: &Roles, times: &AllocationTimes) {
+    let now = Instant::now();
+    metrics.counter("allocator/mesos/allocation_runs", state.counters.allocation_runs);
+    timer(metrics, "allocator/mesos/allocation_run_ms", times.run.statistics(now));
+    timer(metrics, "allocator/mesos/allocation_run_latency_ms", times.latency.statistics(now));
+    // It is a part of the master: nothing waits for it that does not wait for the master.
+    metrics.gauge("allocator/event_queue_dispatches", 0.0);
+    metrics.gauge("allocator/mesos/event_queue_dispatches", 0.0);
+    let total = total(state).scalar_quantities();
+    let held = roles.all.allocated_and_offered();
+    for name in [Name::Cpus, Name::Mem, Name::Disk] {
+        metrics.gauge(format!("allocator/mesos/resources/{name}/total"), total.get(&name).to_f64());
+        metrics.gauge(
+            format!("allocator/mesos/resources/{name}/offered_or_allocated"),
+            held.get(&name).to_f64(),
+        );
+    }
+    consumed(metrics, "", &roles.all);
+    for (role, entry) in &roles.by_name {
+        if !entry.frameworks.is_empty() {
+            let share = dominant_share(&entry.amounts.allocated_and_offered(), &total) / entry.weight;
+            let path = format!("allocator/mesos/roles/{role}/");
+            metrics.within(group(path, "allocator/mesos/role", role), |metrics| {
+                metrics.gauge("shares/dominant", share);
+            });
+        }
+        consumed(metrics, role, &entry.amounts);
+    }
+}
+
+/// What counts for the quota of a role.
+fn consumed(metrics: &mut Metrics, role: &str, amounts: &Amounts) {
+    for (name, amount) in amounts.consumed().iter().filter(|(name, _)| **name != Name::Ports) {
+        let path = format!("allocator/mesos/quota/roles/{role}/resources/{name}/");
+        let mut group = group(path, "allocator/mesos/quota", role);
+        group.labels.push(("resource", name.as_str().to_owned()));
+        metrics.within(group, |metrics| metrics.gauge("consumed", amount.to_f64()));
+    }
+}
+
+fn group(path: String, name: &'static str, role: &str) -> Group {
+    Group { path, name, labels: vec![("role", role.to_owned())] }
+}
+
+/// The largest part that somebody has of anything.
+fn dominant_share(held: &Quantities, total: &Quantities) -> f64 {
+    let shares = total.iter().map(|(name, total)| held.get(name).to_f64() / total.to_f64());
+    shares.fold(0.0, f64::max)
+}
