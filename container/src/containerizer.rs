@@ -21,7 +21,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use self::container::{Command, Container};
 use self::paths::Paths;
 use self::recovery::State;
-use crate::fetcher::{Fetcher, Settings};
+use crate::fetcher::{Fetcher, FetcherCounts, Settings};
 use crate::runtime_dir::{self, RuntimeDir};
 
 /// How many containers may be between Launch and Launched at once; others wait their turn.
@@ -71,6 +71,7 @@ pub enum ContainerizerFault {
 #[derive(Clone, Debug)]
 pub struct Containerizer {
     messages: mpsc::UnboundedSender<Message>,
+    fetcher: Arc<Fetcher>,
 }
 
 impl Containerizer {
@@ -103,9 +104,9 @@ impl Containerizer {
             frameworks_home: options.frameworks_home.clone(),
         };
         let fetcher = Fetcher::new(settings, &options.fetcher_cache_dir, options.fetcher_cache_size_bytes);
-        let fetcher = fetcher.map_err(directory(&options.fetcher_cache_dir))?;
+        let fetcher = Arc::new(fetcher.map_err(directory(&options.fetcher_cache_dir))?);
         let context = Arc::new(Context {
-            fetcher,
+            fetcher: fetcher.clone(),
             options,
             runtime,
             events,
@@ -119,7 +120,11 @@ impl Containerizer {
             ended: VecDeque::new(),
         };
         tokio::spawn(dispatcher.run(inbox)); // Ends with the last handle; it has nothing to fail by.
-        Ok(Containerizer { messages })
+        Ok(Containerizer { messages, fetcher })
+    }
+
+    pub fn fetcher_counts(&self) -> FetcherCounts {
+        self.fetcher.counts()
     }
 
     /// Hands over an operation; never waits.
@@ -149,7 +154,7 @@ pub(crate) enum Message {
 pub(crate) struct Context {
     options: Options,
     runtime: RuntimeDir,
-    fetcher: Fetcher,
+    fetcher: Arc<Fetcher>,
     events: mpsc::Sender<ContainerEvent>,
     launches: Semaphore,
     /// Weak, so that the tasks do not keep the table alive once nobody can submit.

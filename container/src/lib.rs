@@ -13,12 +13,15 @@ mod host;
 mod launcher;
 mod runtime_dir;
 mod sandbox;
+mod usage;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 pub use containerizer::{Containerizer, ContainerizerFault, Options};
 pub use end_all::end_all;
+pub use fetcher::FetcherCounts;
+pub use usage::{Meter, Usage};
 
 /// The hidden command of our program that [`init_main`] serves.
 pub const HELPER_COMMAND: &str = "container-init";

@@ -115,6 +115,11 @@ impl Cache {
         answer.unwrap_or_else(|| Err(Refusal::Failed(String::from("the download was given up"))))
     }
 
+    /// How many bytes it holds, and how many it may.
+    pub fn size(&self) -> (u64, u64) {
+        (self.lock().bytes, self.bytes_max)
+    }
+
     fn look(&self, key: &Key, name: &str) -> Looked {
         let mut state = self.lock();
         state.clock += 1;

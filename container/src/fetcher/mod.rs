@@ -15,6 +15,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tepui_proto::mesos::v1::command_info::URI;
@@ -48,13 +49,35 @@ pub(crate) struct Fetcher {
     settings: Settings,
     cache: Arc<Cache>,
     turns: Semaphore,
+    succeeded: AtomicU64,
+    failed: AtomicU64,
+}
+
+/// What the fetcher did so far, and how full its cache is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FetcherCounts {
+    pub succeeded: u64,
+    pub failed: u64,
+    pub cache_total_bytes: u64,
+    pub cache_used_bytes: u64,
 }
 
 impl Fetcher {
     /// Whatever an earlier agent cached is dropped: nobody knows how much of it is whole.
     pub fn new(settings: Settings, cache_dir: &Path, cache_bytes_max: u64) -> io::Result<Fetcher> {
         let cache = Arc::new(Cache::empty(cache_dir, cache_bytes_max)?);
-        Ok(Fetcher { settings, cache, turns: Semaphore::new(FETCHES_AT_ONCE_MAX) })
+        let turns = Semaphore::new(FETCHES_AT_ONCE_MAX);
+        Ok(Fetcher { settings, cache, turns, succeeded: AtomicU64::new(0), failed: AtomicU64::new(0) })
+    }
+
+    pub fn counts(&self) -> FetcherCounts {
+        let (cache_used_bytes, cache_total_bytes) = self.cache.size();
+        FetcherCounts {
+            succeeded: self.succeeded.load(Ordering::Relaxed),
+            failed: self.failed.load(Ordering::Relaxed),
+            cache_total_bytes,
+            cache_used_bytes,
+        }
     }
 
     /// Fetches everything, in order, or says what could not be. Can be dropped at any point.
@@ -65,6 +88,7 @@ impl Fetcher {
         identity: Option<&Identity>,
     ) -> Result<(), String> {
         if uris.is_empty() {
+            self.succeeded.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         }
         let _turn = self.turns.acquire().await;
@@ -72,6 +96,8 @@ impl Fetcher {
         if let Err(message) = &fetched {
             self.log(sandbox, message);
         }
+        let outcome = if fetched.is_ok() { &self.succeeded } else { &self.failed };
+        outcome.fetch_add(1, Ordering::Relaxed);
         fetched
     }
 

@@ -27,6 +27,16 @@ pub(crate) struct Stat {
     pub session: i32,
     /// A zombie, or on its way there: it holds a pid and nothing else.
     pub ended: bool,
+    pub spent: Spent,
+}
+
+/// What a process used so far, and what those used that it waited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spent {
+    pub user_ticks: u64,
+    pub system_ticks: u64,
+    pub threads: u64,
+    pub rss_pages: u64,
 }
 
 impl Process {
@@ -142,6 +152,18 @@ fn parse_stat(bytes: &[u8]) -> Option<Stat> {
         parent: rest.get(1)?.parse().ok()?,
         session: rest.get(3)?.parse().ok()?,
         ended: matches!(*rest.first()?, "Z" | "X" | "x"),
+        spent: spent(&rest).unwrap_or_default(),
+    })
+}
+
+/// The fields behind the command name, the third of all first.
+fn spent(rest: &[&str]) -> Option<Spent> {
+    let number = |field: usize| rest.get(field - 3)?.parse::<u64>().ok();
+    Some(Spent {
+        user_ticks: number(14)? + number(16)?,
+        system_ticks: number(15)? + number(17)?,
+        threads: number(20)?,
+        rss_pages: number(24)?,
     })
 }
 
@@ -151,12 +173,11 @@ mod tests {
 
     #[test]
     fn a_stat_line_with_an_evil_name() {
-        let line = b"42 (a) R 1 (b)) S 7 42 40 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 987654 10 11\n";
+        let line = b"42 (a) R 1 (b)) S 7 42 40 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 9 0 987654 10 11\n";
         let stat = parse_stat(line).expect("it is well formed");
-        assert_eq!(
-            stat,
-            Stat { process: Process { pid: 42, start_ticks: 987654 }, parent: 7, session: 40, ended: false }
-        );
+        let spent = Spent { user_ticks: 12, system_ticks: 14, threads: 9, rss_pages: 11 };
+        let process = Process { pid: 42, start_ticks: 987654 };
+        assert_eq!(stat, Stat { process, parent: 7, session: 40, ended: false, spent });
         assert!(parse_stat(b"42 (x) Z 1 1 1 0").is_none());
         assert!(parse_stat(b"").is_none());
     }

@@ -25,10 +25,12 @@ const SUPERVISOR_GRACE_ATTEMPTS: u32 = 6;
 
 /// Every living process below `root`, which itself is not among them.
 pub(crate) fn below(root: Process) -> io::Result<Vec<Process>> {
-    Ok(descendants(&process::all()?, root))
+    let all = process::all()?;
+    Ok(descendants(&all, root).into_iter().map(|stat| stat.process).collect())
 }
 
-fn descendants(all: &[Stat], root: Process) -> Vec<Process> {
+/// The same, among processes that were looked at before.
+pub(crate) fn descendants(all: &[Stat], root: Process) -> Vec<&Stat> {
     if !all.iter().any(|stat| stat.process == root) {
         return Vec::new(); // Gone, or somebody else has the pid by now.
     }
@@ -43,7 +45,7 @@ fn descendants(all: &[Stat], root: Process) -> Vec<Process> {
             if seen.insert(stat.process.pid) {
                 next.push(stat.process.pid);
                 if !stat.ended {
-                    found.push(stat.process);
+                    found.push(*stat);
                 }
             }
         }
@@ -147,9 +149,10 @@ fn scattered(all: &[Stat], supervisor: Process, sandbox: &Path) -> Vec<Process> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::process::Spent;
 
     fn stat(pid: i32, parent: i32, start_ticks: u64, ended: bool) -> Stat {
-        Stat { process: Process { pid, start_ticks }, parent, session: 1, ended }
+        Stat { process: Process { pid, start_ticks }, parent, session: 1, ended, spent: Spent::default() }
     }
 
     #[test]
@@ -163,7 +166,7 @@ mod tests {
             stat(20, 1, 9, false),
         ];
         let pids = |root| {
-            let mut pids: Vec<i32> = descendants(&all, root).into_iter().map(|process| process.pid).collect();
+            let mut pids: Vec<i32> = descendants(&all, root).iter().map(|stat| stat.process.pid).collect();
             pids.sort_unstable();
             pids
         };

@@ -97,6 +97,10 @@ impl Fsm for Agent {
         while let Some(timer) = self.timers.pop_due(now.mono) {
             self.due(now, timer, out);
         }
+        if self.state.path_removals_pending != self.gc.len() {
+            self.state.path_removals_pending = self.gc.len();
+            self.state.touch();
+        }
         if self.published != self.state.version {
             self.published = self.state.version;
             out.effect(Effect::Publish { state: self.state.clone() });

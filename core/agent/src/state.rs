@@ -41,6 +41,10 @@ pub struct State {
     pub drain: Option<Arc<Drain>>,
     /// How long old sandboxes are kept, as full as the disk is.
     pub executor_directory_max_allowed_age: Duration,
+    /// Directories that wait for their removal.
+    pub path_removals_pending: usize,
+    /// How long it took to find out which containers still run.
+    pub recovery_time: Option<Duration>,
     pub counters: Counters,
 }
 

@@ -14,8 +14,7 @@ pub(crate) struct About {
     pub pid: String,
 }
 
-pub(crate) fn state(state: &State, about: &About) -> Vec<u8> {
-    let mut w = JsonWriter::new();
+pub(crate) fn state(w: &mut JsonWriter, state: &State, about: &About) {
     w.object(|w| {
         classic::version_members(w);
         w.field("start_time", &state.started_at.as_secs_f64());
@@ -33,7 +32,6 @@ pub(crate) fn state(state: &State, about: &About) -> Vec<u8> {
             state.completed_frameworks.iter().for_each(|one| framework(w, one));
         });
     });
-    w.into_vec()
 }
 
 fn self_members(w: &mut JsonWriter, state: &State, pid: &str) {

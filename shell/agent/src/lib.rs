@@ -14,12 +14,14 @@ mod effects;
 mod executor;
 mod files;
 mod link;
+mod metrics;
 mod operator;
 mod options;
 mod origin;
 mod read;
 mod routes;
 mod run;
+mod statistics;
 mod target;
 
 pub use options::Options;

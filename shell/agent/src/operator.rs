@@ -3,16 +3,17 @@
 mod shape;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::StatusCode;
 use tepui_core_agent::{Input, Phase, State};
-use tepui_http::{Encoding, HttpError, Request, Response, accepts, encoded, message, read_call};
+use tepui_http::{Encoding, HttpError, Request, Response, accepts, empty, message, read_call};
 use tepui_proto::Enumeration;
 use tepui_proto::mesos::v1::agent::call::Type;
 use tepui_proto::mesos::v1::agent::{Call, Response as Answer, response};
 
+use crate::files;
 use crate::routes::{Kind, Program, stopping};
-use crate::{files, read};
 
 pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Response, HttpError> {
     let call: Call = read_call(&mut request).await?;
@@ -36,18 +37,16 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         | Type::GET_OPERATIONS
         | Type::GET_TASKS
         | Type::GET_AGENT
-        | Type::GET_RESOURCE_PROVIDERS => {
-            Ok(encoded(encoding, read::encoded(&state, &program.about, &call, encoding)))
-        }
+        | Type::GET_RESOURCE_PROVIDERS
+        | Type::GET_METRICS => program.read(call, encoding, &request).await,
+        Type::SET_LOGGING_LEVEL => set_logging_level(program, &call),
         Type::LIST_FILES | Type::READ_FILE => look(state, call, encoding).await,
-        // The rest of the operators' side, and what needs resource providers or images.
-        Type::GET_METRICS
-        | Type::SET_LOGGING_LEVEL
-        | Type::ADD_RESOURCE_PROVIDER_CONFIG
+        // What needs resource providers or images.
+        Type::ADD_RESOURCE_PROVIDER_CONFIG
         | Type::UPDATE_RESOURCE_PROVIDER_CONFIG
         | Type::REMOVE_RESOURCE_PROVIDER_CONFIG
         | Type::MARK_RESOURCE_PROVIDER_GONE
-        | Type::PRUNE_IMAGES => Err(not_yet(kind)),
+        | Type::PRUNE_IMAGES => Err(HttpError::not_implemented(kind.proto_name())),
         Type::LAUNCH_NESTED_CONTAINER
         | Type::WAIT_NESTED_CONTAINER
         | Type::KILL_NESTED_CONTAINER
@@ -60,6 +59,15 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         | Type::KILL_CONTAINER
         | Type::REMOVE_CONTAINER => ask(program, &request, call, encoding).await,
     }
+}
+
+/// More or less in the log, for a while.
+fn set_logging_level(program: &Program, call: &Call) -> Result<Response, HttpError> {
+    let asked = &call.set_logging_level;
+    let nanos = u64::try_from(asked.duration.nanoseconds)
+        .map_err(|_| HttpError::bad_request("Invalid duration: it is negative"))?;
+    program.logging.set(asked.level, Duration::from_nanos(nanos));
+    Ok(empty(StatusCode::OK))
 }
 
 /// Lets the machine answer; for a wait that may take as long as the container runs.
@@ -98,9 +106,4 @@ async fn look(state: Arc<State>, call: Call, encoding: Encoding) -> Result<Respo
         HttpError::plain(StatusCode::INTERNAL_SERVER_ERROR)
     })??;
     Ok(message(encoding, &answer))
-}
-
-fn not_yet(kind: Type) -> HttpError {
-    let message = format!("{} is not implemented by this agent", kind.proto_name());
-    HttpError::new(StatusCode::NOT_IMPLEMENTED, message)
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tepui_core_agent::Config;
-use tepui_http::{ServerLimits, StreamLimits};
+use tepui_http::{Logging, ServerLimits, StreamLimits};
 use tepui_proto::mesos::v1 as pb;
 
 /// Everything an agent is started with.
@@ -40,6 +40,8 @@ pub struct Options {
     pub config: Config,
     /// Every flag that has a value, as `/flags` shows it.
     pub flags: Vec<(String, String)>,
+    /// The level of the log, which operators may change.
+    pub logging: Logging,
     pub streams: StreamLimits,
     pub server: ServerLimits,
     /// Inputs that may wait for the machine; with more, their senders wait.
@@ -71,6 +73,7 @@ impl Default for Options {
             disk_watch_interval: Duration::from_secs(60),
             config: Config::default(),
             flags: Vec::new(),
+            logging: Logging::default(),
             streams: StreamLimits::default(),
             server: ServerLimits::default(),
             mailbox_inputs_max: 4096,

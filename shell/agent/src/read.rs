@@ -5,17 +5,29 @@ mod lists;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tepui_core_agent::{ContainerStage, Executor, ExecutorPhase, Framework, State, Task, TaskStage};
+use tepui_container::{FetcherCounts, Meter};
+use tepui_core_agent::{ContainerStage, Executor, Framework, State, Task, TaskStage};
 use tepui_http::{Encoding, classic};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::agent::call::Type;
 use tepui_proto::mesos::v1::agent::{Call, Response, response};
 
 use crate::document::About;
+use crate::metrics;
+use crate::statistics::{self, Statistics};
 
-/// The bytes of the answer to a call whose type is one of the reads.
-pub(crate) fn encoded(state: &State, about: &About, call: &Call, encoding: Encoding) -> Bytes {
-    let answer = answer(state, about, call);
+/// What a read is answered from.
+pub(crate) struct Sources {
+    pub state: Arc<State>,
+    pub about: Arc<About>,
+    pub logging_level: u32,
+    pub meter: Meter,
+    pub fetcher: FetcherCounts,
+}
+
+/// The bytes of the answer to a call whose type is one of the reads. May take its time.
+pub(crate) fn encoded(sources: &Sources, call: &Call, encoding: Encoding) -> Bytes {
+    let answer = answer(sources, call);
     match (encoding, answer.r#type) {
         (Encoding::Json, Some(response::Type::GET_STATE)) => lists::state(&answer, &answer.get_state).into(),
         (Encoding::Json, Some(response::Type::GET_TASKS)) => lists::tasks(&answer).into(),
@@ -25,7 +37,8 @@ pub(crate) fn encoded(state: &State, about: &About, call: &Call, encoding: Encod
     }
 }
 
-fn answer(state: &State, about: &About, call: &Call) -> Response {
+fn answer(sources: &Sources, call: &Call) -> Response {
+    let (state, about) = (&*sources.state, &*sources.about);
     let mut answer = Response::default();
     match call.r#type.unwrap_or(Type::UNKNOWN) {
         Type::GET_HEALTH => {
@@ -43,7 +56,8 @@ fn answer(state: &State, about: &About, call: &Call) -> Response {
         }
         Type::GET_LOGGING_LEVEL => {
             answer.r#type = Some(response::Type::GET_LOGGING_LEVEL);
-            answer.get_logging_level = response::GetLoggingLevel::default().into();
+            let level = sources.logging_level;
+            answer.get_logging_level = response::GetLoggingLevel { level, ..Default::default() }.into();
         }
         Type::GET_STATE => {
             let get_state = response::GetState {
@@ -57,7 +71,13 @@ fn answer(state: &State, about: &About, call: &Call) -> Response {
         }
         Type::GET_CONTAINERS => {
             answer.r#type = Some(response::Type::GET_CONTAINERS);
-            answer.get_containers = containers(state, call).into();
+            let statistics = Statistics::measure(&sources.meter, state);
+            answer.get_containers = containers(state, call, &statistics).into();
+        }
+        Type::GET_METRICS => {
+            let metrics = metrics::collect(state, sources.fetcher).list();
+            answer.r#type = Some(response::Type::GET_METRICS);
+            answer.get_metrics = response::GetMetrics { metrics, ..Default::default() }.into();
         }
         Type::GET_FRAMEWORKS => {
             answer.r#type = Some(response::Type::GET_FRAMEWORKS);
@@ -168,19 +188,18 @@ fn completed_executors(state: &State) -> impl Iterator<Item = &Arc<Executor>> {
 }
 
 /// Executors' containers, and on request those nested in them or standing alone.
-fn containers(state: &State, call: &Call) -> response::GetContainers {
+fn containers(state: &State, call: &Call, statistics: &Statistics) -> response::GetContainers {
     let asked = &call.get_containers;
     let (nested, alone) = (asked.show_nested.unwrap_or(false), asked.show_standalone.unwrap_or(false));
-    let of_executors = live_executors(state)
-        .filter(|executor| executor.phase != ExecutorPhase::Terminated)
-        .map(|executor| response::get_containers::Container {
-            framework_id: executor.framework_id.to_proto().into(),
-            executor_id: executor.id.to_proto().into(),
-            executor_name: Some(executor.info.name.clone().unwrap_or_default()),
-            container_id: executor.container_id.to_proto().into(),
-            container_status: status(executor.container_id.to_proto(), executor.pid).into(),
-            ..Default::default()
-        });
+    let of_executors = statistics::live(state).map(|executor| response::get_containers::Container {
+        framework_id: executor.framework_id.to_proto().into(),
+        executor_id: executor.id.to_proto().into(),
+        executor_name: Some(executor.info.name.clone().unwrap_or_default()),
+        container_id: executor.container_id.to_proto().into(),
+        container_status: container_status(executor.container_id.to_proto(), executor.pid).into(),
+        resource_statistics: statistics.get(&executor.container_id).cloned().into(),
+        ..Default::default()
+    });
     let others = state
         .containers
         .values()
@@ -193,12 +212,15 @@ fn containers(state: &State, call: &Call) -> response::GetContainers {
         .map(|(container, pid)| response::get_containers::Container {
             container_id: pb::ContainerID { value: container.id.value().to_owned(), ..Default::default() }
                 .into(),
-            container_status: status(container.id.to_proto(), pid).into(),
+            container_status: container_status(container.id.to_proto(), pid).into(),
             ..Default::default()
         });
     response::GetContainers { containers: of_executors.chain(others).collect(), ..Default::default() }
 }
 
-fn status(container_id: pb::ContainerID, executor_pid: Option<u32>) -> pb::ContainerStatus {
+pub(crate) fn container_status(
+    container_id: pb::ContainerID,
+    executor_pid: Option<u32>,
+) -> pb::ContainerStatus {
     pb::ContainerStatus { container_id: container_id.into(), executor_pid, ..Default::default() }
 }

@@ -1,16 +1,23 @@
 //! Which endpoint a request is for. The tables are the list of everything the agent answers.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use http::StatusCode;
+use tepui_container::{Containerizer, Meter};
 use tepui_core_agent::{Input, Phase, State};
-use tepui_http::{Exchanges, Handler, HttpError, Request, Response, Router, classic, empty, json};
+use tepui_http::{
+    Encoding, EntityTag, Exchanges, Handler, HttpError, Logging, MetricsForm, Order, Pen, Renderings,
+    Request, Response, Router, System, accepts_gzip, check_timeout, classic, empty, json, write_json,
+};
+use tepui_proto::mesos::v1::agent::Call;
 use tepui_runtime::{Closed, Handle};
 use tokio::sync::watch;
 
 use crate::document::About;
 use crate::files::{self, Verb};
-use crate::{document, executor, operator, origin};
+use crate::read::{self, Sources};
+use crate::statistics::{self, View};
+use crate::{document, executor, metrics, operator, origin};
 
 /// What an exchange with the machine is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,6 +31,10 @@ enum Endpoint {
     Executor,
     Operator,
     State,
+    Usage(View),
+    Metrics(MetricsForm),
+    LoggingToggle,
+    SystemStats,
     Flags,
     Health,
     Version,
@@ -35,6 +46,8 @@ const OWN: &[(&str, Endpoint)] = &[
     ("/api/v1", Endpoint::Operator),
     ("/api/v1/executor", Endpoint::Executor),
     ("/state", Endpoint::State),
+    ("/containers", Endpoint::Usage(View::Containers)),
+    ("/monitor/statistics", Endpoint::Usage(View::Statistics)),
     ("/flags", Endpoint::Flags),
     ("/health", Endpoint::Health),
 ];
@@ -42,50 +55,127 @@ const OWN: &[(&str, Endpoint)] = &[
 /// Only as they stand.
 const SHARED: &[(&str, Endpoint)] = &[
     ("/version", Endpoint::Version),
+    ("/metrics", Endpoint::Metrics(MetricsForm::Text)),
+    ("/metrics/snapshot", Endpoint::Metrics(MetricsForm::Snapshot)),
+    ("/logging/toggle", Endpoint::LoggingToggle),
+    ("/system/stats.json", Endpoint::SystemStats),
     ("/files/browse", Endpoint::Files(Verb::Browse)),
     ("/files/read", Endpoint::Files(Verb::Read)),
     ("/files/download", Endpoint::Files(Verb::Download)),
     ("/files/debug", Endpoint::Files(Verb::Debug)),
 ];
 
+static ROUTER: LazyLock<Router<Endpoint>> = LazyLock::new(|| Router::new("slave(1)", OWN, SHARED));
+
 /// What the handlers of requests share.
 pub(crate) struct Program {
     pub handle: Handle<Input>,
     pub exchanges: Exchanges<Kind>,
-    pub about: About,
-    states: watch::Receiver<Arc<State>>,
+    pub about: Arc<About>,
+    pub states: watch::Receiver<Arc<State>>,
     /// The masters of `--master`.
-    masters: Vec<String>,
-    router: Router<Endpoint>,
+    pub masters: Vec<String>,
+    pub logging: Logging,
+    pub containerizer: Containerizer,
+    pub meter: Meter,
+    /// Of `/state`, compressed or not.
+    pub renderings: Renderings<bool>,
 }
 
 impl Program {
-    pub fn new(
-        handle: Handle<Input>,
-        exchanges: Exchanges<Kind>,
-        states: watch::Receiver<Arc<State>>,
-        about: About,
-        masters: Vec<String>,
-    ) -> Self {
-        Self { handle, exchanges, about, states, masters, router: Router::new("slave(1)", OWN, SHARED) }
-    }
-
     pub fn state(&self) -> Arc<State> {
         self.states.borrow().clone()
     }
 
+    /// The state, once it is known; rendered once for all who ask.
+    async fn state_document(&self, request: &Request) -> Result<Response, HttpError> {
+        let arrived = self.state();
+        if arrived.phase == Phase::Recovering {
+            return Err(HttpError::unavailable("Agent has not finished recovery"));
+        }
+        let tag = |version| EntityTag::new(arrived.started_at.0, version);
+        if tag(arrived.version).is_known(&request.headers) {
+            return Ok(tag(arrived.version).not_modified());
+        }
+        let is_script = request.query.get("jsonp").is_some();
+        let gzip = accepts_gzip(&request.headers) && !is_script;
+        let order = || {
+            let (state, about) = (self.state(), self.about.clone());
+            let version = state.version;
+            let draw = move |pen| write_json(pen, |w| document::state(w, &state, &about));
+            Order { version, gzip, render: Box::new(draw) }
+        };
+        let rendition = self.renderings.get(gzip, arrived.version, order).await;
+        let tag = tag(rendition.version);
+        let response = match is_script {
+            true => json(&request.query, rendition.whole().await?),
+            false => rendition.response("application/json").await?,
+        };
+        Ok(tag.on(response))
+    }
+
+    /// A v1 read, answered where it may take its time.
+    pub async fn read(
+        &self,
+        call: Call,
+        encoding: Encoding,
+        request: &Request,
+    ) -> Result<Response, HttpError> {
+        let sources = Sources {
+            state: self.state(),
+            about: self.about.clone(),
+            logging_level: self.logging.level(),
+            meter: self.meter.clone(),
+            fetcher: self.containerizer.fetcher_counts(),
+        };
+        let draw = move |mut pen: Pen| {
+            pen.write(read::encoded(&sources, &call, encoding).to_vec());
+            pen.finish();
+        };
+        self.alone(encoding.name(), accepts_gzip(&request.headers), draw).await
+    }
+
+    async fn metrics(&self, form: MetricsForm, request: &Request) -> Result<Response, HttpError> {
+        check_timeout(&request.query)?;
+        let metrics = metrics::collect(&self.state(), self.containerizer.fetcher_counts());
+        match form {
+            MetricsForm::Snapshot => Ok(json(&request.query, form.write(&metrics))),
+            MetricsForm::Text => {
+                let draw = move |mut pen: Pen| {
+                    pen.write(form.write(&metrics));
+                    pen.finish();
+                };
+                self.alone(form.content_type(), accepts_gzip(&request.headers), draw).await
+            }
+        }
+    }
+
+    /// An answer for one reader.
+    async fn alone(
+        &self,
+        content_type: &'static str,
+        gzip: bool,
+        draw: impl FnOnce(Pen) + Send + 'static,
+    ) -> Result<Response, HttpError> {
+        let order = Order { version: self.state().version, gzip, render: Box::new(draw) };
+        self.renderings.alone(order).response(content_type).await
+    }
+
     async fn respond(&self, request: Request) -> Result<Response, HttpError> {
-        let (endpoint, _) = self.router.find(&request.components).ok_or_else(HttpError::not_found)?;
+        let (endpoint, rest) = ROUTER.find(&request.components).ok_or_else(HttpError::not_found)?;
         match endpoint {
             Endpoint::Executor => executor::call(self, request).await,
             Endpoint::Operator => operator::call(self, request).await,
-            Endpoint::State => {
-                let state = self.state();
-                if state.phase == Phase::Recovering {
-                    return Err(HttpError::unavailable("Agent has not finished recovery"));
-                }
-                Ok(json(&request.query, document::state(&state, &self.about)))
+            Endpoint::State => self.state_document(&request).await,
+            Endpoint::Usage(view) => {
+                statistics::answer(view, self.meter.clone(), self.state(), &request).await
             }
+            Endpoint::Metrics(form) => match rest.is_empty() {
+                true => self.metrics(form, &request).await,
+                false => Err(HttpError::not_found()),
+            },
+            Endpoint::LoggingToggle => self.logging.toggle(&request),
+            Endpoint::SystemStats => Ok(json(&request.query, System::now().document())),
             Endpoint::Flags => Ok(json(&request.query, classic::flags(&self.about.flags))),
             Endpoint::Health => Ok(empty(StatusCode::OK)),
             Endpoint::Version => Ok(json(&request.query, classic::version())),

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tepui_container::{Containerizer, ContainerizerFault};
+use tepui_container::{Containerizer, ContainerizerFault, Meter};
 use tepui_core_agent::{Agent, Config, Input, RecoverError, State};
 use tepui_http::classic::API_VERSION;
-use tepui_http::{Ended, Exchanges, Listening, Server, advertised_ip, default_hostname};
+use tepui_http::{Ended, Exchanges, Listening, Renderings, Server, advertised_ip, default_hostname};
 use tepui_proto::mesos::v1 as pb;
 use tepui_runtime::{Clock, Handle, Limits, Running, RuntimeFault, entropy, mailbox};
 use tepui_store::{Store, StoreFault};
@@ -54,6 +54,8 @@ pub enum AgentFault {
     },
     #[error("cannot read random bytes")]
     Entropy(#[source] std::io::Error),
+    #[error("cannot start a thread")]
+    Thread(#[source] std::io::Error),
     #[error(transparent)]
     Runtime(#[from] RuntimeFault),
 }
@@ -101,7 +103,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let mut effects = Effects {
         exchanges: exchanges.clone(),
         links: Links::new(handle.clone(), targets, options.streams),
-        containerizer,
+        containerizer: containerizer.clone(),
         publisher,
         exit: exit_sender,
     };
@@ -115,7 +117,19 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     ];
     // Fails only if the machine has ended already, which `ended` tells.
     let _ = handle.send(Input::Start).await;
-    let program = Program::new(handle, exchanges.clone(), states.clone(), about, masters);
+    let runtime_dir = PathBuf::from(&config.runtime_dir);
+    let meter = Meter::open(&runtime_dir).map_err(|err| AgentFault::Directory { path: runtime_dir, err })?;
+    let program = Program {
+        handle,
+        exchanges: exchanges.clone(),
+        about: Arc::new(about),
+        states: states.clone(),
+        masters,
+        logging: options.logging.clone(),
+        containerizer,
+        meter,
+        renderings: Renderings::start().map_err(AgentFault::Thread)?,
+    };
     let listening = server.serve(Arc::new(program), options.server);
     tracing::info!(%address, "agent serves");
     Ok(RunningAgent { address, running, listening, exchanges, tasks, states, exit })

@@ -33,7 +33,7 @@ pub use error::HttpError;
 pub use etag::EntityTag;
 pub use exchange::{Ended, Exchange, Exchanges};
 pub use logging::Logging;
-pub use metrics::{Group, Metrics, path_part};
+pub use metrics::{Group, Metrics, MetricsForm, check_timeout, path_part};
 pub use negotiate::{Encoding, accepts, accepts_gzip, accepts_type};
 pub use outgoing::Outgoing;
 pub use path::{Router, components};

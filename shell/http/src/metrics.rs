@@ -10,6 +10,9 @@ use std::borrow::Cow;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1 as pb;
+use tepui_types::duration_from_text;
+
+use crate::{HttpError, Query};
 
 /// What may not stand in a part of a path as it is.
 const PART: &AsciiSet =
@@ -50,6 +53,41 @@ enum Kind {
     Gauge,
     /// The sum of others that Prometheus makes by itself.
     Sum,
+}
+
+/// How a document of metrics is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricsForm {
+    /// `/metrics/snapshot`: one object from name to number.
+    Snapshot,
+    /// `/metrics`: the text that Prometheus reads.
+    Text,
+}
+
+impl MetricsForm {
+    pub fn content_type(self) -> &'static str {
+        match self {
+            MetricsForm::Snapshot => "application/json",
+            MetricsForm::Text => "text/plain; version=0.0.4; charset=utf-8",
+        }
+    }
+
+    pub fn write(self, metrics: &Metrics) -> Vec<u8> {
+        match self {
+            MetricsForm::Snapshot => metrics.json(),
+            MetricsForm::Text => metrics.text().into_bytes(),
+        }
+    }
+}
+
+/// What a query about metrics may say: how long the answer may take, which ours never does.
+pub fn check_timeout(query: &Query) -> Result<(), HttpError> {
+    match query.get("timeout") {
+        Some(timeout) if duration_from_text(timeout).is_none() => {
+            Err(HttpError::bad_request(format!("Invalid timeout '{timeout}'.\n")))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// A part of a path, without what would end or break it.

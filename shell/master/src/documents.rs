@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use tepui_core_master::State;
 use tepui_http::{
-    Encoding, EntityTag, HttpError, Order, Pen, Renderings, Rendition, Request, Response, accepts_gzip, json,
+    Encoding, EntityTag, HttpError, MetricsForm, Order, Pen, Renderings, Rendition, Request, Response,
+    accepts_gzip, json,
 };
 use tokio::sync::watch;
 
@@ -97,7 +98,7 @@ impl Documents {
         request: &Request,
     ) -> Result<Response, HttpError> {
         let queues = Queues { shared_renditions: self.renderings.shared(), ..queues };
-        let is_script = form == Form::Object && request.query.get("jsonp").is_some();
+        let is_script = form == Form::Document(MetricsForm::Snapshot) && request.query.get("jsonp").is_some();
         let gzip = accepts_gzip(&request.headers) && !is_script;
         let rendition = self.renderings.alone(self.order(gzip, move |state, mut pen| {
             pen.write(form.write(&metrics::collect(state, &sensors, queues)));

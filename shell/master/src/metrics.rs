@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tepui_core_master::State;
-use tepui_http::{Encoding, Metrics, System};
+use tepui_http::{Encoding, Metrics, MetricsForm, System};
 use tepui_proto::mesos::v1::master::{Response, response};
 use tepui_runtime::{Commits, Statistics};
 
@@ -43,27 +43,22 @@ pub(crate) struct Queues {
 /// How metrics are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// `/metrics/snapshot`.
-    Object,
+    Document(MetricsForm),
     /// GET_METRICS.
     List(Encoding),
-    /// For Prometheus.
-    Text,
 }
 
 impl Form {
     pub fn content_type(self) -> &'static str {
         match self {
-            Form::Object => Encoding::Json.name(),
+            Form::Document(form) => form.content_type(),
             Form::List(encoding) => encoding.name(),
-            Form::Text => "text/plain; version=0.0.4; charset=utf-8",
         }
     }
 
     pub fn write(self, metrics: &Metrics) -> Vec<u8> {
         match self {
-            Form::Object => metrics.json(),
-            Form::Text => metrics.text().into_bytes(),
+            Form::Document(form) => form.write(metrics),
             Form::List(encoding) => {
                 let get_metrics = response::GetMetrics { metrics: metrics.list(), ..Default::default() };
                 let kind = Some(response::Type::GET_METRICS);

@@ -5,11 +5,10 @@ use std::sync::{Arc, LazyLock};
 use http::StatusCode;
 use tepui_core_master::{Input, State};
 use tepui_http::{
-    Exchanges, Handler, HttpError, Logging, Request, Response, Router, System, classic, empty, json,
-    redirect, text,
+    Exchanges, Handler, HttpError, Logging, MetricsForm, Request, Response, Router, System, check_timeout,
+    classic, empty, json, redirect, text,
 };
 use tepui_runtime::{Closed, Handle};
-use tepui_types::duration_from_text;
 
 use crate::document::Document;
 use crate::documents::Documents;
@@ -33,7 +32,7 @@ enum Endpoint {
     Document(Document),
     Later(Later),
     Teardown,
-    Metrics(Form),
+    Metrics(MetricsForm),
     LoggingToggle,
     SystemStats,
     Flags,
@@ -76,8 +75,8 @@ const OWN: &[(&str, Endpoint)] = &[
 /// Only as they stand.
 const SHARED: &[(&str, Endpoint)] = &[
     ("/version", Endpoint::Version),
-    ("/metrics", Endpoint::Metrics(Form::Text)),
-    ("/metrics/snapshot", Endpoint::Metrics(Form::Object)),
+    ("/metrics", Endpoint::Metrics(MetricsForm::Text)),
+    ("/metrics/snapshot", Endpoint::Metrics(MetricsForm::Snapshot)),
     ("/logging/toggle", Endpoint::LoggingToggle),
     ("/system/stats.json", Endpoint::SystemStats),
     ("/files/debug", Endpoint::FilesDebug),
@@ -113,7 +112,7 @@ impl Program {
             Endpoint::Later(later) => later.answer(&self.state(), &request),
             Endpoint::Teardown => teardown::teardown(self, request).await,
             Endpoint::Metrics(form) => match rest.is_empty() {
-                true => self.metrics(form, &request).await,
+                true => self.metrics(Form::Document(form), &request).await,
                 false => Err(HttpError::not_found()),
             },
             Endpoint::LoggingToggle => self.logging.toggle(&request),
@@ -133,11 +132,7 @@ impl Program {
     }
 
     pub async fn metrics(&self, form: Form, request: &Request) -> Result<Response, HttpError> {
-        if let Some(timeout) = request.query.get("timeout")
-            && duration_from_text(timeout).is_none()
-        {
-            return Err(HttpError::bad_request(format!("Invalid timeout '{timeout}'.\n")));
-        }
+        check_timeout(&request.query)?;
         let queues = Queues {
             inputs: self.handle.waiting(),
             requests: self.exchanges.waiting(),

@@ -93,8 +93,20 @@ fn dispatch(agent: &mut Agent, conn: ConnId, call: Call, out: &mut Out) -> Answe
             let call = call.remove_nested_container.ok_or_else(|| name("remove_nested_container"))?;
             remove::remove(agent, conn, &call.container_id, out)
         }
-        Some(other) => Err(Refusal::new(Status::NotImplemented, format!("{other:?} is not implemented"))),
+        Some(call::Type::ATTACH_CONTAINER_OUTPUT) => {
+            let call = call.attach_container_output.ok_or_else(|| name("attach_container_output"))?;
+            let id = ContainerId::from(&*call.container_id);
+            match is_known(agent, &id) {
+                true => Err(not_implemented(call::Type::ATTACH_CONTAINER_OUTPUT)),
+                false => Err(Refusal::new(Status::NotFound, format!("Container {id} cannot be found"))),
+            }
+        }
+        Some(other) => Err(not_implemented(other)),
     }
+}
+
+fn not_implemented(call: call::Type) -> Refusal {
+    Refusal::new(Status::NotImplemented, format!("{call:?} is not implemented"))
 }
 
 /// The client of a call that is not answered yet went away.

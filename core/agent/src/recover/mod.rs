@@ -14,6 +14,7 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 
 use rpds::{QueueSync, RedBlackTreeMapSync};
 use tepui_fsm::{Deadlines, Now, Rng, Wall};
@@ -139,6 +140,8 @@ fn fresh(config: Config, now: Now) -> Result<Agent, RecoverError> {
         operations: RedBlackTreeMapSync::new_sync(),
         drain: None,
         executor_directory_max_allowed_age: config.gc_delay,
+        path_removals_pending: 0,
+        recovery_time: None,
         counters: Counters::default(),
     };
     Ok(Agent {
@@ -210,6 +213,8 @@ pub(crate) fn recovered(agent: &mut Agent, now: Now, containers: Vec<RecoveredCo
         return;
     }
     agent.state.phase = Phase::Reconnecting;
+    let took = now.wall.0.saturating_sub(agent.state.started_at.0);
+    agent.state.recovery_time = Some(Duration::from_nanos(took));
     agent.state.touch();
     let mut found: BTreeMap<ContainerId, RecoveredContainer> =
         containers.into_iter().map(|container| (container.id.clone(), container)).collect();

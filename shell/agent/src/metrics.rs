@@ -1,0 +1,113 @@
+//! The agent's metrics under their v1 names.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tepui_container::FetcherCounts;
+use tepui_core_agent::{Executor, ExecutorPhase, State, TaskStage};
+use tepui_http::{Metrics, System};
+use tepui_proto::mesos::v1::TaskState;
+use tepui_resources::{Name, Resources};
+
+/// v1 has them, and what they count does not exist here.
+const NEVER: [&str; 6] = [
+    "slave/executors_preempted",
+    "containerizer/mesos/container_destroy_errors",
+    "containerizer/mesos/provisioner/bind/remove_rootfs_errors",
+    "containerizer/mesos/provisioner/remove_container_errors",
+    "resource_provider_manager/events/disconnect",
+    "resource_provider_manager/events/subscribe",
+];
+
+pub(crate) fn collect(state: &State, fetcher: FetcherCounts) -> Metrics {
+    let mut metrics = Metrics::default();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let uptime = now.saturating_sub(Duration::from_nanos(state.started_at.0));
+    metrics.gauge("slave/uptime_secs", uptime.as_secs_f64());
+    metrics.gauge("slave/registered", f64::from(u8::from(state.master.is_some())));
+    metrics.gauge("slave/frameworks_active", state.frameworks.size() as f64);
+    let kept = state.executor_directory_max_allowed_age;
+    metrics.gauge("slave/executor_directory_max_allowed_age_secs", kept.as_secs_f64());
+    if let Some(took) = state.recovery_time {
+        metrics.gauge("slave/recovery_time_secs", took.as_secs_f64());
+    }
+    counters(&mut metrics, state);
+    executors(&mut metrics, state);
+    resources(&mut metrics, state);
+    metrics.counter("containerizer/fetcher/task_fetches_succeeded", fetcher.succeeded);
+    metrics.counter("containerizer/fetcher/task_fetches_failed", fetcher.failed);
+    metrics.gauge("containerizer/fetcher/cache_size_total_bytes", fetcher.cache_total_bytes as f64);
+    metrics.gauge("containerizer/fetcher/cache_size_used_bytes", fetcher.cache_used_bytes as f64);
+    NEVER.into_iter().for_each(|name| metrics.counter(name, 0));
+    metrics.gauge("resource_provider_manager/subscribed", 0.0);
+    System::now().add_to(&mut metrics);
+    metrics
+}
+
+fn counters(metrics: &mut Metrics, state: &State) {
+    let counters = &state.counters;
+    for (name, value) in [
+        ("slave/recovery_errors", counters.recovery_errors),
+        ("slave/container_launch_errors", counters.container_launch_errors),
+        ("slave/executors_terminated", counters.executors_terminated),
+        ("slave/valid_status_updates", counters.valid_status_updates),
+        ("slave/invalid_status_updates", counters.invalid_status_updates),
+        ("slave/valid_framework_messages", counters.valid_framework_messages),
+        ("slave/invalid_framework_messages", counters.invalid_framework_messages),
+        ("slave/tasks_finished", counters.tasks_finished),
+        ("slave/tasks_failed", counters.tasks_failed),
+        ("slave/tasks_killed", counters.tasks_killed),
+        ("slave/tasks_lost", counters.tasks_lost),
+        ("slave/tasks_gone", counters.tasks_gone),
+        ("gc/path_removals_succeeded", counters.path_removals_succeeded),
+        ("gc/path_removals_failed", counters.path_removals_failed),
+    ] {
+        metrics.counter(name, value);
+    }
+    metrics.gauge("gc/path_removals_pending", state.path_removals_pending as f64);
+}
+
+fn all_executors(state: &State) -> impl Iterator<Item = &Executor> {
+    state.frameworks.values().flat_map(|framework| framework.executors.values()).map(|executor| &**executor)
+}
+
+fn executors(metrics: &mut Metrics, state: &State) {
+    let phase = |wanted: fn(&ExecutorPhase) -> bool| {
+        all_executors(state).filter(|executor| wanted(&executor.phase)).count() as f64
+    };
+    let registering = phase(|phase| *phase == ExecutorPhase::Registering);
+    let running = phase(|phase| matches!(phase, ExecutorPhase::Running { .. }));
+    let terminating = phase(|phase| matches!(phase, ExecutorPhase::Terminating { .. }));
+    metrics.gauge("slave/executors_registering", registering);
+    metrics.gauge("slave/executors_running", running);
+    metrics.gauge("slave/executors_terminating", terminating);
+    for (state_wanted, name) in [
+        (TaskState::TASK_STAGING, "slave/tasks_staging"),
+        (TaskState::TASK_STARTING, "slave/tasks_starting"),
+        (TaskState::TASK_RUNNING, "slave/tasks_running"),
+        (TaskState::TASK_KILLING, "slave/tasks_killing"),
+    ] {
+        let tasks = all_executors(state).flat_map(|executor| executor.tasks.values());
+        let live = tasks.filter(|task| task.stage != TaskStage::Terminated);
+        metrics.gauge(name, live.filter(|task| task.task.state == state_wanted).count() as f64);
+    }
+}
+
+fn resources(metrics: &mut Metrics, state: &State) {
+    let used: Resources = all_executors(state)
+        .filter(|executor| executor.phase != ExecutorPhase::Terminated)
+        .map(Executor::resources)
+        .sum();
+    let parts = [
+        ("", state.total.non_revocable().quantities(), used.non_revocable().quantities()),
+        ("_revocable", state.total.revocable().quantities(), used.revocable().quantities()),
+    ];
+    for name in [Name::Cpus, Name::Gpus, Name::Mem, Name::Disk] {
+        for (kind, total, used) in &parts {
+            let (total, used) = (total.get(&name).to_f64(), used.get(&name).to_f64());
+            metrics.gauge(format!("slave/{name}{kind}_total"), total);
+            metrics.gauge(format!("slave/{name}{kind}_used"), used);
+            metrics
+                .gauge(format!("slave/{name}{kind}_percent"), if total > 0.0 { used / total } else { 0.0 });
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What executors use: `/monitor/statistics`, `/containers`, and the statistics of GET_CONTAINERS.
+//!
+//! Measured when asked for, by one look at /proc for all of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use http::StatusCode;
+use tepui_container::{Meter, Usage};
+use tepui_core_agent::{Executor, ExecutorPhase, State};
+use tepui_http::{HttpError, Query, Request, Response, json};
+use tepui_proto::json::JsonWriter;
+use tepui_proto::mesos::v1 as pb;
+use tepui_types::ContainerId;
+
+use crate::read::container_status;
+
+const MEGABYTE: f64 = 1024.0 * 1024.0;
+
+/// Which document is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    /// `/monitor/statistics`
+    Statistics,
+    /// `/containers`
+    Containers,
+}
+
+/// What every container uses, by its id.
+pub(crate) struct Statistics(BTreeMap<ContainerId, pb::ResourceStatistics>);
+
+impl Statistics {
+    /// Looks at the machine; takes its time.
+    pub fn measure(meter: &Meter, state: &State) -> Self {
+        let usages = meter.read().unwrap_or_else(|err| {
+            tracing::warn!(%err, "cannot measure what containers use");
+            BTreeMap::new()
+        });
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        let of = |executor: &Arc<Executor>| {
+            let usage = usages.get(&executor.container_id)?;
+            Some((executor.container_id.clone(), statistics(executor, usage, now)))
+        };
+        Self(live(state).filter_map(of).collect())
+    }
+
+    pub fn get(&self, id: &ContainerId) -> Option<&pb::ResourceStatistics> {
+        self.0.get(id)
+    }
+}
+
+/// Executors whose containers have not ended.
+pub(crate) fn live(state: &State) -> impl Iterator<Item = &Arc<Executor>> {
+    let executors = state.frameworks.values().flat_map(|framework| framework.executors.values());
+    executors.filter(|executor| executor.phase != ExecutorPhase::Terminated)
+}
+
+pub(crate) async fn answer(
+    view: View,
+    meter: Meter,
+    state: Arc<State>,
+    request: &Request,
+) -> Result<Response, HttpError> {
+    let selection = match view {
+        View::Statistics => Selection::default(),
+        View::Containers => Selection::from_query(&request.query)?,
+    };
+    let measuring = tokio::task::spawn_blocking(move || {
+        let statistics = Statistics::measure(&meter, &state);
+        let mut w = JsonWriter::new();
+        w.array(|w| {
+            for executor in live(&state).filter(|executor| selection.wants(executor)) {
+                match (view, statistics.get(&executor.container_id)) {
+                    (View::Statistics, Some(measured)) => monitored(w, executor, measured),
+                    // It could not be measured: it ends in this very moment, or has not begun.
+                    (View::Statistics, None) => (),
+                    (View::Containers, measured) => contained(w, executor, measured),
+                }
+            }
+        });
+        w.into_vec()
+    });
+    let document = measuring.await.map_err(|err| {
+        tracing::error!(%err, ?view, "cannot measure containers");
+        HttpError::plain(StatusCode::INTERNAL_SERVER_ERROR)
+    })?;
+    Ok(json(&request.query, document))
+}
+
+/// Which containers are wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Selection {
+    container_id: Option<String>,
+    framework_id: Option<String>,
+    executor_id: Option<String>,
+}
+
+impl Selection {
+    /// All, one container, those of a framework, or that of an executor of a framework.
+    fn from_query(query: &Query) -> Result<Self, HttpError> {
+        let text = |name| query.get(name).map(str::to_owned);
+        let selection = Self {
+            container_id: text("container_id"),
+            framework_id: text("framework_id"),
+            executor_id: text("executor_id"),
+        };
+        let one = selection.container_id.is_some();
+        let (framework, executor) = (selection.framework_id.is_some(), selection.executor_id.is_some());
+        match (one && (framework || executor)) || (executor && !framework) {
+            true => Err(HttpError::bad_request(
+                "Expecting 'container_id', or 'framework_id' alone or with 'executor_id', in query.\n",
+            )),
+            false => Ok(selection),
+        }
+    }
+
+    fn wants(&self, executor: &Executor) -> bool {
+        let is = |wanted: &Option<String>, own: &str| wanted.as_ref().is_none_or(|wanted| wanted == own);
+        is(&self.container_id, executor.container_id.value())
+            && is(&self.framework_id, executor.framework_id.as_str())
+            && is(&self.executor_id, executor.id.as_str())
+    }
+}
+
+fn monitored(w: &mut JsonWriter, executor: &Executor, measured: &pb::ResourceStatistics) {
+    w.object(|w| {
+        w.field("executor_id", executor.id.as_str());
+        w.field("executor_name", executor.info.name.as_deref().unwrap_or_default());
+        w.field("framework_id", executor.framework_id.as_str());
+        w.field("source", executor.info.source.as_deref().unwrap_or_default());
+        w.field("statistics", measured);
+    });
+}
+
+fn contained(w: &mut JsonWriter, executor: &Executor, measured: Option<&pb::ResourceStatistics>) {
+    w.object(|w| {
+        w.field("container_id", executor.container_id.value());
+        w.field("executor_id", executor.id.as_str());
+        w.field("executor_name", executor.info.name.as_deref().unwrap_or_default());
+        w.field("framework_id", executor.framework_id.as_str());
+        w.field("source", executor.info.source.as_deref().unwrap_or_default());
+        w.optional_field("statistics", measured);
+        w.field("status", &container_status(executor.container_id.to_proto(), executor.pid));
+    });
+}
+
+fn statistics(executor: &Executor, usage: &Usage, now: f64) -> pb::ResourceStatistics {
+    let resources = executor.resources();
+    let limit = |amount: f64| (amount > 0.0).then_some(amount);
+    pb::ResourceStatistics {
+        timestamp: now,
+        processes: u32::try_from(usage.processes).ok(),
+        threads: u32::try_from(usage.threads).ok(),
+        cpus_user_time_secs: Some(usage.cpus_user_time.as_secs_f64()),
+        cpus_system_time_secs: Some(usage.cpus_system_time.as_secs_f64()),
+        cpus_limit: limit(resources.cpus().to_f64()),
+        mem_rss_bytes: Some(usage.mem_rss_bytes),
+        mem_limit_bytes: limit(resources.mem().to_f64() * MEGABYTE).map(|bytes| bytes as u64),
+        ..Default::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_asked_for() {
+        for (query, fine) in [
+            ("", true),
+            ("container_id=c", true),
+            ("framework_id=F", true),
+            ("framework_id=F&executor_id=E", true),
+            ("executor_id=E", false),
+            ("container_id=c&framework_id=F", false),
+            ("container_id=c&framework_id=F&executor_id=E", false),
+        ] {
+            assert_eq!(Selection::from_query(&Query::parse(query)).is_ok(), fine, "{query}");
+        }
+    }
+}
