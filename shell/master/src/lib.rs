@@ -25,6 +25,7 @@ mod teardown;
 
 pub use options::{Options, RegistryAt};
 pub use run::{MasterFault, RunningMaster, run};
+pub use tepui_http::Logging;
 
 #[cfg(test)]
 mod tests;

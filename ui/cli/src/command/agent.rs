@@ -50,9 +50,9 @@ impl Agent {
 }
 
 fn start(flags: AgentFlags, shown: Vec<(String, String)>) -> Result<ExitCode> {
-    logging::start(&flags.logging);
+    let logging = logging::start(&flags.logging);
     block_on(async {
-        let mut agent = tepui_shell_agent::run(options(&flags, shown)?).await?;
+        let mut agent = tepui_shell_agent::run(Options { logging, ..options(&flags, shown)? }).await?;
         output::notice(&format!("agent listening on http://{}", agent.address()));
         let end = serve(&mut agent).await?;
         agent.stop().await?;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use tepui_shell_master::RegistryAt;
+use tepui_shell_master::{Logging, RegistryAt};
 
 use super::{Signals, block_on};
 use crate::flags::agent::LoggingFlags;
@@ -34,9 +34,10 @@ pub struct Dev {
 
 impl Dev {
     pub fn run(self) -> Result<ExitCode> {
-        logging::start(&LoggingFlags { logging_level: self.level(), ..self.logging.clone() });
+        let flags = LoggingFlags { logging_level: self.level(), ..self.logging.clone() };
+        let logging = logging::start(&flags);
         let folder = Folder::new(self.work_dir.clone())?;
-        block_on(self.serve(&folder.path))?;
+        block_on(self.serve(&folder.path, logging))?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -49,20 +50,24 @@ impl Dev {
         }
     }
 
-    async fn serve(&self, folder: &Path) -> Result<()> {
+    async fn serve(&self, folder: &Path, logging: Logging) -> Result<()> {
         // From here on, so that an early Ctrl-C ends it in order too.
         let mut signals = Signals::listen()?;
         let options = tepui_shell_master::Options {
             port: self.port,
             registry: RegistryAt::WorkDir(folder.join("master")),
             cluster: Some("dev".to_string()),
+            logging: logging.clone(),
             ..Default::default()
         };
         let master = tepui_shell_master::run(options).await.with_context(|| self.port_hint())?;
         let address = master.address().to_string();
         let mut agents = Vec::new();
         for index in 0..self.agents {
-            let options = self.agent_options(folder, index, &address)?;
+            let options = tepui_shell_agent::Options {
+                logging: logging.clone(),
+                ..self.agent_options(folder, index, &address)?
+            };
             let agent = tepui_shell_agent::run(options.clone()).await;
             agents.push((agent.with_context(|| format!("cannot start agent {index}"))?, options));
         }

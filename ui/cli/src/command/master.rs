@@ -11,9 +11,9 @@ use crate::flags::value;
 use crate::{logging, output};
 
 pub fn run(flags: MasterFlags, shown: Vec<(String, String)>) -> Result<ExitCode> {
-    logging::start(&flags.logging);
+    let logging = logging::start(&flags.logging);
     block_on(async {
-        let mut master = tepui_shell_master::run(options(&flags, shown)?).await?;
+        let mut master = tepui_shell_master::run(Options { logging, ..options(&flags, shown)? }).await?;
         output::notice(&format!("master listening on http://{}", master.address()));
         serve(&mut master).await?;
         master.stop().await?;
