@@ -60,14 +60,8 @@ fn answer(sources: &Sources, call: &Call) -> Response {
             answer.get_logging_level = response::GetLoggingLevel { level, ..Default::default() }.into();
         }
         Type::GET_STATE => {
-            let get_state = response::GetState {
-                get_tasks: tasks(state).into(),
-                get_executors: executors(state).into(),
-                get_frameworks: frameworks(state).into(),
-                ..Default::default()
-            };
             answer.r#type = Some(response::Type::GET_STATE);
-            answer.get_state = get_state.into();
+            answer.get_state = whole(state).into();
         }
         Type::GET_CONTAINERS => {
             answer.r#type = Some(response::Type::GET_CONTAINERS);
@@ -107,6 +101,15 @@ fn answer(sources: &Sources, call: &Call) -> Response {
         }
     }
     answer
+}
+
+fn whole(state: &State) -> response::GetState {
+    response::GetState {
+        get_tasks: tasks(state).into(),
+        get_executors: executors(state).into(),
+        get_frameworks: frameworks(state).into(),
+        ..Default::default()
+    }
 }
 
 fn flags(about: &About) -> response::GetFlags {

@@ -107,7 +107,7 @@ impl Selection {
         };
         let one = selection.container_id.is_some();
         let (framework, executor) = (selection.framework_id.is_some(), selection.executor_id.is_some());
-        match (one && (framework || executor)) || (executor && !framework) {
+        match (one && framework) || (executor && !framework) {
             true => Err(HttpError::bad_request(
                 "Expecting 'container_id', or 'framework_id' alone or with 'executor_id', in query.\n",
             )),

@@ -17,9 +17,10 @@ pub fn start(flags: &LoggingFlags) -> Logging {
         _ => "info",
     };
     let usual = move || EnvFilter::try_from_env("TEPUI_LOG").unwrap_or_else(|_| EnvFilter::new(level));
-    let log = tracing_subscriber::fmt().with_env_filter(usual()).with_filter_reloading();
+    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false);
+    let log = log.with_env_filter(usual()).with_filter_reloading();
     let filter = log.reload_handle();
-    log.with_writer(std::io::stderr).with_target(false).init();
+    log.init();
     Logging::new(move |level| {
         let wanted = match level {
             0 => usual(),
