@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::{Host, exited, until};
 use tepui_container::{Meter, Usage};
-use tepui_types::{ContainerId, ContainerOp};
+use tepui_types::ContainerId;
 
 /// Spends some time computing.
 const BURN: &str = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";
@@ -33,8 +33,8 @@ async fn processes_of_a_container_are_counted_together() {
     assert!(total(outer_usage) >= Duration::from_millis(20), "an ended process counts: {outer_usage:?}");
     assert!(other_usage.processes >= 1 && other_usage.mem_rss_bytes < outer_usage.mem_rss_bytes);
     assert!(!meter.read().unwrap().contains_key(&inner), "it is a part of the outer one");
-    for id in [outer, other] {
-        host.submit(ContainerOp::Destroy { id });
+    for id in [inner, outer, other] {
+        host.destroy(&id).await;
     }
 }
 

@@ -194,7 +194,8 @@ async fn operators_reads_and_refusals() {
             400,
             "Failed to validate master::Call: Expecting 'list_files' to be present",
         ),
-        (r#"{"type":"GET_ROLES"}"#, 501, "GET_ROLES is not implemented by this master"),
+        (r#"{"type":"GET_ROLES"}"#, 200, r#"{"type":"GET_ROLES","get_roles":{}}"#),
+        (r#"{"type":"GET_QUOTA"}"#, 200, r#"{"type":"GET_QUOTA","get_quota":{"status":{}}}"#),
     ] {
         let answer = post(&master, "/api/v1", "", body).await;
         assert_eq!((answer.status, answer.body.as_str()), (status, text), "{body}");

@@ -147,7 +147,8 @@ fn ids_that_are_unknown_or_make_no_sense() {
             > call kill C1.a signal=99
               conn 10 <- 400: Failed to validate agent::Call: 99 is not a signal
             > call attach C1.a
-              conn 11 <- 501: ATTACH_CONTAINER_OUTPUT is not implemented
+              conn 11 <- 400: Failed to validate agent::Call: Expecting 'attach_container_output'
+                  to be present
         "#]],
     );
 }
