@@ -23,6 +23,11 @@ pub(crate) fn unregister(agent: &mut Agent, now: Now, out: &mut Out) {
 }
 
 fn end_everything(agent: &mut Agent, now: Now, out: &mut Out) {
+    if agent.state.phase == Phase::Recovering {
+        // As soon as it knows what there is to end.
+        agent.recovery.leaving = true;
+        return;
+    }
     agent.state.phase = Phase::Terminating;
     agent.state.touch();
     let frameworks: Vec<FrameworkId> = agent.state.frameworks.keys().cloned().collect();

@@ -55,12 +55,12 @@ fn admit(agent: &mut Agent, id: pb::AgentID, out: &mut Out) {
     agent.state.touch();
 }
 
-/// The master believes in a task the agent never had.
+/// The master believes in a task the agent never had, or no longer speaks of because its framework ends here.
 fn missing(agent: &mut Agent, now: Now, task: &MissingTask, out: &mut Out) {
     let (framework, id) = (FrameworkId::from(&*task.framework_id), TaskId::from(&*task.task_id));
-    if agent.state.executor_of(&framework, &id).is_some()
-        || agent.streams.contains_key(&(framework.clone(), id.clone()))
-    {
+    let ending = agent.state.framework(&framework).is_some_and(|framework| framework.terminating);
+    let has_it = agent.state.executor_of(&framework, &id).is_some() && !ending;
+    if has_it || agent.streams.contains_key(&(framework.clone(), id.clone())) {
         return;
     }
     let verdict = Verdict {

@@ -82,6 +82,8 @@ pub(crate) struct Recovery {
     discard: Vec<String>,
     /// The directory of an identity that was given up.
     former: Option<String>,
+    /// The agent was told to end before it knew which of its containers live.
+    pub(crate) leaving: bool,
 }
 
 impl Agent {
@@ -237,7 +239,7 @@ pub(crate) fn recovered(agent: &mut Agent, now: Now, containers: Vec<RecoveredCo
         }
     }
     clear_leftovers(agent, now, out);
-    if agent.config.recover == Recover::Cleanup {
+    if agent.config.recover == Recover::Cleanup || agent.recovery.leaving {
         return clean_up(agent, now, out);
     }
     agent.timers.set(Timer::Reregistration, now.mono + agent.config.executor_reregistration_timeout);
@@ -291,7 +293,7 @@ fn clear_leftovers(agent: &mut Agent, now: Now, out: &mut Out) {
     }
 }
 
-/// `--recover=cleanup`: end everything, forget everything, end.
+/// `--recover=cleanup`, or told to end meanwhile: end everything, forget everything, end.
 fn clean_up(agent: &mut Agent, now: Now, out: &mut Out) {
     agent.state.phase = Phase::Terminating;
     let frameworks: Vec<FrameworkId> = agent.state.frameworks.keys().cloned().collect();
@@ -310,6 +312,9 @@ pub(crate) fn executor_is_back(agent: &mut Agent, now: Now, out: &mut Out) {
 
 /// Executors that had their time and did not come back are destroyed.
 pub(crate) fn reregistration_over(agent: &mut Agent, now: Now, out: &mut Out) {
+    if agent.state.phase != Phase::Reconnecting {
+        return; // It was told to end meanwhile.
+    }
     let waited = duration_text(agent.config.executor_reregistration_timeout);
     for (framework, executor) in awaited(agent) {
         let cause = Cause {

@@ -993,3 +993,181 @@ fn while_a_group_was_handed_over() {
         "#]],
     );
 }
+
+#[test]
+fn told_to_leave_before_the_containers_are_known() {
+    check(
+        "
+        start
+        recovered
+        go
+        launch t1
+        t1 subscribe
+        restart
+        unregister
+        recovered all
+        ",
+        expect![[r#"
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch t1
+              = framework F
+              = executor t1 live
+              = task t1 of executor t1
+              container launch C1 cpus:1.1;mem:96
+            > t1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED t1
+              = executor t1 live delivered
+              conn 1 <- LAUNCH t1
+            > restart
+              container recover C1
+            > unregister
+            > recovered all
+              = update t1#0 TASK_FAILED
+              = executor t1 terminated delivered
+              = framework F terminating
+              = updates t1#0..1 removed
+              = task t1 and updates #0..0 removed
+              = executor t1 removed
+              = path /w/slaves/S0/frameworks/F/executors/t1/runs/C1 unused
+              = path /w/slaves/S0/frameworks/F/executors/t1 unused
+              = framework F removed
+              = path /w/slaves/S0/frameworks/F unused
+              = path /w/slaves/S0 unused
+              = discarded agent resources drain
+              exit: all frameworks ended
+              = path /w/slaves/S0 unused
+              = discarded agent resources drain
+              exit: all frameworks ended
+        "#]],
+    );
+}
+
+#[test]
+fn told_to_leave_while_executors_come_back() {
+    check(
+        "
+        start
+        recovered
+        go
+        launch t1
+        t1 subscribe
+        restart
+        recovered
+        unregister
+        wait 10s
+        t1 exited 9
+        ",
+        expect![[r#"
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch t1
+              = framework F
+              = executor t1 live
+              = task t1 of executor t1
+              container launch C1 cpus:1.1;mem:96
+            > t1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED t1
+              = executor t1 live delivered
+              conn 1 <- LAUNCH t1
+            > restart
+              container recover C1
+            > recovered
+            > unregister
+              = framework F terminating
+              = executor t1 terminating delivered
+            > wait 10s
+              container destroy C1
+            > t1 exited 9
+              = executor t1 terminated delivered
+              = task t1 and updates #0..0 removed
+              = executor t1 removed
+              = path /w/slaves/S0/frameworks/F/executors/t1/runs/C1 unused
+              = path /w/slaves/S0/frameworks/F/executors/t1 unused
+              = framework F removed
+              = path /w/slaves/S0/frameworks/F unused
+              = path /w/slaves/S0 unused
+              = discarded agent resources drain
+              exit: all frameworks ended
+        "#]],
+    );
+}
+
+#[test]
+fn an_end_that_a_crash_interrupts() {
+    check(
+        "
+        start
+        recovered
+        go
+        launch t1
+        t1 subscribe
+        shutdown framework F
+        restart
+        recovered
+        wait 1s
+        up
+        subscribed missing=t1
+        ack t1
+        t1 exited 0
+        ",
+        expect![[r#"
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch t1
+              = framework F
+              = executor t1 live
+              = task t1 of executor t1
+              container launch C1 cpus:1.1;mem:96
+            > t1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED t1
+              = executor t1 live delivered
+              conn 1 <- LAUNCH t1
+            > shutdown framework F
+              = framework F terminating
+              = executor t1 terminating delivered
+              conn 1 <- SHUTDOWN
+            > restart
+              container recover C1
+            > recovered
+              = boot id boot-1
+            > wait 1s
+              connect link 1
+            > up
+              master <- SUBSCRIBE S0
+            > subscribed missing=t1
+              = update t1#0 TASK_DROPPED
+              master <- UPDATE t1 TASK_DROPPED REASON_RECONCILIATION 'Task unknown to the agent'
+            > ack t1
+              = task t1 and updates #0..1 removed
+            > t1 exited 0
+              = executor t1 terminated delivered
+              = executor t1 removed
+              = path /w/slaves/S0/frameworks/F/executors/t1/runs/C1 unused
+              = path /w/slaves/S0/frameworks/F/executors/t1 unused
+              = framework F removed
+              = path /w/slaves/S0/frameworks/F unused
+        "#]],
+    );
+}
