@@ -53,7 +53,6 @@ fn config(world: &mut World) -> Config {
         offer_timeout: plan.offer_timeout.map(Duration::from_nanos),
         agent_ping_timeout: Duration::from_nanos(plan.ping_timeout),
         max_agent_ping_timeouts: 3,
-        max_completed_frameworks: plan.history_max,
         max_completed_tasks_per_framework: plan.history_max,
         max_unreachable_tasks_per_framework: plan.history_max,
         agent_removal_rate_limit: plan.removal_pace.map(|pace| (1, Duration::from_nanos(pace))),
