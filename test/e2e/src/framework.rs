@@ -10,6 +10,9 @@ use crate::{Http, PATIENCE, Polled, Scheduler};
 
 const POLL: Duration = Duration::from_millis(50);
 
+/// How long an agent waits for an acknowledgement, at the least.
+const UPDATE_RETRY_SECONDS_MIN: f64 = 10.0;
+
 pub struct Framework {
     http: Http,
     info: Value,
@@ -17,14 +20,16 @@ pub struct Framework {
     offers: Vec<Value>,
     /// Every update of every task, in the order of its coming.
     pub diary: BTreeMap<String, Vec<Delivery>>,
-    /// When something was killed, in seconds of the wall clock.
-    kills: Vec<f64>,
+    /// For each kill until when it disturbs what is told, in seconds of the wall clock; infinite while it still does.
+    disturbed_until: Vec<f64>,
 }
 
 /// An update that came in, and was acknowledged if it wanted to be.
 #[derive(Clone)]
 pub struct Delivery {
     pub status: Value,
+    /// When it came, in seconds of the wall clock.
+    at: f64,
 }
 
 impl Framework {
@@ -38,14 +43,20 @@ impl Framework {
             scheduler,
             offers: Vec::new(),
             diary: BTreeMap::new(),
-            kills: Vec::new(),
+            disturbed_until: Vec::new(),
         }
     }
 
-    /// Something is about to be killed: what was told so far may be told again.
+    /// Something is about to be killed: what was told so far, and what happens until all have found each other again,
+    /// may be told again.
     pub fn expect_kill(&mut self) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
-        self.kills.push(now.as_secs_f64());
+        self.disturbed_until.push(f64::INFINITY);
+    }
+
+    /// All have found each other again, and everything was told.
+    pub fn settled(&mut self) {
+        let now = wall_clock();
+        self.disturbed_until.iter_mut().for_each(|until| *until = until.min(now));
     }
 
     /// An offer that still stands.
@@ -98,7 +109,7 @@ impl Framework {
                 let status = event["update"]["status"].clone();
                 self.scheduler.acknowledge(&status);
                 let task = status["task_id"]["value"].as_str().expect("a task id").to_string();
-                self.diary.entry(task).or_default().push(Delivery { status });
+                self.diary.entry(task).or_default().push(Delivery { status, at: wall_clock() });
             }
             Some("ERROR") => panic!("{event}"),
             _ => {}
@@ -121,22 +132,28 @@ impl Framework {
         self.states().values().filter(|known| **known == state).count()
     }
 
-    /// Tasks with an update that came more often than kills explain: each can lose an acknowledgement, and can make
-    /// an agent tell the update twice, once to the new master and once for the framework that is back.
+    /// Tasks with an update that came more often than can be explained. A kill can lose an acknowledgement, and can
+    /// make an agent tell the update twice: once to the new master and once for the framework that is back. And on a
+    /// slow machine an acknowledgement may come later than the agent waits for it.
     pub fn repeated(&self) -> Vec<String> {
-        let allowed = |status: &Value| {
-            let made = status["timestamp"].as_f64().unwrap_or_default();
-            1 + 2 * self.kills.iter().filter(|kill| **kill > made).count()
-        };
-        let is_repeated = |diary: &[Delivery], status: &Value| {
-            let same = diary.iter().filter(|delivery| delivery.status.get("uuid") == status.get("uuid"));
-            status.get("uuid").is_some() && same.count() > allowed(status)
+        let is_repeated = |diary: &[Delivery], at: usize| {
+            let uuid = |delivery: &Delivery| delivery.status.get("uuid").cloned();
+            let same = diary[..=at].iter().filter(|delivery| uuid(delivery) == uuid(&diary[at]));
+            uuid(&diary[at]).is_some() && same.count() > self.allowed(&diary[at])
         };
         let tasks = self.diary.values();
         tasks
-            .filter(|diary| diary.iter().any(|delivery| is_repeated(diary, &delivery.status)))
+            .filter(|diary| (0..diary.len()).any(|at| is_repeated(diary, at)))
             .map(|diary| format!("{diary:?}"))
             .collect()
+    }
+
+    /// How often an update may have come when this delivery of it came.
+    fn allowed(&self, delivery: &Delivery) -> usize {
+        let made = delivery.status["timestamp"].as_f64().unwrap_or_default();
+        let kills = self.disturbed_until.iter().filter(|until| made < **until).count();
+        let retries = (delivery.at - made).max(0.0) / UPDATE_RETRY_SECONDS_MIN;
+        1 + 2 * kills + retries as usize
     }
 
     /// Tasks of which something new was told after their end, or RUNNING after a later state.
@@ -171,4 +188,8 @@ impl std::fmt::Debug for Delivery {
             .filter_map(|key| self.status.get(key))
             .try_for_each(|value| write!(f, ", {value}"))
     }
+}
+
+fn wall_clock() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_secs_f64()
 }

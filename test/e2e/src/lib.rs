@@ -22,7 +22,7 @@ pub use web::Web;
 use std::time::{Duration, Instant};
 
 /// How long anything may take before a test gives up; machines are shared and slow.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 const POLL: Duration = Duration::from_millis(20);
 

@@ -1,5 +1,6 @@
 //! A scheduler in JSON by hand: what the wire says is what the test sees.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -18,6 +19,8 @@ pub struct Scheduler {
     pub subscribed: Value,
     events: Receiver<Option<Value>>,
     kept: VecDeque<Value>,
+    /// The updates that were acknowledged.
+    acknowledged: RefCell<Vec<Value>>,
 }
 
 /// What a stream had to say.
@@ -58,6 +61,7 @@ impl Scheduler {
             subscribed,
             events: read_in_background(stream),
             kept: VecDeque::new(),
+            acknowledged: RefCell::default(),
         })
     }
 
@@ -79,7 +83,8 @@ impl Scheduler {
         self.http.send("POST", "/api/v1/scheduler", &headers, call.to_string().as_bytes())
     }
 
-    /// The next event that `accept` takes; those before are kept for later calls. None when the stream has ended.
+    /// The next event that `accept` takes; those before are kept for later calls, except updates that were acknowledged
+    /// and come again because the acknowledgement took its time. None when the stream has ended.
     pub fn event(&mut self, what: &str, accept: impl Fn(&Value) -> bool) -> Option<Value> {
         if let Some(at) = self.kept.iter().position(&accept) {
             return self.kept.remove(at);
@@ -87,6 +92,7 @@ impl Scheduler {
         let deadline = Instant::now() + PATIENCE;
         loop {
             match self.events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(Some(event)) if self.is_repeated(&event) => {}
                 Ok(Some(event)) if accept(&event) => return Some(event),
                 Ok(Some(event)) => self.kept.push_back(event),
                 Ok(None) | Err(RecvTimeoutError::Disconnected) => return None,
@@ -96,6 +102,11 @@ impl Scheduler {
                 }
             }
         }
+    }
+
+    fn is_repeated(&self, event: &Value) -> bool {
+        let uuid = event["update"]["status"].get("uuid");
+        uuid.is_some_and(|uuid| self.acknowledged.borrow().contains(uuid))
     }
 
     /// The next event, if there is one within `patience`.
@@ -171,6 +182,7 @@ impl Scheduler {
             let acknowledge =
                 json!({"agent_id": status["agent_id"], "task_id": status["task_id"], "uuid": uuid});
             self.call(json!({"type": "ACKNOWLEDGE", "acknowledge": acknowledge}));
+            self.acknowledged.borrow_mut().push(uuid.clone());
         }
     }
 

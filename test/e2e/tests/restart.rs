@@ -36,6 +36,7 @@ fn running_tasks_outlive_their_agent_and_the_master() {
     wait_for("half to end without an agent", || (diary.ended() == TASKS / 2).then_some(()));
     cluster.agents[0].restart();
     framework.until("half to be told", |framework| framework.count("TASK_RUNNING") == TASKS / 2);
+    framework.settled();
 
     framework.expect_kill();
     cluster.master.kill();
@@ -43,6 +44,7 @@ fn running_tasks_outlive_their_agent_and_the_master() {
     wait_for("the rest to end without a master", || (diary.ended() == TASKS).then_some(()));
     cluster.master.restart();
     framework.until("the rest to be told", |framework| framework.count("TASK_RUNNING") == 0);
+    framework.settled();
 
     for index in 0..TASKS {
         let end = if code(index) == 0 { "TASK_FINISHED" } else { "TASK_FAILED" };
@@ -219,6 +221,7 @@ fn custom_executors_and_groups_outlive_their_agent() {
     cluster.agents[0].restart();
     framework.until("one of the group to end", |framework| framework.is("one", "TASK_FINISHED"));
     cluster.wait_for_agents(1);
+    framework.settled();
     second.open();
     framework.until("the group to end", |framework| framework.is("two", "TASK_FINISHED"));
 
@@ -298,6 +301,7 @@ fn an_agent_that_stays_away_is_unreachable_until_it_is_back() {
     assert!(missed["unreachable_time"]["nanoseconds"].is_u64(), "{missed}");
     cluster.agents[0].signal("CONT");
     framework.until("it to be back again", |framework| framework.is("t", "TASK_RUNNING"));
+    framework.settled();
 
     gate.open();
     framework.until("the task to end", |framework| framework.is("t", "TASK_FINISHED"));
