@@ -10,11 +10,14 @@ use alloc::vec::Vec;
 use tepui_resources::{Quantities, Resources, Role};
 use tepui_types::{AgentId, FrameworkId};
 
+use crate::bits::Bits;
 use crate::booking::{Booking, plain_quantities};
 use crate::cycle::Cycle;
 use crate::filters::Filters;
+use crate::ids::Ids;
 use crate::inverse::Inverse;
 use crate::ledger::{Ledger, Part};
+use crate::marks::Traits;
 use crate::recovery::Recovery;
 use crate::slab::{AgentSlot, ClientSlot, FrameworkSlot, Slab};
 use crate::tree::{Tree, Wishes};
@@ -24,13 +27,15 @@ use crate::{AgentSpec, FrameworkSpec, Options};
 pub struct Allocator {
     pub(crate) options: Options,
     pub(crate) agents: Slab<AgentSlot, Agent>,
-    pub(crate) agent_ids: BTreeMap<AgentId, AgentSlot>,
+    pub(crate) agent_ids: Ids<AgentId, AgentSlot>,
     pub(crate) frameworks: Slab<FrameworkSlot, Framework>,
-    pub(crate) framework_ids: BTreeMap<FrameworkId, FrameworkSlot>,
+    pub(crate) framework_ids: Ids<FrameworkId, FrameworkSlot>,
     pub(crate) tree: Tree,
     pub(crate) filters: Filters,
     pub(crate) inverse: Inverse,
     pub(crate) cycle: Cycle,
+    /// Agents that a new framework must be shown: something is free, or they are to be left.
+    pub(crate) spacious: Bits<AgentSlot>,
     pub(crate) recovery: Option<Recovery>,
     /// Only these hosts are offered, if there is a list.
     whitelist: Option<BTreeSet<String>>,
@@ -75,7 +80,7 @@ pub(crate) struct Framework {
     pub(crate) active: bool,
     pub(crate) suppressed: BTreeSet<Role>,
     /// Where it holds something.
-    pub(crate) agents: BTreeSet<AgentSlot>,
+    pub(crate) agents: Bits<AgentSlot>,
 }
 
 impl Allocator {
@@ -85,13 +90,14 @@ impl Allocator {
         Self {
             options,
             agents: Slab::new(),
-            agent_ids: BTreeMap::new(),
+            agent_ids: Ids::new(),
             frameworks: Slab::new(),
-            framework_ids: BTreeMap::new(),
+            framework_ids: Ids::new(),
             tree,
             filters: Filters::default(),
             inverse: Inverse::default(),
             cycle,
+            spacious: Bits::new(),
             recovery: None,
             whitelist: None,
         }
@@ -103,8 +109,10 @@ impl Allocator {
     /// A new agent, active. `used` is what runs there, allocated to roles; a framework that is not known yet gets an
     /// inactive place.
     pub fn add_agent(&mut self, id: AgentId, spec: AgentSpec, used: Vec<(FrameworkId, Resources)>) {
-        debug_assert!(!self.agent_ids.contains_key(&id), "agent {id} is added twice");
-        self.remove_agent(&id);
+        if self.agent_slot(&id).is_some() {
+            debug_assert!(false, "agent {id} is added twice");
+            self.remove_agent(&id);
+        }
         let agent = Agent {
             id: id.clone(),
             ledger: Ledger::default(),
@@ -149,12 +157,13 @@ impl Allocator {
     /// Forgets it and everything held on it.
     pub fn remove_agent(&mut self, id: &AgentId) {
         let Some(slot) = self.agent_ids.remove(id) else { return };
-        let holders: Vec<FrameworkSlot> = self.agents[slot].ledger.held().keys().copied().collect();
+        let holders: Vec<FrameworkSlot> = self.agents[slot].ledger.held().map(|(holder, _)| holder).collect();
         holders.into_iter().for_each(|framework| self.drop_held(slot, framework));
         self.filters.remove_agent(slot);
         self.inverse.remove_agent(slot);
         let agent = self.agents.remove(slot);
         self.tree.available -= &agent.available;
+        self.spacious.remove(slot);
         self.tree.book_reservations(agent.ledger.total(), Booking::Out);
         self.tree.change_totals(&agent.ledger.total().scalar_quantities(), &Default::default());
     }
@@ -162,7 +171,7 @@ impl Allocator {
     pub fn activate_agent(&mut self, id: &AgentId) {
         if let Some(slot) = self.agent_slot(id) {
             self.agents[slot].active = true;
-            self.count_available(slot);
+            self.note_free(slot);
             self.want(slot, Wants::Batch);
         }
     }
@@ -171,7 +180,7 @@ impl Allocator {
     pub fn deactivate_agent(&mut self, id: &AgentId) {
         if let Some(slot) = self.agent_slot(id) {
             self.agents[slot].active = false;
-            self.count_available(slot);
+            self.note_free(slot);
         }
     }
 
@@ -181,6 +190,7 @@ impl Allocator {
         if let Some(slot) = self.agent_slot(id) {
             self.inverse.remove_agent(slot);
             self.agents[slot].unavailable = unavailable;
+            self.note_free(slot);
             self.want(slot, Wants::Turn);
         }
     }
@@ -198,11 +208,11 @@ impl Allocator {
     fn check_whitelist(&mut self, slot: AgentSlot) {
         let agent = &mut self.agents[slot];
         agent.whitelisted = self.whitelist.as_ref().is_none_or(|hosts| hosts.contains(&*agent.spec.hostname));
-        self.count_available(slot);
+        self.note_free(slot);
     }
 
-    /// After what is free of an agent changed, or whether it can be offered.
-    pub(crate) fn count_available(&mut self, slot: AgentSlot) {
+    /// Must follow when what is free of an agent changed, or whether it can be offered.
+    pub(crate) fn note_free(&mut self, slot: AgentSlot) {
         let agent = &mut self.agents[slot];
         let now = match agent.is_offerable() {
             true => plain_quantities(agent.ledger.free()),
@@ -211,6 +221,7 @@ impl Allocator {
         let before = core::mem::replace(&mut agent.available, now.clone());
         self.tree.available += &now;
         self.tree.available -= &before;
+        self.spacious.set(slot, agent.unavailable || !agent.ledger.free().is_empty());
     }
 
     fn set_spec(&mut self, slot: AgentSlot, mut spec: AgentSpec) {
@@ -231,7 +242,7 @@ impl Allocator {
     }
 
     pub(crate) fn agent_slot(&self, id: &AgentId) -> Option<AgentSlot> {
-        self.agent_ids.get(id).copied()
+        self.agent_ids.get(id)
     }
 }
 
@@ -253,7 +264,7 @@ impl Allocator {
     pub fn remove_framework(&mut self, id: &FrameworkId) {
         let Some(slot) = self.framework_ids.remove(id) else { return };
         let agents = core::mem::take(&mut self.frameworks[slot].agents);
-        for agent in agents {
+        for agent in agents.iter() {
             self.drop_held(agent, slot);
             self.want(agent, Wants::Batch);
         }
@@ -324,9 +335,9 @@ impl Allocator {
             let client = self.tree.ensure_client(slot, role);
             let groups = spec.constraints.roles.get(role).map(|groups| Arc::from(groups.as_slice()));
             let min_allocatable = spec.min_allocatable.get(role).cloned();
-            let entry = &mut self.tree.clients[client];
-            entry.wishes = Wishes { capabilities: spec.capabilities, groups, min_allocatable };
-            entry.subscribed = true;
+            let traits = Traits::of(&spec.capabilities, role);
+            self.tree.set_wishes(client, traits, Wishes { groups, min_allocatable });
+            self.tree.clients[client].subscribed = true;
             self.refresh(client);
         }
     }
@@ -339,7 +350,7 @@ impl Allocator {
         let active = entry.subscribed && framework.active && !suppressed;
         self.tree.set_active(client, active);
         if active {
-            self.cycle.add_fresh(client);
+            self.cycle.fresh.insert(client);
         }
     }
 
@@ -352,7 +363,7 @@ impl Allocator {
 
     pub(crate) fn drop_client_if_unused(&mut self, client: ClientSlot) {
         if self.tree.drop_if_unused(client) {
-            self.cycle.forget_client(client);
+            self.cycle.fresh.remove(client);
         }
     }
 
@@ -367,7 +378,7 @@ impl Allocator {
     }
 
     pub(crate) fn framework_slot(&self, id: &FrameworkId) -> Option<FrameworkSlot> {
-        self.framework_ids.get(id).copied()
+        self.framework_ids.get(id)
     }
 
     pub(crate) fn ensure_framework(&mut self, id: &FrameworkId) -> FrameworkSlot {
@@ -375,7 +386,7 @@ impl Allocator {
             return slot;
         }
         let framework =
-            Framework { id: id.clone(), active: false, suppressed: BTreeSet::new(), agents: BTreeSet::new() };
+            Framework { id: id.clone(), active: false, suppressed: BTreeSet::new(), agents: Bits::new() };
         let slot = self.frameworks.insert(framework);
         self.framework_ids.insert(id.clone(), slot);
         slot

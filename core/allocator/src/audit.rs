@@ -9,9 +9,9 @@ use tepui_resources::{Quantities, Resources, Role};
 use crate::Allocator;
 use crate::booking::plain_quantities;
 use crate::cycle::Stage;
-use crate::order::{Scope, Walk};
 use crate::slab::{ClientSlot, NodeSlot};
 use crate::tree::Child;
+use crate::walk::{Scope, Walk};
 
 impl Allocator {
     /// Whether the books are right; what is wrong if not.
@@ -32,8 +32,8 @@ impl Allocator {
             agent.ledger.audit().map_err(|wrong| format!("agent {}: {wrong}", agent.id))?;
             totals += &agent.ledger.total().scalar_quantities();
             for (framework, entry) in self.frameworks.iter() {
-                let holds = agent.ledger.held().contains_key(&framework);
-                if holds != entry.agents.contains(&slot) {
+                let holds = agent.ledger.held_by(framework).is_some();
+                if holds != entry.agents.contains(slot) {
                     return Err(format!(
                         "framework {} and agent {} disagree on a holding",
                         entry.id, agent.id
@@ -55,7 +55,7 @@ impl Allocator {
                 let all: Resources = &holding.offered + &holding.used;
                 for (role, part) in all.by_allocation() {
                     let amount = part.single_copies().scalar_quantities();
-                    if let Some(client) = self.tree.client(*framework, &role) {
+                    if let Some(client) = self.tree.client(framework, &role) {
                         *held.entry(client).or_default() += &amount;
                     } else if !amount.is_empty() {
                         return Err(format!("{amount} is held in role {role} by nobody"));
@@ -86,10 +86,10 @@ impl Allocator {
                 return Err(format!("the order below role '{}' is wrong", node.role));
             }
         }
-        let mut walk = Walk::default();
-        walk.restart(&tree);
+        let mut walk = Walk::new(Scope::All);
+        walk.start(&tree, Stage::Everyone);
         let mut met = alloc::collections::BTreeSet::new();
-        while let Some(client) = walk.next(&tree, Scope::All, Stage::Everyone) {
+        while let Some(client) = walk.next(&tree) {
             if !met.insert(client) || !tree.clients[client].active {
                 return Err("a client is in the order twice, or must not be".into());
             }
@@ -111,7 +111,7 @@ impl Allocator {
             for (role, part) in agent.ledger.total().non_revocable().by_reservation() {
                 self.add_consumed(&mut consumed, &role, &part.scalar_quantities())?;
             }
-            for held in agent.ledger.held().values() {
+            for (_, held) in agent.ledger.held() {
                 for (role, part) in (&held.offered + &held.used).by_allocation() {
                     self.add_consumed(&mut consumed, &role, &plain_quantities(&part))?;
                 }

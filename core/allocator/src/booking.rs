@@ -5,10 +5,12 @@
 //! (`quota`). Bookings only remember who changed; the order follows in `ranking`, so that it stands still while one
 //! agent is given away.
 
+use alloc::vec::Vec;
+
 use tepui_resources::{Quantities, Resource, Resources};
 
 use crate::ledger::has_shared;
-use crate::slab::{AgentSlot, ClientSlot, NodeSlot};
+use crate::slab::{AgentSlot, ClientSlot, NodeSlot, Slot};
 use crate::tree::Tree;
 
 /// Amounts held, and how often something was given.
@@ -19,7 +21,7 @@ pub(crate) struct Tally {
 }
 
 /// Those who count a shared resource once each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counted {
     Client(ClientSlot),
     Own(NodeSlot),
@@ -40,6 +42,7 @@ impl Tree {
             self.touched.push(client);
         }
         let node = self.clients[client].node;
+        let plain = plain_quantities(resources);
         if has_shared(resources) {
             self.book_shared(client, agent, resources, way);
         } else {
@@ -48,7 +51,6 @@ impl Tree {
             self.nodes[node].own.book(&amount, way);
             self.each_above(node, |tree, at| tree.nodes[at].subtree.book(&amount, way));
         }
-        let plain = plain_quantities(resources);
         if !plain.is_empty() {
             self.consume(node, &plain, way);
         }
@@ -63,6 +65,10 @@ impl Tree {
         let sum = amount.clone() + &self.count(Counted::Own(node), agent, &shared, way);
         self.nodes[node].own.book(&sum, way);
         self.each_above(node, |tree, at| {
+            // All roles together have no share.
+            if at == tree.root {
+                return;
+            }
             let sum = amount.clone() + &tree.count(Counted::Subtree(at), agent, &shared, way);
             tree.nodes[at].subtree.book(&sum, way);
         });
@@ -79,19 +85,29 @@ impl Tree {
 
     /// Keeps the copies of shared resources; returns the amount of those that came first or went last.
     fn count(&mut self, who: Counted, agent: AgentSlot, shared: &Resources, way: Booking) -> Quantities {
-        let copies = self.shared.entry((who, agent)).or_default();
-        let before = copies.clone();
-        match way {
-            Booking::In => *copies += shared,
-            Booking::Out => *copies -= shared,
+        if agent.index() >= self.shared.len() {
+            self.shared.resize_with(agent.index() + 1, Vec::new);
         }
-        let after = copies.clone();
-        if after.is_empty() {
-            self.shared.remove(&(who, agent));
+        let here = &mut self.shared[agent.index()];
+        let at = here.iter().position(|(counted, _)| *counted == who).unwrap_or_else(|| {
+            here.push((who, Resources::new()));
+            here.len() - 1
+        });
+        let copies = &mut here[at].1;
+        if way == Booking::Out {
+            *copies -= shared;
         }
-        let (more, less) = if way == Booking::In { (after, before) } else { (before, after) };
-        let changed = more.filter(|resource| less.copies(resource) == 0);
-        changed.scalar_quantities()
+        let mut changed = Quantities::new();
+        for one in shared.iter().filter(|one| copies.copies(one) == 0) {
+            changed.increase(one.name(), one.amount().unwrap_or_default());
+        }
+        if way == Booking::In {
+            *copies += shared;
+        }
+        if copies.is_empty() {
+            here.swap_remove(at);
+        }
+        changed
     }
 }
 

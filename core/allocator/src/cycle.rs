@@ -18,9 +18,11 @@ use tepui_types::{AgentId, FrameworkId};
 
 use crate::Allocator;
 use crate::allocator::Wants;
-use crate::filters::FilterId;
-use crate::order::{Scope, Walk};
+use crate::bits::Bits;
+use crate::filters::End;
+use crate::look::Look;
 use crate::slab::{AgentSlot, ClientSlot};
+use crate::walk::{Scope, Walk};
 
 /// Free resources of an agent that are now offered to a framework.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +63,7 @@ pub(crate) struct Cycle {
     turn: Vec<AgentSlot>,
     batch: Vec<AgentSlot>,
     /// Clients that all agents must be shown to.
-    fresh: Vec<ClientSlot>,
+    pub(crate) fresh: Bits<ClientSlot>,
     pub(crate) stage: Stage,
     /// The stage under way, last first, and what the next one looks at.
     queue: Vec<(AgentSlot, Scope)>,
@@ -71,14 +73,15 @@ pub(crate) struct Cycle {
     /// Shared resources that were offered in this run.
     pub(crate) shared: BTreeMap<AgentSlot, Resources>,
     /// Filters that ended, but must outlive the next batch.
-    lingering: Vec<FilterId>,
+    lingering: Vec<End>,
     /// Headroom kept something from somebody in this call; what surplus there was when it last did.
     pub(crate) short: bool,
     short_at: Option<Quantities>,
-    run: u64,
     batches: u64,
     last_batch: Option<Mono>,
     pub(crate) walk: Walk,
+    pub(crate) fresh_walk: Walk,
+    pub(crate) look: Look,
     rng: Rng,
 }
 
@@ -87,7 +90,7 @@ impl Cycle {
         Self {
             turn: Vec::new(),
             batch: Vec::new(),
-            fresh: Vec::new(),
+            fresh: Bits::new(),
             stage: Stage::Everyone,
             queue: Vec::new(),
             second: Vec::new(),
@@ -96,22 +99,13 @@ impl Cycle {
             lingering: Vec::new(),
             short: false,
             short_at: None,
-            run: 0,
             batches: 0,
             last_batch: None,
-            walk: Walk::default(),
+            walk: Walk::new(Scope::All),
+            fresh_walk: Walk::new(Scope::Fresh),
+            look: Look::default(),
             rng: Rng::seeded(seed ^ 0x616c_6c6f_6361_7465),
         }
-    }
-
-    pub(crate) fn add_fresh(&mut self, client: ClientSlot) {
-        if !self.fresh.contains(&client) {
-            self.fresh.push(client);
-        }
-    }
-
-    pub(crate) fn forget_client(&mut self, client: ClientSlot) {
-        self.fresh.retain(|fresh| *fresh != client);
     }
 
     /// How many batch runs there were.
@@ -232,7 +226,7 @@ impl Allocator {
         }
     }
 
-    fn end_filter(&mut self, filter: FilterId) {
+    fn end_filter(&mut self, filter: End) {
         if let Some(agent) = self.filters.remove(filter) {
             self.want(agent, Wants::Batch);
         }
@@ -244,7 +238,6 @@ impl Allocator {
             self.begin_batch(now);
         }
         let mut changed = core::mem::take(&mut self.cycle.turn);
-        self.cycle.run += 1;
         self.cycle.shared.clear();
         changed.sort_unstable();
         for slot in changed {
@@ -271,7 +264,7 @@ impl Allocator {
         self.cycle.batches += 1;
         if self.surplus_grew() {
             self.cycle.short_at = None;
-            let slots: Vec<AgentSlot> = self.agents.slots().collect();
+            let slots: Vec<AgentSlot> = self.spacious.iter().collect();
             slots.into_iter().for_each(|slot| self.want(slot, Wants::Batch));
         }
         let Cycle { turn, batch, .. } = &mut self.cycle;
@@ -279,7 +272,7 @@ impl Allocator {
         for node in core::mem::take(&mut self.tree.eased) {
             let mut clients = Vec::new();
             self.tree.active_clients_below(node, &mut clients);
-            clients.into_iter().for_each(|client| self.cycle.add_fresh(client));
+            clients.into_iter().for_each(|client| self.cycle.fresh.insert(client));
         }
     }
 
@@ -288,13 +281,17 @@ impl Allocator {
         if fresh.is_empty() {
             return;
         }
-        let run = self.cycle.run;
-        fresh.into_iter().for_each(|client| self.tree.mark_fresh(client, run));
-        let mut queued = self.cycle.queue.clone().into_iter().map(|(slot, _)| slot).peekable();
-        for (slot, agent) in self.agents.iter() {
-            let seen_by_all = queued.next_if(|other| *other == slot).is_some();
-            if !seen_by_all && (agent.unavailable || !agent.ledger.free().is_empty()) {
-                self.cycle.queue.push((slot, Scope::Fresh(run)));
+        self.tree.set_fresh(fresh);
+        let Cycle { queue, .. } = &mut self.cycle;
+        let queued = queue.len();
+        let mut at = 0;
+        for slot in self.spacious.iter() {
+            // Both are sorted.
+            while at < queued && queue[at].0 < slot {
+                at += 1;
+            }
+            if at == queued || queue[at].0 != slot {
+                queue.push((slot, Scope::Fresh));
             }
         }
     }

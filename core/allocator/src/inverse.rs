@@ -77,7 +77,7 @@ impl Inverse {
 impl Allocator {
     /// Asks all who hold something of an agent and can be asked.
     pub(crate) fn ask_to_leave(&mut self, slot: AgentSlot, decided: &mut Allocation) {
-        let holders: Vec<FrameworkSlot> = self.agents[slot].ledger.held().keys().copied().collect();
+        let holders: Vec<FrameworkSlot> = self.agents[slot].ledger.held().map(|(holder, _)| holder).collect();
         for holder in holders {
             let framework = &self.frameworks[holder];
             if framework.active && self.inverse.ask(slot, holder) {

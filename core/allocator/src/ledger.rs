@@ -7,11 +7,12 @@
 //! the while.
 //! Never: clocks, connections, protobuf.
 
-use alloc::collections::BTreeMap;
+use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
-use tepui_resources::{Resource, Resources};
+use tepui_resources::{Resource, Resources, Role};
 
 use crate::Held;
 use crate::slab::FrameworkSlot;
@@ -19,12 +20,11 @@ use crate::slab::FrameworkSlot;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     total: Resources,
-    held: BTreeMap<FrameworkSlot, Held>,
-    /// The sum of what is held, not allocated, without shared resources.
-    taken: Resources,
+    /// By framework; nobody who holds nothing.
+    held: Vec<(FrameworkSlot, Held)>,
     free: Resources,
-    /// More is taken than there is.
-    owes: bool,
+    /// What is held beyond the total.
+    debt: Resources,
 }
 
 /// Which half of what a framework holds.
@@ -63,38 +63,105 @@ impl Ledger {
         &self.free
     }
 
-    pub(crate) fn held(&self) -> &BTreeMap<FrameworkSlot, Held> {
-        &self.held
+    /// Who holds what.
+    pub(crate) fn held(&self) -> impl ExactSizeIterator<Item = (FrameworkSlot, &Held)> + '_ {
+        self.held.iter().map(|(framework, held)| (*framework, held))
+    }
+
+    pub(crate) fn held_by(&self, framework: FrameworkSlot) -> Option<&Held> {
+        self.position(framework).ok().map(|at| &self.held[at].1)
+    }
+
+    fn position(&self, framework: FrameworkSlot) -> Result<usize, usize> {
+        self.held.binary_search_by_key(&framework, |(own, _)| *own)
+    }
+
+    /// Must be followed by `drop_if_empty` unless something is added.
+    fn held_mut(&mut self, framework: FrameworkSlot) -> &mut Held {
+        let at = self.position(framework).unwrap_or_else(|at| {
+            self.held.insert(at, (framework, Held::default()));
+            at
+        });
+        &mut self.held[at].1
+    }
+
+    fn drop_if_empty(&mut self, framework: FrameworkSlot) {
+        if let Ok(at) = self.position(framework)
+            && self.held[at].1.is_empty()
+        {
+            self.held.remove(at);
+        }
+    }
+
+    /// Whether more is held than there is.
+    pub(crate) fn has_debt(&self) -> bool {
+        !self.debt.is_empty()
     }
 
     pub(crate) fn set_total(&mut self, total: Resources) {
-        self.total = total;
-        self.owes = !self.total.contains(&self.taken);
-        self.count();
+        match total.checked_sub(&self.total).filter(|_| self.debt.is_empty()) {
+            Some(more) => {
+                self.total = total;
+                self.free += more;
+            }
+            None => {
+                self.total = total;
+                self.count_free();
+            }
+        }
     }
 
-    /// After the total or what is taken changed. Only less of the one or more of the other can begin a debt.
-    fn count(&mut self) {
-        if self.owes {
-            self.owes = !self.total.contains(&self.taken);
+    /// From scratch.
+    fn count_free(&mut self) {
+        let taken = self.taken();
+        self.debt = &taken - &self.total;
+        self.free = (&self.total - &taken).filter(|resource| !is_owed(&self.debt, resource));
+    }
+
+    /// The sum of what is held, without shared resources.
+    fn taken(&self) -> Resources {
+        let mut taken = Resources::new();
+        for (_, held) in &self.held {
+            taken += exclusive(&held.offered);
+            taken += exclusive(&held.used);
         }
-        self.free = match self.owes {
-            true => free_of_debtor(&self.total, &self.taken),
-            false => &self.total - &self.taken,
+        taken
+    }
+
+    /// Free -> offered: `fit`, or everything, allocated to a role.
+    pub(crate) fn grant(
+        &mut self,
+        framework: FrameworkSlot,
+        fit: Option<Resources>,
+        role: &Role,
+    ) -> Resources {
+        let fit = match fit {
+            Some(fit) => {
+                self.free -= &*exclusive_part(&fit);
+                fit
+            }
+            None => {
+                let free = core::mem::take(&mut self.free);
+                if has_shared(&free) {
+                    self.free = free.shared();
+                }
+                free
+            }
         };
+        let resources = fit.allocate(role);
+        self.held_mut(framework).offered += &resources;
+        resources
     }
 
-    /// Free, or nobody's at all -> held: what an agent reports may go beyond what is free.
+    /// Free, or nobody's at all -> held. Grants come from `free`; what an agent reports may go beyond.
     pub(crate) fn add(&mut self, framework: FrameworkSlot, part: Part, resources: &Resources) {
-        *self.held.entry(framework).or_default().part_mut(part) += resources;
+        *self.held_mut(framework).part_mut(part) += resources;
+        self.drop_if_empty(framework);
         let taken = exclusive(resources);
-        self.taken += &taken;
-        // Grants come from what is free.
-        if self.owes || (part == Part::Used && !self.free.contains(&taken)) {
-            self.owes = true;
-            return self.count();
+        match self.debt.is_empty() && self.free.contains(&taken) {
+            true => self.free -= &taken,
+            false => self.count_free(),
         }
-        self.free -= &taken;
     }
 
     /// Held -> free. Returns what was really held: everything, or the caller is wrong.
@@ -104,22 +171,18 @@ impl Ledger {
         part: Part,
         resources: &Resources,
     ) -> Resources {
-        let Some(held) = self.held.get_mut(&framework) else {
-            debug_assert!(resources.is_empty(), "{resources} was held by nobody");
-            return Resources::new();
-        };
-        let removed = cut(held.part_mut(part), resources);
-        if held.is_empty() {
-            self.held.remove(&framework);
+        let removed = cut(self.held_mut(framework).part_mut(part), resources);
+        self.drop_if_empty(framework);
+        match self.debt.is_empty() {
+            true => self.free += exclusive(&removed),
+            false => self.count_free(),
         }
-        self.taken -= &exclusive(&removed);
-        self.count();
         removed
     }
 
     /// Offered -> used. Shared resources become used and stay offered.
     pub(crate) fn launch(&mut self, framework: FrameworkSlot, resources: &Resources) -> Resources {
-        let held = self.held.entry(framework).or_default();
+        let held = self.held_mut(framework);
         let launched = cut(&mut held.offered, &resources.non_shared());
         held.used += &launched;
         let shared = resources.shared();
@@ -129,9 +192,7 @@ impl Ledger {
             );
             held.used += &shared;
         }
-        if held.is_empty() {
-            self.held.remove(&framework);
-        }
+        self.drop_if_empty(framework);
         shared
     }
 
@@ -146,61 +207,68 @@ impl Ledger {
         match holder {
             None if self.free.contains(&before) => (),
             Some((framework, part)) if self.holds(framework, part, consumed) => {
-                let held = self.held.entry(framework).or_default();
-                *held.part_mut(part) -= consumed;
-                *held.part_mut(part) += converted;
-                if held.is_empty() {
-                    self.held.remove(&framework);
-                }
-                self.taken -= &exclusive(consumed);
-                self.taken += &exclusive(converted);
+                let held = self.held_mut(framework).part_mut(part);
+                *held -= consumed;
+                *held += converted;
+                self.drop_if_empty(framework);
             }
             None | Some(_) => return false,
         }
+        let simple = self.debt.is_empty() && !has_shared(&before) && !has_shared(&after);
         self.total -= &before;
         self.total += &after;
-        self.total = core::mem::take(&mut self.total).single_copies();
-        self.count();
+        if !simple {
+            self.total = core::mem::take(&mut self.total).single_copies();
+            self.count_free();
+        } else if holder.is_none() {
+            self.free -= &before;
+            self.free += after;
+        }
         true
     }
 
     fn holds(&self, framework: FrameworkSlot, part: Part, resources: &Resources) -> bool {
-        self.held.get(&framework).is_some_and(|held| held.part(part).contains(resources))
+        self.held_by(framework).is_some_and(|held| held.part(part).contains(resources))
     }
 
     /// What is wrong with the books, if anything.
     pub(crate) fn audit(&self) -> Result<(), String> {
-        let mut taken = Resources::new();
-        for held in self.held.values() {
-            if held.is_empty() {
-                return Err("an empty holding is kept".into());
-            }
-            taken += &exclusive(&held.offered);
-            taken += &exclusive(&held.used);
+        let sorted = self.held.is_sorted_by(|(a, _), (b, _)| a < b);
+        if !sorted || self.held.iter().any(|(_, held)| held.is_empty()) {
+            return Err("an empty holding is kept, or one is out of order".into());
         }
-        if taken != self.taken {
-            return Err(format!("{taken} is held, but {} is booked", self.taken));
-        }
-        if free_of_debtor(&self.total, &taken) != self.free {
-            return Err(format!("total {} is not free {} + held {taken}", self.total, self.free));
+        let mut scratch = self.clone();
+        scratch.count_free();
+        if scratch.debt != self.debt || scratch.free != self.free {
+            let (total, free, debt) = (&self.total, &self.free, &self.debt);
+            return Err(format!("total {total} is not free {free} + held {} - owed {debt}", self.taken()));
         }
         Ok(())
     }
 }
 
-/// What is not taken, of names of which not more is taken than there is.
-fn free_of_debtor(total: &Resources, taken: &Resources) -> Resources {
-    let debt = taken - total;
-    (total - taken).filter(|resource| debt.names().all(|owed| owed != resource.name()))
+/// Whether more is held under this name than there is.
+fn is_owed(debt: &Resources, resource: &Resource) -> bool {
+    debt.names().any(|name| name == resource.name())
 }
 
 /// Without what can be held more than once, and without saying by which role.
-pub(crate) fn exclusive(resources: &Resources) -> Resources {
-    resources.non_shared().unallocate()
+fn exclusive(resources: &Resources) -> Resources {
+    exclusive_part(resources).into_owned().unallocate()
+}
+
+fn exclusive_part(resources: &Resources) -> Cow<'_, Resources> {
+    match has_shared(resources) {
+        true => Cow::Owned(resources.non_shared()),
+        false => Cow::Borrowed(resources),
+    }
 }
 
 /// Takes out of `from` what is there of `wanted`: all of it, unless the caller is wrong.
 fn cut(from: &mut Resources, wanted: &Resources) -> Resources {
+    if from == wanted {
+        return core::mem::take(from);
+    }
     if from.contains(wanted) {
         *from -= wanted;
         return wanted.clone();

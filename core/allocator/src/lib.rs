@@ -9,9 +9,10 @@
 //! |---|---|
 //! | `allocator`, `spec`, `options` | who there is and what they want |
 //! | `moves`, `ledger` | what happens to resources, and who holds them |
-//! | `tree`, `booking`, `ranking`, `share`, `order` | roles and frameworks, what they hold, who comes next |
+//! | `tree`, `booking`, `ranking`, `share`, `order`, `walk` | roles and frameworks, what they hold, who comes next |
 //! | `quota`, `recovery` | what roles must and may have; the pause before that is known |
-//! | `cycle`, `offer` | which agents are looked at; what is offered of one |
+//! | `cycle`, `look`, `offer` | which agents are looked at; who could have what of one; what is offered |
+//! | `slab`, `ids`, `bits`, `marks` | dense storage, and what the inner loop needs |
 //! | `filters`, `constraints`, `min_allocatable`, `inverse` | what frameworks do not want, and being asked to leave |
 //!
 //! Never here: a clock, protobuf, connections, offer ids. Ties are drawn from a seed.
@@ -24,12 +25,16 @@ extern crate std;
 
 mod allocator;
 mod audit;
+mod bits;
 mod booking;
 mod constraints;
 mod cycle;
 mod filters;
+mod ids;
 mod inverse;
 mod ledger;
+mod look;
+mod marks;
 mod min_allocatable;
 mod moves;
 mod offer;
@@ -42,6 +47,7 @@ mod share;
 mod slab;
 mod spec;
 mod tree;
+mod walk;
 
 pub use allocator::Allocator;
 pub use constraints::{

@@ -114,15 +114,20 @@ impl Allocator {
             Some(Some(framework)) => Some((framework, part)),
             Some(None) => return false,
         };
-        let before = self.agents[slot].ledger.total().clone();
-        if !self.agents[slot].ledger.convert(holder, consumed, converted) {
+        let ledger = &mut self.agents[slot].ledger;
+        // With a debt, less may leave the total than is converted.
+        let whole = ledger.has_debt().then(|| ledger.total().clone());
+        if !ledger.convert(holder, consumed, converted) {
             return false;
         }
-        let after = self.agents[slot].ledger.total();
-        self.tree.book_reservations(after, Booking::In);
-        self.tree.book_reservations(&before, Booking::Out);
-        self.tree.change_totals(&before.scalar_quantities(), &after.scalar_quantities());
-        self.count_available(slot);
+        let (less, more) = match &whole {
+            Some(before) => (before, ledger.total()),
+            None => (consumed, converted),
+        };
+        self.tree.book_reservations(more, Booking::In);
+        self.tree.book_reservations(less, Booking::Out);
+        self.tree.change_totals(&less.scalar_quantities(), &more.scalar_quantities());
+        self.note_free(slot);
         match holder {
             None => self.want(slot, Wants::Batch),
             Some((framework, _)) => {
@@ -161,13 +166,13 @@ impl Allocator {
 
     /// Who holds what of an agent.
     pub fn holdings(&self, agent: &AgentId) -> impl Iterator<Item = (&FrameworkId, &Held)> + '_ {
-        let held = self.agent_slot(agent).map(|slot| self.agents[slot].ledger.held().iter());
-        held.into_iter().flatten().map(|(slot, held)| (&self.frameworks[*slot].id, held))
+        let held = self.agent_slot(agent).map(|slot| self.agents[slot].ledger.held());
+        held.into_iter().flatten().map(|(slot, held)| (&self.frameworks[slot].id, held))
     }
 
     pub fn held(&self, agent: &AgentId, framework: &FrameworkId) -> Option<&Held> {
         let agent = self.agent_slot(agent)?;
-        self.agents[agent].ledger.held().get(&self.framework_slot(framework)?)
+        self.agents[agent].ledger.held_by(self.framework_slot(framework)?)
     }
 }
 
@@ -181,21 +186,21 @@ impl Allocator {
         resources: &Resources,
     ) {
         self.agents[agent].ledger.add(framework, part, resources);
-        self.count_available(agent);
+        self.note_free(agent);
         self.book(agent, framework, resources, Booking::In);
         self.note_holding(agent, framework);
     }
 
     fn unhold(&mut self, agent: AgentSlot, framework: FrameworkSlot, part: Part, resources: &Resources) {
         let removed = self.agents[agent].ledger.remove(framework, part, resources);
-        self.count_available(agent);
+        self.note_free(agent);
         self.book(agent, framework, &removed, Booking::Out);
         self.note_holding(agent, framework);
     }
 
     /// The framework holds nothing on this agent any more.
     pub(crate) fn drop_held(&mut self, agent: AgentSlot, framework: FrameworkSlot) {
-        let held = self.agents[agent].ledger.held().get(&framework).cloned().unwrap_or_default();
+        let held = self.agents[agent].ledger.held_by(framework).cloned().unwrap_or_default();
         self.unhold(agent, framework, Part::Offered, &held.offered);
         self.unhold(agent, framework, Part::Used, &held.used);
     }
@@ -227,10 +232,8 @@ impl Allocator {
     }
 
     fn note_holding(&mut self, agent: AgentSlot, framework: FrameworkSlot) {
-        match self.agents[agent].ledger.held().contains_key(&framework) {
-            true => self.frameworks[framework].agents.insert(agent),
-            false => self.frameworks[framework].agents.remove(&agent),
-        };
+        let holds = self.agents[agent].ledger.held_by(framework).is_some();
+        self.frameworks[framework].agents.set(agent, holds);
     }
 
     fn pair(&self, agent: &AgentId, framework: &FrameworkId) -> Option<(AgentSlot, FrameworkSlot)> {

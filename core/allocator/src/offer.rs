@@ -7,17 +7,25 @@
 
 use alloc::vec::Vec;
 
-use tepui_resources::{Resource, Resources, Role};
+use tepui_resources::{Resource, Resources};
 
-use crate::allocator::Agent;
-use crate::booking::{is_plain, plain_quantities};
+use crate::booking::{Booking, is_plain};
 use crate::constraints::admits;
 use crate::cycle::Stage;
-use crate::ledger::Part;
-use crate::order::Scope;
+use crate::ledger::has_shared;
+use crate::look::Look;
+use crate::marks::Glance;
 use crate::slab::{AgentSlot, ClientSlot};
-use crate::tree::{Client, Wishes};
+use crate::walk::{Scope, Walk};
 use crate::{Allocation, Allocator, Grant};
+
+/// What a client may have of an agent now.
+enum Verdict {
+    Nothing,
+    /// All that is free and fit for it.
+    All,
+    Part(Resources),
+}
 
 impl Allocator {
     pub(crate) fn look_at(&mut self, slot: AgentSlot, scope: Scope, decided: &mut Allocation) {
@@ -25,21 +33,46 @@ impl Allocator {
         if !agent.is_offerable() {
             return;
         }
-        self.tree.settle_order();
-        let stage = self.cycle.stage;
-        let mut walk = core::mem::take(&mut self.cycle.walk);
-        walk.restart(&self.tree);
-        while !self.agents[slot].ledger.free().is_empty()
-            && let Some(client) = walk.next(&self.tree, scope, stage)
-        {
-            if let Some(grant) = self.offer(slot, client) {
-                self.add_grant(slot, client, grant, &mut decided.grants);
-            }
+        if !agent.ledger.free().is_empty() && self.tree.has_active_clients() {
+            self.show(slot, scope, decided);
         }
-        self.cycle.walk = walk;
-        if self.agents[slot].unavailable && stage == Stage::Everyone {
+        if self.agents[slot].unavailable && self.cycle.stage == Stage::Everyone {
             self.ask_to_leave(slot, decided);
         }
+    }
+
+    /// Shows the agent to everybody in scope, until nothing is left of it.
+    fn show(&mut self, slot: AgentSlot, scope: Scope, decided: &mut Allocation) {
+        let mut look = core::mem::take(&mut self.cycle.look);
+        let mut walk = core::mem::replace(self.walk_mut(scope), Walk::new(scope));
+        self.tree.settle_order();
+        walk.start(&self.tree, self.cycle.stage);
+        look.begin(&self.agents[slot], &self.tree, self.options.filter_gpu_resources);
+        while let Some(client) = walk.next(&self.tree) {
+            let Some(grant) = self.offer(slot, client, &mut look) else { continue };
+            self.add_grant(slot, client, grant, &mut decided.grants);
+            if self.is_spent(slot) {
+                break;
+            }
+            look.begin(&self.agents[slot], &self.tree, self.options.filter_gpu_resources);
+        }
+        *self.walk_mut(scope) = walk;
+        self.cycle.look = look;
+    }
+
+    fn walk_mut(&mut self, scope: Scope) -> &mut Walk {
+        match scope {
+            Scope::All => &mut self.cycle.walk,
+            Scope::Fresh => &mut self.cycle.fresh_walk,
+        }
+    }
+
+    /// Nothing is left in this run: what is shared is offered once.
+    fn is_spent(&self, slot: AgentSlot) -> bool {
+        let free = self.agents[slot].ledger.free();
+        let offered = self.cycle.shared.get(&slot);
+        let was_offered = |shared: &Resource| offered.is_some_and(|offered| offered.copies(shared) > 0);
+        free.iter().all(|resource| resource.is_shared() && was_offered(resource))
     }
 
     /// A framework that was given something of the agent in the stage of guarantees gets one offer, not two.
@@ -55,71 +88,96 @@ impl Allocator {
     }
 
     /// Offers what is free of the agent and fit for the client, unless that is too little or not wanted.
-    fn offer(&mut self, slot: AgentSlot, client: ClientSlot) -> Option<Grant> {
-        let (agent, entry) = (&self.agents[slot], &self.tree.clients[client]);
-        let role = self.tree.role_of(client);
-        if !self.suits(agent, entry, role) {
-            return None;
+    fn offer(&mut self, slot: AgentSlot, client: ClientSlot, look: &mut Look) -> Option<Grant> {
+        let kind = self.kind_of(slot, client, look)?;
+        let fit = match self.within_quota(slot, client, look, kind) {
+            Verdict::Nothing => return None,
+            Verdict::All => look.take_fit(kind),
+            Verdict::Part(part) => Some(part),
+        };
+        let entry = &self.tree.clients[client];
+        let (framework, role) = (entry.framework, self.tree.role_of(client).clone());
+        let resources = self.agents[slot].ledger.grant(framework, fit, &role);
+        if has_shared(&resources) {
+            *self.cycle.shared.entry(slot).or_default() += &resources.shared().unallocate();
         }
-        let shared = self.cycle.shared.get(&slot);
-        let fit = agent.ledger.free().filter(|resource| is_fit(resource, &entry.wishes, role, shared));
-        let fit = self.within_quota(client, fit)?;
-        let (agent, entry) = (&self.agents[slot], &self.tree.clients[client]);
-        let least = entry.wishes.min_allocatable.as_ref().unwrap_or(&self.options.min_allocatable);
-        if !least.allows(&fit.quantities()) || self.filters.covers(client, slot, &fit) {
-            return None;
-        }
-        let (role, framework) = (self.tree.role_of(client).clone(), entry.framework);
-        let agent = agent.id.clone();
-        let shared = fit.shared();
-        if !shared.is_empty() {
-            *self.cycle.shared.entry(slot).or_default() += &shared;
-        }
-        let resources = fit.allocate(&role);
-        self.hold(slot, framework, Part::Offered, &resources);
-        Some(Grant { framework: self.frameworks[framework].id.clone(), role, agent, resources })
+        self.note_free(slot);
+        self.tree.book(client, slot, &resources, Booking::In);
+        self.frameworks[framework].agents.insert(slot);
+        let (framework, agent) = (self.frameworks[framework].id.clone(), self.agents[slot].id.clone());
+        Some(Grant { framework, role, agent, resources })
     }
 
-    /// Whether any resources of this agent may go to this client at all.
-    fn suits(&self, agent: &Agent, client: &Client, role: &Role) -> bool {
-        let can = &client.wishes.capabilities;
-        let gpus = can.gpu_resources || !agent.has_gpus || !self.options.filter_gpu_resources;
-        let region = can.region_aware || !agent.remote;
-        let roles = !can.multi_role || agent.spec.capabilities.multi_role;
-        let depth = !role.is_nested() || agent.spec.capabilities.hierarchical_role;
-        let wanted = client.wishes.groups.as_ref().is_none_or(|groups| admits(groups, &agent.spec));
-        gpus && region && roles && depth && wanted
+    /// What the client could have, if it could have anything and does not refuse it.
+    fn kind_of(&mut self, slot: AgentSlot, client: ClientSlot, look: &mut Look) -> Option<usize> {
+        let glance = self.tree.glance(client);
+        if look.is_unfit_for(glance.traits) || self.is_kept_from(slot, glance, look) {
+            return None;
+        }
+        let kind = look.known_kind(&self.tree, glance).unwrap_or_else(|| {
+            let free = self.agents[slot].ledger.free();
+            let shared = self.cycle.shared.get(&slot);
+            let filters = self.filters.on(slot);
+            look.add_kind(&self.tree, glance, free, shared, filters, &self.options.min_allocatable)
+        });
+        let known = look.kind(kind);
+        if known.refused_by.contains(client) || !(known.enough || glance.own_least) {
+            return None;
+        }
+        let wishes = &self.tree.clients[client].wishes;
+        let enough = wishes.min_allocatable.as_ref().is_none_or(|least| least.allows(&known.quantities));
+        let wanted = || wishes.groups.as_ref().is_none_or(|groups| admits(groups, &self.agents[slot].spec));
+        (enough && wanted()).then_some(kind)
     }
 
-    /// What quota leaves of it; `None` if it is not the client's turn in this stage.
-    fn within_quota(&mut self, client: ClientSlot, fit: Resources) -> Option<Resources> {
-        let node = self.tree.clients[client].node;
-        let plain = plain_quantities(&fit);
-        let stage = self.cycle.stage;
+    /// Whether it can be seen at a glance that quota leaves the client too little.
+    fn is_kept_from(&mut self, slot: AgentSlot, client: Glance, look: &mut Look) -> bool {
+        if !self.tree.has_quota() || client.own_least || self.cycle.stage == Stage::Guarantees {
+            return false;
+        }
+        let full = self.tree.marks(client.top).full;
+        let (free, least) = (self.agents[slot].ledger.free(), &self.options.min_allocatable);
+        let hopeless = look.is_hopeless(client.top, full.union(look.short_of), free, least);
+        if hopeless {
+            let marks = self.tree.marks_mut(client.top);
+            marks.cut |= marks.quotas > 0;
+            self.cycle.short |= !look.short_of.is_empty();
+        }
+        hopeless
+    }
+
+    /// What quota leaves of it.
+    fn within_quota(&mut self, slot: AgentSlot, client: ClientSlot, look: &Look, kind: usize) -> Verdict {
+        if !self.tree.has_quota() {
+            return Verdict::All;
+        }
+        let entry = &self.tree.clients[client];
+        let (node, kind, stage) = (entry.node, look.kind(kind), self.cycle.stage);
         if stage == Stage::Guarantees {
             let guaranteed = self.tree.guaranteed(node);
-            let helps = plain.iter().any(|(name, _)| !guaranteed.get(name).is_zero());
-            if !helps {
-                return None;
+            if !kind.plain.iter().any(|(name, _)| !guaranteed.get(name).is_zero()) {
+                return Verdict::Nothing;
             }
         }
-        let allowance = self.tree.allowance(node, &plain, stage);
-        if allowance.amount == plain {
-            return Some(fit);
+        let allowance = self.tree.allowance(node, &kind.plain, stage);
+        if allowance.amount == kind.plain {
+            return Verdict::All;
         }
         self.tree.mark_cut(node);
         self.cycle.short |= allowance.short_of_headroom;
+        // The most that can be left. Only if that is enough, it is worth finding out what it is.
+        let most = kind.quantities.clone() - &kind.plain + &allowance.amount;
+        let wishes = &self.tree.clients[client].wishes;
+        let least = wishes.min_allocatable.as_ref().unwrap_or(&self.options.min_allocatable);
+        if !least.allows(&most) {
+            return Verdict::Nothing;
+        }
+        let fit = kind.fit.as_ref().unwrap_or_else(|| self.agents[slot].ledger.free());
         let rest = fit.filter(|resource| !is_plain(resource));
-        Some(fit.filter(is_plain).shrink_to(&allowance.amount) + &rest)
+        let part = fit.filter(is_plain).shrink_to(&allowance.amount) + &rest;
+        match least.allows(&part.quantities()) && !self.filters.covers(client, slot, &part) {
+            true => Verdict::Part(part),
+            false => Verdict::Nothing,
+        }
     }
-}
-
-/// Whether the client may have this resource and can handle it. A shared one is offered once per run.
-fn is_fit(resource: &Resource, wishes: &Wishes, role: &Role, shared: Option<&Resources>) -> bool {
-    let can = &wishes.capabilities;
-    resource.is_allocatable_to(role)
-        && (can.revocable_resources || !resource.is_revocable())
-        && (can.reservation_refinement || !resource.is_refined())
-        && (!resource.is_shared()
-            || (can.shared_resources && shared.is_none_or(|shared| shared.copies(resource) == 0)))
 }

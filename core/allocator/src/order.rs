@@ -1,14 +1,11 @@
-//! Siblings in the order in which they are served, and the walk over a whole tree of them.
+//! Siblings in the order in which they are served.
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use tepui_fsm::Rng;
 
-use crate::cycle::Stage;
 use crate::share::Share;
-use crate::slab::{ClientSlot, NodeSlot};
-use crate::tree::{Child, Tree};
 
 /// What siblings are ordered by: the smallest share first, then who was given least often, then by lot.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,16 +65,30 @@ impl<T: Copy + PartialEq> Order<T> {
     }
 
     pub(crate) fn remove(&mut self, key: Key, item: T) {
-        let from = self.items.partition_point(|(own, _)| own.cmp(&key).is_lt());
-        let offset = self.items[from..].iter().position(|(_, own)| *own == item);
-        self.items.remove(from + offset.expect("an item is found under the key it was inserted with"));
+        let at = self.position(key, item);
+        self.items.remove(at);
     }
 
     pub(crate) fn replace(&mut self, old: Key, new: Key, item: T) {
-        if old != new {
-            self.remove(old, item);
-            self.insert(new, item);
+        if old == new {
+            return;
         }
+        let from = self.position(old, item);
+        // Where it belongs among the others: to the left of where it is, or to the right.
+        let mut to = self.items[..from].partition_point(|(own, _)| own.cmp(&new).is_lt());
+        if to < from {
+            self.items.copy_within(to..from, to + 1);
+        } else {
+            to = from + self.items[from + 1..].partition_point(|(own, _)| own.cmp(&new).is_lt());
+            self.items.copy_within(from + 1..=to, from);
+        }
+        self.items[to] = (new, item);
+    }
+
+    fn position(&self, key: Key, item: T) -> usize {
+        let from = self.items.partition_point(|(own, _)| own.cmp(&key).is_lt());
+        let offset = self.items[from..].iter().position(|(_, own)| *own == item);
+        from + offset.expect("an item is found under the key it was inserted with")
     }
 
     pub(crate) fn sort_by(&mut self, key: impl Fn(T) -> Key) {
@@ -91,83 +102,5 @@ impl<T: Copy + PartialEq> Order<T> {
 impl<T> Default for Order<T> {
     fn default() -> Self {
         Self { items: Vec::new() }
-    }
-}
-
-/// Which clients a walk meets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scope {
-    All,
-    /// Only those that are fresh in this run.
-    Fresh(u64),
-}
-
-/// A walk over all clients in order, the whole subtree of the first role before the next. The order must stand still.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Walk {
-    /// Nodes on the way down, with the next child of each.
-    path: Vec<(NodeSlot, usize)>,
-    /// The role whose own clients are being met, with the next of them.
-    own: Option<(NodeSlot, usize)>,
-}
-
-impl Walk {
-    pub(crate) fn restart(&mut self, tree: &Tree) {
-        self.path.clear();
-        self.path.push((tree.root, 0));
-        self.own = None;
-    }
-
-    pub(crate) fn next(&mut self, tree: &Tree, scope: Scope, stage: Stage) -> Option<ClientSlot> {
-        loop {
-            if let Some((node, index)) = &mut self.own {
-                let client = tree.nodes[*node].clients.get(*index);
-                *index += 1;
-                match client {
-                    Some(client) if scope.meets_client(tree, client) => return Some(client),
-                    Some(_) => continue,
-                    None => self.own = None,
-                }
-            }
-            let (node, index) = self.path.last_mut()?;
-            let (at, child) = (*node, tree.nodes[*node].children.get(*index));
-            *index += 1;
-            match child {
-                Some(Child::Own) => self.own = Some((at, 0)),
-                Some(Child::Role(role))
-                    if scope.meets_node(tree, role) && stage.meets_node(tree, at, role) =>
-                {
-                    self.path.push((role, 0));
-                }
-                Some(Child::Role(_)) => (),
-                None => drop(self.path.pop()),
-            }
-        }
-    }
-}
-
-impl Scope {
-    fn meets_client(self, tree: &Tree, client: ClientSlot) -> bool {
-        match self {
-            Scope::All => true,
-            Scope::Fresh(run) => tree.clients[client].is_fresh(run),
-        }
-    }
-
-    fn meets_node(self, tree: &Tree, node: NodeSlot) -> bool {
-        match self {
-            Scope::All => true,
-            Scope::Fresh(run) => tree.nodes[node].is_fresh(run),
-        }
-    }
-}
-
-impl Stage {
-    /// What is required below a role is required by the topmost role above it.
-    fn meets_node(self, tree: &Tree, parent: NodeSlot, node: NodeSlot) -> bool {
-        match self {
-            Stage::Guarantees => parent != tree.root || !tree.nodes[node].claims.required.is_empty(),
-            Stage::Everyone => true,
-        }
     }
 }

@@ -12,6 +12,7 @@ use tepui_resources::{Limits, Quantities, Resources, Role};
 use crate::Allocator;
 use crate::booking::Booking;
 use crate::cycle::Stage;
+use crate::marks::Names;
 use crate::slab::NodeSlot;
 use crate::tree::Tree;
 
@@ -34,8 +35,6 @@ pub(crate) struct Claims {
     pub(crate) required: Quantities,
     /// What the children require, in sum.
     pub(crate) required_below: Quantities,
-    /// Quota kept something from the subtree: when there is more for it, it must be looked at again.
-    pub(crate) cut: bool,
 }
 
 /// How much of something a role may have, and what kept it from more.
@@ -77,17 +76,19 @@ impl Tree {
             return;
         }
         let node = self.ensure_node(role);
-        let had = !self.nodes[node].claims.quota.is_default();
-        let has = !quota.is_default();
+        let (had, has) = (!self.nodes[node].claims.quota.is_default(), !quota.is_default());
+        if has && !had {
+            self.add_use(node);
+            self.each_above(node, |tree, at| tree.marks_mut(at).quotas += 1);
+        }
         self.nodes[node].claims.quota = quota;
-        self.each_above(node, Self::update_required);
-        self.nodes[node].claims.cut = true;
+        self.version += 1;
+        self.each_above(node, Self::count_required);
+        self.marks_mut(node).cut = true;
         self.ease(node);
-        // The first use comes before the last one goes: a node without uses would go.
-        match (had, has) {
-            (false, true) => self.add_use(node),
-            (true, false) => self.drop_use(node),
-            (true, true) | (false, false) => (),
+        if had && !has {
+            self.each_above(node, |tree, at| tree.marks_mut(at).quotas -= 1);
+            self.drop_use(node);
         }
     }
 
@@ -110,6 +111,7 @@ impl Tree {
         if !had && has {
             self.add_use(node);
         }
+        self.version += 1;
         self.consume(node, amount, way);
         if had && !has {
             self.drop_use(node);
@@ -120,19 +122,35 @@ impl Tree {
     pub(crate) fn consume(&mut self, node: NodeSlot, amount: &Quantities, way: Booking) {
         self.each_above(node, |tree, at| {
             way.apply(&mut tree.nodes[at].claims.consumed, amount);
-            tree.update_required(at);
-            if way == Booking::Out {
-                tree.ease(at);
+            if tree.has_quota() {
+                tree.count_required(at);
+                if way == Booking::Out {
+                    tree.ease(at);
+                }
             }
         });
     }
 
-    fn update_required(&mut self, at: NodeSlot) {
+    /// What a node requires, and what can be seen of its quota at a glance.
+    fn count_required(&mut self, at: NodeSlot) {
         let claims = &mut self.nodes[at].claims;
+        let mut full = Names::default();
+        for (name, limit) in claims.quota.limits.iter() {
+            if claims.consumed.get(name) >= limit {
+                full.insert(name);
+            }
+        }
+        let [quota, below, now] = [&claims.quota.guarantees, &claims.required_below, &claims.required];
+        if quota.is_empty() && below.is_empty() && now.is_empty() {
+            self.marks_mut(at).set(full, false);
+            return;
+        }
         let lack = claims.quota.guarantees.clone() - &claims.consumed;
         let below_lack = claims.required_below.clone() - &lack;
         let required = lack + &below_lack;
+        let needy = !required.is_empty();
         let old = core::mem::replace(&mut claims.required, required.clone());
+        self.marks_mut(at).set(full, needy);
         if let Some(parent) = self.nodes[at].parent.filter(|_| old != required) {
             let below = &mut self.nodes[parent].claims.required_below;
             *below += &required;
@@ -142,8 +160,7 @@ impl Tree {
 
     /// There may be more for a role that quota kept something from.
     fn ease(&mut self, at: NodeSlot) {
-        let claims = &mut self.nodes[at].claims;
-        if core::mem::take(&mut claims.cut) {
+        if core::mem::take(&mut self.marks_mut(at).cut) {
             self.eased.push(at);
         }
     }
@@ -151,14 +168,15 @@ impl Tree {
     /// Quota kept something from this role.
     pub(crate) fn mark_cut(&mut self, node: NodeSlot) {
         self.each_above(node, |tree, at| {
-            let claims = &mut tree.nodes[at].claims;
-            claims.cut |= !claims.quota.is_default();
+            // What all roles together are short of is headroom, and watched by its surplus.
+            let marks = tree.marks(at);
+            tree.marks_mut(at).cut = marks.cut || marks.quotas > 0 && at != tree.root;
         });
     }
 
     /// Whether any role has a quota.
     pub(crate) fn has_quota(&self) -> bool {
-        self.nodes.iter().any(|(_, node)| !node.claims.quota.is_default())
+        self.marks(self.root).quotas > 0
     }
 
     /// What must be kept for guarantees that are not met.

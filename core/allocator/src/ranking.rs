@@ -18,6 +18,7 @@ impl Tree {
     pub(crate) fn settle_order(&mut self) {
         let mut touched = core::mem::take(&mut self.touched);
         touched.iter().for_each(|client| self.clients[*client].touched = false);
+        self.version += u64::from(self.stale || !touched.is_empty());
         if self.stale {
             self.stale = false;
             self.sort_everything();

@@ -47,12 +47,33 @@ impl Share {
         if amount == 0 || total == 0 {
             return Self::ZERO;
         }
-        // A whole weight needs no millionths; the quotient is the same, and the divisor mostly fits into 64 bits.
+        // A whole weight needs no millionths; the quotient is the same, and the numbers are mostly small.
         let (up, down) = match weight.millionths % MILLION {
             0 => (1, weight.millionths / MILLION),
             _ => (MILLION, weight.millionths),
         };
-        Self::quotient(u128::from(amount) * u128::from(up), u128::from(total) * u128::from(down))
+        match (amount.checked_mul(up), total.checked_mul(down)) {
+            (Some(left), Some(divisor)) if left >> DIGITS == 0 && divisor >> DIGITS == 0 => {
+                Self::small_quotient(left, divisor)
+            }
+            _ => Self::quotient(u128::from(amount) * u128::from(up), u128::from(total) * u128::from(down)),
+        }
+    }
+
+    /// The same for numbers that a double holds exactly: the processor's quotient is rounded, hence right or one too
+    /// large in its last digit.
+    fn small_quotient(left: u64, divisor: u64) -> Self {
+        let rounded = (left as f64 / divisor as f64).to_bits();
+        let exponent = (rounded >> (DIGITS - 1)) as i64 - 1022;
+        let digits = rounded & ((1 << (DIGITS - 1)) - 1) | 1 << (DIGITS - 1);
+        let after_point = i64::from(DIGITS) - exponent;
+        // left * 2^after_point / divisor < digits, without dividing.
+        let product = u128::from(digits) * u128::from(divisor);
+        let too_large = match after_point {
+            0.. => product > u128::from(left) << after_point,
+            _ => product << -after_point > u128::from(left),
+        };
+        Self::cut(u128::from(digits) - u128::from(too_large), after_point)
     }
 
     /// Both are above zero and below 2^127.
@@ -60,7 +81,7 @@ impl Share {
         let mut digits: u128 = 0;
         let mut after_point: i64 = 0;
         loop {
-            // As many digits as there is room for; once is enough if the divisor fits into 64 bits.
+            // As many digits as there is room for.
             let shift = left.leading_zeros().min(digits.leading_zeros());
             left <<= shift;
             let more = left / divisor;
@@ -133,6 +154,16 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn both_ways_to_divide_give_the_same(a in 1..1u64 << 53, b in 1..1u64 << 53, less in 0..53u32) {
+            for (left, divisor) in [(a >> less, b), (a, b >> less), (a, a), (a >> less, a), (a, a - 1)] {
+                if left > 0 && divisor > 0 {
+                    let exact = Share::quotient(u128::from(left), u128::from(divisor));
+                    prop_assert_eq!(Share::small_quotient(left, divisor), exact, "{}/{}", left, divisor);
+                }
+            }
+        }
+
         #[test]
         fn shares_are_ordered_as_fractions(
             a in 1..1i64 << 40, t in 1..1i64 << 40, w in 1..1u64 << 30,

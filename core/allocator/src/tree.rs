@@ -12,31 +12,42 @@ use alloc::vec::Vec;
 use tepui_fsm::Rng;
 use tepui_resources::{Name, Quantities, Resources, Role};
 
+use crate::MinAllocatable;
+use crate::bits::Bits;
 use crate::booking::{Counted, Tally};
 use crate::constraints::Group;
+use crate::marks::{Glance, Marks, Traits};
 use crate::order::{Key, Order};
 use crate::quota::Claims;
 use crate::share::Weight;
-use crate::slab::{AgentSlot, ClientSlot, FrameworkSlot, NodeSlot, Slab, Slot};
-use crate::{FrameworkCapabilities, MinAllocatable};
+use crate::slab::{ClientSlot, FrameworkSlot, NodeSlot, Slab, Slot};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
     pub(crate) nodes: Slab<NodeSlot, Node>,
     pub(crate) clients: Slab<ClientSlot, Client>,
     by_role: BTreeMap<Role, NodeSlot>,
-    by_pair: BTreeMap<(FrameworkSlot, NodeSlot), ClientSlot>,
+    /// By framework: few, as it has few roles.
+    of_framework: Vec<Vec<ClientSlot>>,
     pub(crate) root: NodeSlot,
     weights: BTreeMap<Role, Weight>,
     pub(crate) excluded: Vec<Name>,
     /// What shares are fractions of.
     pub(crate) totals: Quantities,
-    /// Shared resources by who holds them where: each counts once.
-    pub(crate) shared: BTreeMap<(Counted, AgentSlot), Resources>,
+    /// By agent: shared resources by who holds them. Each counts once.
+    pub(crate) shared: Vec<Vec<(Counted, Resources)>>,
     /// Clients whose holdings changed since the order was settled.
     pub(crate) touched: Vec<ClientSlot>,
     /// Every share must be computed again.
     pub(crate) stale: bool,
+    /// Changes whenever the order or who is in it does.
+    pub(crate) version: u64,
+    /// Clients that the run under way shows agents to that did not change, and the roles above them.
+    pub(crate) fresh_clients: Bits<ClientSlot>,
+    pub(crate) fresh_nodes: Bits<NodeSlot>,
+    /// By client, and by role.
+    glances: Vec<Glance>,
+    marks: Vec<Marks>,
     /// Free, unreserved and not revocable, on agents that can be offered: what guarantees can be met from.
     pub(crate) available: Quantities,
     /// Roles that quota kept something from and that may have more now.
@@ -62,8 +73,6 @@ pub(crate) struct Node {
     pub(crate) clients: Order<ClientSlot>,
     pub(crate) key: Key,
     pub(crate) own_key: Key,
-    /// The last run in which something of the subtree was fresh.
-    fresh_run: u64,
 }
 
 /// What competes for the share of a role.
@@ -86,13 +95,11 @@ pub(crate) struct Client {
     pub(crate) wishes: Wishes,
     pub(crate) key: Key,
     pub(crate) touched: bool,
-    fresh_run: u64,
 }
 
 /// What a framework in a role can and will take.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wishes {
-    pub(crate) capabilities: FrameworkCapabilities,
     pub(crate) groups: Option<Arc<[Group]>>,
     pub(crate) min_allocatable: Option<MinAllocatable>,
 }
@@ -106,14 +113,19 @@ impl Tree {
             nodes,
             clients: Slab::new(),
             by_role: BTreeMap::new(),
-            by_pair: BTreeMap::new(),
+            of_framework: Vec::new(),
             root,
             weights: BTreeMap::new(),
             excluded,
             totals: Quantities::new(),
-            shared: BTreeMap::new(),
+            shared: Vec::new(),
             touched: Vec::new(),
             stale: false,
+            version: 0,
+            fresh_clients: Bits::new(),
+            fresh_nodes: Bits::new(),
+            glances: Vec::new(),
+            marks: [Marks::default()].into(),
             available: Quantities::new(),
             eased: Vec::new(),
             rng,
@@ -121,12 +133,13 @@ impl Tree {
     }
 
     pub(crate) fn client(&self, framework: FrameworkSlot, role: &Role) -> Option<ClientSlot> {
-        self.by_pair.get(&(framework, *self.by_role.get(role)?)).copied()
+        let clients = self.of_framework.get(framework.index())?;
+        // Roles are mostly the very same text, which is quickly seen.
+        clients.iter().copied().find(|client| self.role_of(*client) == role)
     }
 
     pub(crate) fn clients_of(&self, framework: FrameworkSlot) -> Vec<ClientSlot> {
-        let all = (framework, NodeSlot::new(0))..=(framework, NodeSlot::new(u32::MAX));
-        self.by_pair.range(all).map(|(_, client)| *client).collect()
+        self.of_framework.get(framework.index()).cloned().unwrap_or_default()
     }
 
     pub(crate) fn role_of(&self, client: ClientSlot) -> &Role {
@@ -134,13 +147,21 @@ impl Tree {
     }
 
     pub(crate) fn ensure_client(&mut self, framework: FrameworkSlot, role: &Role) -> ClientSlot {
-        let node = self.ensure_node(role);
-        if let Some(client) = self.by_pair.get(&(framework, node)) {
-            return *client;
+        if let Some(client) = self.client(framework, role) {
+            return client;
         }
+        let node = self.ensure_node(role);
         self.nodes[node].uses += 1;
         let client = self.clients.insert(Client::new(framework, node, &mut self.rng));
-        self.by_pair.insert((framework, node), client);
+        let glance = Glance { node, top: self.top_of(node), traits: Traits::default(), own_least: false };
+        match self.glances.get_mut(client.index()) {
+            Some(place) => *place = glance,
+            None => self.glances.push(glance),
+        }
+        if framework.index() >= self.of_framework.len() {
+            self.of_framework.resize_with(framework.index() + 1, Vec::new);
+        }
+        self.of_framework[framework.index()].push(client);
         client
     }
 
@@ -153,7 +174,8 @@ impl Tree {
             self.settle_order();
             self.set_active(slot, false);
             let client = self.clients.remove(slot);
-            self.by_pair.remove(&(client.framework, client.node));
+            self.fresh_clients.remove(slot);
+            self.of_framework[client.framework.index()].retain(|own| *own != slot);
             self.drop_use(client.node);
         }
         unused
@@ -170,6 +192,7 @@ impl Tree {
             && let Some(parent) = node.parent
         {
             let node = self.nodes.remove(slot);
+            self.marks[slot.index()] = Marks::default();
             self.by_role.remove(&node.role);
             self.eased.retain(|eased| *eased != slot);
             self.drop_use(parent);
@@ -191,7 +214,36 @@ impl Tree {
         let weight = self.weights.get(role).copied().unwrap_or(Weight::ONE);
         let node = self.nodes.insert(Node::new(role.clone(), Some(parent), weight, &mut self.rng));
         self.by_role.insert(role.clone(), node);
+        self.marks.resize(self.marks.len().max(node.index() + 1), Marks::default());
         node
+    }
+
+    /// The topmost role above a role, or itself.
+    pub(crate) fn top_of(&self, node: NodeSlot) -> NodeSlot {
+        let mut at = node;
+        while let Some(parent) = self.nodes[at].parent.filter(|parent| *parent != self.root) {
+            at = parent;
+        }
+        at
+    }
+
+    pub(crate) fn marks(&self, node: NodeSlot) -> Marks {
+        self.marks[node.index()]
+    }
+
+    pub(crate) fn marks_mut(&mut self, node: NodeSlot) -> &mut Marks {
+        &mut self.marks[node.index()]
+    }
+
+    pub(crate) fn glance(&self, client: ClientSlot) -> Glance {
+        self.glances[client.index()]
+    }
+
+    pub(crate) fn set_wishes(&mut self, client: ClientSlot, traits: Traits, wishes: Wishes) {
+        let glance = &mut self.glances[client.index()];
+        glance.traits = traits;
+        glance.own_least = wishes.min_allocatable.is_some();
+        self.clients[client].wishes = wishes;
     }
 
     /// Puts a client into the order, or takes it out.
@@ -200,6 +252,7 @@ impl Tree {
             return;
         }
         self.settle_order();
+        self.version += 1;
         self.clients[slot].active = active;
         let (key, at) = (self.clients[slot].key, self.clients[slot].node);
         let node = &mut self.nodes[at];
@@ -228,6 +281,21 @@ impl Tree {
         self.count_active(parent, active);
     }
 
+    pub(crate) fn has_active_clients(&self) -> bool {
+        self.nodes[self.root].active > 0
+    }
+
+    pub(crate) fn is_at_or_below(&self, node: NodeSlot, above: NodeSlot) -> bool {
+        let mut next = Some(node);
+        while let Some(at) = next {
+            if at == above {
+                return true;
+            }
+            next = self.nodes[at].parent;
+        }
+        false
+    }
+
     /// The clients in order at or below a node.
     pub(crate) fn active_clients_below(&self, at: NodeSlot, out: &mut Vec<ClientSlot>) {
         let node = &self.nodes[at];
@@ -240,14 +308,18 @@ impl Tree {
         }
     }
 
-    /// Says that nothing but this client changed for the agents that are looked at in `run`.
-    pub(crate) fn mark_fresh(&mut self, client: ClientSlot, run: u64) {
-        self.clients[client].fresh_run = run;
-        let mut next = Some(self.clients[client].node);
-        while let Some(at) = next {
-            self.nodes[at].fresh_run = run;
-            next = self.nodes[at].parent;
+    /// Begins a run in which agents that did not change are shown to these alone.
+    pub(crate) fn set_fresh(&mut self, clients: Bits<ClientSlot>) {
+        self.version += 1;
+        self.fresh_nodes = Bits::new();
+        for client in clients.iter() {
+            let mut next = Some(self.clients[client].node);
+            while let Some(at) = next {
+                self.fresh_nodes.insert(at);
+                next = self.nodes[at].parent;
+            }
         }
+        self.fresh_clients = clients;
     }
 
     pub(crate) fn set_weights(&mut self, weights: &BTreeMap<Role, f64>) {
@@ -285,12 +357,7 @@ impl Node {
             clients: Order::default(),
             key: Key::drawn(rng),
             own_key: Key::drawn(rng),
-            fresh_run: 0,
         }
-    }
-
-    pub(crate) fn is_fresh(&self, run: u64) -> bool {
-        self.fresh_run == run
     }
 }
 
@@ -305,11 +372,6 @@ impl Client {
             wishes: Wishes::default(),
             key: Key::drawn(rng),
             touched: false,
-            fresh_run: 0,
         }
-    }
-
-    pub(crate) fn is_fresh(&self, run: u64) -> bool {
-        self.fresh_run == run
     }
 }

@@ -26,6 +26,7 @@ pub struct Limits {
     bounds: Vec<(Name, Scalar)>,
 }
 
+#[inline]
 fn usual_index(name: &Name) -> Option<usize> {
     match name {
         Name::Cpus => Some(0),
@@ -46,10 +47,12 @@ impl Quantities {
         Self { usual: [Scalar::ZERO; USUAL.len()], others: Vec::new() }
     }
 
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.others.is_empty() && self.usual == [Scalar::ZERO; USUAL.len()]
     }
 
+    #[inline]
     pub fn get(&self, name: &Name) -> Scalar {
         match usual_index(name) {
             Some(i) => self.usual[i],
@@ -58,17 +61,25 @@ impl Quantities {
     }
 
     /// Below zero counts as zero.
+    #[inline]
     pub fn set(&mut self, name: &Name, amount: Scalar) {
         let amount = amount.max(Scalar::ZERO);
-        match (usual_index(name), find(&self.others, name)) {
-            (Some(i), _) => self.usual[i] = amount,
-            (None, Ok(at)) if amount.is_zero() => drop(self.others.remove(at)),
-            (None, Ok(at)) => self.others[at].1 = amount,
-            (None, Err(_)) if amount.is_zero() => (),
-            (None, Err(at)) => self.others.insert(at, (name.clone(), amount)),
+        match usual_index(name) {
+            Some(i) => self.usual[i] = amount,
+            None => self.set_other(name, amount),
         }
     }
 
+    fn set_other(&mut self, name: &Name, amount: Scalar) {
+        match find(&self.others, name) {
+            Ok(at) if amount.is_zero() => drop(self.others.remove(at)),
+            Ok(at) => self.others[at].1 = amount,
+            Err(_) if amount.is_zero() => (),
+            Err(at) => self.others.insert(at, (name.clone(), amount)),
+        }
+    }
+
+    #[inline]
     pub fn increase(&mut self, name: &Name, amount: Scalar) {
         self.set(name, self.get(name) + amount);
     }

@@ -64,7 +64,7 @@ impl Ranges {
     }
 
     pub fn contains(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || other.iter().all(|range| self.contains_range(range))
+        self.0 == other.0 || other.iter().all(|range| self.contains_range(range))
     }
 
     pub fn union(&self, other: &Self) -> Self {
@@ -75,6 +75,9 @@ impl Ranges {
     }
 
     pub fn difference(&self, other: &Self) -> Self {
+        if self.0 == other.0 {
+            return Self::default();
+        }
         let mut rest = Vec::new();
         let mut holes = other.iter().peekable();
         for range in self.iter() {

@@ -239,6 +239,10 @@ impl Resource {
         (!self.is_indivisible() && !value.is_empty()).then(|| self.with_value(value))
     }
 
+    pub(crate) fn set_allocation(&mut self, role: Option<Role>) {
+        self.allocation = role;
+    }
+
     pub(crate) fn value_mut(&mut self) -> &mut Value {
         &mut self.value
     }

@@ -200,6 +200,17 @@ impl Resources {
         });
     }
 
+    /// Like [`Resources::map`] where nothing becomes empty; cheaper if what comes out is in order.
+    pub(crate) fn map_in_place(mut self, change: impl Fn(&mut Resource)) -> Resources {
+        for entry in &mut self.entries {
+            change(&mut entry.resource);
+        }
+        match self.entries.is_sorted_by(|a, b| a.cmp(b).is_lt()) {
+            true => self,
+            false => Resources::merged(self.entries),
+        }
+    }
+
     /// One copy of each shared resource.
     pub fn single_copies(mut self) -> Resources {
         for entry in &mut self.entries {

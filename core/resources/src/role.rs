@@ -3,9 +3,10 @@
 //! [`check_role`] is the rule of v1; everything else here takes roles as they are.
 
 use alloc::sync::Arc;
+use core::cmp::Ordering;
 use core::fmt;
 
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Role(Arc<str>);
 
 /// Why a string cannot be a role.
@@ -80,6 +81,19 @@ impl Role {
 
     pub fn is_nested(&self) -> bool {
         self.0.contains('/')
+    }
+}
+
+impl Ord for Role {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // Roles are handed on rather than made anew: mostly this is all that is compared.
+        if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.0.cmp(&other.0) }
+    }
+}
+
+impl PartialOrd for Role {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 

@@ -89,11 +89,11 @@ impl Resources {
 /// Other forms.
 impl Resources {
     pub fn allocate(self, role: &Role) -> Resources {
-        self.map(|resource| resource.with_allocation(Some(role.clone())))
+        self.map_in_place(|resource| resource.set_allocation(Some(role.clone())))
     }
 
     pub fn unallocate(self) -> Resources {
-        self.map(|resource| resource.with_allocation(None))
+        self.map_in_place(|resource| resource.set_allocation(None))
     }
 
     /// Allocates those that are not allocated yet.

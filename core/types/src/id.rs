@@ -69,6 +69,12 @@ macro_rules! id {
             }
         }
 
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
         impl From<&pb::$proto> for $name {
             fn from(id: &pb::$proto) -> Self {
                 Self(Arc::from(id.value.as_str()))

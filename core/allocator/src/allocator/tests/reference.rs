@@ -5,9 +5,10 @@ use alloc::vec;
 use tepui_resources::{Limits, Quantities};
 
 use super::*;
-use crate::order::{Scope, Walk};
+use crate::look::can_handle;
 use crate::slab::{ClientSlot, FrameworkSlot};
 use crate::tree::Tree;
+use crate::walk::{Scope, Walk};
 use crate::{Quota, cycle::Stage};
 
 /// `share = amount / (total * weight)` as two numbers.
@@ -34,9 +35,9 @@ impl Reference<'_> {
     pub(super) fn served_order(&self) -> Vec<ClientSlot> {
         let mut tree = self.allocator.tree.clone();
         tree.settle_order();
-        let mut walk = Walk::default();
-        walk.restart(&tree);
-        core::iter::from_fn(|| walk.next(&tree, Scope::All, Stage::Everyone)).collect()
+        let mut walk = Walk::new(Scope::All);
+        walk.start(&tree, Stage::Everyone);
+        core::iter::from_fn(|| walk.next(&tree)).collect()
     }
 
     /// Everybody in the order of exact shares, role by role.
@@ -109,7 +110,7 @@ impl Reference<'_> {
             let mut here = Resources::new();
             for (framework, parts) in agent.ledger.held() {
                 for (role, part) in (&parts.offered + &parts.used).by_allocation() {
-                    if counts(*framework, &role) {
+                    if counts(framework, &role) {
                         here += &part.unallocate();
                     }
                 }
@@ -130,7 +131,7 @@ impl Reference<'_> {
                 one.reservation_role().is_some_and(|reserved_to| is_at_or_below(reserved_to, role))
             });
             sum += &reserved.scalar_quantities();
-            for held in agent.ledger.held().values() {
+            for (_, held) in agent.ledger.held() {
                 let held = (&held.offered + &held.used).unreserved().non_revocable();
                 let mine = held.filter(|one| is_at_or_below(one.allocation().unwrap(), role));
                 sum += &mine.scalar_quantities();
@@ -212,11 +213,10 @@ impl Reference<'_> {
         let allocator = self.allocator;
         let mut idle = Vec::new();
         for (_, agent) in allocator.agents.iter().filter(|(_, agent)| agent.active && agent.whitelisted) {
-            for (_, client) in allocator.tree.clients.iter().filter(|(_, client)| client.active) {
+            for (slot, client) in allocator.tree.clients.iter().filter(|(_, client)| client.active) {
                 let role = &allocator.tree.nodes[client.node].role;
-                let can = &client.wishes.capabilities;
-                let fit = agent.ledger.free().allocatable_to(role);
-                let fit = fit.filter(|one| can.revocable_resources || !one.is_revocable()).non_shared();
+                let fit = agent.ledger.free().allocatable_to(role).non_shared();
+                let fit = fit.filter(|one| can_handle(allocator.tree.glance(slot).traits, one));
                 let fit = self.within_quota(role, &fit);
                 if allocator.options.min_allocatable.allows(&fit.quantities()) {
                     let id = &allocator.frameworks[client.framework].id;

@@ -1,0 +1,186 @@
+//! One look at an agent: what each kind of client could have of it, found out once per kind.
+//!
+//! Clients that can handle the same and see the same reservations are of one kind. Made when an agent is looked at and
+//! again after each grant; in between, asking about a client costs a few comparisons and no memory.
+
+use alloc::vec::Vec;
+
+use tepui_resources::{Quantities, Resource, Resources};
+
+use crate::MinAllocatable;
+use crate::allocator::Agent;
+use crate::bits::Bits;
+use crate::booking::{is_plain, plain_quantities};
+use crate::filters::Group;
+use crate::marks::{Glance, Names, Traits};
+use crate::slab::{ClientSlot, NodeSlot, Slot};
+use crate::tree::Tree;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Look {
+    /// What a client must have to be offered anything of this agent, and what it must not.
+    needed: Traits,
+    unfit: Traits,
+    /// Roles that something free is reserved for.
+    owners: Vec<NodeSlot>,
+    kinds: Vec<Kind>,
+    /// The topmost roles above them.
+    owner_tops: Vec<NodeSlot>,
+    /// What the last node sees of the reservations; clients of one role come together.
+    last_view: Option<(NodeSlot, View)>,
+    /// Names of which headroom leaves nothing to anybody.
+    pub(crate) short_of: Names,
+    /// By names: whether what is unreserved is enough for an offer without what quota keeps back of them.
+    enough_without: [Option<bool>; Names::COUNT],
+}
+
+/// Which of the owners' reservations a role may have, one bit each; if there are too many, every role is its own.
+type View = u64;
+
+/// What clients of one kind could have.
+#[derive(Clone, Debug)]
+pub(crate) struct Kind {
+    traits: Traits,
+    view: View,
+    /// `None`: everything that is free.
+    pub(crate) fit: Option<Resources>,
+    pub(crate) quantities: Quantities,
+    /// The part that quota is about.
+    pub(crate) plain: Quantities,
+    /// Enough for an offer, by the cluster's measure.
+    pub(crate) enough: bool,
+    /// Clients that refuse all of it.
+    pub(crate) refused_by: Bits<ClientSlot>,
+}
+
+impl Look {
+    /// Forgets the last look.
+    pub(crate) fn begin(&mut self, agent: &Agent, tree: &Tree, filter_gpus: bool) {
+        self.kinds.clear();
+        self.owners.clear();
+        self.last_view = None;
+        self.owner_tops.clear();
+        let needs_gpus = agent.has_gpus && filter_gpus;
+        self.needed = Traits::sum([(needs_gpus, Traits::GPUS), (agent.remote, Traits::REGION)]);
+        let can = &agent.spec.capabilities;
+        let cannot = [(!can.multi_role, Traits::MULTI_ROLE), (!can.hierarchical_role, Traits::NESTED_ROLE)];
+        self.unfit = Traits::sum(cannot);
+        if tree.has_quota() {
+            self.enough_without.fill(None);
+            let required = tree.required();
+            self.short_of =
+                if required.is_empty() { Names::default() } else { Names::lacking(&tree.surplus()) };
+        }
+        for role in agent.ledger.free().iter().filter_map(Resource::reservation_role) {
+            // A role that is not in the tree has no clients, nor has any below it.
+            if let Some(owner) = tree.node(role)
+                && !self.owners.contains(&owner)
+            {
+                self.owners.push(owner);
+                self.owner_tops.push(tree.top_of(owner));
+            }
+        }
+    }
+
+    /// Whether the agent as a whole is nothing for such a client.
+    pub(crate) fn is_unfit_for(&self, traits: Traits) -> bool {
+        !traits.has_all(self.needed) || traits.has_any(self.unfit)
+    }
+
+    /// Whether quota cannot leave enough for a client of the usual kind, whatever it can handle: without these names
+    /// there is too little.
+    pub(crate) fn is_hopeless(
+        &mut self,
+        top: NodeSlot,
+        without: Names,
+        free: &Resources,
+        least: &MinAllocatable,
+    ) -> bool {
+        if without.is_empty() || self.owner_tops.contains(&top) {
+            return false;
+        }
+        let enough = self.enough_without[without.index()].get_or_insert_with(|| {
+            let plain = without.removed_from(&plain_quantities(free));
+            let others = free.filter(|resource| !resource.is_reserved() && !is_plain(resource));
+            least.allows(&(plain + &others.quantities()))
+        });
+        !*enough
+    }
+
+    /// The kind of a client, if it is known already.
+    pub(crate) fn known_kind(&mut self, tree: &Tree, client: Glance) -> Option<usize> {
+        let view = self.view(tree, client.node);
+        let traits = client.traits.only(Traits::OF_RESOURCES);
+        self.kinds.iter().position(|kind| kind.traits == traits && kind.view == view)
+    }
+
+    /// Finds out what clients like this one could have of what is free, less what was shared with others in this run.
+    pub(crate) fn add_kind(
+        &mut self,
+        tree: &Tree,
+        client: Glance,
+        free: &Resources,
+        shared: Option<&Resources>,
+        filters: &[Group],
+        least: &MinAllocatable,
+    ) -> usize {
+        let (traits, role) = (client.traits, &tree.nodes[client.node].role);
+        let is_fit = |resource: &Resource| {
+            resource.is_allocatable_to(role)
+                && can_handle(traits, resource)
+                && !(resource.is_shared() && shared.is_some_and(|shared| shared.copies(resource) > 0))
+        };
+        let fit = (!free.iter().all(is_fit)).then(|| free.filter(is_fit));
+        let all = fit.as_ref().unwrap_or(free);
+        let mut refused_by = Bits::new();
+        for group in filters.iter().filter(|group| group.refused.contains(all)) {
+            refused_by.unite(&group.clients);
+        }
+        let quantities = all.quantities();
+        let view = self.view(tree, client.node);
+        self.kinds.push(Kind {
+            traits: traits.only(Traits::OF_RESOURCES),
+            view,
+            plain: plain_quantities(all),
+            enough: least.allows(&quantities),
+            quantities,
+            fit,
+            refused_by,
+        });
+        self.kinds.len() - 1
+    }
+
+    pub(crate) fn kind(&self, kind: usize) -> &Kind {
+        &self.kinds[kind]
+    }
+
+    pub(crate) fn take_fit(&mut self, kind: usize) -> Option<Resources> {
+        self.kinds[kind].fit.take()
+    }
+
+    fn view(&mut self, tree: &Tree, node: NodeSlot) -> View {
+        match self.last_view {
+            Some((last, view)) if last == node => view,
+            Some(_) | None => {
+                let view = self.view_from(tree, node);
+                self.last_view = Some((node, view));
+                view
+            }
+        }
+    }
+
+    fn view_from(&self, tree: &Tree, node: NodeSlot) -> View {
+        if self.owners.len() >= View::BITS as usize {
+            return node.index() as View;
+        }
+        let seen = |(at, owner): (usize, &NodeSlot)| View::from(tree.is_at_or_below(node, *owner)) << at;
+        self.owners.iter().enumerate().map(seen).sum()
+    }
+}
+
+/// Whether a client with these traits knows how to use such a resource.
+pub(crate) fn can_handle(traits: Traits, resource: &Resource) -> bool {
+    (traits.has_any(Traits::REVOCABLE) || !resource.is_revocable())
+        && (traits.has_any(Traits::REFINED) || !resource.is_refined())
+        && (traits.has_any(Traits::SHARED) || !resource.is_shared())
+}

@@ -1,0 +1,101 @@
+//! The walk over all clients in their order, the whole subtree of the first role before the next.
+//!
+//! Who was met is remembered: as long as the order stands still, the next walk goes along a list.
+
+use alloc::vec::Vec;
+
+use crate::cycle::Stage;
+use crate::slab::{ClientSlot, NodeSlot};
+use crate::tree::{Child, Tree};
+
+/// Which clients a walk meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    All,
+    /// Only those that are fresh in this run.
+    Fresh,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Walk {
+    scope: Scope,
+    /// What the list is of: the state of the order and the stage.
+    of: Option<(u64, Stage)>,
+    /// Those met so far, and the next of them in this walk.
+    met: Vec<ClientSlot>,
+    next: usize,
+    /// Nodes on the way down from the root, with the next child of each.
+    path: Vec<(NodeSlot, usize)>,
+    /// The role whose own clients are being met, with the next of them.
+    own: Option<(NodeSlot, usize)>,
+}
+
+impl Walk {
+    pub(crate) fn new(scope: Scope) -> Self {
+        Self { scope, of: None, met: Vec::new(), next: 0, path: Vec::new(), own: None }
+    }
+
+    /// The order must be settled, and stand still until the next start.
+    pub(crate) fn start(&mut self, tree: &Tree, stage: Stage) {
+        self.next = 0;
+        if self.of != Some((tree.version, stage)) {
+            self.of = Some((tree.version, stage));
+            self.met.clear();
+            self.path.clear();
+            self.path.push((tree.root, 0));
+            self.own = None;
+        }
+    }
+
+    pub(crate) fn next(&mut self, tree: &Tree) -> Option<ClientSlot> {
+        if self.next == self.met.len() {
+            let client = self.go_on(tree)?;
+            self.met.push(client);
+        }
+        self.next += 1;
+        Some(self.met[self.next - 1])
+    }
+
+    fn go_on(&mut self, tree: &Tree) -> Option<ClientSlot> {
+        loop {
+            if let Some((node, index)) = &mut self.own {
+                let client = tree.nodes[*node].clients.get(*index);
+                *index += 1;
+                match client {
+                    Some(client) if self.meets_client(tree, client) => return Some(client),
+                    Some(_) => continue,
+                    None => self.own = None,
+                }
+            }
+            let (node, index) = self.path.last_mut()?;
+            let (at, child) = (*node, tree.nodes[*node].children.get(*index));
+            *index += 1;
+            match child {
+                Some(Child::Own) => self.own = Some((at, 0)),
+                Some(Child::Role(role)) if self.meets_node(tree, at, role) => self.path.push((role, 0)),
+                Some(Child::Role(_)) => (),
+                None => drop(self.path.pop()),
+            }
+        }
+    }
+
+    fn meets_client(&self, tree: &Tree, client: ClientSlot) -> bool {
+        match self.scope {
+            Scope::All => true,
+            Scope::Fresh => tree.fresh_clients.contains(client),
+        }
+    }
+
+    fn meets_node(&self, tree: &Tree, parent: NodeSlot, node: NodeSlot) -> bool {
+        let meets = match self.scope {
+            Scope::All => true,
+            Scope::Fresh => tree.fresh_nodes.contains(node),
+        };
+        meets
+            && match self.of {
+                // What is required below a role is required by the topmost role above it.
+                Some((_, Stage::Guarantees)) => parent != tree.root || tree.marks(node).is_needy(),
+                Some((_, Stage::Everyone)) | None => true,
+            }
+    }
+}
