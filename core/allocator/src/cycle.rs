@@ -77,6 +77,7 @@ pub(crate) struct Cycle {
     /// Headroom kept something from somebody in this call; what surplus there was when it last did.
     pub(crate) short: bool,
     short_at: Option<Quantities>,
+    runs: u64,
     batches: u64,
     last_batch: Option<Mono>,
     pub(crate) walk: Walk,
@@ -99,6 +100,7 @@ impl Cycle {
             lingering: Vec::new(),
             short: false,
             short_at: None,
+            runs: 0,
             batches: 0,
             last_batch: None,
             walk: Walk::new(Scope::All),
@@ -155,7 +157,7 @@ impl Allocator {
 
     /// How many runs there were.
     pub fn runs(&self) -> u64 {
-        self.cycle.run
+        self.cycle.runs
     }
 
     /// When `allocate` has something to do; in the past if it has it now.
@@ -248,7 +250,8 @@ impl Allocator {
             }
         }
         self.queue_for_fresh();
-        let Cycle { stage, queue, second, rng, .. } = &mut self.cycle;
+        let Cycle { stage, queue, second, rng, runs, .. } = &mut self.cycle;
+        *runs += u64::from(!queue.is_empty());
         rng.shuffle(queue);
         *stage = Stage::Everyone;
         if !self.tree.required().is_empty() {
