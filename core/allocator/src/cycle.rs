@@ -151,6 +151,7 @@ impl Allocator {
             }
         }
         self.cycle.guaranteed.clear();
+        self.tree.in_run = self.cycle.is_running();
         self.note_shortage();
         decided
     }

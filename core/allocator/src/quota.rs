@@ -151,6 +151,10 @@ impl Tree {
         let needy = !required.is_empty();
         let old = core::mem::replace(&mut claims.required, required.clone());
         self.marks_mut(at).set(full, needy);
+        // The run under way has shown agents to whom guarantees are meant for, but not to this role.
+        if self.in_run && self.is_top(at) && !old.contains(&required) && !self.eased.contains(&at) {
+            self.eased.push(at);
+        }
         if let Some(parent) = self.nodes[at].parent.filter(|_| old != required) {
             let below = &mut self.nodes[parent].claims.required_below;
             *below += &required;

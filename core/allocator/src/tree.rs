@@ -52,6 +52,8 @@ pub(crate) struct Tree {
     pub(crate) available: Quantities,
     /// Roles that quota kept something from and that may have more now.
     pub(crate) eased: Vec<NodeSlot>,
+    /// A run is under way, from one call to the next.
+    pub(crate) in_run: bool,
     rng: Rng,
 }
 
@@ -128,6 +130,7 @@ impl Tree {
             marks: [Marks::default()].into(),
             available: Quantities::new(),
             eased: Vec::new(),
+            in_run: false,
             rng,
         }
     }
@@ -225,6 +228,10 @@ impl Tree {
             at = parent;
         }
         at
+    }
+
+    pub(crate) fn is_top(&self, node: NodeSlot) -> bool {
+        self.nodes[node].parent == Some(self.root)
     }
 
     pub(crate) fn marks(&self, node: NodeSlot) -> Marks {

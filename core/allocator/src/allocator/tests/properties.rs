@@ -309,3 +309,38 @@ fn the_same_history_gives_the_same_grants() {
     assert_eq!(run(7), run(7));
     assert_ne!(run(7), run(8));
 }
+
+/// Histories that once left something idle.
+#[test]
+fn what_once_lay_idle_is_given() {
+    use Step::{AddAgent, Allocate, Framework, GiveBack, Quota, UpdateAgent};
+    for steps in [
+        vec![
+            Quota(1, 1, 0),
+            AddAgent(2, 3),
+            AddAgent(1, 2),
+            Allocate(0),
+            Framework(0, 11, false),
+            Allocate(0),
+            AddAgent(0, 0),
+            Quota(1, 1, 1),
+            Allocate(1000),
+            UpdateAgent(2, 0),
+        ],
+        vec![
+            Framework(0, 9, false),
+            AddAgent(0, 1),
+            AddAgent(1, 0),
+            AddAgent(2, 1),
+            Quota(3, 2, 4),
+            Allocate(0),
+            GiveBack(0, None),
+        ],
+    ] {
+        let mut world = World::new();
+        for step in steps {
+            world.step(step);
+        }
+        world.nothing_lies_idle();
+    }
+}
