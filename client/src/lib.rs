@@ -34,6 +34,7 @@ pub mod backoff;
 mod connection;
 mod credential;
 pub mod duration;
+pub mod ending;
 pub mod endpoint;
 pub mod executor;
 mod fault;

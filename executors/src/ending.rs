@@ -3,16 +3,14 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
+use tepui_client::ending::Ending;
 use tepui_client::v1::TaskState;
 
 /// `Command exited with status N` or `Command terminated with signal Killed`, as frameworks match on.
 pub fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
-        (Some(code), _) => format!("Command exited with status {code}"),
-        (None, Some(signal)) => {
-            let core = if status.core_dumped() { " (core dumped)" } else { "" };
-            format!("Command terminated with signal {}{core}", signal_name(signal))
-        }
+        (Some(code), _) => Ending::Exited(code).to_string(),
+        (None, Some(signal)) => Ending::Signalled { signal, core_dumped: status.core_dumped() }.to_string(),
         (None, None) => format!("Command ended with wait status {}", status.into_raw()),
     }
 }
@@ -23,45 +21,6 @@ pub fn state(status: ExitStatus) -> TaskState {
         true => TaskState::TASK_FINISHED,
         false => TaskState::TASK_FAILED,
     }
-}
-
-/// Names as the C library prints them; clients see them in messages.
-fn signal_name(signal: i32) -> String {
-    const NAMES: [&str; 31] = [
-        "Hangup",
-        "Interrupt",
-        "Quit",
-        "Illegal instruction",
-        "Trace/breakpoint trap",
-        "Aborted",
-        "Bus error",
-        "Floating point exception",
-        "Killed",
-        "User defined signal 1",
-        "Segmentation fault",
-        "User defined signal 2",
-        "Broken pipe",
-        "Alarm clock",
-        "Terminated",
-        "Stack fault",
-        "Child exited",
-        "Continued",
-        "Stopped (signal)",
-        "Stopped",
-        "Stopped (tty input)",
-        "Stopped (tty output)",
-        "Urgent I/O condition",
-        "CPU time limit exceeded",
-        "File size limit exceeded",
-        "Virtual timer expired",
-        "Profiling timer expired",
-        "Window changed",
-        "I/O possible",
-        "Power failure",
-        "Bad system call",
-    ];
-    let known = usize::try_from(signal - 1).ok().and_then(|index| NAMES.get(index));
-    known.map_or_else(|| format!("Unknown signal {signal}"), |name| (*name).to_owned())
 }
 
 #[cfg(test)]

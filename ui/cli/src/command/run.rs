@@ -1,19 +1,34 @@
 //! `tepui run`: a small framework that launches a command, shows what it writes and ends as it ends.
 //!
 //! An ordinary user of the client library; nothing here that an outside framework could not do.
+//! Exits as a shell would: with the task's code, with 128 and the number of the signal that ended it, with 125 if the
+//! task was lost or could not run, with 1 if there is no master or it is interrupted.
 
 mod framework;
 mod output;
+mod task;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use tepui_client::duration;
 
 use super::{Cluster, block_on};
+use crate::flags::value;
+
+/// Less would give up before the first answer.
+const RECONNECT_TIMEOUT_MIN: Duration = Duration::from_secs(1);
+
+/// How it ends, for the help.
+const EXIT_CODES: &str = "\
+Exits with the task's code (of several tasks the highest), with 128+N if signal N ended it, with 125 if it was lost or \
+    could not run, and with 1 if there is no master or it is interrupted.";
 
 /// Run a command as a task: `tepui run --cpus 0.5 -- sleep 10`.
 #[derive(Args, Clone, Debug)]
+#[command(rename_all = "snake_case", after_help = EXIT_CODES)]
 pub struct Run {
     #[command(flatten)]
     pub cluster: Cluster,
@@ -43,6 +58,9 @@ pub struct Run {
     /// How many tasks to run.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub count: u32,
+    /// How long to look for a master that went away; for as long a master keeps tasks whose `tepui run` went away.
+    #[arg(long, value_name = "DURATION", default_value = "5mins", value_parser = value::duration)]
+    pub reconnect_timeout: Duration,
     /// The command; several words are run as they are, one word by a shell.
     #[arg(last = true, required = true)]
     pub command: Vec<String>,
@@ -59,6 +77,9 @@ impl Run {
             if !value.is_finite() || value < 0.0 {
                 bail!("--{name}={value} must be a number that is not negative");
             }
+        }
+        if self.reconnect_timeout < RECONNECT_TIMEOUT_MIN {
+            bail!("--reconnect_timeout must be at least {}", duration::display(RECONNECT_TIMEOUT_MIN));
         }
         for variable in &self.environment {
             variable.split_once('=').with_context(|| format!("--env {variable:?} must be KEY=VALUE"))?;

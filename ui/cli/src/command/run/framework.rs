@@ -1,19 +1,22 @@
 //! The framework behind `tepui run`: accepts what fits, declines the rest, acknowledges, counts.
+//!
+//! A master may go away and come back: calls that got lost are made good by what comes after (updates are told again,
+//! offers are new, tasks are asked about). One that stays away is waited for no longer than the user said.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use tepui_client::scheduler::{self, Event, Scheduler, calls};
-use tepui_client::v1::{
-    CommandInfo, Environment, Filters, FrameworkInfo, Offer, Resource, TaskID, TaskInfo, TaskState,
-    TaskStatus, command_info, environment, framework_info, value,
-};
+use tepui_client::v1::{AgentID, Filters, Offer, TaskID, TaskInfo, TaskState, TaskStatus};
+use tepui_client::{Fault, duration};
+use tokio::time::Instant;
 
 use super::Run;
 use super::output::Output;
+use super::task::{exit_code, fits, framework, reason, task};
 use crate::command::Signals;
 
 /// How long agents that do not fit are not offered again.
@@ -22,18 +25,27 @@ const REFUSE_SECONDS: f64 = 5.0;
 /// After so long without a place for its tasks a person is told what is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Exit code of a task that ended otherwise than by exiting.
-const LOST_CODE: u8 = 125;
+/// How often the master is asked about tasks of which nothing was heard.
+const RECONCILE_INTERVAL: Duration = Duration::from_secs(10);
 
 pub async fn run(run: Run) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
-    // Asked first: a framework would wait for a master for ever, a person should not.
+    // Asked first: a framework waits for a master, a person should hear at once that there is none.
     run.cluster.get("/version").await?;
-    let mut scheduler = scheduler::connect(&run.cluster.master, info(&run))?;
+    let mut scheduler = scheduler::connect(&run.cluster.master, framework(&run))?;
     let mut tasks = Tasks::new(&run);
-    let code = tasks.follow(&mut scheduler, &mut signals).await;
-    scheduler.teardown().await.context("cannot tear the framework down")?;
-    code
+    let outcome = tasks.follow(&mut scheduler, &mut signals).await;
+    match (outcome, scheduler.teardown().await) {
+        // Nothing runs any more: a master that could not be told forgets the framework in time.
+        (Ok(code), _) => Ok(code),
+        (Err(error), _) if tasks.running.is_empty() => Err(error),
+        (Err(error), Ok(())) => Err(anyhow!("{error:#}; its tasks are ended with it")),
+        (Err(error), Err(fault)) => Err(anyhow!(
+            "{error:#}\nthe master could not be told to end its {} task(s) ({fault}); it does so {} after it is back",
+            tasks.running.len(),
+            duration::display(run.reconnect_timeout)
+        )),
+    }
 }
 
 /// The tasks of this run: those to launch and those under way.
@@ -41,14 +53,22 @@ struct Tasks<'r> {
     run: &'r Run,
     prefix: String,
     launched: u32,
-    running: BTreeMap<String, TaskState>,
+    running: BTreeMap<String, Running>,
     ended: u32,
     failed: u32,
     worst: u8,
     /// Offers that held none of the tasks.
     misfits: u32,
+    /// When to give up on the master; none while it is there.
+    give_up_at: Option<Instant>,
     output: Output,
     progress: ProgressBar,
+}
+
+/// A task that was launched and has not ended as far as we know.
+struct Running {
+    state: TaskState,
+    agent: AgentID,
 }
 
 impl<'r> Tasks<'r> {
@@ -69,6 +89,7 @@ impl<'r> Tasks<'r> {
             failed: 0,
             worst: 0,
             misfits: 0,
+            give_up_at: Some(Instant::now() + run.reconnect_timeout),
             output,
             progress,
         }
@@ -78,24 +99,29 @@ impl<'r> Tasks<'r> {
         let patience = tokio::time::sleep(PATIENCE);
         tokio::pin!(patience);
         let mut told = false;
+        let start = Instant::now() + RECONCILE_INTERVAL;
+        let mut reconcile = tokio::time::interval_at(start, RECONCILE_INTERVAL);
         while self.ended < self.run.count {
-            let event = tokio::select! {
-                event = scheduler.next_event() => event.context("the master ended the session")?,
+            let give_up_at = self.give_up_at;
+            tokio::select! {
+                event = scheduler.next_event() => {
+                    self.hear(scheduler, event.context("the master ended the session")?).await?;
+                }
                 () = &mut patience, if !told => {
                     told = true;
                     self.tell_waiting();
-                    continue;
                 }
-                () = signals.next() => bail!("interrupted; its tasks are ended with it"),
-            };
-            match event {
-                Event::Offers(offers) => self.offered(scheduler, offers).await?,
-                Event::Update(status) => {
-                    scheduler.acknowledge(&status).await?;
-                    self.updated(&status).await?;
+                _ = reconcile.tick(), if give_up_at.is_none() => {
+                    self.reconcile(scheduler, |running| running.state == TaskState::TASK_STAGING).await;
                 }
-                Event::Error(message) => bail!("the master refused: {message}"),
-                _ => {}
+                () = tokio::time::sleep_until(give_up_at.unwrap_or(start)), if give_up_at.is_some() => {
+                    bail!(
+                        "no master at {} for {}; --reconnect_timeout makes it wait longer",
+                        self.run.cluster.master,
+                        duration::display(self.run.reconnect_timeout)
+                    );
+                }
+                () = signals.next() => bail!("interrupted"),
             }
         }
         self.progress.finish_and_clear();
@@ -105,194 +131,128 @@ impl<'r> Tasks<'r> {
         Ok(ExitCode::from(self.worst))
     }
 
+    async fn hear(&mut self, scheduler: &Scheduler, event: Event) -> Result<()> {
+        match event {
+            Event::Subscribed(_) => {
+                self.give_up_at = None;
+                self.reconcile(scheduler, |_| true).await;
+            }
+            Event::Disconnected => {
+                self.give_up_at = Some(Instant::now() + self.run.reconnect_timeout);
+                self.say("the master went away; looking for it");
+            }
+            Event::Offers(offers) => self.offered(scheduler, offers).await,
+            Event::Update(status) => {
+                self.forgive(scheduler.acknowledge(&status).await);
+                self.updated(&status).await;
+            }
+            Event::Error(message) => bail!("the master refused: {message}"),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A call that did not get through is no reason to give up; one that the master did not like is worth a word.
+    fn forgive(&self, outcome: Result<(), Fault>) {
+        if let Err(fault) = outcome
+            && !fault.is_passing()
+        {
+            self.say(&format!("the master did not take a call: {fault}"));
+        }
+    }
+
+    fn say(&self, what: &str) {
+        self.progress.suspend(|| eprintln!("tepui run: {what}"));
+    }
+
     /// Nothing may be wrong, but a person would like to know.
     fn tell_waiting(&self) {
         let missing = self.run.count - self.launched;
         if missing > 0 {
             let wanted = format!("cpus:{} mem:{} disk:{}", self.run.cpus, self.run.mem, self.run.disk);
-            self.progress.suspend(|| {
-                eprintln!(
-                    "tepui run: waiting for room for {missing} task(s) of {wanted} in role {:?}; {} offer(s) were too \
-                     small; `tepui agents` shows what there is, Ctrl-C ends the wait",
-                    self.run.role, self.misfits
-                );
-            });
+            self.say(&format!(
+                "waiting for room for {missing} task(s) of {wanted} in role {:?}; {} offer(s) were too small; \
+                 `tepui agents` shows what there is, Ctrl-C ends the wait",
+                self.run.role, self.misfits
+            ));
         }
     }
 
-    async fn offered(&mut self, scheduler: &Scheduler, offers: Vec<Offer>) -> Result<()> {
+    /// Asks what became of tasks; their updates are the answer.
+    async fn reconcile(&self, scheduler: &Scheduler, which: impl Fn(&Running) -> bool) {
+        let about = self.running.iter().filter(|(_, running)| which(running));
+        let about: Vec<_> = about
+            .map(|(id, running)| {
+                (TaskID { value: id.clone(), ..Default::default() }, Some(running.agent.clone()))
+            })
+            .collect();
+        // Without any task the master would tell about all.
+        if !about.is_empty() {
+            self.forgive(scheduler.reconcile(about).await);
+        }
+    }
+
+    async fn offered(&mut self, scheduler: &Scheduler, offers: Vec<Offer>) {
         for offer in offers {
             let Some(id) = offer.id.as_option().cloned() else { continue };
             let tasks = self.fit(&offer);
             if tasks.is_empty() {
                 self.misfits += 1;
                 let filters = Filters { refuse_seconds: Some(REFUSE_SECONDS), ..Default::default() };
-                scheduler.decline([id], Some(filters)).await?;
-            } else {
-                scheduler.accept([id], vec![calls::launch(tasks)], None).await?;
+                self.forgive(scheduler.decline([id], Some(filters)).await);
+                continue;
             }
+            let ids: Vec<String> = tasks.iter().map(|task| task.task_id.value.clone()).collect();
+            let outcome = scheduler.accept([id], vec![calls::launch(tasks)], None).await;
+            if let Err(Fault::NotSubscribed | Fault::Connect { .. } | Fault::Refused { .. }) = outcome {
+                // No master has them: the next offer may. What became of others is found out by asking.
+                self.launched -= ids.len() as u32;
+                self.running.retain(|id, _| !ids.contains(id));
+            }
+            self.forgive(outcome);
         }
         if self.launched == self.run.count {
-            scheduler.suppress(Vec::new()).await?;
+            self.forgive(scheduler.suppress(Vec::new()).await);
         }
-        Ok(())
     }
 
     /// As many of the missing tasks as the offer holds.
     fn fit(&mut self, offer: &Offer) -> Vec<TaskInfo> {
         let mut tasks = Vec::new();
-        let wanted = [("cpus", self.run.cpus), ("mem", self.run.mem), ("disk", self.run.disk)];
-        while self.launched < self.run.count {
-            let count = tasks.len() as f64 + 1.0;
-            if wanted.iter().any(|(name, each)| scalar(offer, name) + 1e-9 < each * count) {
-                break;
-            }
-            tasks.push(self.task(offer));
+        while self.launched < self.run.count && fits(self.run, offer, tasks.len() + 1) {
+            let (id, name) = self.next_names();
+            let agent = offer.agent_id.as_option().cloned().unwrap_or_default();
+            self.running.insert(id.clone(), Running { state: TaskState::TASK_STAGING, agent });
+            tasks.push(task(self.run, offer, id, name));
             self.launched += 1;
         }
         tasks
     }
 
-    fn task(&mut self, offer: &Offer) -> TaskInfo {
-        let run = self.run;
-        let id =
-            if run.count == 1 { self.prefix.clone() } else { format!("{}-{}", self.prefix, self.launched) };
-        let name = if run.count == 1 { run.name.clone() } else { format!("{}-{}", run.name, self.launched) };
-        self.running.insert(id.clone(), TaskState::TASK_STAGING);
-        let wanted = [("cpus", run.cpus), ("mem", run.mem), ("disk", run.disk)];
-        TaskInfo {
-            name,
-            task_id: TaskID { value: id, ..Default::default() }.into(),
-            agent_id: offer.agent_id.clone(),
-            resources: wanted.into_iter().filter(|(_, amount)| *amount > 0.0).map(resource).collect(),
-            command: command(run).into(),
-            ..Default::default()
+    /// The id and the name of the next task.
+    fn next_names(&self) -> (String, String) {
+        match self.run.count {
+            1 => (self.prefix.clone(), self.run.name.clone()),
+            _ => {
+                (format!("{}-{}", self.prefix, self.launched), format!("{}-{}", self.run.name, self.launched))
+            }
         }
     }
 
-    async fn updated(&mut self, status: &TaskStatus) -> Result<()> {
+    async fn updated(&mut self, status: &TaskStatus) {
         let id = &status.task_id.value;
-        let Some(known) = self.running.get_mut(id) else { return Ok(()) };
-        *known = status.state;
-        self.output.read(id, status.state).await?;
-        let Some(code) = exit_code(status) else { return Ok(()) };
+        let Some(known) = self.running.get_mut(id) else { return };
+        known.state = status.state;
+        let code = exit_code(status);
+        self.output.hear(id, status.state, code.is_some()).await;
+        let Some(code) = code else { return };
         self.running.remove(id);
         self.ended += 1;
         self.worst = self.worst.max(code);
         self.progress.inc(1);
         if code != 0 {
             self.failed += 1;
-            self.progress.suspend(|| eprintln!("tepui run: {id}: {}", reason(status)));
-        }
-        Ok(())
-    }
-}
-
-/// What a terminal status makes the command exit with; none if the task goes on.
-fn exit_code(status: &TaskStatus) -> Option<u8> {
-    match status.state {
-        TaskState::TASK_FINISHED => Some(0),
-        TaskState::TASK_STAGING
-        | TaskState::TASK_STARTING
-        | TaskState::TASK_RUNNING
-        | TaskState::TASK_KILLING
-        | TaskState::TASK_UNREACHABLE
-        | TaskState::TASK_UNKNOWN => None,
-        TaskState::TASK_FAILED => {
-            let message = status.message.as_deref().unwrap_or_default();
-            let code = message.strip_prefix("Command exited with status ").and_then(|code| code.parse().ok());
-            Some(code.unwrap_or(LOST_CODE))
-        }
-        TaskState::TASK_KILLED
-        | TaskState::TASK_ERROR
-        | TaskState::TASK_LOST
-        | TaskState::TASK_DROPPED
-        | TaskState::TASK_GONE
-        | TaskState::TASK_GONE_BY_OPERATOR => Some(LOST_CODE),
-    }
-}
-
-fn reason(status: &TaskStatus) -> String {
-    let message = status.message.as_deref().unwrap_or("no message");
-    let reason = status.reason.map(|reason| format!(" ({reason:?})")).unwrap_or_default();
-    crate::output::printable(&format!("{:?}: {message}{reason}", status.state))
-}
-
-fn info(run: &Run) -> FrameworkInfo {
-    use framework_info::capability::Type;
-    let capability = |r#type| framework_info::Capability { r#type: Some(r#type), ..Default::default() };
-    FrameworkInfo {
-        name: format!("tepui run {}", run.name),
-        user: run.user.clone().unwrap_or_else(whoami),
-        roles: vec![run.role.clone()],
-        checkpoint: Some(true),
-        failover_timeout: Some(60.0),
-        capabilities: vec![
-            capability(Type::MULTI_ROLE),
-            capability(Type::PARTITION_AWARE),
-            capability(Type::RESERVATION_REFINEMENT),
-        ],
-        ..Default::default()
-    }
-}
-
-fn whoami() -> String {
-    std::env::var("USER").unwrap_or_else(|_| "root".to_string())
-}
-
-fn command(run: &Run) -> CommandInfo {
-    let variables = run.environment.iter().filter_map(|variable| variable.split_once('='));
-    let variables: Vec<_> = variables
-        .map(|(name, value)| environment::Variable {
-            name: name.to_string(),
-            value: Some(value.to_string()),
-            ..Default::default()
-        })
-        .collect();
-    let uris =
-        run.uris.iter().map(|uri| command_info::URI { value: uri.clone(), ..Default::default() }).collect();
-    let shell = run.command.len() == 1;
-    CommandInfo {
-        value: Some(run.command[0].clone()),
-        arguments: if shell { Vec::new() } else { run.command.clone() },
-        shell: Some(shell),
-        environment: (!variables.is_empty()).then(|| Environment { variables, ..Default::default() }).into(),
-        user: run.user.clone(),
-        uris,
-        ..Default::default()
-    }
-}
-
-fn resource((name, amount): (&str, f64)) -> Resource {
-    Resource {
-        name: name.to_string(),
-        r#type: value::Type::SCALAR,
-        scalar: value::Scalar { value: amount, ..Default::default() }.into(),
-        ..Default::default()
-    }
-}
-
-fn scalar(offer: &Offer, name: &str) -> f64 {
-    let fits = |resource: &&Resource| resource.name == name && !resource.revocable.is_set();
-    offer.resources.iter().filter(fits).map(|resource| resource.scalar.value).sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn exit_codes_follow_the_task() {
-        let table = [
-            (TaskState::TASK_RUNNING, "", None),
-            (TaskState::TASK_FINISHED, "Command exited with status 0", Some(0)),
-            (TaskState::TASK_FAILED, "Command exited with status 3", Some(3)),
-            (TaskState::TASK_FAILED, "Command terminated with signal Killed", Some(LOST_CODE)),
-            (TaskState::TASK_ERROR, "", Some(LOST_CODE)),
-        ];
-        for (state, message, expected) in table {
-            let status = TaskStatus { state, message: Some(message.to_string()), ..Default::default() };
-            assert_eq!(exit_code(&status), expected, "{state:?} {message}");
+            self.say(&format!("{id}: {}", reason(status)));
         }
     }
 }

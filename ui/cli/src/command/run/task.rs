@@ -1,0 +1,152 @@
+//! What `tepui run` asks a cluster for: the framework, the task, and what the end of a task means for our own exit.
+
+use tepui_client::ending::Ending;
+use tepui_client::v1::{
+    CommandInfo, Environment, FrameworkInfo, Offer, Resource, TaskID, TaskInfo, TaskState, TaskStatus,
+    command_info, environment, framework_info, value,
+};
+
+use super::Run;
+
+/// Exit code of a task that ended otherwise than by exiting or by a signal.
+const LOST_CODE: u8 = 125;
+
+pub fn framework(run: &Run) -> FrameworkInfo {
+    use framework_info::capability::Type;
+    let capability = |r#type| framework_info::Capability { r#type: Some(r#type), ..Default::default() };
+    FrameworkInfo {
+        name: format!("tepui run {}", run.name),
+        user: run.user.clone().unwrap_or_else(whoami),
+        roles: vec![run.role.clone()],
+        checkpoint: Some(true),
+        failover_timeout: Some(run.reconnect_timeout.as_secs_f64()),
+        capabilities: vec![
+            capability(Type::MULTI_ROLE),
+            capability(Type::PARTITION_AWARE),
+            capability(Type::RESERVATION_REFINEMENT),
+        ],
+        ..Default::default()
+    }
+}
+
+fn whoami() -> String {
+    std::env::var("USER").unwrap_or_else(|_| "root".to_string())
+}
+
+/// A task of this run on the agent of this offer.
+pub fn task(run: &Run, offer: &Offer, id: String, name: String) -> TaskInfo {
+    TaskInfo {
+        name,
+        task_id: TaskID { value: id, ..Default::default() }.into(),
+        agent_id: offer.agent_id.clone(),
+        resources: wanted(run).into_iter().filter(|(_, amount)| *amount > 0.0).map(resource).collect(),
+        command: command(run).into(),
+        ..Default::default()
+    }
+}
+
+/// Whether so many tasks of this run fit into the offer.
+pub fn fits(run: &Run, offer: &Offer, count: usize) -> bool {
+    wanted(run).iter().all(|(name, each)| scalar(offer, name) + 1e-9 >= each * count as f64)
+}
+
+fn wanted(run: &Run) -> [(&'static str, f64); 3] {
+    [("cpus", run.cpus), ("mem", run.mem), ("disk", run.disk)]
+}
+
+fn command(run: &Run) -> CommandInfo {
+    let variables = run.environment.iter().filter_map(|variable| variable.split_once('='));
+    let variables: Vec<_> = variables
+        .map(|(name, value)| environment::Variable {
+            name: name.to_string(),
+            value: Some(value.to_string()),
+            ..Default::default()
+        })
+        .collect();
+    let uris =
+        run.uris.iter().map(|uri| command_info::URI { value: uri.clone(), ..Default::default() }).collect();
+    let shell = run.command.len() == 1;
+    CommandInfo {
+        value: Some(run.command[0].clone()),
+        arguments: if shell { Vec::new() } else { run.command.clone() },
+        shell: Some(shell),
+        environment: (!variables.is_empty()).then(|| Environment { variables, ..Default::default() }).into(),
+        user: run.user.clone(),
+        uris,
+        ..Default::default()
+    }
+}
+
+fn resource((name, amount): (&str, f64)) -> Resource {
+    Resource {
+        name: name.to_string(),
+        r#type: value::Type::SCALAR,
+        scalar: value::Scalar { value: amount, ..Default::default() }.into(),
+        ..Default::default()
+    }
+}
+
+fn scalar(offer: &Offer, name: &str) -> f64 {
+    let fits = |resource: &&Resource| resource.name == name && !resource.revocable.is_set();
+    offer.resources.iter().filter(fits).map(|resource| resource.scalar.value).sum()
+}
+
+/// What a terminal status makes the command exit with; none if the task goes on.
+pub fn exit_code(status: &TaskStatus) -> Option<u8> {
+    let ending = status.message.as_deref().and_then(Ending::read);
+    match status.state {
+        TaskState::TASK_FINISHED => Some(0),
+        TaskState::TASK_STAGING
+        | TaskState::TASK_STARTING
+        | TaskState::TASK_RUNNING
+        | TaskState::TASK_KILLING
+        | TaskState::TASK_UNREACHABLE => None,
+        TaskState::TASK_FAILED => {
+            Some(ending.map(Ending::code).filter(|code| *code != 0).unwrap_or(LOST_CODE))
+        }
+        TaskState::TASK_KILLED => match ending {
+            Some(Ending::Signalled { .. }) => ending.map(Ending::code),
+            Some(Ending::Exited(_)) | None => Some(LOST_CODE),
+        },
+        // The master knows neither the task nor its agent.
+        TaskState::TASK_UNKNOWN
+        | TaskState::TASK_ERROR
+        | TaskState::TASK_LOST
+        | TaskState::TASK_DROPPED
+        | TaskState::TASK_GONE
+        | TaskState::TASK_GONE_BY_OPERATOR => Some(LOST_CODE),
+    }
+}
+
+/// How a task ended, for people.
+pub fn reason(status: &TaskStatus) -> String {
+    let message = status.message.as_deref().unwrap_or("no message");
+    let reason = status.reason.map(|reason| format!(" ({reason:?})")).unwrap_or_default();
+    crate::output::printable(&format!("{:?}: {message}{reason}", status.state))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_follow_the_task() {
+        let table = [
+            (TaskState::TASK_RUNNING, "", None),
+            (TaskState::TASK_UNREACHABLE, "", None),
+            (TaskState::TASK_FINISHED, "Command exited with status 0", Some(0)),
+            (TaskState::TASK_FAILED, "Command exited with status 3", Some(3)),
+            (TaskState::TASK_FAILED, "Command terminated with signal Killed", Some(137)),
+            (TaskState::TASK_FAILED, "Command exited with status 0", Some(LOST_CODE)),
+            (TaskState::TASK_FAILED, "cannot fetch", Some(LOST_CODE)),
+            (TaskState::TASK_KILLED, "Command terminated with signal Terminated", Some(143)),
+            (TaskState::TASK_KILLED, "Command exited with status 0", Some(LOST_CODE)),
+            (TaskState::TASK_UNKNOWN, "", Some(LOST_CODE)),
+            (TaskState::TASK_ERROR, "", Some(LOST_CODE)),
+        ];
+        for (state, message, expected) in table {
+            let status = TaskStatus { state, message: Some(message.to_string()), ..Default::default() };
+            assert_eq!(exit_code(&status), expected, "{state:?} {message}");
+        }
+    }
+}
