@@ -1,0 +1,90 @@
+//! Every recorded answer of a v1 master and agent about the operator's side, met by the running binaries.
+//!
+//! The cluster is brought into the state that the recorded one had: the same framework, the same tasks in the same
+//! states. Then every recorded request is sent again, with the ids and directories of this run, and the answers are
+//! held against each other: status, headers, keys, types, and values unless they differ from run to run.
+//! A difference that is not listed in `DIFFERENCES`, and named in docs/compat.md, fails.
+
+mod operator {
+    pub mod battery;
+    pub mod personal;
+    pub mod tasks;
+}
+
+use operator::battery::Battery;
+use operator::tasks;
+use serde_json::json;
+use tepui_e2e::{Cluster, Scheduler, wait_for};
+
+/// Where our answers differ on purpose: the name in docs/compat.md, and the places, as `recorded name: path` with `*`.
+const DIFFERENCES: &[(&str, &[&str])] = &[
+    ("operator: flags", &["*.flags.*"]),
+    ("operator: charset of pages", &["master GET /redirect: header content-type*"]),
+    ("operator: Content-Type with parameters", &["master v1 body charset: *"]),
+    ("operator: words about malformed JSON", &["master v1 body wrong field type: body*"]),
+    ("operator: agent_info.checkpoint", &["*.agent_info.checkpoint: missing"]),
+    ("operator: built-in executors", &["agent v1 GET_*.executor_info.command.*"]),
+    ("operator: log of executors in the sandbox", &["agent files browse: [0].size*"]),
+    ("operator: equal resources of a task", &["operator event SUBSCRIBED: *.completed_tasks[3].resources*"]),
+    ("operator: a task without a command", &["*completed_tasks[6].*"]),
+    (
+        "operator: why URIs could not be fetched",
+        &["operator event SUBSCRIBED: *.completed_tasks[8].statuses[0].message*"],
+    ),
+    (
+        "operator: reregistered_time of an unknown framework",
+        &["*.completed_frameworks[1].reregistered_time: missing"],
+    ),
+    ("operator: messages_update_slave", &["*master/messages_update_slave*"]),
+    ("operator: calls of the test", &["*/calls*", "*messages_revive_offers*", "*messages_suppress_offers*"]),
+    ("operator: offer_filters", &["*allocator/mesos/offer_filters/*"]),
+];
+
+#[test]
+fn recorded_answers_are_met() {
+    let cluster = Cluster::with(
+        &["--hostname=localhost"],
+        &["--resources=cpus:16;mem:8000;disk:1000;ports:[31000-32000]", "--hostname=localhost"],
+    );
+    let http = cluster.http();
+    let mut scheduler = Scheduler::subscribe(&http, tasks::framework());
+    let mut battery = Battery::new(&cluster, DIFFERENCES);
+    let offer = tasks::first_four(&mut scheduler, &http, &cluster.agent_http());
+    battery.know_sandbox("t-run");
+    for name in battery.names_until("agent v1 attach output unknown") {
+        battery.replay(&name);
+    }
+    for name in [
+        "master v1 UPDATE_WEIGHTS empty",
+        "master POST teardown unknown",
+        "master v1 MARK_AGENT_GONE unknown",
+        "master v1 TEARDOWN unknown",
+    ] {
+        battery.replay(name);
+    }
+    tasks::other_frameworks(&http);
+    tasks::the_rest(&mut scheduler, &offer, &http, &cluster.agent_http(), cluster.folder());
+    let mut stream = http.stream("/api/v1", &[("Accept", "application/json")], &json!({"type": "SUBSCRIBE"}));
+    for name in ["operator event SUBSCRIBED", "operator event HEARTBEAT"] {
+        battery.meet(name, &stream.next_event().expect("an event"));
+    }
+    tasks::kill(&mut scheduler, "t-run", &http);
+    scheduler.fresh_offer();
+    battery.replay("master GET /state at end");
+    scheduler.call(json!({"type": "TEARDOWN"}));
+    wait_for("the framework to end", || {
+        let frameworks = http.get("/frameworks").json()?;
+        frameworks["frameworks"].as_array()?.is_empty().then_some(())
+    });
+    battery.replay("master GET /frameworks at end");
+    battery.finish();
+}
+
+#[test]
+fn every_difference_is_explained() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/compat.md");
+    let compat = std::fs::read_to_string(path).expect("docs/compat.md can be read");
+    for (name, _) in DIFFERENCES {
+        assert!(compat.contains(name), "docs/compat.md does not name {name:?}");
+    }
+}
