@@ -309,6 +309,11 @@ impl Allocator {
         self.tree.set_weights(weights);
     }
 
+    /// How many decline filters there are now in each role where that changed since the last time.
+    pub fn recounted_filters(&mut self) -> Vec<(Role, u64)> {
+        self.filters.counts.take_changed()
+    }
+
     fn set_framework_active(&mut self, id: &FrameworkId, active: bool) {
         let Some(slot) = self.framework_slot(id) else { return };
         self.frameworks[slot].active = active;

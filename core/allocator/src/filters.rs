@@ -12,6 +12,7 @@ use tepui_fsm::Mono;
 use tepui_resources::Resources;
 
 use crate::bits::Bits;
+use crate::filter_counts::FilterCounts;
 use crate::slab::{AgentSlot, ClientSlot, Slot};
 
 /// So many ends of filters that are gone may be kept beside as many that are not.
@@ -27,6 +28,7 @@ pub(crate) struct Filters {
     ends: BinaryHeap<Reverse<End>>,
     count: usize,
     next_id: u64,
+    pub(crate) counts: FilterCounts,
 }
 
 /// Those who refuse the same of an agent.
@@ -87,6 +89,7 @@ impl Filters {
                 group.filters.insert(at, filter.clone());
                 group.clients.insert(client);
                 self.count += 1;
+                self.counts.more(client);
             }
         }
         grown(&mut self.of_client, client.index()).insert(agent);
@@ -135,6 +138,7 @@ impl Filters {
         for filter in groups.iter().flat_map(|group| &group.filters) {
             self.of_client[filter.client.index()].remove(agent);
             self.count -= 1;
+            self.counts.less(filter.client);
         }
         self.drop_stale_ends();
     }
@@ -149,6 +153,7 @@ impl Filters {
                 group.filters.remove(at);
                 group.clients.remove(client);
                 self.count -= 1;
+                self.counts.less(client);
             }
         }
         if self.count < before {
@@ -196,7 +201,8 @@ impl Filters {
             let client = ClientSlot::new(at as u32);
             agents.iter().all(|agent| self.on(agent).iter().any(|group| group.clients.contains(client)))
         };
-        count == self.count && self.of_client.iter().enumerate().all(known)
+        let told = self.counts.total() == self.count as u64;
+        told && count == self.count && self.of_client.iter().enumerate().all(known)
     }
 }
 

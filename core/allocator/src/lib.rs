@@ -29,6 +29,7 @@ mod bits;
 mod booking;
 mod constraints;
 mod cycle;
+mod filter_counts;
 mod filters;
 mod ids;
 mod inverse;

@@ -63,6 +63,7 @@ impl Allocator {
             self.tree.client(framework, &role).filter(|client| self.tree.clients[*client].subscribed);
         if let Some(client) = client.filter(|_| self.frameworks[framework].active) {
             let refused = resources.clone().unallocate();
+            self.filters.counts.name(client, &role);
             self.filters.add(client, agent, refused, until, self.cycle.batches());
         }
     }

@@ -135,12 +135,26 @@ impl Master {
 
     /// Makes the newest state visible to readers, if it is new.
     fn publish(&mut self, out: &mut Out) {
+        self.count_filters();
         let changed = core::mem::take(&mut self.changed);
         if changed {
             self.state.version += 1;
         }
         if core::mem::take(&mut self.counted) || changed {
             out.effect(Effect::Publish { state: self.state.clone() });
+        }
+    }
+}
+
+impl Master {
+    /// Decline filters are the allocator's; readers are shown how many there are.
+    fn count_filters(&mut self) {
+        for (role, count) in self.allocator.recounted_filters() {
+            self.counted = true;
+            match count {
+                0 => _ = self.state.offer_filters.remove_mut(role.as_str()),
+                _ => self.state.offer_filters.insert_mut(role.as_str().into(), count),
+            }
         }
     }
 }
@@ -275,6 +289,7 @@ pub(crate) fn empty_state(config: &Config, now: Now) -> State {
         counters: Counters::default(),
         framework_counters: Map::new_sync(),
         weights: Map::new_sync(),
+        offer_filters: Map::new_sync(),
         roles: config.roles.clone().map(|roles: Vec<String>| Arc::new(roles)),
     }
 }

@@ -50,6 +50,8 @@ pub struct State {
     pub framework_counters: Map<FrameworkId, Arc<FrameworkCounters>>,
     /// Roles whose weight was set.
     pub weights: Map<String, f64>,
+    /// How many decline filters there are in each role that has any.
+    pub offer_filters: Map<String, u64>,
     /// The `--roles` whitelist.
     pub roles: Option<Arc<Vec<String>>>,
 }

@@ -97,7 +97,8 @@ impl Comparison<'_> {
         }
     }
 
-    /// Arrays are compared as bags: each expected element is held against the one of ours that is closest to it.
+    /// Arrays are compared as bags: each expected element is held against the one of ours that has its id or name, or
+    /// else is closest to it.
     fn compare_arrays(&mut self, path: &str, expected: &[Value], got: &[Value]) {
         if expected.len() != got.len() {
             self.found.push(format!("{path}: {} elements instead of {}", got.len(), expected.len()));
@@ -105,15 +106,16 @@ impl Comparison<'_> {
         }
         let mut left: Vec<&Value> = got.iter().collect();
         for (index, expected) in expected.iter().enumerate() {
-            let mut closest: Option<(usize, Vec<String>)> = None;
+            let mut closest: Option<(usize, (bool, usize), Vec<String>)> = None;
             for (at, got) in left.iter().enumerate() {
                 let mut part = Comparison { volatile: self.volatile, found: Vec::new() };
                 part.compare(&format!("{path}[{index}]"), expected, got);
-                if closest.as_ref().is_none_or(|(_, found)| part.found.len() < found.len()) {
-                    closest = Some((at, part.found));
+                let distance = (names(expected) != names(got), part.found.len());
+                if closest.as_ref().is_none_or(|(_, nearest, _)| distance < *nearest) {
+                    closest = Some((at, distance, part.found));
                 }
             }
-            if let Some((at, found)) = closest {
+            if let Some((at, _, found)) = closest {
                 left.remove(at);
                 self.found.extend(found);
             }
@@ -123,6 +125,11 @@ impl Comparison<'_> {
     fn is_volatile(&self, path: &str) -> bool {
         path.rsplit('.').next().is_some_and(|key| self.volatile.contains(&key))
     }
+}
+
+/// By what an element of an array is known.
+fn names(element: &Value) -> [&Value; 3] {
+    [&element["id"], &element["task_id"]["value"], &element["name"]]
 }
 
 fn kind(value: &Value) -> &'static str {

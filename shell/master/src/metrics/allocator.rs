@@ -35,6 +35,10 @@ pub(super) fn add(metrics: &mut Metrics, state: &State, roles: &Roles, times: &A
             metrics.within(group(path, "allocator/mesos/role", role), |metrics| {
                 metrics.gauge("shares/dominant", share);
             });
+            let path = format!("allocator/mesos/offer_filters/roles/{role}/");
+            metrics.within(group(path, "allocator/mesos/offer_filters", role), |metrics| {
+                metrics.gauge("active", state.offer_filters.get(role).copied().unwrap_or(0) as f64);
+            });
         }
         consumed(metrics, role, &entry.amounts);
     }

@@ -41,6 +41,7 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
         cluster: flags.cluster.clone(),
         domain: flags.domain.as_deref().map(super::domain).transpose()?,
         flags: shown,
+        publish_per_framework_metrics: flags.publish_per_framework_metrics,
         ..Options::default()
     };
     let config = &mut options.config;

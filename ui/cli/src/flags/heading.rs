@@ -90,6 +90,7 @@ const MASTER: Groups = &[
             "max_completed_tasks_per_framework",
             "max_unreachable_tasks_per_framework",
             "max_operator_event_stream_subscribers",
+            "publish_per_framework_metrics",
         ],
     ),
     LOGGING,

@@ -89,6 +89,9 @@ pub struct MasterFlags {
     /// How many operators may follow the event stream.
     #[arg(long, default_value_t = 1000)]
     pub max_operator_event_stream_subscribers: usize,
+    /// Whether metrics of each framework are shown.
+    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
+    pub publish_per_framework_metrics: bool,
     /// How often old agents are forgotten.
     #[arg(long, value_parser = value::duration, default_value = "15mins")]
     pub registry_gc_interval: Duration,
