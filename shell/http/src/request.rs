@@ -16,9 +16,6 @@ use crate::gzip::{self, Inflated};
 use crate::server::Disconnect;
 use crate::{HttpError, path};
 
-/// How long a peer may take to send a body that is read as a whole.
-const BODY_READ_TIMEOUT: Duration = Duration::from_secs(60);
-
 /// The largest form.
 const FORM_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -56,6 +53,7 @@ pub struct Request {
     pub headers: HeaderMap,
     pub peer: SocketAddr,
     pub(crate) disconnect: Disconnect,
+    body_read_timeout: Duration,
     budget: BodyBudget,
     /// What the body took of it.
     spent: Vec<OwnedSemaphorePermit>,
@@ -78,6 +76,7 @@ impl Request {
         peer: SocketAddr,
         disconnect: Disconnect,
         budget: BodyBudget,
+        body_read_timeout: Duration,
     ) -> Result<Self, HttpError> {
         let (head, body) = request.into_parts();
         Ok(Self {
@@ -88,6 +87,7 @@ impl Request {
             headers: head.headers,
             peer,
             disconnect,
+            body_read_timeout,
             budget,
             spent: Vec::new(),
             body,
@@ -115,7 +115,7 @@ impl Request {
 
     /// The body, decompressed; 413 beyond `bytes_max`, 408 if it does not come.
     pub async fn read_body(&mut self, bytes_max: usize) -> Result<Bytes, HttpError> {
-        let reading = tokio::time::timeout(BODY_READ_TIMEOUT, self.read_whole(bytes_max)).await;
+        let reading = tokio::time::timeout(self.body_read_timeout, self.read_whole(bytes_max)).await;
         let bytes = reading.unwrap_or_else(|_| {
             Err(HttpError::new(StatusCode::REQUEST_TIMEOUT, "The body of the request did not come in time"))
         })?;

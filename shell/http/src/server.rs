@@ -24,10 +24,6 @@ use crate::socket::keep_alive;
 /// Connections the kernel holds for us until we accept them.
 const BACKLOG_CONNECTIONS_MAX: u32 = 4096;
 
-/// How long the head of a request may take, and so how long an idle connection is kept: long enough for clients
-/// that hold one for their calls.
-const HEAD_READ_TIMEOUT: Duration = Duration::from_secs(600);
-
 /// The most headers of a request.
 const HEADERS_MAX: usize = 128;
 
@@ -50,11 +46,20 @@ pub trait Handler: Send + Sync + 'static {
 pub struct ServerLimits {
     /// With more, new peers wait in the backlog.
     pub connections_max: usize,
+    /// How long the head of a request may take, and so how long an idle connection is kept: long enough for clients
+    /// that hold one for their calls.
+    pub head_read_timeout: Duration,
+    /// How long a peer may take to send a body that is read as a whole.
+    pub body_read_timeout: Duration,
 }
 
 impl Default for ServerLimits {
     fn default() -> Self {
-        Self { connections_max: 65_536 }
+        Self {
+            connections_max: 65_536,
+            head_read_timeout: Duration::from_secs(600),
+            body_read_timeout: Duration::from_secs(60),
+        }
     }
 }
 
@@ -121,12 +126,13 @@ impl Disconnect {
 /// What all connections share.
 struct Shared<H> {
     handler: Arc<H>,
+    limits: ServerLimits,
     budget: BodyBudget,
 }
 
 impl<H> Clone for Shared<H> {
     fn clone(&self) -> Self {
-        Self { handler: self.handler.clone(), budget: self.budget.clone() }
+        Self { handler: self.handler.clone(), limits: self.limits, budget: self.budget.clone() }
     }
 }
 
@@ -137,7 +143,7 @@ async fn accept<H: Handler>(
     mut stop: watch::Receiver<bool>,
 ) {
     let room = Arc::new(Semaphore::new(limits.connections_max));
-    let shared = Shared { handler, budget: BodyBudget::default() };
+    let shared = Shared { handler, limits, budget: BodyBudget::default() };
     let mut connections = JoinSet::new();
     loop {
         let next = async {
@@ -183,13 +189,14 @@ async fn connection<H: Handler>(
     if let Err(err) = keep_alive(&stream) {
         tracing::debug!(%peer, %err, "cannot set socket options");
     }
+    let head_read_timeout = shared.limits.head_read_timeout;
     let disconnect = Disconnect::default();
     let service_disconnect = disconnect.clone();
     let service =
         service_fn(move |request| respond(shared.clone(), request, peer, service_disconnect.clone()));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_READ_TIMEOUT)
+        .header_read_timeout(head_read_timeout)
         .max_headers(HEADERS_MAX)
         .max_buf_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), service);
@@ -219,7 +226,8 @@ async fn respond<H: Handler>(
     disconnect: Disconnect,
 ) -> Result<Response, Infallible> {
     let headers = request.headers().clone();
-    let response = match Request::new(request, peer, disconnect, shared.budget) {
+    let body_read_timeout = shared.limits.body_read_timeout;
+    let response = match Request::new(request, peer, disconnect, shared.budget, body_read_timeout) {
         Ok(request) => shared.handler.handle(request).await,
         Err(error) => error.into(),
     };

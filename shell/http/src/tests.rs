@@ -77,13 +77,17 @@ impl Program {
 }
 
 fn bench_with(limits: StreamLimits) -> Bench {
+    bench_of(limits, ServerLimits::default())
+}
+
+fn bench_of(limits: StreamLimits, server_limits: ServerLimits) -> Bench {
     let (exchanges, ended) = Exchanges::new(limits);
     let (begun_sender, begun) = mpsc::unbounded_channel();
     let (records_sender, records) = mpsc::unbounded_channel();
     let server = Server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = server.address();
     let program = Program { exchanges: exchanges.clone(), begun: begun_sender, records: records_sender };
-    let listening = server.serve(Arc::new(program), ServerLimits::default());
+    let listening = server.serve(Arc::new(program), server_limits);
     Bench { address, exchanges, ended, begun, records, listening }
 }
 
@@ -202,6 +206,25 @@ async fn bodies_have_a_limit_also_when_compressed() {
     encoder.write_all(br#"{"type":"SUPPRESS"}"#).unwrap();
     let answer = bench.post(gzip, &encoder.finish().unwrap()).await;
     assert_eq!((status(&answer), body(&answer)), ("200", "Some(SUPPRESS)"));
+}
+
+/// Peers that begin and do not go on hold nothing for ever.
+#[tokio::test]
+async fn what_does_not_come_is_not_waited_for() {
+    let brief = Duration::from_millis(50);
+    let bench = |limits: ServerLimits| bench_of(StreamLimits::default(), limits);
+    let quick_heads = bench(ServerLimits { head_read_timeout: brief, ..ServerLimits::default() });
+    let quick_bodies = bench(ServerLimits { body_read_timeout: brief, ..ServerLimits::default() });
+    let head = "POST /call HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\n";
+    for beginning in ["", "POST /ca", head] {
+        // Closed; without an answer, or with one that says why.
+        let answer = quick_heads.raw(beginning.as_bytes()).await;
+        assert!(answer.is_empty() || status(&answer) == "408", "{beginning:?}: {answer}");
+    }
+    for beginning in ["Content-Length: 9\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n9\r\n{"] {
+        let answer = quick_bodies.raw(format!("{head}Connection: close\r\n{beginning}").as_bytes()).await;
+        assert_eq!(status(&answer), "408", "{beginning:?}: {answer}");
+    }
 }
 
 #[tokio::test]

@@ -19,6 +19,8 @@ pub struct Cluster {
 /// One started program of ours.
 pub struct Program {
     child: Option<Child>,
+    /// The program that starts it, with its arguments; empty if it is started as it is.
+    starter: Vec<String>,
     arguments: Vec<String>,
     log: PathBuf,
     /// "127.0.0.1:port"; kept over a restart.
@@ -43,8 +45,15 @@ impl Cluster {
         let folder = tempfile::Builder::new().prefix("tepui-e2e-").tempdir().expect("a temporary directory");
         let master_flags: Vec<String> = master_flags.iter().map(|flag| flag.to_string()).collect();
         let work_dir = folder.path().join("master");
-        let master = Program::start("master", &work_dir, &master_flags);
+        let master = Program::start("master", &work_dir, &master_flags, Vec::new());
         Self { folder, master_flags, master, agents: Vec::new() }
+    }
+
+    /// A master whose records are in a directory of the test's choice.
+    pub fn with_master_at(work_dir: &Path) -> Self {
+        let folder = tempfile::Builder::new().prefix("tepui-e2e-").tempdir().expect("a temporary directory");
+        let master = Program::start("master", work_dir, &[], Vec::new());
+        Self { folder, master_flags: Vec::new(), master, agents: Vec::new() }
     }
 
     /// Starts one more agent and waits until the master knows it.
@@ -60,13 +69,26 @@ impl Cluster {
         self.wait_for_agents(self.agents.len());
     }
 
+    /// Starts one more agent by way of another program, which gets the agent's command line behind its own.
+    pub fn add_agent_by(&mut self, starter: Vec<String>, flags: &[&str]) {
+        let work_dir = self.folder.path().join(format!("agent-{}", self.agents.len()));
+        let arguments = self.agent_arguments(&self.master.address, flags);
+        self.agents.push(Program::start("agent", &work_dir, &arguments, starter));
+        self.wait_for_agents(self.agents.len());
+    }
+
     /// Starts an agent of whatever listens at this address.
     pub fn add_agent_of(&mut self, master: &str, work_dir: &Path, flags: &[&str]) {
+        let arguments = self.agent_arguments(master, flags);
+        self.agents.push(Program::start("agent", work_dir, &arguments, Vec::new()));
+    }
+
+    fn agent_arguments(&self, master: &str, flags: &[&str]) -> Vec<String> {
         let runtime_dir = self.folder.path().join("run").join(self.agents.len().to_string());
         let mut arguments =
             vec![format!("--master={master}"), format!("--runtime_dir={}", runtime_dir.display())];
         arguments.extend(flags.iter().map(|flag| flag.to_string()));
-        self.agents.push(Program::start("agent", work_dir, &arguments));
+        arguments
     }
 
     /// Waits until so many agents are registered and active.
@@ -96,13 +118,14 @@ impl Cluster {
 }
 
 impl Program {
-    fn start(kind: &str, work_dir: &Path, flags: &[String]) -> Self {
+    fn start(kind: &str, work_dir: &Path, flags: &[String], starter: Vec<String>) -> Self {
         let mut arguments = vec![kind.to_string(), format!("--work_dir={}", work_dir.display())];
         arguments.push("--ip=127.0.0.1".to_string());
         arguments.extend(flags.iter().cloned());
         let log = work_dir.with_extension("log");
         let mut program = Self {
             child: None,
+            starter,
             arguments,
             log,
             address: "127.0.0.1:0".to_string(),
@@ -131,7 +154,15 @@ impl Program {
         assert!(self.child.is_none(), "it still runs");
         let port = self.address.rsplit(':').next().expect("an address has a port");
         let log = File::options().create(true).append(true).open(&self.log).expect("the log can be opened");
-        Command::new(binary())
+        let mut command = match self.starter.split_first() {
+            None => Command::new(binary()),
+            Some((starter, arguments)) => {
+                let mut command = Command::new(starter);
+                command.args(arguments).arg(binary());
+                command
+            }
+        };
+        command
             .args(&self.arguments)
             .arg(format!("--port={port}"))
             .stdin(Stdio::null())

@@ -99,6 +99,9 @@ fn half_open_connections_harm_nobody() {
             read_to_end(http.raw(nonsense.as_bytes()).expect("a connection"));
         }
     }
+    // The kernel asks silent peers whether they are there, so one that vanished without a word is noticed.
+    let silent = cluster.http().raw(b"").expect("a connection");
+    wait_for("questions to a silent peer", || has_keepalive_timer(&silent).then_some(()));
     // A subscriber that goes away is noticed.
     let idler = Idler::subscribe(&cluster.http());
     drop(idler.stream);
@@ -109,6 +112,19 @@ fn half_open_connections_harm_nobody() {
         (idle["connected"] == false).then_some(())
     });
     still_works(&mut cluster, "afterwards");
+}
+
+/// Whether the other end of a connection on this host will ask whether we are there.
+fn has_keepalive_timer(ours: &TcpStream) -> bool {
+    const KEEPALIVE: &str = "02";
+    let port =
+        |address: std::io::Result<std::net::SocketAddr>| format!(":{:04X}", address.expect("one").port());
+    let (here, there) = (port(ours.local_addr()), port(ours.peer_addr()));
+    let sockets = std::fs::read_to_string("/proc/net/tcp").expect("the sockets of this host");
+    // Number, local address, remote address, state, queues, timer:when, …
+    let fields = sockets.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let mut theirs = fields.filter(|fields| fields[1].ends_with(&there) && fields[2].ends_with(&here));
+    theirs.any(|fields| fields[5].starts_with(KEEPALIVE))
 }
 
 fn read_to_end(mut stream: TcpStream) -> Vec<u8> {
@@ -304,6 +320,14 @@ impl Disk {
             Command::new("mount").args(["-t", "tmpfs", "-o", "size=16m", "tmpfs"]).arg(&path).output();
         mount.is_ok_and(|output| output.status.success()).then_some(Self(path))
     }
+
+    /// Writes a file that takes all there is.
+    fn fill(&self) -> PathBuf {
+        let path = self.0.join("filler");
+        let mut file = std::fs::File::create(&path).expect("a file");
+        while file.write_all(&[0; 4096]).is_ok() {}
+        path
+    }
 }
 
 impl Drop for Disk {
@@ -321,9 +345,7 @@ fn an_agent_outlives_a_full_disk() {
     };
     cluster.add_agent_at(&disk.0, &[RESOURCES]);
     still_works(&mut cluster, "with-room");
-    let filler = disk.0.join("filler");
-    let mut file = std::fs::File::create(&filler).expect("a file");
-    while file.write_all(&[0; 4096]).is_ok() {}
+    let filler = disk.fill();
 
     // There is no room for a sandbox.
     let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
@@ -343,9 +365,33 @@ fn an_agent_outlives_a_full_disk() {
     wait_for("the agent to wait", || cluster.agents[0].log().contains("the disk is full").then_some(()));
     assert_eq!(cluster.agent_http().get("/health").status, 200);
     std::fs::remove_file(&filler).expect("the file can be removed");
-    drop(file);
     scheduler.reach("large", "TASK_FINISHED");
     scheduler.call(json!({"type": "TEARDOWN"}));
+    still_works(&mut cluster, "with-room-again");
+}
+
+#[test]
+fn a_master_outlives_a_full_disk() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let Some(disk) = Disk::mount(folder.path()) else {
+        eprintln!("skipped: mounting a small disk needs root");
+        return;
+    };
+    let mut cluster = Cluster::with_master_at(&disk.0);
+    cluster.add_agent(&[RESOURCES]);
+    let filler = disk.fill();
+
+    // The registry reuses its pages for a while; sooner or later an agent cannot be admitted.
+    let master = cluster.master.address.clone();
+    wait_for("the master to wait", || {
+        let work_dir = cluster.folder().join(format!("more-{}", cluster.agents.len()));
+        let attribute = format!("--attributes=long:{}", "x".repeat(100 * 1024));
+        cluster.add_agent_of(&master, &work_dir, &[RESOURCES, &attribute]);
+        cluster.master.log().contains("the disk is full").then_some(())
+    });
+    assert_eq!(cluster.http().get("/health").status, 200);
+    std::fs::remove_file(&filler).expect("the file can be removed");
+    cluster.wait_for_agents(cluster.agents.len());
     still_works(&mut cluster, "with-room-again");
 }
 
@@ -353,8 +399,22 @@ fn an_agent_outlives_a_full_disk() {
 #[test]
 fn the_hosts_cgroups_do_not_matter() {
     let mut cluster = Cluster::with(&[], &[RESOURCES, "--launcher=posix", "--isolation=posix/cpu,posix/mem"]);
-    let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
-    let has = |kind: &str| mounts.lines().any(|line| line.split(' ').nth(2) == Some(kind));
-    println!("cgroup v1: {}, cgroup v2: {}", has("cgroup"), has("cgroup2"));
     still_works(&mut cluster, "on-this-host");
+
+    // A world of its own with v1 beside v2, as on hosts in the middle of their move.
+    let hybrid = "set -e; mount -t tmpfs none /sys/fs/cgroup; cd /sys/fs/cgroup; mkdir unified named; \
+                  mount -t cgroup2 none unified; mount -t cgroup -o none,name=tepui-e2e none named; \
+                  exec \"$@\"";
+    let starter = ["unshare", "--mount", "--propagation=private", "sh", "-c", hybrid, "sh"];
+    let can = Command::new(starter[0]).args(&starter[1..]).arg("true").output();
+    if !can.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: mounting cgroups needs root");
+        return;
+    }
+    let mut cluster = Cluster::without_agents(&[]);
+    cluster.add_agent_by(starter.map(str::to_string).to_vec(), &[RESOURCES]);
+    let mounts = std::fs::read_to_string(format!("/proc/{}/mounts", cluster.agents[0].id())).expect("mounts");
+    let has = |kind: &str| mounts.lines().any(|line| line.split(' ').nth(2) == Some(kind));
+    assert!(has("cgroup") && has("cgroup2"), "{mounts}");
+    still_works(&mut cluster, "on-a-hybrid-host");
 }
