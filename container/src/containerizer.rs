@@ -3,7 +3,7 @@
 //! One task owns the table of containers and never waits for any of them, so that a slow download or a process that
 //! does not die holds up nothing but its own container. Operations on one container are done in order.
 //! Never here: decisions about tasks or executors; whatever an operation names that does not exist is answered or
-//! ignored, never an error of ours. Nothing here looks at cgroups or mounts.
+//! ignored, never an error of ours.
 
 mod container;
 mod paths;
@@ -16,12 +16,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tepui_types::{ContainerEvent, ContainerId, ContainerOp, LaunchSpec, LaunchStage, RecoveredContainer};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
-use self::container::{Command, Container};
+use self::container::{Around, Command, Container, Update};
 use self::paths::Paths;
 use self::recovery::State;
 use crate::fetcher::{Fetcher, FetcherCounts, Settings};
+use crate::isolators::Isolation;
+use crate::launcher::linux::{self, CgroupOptions, Launcher, Linux};
 use crate::runtime_dir::{self, RuntimeDir};
 
 /// How many containers may be between Launch and Launched at once; others wait their turn.
@@ -48,10 +50,9 @@ pub struct Options {
     pub fetcher_stall_timeout: Duration,
     /// Where relative URIs begin; without it they are refused.
     pub frameworks_home: Option<PathBuf>,
-    /// The name given by `--launcher`; every launcher is `posix` for now.
-    pub launcher: String,
-    /// The names given by `--isolation`; none of them limits anything yet.
-    pub isolation: Vec<String>,
+    pub launcher: Launcher,
+    pub isolation: Isolation,
+    pub cgroups: CgroupOptions,
 }
 
 /// Why containers cannot be run at all.
@@ -65,6 +66,8 @@ pub enum ContainerizerFault {
     },
     #[error("{0} must be an absolute path")]
     Relative(PathBuf),
+    #[error("{0}")]
+    Isolation(String),
 }
 
 /// A handle. Containers go on when the last one is dropped; they are found again by Recover.
@@ -91,9 +94,8 @@ impl Containerizer {
         }
         std::fs::create_dir_all(&options.work_dir).map_err(directory(&options.work_dir))?;
         let runtime = RuntimeDir::open(&options.runtime_dir).map_err(directory(&options.runtime_dir))?;
-        if options.launcher != "posix" {
-            tracing::warn!(launcher = options.launcher, "this launcher is not built yet, using posix");
-        }
+        let linux = linux::choose(options.launcher, &options.isolation, &options.cgroups, &runtime);
+        let linux = linux.map_err(ContainerizerFault::Isolation)?;
         // Unbounded, because an operation is already decided and durable: to drop it would break the agent's word. There
         // are never more than a few for each container the agent has admitted.
         let (messages, inbox) = mpsc::unbounded_channel();
@@ -109,6 +111,7 @@ impl Containerizer {
             fetcher: fetcher.clone(),
             options,
             runtime,
+            linux,
             events,
             launches: Semaphore::new(LAUNCHES_AT_ONCE_MAX),
             messages: messages.downgrade(),
@@ -154,6 +157,8 @@ pub(crate) enum Message {
 pub(crate) struct Context {
     options: Options,
     runtime: RuntimeDir,
+    /// None: the posix launcher.
+    linux: Option<Linux>,
     fetcher: Arc<Fetcher>,
     events: mpsc::Sender<ContainerEvent>,
     launches: Semaphore,
@@ -214,9 +219,8 @@ impl Dispatcher {
         match op {
             ContainerOp::Recover { known } => self.recover(known).await,
             ContainerOp::Launch(spec) => self.launch(*spec).await,
-            // Requests and limits mean nothing to the posix launcher.
-            ContainerOp::Update { id, resources: _, limits: _, volumes } => {
-                self.pass(&id, Command::Update(volumes));
+            ContainerOp::Update { id, resources, limits, volumes } => {
+                self.pass(&id, Command::Update(Update { resources, limits, volumes }));
             }
             ContainerOp::Signal { id, signal } => {
                 if !self.pass(&id, Command::Signal(signal)) {
@@ -256,8 +260,16 @@ impl Dispatcher {
         let paths_ready = self.paths.pending(volumes.chain(around));
         let parent =
             spec.id.parent().and_then(|parent| self.entries.get(parent)).map(|entry| entry.sandbox.clone());
+        let parent_ready = self.parent_ready(&spec.id);
         let container = self.enter(&spec.id, PathBuf::from(&spec.sandbox));
-        tokio::spawn(container.launch(spec, parent, paths_ready)); // Says by itself how it ends.
+        let around = Around { sandbox: parent, ready: parent_ready, paths_ready };
+        tokio::spawn(container.launch(spec, around)); // Says by itself how it ends.
+    }
+
+    /// Tells when the parent has done what it was asked to before: a nested container needs the room made for it.
+    fn parent_ready(&self, id: &ContainerId) -> Option<oneshot::Receiver<()>> {
+        let (done, ready) = oneshot::channel();
+        self.pass(id.parent()?, Command::Settled(done)).then_some(ready)
     }
 
     /// Whether a container may be launched now.

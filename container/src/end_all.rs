@@ -9,6 +9,7 @@ use tepui_types::ContainerOp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::launcher::linux;
 use crate::runtime_dir::RuntimeDir;
 use crate::{Containerizer, ContainerizerFault, Options};
 
@@ -18,6 +19,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// Ends all containers and waits for it, not longer than [`WAIT_MAX`]; true if none is left.
 pub async fn end_all(options: Options) -> Result<bool, ContainerizerFault> {
     let runtime_dir = options.runtime_dir.clone();
+    let cgroups_root = options.cgroups.root.clone();
     let (events, mut heard) = mpsc::channel(1);
     let containerizer = Containerizer::start(options, events)?;
     containerizer.submit(ContainerOp::Recover { known: Vec::new() });
@@ -25,6 +27,7 @@ pub async fn end_all(options: Options) -> Result<bool, ContainerizerFault> {
     while Instant::now() < deadline {
         let left = RuntimeDir::open(&runtime_dir).and_then(|runtime| runtime.list());
         if left.is_ok_and(|left| left.is_empty()) {
+            linux::remove_root(&cgroups_root);
             return Ok(true);
         }
         tokio::time::timeout(POLL, heard.recv()).await.ok();

@@ -2,14 +2,16 @@
 //!
 //! [`Containerizer`] takes the agent's `ContainerOp`s and answers with `ContainerEvent`s. What outlives the agent is our
 //! own program, started again as a small helper: [`init_main`] must be reachable as its [`HELPER_COMMAND`].
-//! `unsafe` lives in `host` and `launcher` only. Later launchers, isolators and images are modules beside these.
+//! `unsafe` lives in `host` and `launcher` only.
 
 #![deny(unsafe_code)]
 
+mod cgroups;
 mod containerizer;
 mod end_all;
 mod fetcher;
 mod host;
+mod isolators;
 mod launcher;
 mod runtime_dir;
 mod sandbox;
@@ -21,10 +23,17 @@ use std::process::ExitCode;
 pub use containerizer::{Containerizer, ContainerizerFault, Options};
 pub use end_all::end_all;
 pub use fetcher::FetcherCounts;
+pub use isolators::{Isolation, IsolationFault};
+pub use launcher::linux::{CgroupOptions, Launcher, isolation_of_host};
 pub use usage::{Meter, Usage};
 
 /// The hidden command of our program that [`init_main`] serves.
 pub const HELPER_COMMAND: &str = "container-init";
+
+/// Whether cgroups can be made below `root` on this machine by this user; if not, why.
+pub fn cgroups_usable(root: &std::path::Path) -> Result<(), String> {
+    launcher::linux::usable(root).map(drop)
+}
 
 const SUPERVISE: &str = "supervise";
 const FETCH: &str = "fetch";

@@ -1,8 +1,9 @@
 //! The runtime directory: what must be known about containers that outlive the agent, and nothing else.
 //!
-//! `<runtime_dir>/containers/<id>/{pid,status}`, nested ones in `containers/<id>` below their parent's. `pid` is written
+//! `<runtime_dir>/containers/<id>/{pid,status,cgroups}`, nested ones in `containers/<id>` below their parent's. `pid` is written
 //! once, by whoever comes first: the supervisor, which thereby may start the command, or a restarted agent that found
-//! none and thereby forbids it. `status` is written by the supervisor when the command has ended.
+//! none and thereby forbids it. `status` is written by the supervisor when the command has ended. `cgroups` is written
+//! before they are made and stays until they are gone.
 //! Never here: sandboxes, environments, secrets.
 
 use std::io::{self, Write};
@@ -10,11 +11,13 @@ use std::path::{Path, PathBuf};
 
 use tepui_types::ContainerId;
 
+use crate::cgroups::Cgroups;
 use crate::host::beneath;
 use crate::host::process::{self, Process};
 
 const PID: &str = "pid";
 const STATUS: &str = "status";
+const CGROUPS: &str = "cgroups";
 const CONTAINERS: &str = "containers";
 
 /// The longest value of a container id, in bytes: each becomes a file name with room for a suffix.
@@ -121,6 +124,19 @@ impl ContainerDir {
         let mut file = std::fs::File::create(&draft)?;
         write!(file, "{status}")?;
         std::fs::rename(&draft, self.path.join(STATUS))
+    }
+
+    /// Keeps which cgroups the container is about to have.
+    pub fn write_cgroups(&self, cgroups: &Cgroups) -> io::Result<()> {
+        let draft = self.path.join(format!("{CGROUPS}.draft"));
+        std::fs::write(&draft, serde_json::to_vec(cgroups)?)?;
+        std::fs::rename(&draft, self.path.join(CGROUPS))
+    }
+
+    /// Those it was given; none under the posix launcher.
+    pub fn cgroups(&self) -> Cgroups {
+        let text = std::fs::read(self.path.join(CGROUPS)).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
     }
 
     pub fn status(&self) -> Option<i32> {

@@ -3,14 +3,17 @@
 //! Fed by the table through an inbox; until the command is started, anything but an update ends the launch. The task
 //! ends without a word when the table is gone: the container itself goes on.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 
+use tepui_proto::mesos::v1 as pb;
 use tepui_types::{ContainerEvent, ContainerId, LaunchSpec, LaunchStage, Termination, Volume};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{Context, Message};
+use crate::cgroups::{Place, destroy};
 use crate::host::beneath;
 use crate::host::process::Process;
 use crate::host::user::Identity;
@@ -24,12 +27,32 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 /// What the table asks of a container.
 #[derive(Debug)]
 pub(super) enum Command {
-    Update(Vec<Volume>),
+    Update(Update),
+    /// Everything asked before is done.
+    Settled(oneshot::Sender<()>),
     Signal(i32),
     /// End, after those nested in it: each of `first` closes when one of them has ended.
     Destroy {
         first: Vec<watch::Receiver<()>>,
     },
+}
+
+/// What a running container is to have from now on.
+#[derive(Debug)]
+pub(super) struct Update {
+    pub resources: Vec<pb::Resource>,
+    pub limits: BTreeMap<String, f64>,
+    pub volumes: Vec<Volume>,
+}
+
+/// What a launch has to wait for and to know of others.
+pub(super) struct Around {
+    /// The parent's.
+    pub sandbox: Option<PathBuf>,
+    /// The parent has done what it was asked to before.
+    pub ready: Option<oneshot::Receiver<()>>,
+    /// Each closes when a path that is in the way is gone.
+    pub paths_ready: Vec<watch::Receiver<()>>,
 }
 
 pub(super) struct Container {
@@ -54,7 +77,7 @@ enum Stop {
 /// What came in while the container was launched.
 #[derive(Default)]
 struct Waiting {
-    volumes: Option<Vec<Volume>>,
+    update: Option<Update>,
     first: Vec<watch::Receiver<()>>,
 }
 
@@ -69,14 +92,9 @@ impl Container {
         Container { context, id, sandbox, inbox, _life: life }
     }
 
-    pub async fn launch(
-        mut self,
-        spec: LaunchSpec,
-        parent: Option<PathBuf>,
-        paths_ready: Vec<watch::Receiver<()>>,
-    ) {
+    pub async fn launch(mut self, spec: LaunchSpec, around: Around) {
         let mut waiting = Waiting::default();
-        let started = self.start(&spec, parent, paths_ready, &mut waiting).await;
+        let started = self.start(&spec, around, &mut waiting).await;
         match started {
             Ok(process) => {
                 let (id, pid) = (self.id.clone(), process.pid.unsigned_abs());
@@ -84,8 +102,8 @@ impl Container {
                 self.context.tell(Message::Launched(id.clone()));
                 self.context.emit(ContainerEvent::Launched { id, pid }).await;
                 let mut volumes = spec.volumes;
-                if let Some(after) = waiting.volumes {
-                    self.update(&mut volumes, after).await;
+                if let Some(update) = waiting.update {
+                    self.update(&mut volumes, update).await;
                 }
                 self.watch(process, volumes).await;
             }
@@ -103,38 +121,47 @@ impl Container {
     async fn start(
         &mut self,
         spec: &LaunchSpec,
-        parent: Option<PathBuf>,
-        paths_ready: Vec<watch::Receiver<()>>,
+        around: Around,
         waiting: &mut Waiting,
     ) -> Result<Process, Stop> {
         let context = self.context.clone();
         let preparing = async {
-            closed(paths_ready).await;
+            closed(around.paths_ready).await;
+            if let Some(ready) = around.ready {
+                ready.await.ok(); // Gone: then this one is about to be destroyed too.
+            }
             let _turn = context.launches.acquire().await;
-            prepare(&context, spec, parent).await
+            prepare(&context, spec, around.sandbox).await
         };
         let identity = self.unless_stopped(LaunchStage::Sandbox, waiting, preparing).await?;
         let failed = |message| Stop::Failed { stage: LaunchStage::Start, message };
-        let init = init_spec(&context, spec, identity).map_err(failed)?;
+        let mut init = init_spec(&context, spec, identity).map_err(failed)?;
         let fetching = fetch(&context, spec, init.identity.as_ref());
         self.unless_stopped(LaunchStage::Fetch, waiting, fetching).await?;
         self.runtime().make().map_err(|err| failed(format!("cannot make the runtime directory: {err}")))?;
         let turn = async { Ok(context.launches.acquire().await) };
         let _turn = self.unless_stopped(LaunchStage::Start, waiting, turn).await?;
-        match posix::start(&context.options.program, &spec.id.to_string(), &init).await {
-            Ok(process) => Ok(process),
-            Err(fault) => {
-                self.end_unheard().await;
-                Err(failed(fault.to_string()))
-            }
+        let isolated = isolate(&context, spec, &mut init).await;
+        let started = match isolated {
+            Ok(()) => posix::start(&context.options.program, &spec.id.to_string(), &init)
+                .await
+                .map_err(|fault| fault.to_string()),
+            Err(why) => Err(why),
+        };
+        if started.is_err() {
+            self.end_unheard().await;
         }
+        started.map_err(failed)
     }
 
-    /// A supervisor that took the container but could not say so must not go on.
+    /// A supervisor that took the container but could not say so must not go on, and its cgroups must not stay.
     async fn end_unheard(&self) {
         if let Ok(Claim::Supervisor(process)) = self.runtime().claimed() {
             tree::destroy(process, self.sandbox.clone()).await;
         }
+        let cgroups = self.runtime().cgroups();
+        destroy::kill(&cgroups).await;
+        destroy::remove(&cgroups).await;
     }
 
     /// Does a part of the launch that can be given up half way.
@@ -150,7 +177,8 @@ impl Container {
                 done = &mut work => return done,
                 command = self.inbox.recv() => match command {
                     None => return Err(Stop::Abandoned),
-                    Some(Command::Update(volumes)) => waiting.volumes = Some(volumes),
+                    Some(Command::Update(update)) => waiting.update = Some(update),
+                    Some(Command::Settled(done)) => drop(done),
                     Some(Command::Signal(_)) => return Err(destroyed(stage)),
                     Some(Command::Destroy { first }) => {
                         waiting.first = first;
@@ -173,21 +201,27 @@ impl Container {
                 }
                 command = self.inbox.recv() => match command {
                     None => return,
-                    Some(Command::Update(after)) => self.update(&mut volumes, after).await,
+                    Some(Command::Update(update)) => self.update(&mut volumes, update).await,
+                    Some(Command::Settled(done)) => done.send(()).unwrap_or_default(),
                     Some(Command::Signal(signal)) => self.signal(process, signal).await,
                     Some(Command::Destroy { first }) => break first,
                 },
             }
         };
         closed(first).await;
+        let cgroups = self.runtime().cgroups();
+        destroy::kill(&cgroups).await;
         // A supervisor that ended by itself left nobody behind, and says so by the status.
         if !gone || self.runtime().status().is_none() {
             tree::destroy(process, self.sandbox.clone()).await;
         }
         // Without a status the supervisor itself was killed, and its command with it.
         let status = self.runtime().status().unwrap_or(libc::SIGKILL);
-        tracing::info!(container = %self.id, status, "container ended");
-        let termination = Termination { status: Some(status), ..Default::default() };
+        let linux = self.context.linux.as_ref();
+        let killed = linux.filter(|_| status != 0).and_then(|linux| linux.judge(&self.id));
+        let termination = Termination { status: Some(status), ..killed.unwrap_or_default() };
+        destroy::remove(&cgroups).await;
+        tracing::info!(container = %self.id, status, why = termination.message, "container ended");
         self.context.emit(ContainerEvent::Exited { id: self.id.clone(), termination }).await;
         self.context.tell(Message::Ended { id: self.id, launched: true });
     }
@@ -210,19 +244,31 @@ impl Container {
         }
     }
 
-    async fn update(&self, volumes: &mut Vec<Volume>, after: Vec<Volume>) {
+    async fn update(&self, volumes: &mut Vec<Volume>, update: Update) {
+        let Update { resources, limits, volumes: after } = update;
+        let resized = match &self.context.linux {
+            Some(linux) => linux.update(&self.runtime().cgroups(), &resources, &limits).await,
+            None => Ok(()), // Requests and limits mean nothing to the posix launcher.
+        };
+        let changed = match resized {
+            Ok(()) => self.update_volumes(volumes, after).await,
+            Err(why) => Err(why),
+        };
+        if let Err(message) = changed {
+            self.context.emit(ContainerEvent::UpdateFailed { id: self.id.clone(), message }).await;
+        }
+    }
+
+    async fn update_volumes(&self, volumes: &mut Vec<Volume>, after: Vec<Volume>) -> Result<(), String> {
         if *volumes == after {
-            return;
+            return Ok(());
         }
         let before = std::mem::replace(volumes, after.clone());
         let (context, sandbox) = (self.context.clone(), self.sandbox.display().to_string());
         let changed = tokio::task::spawn_blocking(move || {
             sandbox::update_volumes(&context.options.work_dir, &sandbox, &before, &after)
         });
-        if let Ok(Err(err)) = changed.await {
-            let event = ContainerEvent::UpdateFailed { id: self.id.clone(), message: err.to_string() };
-            self.context.emit(event).await;
-        }
+        changed.await.unwrap_or(Ok(())).map_err(|fault| fault.to_string())
     }
 
     fn runtime(&self) -> ContainerDir {
@@ -283,6 +329,15 @@ async fn fetch(context: &Context, spec: &LaunchSpec, identity: Option<&Identity>
     })
 }
 
+/// Makes what the container is to be kept in, and tells the supervisor.
+async fn isolate(context: &Context, spec: &LaunchSpec, init: &mut InitSpec) -> Result<(), String> {
+    let Some(linux) = &context.linux else { return Ok(()) };
+    let prepared = linux.prepare(spec).await?;
+    init.cgroups = prepared.cgroups.places.iter().map(Place::processes).collect();
+    init.oom_score_adj = prepared.oom_score_adj;
+    Ok(())
+}
+
 /// What the supervisor has to know.
 fn init_spec(context: &Context, spec: &LaunchSpec, identity: Option<Identity>) -> Result<InitSpec, String> {
     let work_dir = &context.options.work_dir;
@@ -312,5 +367,7 @@ fn init_spec(context: &Context, spec: &LaunchSpec, identity: Option<Identity>) -
         arguments,
         environment,
         identity,
+        cgroups: Vec::new(),
+        oom_score_adj: None,
     })
 }

@@ -11,9 +11,10 @@ use std::sync::Arc;
 use tepui_types::{ContainerId, KnownContainer, Termination};
 
 use super::Context;
+use crate::cgroups::destroy;
 use crate::host::process::Process;
 use crate::launcher::tree;
-use crate::runtime_dir::{self, Claim, RuntimeDir};
+use crate::runtime_dir::{self, Claim, ContainerDir, RuntimeDir};
 
 pub(super) struct Found {
     /// Parents before children.
@@ -87,11 +88,17 @@ fn try_inspect(runtime: &RuntimeDir, id: &ContainerId) -> io::Result<State> {
         (Claim::Supervisor(process), _) if process.is_alive() => State::Alive(process),
         // The supervisor was killed: what it left behind is still to be ended.
         (Claim::Supervisor(process), None) => State::Alive(process),
+        // It ended by itself, but nobody looked at its cgroups yet.
+        (Claim::Supervisor(process), Some(_)) if has_cgroups(&dir) => State::Alive(process),
         (_, Some(status)) => State::Ended(Termination { status: Some(status), ..Default::default() }),
         (Claim::None | Claim::Void, None) => {
             State::Ended(unknown("it never started, or the machine was restarted"))
         }
     })
+}
+
+fn has_cgroups(dir: &ContainerDir) -> bool {
+    dir.cgroups().places.iter().any(|place| place.own && place.cgroup.is_dir())
 }
 
 /// A container that ended while others are nested in it is not done: the ordinary end destroys them first.
@@ -128,12 +135,15 @@ async fn destroy_family(context: Arc<Context>, top: ContainerId, family: Vec<Con
     for id in family {
         let dir = context.runtime.container(&id);
         let claim = match dir.claim(None) {
-            Ok(true) => continue, // It cannot begin any more.
+            Ok(true) => Ok(Claim::Void), // It cannot begin any more.
             Ok(false) | Err(_) => dir.claimed(),
         };
+        let cgroups = dir.cgroups();
+        destroy::kill(&cgroups).await;
         if let Ok(Claim::Supervisor(process)) = claim {
             tree::destroy(process, context.options.work_dir.clone()).await;
         }
+        destroy::remove(&cgroups).await;
     }
     let removed = tokio::task::spawn_blocking(move || context.runtime.remove(&top)).await;
     if let Ok(Err(err)) = removed {

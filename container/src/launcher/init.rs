@@ -13,8 +13,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use nix::sys::signal::SigSet;
 use nix::sys::wait::WaitPidFlag;
-use nix::unistd::Gid;
 
+use super::enter::Entry;
 use super::{InitReport, InitSpec, tree};
 use crate::host::beneath;
 use crate::host::process::Process;
@@ -36,7 +36,7 @@ struct Prepared {
 pub(crate) fn supervise() -> io::Result<()> {
     stand_alone()?;
     let spec = read_spec()?;
-    let prepared = match prepare(&spec) {
+    let (prepared, entry) = match prepare(&spec) {
         Ok(Some(prepared)) => prepared,
         // A restarted agent gave the container up: it must not start.
         Ok(None) => return Ok(()),
@@ -47,7 +47,7 @@ pub(crate) fn supervise() -> io::Result<()> {
     nix::unistd::dup2_stdin(null.as_fd())?;
     nix::unistd::dup2_stdout(null.as_fd())?;
     nix::unistd::dup2_stderr(null.as_fd())?;
-    let status = run(&spec, &prepared);
+    let status = run(&spec, &prepared, entry);
     // If the disk is full the status is lost, and the container counts as killed; its processes must end all the same.
     let written = prepared.runtime.write_status(status.into_raw());
     end_the_rest(prepared.this)?;
@@ -82,14 +82,16 @@ fn report(report: &InitReport) -> io::Result<()> {
 }
 
 /// Everything that can fail before the command is started. `None` if the container is no longer wanted.
-fn prepare(spec: &InitSpec) -> io::Result<Option<Prepared>> {
+fn prepare(spec: &InitSpec) -> io::Result<Option<(Prepared, Entry)>> {
     let sandbox = beneath::open_dir(&spec.work_dir, &spec.sandbox)?;
     nix::unistd::fchdir(&sandbox)?;
     let stdout = beneath::open_to_append(&sandbox, "stdout", 0o644)?;
     let stderr = beneath::open_to_append(&sandbox, "stderr", 0o644)?;
+    let entry =
+        Entry::new(spec).map_err(|err| io::Error::other(format!("cannot open its cgroups: {err}")))?;
     let (this, runtime) = (Process::this()?, ContainerDir::at(&spec.runtime));
     match runtime.claim(Some(this)) {
-        Ok(true) => Ok(Some(Prepared { this, runtime, stdout, stderr })),
+        Ok(true) => Ok(Some((Prepared { this, runtime, stdout, stderr }, entry))),
         Ok(false) => Ok(None),
         Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(err) => Err(err),
@@ -97,8 +99,8 @@ fn prepare(spec: &InitSpec) -> io::Result<Option<Prepared>> {
 }
 
 /// Runs the command to its end.
-fn run(spec: &InitSpec, prepared: &Prepared) -> ExitStatus {
-    match start(spec, prepared) {
+fn run(spec: &InitSpec, prepared: &Prepared, entry: Entry) -> ExitStatus {
+    match start(spec, prepared, entry) {
         Ok(child) => wait_for(&child),
         Err(err) => {
             let code = match err.kind() {
@@ -112,21 +114,18 @@ fn run(spec: &InitSpec, prepared: &Prepared) -> ExitStatus {
     }
 }
 
-fn start(spec: &InitSpec, prepared: &Prepared) -> io::Result<Child> {
+fn start(spec: &InitSpec, prepared: &Prepared, entry: Entry) -> io::Result<Child> {
     let mut command = Command::new(&spec.program);
     let (name, arguments) =
         spec.arguments.split_first().map_or((&spec.program, &[][..]), |(first, rest)| (first, rest));
     command.arg0(name).args(arguments).env_clear().envs(&spec.environment).process_group(0);
     command.stdin(Stdio::null()).stdout(prepared.stdout.try_clone()?).stderr(prepared.stderr.try_clone()?);
-    let identity = spec.identity.clone();
-    let groups: Vec<Gid> =
-        identity.iter().flat_map(|user| &user.groups).copied().map(Gid::from_raw).collect();
     let become_command = move || {
         SigSet::empty().thread_set_mask()?;
-        identity.as_ref().map_or(Ok(()), |identity| identity.assume_with(&groups))
+        entry.enter()
     };
     // SAFETY: only system calls, on memory allocated before the fork.
-    // WHY: std neither unblocks signals nor sets the supplementary groups.
+    // WHY: std neither unblocks signals nor enters cgroups nor sets the supplementary groups.
     unsafe { command.pre_exec(become_command) };
     command.spawn()
 }

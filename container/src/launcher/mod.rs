@@ -1,11 +1,14 @@
 //! Launchers: from a prepared sandbox to a running command that outlives the agent.
 //!
 //! `posix` runs in the agent and starts our own program again as a supervisor; `init` is that supervisor; `tree` finds
-//! and ends everything a container ever started. A Linux launcher (namespaces, cgroups) goes beside `posix`.
+//! and ends everything a container ever started. `enter` is what the Linux launcher adds to it: the last steps of the
+//! command's process before it becomes the command.
 
 #![allow(unsafe_code)]
 
+pub(crate) mod enter;
 pub(crate) mod init;
+pub(crate) mod linux;
 pub(crate) mod posix;
 pub(crate) mod tree;
 
@@ -30,6 +33,12 @@ pub(crate) struct InitSpec {
     pub arguments: Vec<String>,
     pub environment: BTreeMap<String, String>,
     pub identity: Option<Identity>,
+    /// The command enters each of these before anything else. The supervisor stays outside: it must outlive them.
+    #[serde(default)]
+    pub cgroups: Vec<PathBuf>,
+    /// How readily the kernel ends the command when memory runs out.
+    #[serde(default)]
+    pub oom_score_adj: Option<i32>,
 }
 
 /// What the supervisor answers, on its standard output, before it starts the command.

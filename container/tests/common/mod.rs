@@ -1,6 +1,7 @@
 //! A host for tests: directories, a containerizer, and its events one after the other.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod kernel;
 pub mod server;
 
 use std::collections::BTreeMap;
@@ -8,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tepui_container::{Containerizer, Options};
+use tepui_container::{CgroupOptions, Containerizer, Isolation, Launcher, Options};
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::{
     ContainerEvent, ContainerId, ContainerOp, KnownContainer, LaunchSpec, LaunchStage, RecoveredContainer,
@@ -21,6 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(50);
 
 pub struct Host {
     pub dir: tempfile::TempDir,
+    pub options: Options,
     pub containerizer: Containerizer,
     pub events: mpsc::Receiver<ContainerEvent>,
 }
@@ -35,8 +37,9 @@ pub fn options(dir: &Path) -> Options {
         fetcher_cache_size_bytes: 1000,
         fetcher_stall_timeout: Duration::from_secs(20),
         frameworks_home: None,
-        launcher: String::from("posix"),
-        isolation: Vec::new(),
+        launcher: Launcher::Posix,
+        isolation: Isolation::default(),
+        cgroups: CgroupOptions::default(),
     }
 }
 
@@ -66,12 +69,32 @@ pub fn spec_in(dir: &Path, id: &ContainerId, script: &str) -> LaunchSpec {
         resources: Vec::new(),
         limits: BTreeMap::new(),
         volumes: Vec::new(),
+        of_task: true,
     }
 }
 
 impl Host {
     pub fn new() -> Host {
         Host::with(|_| ())
+    }
+
+    /// With the linux launcher and a place of its own for cgroups. None, said aloud, without the rights for that.
+    pub fn linux(isolation: &str) -> Option<Host> {
+        Host::linux_with(isolation, |_| ())
+    }
+
+    pub fn linux_with(isolation: &str, change: impl FnOnce(&mut Options)) -> Option<Host> {
+        let root = kernel::own_root();
+        if let Err(why) = tepui_container::cgroups_usable(&root) {
+            eprintln!("skipped: needs root and cgroups: {why}");
+            return None;
+        }
+        Some(Host::with(|options| {
+            options.launcher = Launcher::Linux;
+            options.isolation = Isolation::parse(isolation.split(',')).unwrap();
+            options.cgroups.root = root;
+            change(options);
+        }))
     }
 
     pub fn with(change: impl FnOnce(&mut Options)) -> Host {
@@ -81,16 +104,16 @@ impl Host {
         let (sender, events) = mpsc::channel(100);
         let mut options = options(dir.path());
         change(&mut options);
-        let containerizer = Containerizer::start(options, sender).unwrap();
-        Host { dir, containerizer, events }
+        let containerizer = Containerizer::start(options.clone(), sender).unwrap();
+        Host { dir, options, containerizer, events }
     }
 
     /// A new agent over the same directories; the old one hears nothing any more.
     pub fn restart(self) -> Host {
         let (sender, events) = mpsc::channel(100);
         drop(self.containerizer);
-        let containerizer = Containerizer::start(options(self.dir.path()), sender).unwrap();
-        Host { dir: self.dir, containerizer, events }
+        let containerizer = Containerizer::start(self.options.clone(), sender).unwrap();
+        Host { dir: self.dir, options: self.options, containerizer, events }
     }
 
     pub fn work_dir(&self) -> PathBuf {

@@ -70,6 +70,9 @@ pub struct LaunchSpec {
     pub limits: BTreeMap<String, f64>,
     /// Persistent volumes to show in the sandbox.
     pub volumes: Vec<Volume>,
+    /// A task's own container, not that of an executor on which several tasks depend: one that uses more memory than it
+    /// asked for is the first to go when there is none left.
+    pub of_task: bool,
 }
 
 /// A persistent volume of a container.

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tepui_container::{CgroupOptions, Isolation, Launcher};
 use tepui_core_agent::Config;
 use tepui_http::{Logging, ServerLimits, StreamLimits};
 use tepui_proto::mesos::v1 as pb;
@@ -29,14 +30,18 @@ pub struct Options {
     /// As in `--attributes`.
     pub attributes: Option<String>,
     pub domain: Option<pb::DomainInfo>,
-    pub launcher: String,
+    pub launcher: Launcher,
+    pub isolation: Isolation,
+    /// `enable_cfs` is taken from `config`.
+    pub cgroups: CgroupOptions,
     pub fetcher_cache_dir: PathBuf,
     pub fetcher_cache_size_bytes: u64,
     pub fetcher_stall_timeout: Duration,
     pub frameworks_home: Option<PathBuf>,
     /// How often the disk is looked at.
     pub disk_watch_interval: Duration,
-    /// What the machine is set to. Addresses, directories, `agent_info`, `boot_id` and `seed` are filled in by `run`.
+    /// What the machine is set to. Addresses, directories, `isolation`, `agent_info`, `boot_id` and `seed` are filled in by
+    /// `run`.
     pub config: Config,
     /// Every flag that has a value, as `/flags` shows it.
     pub flags: Vec<(String, String)>,
@@ -65,7 +70,9 @@ impl Default for Options {
             default_role: "*".to_owned(),
             attributes: None,
             domain: None,
-            launcher: "posix".to_owned(),
+            launcher: Launcher::Auto,
+            isolation: Isolation::default(),
+            cgroups: CgroupOptions::default(),
             fetcher_cache_dir: PathBuf::from("/tmp/tepui/fetch"),
             fetcher_cache_size_bytes: 2 * 1024 * 1024 * 1024,
             fetcher_stall_timeout: Duration::from_secs(60),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tepui_container::{Containerizer, ContainerizerFault, Meter};
+use tepui_container::{CgroupOptions, Containerizer, ContainerizerFault, Meter};
 use tepui_core_agent::{Agent, Config, Input, RecoverError, State};
 use tepui_http::classic::API_VERSION;
 use tepui_http::{Ended, Exchanges, Listening, Renderings, Server, advertised_ip, default_hostname};
@@ -254,6 +254,7 @@ fn config(options: &Options, work_dir: &Path, bound: SocketAddr) -> Result<Confi
         work_dir: text(work_dir),
         runtime_dir: text(&runtime_dir),
         executor_program: text(&options.program),
+        isolation: options.isolation.names().map(str::to_owned).collect(),
         seed: entropy().map_err(AgentFault::Entropy)?,
         boot_id: detect::boot_id(),
         ..options.config.clone()
@@ -270,7 +271,8 @@ fn container_options(options: &Options, config: &Config) -> tepui_container::Opt
         fetcher_cache_size_bytes: options.fetcher_cache_size_bytes,
         fetcher_stall_timeout: options.fetcher_stall_timeout,
         frameworks_home: options.frameworks_home.clone(),
-        launcher: options.launcher.clone(),
-        isolation: config.isolation.clone(),
+        launcher: options.launcher,
+        isolation: options.isolation.clone(),
+        cgroups: CgroupOptions { enable_cfs: config.cgroups_enable_cfs, ..options.cgroups.clone() },
     }
 }

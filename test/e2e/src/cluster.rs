@@ -87,8 +87,16 @@ impl Cluster {
         let runtime_dir = self.folder.path().join("run").join(self.agents.len().to_string());
         let mut arguments =
             vec![format!("--master={master}"), format!("--runtime_dir={}", runtime_dir.display())];
+        if !flags.iter().any(|flag| flag.starts_with("--cgroups_root=")) {
+            arguments.push(format!("--cgroups_root={}", self.cgroups_root(self.agents.len()).display()));
+        }
         arguments.extend(flags.iter().map(|flag| flag.to_string()));
         arguments
+    }
+
+    /// Where an agent's cgroups are, below each mount; no other test uses it.
+    pub fn cgroups_root(&self, agent: usize) -> PathBuf {
+        Path::new(self.folder.path().file_name().expect("it has a name")).join(agent.to_string())
     }
 
     /// Waits until so many agents are registered and active.
@@ -114,6 +122,42 @@ impl Cluster {
 
     pub fn master_flags(&self) -> &[String] {
         &self.master_flags
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.agents.clear();
+        if let Some(root) = self.folder.path().file_name() {
+            cgroup_mounts().iter().for_each(|mount| end_cgroup(&mount.join(root)));
+        }
+    }
+}
+
+/// Where cgroups are mounted, of both versions.
+pub fn cgroup_mounts() -> Vec<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let is_cgroup = |line: &&str| line.split(' ').nth(2).is_some_and(|kind| kind.starts_with("cgroup"));
+    mounts.lines().filter(is_cgroup).filter_map(|line| line.split(' ').nth(1)).map(PathBuf::from).collect()
+}
+
+/// Kills whoever is in a cgroup and removes it with all below.
+fn end_cgroup(cgroup: &Path) {
+    for child in std::fs::read_dir(cgroup).into_iter().flatten().flatten() {
+        if child.file_type().is_ok_and(|kind| kind.is_dir()) {
+            end_cgroup(&child.path());
+        }
+    }
+    const ATTEMPTS_MAX: usize = 100;
+    for _ in 0..ATTEMPTS_MAX {
+        let processes = std::fs::read_to_string(cgroup.join("cgroup.procs")).unwrap_or_default();
+        for pid in processes.lines() {
+            let _ = Command::new("kill").args(["-KILL", pid]).stderr(Stdio::null()).status();
+        }
+        if std::fs::remove_dir(cgroup).is_ok() || !cgroup.exists() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
     }
 }
 

@@ -342,8 +342,20 @@ fn secret_variable() -> Value {
     json!({"variables": [{"name": "A", "type": "SECRET"}]})
 }
 
+/// What a container that just ended gave back may come as an offer of its own, too small for this.
+fn offer_with_disk(scheduler: &mut Scheduler) -> Value {
+    let has_disk = |offer: &Value| {
+        offer["resources"].as_array().is_some_and(|all| all.iter().any(|one| one["name"] == "disk"))
+    };
+    let mut offer = scheduler.fresh_offer();
+    while !has_disk(&offer) {
+        offer = scheduler.offer();
+    }
+    offer
+}
+
 fn groups(battery: &mut Battery, scheduler: &mut Scheduler, folder: &Path) {
-    let offer = scheduler.fresh_offer();
+    let offer = offer_with_disk(scheduler);
     let executor = json!({
         "type": "DEFAULT", "executor_id": {"value": "ge-g-ok"}, "framework_id": {"value": scheduler.framework_id},
         "resources": [scalar("cpus", 0.1), scalar("mem", 32.0), scalar("disk", 1.0)]

@@ -102,6 +102,7 @@ fn launch_spec(agent: &Agent, framework: &FrameworkId, id: &ExecutorId) -> Optio
         limits: limits(executor, config.cgroups_enable_cfs),
         volumes: volumes(&config.work_dir, &resources),
         resources: resources.to_proto(Format::Post),
+        of_task: executor.generated,
     })
 }
 

@@ -138,6 +138,7 @@ fn spec(agent: &Agent, id: &ContainerId, call: LaunchContainer, inherited: Optio
         resources: call.resources,
         limits: call.limits.into_iter().map(|(name, limit)| (name, limit.value)).collect(),
         volumes: Vec::new(),
+        of_task: true,
         command,
     }
 }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use tepui_container::{CgroupOptions, Isolation, Launcher};
 use tepui_shell_agent::{AgentEnd, Options, Recover, RunningAgent};
 
 use super::{Cluster, block_on, signal};
@@ -14,9 +15,7 @@ use crate::flags::agent::AgentFlags;
 use crate::flags::value;
 use crate::{logging, output};
 
-/// What `--launcher`, `--isolation` and `--containerizers` may name today.
-const LAUNCHERS: &[&str] = &["posix"];
-const ISOLATORS: &[&str] = &["posix/cpu", "posix/mem", "filesystem/posix", "process"];
+/// What `--containerizers` may name today.
 const CONTAINERIZERS: &[&str] = &["mesos"];
 
 /// Where containers are kept track of unless a flag says otherwise.
@@ -89,7 +88,19 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
         default_role: flags.default_role.clone(),
         attributes: flags.attributes.clone(),
         domain: flags.domain.as_deref().map(super::domain).transpose()?,
-        launcher: one_of("launcher", &flags.launcher, LAUNCHERS)?.to_string(),
+        launcher: match flags.launcher.as_deref() {
+            Some("posix") => Launcher::Posix,
+            Some(_) => Launcher::Linux,
+            None => Launcher::Auto,
+        },
+        isolation: Isolation::parse(value::list(&flags.isolation).iter().map(String::as_str))
+            .with_context(|| format!("--isolation={} cannot be used", flags.isolation))?,
+        cgroups: CgroupOptions {
+            root: flags.cgroups_root.clone(),
+            enable_cfs: flags.cgroups_enable_cfs,
+            limit_swap: flags.cgroups_limit_swap,
+            revocable_cpu_low_priority: flags.revocable_cpu_low_priority,
+        },
         fetcher_cache_dir: flags.fetcher_cache_dir.clone().unwrap_or_else(|| work_dir.join("fetch")),
         fetcher_cache_size_bytes: flags.fetcher_cache_size,
         fetcher_stall_timeout: flags.fetcher_stall_timeout,
@@ -101,9 +112,7 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
     };
     one_of("containerizers", &flags.containerizers, CONTAINERIZERS)?;
     let config = &mut options.config;
-    for isolator in value::list(&flags.isolation) {
-        config.isolation.push(one_of("isolation", &isolator, ISOLATORS)?.to_string());
-    }
+    config.cgroups_enable_cfs = flags.cgroups_enable_cfs;
     config.recover = if flags.recover == "cleanup" { Recover::Cleanup } else { Recover::Reconnect };
     config.strict = flags.strict;
     config.reconfiguration_additive = flags.reconfiguration_policy == "additive";

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use tepui_container::{CgroupOptions, isolation_of_host};
 use tepui_shell_master::{Logging, RegistryAt};
 
 use super::{Signals, block_on};
@@ -98,8 +99,16 @@ impl Dev {
             resources: self.resources.clone().or_else(|| self.share()),
             fetcher_cache_dir: work_dir.join("fetch"),
             work_dir,
+            cgroups: CgroupOptions {
+                root: PathBuf::from(format!("tepui-dev-{}-{index}", std::process::id())),
+                ..Default::default()
+            },
             ..Default::default()
         };
+        match isolation_of_host(&options.cgroups) {
+            Ok(isolation) => options.isolation = isolation,
+            Err(why) => tracing::info!(why, "tasks run without limits"),
+        }
         options.config.registration_backoff_factor = std::time::Duration::ZERO;
         Ok(options)
     }
@@ -159,8 +168,9 @@ async fn end_containers(agent: &tepui_shell_agent::Options) {
         fetcher_cache_size_bytes: agent.fetcher_cache_size_bytes,
         fetcher_stall_timeout: agent.fetcher_stall_timeout,
         frameworks_home: None,
-        launcher: agent.launcher.clone(),
-        isolation: Vec::new(),
+        launcher: agent.launcher,
+        isolation: agent.isolation.clone(),
+        cgroups: agent.cgroups.clone(),
     };
     match tepui_container::end_all(options).await {
         Ok(true) => {}

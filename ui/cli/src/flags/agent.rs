@@ -59,12 +59,24 @@ pub struct AgentFlags {
     /// Fault domain of the agent, as JSON.
     #[arg(long)]
     pub domain: Option<String>,
-    /// How containers are started; `posix` is what there is.
-    #[arg(long, default_value = "posix")]
-    pub launcher: String,
-    /// What is isolated (comma list); `posix/cpu,posix/mem` is what there is.
+    /// How containers are started: `linux` (root, cgroups) or `posix`; the first that works if not given.
+    #[arg(long, value_parser = ["linux", "posix"])]
+    pub launcher: Option<String>,
+    /// What is isolated: a comma list such as `cgroups/cpu,cgroups/mem,cgroups/pids`, or `cgroups/all`.
     #[arg(long, default_value = "posix/cpu,posix/mem")]
     pub isolation: String,
+    /// The cgroup below which those of containers are made.
+    #[arg(long, default_value = "mesos")]
+    pub cgroups_root: PathBuf,
+    /// Let no container use more processor time than it asked for, unless it has a limit of its own.
+    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
+    pub cgroups_enable_cfs: bool,
+    /// Memory limits hold for memory and swap together.
+    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
+    pub cgroups_limit_swap: bool,
+    /// Containers with revocable processors come after all others.
+    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
+    pub revocable_cpu_low_priority: bool,
     /// Which containerizers to use; `mesos` is what there is.
     #[arg(long, default_value = "mesos")]
     pub containerizers: String,

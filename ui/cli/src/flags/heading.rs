@@ -18,6 +18,10 @@ const AGENT: Groups = &[
         &[
             "launcher",
             "isolation",
+            "cgroups_root",
+            "cgroups_enable_cfs",
+            "cgroups_limit_swap",
+            "revocable_cpu_low_priority",
             "containerizers",
             "switch_user",
             "executor_environment_variables",

@@ -97,13 +97,7 @@ const AGENT: Table = &[
     ),
     (&["resource_estimator", "qos_controller"], "oversubscription is not there yet"),
     (
-        &[
-            "cgroups_enable_cfs",
-            "cgroups_limit_swap",
-            "cgroups_root",
-            "cgroups_hierarchy",
-            "agent_subsystems",
-        ],
-        "cgroup isolation is not there yet; tasks run without enforced limits",
+        &["cgroups_hierarchy", "agent_subsystems"],
+        "controllers are used where they are mounted, and the agent itself stays where it was started",
     ),
 ];

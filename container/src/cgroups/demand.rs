@@ -1,0 +1,123 @@
+//! What a container asks for, as the controllers understand it: requests, and limits where there are any.
+
+use std::collections::BTreeMap;
+
+use tepui_proto::mesos::v1 as pb;
+
+const BYTES_PER_MB: f64 = 1024.0 * 1024.0;
+
+/// No container gets less memory than this.
+pub(crate) const MEM_BYTES_MIN: u64 = 32 * 1024 * 1024;
+
+/// How much more than its request something may use.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Limit<T> {
+    Finite(T),
+    /// Whatever the machine has.
+    Infinite,
+}
+
+/// Requests and limits of a container.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Demand {
+    pub cpus: f64,
+    /// Some of the cpus may be taken back: the container comes after the others.
+    pub revocable_cpus: bool,
+    pub cpu_limit: Option<Limit<f64>>,
+    /// Not less than [`MEM_BYTES_MIN`].
+    pub mem_bytes: u64,
+    pub mem_limit: Option<Limit<u64>>,
+}
+
+/// What the operator chose for all containers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Policy {
+    /// A cpu request is also a limit.
+    pub enable_cfs: bool,
+    /// The limit holds for memory and swap together.
+    pub limit_swap: bool,
+    pub revocable_cpu_low_priority: bool,
+}
+
+impl Demand {
+    pub fn new(resources: &[pb::Resource], limits: &BTreeMap<String, f64>) -> Demand {
+        let named = |name: &'static str| resources.iter().filter(move |one| one.name == name);
+        let sum = |name| named(name).map(|one| one.scalar.value).sum::<f64>();
+        Demand {
+            cpus: sum("cpus"),
+            revocable_cpus: named("cpus").any(|one| one.revocable.is_set()),
+            cpu_limit: limits.get("cpus").map(|cpus| finite(*cpus, |cpus| cpus)),
+            mem_bytes: bytes(sum("mem")),
+            mem_limit: limits.get("mem").map(|mem| finite(*mem, bytes)),
+        }
+    }
+
+    /// The upper bound on memory: the limit, else the request.
+    pub fn mem_bound(&self) -> Limit<u64> {
+        self.mem_limit.unwrap_or(Limit::Finite(self.mem_bytes))
+    }
+
+    /// Whether the container may use more memory than it asked for.
+    pub fn bursts(&self) -> bool {
+        match self.mem_bound() {
+            Limit::Infinite => true,
+            Limit::Finite(bound) => bound > self.mem_bytes,
+        }
+    }
+}
+
+fn finite<T>(limit: f64, convert: impl Fn(f64) -> T) -> Limit<T> {
+    if limit == f64::INFINITY { Limit::Infinite } else { Limit::Finite(convert(limit)) }
+}
+
+/// Whole bytes of an amount in megabytes, raised to the least.
+fn bytes(mb: f64) -> u64 {
+    // A conversion that saturates; NaN, which the master refuses, becomes zero.
+    ((mb * BYTES_PER_MB) as u64).max(MEM_BYTES_MIN)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// For tests of the controllers: `inf` is a limit too.
+    pub fn demand(cpus: f64, cpu_limit: Option<f64>, mem: f64, mem_limit: Option<f64>) -> Demand {
+        let limits = [("cpus", cpu_limit), ("mem", mem_limit)];
+        let limits = limits.into_iter().filter_map(|(name, limit)| Some((name.to_owned(), limit?)));
+        Demand::new(&[scalar("cpus", cpus), scalar("mem", mem)], &limits.collect())
+    }
+
+    pub const POLICY: Policy =
+        Policy { enable_cfs: false, limit_swap: false, revocable_cpu_low_priority: true };
+
+    fn scalar(name: &str, value: f64) -> pb::Resource {
+        pb::Resource {
+            name: name.to_owned(),
+            scalar: pb::value::Scalar { value, ..Default::default() }.into(),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn amounts_add_up_and_have_a_least() {
+        let revocable =
+            pb::Resource { revocable: pb::resource::RevocableInfo::default().into(), ..scalar("cpus", 0.5) };
+        let all = [scalar("cpus", 1.0), scalar("mem", 1.0), revocable, scalar("disk", 7.0)];
+        let demand = Demand::new(&all, &BTreeMap::new());
+        assert_eq!((demand.cpus, demand.revocable_cpus, demand.mem_bytes), (1.5, true, MEM_BYTES_MIN));
+        assert!(!demand.bursts());
+    }
+
+    #[test]
+    fn who_may_burst() {
+        for (request, limit, bursts) in [
+            (64.0, None, false),
+            (64.0, Some(64.0), false),
+            (64.0, Some(65.0), true),
+            (1.0, Some(20.0), false),
+            (64.0, Some(f64::INFINITY), true),
+        ] {
+            assert_eq!(demand(1.0, None, request, limit).bursts(), bursts, "{request} {limit:?}");
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Where a container's cgroups are, and the plans to make and to change them.
+//!
+//! `<mount>/<root>/<container>`, nested ones in `mesos/<container>` below their parent's. On v2 the processes are in
+//! `leaf` below that, because there a cgroup has either processes or children with limits. A nested container always has
+//! a cgroup of its own to be ended by; its resources are counted with its parent's unless it asked otherwise.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tepui_types::ContainerId;
+
+use super::hierarchy::{Hierarchies, Hierarchy};
+use super::plan::Step;
+use super::{Controller, Demand, Policy, Version, prepare, settle};
+
+/// Between a container's cgroup and those nested in it.
+const SEPARATOR: &str = "mesos";
+const LEAF: &str = "leaf";
+
+/// One cgroup of a container.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Place {
+    pub version: Version,
+    /// What is accounted or limited here.
+    pub controllers: Vec<Controller>,
+    pub cgroup: PathBuf,
+    /// Made for this container; otherwise it is its parent's.
+    pub own: bool,
+}
+
+impl Place {
+    /// The cgroup that holds the processes themselves.
+    pub fn processes(&self) -> PathBuf {
+        match self.version {
+            Version::V1 => self.cgroup.clone(),
+            Version::V2 => self.cgroup.join(LEAF),
+        }
+    }
+}
+
+/// All cgroups of a container.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Cgroups {
+    pub places: Vec<Place>,
+}
+
+impl Cgroups {
+    /// The one the container's processes are ended by.
+    pub fn core(&self) -> Option<&Place> {
+        self.places.iter().find(|place| place.own && place.controllers.contains(&Controller::Core))
+    }
+
+    /// The container's own place for a controller.
+    pub fn own(&self, controller: Controller) -> Option<&Place> {
+        self.places.iter().find(|place| place.own && place.controllers.contains(&controller))
+    }
+
+    /// What makes the container's own cgroups follow a new demand.
+    pub fn settle(&self, demand: &Demand, policy: &Policy, fresh: bool) -> Vec<Step> {
+        let own = self.places.iter().filter(|place| place.own);
+        own.flat_map(|place| place.controllers.iter().map(move |controller| (place, *controller)))
+            .flat_map(|(place, one)| settle(place.version, one, &place.cgroup, demand, policy, fresh))
+            .collect()
+    }
+}
+
+/// What the operator chose and the host has.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub hierarchies: Hierarchies,
+    /// Relative to each mount.
+    pub root: PathBuf,
+    /// [`Controller::Core`] is always among them.
+    pub controllers: BTreeSet<Controller>,
+    pub policy: Policy,
+}
+
+impl Layout {
+    /// The cgroups of a new container and the steps that make them, without any demand. `shared` are its parent's, if it
+    /// does not have its resources counted by itself.
+    pub fn create(&self, id: &ContainerId, shared: Option<&Cgroups>) -> (Cgroups, Vec<Step>) {
+        let (mut places, mut steps) = (Vec::new(), Vec::new());
+        for hierarchy in self.hierarchies.iter() {
+            let wanted = |one: &&Controller| self.controllers.contains(one);
+            let mut controllers: Vec<Controller> =
+                hierarchy.controllers.iter().filter(wanted).copied().collect();
+            if let Some(parent) = shared {
+                controllers.retain(|one| *one == Controller::Core);
+                if controllers.is_empty() {
+                    places.extend(parents_place(parent, hierarchy));
+                    continue;
+                }
+            }
+            if !controllers.is_empty() {
+                let cgroup = hierarchy.mount.join(&self.root).join(below(id));
+                let place = Place { version: hierarchy.version, controllers, cgroup, own: true };
+                steps.extend(self.make(hierarchy, &place));
+                places.push(place);
+            }
+        }
+        (Cgroups { places }, steps)
+    }
+
+    fn make(&self, hierarchy: &Hierarchy, place: &Place) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let (mut path, rest) = (hierarchy.mount.clone(), place.cgroup.strip_prefix(&hierarchy.mount));
+        let enable = self.enable(hierarchy);
+        for name in rest.into_iter().flatten() {
+            // The first is the host's: it may be enabled already, and may not be ours to change.
+            match path == hierarchy.mount {
+                true => {
+                    steps.extend(enable.iter().map(|one| Step::offer(&path, "cgroup.subtree_control", one)))
+                }
+                false => {
+                    steps.extend(enable.iter().map(|one| Step::write(&path, "cgroup.subtree_control", one)))
+                }
+            }
+            path.push(name);
+            steps.push(Step::Make(path.clone()));
+            if hierarchy.version == Version::V1 && place.controllers.contains(&Controller::Cpuset) {
+                steps.extend(prepare(Version::V1, Controller::Cpuset, &path));
+            }
+        }
+        for one in place.controllers.iter().filter(|one| **one != Controller::Cpuset) {
+            steps.extend(prepare(place.version, *one, &place.cgroup));
+        }
+        if place.version == Version::V2 {
+            steps.extend(enable.iter().map(|one| Step::write(&path, "cgroup.subtree_control", one)));
+            steps.push(Step::Make(place.processes()));
+        }
+        steps
+    }
+
+    /// On v2 a controller works below a cgroup only if that says so; everywhere, so that memory is counted in each leaf.
+    fn enable(&self, hierarchy: &Hierarchy) -> Vec<String> {
+        if hierarchy.version == Version::V1 {
+            return Vec::new();
+        }
+        let names = hierarchy.controllers.iter().filter(|one| self.controllers.contains(one));
+        names.filter_map(|one| one.v2_name()).map(|name| format!("+{name}")).collect()
+    }
+}
+
+/// Where the parent is in a hierarchy; nowhere if it was started without.
+fn parents_place(parent: &Cgroups, hierarchy: &Hierarchy) -> Option<Place> {
+    let place = parent.places.iter().find(|place| place.cgroup.starts_with(&hierarchy.mount))?;
+    Some(Place { own: false, ..place.clone() })
+}
+
+fn below(id: &ContainerId) -> PathBuf {
+    match id.parent() {
+        Some(parent) => below(parent).join(SEPARATOR).join(id.value()),
+        None => Path::new(id.value()).to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::cgroups::demand::tests::{POLICY, demand};
+    use crate::cgroups::plan::show;
+
+    fn layout(hierarchies: &[(Version, &str, &[Controller])]) -> Layout {
+        let hierarchies = hierarchies.iter().map(|(version, mount, controllers)| Hierarchy {
+            version: *version,
+            mount: PathBuf::from(mount),
+            controllers: controllers.to_vec(),
+        });
+        Layout {
+            hierarchies: Hierarchies::of_all(hierarchies.collect()),
+            root: PathBuf::from("mesos"),
+            controllers: Controller::ALL.into(),
+            policy: POLICY,
+        }
+    }
+
+    fn v1() -> Layout {
+        use Controller::{Core, Cpu, Cpuacct, Cpuset, Memory};
+        layout(&[
+            (Version::V1, "/cpu", &[Cpu, Cpuacct]),
+            (Version::V1, "/cpuset", &[Cpuset]),
+            (Version::V1, "/mem", &[Memory]),
+            (Version::V1, "/freezer", &[Core]),
+        ])
+    }
+
+    #[test]
+    fn a_container_on_v1() {
+        let (cgroups, steps) = v1().create(&ContainerId::root("a"), None);
+        expect![[r#"
+            make /cpu/mesos
+            make /cpu/mesos/a
+            make /cpuset/mesos
+            inherit /cpuset/mesos/cpuset.cpus
+            inherit /cpuset/mesos/cpuset.mems
+            make /cpuset/mesos/a
+            inherit /cpuset/mesos/a/cpuset.cpus
+            inherit /cpuset/mesos/a/cpuset.mems
+            make /mem/mesos
+            make /mem/mesos/a
+            make /freezer/mesos
+            make /freezer/mesos/a
+        "#]]
+        .assert_eq(&show(&steps));
+        expect![[r#"
+            write /cpu/mesos/a/cpu.shares 1024
+            offer /cpu/mesos/a/cpu.cfs_quota_us -1
+            write /mem/mesos/a/memory.soft_limit_in_bytes 67108864
+            write /mem/mesos/a/memory.limit_in_bytes 67108864
+        "#]]
+        .assert_eq(&show(&cgroups.settle(&demand(1.0, None, 64.0, None), &POLICY, true)));
+        assert_eq!(cgroups.core().expect("one").processes(), Path::new("/freezer/mesos/a"));
+    }
+
+    #[test]
+    fn a_nested_container_that_shares_and_one_that_does_not() {
+        let layout = v1();
+        let (parent, _) = layout.create(&ContainerId::root("a"), None);
+        let id = ContainerId::root("a").child("b");
+        let (shares, steps) = layout.create(&id, Some(&parent));
+        expect![[r#"
+            make /freezer/mesos
+            make /freezer/mesos/a
+            make /freezer/mesos/a/mesos
+            make /freezer/mesos/a/mesos/b
+        "#]]
+        .assert_eq(&show(&steps));
+        let joined: Vec<PathBuf> = shares.places.iter().map(Place::processes).collect();
+        let expected = ["/cpu/mesos/a", "/cpuset/mesos/a", "/mem/mesos/a", "/freezer/mesos/a/mesos/b"];
+        assert_eq!(joined, expected.map(PathBuf::from));
+        assert!(shares.settle(&demand(1.0, None, 64.0, None), &POLICY, true).is_empty());
+        let (own, _) = layout.create(&id, None);
+        assert!(own.places.iter().all(|place| place.own && place.cgroup.ends_with("mesos/a/mesos/b")));
+    }
+
+    #[test]
+    fn containers_on_v2() {
+        use Controller::{Core, Cpu, Cpuacct, Memory, Pids};
+        let layout = layout(&[(Version::V2, "/c", &[Cpu, Cpuacct, Memory, Pids, Core])]);
+        let (parent, steps) = layout.create(&ContainerId::root("a"), None);
+        expect![[r#"
+            offer /c/cgroup.subtree_control +cpu
+            offer /c/cgroup.subtree_control +memory
+            offer /c/cgroup.subtree_control +pids
+            make /c/mesos
+            write /c/mesos/cgroup.subtree_control +cpu
+            write /c/mesos/cgroup.subtree_control +memory
+            write /c/mesos/cgroup.subtree_control +pids
+            make /c/mesos/a
+            write /c/mesos/a/pids.max 16384
+            write /c/mesos/a/cgroup.subtree_control +cpu
+            write /c/mesos/a/cgroup.subtree_control +memory
+            write /c/mesos/a/cgroup.subtree_control +pids
+            make /c/mesos/a/leaf
+        "#]]
+        .assert_eq(&show(&steps));
+        let (nested, _) = layout.create(&ContainerId::root("a").child("b"), Some(&parent));
+        let [place] = nested.places.as_slice() else { panic!("{nested:?}") };
+        assert_eq!(place.processes(), Path::new("/c/mesos/a/mesos/b/leaf"));
+        assert!(place.own && nested.settle(&demand(1.0, None, 64.0, None), &POLICY, true).is_empty());
+    }
+}

@@ -1,0 +1,230 @@
+//! Whether the kernel killed for want of memory, and why: told by the counters of the cgroups, read after the end.
+//!
+//! A counter cannot be late: it is raised before the victim dies, so once the exit was reaped it tells the truth, while a
+//! notification may still be on its way. Over its own limit, or over that of a container around it: the limit was
+//! exceeded. Killed for the whole machine while above its request: the request was.
+
+use std::path::Path;
+
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::TaskState;
+use tepui_proto::mesos::v1::task_status::Reason;
+use tepui_types::Termination;
+
+use super::{Place, Version};
+
+const BYTES_PER_MB: u64 = 1024 * 1024;
+
+/// The kernel takes memory for a cgroup in batches, so one at its limit may have used a little less.
+const BATCH_BYTES: u64 = BYTES_PER_MB;
+
+/// What is guaranteed to live goes last, what asked for nothing first; in between there is room for neither.
+const SCORE_MIN: i64 = 3;
+const SCORE_MAX: i64 = 999;
+
+/// How readily a process goes that may use more memory than the `request` its container made: the smaller the request,
+/// the sooner, so that of two who use the same the one further over its request goes first.
+pub(crate) fn score_adj(request_bytes: u64, capacity_bytes: u64) -> i32 {
+    let part = u128::from(request_bytes) * 1000 / u128::from(capacity_bytes.max(1));
+    let score = 1000 - i64::try_from(part).unwrap_or(i64::MAX / 2);
+    i32::try_from(score.clamp(SCORE_MIN, SCORE_MAX)).unwrap_or(0)
+}
+
+/// What the files of one memory cgroup say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counters {
+    /// How many processes in this very cgroup were killed for want of memory.
+    pub kills: u64,
+    /// Its limit was in the way at least once.
+    pub stopped: bool,
+    pub request_bytes: u64,
+    /// `None`: endless.
+    pub limit_bytes: Option<u64>,
+    /// The most that was ever used.
+    pub peak_bytes: u64,
+}
+
+impl Counters {
+    /// `None` if it has no memory controller, or is gone.
+    pub fn read(version: Version, cgroup: &Path, processes: &Path) -> Option<Counters> {
+        match version {
+            Version::V1 => Counters::read_v1(cgroup),
+            Version::V2 => Counters::read_v2(cgroup, processes),
+        }
+    }
+
+    fn read_v1(cgroup: &Path) -> Option<Counters> {
+        let peak_bytes = number(cgroup, "memory.max_usage_in_bytes")?;
+        let limit_bytes =
+            number(cgroup, "memory.limit_in_bytes").filter(|limit| *limit < i64::MAX as u64 / 2);
+        let reached = limit_bytes.is_some_and(|limit| peak_bytes + BATCH_BYTES >= limit);
+        Some(Counters {
+            kills: keyed(cgroup, "memory.oom_control", "oom_kill").unwrap_or(0),
+            stopped: reached && number(cgroup, "memory.failcnt").is_some_and(|count| count > 0),
+            request_bytes: number(cgroup, "memory.soft_limit_in_bytes")?,
+            limit_bytes,
+            peak_bytes,
+        })
+    }
+
+    fn read_v2(cgroup: &Path, processes: &Path) -> Option<Counters> {
+        let events = |cgroup: &Path, key| keyed(cgroup, "memory.events.local", key);
+        Some(Counters {
+            kills: events(processes, "oom_kill").or_else(|| keyed(cgroup, "memory.events", "oom_kill"))?,
+            stopped: events(cgroup, "oom").is_some_and(|count| count > 0),
+            request_bytes: number(cgroup, "memory.low")?,
+            limit_bytes: number(cgroup, "memory.max"),
+            peak_bytes: number(cgroup, "memory.peak").or_else(|| number(cgroup, "memory.current"))?,
+        })
+    }
+}
+
+/// The counters of a container's memory cgroup and of those around it, its own first.
+pub(crate) fn read_all(place: &Place) -> Vec<Counters> {
+    let processes = place.processes();
+    let own = Counters::read(place.version, &place.cgroup, &processes);
+    let around = place.cgroup.ancestors().skip(1);
+    own.into_iter().chain(around.map_while(|cgroup| Counters::read(place.version, cgroup, cgroup))).collect()
+}
+
+/// What the end of a container was, given `kills_seen` that are explained already. `None`: nobody was killed for memory.
+pub(crate) fn judge(all: &[Counters], kills_seen: u64) -> Option<Termination> {
+    let own = all.first().filter(|own| own.kills > kills_seen)?;
+    let mb = |bytes: u64| format!("{}MB", bytes / BYTES_PER_MB);
+    let show = |one: &Counters| {
+        let limit = one.limit_bytes.map_or_else(|| String::from("Infinity"), mb);
+        format!("Requested: {} Limit: {limit} Maximum Used: {}", mb(one.request_bytes), mb(one.peak_bytes))
+    };
+    let (reason, message) = match all.iter().find(|one| one.stopped) {
+        Some(stopped) => {
+            (Reason::REASON_CONTAINER_LIMITATION_MEMORY, format!("Memory limit exceeded: {}", show(stopped)))
+        }
+        None if own.peak_bytes > own.request_bytes => (
+            Reason::REASON_MEMORY_REQUEST_EXCEEDED,
+            format!("Memory request exceeded while the machine ran out of memory: {}", show(own)),
+        ),
+        None => {
+            let message =
+                format!("Killed because the machine ran out of memory, within its request: {}", show(own));
+            return Some(Termination { message: Some(message), ..Default::default() });
+        }
+    };
+    let used = pb::Resource {
+        name: String::from("mem"),
+        r#type: pb::value::Type::SCALAR,
+        scalar: pb::value::Scalar { value: (own.peak_bytes / BYTES_PER_MB) as f64, ..Default::default() }
+            .into(),
+        ..Default::default()
+    };
+    Some(Termination {
+        state: Some(TaskState::TASK_FAILED),
+        reason: Some(reason),
+        message: Some(message),
+        limited: vec![used],
+        ..Default::default()
+    })
+}
+
+fn number(cgroup: &Path, file: &str) -> Option<u64> {
+    std::fs::read_to_string(cgroup.join(file)).ok()?.trim().parse().ok()
+}
+
+fn keyed(cgroup: &Path, file: &str, key: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(cgroup.join(file)).ok()?;
+    let mut values = text.lines().filter_map(|line| line.split_once(' '));
+    values.find(|(name, _)| *name == key)?.1.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    const MB: u64 = BYTES_PER_MB;
+
+    fn own(kills: u64, stopped: bool, peak_mb: u64) -> Counters {
+        Counters {
+            kills,
+            stopped,
+            request_bytes: 64 * MB,
+            limit_bytes: Some(128 * MB),
+            peak_bytes: peak_mb * MB,
+        }
+    }
+
+    fn check(all: &[Counters], seen: u64, expected: Expect) {
+        let text = judge(all, seen)
+            .map_or_else(String::new, |end| format!("{:?} {}", end.reason, end.message.unwrap_or_default()));
+        expected.assert_eq(&text);
+    }
+
+    #[test]
+    fn every_kind_of_end() {
+        check(&[own(0, true, 128)], 0, expect![""]);
+        check(&[own(1, true, 128)], 1, expect![""]);
+        check(
+            &[own(1, true, 128)],
+            0,
+            expect![
+                "Some(REASON_CONTAINER_LIMITATION_MEMORY) Memory limit exceeded: Requested: 64MB Limit: 128MB Maximum Used: 128MB"
+            ],
+        );
+        check(
+            &[own(2, false, 100)],
+            1,
+            expect![
+                "Some(REASON_MEMORY_REQUEST_EXCEEDED) Memory request exceeded while the machine ran out of memory: Requested: 64MB Limit: 128MB Maximum Used: 100MB"
+            ],
+        );
+        check(
+            &[own(1, false, 60)],
+            0,
+            expect![
+                "None Killed because the machine ran out of memory, within its request: Requested: 64MB Limit: 128MB Maximum Used: 60MB"
+            ],
+        );
+        let around = Counters { limit_bytes: Some(200 * MB), request_bytes: 200 * MB, ..own(0, true, 200) };
+        check(
+            &[own(1, false, 60), around],
+            0,
+            expect![
+                "Some(REASON_CONTAINER_LIMITATION_MEMORY) Memory limit exceeded: Requested: 200MB Limit: 200MB Maximum Used: 200MB"
+            ],
+        );
+        check(&[], 0, expect![""]);
+    }
+
+    #[test]
+    fn scores() {
+        let capacity = 16_384 * MB;
+        for (request_mb, score) in [(96, 995), (64, 997), (1056, 936), (1, 999), (16_384, 3), (99_999, 3)] {
+            assert_eq!(score_adj(request_mb * MB, capacity), score, "{request_mb}");
+        }
+        assert_eq!(score_adj(1, 0), 3);
+    }
+
+    #[test]
+    fn the_files_of_both_versions() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let place =
+            |version| Place { version, controllers: Vec::new(), cgroup: dir.path().join("c"), own: true };
+        let write = |file: &str, text: &str| {
+            let file = dir.path().join("c").join(file);
+            std::fs::create_dir_all(file.parent().expect("it is below")).expect("made");
+            std::fs::write(file, text).expect("written");
+        };
+        write("memory.max_usage_in_bytes", "134217728\n");
+        write("memory.limit_in_bytes", "134217728\n");
+        write("memory.soft_limit_in_bytes", "67108864\n");
+        write("memory.failcnt", "3\n");
+        write("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
+        assert_eq!(read_all(&place(Version::V1)), [own(1, true, 128)]);
+        write("memory.peak", "104857600\n");
+        write("memory.max", "134217728\n");
+        write("memory.low", "67108864\n");
+        write("memory.events.local", "low 0\nmax 9\noom 0\noom_kill 0\n");
+        write("leaf/memory.events.local", "oom 0\noom_kill 2\n");
+        assert_eq!(read_all(&place(Version::V2)), [own(2, false, 100)]);
+    }
+}

@@ -1,0 +1,163 @@
+//! Plans: what will be written where, as values that can be shown and compared, and the one place that writes them.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// One change below a cgroup mount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Makes a cgroup; one that exists is left alone.
+    Make(PathBuf),
+    Write {
+        file: PathBuf,
+        value: String,
+    },
+    /// As Write, but what the kernel does not take is let go: an old kernel without the file, or a limit below what is
+    /// used right now.
+    Offer {
+        file: PathBuf,
+        value: String,
+    },
+    /// Copies a file of the cgroup above into this cgroup, if it is empty here.
+    Inherit {
+        file: PathBuf,
+    },
+    /// As Write, only if the number there now is lower; `max` and negative numbers count as endless.
+    Raise {
+        file: PathBuf,
+        value: String,
+    },
+}
+
+impl Step {
+    pub fn write(cgroup: &Path, file: &str, value: impl ToString) -> Step {
+        Step::Write { file: cgroup.join(file), value: value.to_string() }
+    }
+
+    pub fn offer(cgroup: &Path, file: &str, value: impl ToString) -> Step {
+        Step::Offer { file: cgroup.join(file), value: value.to_string() }
+    }
+
+    pub fn raise(cgroup: &Path, file: &str, value: impl ToString) -> Step {
+        Step::Raise { file: cgroup.join(file), value: value.to_string() }
+    }
+
+    pub fn inherit(cgroup: &Path, file: &str) -> Step {
+        Step::Inherit { file: cgroup.join(file) }
+    }
+
+    fn apply(&self) -> io::Result<()> {
+        match self {
+            Step::Make(path) => match std::fs::create_dir(path) {
+                Err(err) if err.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                made => made,
+            },
+            Step::Write { file, value } => write(file, value),
+            Step::Offer { file, value } => {
+                if let Err(err) = write(file, value) {
+                    tracing::debug!(file = %file.display(), value, %err, "the kernel does not take it");
+                }
+                Ok(())
+            }
+            Step::Inherit { file } => inherit(file),
+            Step::Raise { file, value } => {
+                let now = std::fs::read_to_string(file)?;
+                if is_lower(now.trim(), value) { write(file, value) } else { Ok(()) }
+            }
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Make(path) => write!(f, "make {}", path.display()),
+            Step::Write { file, value } => write!(f, "write {} {value}", file.display()),
+            Step::Offer { file, value } => write!(f, "offer {} {value}", file.display()),
+            Step::Inherit { file } => write!(f, "inherit {}", file.display()),
+            Step::Raise { file, value } => write!(f, "raise {} {value}", file.display()),
+        }
+    }
+}
+
+/// A step that could not be done.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {step}: {err}")]
+pub(crate) struct PlanFault {
+    step: String,
+    err: io::Error,
+}
+
+/// Does all steps, in order; stops at the first that fails.
+pub(crate) fn apply(steps: &[Step]) -> Result<(), PlanFault> {
+    steps.iter().try_for_each(|step| step.apply().map_err(|err| PlanFault { step: step.to_string(), err }))
+}
+
+fn write(file: &Path, value: &str) -> io::Result<()> {
+    // Not `fs::write`: a control file must exist, and is never truncated.
+    let mut file = std::fs::OpenOptions::new().write(true).open(file)?;
+    io::Write::write_all(&mut file, value.as_bytes())
+}
+
+fn inherit(file: &Path) -> io::Result<()> {
+    if !std::fs::read_to_string(file)?.trim().is_empty() {
+        return Ok(());
+    }
+    let name = file.file_name().unwrap_or_default();
+    let above = file.parent().and_then(Path::parent).unwrap_or(Path::new("/")).join(name);
+    write(file, std::fs::read_to_string(above)?.trim())
+}
+
+fn is_lower(now: &str, value: &str) -> bool {
+    match (number(now), number(value)) {
+        (Some(now), Some(value)) => now < value,
+        (Some(_), None) => true,
+        (None, _) => false,
+    }
+}
+
+/// `None`: endless. The kernel shows an endless v1 limit as a number that no machine has.
+fn number(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|number| *number < i64::MAX as u64 / 2)
+}
+
+#[cfg(test)]
+pub(super) fn show(steps: &[Step]) -> String {
+    steps.iter().map(|step| format!("{step}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_step() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let child = dir.path().join("child");
+        let make = Step::Make(child.clone());
+        apply(&[make.clone(), make]).expect("made once, the second time is nothing");
+        let file = child.join("n");
+        assert!(apply(&[Step::write(&child, "n", 1)]).is_err(), "files are never made");
+        apply(&[Step::offer(&child, "n", 1)]).expect("let go");
+        std::fs::write(&file, "").expect("written");
+        std::fs::write(dir.path().join("n"), "0-3\n").expect("written");
+        let now = || std::fs::read_to_string(&file).expect("readable");
+        apply(&[Step::inherit(&child, "n"), Step::inherit(&child, "n")]).expect("copied");
+        assert_eq!(now(), "0-3");
+    }
+
+    #[test]
+    fn what_is_lower() {
+        for (now, value, lower) in [
+            ("10", "20", true),
+            ("20", "10", false),
+            ("10", "max", true),
+            ("10", "-1", true),
+            ("max", "10", false),
+            ("9223372036854771712", "10", false),
+        ] {
+            assert_eq!(is_lower(now, value), lower, "{now} {value}");
+        }
+    }
+}

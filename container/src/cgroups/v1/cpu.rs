@@ -1,0 +1,84 @@
+//! cpu: a part of the processors by weight, and an upper bound by quota.
+
+use std::path::Path;
+
+use crate::cgroups::plan::Step;
+use crate::cgroups::{Demand, Limit, Policy};
+
+const SHARES_PER_CPU: f64 = 1024.0;
+const SHARES_PER_REVOCABLE_CPU: f64 = 10.0;
+const SHARES_MIN: u64 = 2;
+const PERIOD_US: u64 = 100_000;
+const QUOTA_US_MIN: u64 = 1000;
+
+pub(crate) fn settle(cgroup: &Path, demand: &Demand, policy: &Policy) -> Vec<Step> {
+    let low = demand.revocable_cpus && policy.revocable_cpu_low_priority;
+    let per_cpu = if low { SHARES_PER_REVOCABLE_CPU } else { SHARES_PER_CPU };
+    let shares = ((per_cpu * demand.cpus) as u64).max(SHARES_MIN);
+    let mut steps = vec![Step::write(cgroup, "cpu.shares", shares)];
+    let bound = demand.cpu_limit.or(policy.enable_cfs.then_some(Limit::Finite(demand.cpus)));
+    match bound {
+        Some(Limit::Finite(cpus)) => {
+            let quota = ((PERIOD_US as f64 * cpus).round() as u64).max(QUOTA_US_MIN);
+            steps.push(Step::write(cgroup, "cpu.cfs_period_us", PERIOD_US));
+            steps.push(Step::write(cgroup, "cpu.cfs_quota_us", quota));
+        }
+        Some(Limit::Infinite) => {
+            steps.push(Step::write(cgroup, "cpu.cfs_period_us", PERIOD_US));
+            steps.push(Step::write(cgroup, "cpu.cfs_quota_us", -1));
+        }
+        // A limit that was there before must not stay; kernels without quotas have none.
+        None => steps.push(Step::offer(cgroup, "cpu.cfs_quota_us", -1)),
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::cgroups::demand::tests::{POLICY, demand};
+    use crate::cgroups::plan::show;
+
+    fn shown(cpus: f64, limit: Option<f64>, enable_cfs: bool) -> String {
+        show(&settle(Path::new("/c"), &demand(cpus, limit, 32.0, None), &Policy { enable_cfs, ..POLICY }))
+    }
+
+    #[test]
+    fn shares_from_the_request_and_quota_from_the_limit() {
+        expect![[r#"
+            write /c/cpu.shares 307
+            write /c/cpu.cfs_period_us 100000
+            write /c/cpu.cfs_quota_us 60000
+        "#]]
+        .assert_eq(&shown(0.3, Some(0.6), false));
+        expect![[r#"
+            write /c/cpu.shares 204
+            write /c/cpu.cfs_period_us 100000
+            write /c/cpu.cfs_quota_us -1
+        "#]]
+        .assert_eq(&shown(0.2, Some(f64::INFINITY), true));
+        expect![[r#"
+            write /c/cpu.shares 2
+            offer /c/cpu.cfs_quota_us -1
+        "#]]
+        .assert_eq(&shown(0.001, None, false));
+        expect![[r#"
+            write /c/cpu.shares 2
+            write /c/cpu.cfs_period_us 100000
+            write /c/cpu.cfs_quota_us 1000
+        "#]]
+        .assert_eq(&shown(0.001, None, true));
+    }
+
+    #[test]
+    fn what_can_be_taken_back_weighs_little() {
+        let revocable = Demand { revocable_cpus: true, ..demand(1.1, None, 32.0, None) };
+        let shares = |low| {
+            let policy = Policy { revocable_cpu_low_priority: low, ..POLICY };
+            settle(Path::new("/c"), &revocable, &policy)[0].to_string()
+        };
+        assert_eq!([shares(true), shares(false)], ["write /c/cpu.shares 11", "write /c/cpu.shares 1126"]);
+    }
+}

@@ -1,0 +1,9 @@
+//! cpuset: nothing is chosen, but an empty set takes no process, so a new cgroup starts as the one above it.
+
+use std::path::Path;
+
+use crate::cgroups::plan::Step;
+
+pub(crate) fn prepare(cgroup: &Path) -> Vec<Step> {
+    vec![Step::inherit(cgroup, "cpuset.cpus"), Step::inherit(cgroup, "cpuset.mems")]
+}

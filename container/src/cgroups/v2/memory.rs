@@ -1,0 +1,51 @@
+//! memory: what a container keeps under pressure (low) and what it may not exceed (max).
+//!
+//! Why `memory.low` and not `memory.high`: docs/adr/0004.
+
+use std::path::Path;
+
+use crate::cgroups::plan::Step;
+use crate::cgroups::{Demand, Limit};
+
+/// `memory.max` is only ever raised on a running container: below what is in use it would kill.
+pub(crate) fn settle(cgroup: &Path, demand: &Demand, fresh: bool) -> Vec<Step> {
+    let bound = match demand.mem_bound() {
+        Limit::Finite(bytes) => bytes.to_string(),
+        Limit::Infinite => String::from("max"),
+    };
+    let max = match fresh {
+        true => Step::write(cgroup, "memory.max", bound),
+        false => Step::raise(cgroup, "memory.max", bound),
+    };
+    vec![Step::write(cgroup, "memory.low", demand.mem_bytes), max]
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::cgroups::demand::tests::demand;
+    use crate::cgroups::plan::show;
+
+    #[test]
+    fn low_from_the_request_and_max_from_the_limit() {
+        let shown =
+            |request, limit, fresh| show(&settle(Path::new("/c"), &demand(1.0, None, request, limit), fresh));
+        expect![[r#"
+            write /c/memory.low 67108864
+            write /c/memory.max 67108864
+        "#]]
+        .assert_eq(&shown(64.0, None, true));
+        expect![[r#"
+            write /c/memory.low 67108864
+            raise /c/memory.max 134217728
+        "#]]
+        .assert_eq(&shown(64.0, Some(128.0), false));
+        expect![[r#"
+            write /c/memory.low 67108864
+            write /c/memory.max max
+        "#]]
+        .assert_eq(&shown(64.0, Some(f64::INFINITY), true));
+    }
+}

@@ -1,0 +1,259 @@
+//! The Linux launcher: what the posix one does, with every container in cgroups of its own.
+//!
+//! Decides once, at the start of the agent, whether cgroups can be used; then makes, changes, judges and removes those of
+//! each container. The command enters them before it runs (`enter`); whoever is in them is ended by them.
+//! Blocking work is done on threads for it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tepui_proto::mesos::v1 as pb;
+use tepui_types::{ContainerId, LaunchSpec, Termination};
+
+use crate::cgroups::hierarchy::Hierarchies;
+use crate::cgroups::layout::Layout;
+use crate::cgroups::{Cgroups, Controller, Demand, Place, Policy, Version, destroy, oom, plan};
+use crate::host::user;
+use crate::isolators::Isolation;
+use crate::runtime_dir::RuntimeDir;
+
+/// How containers are started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Launcher {
+    /// `linux` if this is possible here, else `posix`.
+    #[default]
+    Auto,
+    Posix,
+    Linux,
+}
+
+/// What an operator chose about cgroups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CgroupOptions {
+    /// Below each mount; shared with nobody but other agents of this machine.
+    pub root: PathBuf,
+    pub enable_cfs: bool,
+    pub limit_swap: bool,
+    pub revocable_cpu_low_priority: bool,
+}
+
+impl Default for CgroupOptions {
+    /// The defaults of the v1 flags.
+    fn default() -> Self {
+        Self {
+            root: PathBuf::from("mesos"),
+            enable_cfs: false,
+            limit_swap: false,
+            revocable_cpu_low_priority: true,
+        }
+    }
+}
+
+/// The launcher of an agent that uses cgroups.
+#[derive(Clone, Debug)]
+pub(crate) struct Linux {
+    layout: Arc<Layout>,
+    runtime: RuntimeDir,
+    /// Kills for memory that have been explained, by cgroup; gone with it.
+    kills_seen: Arc<Mutex<BTreeMap<PathBuf, u64>>>,
+}
+
+/// What a container is started in.
+pub(crate) struct Prepared {
+    pub cgroups: Cgroups,
+    pub oom_score_adj: Option<i32>,
+}
+
+/// Chooses: `None` is posix. The reason why something cannot be had is complete.
+pub(crate) fn choose(
+    launcher: Launcher,
+    isolation: &Isolation,
+    options: &CgroupOptions,
+    runtime: &RuntimeDir,
+) -> Result<Option<Linux>, String> {
+    let layout = match launcher {
+        Launcher::Posix => Err(String::from("the launcher is posix")),
+        Launcher::Auto | Launcher::Linux => try_layout(isolation, options),
+    };
+    match (layout, launcher, isolation.needs_linux()) {
+        (Ok(layout), _, _) => {
+            tracing::info!(root = %options.root.display(), "containers are started in cgroups");
+            Ok(Some(Linux { layout: Arc::new(layout), runtime: runtime.clone(), kills_seen: Arc::default() }))
+        }
+        (Err(why), Launcher::Linux, _) => Err(format!("the linux launcher cannot be used: {why}")),
+        (Err(why), _, Some(isolator)) => Err(format!("'{isolator}' needs the linux launcher: {why}")),
+        (Err(why), Launcher::Auto, None) => {
+            tracing::info!(why, "containers are started without cgroups: nothing is limited");
+            Ok(None)
+        }
+        (Err(_), Launcher::Posix, None) => Ok(None),
+    }
+}
+
+/// The most of cpu, memory and process isolation that works on this machine; the reason if nothing does.
+pub fn isolation_of_host(options: &CgroupOptions) -> Result<Isolation, String> {
+    let choices = ["cgroups/cpu,cgroups/mem,cgroups/pids", "cgroups/cpu,cgroups/mem"];
+    let mut why = String::new();
+    for choice in choices {
+        let isolation = Isolation::parse(choice.split(',')).map_err(|fault| fault.to_string())?;
+        match try_layout(&isolation, options) {
+            Ok(_) => return Ok(isolation),
+            Err(missing) => why = missing,
+        }
+    }
+    Err(why)
+}
+
+/// Makes and removes the cgroups of a container that never is: what an operator asked for must not fail task by task.
+fn try_layout(isolation: &Isolation, options: &CgroupOptions) -> Result<Layout, String> {
+    let hierarchies = usable(&options.root)?;
+    let layout = Layout {
+        controllers: controllers(isolation, &hierarchies)?,
+        hierarchies,
+        root: options.root.clone(),
+        policy: Policy {
+            enable_cfs: options.enable_cfs,
+            limit_swap: options.limit_swap,
+            revocable_cpu_low_priority: options.revocable_cpu_low_priority,
+        },
+    };
+    let (cgroups, mut steps) =
+        layout.create(&ContainerId::root(format!("trial-{}", std::process::id())), None);
+    steps.extend(cgroups.settle(&Demand::new(&[], &BTreeMap::new()), &layout.policy, true));
+    let tried = plan::apply(&steps);
+    for place in &cgroups.places {
+        destroy::remove_tree(&place.cgroup).ok(); // Empty, and in nobody's way.
+    }
+    tried.map(|()| layout).map_err(|fault| fault.to_string())
+}
+
+/// Whether cgroups can be made here, and if not, why.
+pub(crate) fn usable(root: &Path) -> Result<Hierarchies, String> {
+    if !user::are_root() {
+        return Err(String::from("the agent is not root"));
+    }
+    if root.as_os_str().is_empty() || !crate::host::beneath::is_inner(root) {
+        return Err(format!("'{}' is not a relative path of a cgroup", root.display()));
+    }
+    let hierarchies =
+        Hierarchies::detect().map_err(|err| format!("cannot find out what is mounted: {err}"))?;
+    let Some(core) = hierarchies.of(Controller::Core) else {
+        return Err(String::from("neither the v1 freezer nor cgroup v2 is mounted"));
+    };
+    let path = core.mount.join(root);
+    match std::fs::create_dir_all(&path) {
+        Ok(()) => Ok(hierarchies),
+        Err(err) => Err(format!("cannot make the cgroup {}: {err}", path.display())),
+    }
+}
+
+/// What was asked for by name must be there; `cgroups/all` takes what is.
+fn controllers(
+    isolation: &Isolation,
+    hierarchies: &Hierarchies,
+) -> Result<std::collections::BTreeSet<Controller>, String> {
+    let available = hierarchies.available();
+    let mut chosen = isolation.controllers();
+    chosen.insert(Controller::Core);
+    if isolation.takes_all_cgroups() {
+        return Ok(available);
+    }
+    chosen.retain(|one| *one != Controller::Cpuacct || available.contains(one));
+    match chosen.iter().find(|one| !available.contains(one)) {
+        Some(Controller::Devices)
+            if hierarchies.of(Controller::Core).is_some_and(|one| one.version == Version::V2) =>
+        {
+            Err(String::from("'cgroups/devices' is not there yet for cgroup v2"))
+        }
+        Some(missing) => Err(format!("the cgroup controller '{}' is not mounted here", missing.v1_name())),
+        None => Ok(chosen),
+    }
+}
+
+impl Linux {
+    /// Makes a container's cgroups and sets what it may use.
+    pub async fn prepare(&self, spec: &LaunchSpec) -> Result<Prepared, String> {
+        let (linux, spec) = (self.clone(), spec.clone());
+        let prepared = tokio::task::spawn_blocking(move || linux.prepare_now(&spec)).await;
+        prepared.unwrap_or_else(|_| Err(String::from("the agent is going down")))
+    }
+
+    fn prepare_now(&self, spec: &LaunchSpec) -> Result<Prepared, String> {
+        let shared = spec.id.parent().filter(|_| shares_cgroups(spec));
+        let shared = shared.map(|parent| self.runtime.container(parent).cgroups());
+        let demand = Demand::new(&spec.resources, &spec.limits);
+        if spec.id.parent().is_some() && shared.is_none() {
+            self.check_requests(spec)?;
+        }
+        let (cgroups, mut steps) = self.layout.create(&spec.id, shared.as_ref());
+        steps.extend(cgroups.settle(&demand, &self.layout.policy, true));
+        let kept = self.runtime.container(&spec.id).write_cgroups(&cgroups);
+        kept.map_err(|err| format!("cannot keep its cgroups: {err}"))?;
+        plan::apply(&steps).map_err(|fault| fault.to_string())?;
+        let own = spec.id.parent().is_none() || shared.is_none();
+        let bursts =
+            own && spec.of_task && self.layout.controllers.contains(&Controller::Memory) && demand.bursts();
+        let oom_score_adj = bursts.then(|| oom::score_adj(demand.mem_bytes, memory_bytes()));
+        Ok(Prepared { cgroups, oom_score_adj })
+    }
+
+    /// What has cgroups of its own below another container must say what it needs.
+    fn check_requests(&self, spec: &LaunchSpec) -> Result<(), String> {
+        let given = |name: &str| spec.resources.iter().any(|one| one.name == name && one.scalar.value > 0.0);
+        for (name, controller) in [("cpus", Controller::Cpu), ("mem", Controller::Memory)] {
+            if self.layout.controllers.contains(&controller) && !given(name) {
+                return Err(format!("a container with cgroups of its own needs '{name}'"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets new requests and limits.
+    pub async fn update(
+        &self,
+        cgroups: &Cgroups,
+        resources: &[pb::Resource],
+        limits: &BTreeMap<String, f64>,
+    ) -> Result<(), String> {
+        let steps = cgroups.settle(&Demand::new(resources, limits), &self.layout.policy, false);
+        let applied = tokio::task::spawn_blocking(move || plan::apply(&steps)).await;
+        applied.unwrap_or(Ok(())).map_err(|fault| fault.to_string())
+    }
+
+    /// Whether somebody in the container was killed for want of memory since this was asked last. A container whose
+    /// memory is counted with its parent's shares its counters too.
+    pub fn judge(&self, id: &ContainerId) -> Option<Termination> {
+        let place = self.memory_place(id)?;
+        let counters = oom::read_all(&place);
+        let kills = counters.first()?.kills;
+        let mut seen = self.kills_seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.retain(|cgroup, _| cgroup.is_dir());
+        let before = seen.insert(place.processes(), kills).unwrap_or(0);
+        oom::judge(&counters, before)
+    }
+
+    fn memory_place(&self, id: &ContainerId) -> Option<Place> {
+        let own = self.runtime.container(id).cgroups().own(Controller::Memory).cloned();
+        own.or_else(|| id.parent().and_then(|parent| self.memory_place(parent)))
+    }
+}
+
+/// A nested container's resources are counted with its parent's unless it says otherwise.
+fn shares_cgroups(spec: &LaunchSpec) -> bool {
+    let container = spec.container.as_ref();
+    container.and_then(|info| info.linux_info.share_cgroups).unwrap_or(true)
+}
+
+/// All memory of the machine.
+fn memory_bytes() -> u64 {
+    let info = rustix::system::sysinfo();
+    (info.totalram as u64).saturating_mul(u64::from(info.mem_unit))
+}
+
+/// Removes the cgroup of an agent that ends for good, unless somebody still uses it.
+pub(crate) fn remove_root(root: &Path) {
+    for hierarchy in Hierarchies::detect().unwrap_or_default().iter() {
+        std::fs::remove_dir(hierarchy.mount.join(root)).ok();
+    }
+}

@@ -1,0 +1,320 @@
+//! Real cgroups: what the kernel's files say of a container, who ends with it, and what is left of it.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use common::{Host, kernel, lives, until};
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::task_status::Reason;
+use tepui_types::{ContainerId, ContainerOp, LaunchSpec};
+
+const WAIT: &str = "echo ready; exec sleep 1000";
+const MB: u64 = 1024 * 1024;
+
+fn id(value: &str) -> ContainerId {
+    ContainerId::root(value)
+}
+
+fn scalar(name: &str, value: f64) -> pb::Resource {
+    pb::Resource {
+        name: name.to_owned(),
+        r#type: pb::value::Type::SCALAR,
+        scalar: pb::value::Scalar { value, ..Default::default() }.into(),
+        ..Default::default()
+    }
+}
+
+fn limits(all: &[(&str, f64)]) -> BTreeMap<String, f64> {
+    all.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
+}
+
+fn own_cgroups() -> pb::ContainerInfo {
+    pb::ContainerInfo {
+        r#type: pb::container_info::Type::MESOS,
+        linux_info: pb::LinuxInfo { share_cgroups: Some(false), ..Default::default() }.into(),
+        ..Default::default()
+    }
+}
+
+/// A host on which the controllers are on v1, as the files named here are.
+fn host(isolation: &str) -> Option<Host> {
+    if kernel::v1_mount("memory").is_none() {
+        eprintln!("skipped: this host has no v1 memory controller");
+        return None;
+    }
+    Host::linux(isolation)
+}
+
+fn sized(
+    host: &Host,
+    id: &ContainerId,
+    script: &str,
+    (cpus, mem): (f64, f64),
+    all: &[(&str, f64)],
+) -> LaunchSpec {
+    LaunchSpec {
+        resources: vec![scalar("cpus", cpus), scalar("mem", mem)],
+        limits: limits(all),
+        ..host.spec(id, script)
+    }
+}
+
+/// shares, quota, soft limit and limit in megabytes (-1: endless).
+fn values(root: &Path, id: &ContainerId) -> (i64, i64, i64, i64) {
+    let number = |controller, file| kernel::read(root, controller, id, file).parse::<i64>().unwrap();
+    let mb = |bytes: i64| if bytes > i64::MAX / 2 { -1 } else { bytes / MB as i64 };
+    (
+        number("cpu", "cpu.shares"),
+        number("cpu", "cpu.cfs_quota_us"),
+        mb(number("memory", "memory.soft_limit_in_bytes")),
+        mb(number("memory", "memory.limit_in_bytes")),
+    )
+}
+
+#[tokio::test]
+async fn the_kernel_is_told_and_everything_is_gone_at_the_end() {
+    let Some(mut host) = host("cgroups/all") else { return };
+    let (a, root) = (id("a"), host.options.cgroups.root.clone());
+    let spec = sized(&host, &a, WAIT, (0.5, 64.0), &[("cpus", 1.5), ("mem", 128.0)]);
+    host.launch(spec).await;
+    host.line(&a, "stdout").await;
+    assert_eq!(values(&root, &a), (512, 150_000, 64, 128));
+    for controller in ["cpu", "cpuacct", "cpuset", "memory", "pids", "devices", "blkio", "freezer"] {
+        let procs = kernel::read(&root, controller, &a, "cgroup.procs");
+        assert_eq!(procs.lines().count(), 1, "{controller}: only the command is inside");
+    }
+    assert_eq!(kernel::read(&root, "pids", &a, "pids.max"), "16384");
+    assert!(kernel::read(&root, "devices", &a, "devices.list").contains("c 1:3 rwm"));
+    assert_eq!(host.destroy(&a).await.status, Some(libc::SIGKILL));
+    assert_eq!(kernel::left_of(&root), <[std::path::PathBuf; 0]>::default());
+    kernel::remove_root(&root);
+}
+
+#[tokio::test]
+async fn updates_raise_lower_and_lift_limits() {
+    let Some(mut host) = host("cgroups/cpu,cgroups/mem") else { return };
+    let (a, root) = (id("a"), host.options.cgroups.root.clone());
+    host.launch(sized(&host, &a, WAIT, (0.1, 32.0), &[])).await;
+    host.line(&a, "stdout").await;
+    assert_eq!(values(&root, &a), (102, -1, 32, 32));
+    for (request, all, expected) in [
+        ((1.0, 64.0), &[("mem", 128.0)][..], (1024, -1, 64, 128)),
+        ((1.0, 64.0), &[("cpus", 2.0), ("mem", f64::INFINITY)], (1024, 200_000, 64, -1)),
+        ((0.1, 40.0), &[("cpus", f64::INFINITY)], (102, -1, 40, 40)),
+        ((0.2, 48.0), &[], (204, -1, 48, 48)),
+    ] {
+        host.submit(ContainerOp::Update {
+            id: a.clone(),
+            resources: vec![scalar("cpus", request.0), scalar("mem", request.1)],
+            limits: limits(all),
+            volumes: Vec::new(),
+        });
+        until(|| (values(&root, &a) == expected).then_some(())).await;
+    }
+    host.destroy(&a).await;
+    kernel::remove_root(&root);
+}
+
+#[tokio::test]
+async fn nested_containers_share_or_have_their_own() {
+    let Some(mut host) = host("cgroups/cpu,cgroups/mem") else { return };
+    let (a, root) = (id("a"), host.options.cgroups.root.clone());
+    host.launch(sized(&host, &a, WAIT, (1.0, 128.0), &[])).await;
+    let (shares, own) = (a.child("shares"), a.child("own"));
+    host.launch(host.spec(&shares, WAIT)).await;
+    let spec = sized(&host, &own, WAIT, (0.1, 32.0), &[("cpus", 0.5), ("mem", 64.0)]);
+    host.launch(LaunchSpec { container: Some(own_cgroups()), ..spec }).await;
+    for id in [&a, &shares, &own] {
+        host.line(id, "stdout").await;
+    }
+    assert_eq!(values(&root, &own), (102, 50_000, 32, 64));
+    assert!(!kernel::cgroup(&root, "memory", &shares).exists());
+    assert_eq!(kernel::read(&root, "memory", &a, "cgroup.procs").lines().count(), 2);
+    assert_eq!(kernel::read(&root, "freezer", &shares, "cgroup.procs").lines().count(), 1);
+    let (_, why) = {
+        let spec = host.spec(&a.child("says-nothing"), WAIT);
+        host.fail_to_launch(LaunchSpec { container: Some(own_cgroups()), ..spec }).await
+    };
+    assert_eq!(why, "a container with cgroups of its own needs 'cpus'");
+    host.destroy(&shares).await;
+    host.destroy(&own).await;
+    host.destroy(&a).await;
+    assert_eq!(kernel::left_of(&root), <[std::path::PathBuf; 0]>::default());
+    kernel::remove_root(&root);
+}
+
+#[tokio::test]
+async fn only_a_task_that_may_burst_is_the_first_to_go() {
+    let Some(mut host) = host("cgroups/mem") else { return };
+    let root = host.options.cgroups.root.clone();
+    let score = "cat /proc/self/oom_score_adj";
+    let usual = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap();
+    for (name, of_task, all, adjusted) in [
+        ("plain", true, &[][..], false),
+        ("executor", false, &[("mem", 512.0)], false),
+        ("bursts", true, &[("mem", 512.0)], true),
+        ("endless", true, &[("mem", f64::INFINITY)], true),
+    ] {
+        let spec = LaunchSpec { of_task, ..sized(&host, &id(name), score, (1.0, 256.0), all) };
+        host.run(spec).await;
+        let said = host.read(&id(name), "stdout");
+        let number: i32 = said.trim().parse().unwrap();
+        match adjusted {
+            true => assert!((900..1000).contains(&number), "{name}: {said}"),
+            false => assert_eq!(said, usual, "{name}"),
+        }
+    }
+    kernel::remove_root(&root);
+}
+
+/// Takes memory until it is stopped, in a process that the shell waits for.
+const HOG: &str = "tail -c 300m /dev/zero | tail -c 300m > /dev/null";
+
+#[tokio::test]
+async fn who_exceeds_its_limit_is_told_so() {
+    let Some(mut host) = host("cgroups/mem") else { return };
+    let (a, root) = (id("a"), host.options.cgroups.root.clone());
+    host.launch(sized(&host, &a, HOG, (1.0, 32.0), &[("mem", 64.0)])).await;
+    let end = host.exit_of(&a).await;
+    assert_eq!(end.reason, Some(Reason::REASON_CONTAINER_LIMITATION_MEMORY), "{end:?}");
+    assert_eq!(end.state, Some(pb::TaskState::TASK_FAILED));
+    let message = end.message.unwrap();
+    assert!(
+        message.starts_with("Memory limit exceeded: Requested: 32MB Limit: 64MB Maximum Used: 6"),
+        "{message}"
+    );
+    assert_eq!(end.limited[0].name, "mem");
+    kernel::remove_root(&root);
+}
+
+/// Two nested containers share memory: only the one that was killed is blamed, and it is blamed once.
+#[tokio::test]
+async fn of_those_who_share_only_the_victim_is_blamed() {
+    let Some(mut host) = host("cgroups/mem") else { return };
+    let (a, root) = (id("a"), host.options.cgroups.root.clone());
+    host.launch(sized(
+        &host,
+        &a,
+        "trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done",
+        (1.0, 64.0),
+        &[],
+    ))
+    .await;
+    host.line(&a, "stdout").await;
+    let (good, hog) = (a.child("good"), a.child("hog"));
+    host.launch_script(&good, "while ! [ -e go ]; do sleep 0.05; done; exit 4").await;
+    host.launch_script(&hog, HOG).await;
+    assert_eq!(host.exit_of(&hog).await.reason, Some(Reason::REASON_CONTAINER_LIMITATION_MEMORY));
+    std::fs::write(host.sandbox(&good).join("go"), "").unwrap();
+    assert_eq!(host.exit_of(&good).await.reason, None);
+    host.submit(ContainerOp::Signal { id: a.clone(), signal: libc::SIGTERM });
+    let end = host.exit_of(&a).await;
+    assert_eq!((end.status, end.reason), (common::exited(3), None));
+    kernel::remove_root(&root);
+}
+
+#[tokio::test]
+async fn a_fork_bomb_ends_with_its_container() {
+    let Some(mut host) = host("cgroups/pids,cgroups/mem,cgroups/cpu") else { return };
+    let (a, root) = (id("a"), host.options.cgroups.root.clone());
+    let bomb = "b() { setsid sh -c 'sleep 1000' & sleep 0.01; b | b & }; ulimit -u 300 2>/dev/null; b; echo ready; sleep 1000";
+    host.launch(sized(&host, &a, bomb, (0.5, 64.0), &[("cpus", 0.5)])).await;
+    host.line(&a, "stdout").await;
+    until(|| (kernel::read(&root, "pids", &a, "pids.current").parse::<u32>().unwrap() > 20).then_some(()))
+        .await;
+    host.destroy(&a).await;
+    assert_eq!(kernel::left_of(&root), <[std::path::PathBuf; 0]>::default());
+    kernel::remove_root(&root);
+}
+
+#[tokio::test]
+async fn containers_are_found_again_and_orphans_end() {
+    let Some(mut host) = host("cgroups/mem") else { return };
+    let (kept, orphan, root) = (id("kept"), id("orphan"), host.options.cgroups.root.clone());
+    for id in [&kept, &orphan] {
+        host.launch(sized(&host, id, WAIT, (0.1, 32.0), &[])).await;
+        host.line(id, "stdout").await;
+    }
+    let pid: u32 = kernel::read(&root, "freezer", &orphan, "cgroup.procs").parse().unwrap();
+    let mut host = host.restart();
+    assert!(host.recover(&[&kept]).await[0].pid.is_some());
+    until(|| (!lives(pid) && !kernel::cgroup(&root, "memory", &orphan).exists()).then_some(())).await;
+    assert_eq!(values_of_memory(&root, &kept), 32 * MB);
+    host.submit(ContainerOp::Update {
+        id: kept.clone(),
+        resources: vec![scalar("cpus", 0.1), scalar("mem", 64.0)],
+        limits: BTreeMap::new(),
+        volumes: Vec::new(),
+    });
+    until(|| (values_of_memory(&root, &kept) == 64 * MB).then_some(())).await;
+    host.destroy(&kept).await;
+    assert_eq!(kernel::left_of(&root), <[std::path::PathBuf; 0]>::default());
+    kernel::remove_root(&root);
+}
+
+fn values_of_memory(root: &Path, id: &ContainerId) -> u64 {
+    kernel::read(root, "memory", id, "memory.limit_in_bytes").parse().unwrap()
+}
+
+/// The supervisor and the agent are killed at once; what the command started is still in the cgroup.
+#[tokio::test]
+async fn nobody_outlives_a_killed_supervisor() {
+    let Some(mut host) = host("posix/cpu") else { return };
+    let (a, root) = (id("a"), host.options.cgroups.root.clone());
+    let pid = host.launch_script(&a, "setsid sh -c 'cd /; exec sleep 1000 >/dev/null 2>&1' & echo ready; cd /; exec sleep 1000 >/dev/null").await;
+    host.line(&a, "stdout").await;
+    let inside = until(|| {
+        let procs = kernel::read(&root, "freezer", &a, "cgroup.procs");
+        let pids: Vec<u32> = procs.lines().map(|line| line.parse().unwrap()).collect();
+        (pids.len() == 2).then_some(pids)
+    })
+    .await;
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid.cast_signed()), nix::sys::signal::SIGKILL).unwrap();
+    assert_eq!(host.exit_of(&a).await.status, Some(libc::SIGKILL));
+    assert!(inside.iter().all(|pid| !lives(*pid)));
+    assert_eq!(kernel::left_of(&root), <[std::path::PathBuf; 0]>::default());
+    kernel::remove_root(&root);
+}
+
+/// The kernel refuses a quota above that of the cgroup around it.
+#[tokio::test]
+async fn a_container_that_cannot_be_isolated_does_not_start() {
+    let Some(mut host) = host("cgroups/cpu,cgroups/mem") else { return };
+    let (a, root) = (id("a"), host.options.cgroups.root.clone());
+    host.launch(sized(&host, &a, WAIT, (0.5, 64.0), &[("cpus", 0.5)])).await;
+    let greedy = a.child("greedy");
+    let spec = sized(&host, &greedy, "touch ran", (0.5, 32.0), &[("cpus", 1.0)]);
+    let (_, why) = host.fail_to_launch(LaunchSpec { container: Some(own_cgroups()), ..spec }).await;
+    assert!(why.starts_with("cannot write ") && why.ends_with("Invalid argument (os error 22)"), "{why}");
+    assert!(!host.sandbox(&greedy).join("ran").exists());
+    assert!(
+        !kernel::cgroup(&root, "memory", &greedy).exists() && !kernel::cgroup(&root, "cpu", &greedy).exists()
+    );
+    host.destroy(&a).await;
+    assert_eq!(kernel::left_of(&root), <[std::path::PathBuf; 0]>::default());
+    kernel::remove_root(&root);
+}
+
+/// Room for a nested container is made before it is launched, however fast that follows.
+#[tokio::test]
+async fn a_nested_launch_waits_for_the_update_before_it() {
+    let Some(mut host) = host("cgroups/cpu,cgroups/mem") else { return };
+    let (a, root) = (id("a"), host.options.cgroups.root.clone());
+    host.launch(sized(&host, &a, WAIT, (0.1, 32.0), &[("cpus", 0.1)])).await;
+    host.submit(ContainerOp::Update {
+        id: a.clone(),
+        resources: vec![scalar("cpus", 1.1), scalar("mem", 96.0)],
+        limits: limits(&[("cpus", 2.1)]),
+        volumes: Vec::new(),
+    });
+    let nested = a.child("b");
+    let spec = sized(&host, &nested, WAIT, (1.0, 64.0), &[("cpus", 2.0)]);
+    host.launch(LaunchSpec { container: Some(own_cgroups()), ..spec }).await;
+    assert_eq!(values(&root, &nested), (1024, 200_000, 64, 64));
+    host.destroy(&nested).await;
+    host.destroy(&a).await;
+    kernel::remove_root(&root);
+}

@@ -1,0 +1,64 @@
+//! The kernel's side of cgroups, for tests: where they are mounted and what is in their files.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tepui_types::ContainerId;
+
+/// A place below every mount that no other test uses.
+pub fn own_root() -> PathBuf {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    PathBuf::from(format!("tepui-test-{}-{number}", std::process::id()))
+}
+
+/// Where a v1 controller is mounted; `None` on hosts that have it on v2.
+pub fn v1_mount(controller: &str) -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    let of = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [_, path, "cgroup", options, ..] = words.as_slice() else { return None };
+        options.split(',').any(|option| option == controller).then(|| PathBuf::from(path))
+    };
+    mounts.lines().find_map(of)
+}
+
+/// The container's cgroup of a v1 controller.
+pub fn cgroup(root: &Path, controller: &str, id: &ContainerId) -> PathBuf {
+    let above = match id.parent() {
+        Some(parent) => cgroup(root, controller, parent).join("mesos"),
+        None => v1_mount(controller).expect("the controller is mounted").join(root),
+    };
+    above.join(id.value())
+}
+
+/// A file of a container's cgroup, one line.
+pub fn read(root: &Path, controller: &str, id: &ContainerId, file: &str) -> String {
+    let path = cgroup(root, controller, id).join(file);
+    std::fs::read_to_string(&path).unwrap_or_else(|err| panic!("{}: {err}", path.display())).trim().to_owned()
+}
+
+/// Whatever exists of a root, in any hierarchy: containers that were left behind.
+pub fn left_of(root: &Path) -> Vec<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    let mounts =
+        mounts.lines().filter(|line| line.split(' ').nth(2).is_some_and(|kind| kind.starts_with("cgroup")));
+    let roots = mounts.filter_map(|line| Some(Path::new(line.split(' ').nth(1)?).join(root)));
+    let directories = |path: PathBuf| {
+        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+        entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path())
+    };
+    roots.flat_map(directories).collect()
+}
+
+/// Removes an empty root everywhere.
+pub fn remove_root(root: &Path) {
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    for line in
+        mounts.lines().filter(|line| line.split(' ').nth(2).is_some_and(|kind| kind.starts_with("cgroup")))
+    {
+        if let Some(mount) = line.split(' ').nth(1) {
+            std::fs::remove_dir(Path::new(mount).join(root)).ok();
+        }
+    }
+}
