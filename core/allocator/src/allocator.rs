@@ -20,6 +20,7 @@ use crate::ledger::{Ledger, Part};
 use crate::marks::Traits;
 use crate::recovery::Recovery;
 use crate::slab::{AgentSlot, ClientSlot, FrameworkSlot, Slab};
+use crate::slack::SlackTerms;
 use crate::tree::{Tree, Wishes};
 use crate::{AgentSpec, FrameworkSpec, Options};
 
@@ -34,8 +35,11 @@ pub struct Allocator {
     pub(crate) filters: Filters,
     pub(crate) inverse: Inverse,
     pub(crate) cycle: Cycle,
-    /// Agents that a new framework must be shown: something is free, or they are to be left.
+    /// Agents that a new framework must be shown: something is free or can be lent, or they are to be left.
     pub(crate) spacious: Bits<AgentSlot>,
+    /// Agents on which more is lent than is idle.
+    pub(crate) over_lent: Bits<AgentSlot>,
+    slack_terms: SlackTerms,
     pub(crate) recovery: Option<Recovery>,
     /// Only these hosts are offered, if there is a list.
     whitelist: Option<BTreeSet<String>>,
@@ -88,6 +92,7 @@ impl Allocator {
         let tree = Tree::new(options.fair_sharing_excluded.clone(), options.seed);
         let cycle = Cycle::new(options.seed);
         Self {
+            slack_terms: options.slack_terms(),
             options,
             agents: Slab::new(),
             agent_ids: Ids::new(),
@@ -98,6 +103,7 @@ impl Allocator {
             inverse: Inverse::default(),
             cycle,
             spacious: Bits::new(),
+            over_lent: Bits::new(),
             recovery: None,
             whitelist: None,
         }
@@ -115,7 +121,7 @@ impl Allocator {
         }
         let agent = Agent {
             id: id.clone(),
-            ledger: Ledger::default(),
+            ledger: Ledger::new(self.slack_terms.clone()),
             active: true,
             whitelisted: true,
             unavailable: false,
@@ -164,6 +170,7 @@ impl Allocator {
         let agent = self.agents.remove(slot);
         self.tree.available -= &agent.available;
         self.spacious.remove(slot);
+        self.over_lent.remove(slot);
         self.tree.book_reservations(agent.ledger.total(), Booking::Out);
         self.tree.change_totals(&agent.ledger.total().scalar_quantities(), &Default::default());
     }
@@ -221,7 +228,10 @@ impl Allocator {
         let before = core::mem::replace(&mut agent.available, now.clone());
         self.tree.available += &now;
         self.tree.available -= &before;
-        self.spacious.set(slot, agent.unavailable || !agent.ledger.free().is_empty());
+        let slack = agent.ledger.slack();
+        let something = agent.unavailable || !agent.ledger.free().is_empty() || slack.has_rest();
+        self.spacious.set(slot, something);
+        self.over_lent.set(slot, slack.is_over());
     }
 
     fn set_spec(&mut self, slot: AgentSlot, mut spec: AgentSpec) {

@@ -4,11 +4,12 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 
-use tepui_resources::{Quantities, Resources, Role};
+use tepui_resources::{Quantities, Role};
 
 use crate::Allocator;
 use crate::booking::plain_quantities;
 use crate::cycle::Stage;
+use crate::ledger::is_slack;
 use crate::slab::{ClientSlot, NodeSlot};
 use crate::tree::Child;
 use crate::walk::{Scope, Walk};
@@ -52,7 +53,7 @@ impl Allocator {
         let mut held: BTreeMap<ClientSlot, Quantities> = BTreeMap::new();
         for (_, agent) in self.agents.iter() {
             for (framework, holding) in agent.ledger.held() {
-                let all: Resources = &holding.offered + &holding.used;
+                let all = (&holding.offered + &holding.used).filter(|one| !is_slack(one));
                 for (role, part) in all.by_allocation() {
                     let amount = part.single_copies().scalar_quantities();
                     if let Some(client) = self.tree.client(framework, &role) {

@@ -72,6 +72,10 @@ pub(crate) struct Cycle {
     pub(crate) guaranteed: BTreeMap<(AgentSlot, ClientSlot), usize>,
     /// Shared resources that were offered in this run.
     pub(crate) shared: BTreeMap<AgentSlot, Resources>,
+    /// Agents whose slack was lent in this run.
+    pub(crate) lent: Bits<AgentSlot>,
+    /// The time of the call under way.
+    pub(crate) now: Mono,
     /// Filters that ended, but must outlive the next batch.
     lingering: Vec<End>,
     /// Headroom kept something from somebody in this call; what surplus there was when it last did.
@@ -97,6 +101,8 @@ impl Cycle {
             second: Vec::new(),
             guaranteed: BTreeMap::new(),
             shared: BTreeMap::new(),
+            lent: Bits::new(),
+            now: Mono(0),
             lingering: Vec::new(),
             short: false,
             short_at: None,
@@ -137,6 +143,7 @@ impl Allocator {
         if self.waits_for_agents(now) {
             return decided;
         }
+        self.cycle.now = now;
         self.end_filters(now);
         let mut left = self.options.turn_agents_max;
         while left > 0 && (self.cycle.is_running() || self.begin_run(now)) {
@@ -242,6 +249,7 @@ impl Allocator {
         }
         let mut changed = core::mem::take(&mut self.cycle.turn);
         self.cycle.shared.clear();
+        self.cycle.lent = Bits::new();
         changed.sort_unstable();
         for slot in changed {
             // Twice in the list, or gone: looked at once, or never.

@@ -106,6 +106,18 @@ impl Filters {
         self.on(agent).iter().any(|group| group.clients.contains(client) && group.refused.contains(offer))
     }
 
+    /// Until when the client refuses all of this offer.
+    pub(crate) fn refused_until(
+        &self,
+        client: ClientSlot,
+        agent: AgentSlot,
+        offer: &Resources,
+    ) -> Option<Mono> {
+        let refusing = self.on(agent).iter().filter(|group| group.refused.contains(offer));
+        let filters = refusing.filter_map(|group| Some(&group.filters[group.position(client).ok()?]));
+        filters.map(|filter| filter.until).max()
+    }
+
     pub(crate) fn next_end(&self) -> Option<Mono> {
         self.ends.peek().map(|Reverse(end)| end.until)
     }

@@ -4,7 +4,7 @@
 //! Invariant: `total = free + offered + used`, unless more is held than there is; checked by `audit`. Such a debt is
 //! there when an agent came back with less than is in use on it, or with other reservations: then of the names that are
 //! owed nothing is free, whoever it is reserved for. Shared resources can be held any number of times and are free all
-//! the while.
+//! the while. Slack is held beside all this: it is part of what somebody else's reservation holds idle (`slack`).
 //! Never: clocks, connections, protobuf.
 
 use alloc::borrow::Cow;
@@ -12,19 +12,30 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use tepui_resources::{Resource, Resources, Role};
+use tepui_fsm::Mono;
+use tepui_resources::{Resource, Resources, Revocable, Role};
 
 use crate::Held;
 use crate::slab::FrameworkSlot;
+use crate::slack::{SlackBooks, SlackTerms};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     total: Resources,
     /// By framework; nobody who holds nothing.
-    held: Vec<(FrameworkSlot, Held)>,
+    held: Vec<Holding>,
     free: Resources,
     /// What is held beyond the total.
     debt: Resources,
+    slack: SlackBooks,
+}
+
+#[derive(Clone, Debug)]
+struct Holding {
+    framework: FrameworkSlot,
+    held: Held,
+    /// When the oldest of what is offered was granted.
+    offered_since: Mono,
 }
 
 /// Which half of what a framework holds.
@@ -55,6 +66,27 @@ impl Held {
 }
 
 impl Ledger {
+    pub(crate) fn new(terms: SlackTerms) -> Self {
+        Self { slack: SlackBooks::new(terms), ..Self::default() }
+    }
+
+    pub(crate) fn slack(&self) -> &SlackBooks {
+        &self.slack
+    }
+
+    /// Must follow when what is held or there changed, of these resources.
+    fn count_slack(&mut self, changed: &Resources) {
+        if self.slack.is_about(changed) {
+            self.recount_slack();
+        }
+    }
+
+    fn recount_slack(&mut self) {
+        let mut slack = core::mem::take(&mut self.slack);
+        slack.count(self);
+        self.slack = slack;
+    }
+
     pub(crate) fn total(&self) -> &Resources {
         &self.total
     }
@@ -65,32 +97,48 @@ impl Ledger {
 
     /// Who holds what.
     pub(crate) fn held(&self) -> impl ExactSizeIterator<Item = (FrameworkSlot, &Held)> + '_ {
-        self.held.iter().map(|(framework, held)| (*framework, held))
+        self.held.iter().map(|holding| (holding.framework, &holding.held))
     }
 
     pub(crate) fn held_by(&self, framework: FrameworkSlot) -> Option<&Held> {
-        self.position(framework).ok().map(|at| &self.held[at].1)
+        self.position(framework).ok().map(|at| &self.held[at].held)
+    }
+
+    /// Who was offered something that is not answered yet, and since when.
+    pub(crate) fn offers(&self) -> impl Iterator<Item = (FrameworkSlot, &Resources, Mono)> + '_ {
+        let offering = self.held.iter().filter(|holding| !holding.held.offered.is_empty());
+        offering.map(|holding| (holding.framework, &holding.held.offered, holding.offered_since))
     }
 
     fn position(&self, framework: FrameworkSlot) -> Result<usize, usize> {
-        self.held.binary_search_by_key(&framework, |(own, _)| *own)
+        self.held.binary_search_by_key(&framework, |holding| holding.framework)
     }
 
     /// Must be followed by `drop_if_empty` unless something is added.
-    fn held_mut(&mut self, framework: FrameworkSlot) -> &mut Held {
+    fn holding_mut(&mut self, framework: FrameworkSlot) -> &mut Holding {
         let at = self.position(framework).unwrap_or_else(|at| {
-            self.held.insert(at, (framework, Held::default()));
+            let holding = Holding { framework, held: Held::default(), offered_since: Mono(0) };
+            self.held.insert(at, holding);
             at
         });
-        &mut self.held[at].1
+        &mut self.held[at]
+    }
+
+    fn held_mut(&mut self, framework: FrameworkSlot) -> &mut Held {
+        &mut self.holding_mut(framework).held
     }
 
     fn drop_if_empty(&mut self, framework: FrameworkSlot) {
         if let Ok(at) = self.position(framework)
-            && self.held[at].1.is_empty()
+            && self.held[at].held.is_empty()
         {
             self.held.remove(at);
         }
+    }
+
+    /// Whether more is held under this name than there is.
+    pub(crate) fn owes(&self, resource: &Resource) -> bool {
+        self.debt.names().any(|name| name == resource.name())
     }
 
     /// Whether more is held than there is.
@@ -109,19 +157,22 @@ impl Ledger {
                 self.count_free();
             }
         }
+        if self.slack.is_about(&self.total) {
+            self.recount_slack();
+        }
     }
 
     /// From scratch.
     fn count_free(&mut self) {
         let taken = self.taken();
         self.debt = &taken - &self.total;
-        self.free = (&self.total - &taken).filter(|resource| !is_owed(&self.debt, resource));
+        self.free = (&self.total - &taken).filter(|resource| !self.owes(resource));
     }
 
-    /// The sum of what is held, without shared resources.
+    /// The sum of what is held and taken from others by that.
     fn taken(&self) -> Resources {
         let mut taken = Resources::new();
-        for (_, held) in &self.held {
+        for (_, held) in self.held() {
             taken += exclusive(&held.offered);
             taken += exclusive(&held.used);
         }
@@ -131,6 +182,7 @@ impl Ledger {
     /// Free -> offered: `fit`, or everything, allocated to a role.
     pub(crate) fn grant(
         &mut self,
+        now: Mono,
         framework: FrameworkSlot,
         fit: Option<Resources>,
         role: &Role,
@@ -149,8 +201,23 @@ impl Ledger {
             }
         };
         let resources = fit.allocate(role);
-        self.held_mut(framework).offered += &resources;
+        self.offer(now, framework, &resources);
         resources
+    }
+
+    /// Idle though reserved -> lent: slack is nobody's but the borrower's.
+    pub(crate) fn lend(&mut self, now: Mono, framework: FrameworkSlot, slack: &Resources) {
+        debug_assert!(slack.iter().all(is_slack), "{slack} is not all slack");
+        self.offer(now, framework, slack);
+        self.count_slack(slack);
+    }
+
+    fn offer(&mut self, now: Mono, framework: FrameworkSlot, resources: &Resources) {
+        let holding = self.holding_mut(framework);
+        if holding.held.offered.is_empty() {
+            holding.offered_since = now;
+        }
+        holding.held.offered += resources;
     }
 
     /// Free, or nobody's at all -> held. Grants come from `free`; what an agent reports may go beyond.
@@ -162,6 +229,7 @@ impl Ledger {
             true => self.free -= &taken,
             false => self.count_free(),
         }
+        self.count_slack(resources);
     }
 
     /// Held -> free. Returns what was really held: everything, or the caller is wrong.
@@ -177,6 +245,7 @@ impl Ledger {
             true => self.free += exclusive(&removed),
             false => self.count_free(),
         }
+        self.count_slack(&removed);
         removed
     }
 
@@ -193,6 +262,7 @@ impl Ledger {
             held.used += &shared;
         }
         self.drop_if_empty(framework);
+        self.count_slack(resources);
         shared
     }
 
@@ -222,7 +292,10 @@ impl Ledger {
             self.count_free();
         } else if holder.is_none() {
             self.free -= &before;
-            self.free += after;
+            self.free += &after;
+        }
+        if self.slack.is_about(&before) || self.slack.is_about(&after) {
+            self.recount_slack();
         }
         true
     }
@@ -233,12 +306,16 @@ impl Ledger {
 
     /// What is wrong with the books, if anything.
     pub(crate) fn audit(&self) -> Result<(), String> {
-        let sorted = self.held.is_sorted_by(|(a, _), (b, _)| a < b);
-        if !sorted || self.held.iter().any(|(_, held)| held.is_empty()) {
+        let sorted = self.held.is_sorted_by(|a, b| a.framework < b.framework);
+        if !sorted || self.held().any(|(_, held)| held.is_empty()) {
             return Err("an empty holding is kept, or one is out of order".into());
         }
         let mut scratch = self.clone();
         scratch.count_free();
+        scratch.slack.count(self);
+        if scratch.slack != self.slack {
+            return Err(format!("slack is {:?}, not {:?}", scratch.slack, self.slack));
+        }
         if scratch.debt != self.debt || scratch.free != self.free {
             let (total, free, debt) = (&self.total, &self.free, &self.debt);
             return Err(format!("total {total} is not free {free} + held {} - owed {debt}", self.taken()));
@@ -247,21 +324,26 @@ impl Ledger {
     }
 }
 
-/// Whether more is held under this name than there is.
-fn is_owed(debt: &Resources, resource: &Resource) -> bool {
-    debt.names().any(|name| name == resource.name())
-}
-
-/// Without what can be held more than once, and without saying by which role.
+/// Without what is not taken from others, and without saying by which role.
 fn exclusive(resources: &Resources) -> Resources {
     exclusive_part(resources).into_owned().unallocate()
 }
 
 fn exclusive_part(resources: &Resources) -> Cow<'_, Resources> {
-    match has_shared(resources) {
-        true => Cow::Owned(resources.non_shared()),
-        false => Cow::Borrowed(resources),
+    match resources.iter().all(is_exclusive) {
+        true => Cow::Borrowed(resources),
+        false => Cow::Owned(resources.filter(is_exclusive)),
     }
+}
+
+/// Whether holding it takes it from others: shared resources can be held by many, slack is counted by its owner.
+fn is_exclusive(resource: &Resource) -> bool {
+    !resource.is_shared() && !is_slack(resource)
+}
+
+/// Lent, because who it is reserved for does not use it.
+pub(crate) fn is_slack(resource: &Resource) -> bool {
+    resource.revocable() == Revocable::AllocationSlack
 }
 
 /// Takes out of `from` what is there of `wanted`: all of it, unless the caller is wrong.

@@ -11,7 +11,9 @@
 //! | `moves`, `ledger` | what happens to resources, and who holds them |
 //! | `tree`, `booking`, `ranking`, `share`, `order`, `walk` | roles and frameworks, what they hold, who comes next |
 //! | `quota`, `recovery` | what roles must and may have; the pause before that is known |
+//! | `slack` | what is reserved but idle, and lent; off unless `Options` say so |
 //! | `cycle`, `look`, `offer` | which agents are looked at; who could have what of one; what is offered |
+//! | `explain` | why somebody was offered what it was, on request |
 //! | `slab`, `ids`, `bits`, `marks` | dense storage, and what the inner loop needs |
 //! | `filters`, `constraints`, `min_allocatable`, `inverse` | what frameworks do not want, and being asked to leave |
 //!
@@ -29,6 +31,7 @@ mod bits;
 mod booking;
 mod constraints;
 mod cycle;
+mod explain;
 mod filter_counts;
 mod filters;
 mod ids;
@@ -46,6 +49,7 @@ mod ranking;
 mod recovery;
 mod share;
 mod slab;
+mod slack;
 mod spec;
 mod tree;
 mod walk;
@@ -55,10 +59,12 @@ pub use constraints::{
     AttributeConstraint, Group, OfferConstraints, Pattern, PatternError, Predicate, Selector,
 };
 pub use cycle::{Allocation, Grant, InverseGrant};
+pub use explain::{Capability, FrameworkReport, Place, Reason, RoleReport, Standing};
 pub use min_allocatable::{MinAllocatable, MinAllocatableError};
 pub use moves::{Held, Holder};
 pub use options::Options;
 pub use quota::Quota;
+pub use slack::Slack;
 pub use spec::{
     AgentCapabilities, AgentSpec, Attribute, AttributeValue, Domain, FrameworkCapabilities, FrameworkSpec,
 };

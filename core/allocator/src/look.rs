@@ -14,6 +14,7 @@ use crate::booking::{is_plain, plain_quantities};
 use crate::filters::Group;
 use crate::marks::{Glance, Names, Traits};
 use crate::slab::{ClientSlot, NodeSlot, Slot};
+use crate::slack::SlackBooks;
 use crate::tree::Tree;
 
 #[derive(Clone, Debug, Default)]
@@ -26,12 +27,36 @@ pub(crate) struct Look {
     kinds: Vec<Kind>,
     /// The topmost roles above them.
     owner_tops: Vec<NodeSlot>,
+    /// What others' idle reservations leave to lend, unless it was lent in this run.
+    pub(crate) lending: Option<Lending>,
     /// What the last node sees of the reservations; clients of one role come together.
     last_view: Option<(NodeSlot, View)>,
     /// Names of which headroom leaves nothing to anybody.
     pub(crate) short_of: Names,
     /// By names: whether what is unreserved is enough for an offer without what quota keeps back of them.
     enough_without: [Option<bool>; Names::COUNT],
+}
+
+/// What is idle of others, as the roles see it.
+#[derive(Clone, Debug)]
+pub(crate) struct Lending {
+    idle: Resources,
+    lent: Resources,
+    /// Roles that something idle is reserved for.
+    lenders: Vec<NodeSlot>,
+    loans: Vec<Loan>,
+}
+
+/// What roles with the same view of the lenders could borrow.
+#[derive(Clone, Debug)]
+pub(crate) struct Loan {
+    view: View,
+    pub(crate) slack: Resources,
+    pub(crate) quantities: Quantities,
+    /// Enough for an offer, by the cluster's measure.
+    pub(crate) enough: bool,
+    /// Clients that refuse all of it.
+    pub(crate) refused_by: Bits<ClientSlot>,
 }
 
 /// Which of the owners' reservations a role may have, one bit each; if there are too many, every role is its own.
@@ -132,10 +157,7 @@ impl Look {
         };
         let fit = (!free.iter().all(is_fit)).then(|| free.filter(is_fit));
         let all = fit.as_ref().unwrap_or(free);
-        let mut refused_by = Bits::new();
-        for group in filters.iter().filter(|group| group.refused.contains(all)) {
-            refused_by.unite(&group.clients);
-        }
+        let refused_by = refusing(filters, all);
         let quantities = all.quantities();
         let view = self.view(tree, client.node);
         self.kinds.push(Kind {
@@ -162,20 +184,57 @@ impl Look {
         match self.last_view {
             Some((last, view)) if last == node => view,
             Some(_) | None => {
-                let view = self.view_from(tree, node);
+                let view = view(tree, &self.owners, node);
                 self.last_view = Some((node, view));
                 view
             }
         }
     }
+}
 
-    fn view_from(&self, tree: &Tree, node: NodeSlot) -> View {
-        if self.owners.len() >= View::BITS as usize {
-            return node.index() as View;
-        }
-        let seen = |(at, owner): (usize, &NodeSlot)| View::from(tree.is_at_or_below(node, *owner)) << at;
-        self.owners.iter().enumerate().map(seen).sum()
+impl Lending {
+    pub(crate) fn new(tree: &Tree, slack: &SlackBooks) -> Self {
+        let (idle, lent) = (slack.idle().clone(), slack.lent().clone());
+        let lenders = idle.by_reservation().keys().filter_map(|role| tree.node(role)).collect();
+        Self { idle, lent, lenders, loans: Vec::new() }
     }
+
+    pub(crate) fn loan(
+        &mut self,
+        tree: &Tree,
+        node: NodeSlot,
+        filters: &[Group],
+        least: &MinAllocatable,
+    ) -> &Loan {
+        let view = view(tree, &self.lenders, node);
+        let known = self.loans.iter().position(|loan| loan.view == view);
+        let at = known.unwrap_or_else(|| {
+            let slack = &self.idle.allocation_slack(Some(&tree.nodes[node].role)) - &self.lent;
+            let refused_by = refusing(filters, &slack);
+            let quantities = slack.quantities();
+            self.loans.push(Loan { view, enough: least.allows(&quantities), slack, quantities, refused_by });
+            self.loans.len() - 1
+        });
+        &self.loans[at]
+    }
+}
+
+/// Which of these owners' reservations a role may have.
+fn view(tree: &Tree, owners: &[NodeSlot], node: NodeSlot) -> View {
+    if owners.len() >= View::BITS as usize {
+        return node.index() as View;
+    }
+    let seen = |(at, owner): (usize, &NodeSlot)| View::from(tree.is_at_or_below(node, *owner)) << at;
+    owners.iter().enumerate().map(seen).sum()
+}
+
+/// Those who refuse all of an offer.
+fn refusing(filters: &[Group], offer: &Resources) -> Bits<ClientSlot> {
+    let mut clients = Bits::new();
+    for group in filters.iter().filter(|group| group.refused.contains(offer)) {
+        clients.unite(&group.clients);
+    }
+    clients
 }
 
 /// Whether a client with these traits knows how to use such a resource.

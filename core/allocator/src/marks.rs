@@ -46,6 +46,10 @@ impl Traits {
         others.0 & self.0 != 0
     }
 
+    pub(crate) fn with(self, others: Traits) -> Self {
+        Self(self.0 | others.0)
+    }
+
     pub(crate) fn only(self, others: Traits) -> Self {
         Self(self.0 & others.0)
     }

@@ -12,7 +12,7 @@ use tepui_types::{AgentId, FrameworkId};
 use crate::Allocator;
 use crate::allocator::Wants;
 use crate::booking::Booking;
-use crate::ledger::Part;
+use crate::ledger::{Part, is_slack};
 use crate::slab::{AgentSlot, FrameworkSlot};
 
 /// How long refused resources are not offered again if the framework does not say.
@@ -72,6 +72,7 @@ impl Allocator {
     pub fn launch(&mut self, agent: &AgentId, framework: &FrameworkId, resources: &Resources) {
         let Some((agent, framework)) = self.pair(agent, framework) else { return };
         let shared = self.agents[agent].ledger.launch(framework, resources);
+        self.note_free(agent);
         for (role, more) in shared.by_allocation() {
             let client = self.tree.ensure_client(framework, &role);
             self.tree.book(client, agent, &more, Booking::In);
@@ -135,6 +136,9 @@ impl Allocator {
                 self.book(slot, framework, converted, Booking::In);
                 self.book(slot, framework, consumed, Booking::Out);
                 self.note_holding(slot, framework);
+                if self.agents[slot].ledger.slack().has_rest() {
+                    self.want(slot, Wants::Batch);
+                }
             }
         }
         true
@@ -206,7 +210,12 @@ impl Allocator {
         self.unhold(agent, framework, Part::Used, &held.used);
     }
 
+    /// What is borrowed counts for nobody.
     fn book(&mut self, agent: AgentSlot, framework: FrameworkSlot, resources: &Resources, way: Booking) {
+        if resources.iter().any(is_slack) {
+            let own = resources.filter(|resource| !is_slack(resource));
+            return self.book(agent, framework, &own, way);
+        }
         match role_of(resources).filter(|role| in_one_role(resources, role)) {
             Some(role) => self.book_role(agent, framework, &role, resources, way),
             None => {

@@ -13,8 +13,8 @@ use crate::booking::{Booking, is_plain};
 use crate::constraints::admits;
 use crate::cycle::Stage;
 use crate::ledger::has_shared;
-use crate::look::Look;
-use crate::marks::Glance;
+use crate::look::{Lending, Look};
+use crate::marks::{Glance, Traits};
 use crate::slab::{AgentSlot, ClientSlot};
 use crate::walk::{Scope, Walk};
 use crate::{Allocation, Allocator, Grant};
@@ -33,7 +33,8 @@ impl Allocator {
         if !agent.is_offerable() {
             return;
         }
-        if !agent.ledger.free().is_empty() && self.tree.has_active_clients() {
+        let something = !agent.ledger.free().is_empty() || self.lends(slot);
+        if something && self.tree.has_active_clients() {
             self.show(slot, scope, decided);
         }
         if self.agents[slot].unavailable && self.cycle.stage == Stage::Everyone {
@@ -48,13 +49,14 @@ impl Allocator {
         self.tree.settle_order();
         walk.start(&self.tree, self.cycle.stage);
         look.begin(&self.agents[slot], &self.tree, self.options.filter_gpu_resources);
-        while let Some(client) = walk.next(&self.tree) {
-            let Some(grant) = self.offer(slot, client, &mut look) else { continue };
-            self.add_grant(slot, client, grant, &mut decided.grants);
-            if self.is_spent(slot) {
-                break;
+        look.lending = self.lending(slot);
+        let mut left = !self.is_spent(slot) || look.lending.is_some();
+        while left && let Some(client) = walk.next(&self.tree) {
+            if let Some(grant) = self.offer(slot, client, &mut look) {
+                self.add_grant(slot, client, grant, &mut decided.grants);
+                left = !self.is_spent(slot) || look.lending.is_some();
+                look.begin(&self.agents[slot], &self.tree, self.options.filter_gpu_resources);
             }
-            look.begin(&self.agents[slot], &self.tree, self.options.filter_gpu_resources);
         }
         *self.walk_mut(scope) = walk;
         self.cycle.look = look;
@@ -87,31 +89,91 @@ impl Allocator {
         }
     }
 
-    /// Offers what is free of the agent and fit for the client, unless that is too little or not wanted.
+    /// What is idle of this agent is lent to one framework in a run, and not before guarantees are served.
+    fn lending(&self, slot: AgentSlot) -> Option<Lending> {
+        let may = self.cycle.stage == Stage::Everyone && self.lends(slot) && !self.cycle.lent.contains(slot);
+        may.then(|| Lending::new(&self.tree, self.agents[slot].ledger.slack()))
+    }
+
+    /// Offers what is free of the agent or can be lent, and fit for the client, unless that is too little or not wanted.
     fn offer(&mut self, slot: AgentSlot, client: ClientSlot, look: &mut Look) -> Option<Grant> {
-        let kind = self.kind_of(slot, client, look)?;
-        let fit = match self.within_quota(slot, client, look, kind) {
-            Verdict::Nothing => return None,
-            Verdict::All => look.take_fit(kind),
-            Verdict::Part(part) => Some(part),
+        let glance = self.tree.glance(client);
+        if look.is_unfit_for(glance.traits) {
+            return None;
+        }
+        let loan = self.loan(slot, client, glance, look);
+        let fit = match self.verdict(slot, client, glance, look) {
+            (Verdict::All, kind) => Some(look.take_fit(kind)),
+            (Verdict::Part(part), _) => Some(Some(part)),
+            (Verdict::Nothing, _) if loan.is_none() => return None,
+            (Verdict::Nothing, _) => None,
         };
-        let entry = &self.tree.clients[client];
-        let (framework, role) = (entry.framework, self.tree.role_of(client).clone());
-        let resources = self.agents[slot].ledger.grant(framework, fit, &role);
-        if has_shared(&resources) {
-            *self.cycle.shared.entry(slot).or_default() += &resources.shared().unallocate();
+        let (framework, role) = (self.tree.clients[client].framework, self.tree.role_of(client).clone());
+        let (now, ledger) = (self.cycle.now, &mut self.agents[slot].ledger);
+        let mut resources = Resources::new();
+        if let Some(fit) = fit {
+            resources = ledger.grant(now, framework, fit, &role);
+            if has_shared(&resources) {
+                *self.cycle.shared.entry(slot).or_default() += &resources.shared().unallocate();
+            }
+            self.tree.book(client, slot, &resources, Booking::In);
+        }
+        if let Some(loan) = loan {
+            let slack = loan.allocate(&role);
+            self.agents[slot].ledger.lend(now, framework, &slack);
+            self.cycle.lent.insert(slot);
+            look.lending = None;
+            resources += slack;
         }
         self.note_free(slot);
-        self.tree.book(client, slot, &resources, Booking::In);
         self.frameworks[framework].agents.insert(slot);
+        self.tree.clients[client].last_offered = Some(now);
         let (framework, agent) = (self.frameworks[framework].id.clone(), self.agents[slot].id.clone());
         Some(Grant { framework, role, agent, resources })
     }
 
+    /// What the client could borrow, if that is enough and it does not refuse it.
+    fn loan(
+        &self,
+        slot: AgentSlot,
+        client: ClientSlot,
+        glance: Glance,
+        look: &mut Look,
+    ) -> Option<Resources> {
+        let lending = look.lending.as_mut().filter(|_| glance.traits.has_any(Traits::REVOCABLE))?;
+        let (filters, least) = (self.filters.on(slot), &self.options.min_allocatable);
+        let loan = lending.loan(&self.tree, glance.node, filters, least);
+        let enough = match &self.tree.clients[client].wishes.min_allocatable {
+            None => loan.enough,
+            Some(own) => own.allows(&loan.quantities),
+        };
+        let taken = enough && !loan.refused_by.contains(client) && self.is_wanted(slot, client);
+        taken.then(|| loan.slack.clone())
+    }
+
+    /// What the client may have of what is free, and its kind.
+    fn verdict(
+        &mut self,
+        slot: AgentSlot,
+        client: ClientSlot,
+        glance: Glance,
+        look: &mut Look,
+    ) -> (Verdict, usize) {
+        match self.kind_of(slot, client, glance, look) {
+            Some(kind) => (self.within_quota(slot, client, look, kind), kind),
+            None => (Verdict::Nothing, 0),
+        }
+    }
+
     /// What the client could have, if it could have anything and does not refuse it.
-    fn kind_of(&mut self, slot: AgentSlot, client: ClientSlot, look: &mut Look) -> Option<usize> {
-        let glance = self.tree.glance(client);
-        if look.is_unfit_for(glance.traits) || self.is_kept_from(slot, glance, look) {
+    fn kind_of(
+        &mut self,
+        slot: AgentSlot,
+        client: ClientSlot,
+        glance: Glance,
+        look: &mut Look,
+    ) -> Option<usize> {
+        if self.is_kept_from(slot, glance, look) {
             return None;
         }
         let kind = look.known_kind(&self.tree, glance).unwrap_or_else(|| {
@@ -124,10 +186,15 @@ impl Allocator {
         if known.refused_by.contains(client) || !(known.enough || glance.own_least) {
             return None;
         }
-        let wishes = &self.tree.clients[client].wishes;
-        let enough = wishes.min_allocatable.as_ref().is_none_or(|least| least.allows(&known.quantities));
-        let wanted = || wishes.groups.as_ref().is_none_or(|groups| admits(groups, &self.agents[slot].spec));
-        (enough && wanted()).then_some(kind)
+        let least = self.tree.clients[client].wishes.min_allocatable.as_ref();
+        let enough = least.is_none_or(|least| least.allows(&known.quantities));
+        (enough && self.is_wanted(slot, client)).then_some(kind)
+    }
+
+    /// Whether the agent is one that the client wants to hear of.
+    pub(crate) fn is_wanted(&self, slot: AgentSlot, client: ClientSlot) -> bool {
+        let groups = self.tree.clients[client].wishes.groups.as_ref();
+        groups.is_none_or(|groups| admits(groups, &self.agents[slot].spec))
     }
 
     /// Whether it can be seen at a glance that quota leaves the client too little.

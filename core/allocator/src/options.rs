@@ -1,10 +1,11 @@
 //! What an operator set. Names follow the flags.
 
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use tepui_resources::Name;
+use tepui_resources::{Name, Role};
 
 use crate::MinAllocatable;
 
@@ -21,6 +22,10 @@ pub struct Options {
     pub region: Option<Arc<str>>,
     /// How many agents one call of `allocate` looks at; the rest waits for the next turn.
     pub turn_agents_max: usize,
+    /// Lend what is reserved but idle to frameworks that take revocable resources.
+    pub allocation_slack: bool,
+    /// Reservations of these roles, and of those below them, are not lent.
+    pub allocation_slack_opt_out: BTreeSet<Role>,
     /// With quota set, a recovering master offers nothing before this part of the known agents is back, or so much time
     /// has passed.
     pub agent_recovery_factor: f64,
@@ -38,6 +43,8 @@ impl Default for Options {
             fair_sharing_excluded: Vec::new(),
             region: None,
             turn_agents_max: 2_000,
+            allocation_slack: false,
+            allocation_slack_opt_out: BTreeSet::new(),
             agent_recovery_factor: 0.8,
             recovery_timeout: Duration::from_secs(600),
             seed: 0,

@@ -28,7 +28,6 @@ impl Weight {
         Self { millionths: millionths.clamp(1, WEIGHT_MILLIONTHS_MAX) }
     }
 
-    #[cfg(test)]
     pub(crate) fn to_f64(self) -> f64 {
         self.millionths as f64 / MILLION as f64
     }
@@ -105,7 +104,6 @@ impl Share {
     }
 
     /// For people to read.
-    #[cfg(test)]
     pub(crate) fn to_f64(self) -> f64 {
         if self == Self::ZERO {
             return 0.0;

@@ -9,7 +9,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use tepui_fsm::Rng;
+use tepui_fsm::{Mono, Rng};
 use tepui_resources::{Name, Quantities, Resources, Role};
 
 use crate::MinAllocatable;
@@ -52,6 +52,8 @@ pub(crate) struct Tree {
     pub(crate) available: Quantities,
     /// Roles that quota kept something from and that may have more now.
     pub(crate) eased: Vec<NodeSlot>,
+    /// Clients in order that take revocable resources.
+    pub(crate) borrowers: u32,
     /// A run is under way, from one call to the next.
     pub(crate) in_run: bool,
     rng: Rng,
@@ -95,6 +97,7 @@ pub(crate) struct Client {
     /// May be offered something: in the order.
     pub(crate) active: bool,
     pub(crate) wishes: Wishes,
+    pub(crate) last_offered: Option<Mono>,
     pub(crate) key: Key,
     pub(crate) touched: bool,
 }
@@ -130,6 +133,7 @@ impl Tree {
             marks: [Marks::default()].into(),
             available: Quantities::new(),
             eased: Vec::new(),
+            borrowers: 0,
             in_run: false,
             rng,
         }
@@ -247,10 +251,18 @@ impl Tree {
     }
 
     pub(crate) fn set_wishes(&mut self, client: ClientSlot, traits: Traits, wishes: Wishes) {
+        let active = self.clients[client].active;
+        self.borrowers -= self.borrows(client, active);
         let glance = &mut self.glances[client.index()];
         glance.traits = traits;
         glance.own_least = wishes.min_allocatable.is_some();
         self.clients[client].wishes = wishes;
+        self.borrowers += self.borrows(client, active);
+    }
+
+    /// One if this is a client in order that takes revocable resources.
+    fn borrows(&self, client: ClientSlot, active: bool) -> u32 {
+        u32::from(active && self.glance(client).traits.has_any(Traits::REVOCABLE))
     }
 
     /// Puts a client into the order, or takes it out.
@@ -260,6 +272,7 @@ impl Tree {
         }
         self.settle_order();
         self.version += 1;
+        self.borrowers = self.borrowers + self.borrows(slot, active) - self.borrows(slot, !active);
         self.clients[slot].active = active;
         let (key, at) = (self.clients[slot].key, self.clients[slot].node);
         let node = &mut self.nodes[at];
@@ -377,6 +390,7 @@ impl Client {
             subscribed: false,
             active: false,
             wishes: Wishes::default(),
+            last_offered: None,
             key: Key::drawn(rng),
             touched: false,
         }

@@ -33,6 +33,8 @@ pub(crate) fn allocator(config: &Config, registry: &Registry, rng: &mut Rng) -> 
         filter_gpu_resources: config.filter_gpu_resources,
         fair_sharing_excluded: excluded.map(|name| Name::new(name)).collect(),
         region,
+        allocation_slack: config.allocation_slack,
+        allocation_slack_opt_out: roles(config.allocation_slack_opt_out.iter().cloned()),
         seed: rng.next_u64(),
         ..Options::default()
     });

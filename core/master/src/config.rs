@@ -24,6 +24,10 @@ pub struct Config {
     pub min_allocatable_resources: String,
     pub fair_sharing_excluded_resource_names: Vec<String>,
     pub filter_gpu_resources: bool,
+    /// Lend what is reserved but idle, as revocable resources, to frameworks that take such.
+    pub allocation_slack: bool,
+    /// Roles whose reservations, and those of the roles below them, are not lent.
+    pub allocation_slack_opt_out: Vec<String>,
     pub agent_ping_timeout: Duration,
     pub max_agent_ping_timeouts: u32,
     pub agent_reregister_timeout: Duration,
@@ -69,6 +73,8 @@ impl Default for Config {
             min_allocatable_resources: String::from("cpus:0.01|mem:32"),
             fair_sharing_excluded_resource_names: Vec::new(),
             filter_gpu_resources: true,
+            allocation_slack: true,
+            allocation_slack_opt_out: Vec::new(),
             agent_ping_timeout: 15 * SECOND,
             max_agent_ping_timeouts: 5,
             agent_reregister_timeout: 600 * SECOND,

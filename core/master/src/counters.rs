@@ -83,6 +83,7 @@ counters! {
     AgentUnreachableScheduled "slave_unreachable_scheduled",
     AgentUnreachableCompleted "slave_unreachable_completed",
     AgentUnreachableCanceled "slave_unreachable_canceled",
+    SlackEvictions "slack_evictions",
 }
 
 /// How a task ended, and who said why.

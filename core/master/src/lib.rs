@@ -34,6 +34,7 @@ mod operator;
 mod reachability;
 mod removal;
 mod show;
+mod slack;
 mod state;
 mod status;
 mod task;

@@ -24,7 +24,7 @@ use crate::operation::Operations;
 use crate::reachability::Liveness;
 use crate::state::{Agent, Framework, Map, Recent, State, Task};
 use crate::timers::Timer;
-use crate::{Config, Effect, Input, agent, boot, call, offer, operator, timers};
+use crate::{Config, Effect, Input, agent, boot, call, offer, operator, slack, timers};
 
 pub(crate) type Out = Outbox<Master>;
 
@@ -99,6 +99,7 @@ impl Fsm for Master {
         boot::record_first(self, out);
         let from = out.len();
         timers::run_due(self, now, out);
+        slack::take_back_everywhere(self, out);
         offer::allocate(self, now, out);
         self.count_events(from, out);
         self.publish(out);
@@ -291,5 +292,6 @@ pub(crate) fn empty_state(config: &Config, now: Now) -> State {
         weights: Map::new_sync(),
         offer_filters: Map::new_sync(),
         roles: config.roles.clone().map(|roles: Vec<String>| Arc::new(roles)),
+        slack_opt_out: config.allocation_slack.then(|| Arc::new(config.allocation_slack_opt_out.clone())),
     }
 }

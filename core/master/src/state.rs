@@ -54,6 +54,8 @@ pub struct State {
     pub offer_filters: Map<String, u64>,
     /// The `--roles` whitelist.
     pub roles: Option<Arc<Vec<String>>>,
+    /// Roles whose reservations are not lent while idle; none: nobody's are.
+    pub slack_opt_out: Option<Arc<Vec<String>>>,
 }
 
 /// A registered agent.

@@ -14,9 +14,9 @@ use tepui_types::{AgentId, ExecutorId, FrameworkId, TaskId, TaskStateExt};
 
 use crate::event::to_scheduler;
 use crate::master::{Master, Out};
-use crate::notice;
 use crate::state::Task;
 use crate::status::Verdict;
+use crate::{notice, slack};
 
 impl Task {
     /// A task that is about to be sent to its agent.
@@ -128,6 +128,8 @@ pub(crate) fn update(
         Some(Reason::REASON_TASK_CHECK_STATUS_UPDATED | Reason::REASON_TASK_HEALTH_CHECK_STATUS_UPDATED)
     );
     if taken.changed && state.is_terminal() {
+        let resources = task.resources.clone();
+        slack::count_eviction(master, status, &resources);
         release(master, framework_id, &task_id);
     }
     if taken.changed && (state.is_terminal() || state == pb::TaskState::TASK_UNREACHABLE) {

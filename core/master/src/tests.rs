@@ -13,6 +13,7 @@ mod offers;
 mod operations;
 mod random;
 mod script;
+mod slack;
 mod updates;
 mod wire;
 

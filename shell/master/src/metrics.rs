@@ -5,6 +5,7 @@ mod allocator;
 mod cluster;
 mod framework;
 mod names;
+mod slack;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -87,6 +88,7 @@ pub(crate) fn collect(state: &State, sensors: &Sensors, queues: Queues) -> Metri
         framework::add(&mut metrics, state);
     }
     allocator::add(&mut metrics, state, &roles, &sensors.allocations);
+    slack::add(&mut metrics, state, &index);
     registrar(&mut metrics, sensors);
     System::now().add_to(&mut metrics);
     metrics

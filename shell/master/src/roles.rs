@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tepui_core_master::State;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::master::response::GetRoles;
-use tepui_resources::{Name, Quantities, Resources, Role};
+use tepui_resources::{Name, Quantities, Resource, Resources, Revocable, Role};
 use tepui_types::FrameworkId;
 
 use crate::document::Index;
@@ -67,11 +67,15 @@ impl<'a> Roles<'a> {
             }
             let sums = index.framework(&framework.id);
             roles.used += &sums.used;
-            for (role, used) in sums.used.by_allocation() {
+            // What is borrowed counts for nobody.
+            let own = |resource: &Resource| resource.revocable() != Revocable::AllocationSlack;
+            for role in sums.used.by_allocation().keys() {
                 roles.entry(role.as_str()).frameworks.insert(&framework.id);
+            }
+            for (role, used) in sums.used.filter(own).by_allocation() {
                 roles.add(&role, &used.quantities(), |amounts| &mut amounts.allocated);
             }
-            for (role, offered) in sums.offered.by_allocation() {
+            for (role, offered) in sums.offered.filter(own).by_allocation() {
                 roles.add(&role, &offered.quantities(), |amounts| &mut amounts.offered);
             }
             for (role, used) in sums.used.by_reservation() {

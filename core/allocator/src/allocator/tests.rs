@@ -24,16 +24,17 @@ mod properties;
 mod quotas;
 mod reference;
 mod scripts;
+mod slack;
 
 /// `cpus:4 mem(web):64 cpus!:2 disk(web)@v1:10 disk(web)@v2&:10 cpus(a,a/b):1 ports:31000-31009`: reservations in
-/// brackets, `!` revocable, `@` a persistent volume, `&` shared, `%` a whole mounted disk.
+/// brackets, `!` revocable, `~` allocation slack, `@` a persistent volume, `&` shared, `%` a whole mounted disk.
 pub(super) fn resources(text: &str) -> Resources {
     text.split_whitespace().map(resource).collect()
 }
 
 fn resource(text: &str) -> Resource {
     let (what, value) = text.split_once(':').expect("name:value");
-    let end = what.find(['(', '!', '@', '&', '%']).unwrap_or(what.len());
+    let end = what.find(['(', '!', '~', '@', '&', '%']).unwrap_or(what.len());
     let value = match value.split_once('-') {
         Some((begin, end)) => {
             let range = Range::new(begin.parse().unwrap(), end.parse().unwrap()).unwrap();
@@ -49,6 +50,9 @@ fn resource(text: &str) -> Resource {
     }
     if what.contains('!') {
         resource = resource.with_revocable(Revocable::Plain);
+    }
+    if what.contains('~') {
+        resource = resource.with_revocable(Revocable::AllocationSlack);
     }
     if let Some((_, volume)) = what.split_once('@') {
         resource = resource.with_disk(Some(Disk::persistent(volume.trim_end_matches('&'), "data")));
@@ -147,8 +151,26 @@ impl Script {
                 self.said +=
                     &format!("{} free: {}\n", words[1], self.allocator.free(&agent(words[1])).unwrap());
             }
+            "slack" => self.slack(words[1]),
             move_of_grant => self.move_grant(move_of_grant, &words),
         }
+    }
+
+    /// `A slack: so much of it all is idle, so much is lent`, and what must be taken back.
+    fn slack(&mut self, name: &str) {
+        let slack = self.allocator.slack(&agent(name)).unwrap();
+        let lent = (&slack.offered + &slack.used).unallocate();
+        let amounts = [slack.total.allocation_slack(None), slack.idle.allocation_slack(None), lent];
+        let [total, idle, lent] = amounts.map(|one| match one.is_empty() {
+            true => String::from("nothing"),
+            false => one.quantities().to_string(),
+        });
+        self.said += &format!("{name} slack: {idle} of {total} is idle, {lent} is lent");
+        let over = self.allocator.over_lent(&agent(name)).quantities();
+        if !over.is_empty() {
+            self.said += &format!(", {over} too much");
+        }
+        self.said.push('\n');
     }
 
     fn run(&mut self, seconds: f64) {
@@ -185,6 +207,16 @@ impl Script {
                 let rest = &granted - &some.non_shared();
                 let until = allocator.refusal(self.now, None);
                 allocator.give_back(&agent, &framework, &rest, until);
+            }
+            "unreserve" => {
+                let plain = some.clone().pop_reservation();
+                assert!(allocator.convert(&agent, Holder::Offered(&framework), &some, &plain));
+                self.grants[number - 1].resources = &(&granted - &some) + &plain;
+            }
+            "create" => {
+                let disk = some.clone().map(|disk| disk.with_disk(Some(Disk::persistent("v", "data"))));
+                assert!(allocator.convert(&agent, Holder::Offered(&framework), &some, &disk));
+                self.grants[number - 1].resources = &(&granted - &some) + &disk;
             }
             "release" => allocator.release(&agent, &framework, &some),
             "reserve" => {

@@ -18,7 +18,7 @@ use crate::master::{Master, Out};
 use crate::op::{self, Deal};
 use crate::state::Offer;
 use crate::status::Verdict;
-use crate::{offer, operation};
+use crate::{offer, operation, slack};
 
 pub(super) fn accept(master: &mut Master, now: Now, from: &FrameworkId, call: Accept, out: &mut Out) {
     let ids: Vec<OfferId> = call.offer_ids.iter().map(OfferId::from).collect();
@@ -29,7 +29,9 @@ pub(super) fn accept(master: &mut Master, now: Now, from: &FrameworkId, call: Ac
     for operation in call.operations {
         op::run(master, now, &mut deal, operation, out);
     }
+    let agent_id = deal.agent_id.clone();
     give_back_rest(master, now, deal, call.filters.refuse_seconds);
+    slack::take_back(master, &agent_id, out);
 }
 
 /// The offers must be live, the caller's own, and of one role and agent. One of them stands for all.

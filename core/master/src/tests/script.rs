@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! agent A cpus:4 mem:512 [host:h] [no-feedback]       a new agent connects
-//! framework F role:web [multi] [pa] [refine] [checkpoint] [failover:60] [id:x] [principal:p] [user:u] [suppress:r] [new]
+//! framework F role:web [multi] [pa] [refine] [revocable] [checkpoint] [failover:60] [id:x] [principal:p] [user:u] [suppress:r] [new]
 //! settle                                     the end of a turn
 //! after 15s                                  time passes; everything due happens
 //! skip 15s                                   the same, without heartbeats and pings
 //! F accept #0 [#1] [refuse:0] : launch t1 cpus:1 ; launch t2 cpus:1 exec:e cpus:0.1 ; group g1 e cpus:1 ...
 //! F decline #0 [refuse:60]    F kill t1   F ack t1   F reconcile [t1@A]   F teardown   F close   F revive   F suppress
-//! A update t1 RUNNING [latest:FINISHED]      A exited e   A pong   A close   A back   A lost t1   A leave
+//! A update t1 RUNNING [latest:FINISHED] [preempted]      A exited e   A pong   A close   A back   A lost t1   A leave
 //! operator subscribe | gone A | teardown F
 //! master restarts
 //! F shows                                    the last event F heard, as JSON

@@ -60,6 +60,9 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
     config.fair_sharing_excluded_resource_names =
         flags.fair_sharing_excluded_resource_names.as_deref().map(value::list).unwrap_or_default();
     config.filter_gpu_resources = flags.filter_gpu_resources;
+    config.allocation_slack = flags.allocation_slack;
+    config.allocation_slack_opt_out =
+        flags.allocation_slack_opt_out.as_deref().map(value::list).unwrap_or_default();
     config.agent_ping_timeout = flags.agent_ping_timeout;
     config.max_agent_ping_timeouts = flags.max_agent_ping_timeouts;
     config.agent_reregister_timeout = flags.agent_reregister_timeout;

@@ -62,6 +62,12 @@ pub struct MasterFlags {
     /// Offer agents with GPUs only to frameworks that know GPUs.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
     pub filter_gpu_resources: bool,
+    /// Lend what is reserved but idle, as revocable resources, until its owner wants it back.
+    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
+    pub allocation_slack: bool,
+    /// Roles whose reservations are never lent, nor those of roles below them (comma list).
+    #[arg(long)]
+    pub allocation_slack_opt_out: Option<String>,
     /// Whether frameworks may run as root.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
     pub root_submissions: bool,

@@ -5,7 +5,9 @@ use alloc::vec;
 use tepui_resources::{Limits, Quantities};
 
 use super::*;
+use crate::ledger::is_slack;
 use crate::look::can_handle;
+use crate::marks::Traits;
 use crate::slab::{ClientSlot, FrameworkSlot};
 use crate::tree::Tree;
 use crate::walk::{Scope, Walk};
@@ -109,7 +111,8 @@ impl Reference<'_> {
             total += &agent.ledger.total().scalar_quantities();
             let mut here = Resources::new();
             for (framework, parts) in agent.ledger.held() {
-                for (role, part) in (&parts.offered + &parts.used).by_allocation() {
+                let held = (&parts.offered + &parts.used).filter(|one| !is_slack(one));
+                for (role, part) in held.by_allocation() {
                     if counts(framework, &role) {
                         here += &part.unallocate();
                     }
@@ -208,6 +211,12 @@ impl Reference<'_> {
         fit.filter(|one| !is_plain(one)) + &plain
     }
 
+    /// What the role could borrow of an agent.
+    fn lendable(&self, agent: &AgentId, role: &Role) -> Resources {
+        let slack = self.allocator.slack(agent).unwrap();
+        slack.idle.allocation_slack(Some(role)) - &(slack.offered + &slack.used).unallocate()
+    }
+
     /// What is free of agents though somebody could have it, filters aside.
     pub(super) fn idle(&self) -> Vec<String> {
         let allocator = self.allocator;
@@ -218,9 +227,13 @@ impl Reference<'_> {
                 let fit = agent.ledger.free().allocatable_to(role).non_shared();
                 let fit = fit.filter(|one| can_handle(allocator.tree.glance(slot).traits, one));
                 let fit = self.within_quota(role, &fit);
-                if allocator.options.min_allocatable.allows(&fit.quantities()) {
-                    let id = &allocator.frameworks[client.framework].id;
-                    idle.push(format!("{fit} of {} lies idle, {id} in {role} could have it", agent.id));
+                let borrows = allocator.tree.glance(slot).traits.has_any(Traits::REVOCABLE);
+                let slack = if borrows { self.lendable(&agent.id, role) } else { Resources::new() };
+                for fit in [fit, slack] {
+                    if allocator.options.min_allocatable.allows(&fit.quantities()) {
+                        let id = &allocator.frameworks[client.framework].id;
+                        idle.push(format!("{fit} of {} lies idle, {id} in {role} could have it", agent.id));
+                    }
                 }
             }
         }

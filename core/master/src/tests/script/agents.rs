@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_types::ConnId;
 
@@ -155,6 +156,7 @@ impl Script {
             task_id: pb::TaskID { value: task.into(), ..Default::default() }.into(),
             state: task_state(state),
             source: Some(pb::task_status::Source::SOURCE_EXECUTOR),
+            reason: words.contains(&"preempted").then_some(Reason::REASON_CONTAINER_PREEMPTED),
             uuid: Some(uuid),
             ..Default::default()
         };

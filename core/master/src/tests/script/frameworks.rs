@@ -23,6 +23,7 @@ impl Script {
             ("multi", Capability::MULTI_ROLE),
             ("pa", Capability::PARTITION_AWARE),
             ("refine", Capability::RESERVATION_REFINEMENT),
+            ("revocable", Capability::REVOCABLE_RESOURCES),
         ] {
             if words.contains(&word) {
                 capabilities

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use tepui_proto::mesos::v1 as pb;
 use tepui_resources::{Format, parse};
 
-/// `cpus:1`, `cpus(web):1`, `disk(web)@v1:10`: reservations in brackets, `@` a persistent volume.
+/// `cpus:1`, `cpus(web):1`, `disk(web)@v1:10`: reservations in brackets, `~` allocation slack, `@` a persistent volume.
 pub(super) fn list(words: &[&str]) -> Vec<pb::Resource> {
     let resources = words.iter().copied().filter(|word| is_resource(word));
     resources.map(resource).collect()
@@ -15,6 +15,7 @@ pub(super) fn list(words: &[&str]) -> Vec<pb::Resource> {
 pub(super) fn resource(word: &str) -> pb::Resource {
     let (what, value) = word.split_once(':').expect("name:value");
     let (what, volume) = what.split_once('@').map_or((what, None), |(what, volume)| (what, Some(volume)));
+    let (what, slack) = what.strip_suffix('~').map_or((what, false), |what| (what, true));
     let (name, roles) =
         what.split_once('(').map_or((what, ""), |(name, roles)| (name, roles.trim_end_matches(')')));
     let plain = parse::resources(&format!("{name}:{value}"), "*").expect("resources");
@@ -25,6 +26,10 @@ pub(super) fn resource(word: &str) -> pb::Resource {
             role: Some(role.into()),
             ..Default::default()
         });
+    }
+    if slack {
+        let kind = Some(pb::resource::revocable_info::Type::ALLOCATION_SLACK);
+        resource.revocable = pb::resource::RevocableInfo { r#type: kind, ..Default::default() }.into();
     }
     if let Some(volume) = volume {
         let persistence = pb::resource::disk_info::Persistence { id: volume.into(), ..Default::default() };
@@ -43,7 +48,7 @@ pub(super) fn resource(word: &str) -> pb::Resource {
 pub(super) fn is_resource(word: &str) -> bool {
     ["cpus", "mem", "disk", "ports", "gpus", "ephemeral_ports"]
         .iter()
-        .any(|name| word.strip_prefix(name).is_some_and(|rest| rest.starts_with([':', '(', '@'])))
+        .any(|name| word.strip_prefix(name).is_some_and(|rest| rest.starts_with([':', '(', '@', '~'])))
 }
 
 pub(super) fn options<'a>(words: &'a [&'a str], key: &'a str) -> impl Iterator<Item = &'a str> + 'a {
@@ -76,6 +81,7 @@ pub(super) fn task_state(text: &str) -> pb::TaskState {
         "KILLED" => S::TASK_KILLED,
         "DROPPED" => S::TASK_DROPPED,
         "LOST" => S::TASK_LOST,
+        "GONE" => S::TASK_GONE,
         _ => panic!("what state is {text}?"),
     }
 }

@@ -1,0 +1,147 @@
+//! Allocation slack: what is reserved for somebody who does not use it is lent, and taken back when it is wanted.
+//!
+//! Each agent's ledger keeps the optimistic books beside the ordinary ones:
+//! *total*, what is reserved, not revocable and no persistent volume, marked as slack;
+//! *idle*, the part that no task or executor of its owner uses (being offered to the owner is no use: that is the
+//! optimistic part); *lent*, the slack that borrowers were offered or use. They follow every move, hence also RESERVE,
+//! UNRESERVE and what agents report after a restart of the master.
+//! Invariant: a loan never makes what is lent more than what is idle. When the owner launches, a reservation goes or
+//! an agent shrinks, what is lent may be more: `over_lent` says how much must be taken back, first from offers. The
+//! agent evicts borrowers before the owner's container starts.
+//!
+//! Slack is in no total, share or quota, and a role borrows nothing that is reserved for itself or a role above it.
+
+use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
+
+use tepui_resources::{Resource, Resources, Revocable, Role};
+use tepui_types::AgentId;
+
+use crate::ledger::{Ledger, is_slack};
+use crate::slab::AgentSlot;
+use crate::{Allocator, Options};
+
+/// Whose reservations are lent: all but those of these roles and the roles below them; `None`: nobody's.
+pub(crate) type SlackTerms = Option<Arc<BTreeSet<Role>>>;
+
+/// The optimistic books of an agent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct SlackBooks {
+    terms: SlackTerms,
+    /// With the reservations, marked as slack.
+    total: Resources,
+    /// Of the total, what its owners do not use.
+    idle: Resources,
+    /// As it is lent: unreserved, not allocated.
+    lent: Resources,
+    /// Lent, but not idle any more.
+    over: Resources,
+    /// Something idle is not lent yet.
+    has_rest: bool,
+}
+
+/// The slack of an agent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Slack {
+    /// With the reservations, marked as slack.
+    pub total: Resources,
+    pub idle: Resources,
+    /// Lent: unreserved, allocated to the borrowers' roles.
+    pub offered: Resources,
+    pub used: Resources,
+}
+
+impl Allocator {
+    pub fn slack(&self, agent: &AgentId) -> Option<Slack> {
+        let ledger = &self.agents[self.agent_slot(agent)?].ledger;
+        let SlackBooks { total, idle, .. } = ledger.slack().clone();
+        let offered = ledger.held().map(|(_, held)| held.offered.filter(is_slack)).sum();
+        let used = ledger.held().map(|(_, held)| held.used.filter(is_slack)).sum();
+        Some(Slack { total, idle, offered, used })
+    }
+
+    /// Agents on which more is lent than is idle.
+    pub fn over_lent_agents(&self) -> impl Iterator<Item = &AgentId> + '_ {
+        self.over_lent.iter().map(|slot| &self.agents[slot].id)
+    }
+
+    /// What is lent of an agent though it is not idle any more: to be taken back.
+    pub fn over_lent(&self, agent: &AgentId) -> Resources {
+        let slot = self.agent_slot(agent);
+        slot.map_or(Resources::new(), |slot| self.agents[slot].ledger.slack().over.clone())
+    }
+
+    /// Whether something of an agent can be lent, and there is somebody who borrows.
+    pub(crate) fn lends(&self, slot: AgentSlot) -> bool {
+        self.agents[slot].ledger.slack().has_rest && self.tree.borrowers > 0
+    }
+}
+
+impl SlackBooks {
+    pub(crate) fn new(terms: SlackTerms) -> Self {
+        Self { terms, ..Self::default() }
+    }
+
+    pub(crate) fn idle(&self) -> &Resources {
+        &self.idle
+    }
+
+    pub(crate) fn lent(&self) -> &Resources {
+        &self.lent
+    }
+
+    pub(crate) fn has_rest(&self) -> bool {
+        self.has_rest
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        !self.over.is_empty()
+    }
+
+    /// Whether a change of these may change the books.
+    pub(crate) fn is_about(&self, changed: &Resources) -> bool {
+        changed.iter().any(|one| is_lendable(one) || is_slack(one))
+            || !self.total.is_empty()
+            || !self.lent.is_empty()
+    }
+
+    /// From scratch: an agent has few holders.
+    pub(crate) fn count(&mut self, ledger: &Ledger) {
+        let lent = ledger.held().flat_map(|(_, held)| [&held.offered, &held.used]);
+        self.lent = lent.map(|part| part.filter(is_slack).unallocate()).sum();
+        let lendable =
+            |one: &Resource| is_lendable(one) && one.reservation_role().is_some_and(|it| self.lets_lend(it));
+        self.total = ledger.total().filter(lendable).flatten(Revocable::AllocationSlack);
+        self.idle = self.total.filter(|resource| !ledger.owes(resource));
+        for (_, held) in ledger.held() {
+            let used = held.used.filter(is_lendable);
+            if !used.is_empty() {
+                self.idle -= &used.unallocate().flatten(Revocable::AllocationSlack);
+            }
+        }
+        let idle = self.idle.allocation_slack(None);
+        self.over = &self.lent - &idle;
+        self.has_rest = !self.lent.contains(&idle);
+    }
+
+    fn lets_lend(&self, owner: &Role) -> bool {
+        let opted_out = |roles: &Arc<BTreeSet<Role>>| {
+            roles.iter().any(|role| owner == role || owner.is_strict_subrole_of(role))
+        };
+        self.terms.as_ref().is_some_and(|roles| !opted_out(roles))
+    }
+}
+
+impl Options {
+    pub(crate) fn slack_terms(&self) -> SlackTerms {
+        self.allocation_slack.then(|| Arc::new(self.allocation_slack_opt_out.clone()))
+    }
+}
+
+/// Reserved, and of use to somebody else.
+fn is_lendable(resource: &Resource) -> bool {
+    resource.is_reserved()
+        && !resource.is_revocable()
+        && !resource.is_persistent_volume()
+        && !resource.is_shared()
+}

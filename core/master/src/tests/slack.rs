@@ -1,0 +1,256 @@
+//! Slack: reserved but idle resources are lent, say so, and go back to their owner.
+
+use expect_test::expect;
+
+use super::{check, check_with};
+use crate::{Config, Counter};
+
+#[test]
+fn what_is_reserved_and_idle_is_lent_to_who_takes_revocable() {
+    check(
+        "
+        agent A cpus:1 cpus(web):4 mem(web):64
+        framework F role:ads revocable
+        framework G role:ops
+        settle
+        F shows
+        F accept #1 : launch t1 cpus~:2 mem~:32
+        ",
+        expect![[r##"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            G <- SUBSCRIBED G
+            G <- HEARTBEAT
+            F <- OFFERS #1 of A (cpus{REV: ALLOCATION_SLACK}:4; mem{REV: ALLOCATION_SLACK}:64)
+            G <- OFFERS #0 of A (cpus:1)
+            {"type":"OFFERS","offers":{"offers":[{"id":{"value":"#1"},"framework_id":{"value":"F"},"agent_id":{"value":"A"},"hostname":"A","url":{"scheme":"http","address":{"hostname":"A","ip":"A","port":5051},"path":"/slave(1)"},"resources":[{"name":"cpus","type":"SCALAR","scalar":{"value":4.0},"role":"*","revocable":{"type":"ALLOCATION_SLACK"}},{"name":"mem","type":"SCALAR","scalar":{"value":64.0},"role":"*","revocable":{"type":"ALLOCATION_SLACK"}}]}]}}
+            A <- LAUNCH t1 (cpus{REV: ALLOCATION_SLACK}:2; mem{REV: ALLOCATION_SLACK}:32)
+        "##]],
+    );
+}
+
+#[test]
+fn slack_cannot_be_reserved_made_into_volumes_or_mixed() {
+    check(
+        "
+        agent A cpus:4 cpus(web):4 disk(web):64
+        framework F role:ads revocable
+        settle
+        F accept #0 refuse:0 : reserve id:o1 cpus(ads)~:1 ; create id:o2 disk(ads)~@v:8 ; launch t1 cpus~:1 cpus:1
+        ; launch t2 cpus~:1 exec:e ; launch t3 cpus~:5
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- OFFERS #0 of A (cpus:4; cpus{REV: ALLOCATION_SLACK}:4; disk{REV: ALLOCATION_SLACK}:64)
+            F <- UPDATE_OPERATION_STATUS o1 OPERATION_ERROR "Resource 'cpus(ads){REV: ALLOCATION_SLACK}:1' is invalid: Dynamically reserved resources cannot be revocable"
+            F <- UPDATE_OPERATION_STATUS o2 OPERATION_ERROR "Resource 'disk(ads)[v:data]{REV: ALLOCATION_SLACK}:8' is invalid: Persistent volumes cannot be created from revocable resources"
+            F <- UPDATE t1 TASK_ERROR REASON_TASK_INVALID "Task mixes revocable and non-revocable resources: Cannot use both revocable and non-revocable 'cpus' at the same time"
+            F <- UPDATE t2 TASK_ERROR REASON_TASK_INVALID "Task and its executor mix revocable and non-revocable resources: Cannot use both revocable and non-revocable 'cpus' at the same time"
+            F <- UPDATE t3 TASK_ERROR REASON_TASK_INVALID "Total resources cpus{REV: ALLOCATION_SLACK}:5 required by task and its executor is more than available cpus:4; cpus{REV: ALLOCATION_SLACK}:4; disk{REV: ALLOCATION_SLACK}:64"
+        "#]],
+    );
+}
+
+#[test]
+fn the_owner_takes_back_from_offers_first_youngest_first() {
+    check(
+        "
+        agent A cpus(web):4
+        framework F role:ads revocable
+        settle
+        F accept #0 refuse:0 : launch t1 cpus~:1
+        framework W role:web
+        after 2s
+        W accept #1 : launch w1 cpus(web):4
+        --
+        A update t1 GONE preempted
+        F ack t1
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- OFFERS #0 of A (cpus{REV: ALLOCATION_SLACK}:4)
+            A <- LAUNCH t1 (cpus{REV: ALLOCATION_SLACK}:1)
+            W <- SUBSCRIBED W
+            W <- HEARTBEAT
+            F <- OFFERS #2 of A (cpus{REV: ALLOCATION_SLACK}:3)
+            W <- OFFERS #1 of A (cpus(web):4)
+            A <- LAUNCH w1 (cpus(web):4)
+            F <- RESCIND #2
+            --
+            F <- UPDATE t1 TASK_GONE REASON_CONTAINER_PREEMPTED
+            A <- ACKNOWLEDGE t1
+        "#]],
+    );
+}
+
+#[test]
+fn nothing_is_taken_back_while_enough_is_idle() {
+    check(
+        "
+        agent A cpus(web):4
+        framework F role:ads revocable
+        settle
+        F accept #0 refuse:60 : launch t1 cpus~:2
+        framework W role:web
+        settle
+        W accept #1 : launch w1 cpus(web):2
+        after 2s
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- OFFERS #0 of A (cpus{REV: ALLOCATION_SLACK}:4)
+            A <- LAUNCH t1 (cpus{REV: ALLOCATION_SLACK}:2)
+            W <- SUBSCRIBED W
+            W <- HEARTBEAT
+            W <- OFFERS #1 of A (cpus(web):4)
+            A <- LAUNCH w1 (cpus(web):2)
+        "#]],
+    );
+}
+
+#[test]
+fn a_reservation_that_goes_takes_its_slack_along() {
+    check(
+        "
+        agent A cpus(web):4
+        framework F role:ads revocable
+        framework W role:web
+        settle
+        W accept #0 : unreserve cpus(web):1
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            W <- SUBSCRIBED W
+            W <- HEARTBEAT
+            F <- OFFERS #1 of A (cpus{REV: ALLOCATION_SLACK}:4)
+            W <- OFFERS #0 of A (cpus(web):4)
+            A <- APPLY_OPERATION UNRESERVE
+            F <- RESCIND #1
+        "#]],
+    );
+}
+
+#[test]
+fn an_agent_that_lost_reservations_makes_its_slack_offers_end() {
+    check(
+        "
+        agent A cpus(web):4
+        framework F role:ads revocable
+        settle
+        A resources cpus(web):3
+        settle
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- OFFERS #0 of A (cpus{REV: ALLOCATION_SLACK}:4)
+            F <- RESCIND #0
+            F <- OFFERS #1 of A (cpus{REV: ALLOCATION_SLACK}:3)
+        "#]],
+    );
+}
+
+#[test]
+fn a_new_master_learns_what_is_lent_from_its_agents() {
+    check(
+        "
+        agent A cpus(web):4
+        framework F role:ads revocable
+        settle
+        F accept #0 : launch t1 cpus~:3
+        A update t1 RUNNING
+        --
+        master restarts
+        A back
+        framework G role:ops revocable
+        settle
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- OFFERS #0 of A (cpus{REV: ALLOCATION_SLACK}:4)
+            A <- LAUNCH t1 (cpus{REV: ALLOCATION_SLACK}:3)
+            F <- UPDATE t1 TASK_RUNNING
+            --
+            A <- SUBSCRIBED A
+            G <- SUBSCRIBED G
+            G <- HEARTBEAT
+            G <- OFFERS #1.0 of A (cpus{REV: ALLOCATION_SLACK}:1)
+        "#]],
+    );
+}
+
+#[test]
+fn operators_can_forbid_lending() {
+    let off = Config { allocation_slack: false, ..Config::default() };
+    let script = "
+        agent A cpus(web):4 cpus(ops):1
+        framework F role:ads revocable
+        settle
+        ";
+    check_with(
+        off,
+        script,
+        expect![[r#"
+        record initialize cluster m
+        record admit agent A at A
+        A <- SUBSCRIBED A
+        F <- SUBSCRIBED F
+        F <- HEARTBEAT
+    "#]],
+    );
+    let opt_out = Config { allocation_slack_opt_out: std::vec!["web".into()], ..Config::default() };
+    check_with(
+        opt_out,
+        script,
+        expect![[r#"
+        record initialize cluster m
+        record admit agent A at A
+        A <- SUBSCRIBED A
+        F <- SUBSCRIBED F
+        F <- HEARTBEAT
+        F <- OFFERS #0 of A (cpus{REV: ALLOCATION_SLACK}:1)
+    "#]],
+    );
+}
+
+#[test]
+fn evictions_are_counted() {
+    let mut script = super::Script::new(Config::default());
+    script.play(
+        "
+        agent A cpus(web):4 cpus:1
+        framework F role:ads revocable
+        settle
+        F accept #0 : launch t1 cpus~:3 ; launch t2 cpus:1
+        A update t1 LOST preempted
+        A update t2 LOST preempted
+        ",
+    );
+    assert_eq!(script.state().counters.get(Counter::SlackEvictions), 1);
+}

@@ -1,0 +1,97 @@
+//! `allocator/slack/…`: what is reserved and could be lent, what of it is offered and what is used by borrowers: in all,
+//! by agent, and by role (the owner's for what there is, the borrower's for what is lent).
+
+use std::collections::BTreeMap;
+
+use tepui_core_master::State;
+use tepui_http::{Group, Metrics};
+use tepui_resources::{Quantities, Resource, Resources, Revocable, Role};
+
+use crate::document::Index;
+
+#[derive(Default)]
+struct Slack {
+    total: Quantities,
+    offered: Quantities,
+    allocated: Quantities,
+}
+
+pub(super) fn add(metrics: &mut Metrics, state: &State, index: &Index<'_>) {
+    let mut all = Slack::default();
+    let mut by_role: BTreeMap<Role, Slack> = BTreeMap::new();
+    for agent in state.agents.values() {
+        let total = lendable(state, &agent.total);
+        let sums = index.agent(&agent.id);
+        let (offered, used) = (lent(&sums.offered), lent(&sums.used));
+        if total.is_empty() && offered.is_empty() && used.is_empty() {
+            continue;
+        }
+        for (role, part) in total.by_reservation() {
+            by_role.entry(role).or_default().total += &part.scalar_quantities();
+        }
+        for (role, part) in offered.by_allocation() {
+            by_role.entry(role).or_default().offered += &part.scalar_quantities();
+        }
+        for (role, part) in used.by_allocation() {
+            by_role.entry(role).or_default().allocated += &part.scalar_quantities();
+        }
+        let here = Slack {
+            total: total.scalar_quantities(),
+            offered: offered.scalar_quantities(),
+            allocated: used.scalar_quantities(),
+        };
+        let group = Group {
+            path: format!("allocator/slack/agents/{}/", agent.id),
+            name: "allocator/slack/agent",
+            labels: vec![("agent", agent.id.to_string())],
+        };
+        metrics.within(group, |metrics| here.show(metrics, ""));
+        all.add(&here);
+    }
+    all.show(metrics, "allocator/slack/");
+    for (role, slack) in by_role {
+        let group = Group {
+            path: format!("allocator/slack/roles/{role}/"),
+            name: "allocator/slack/role",
+            labels: vec![("role", role.to_string())],
+        };
+        metrics.within(group, |metrics| slack.show(metrics, ""));
+    }
+}
+
+impl Slack {
+    fn add(&mut self, more: &Slack) {
+        self.total += &more.total;
+        self.offered += &more.offered;
+        self.allocated += &more.allocated;
+    }
+
+    fn show(&self, metrics: &mut Metrics, path: &str) {
+        for (what, amounts) in
+            [("total", &self.total), ("offered", &self.offered), ("allocated", &self.allocated)]
+        {
+            for (name, amount) in amounts.iter() {
+                metrics.gauge(format!("{path}{name}/{what}"), amount.to_f64());
+            }
+        }
+    }
+}
+
+fn lendable(state: &State, total: &Resources) -> Resources {
+    let Some(opted_out) = &state.slack_opt_out else { return Resources::new() };
+    let keeps = |owner: &Role| {
+        let mut roles = opted_out.iter().map(|role| Role::from(role.as_str()));
+        roles.any(|role| *owner == role || owner.is_strict_subrole_of(&role))
+    };
+    total.filter(|one| {
+        let owner = one.reservation_role();
+        owner.is_some_and(|owner| !keeps(owner))
+            && !one.is_revocable()
+            && !one.is_persistent_volume()
+            && !one.is_shared()
+    })
+}
+
+fn lent(held: &Resources) -> Resources {
+    held.filter(|one: &Resource| one.revocable() == Revocable::AllocationSlack)
+}
