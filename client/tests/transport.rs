@@ -224,6 +224,30 @@ async fn updates_survive_a_restart_of_the_agent() {
 }
 
 #[tokio::test]
+async fn reports_go_on_while_the_executor_reads_no_events() {
+    let mut server = Server::start(Format::Protobuf).await;
+    let mut executor = executor::connect(&environment(&server), Format::Protobuf);
+    let stream = server.asked().await.stream::<v1::executor::Event>(&[]);
+    stream.send(&executor_subscribed());
+    assert!(matches!(executor.next_event().await, Some(executor::Event::Subscribed(_))));
+    let message = r#"{"type":"MESSAGE","message":{"data":"aGk="}}"#;
+    (0..executor::EVENTS_QUEUE_MAX + 10).for_each(|_| stream.send(message));
+
+    let count = 3 * executor::REPORTS_QUEUE_MAX;
+    let reporter = executor.reporter();
+    let reporting = tokio::spawn(async move {
+        for _ in 0..count {
+            reporter.message(b"hi".to_vec()).await.expect("queued");
+        }
+    });
+    for _ in 0..count {
+        server.asked().await.answer(Answer::status(202));
+    }
+    reporting.await.expect("not cancelled");
+    assert!(matches!(executor.next_event().await, Some(executor::Event::Message(_))));
+}
+
+#[tokio::test]
 async fn an_unknown_executor_hears_why_and_ends() {
     let mut server = Server::start(Format::Json).await;
     let mut executor = executor::connect(&environment(&server), Format::Json);

@@ -141,7 +141,7 @@ impl Driver {
                 calls.send(call).await;
             }
         }
-        self.tell(event).await
+        self.tell(event, Some(calls)).await
     }
 
     /// The call to send for a report, if it can be sent now.
@@ -158,7 +158,7 @@ impl Driver {
         let Fault::Refused { status, message } = fault else { return Ok(()) };
         match self.session.refused(status, &message) {
             Outcome::Ended(event) => {
-                self.tell(Some(event)).await?;
+                self.tell(Some(event), None).await?;
                 Err(Over)
             }
             Outcome::Continue | Outcome::Lost | Outcome::Send(_) | Outcome::Subscribe => Ok(()),
@@ -167,13 +167,25 @@ impl Driver {
 
     async fn lost(&mut self) -> Result<(), Over> {
         let event = self.session.lost(self.started.elapsed(), random::number());
-        self.tell(event).await
+        self.tell(event, None).await
     }
 
-    async fn tell(&self, event: Option<Event>) -> Result<(), Over> {
-        match event {
-            Some(event) => self.events.send(event).await.map_err(|_| Over),
-            None => Ok(()),
+    /// Waits for room if the executor is behind. It may be behind because it waits to report, so reports go on.
+    async fn tell(&mut self, event: Option<Event>, calls: Option<&Calls>) -> Result<(), Over> {
+        let Some(event) = event else { return Ok(()) };
+        let events = self.events.clone();
+        loop {
+            tokio::select! {
+                room = events.reserve() => {
+                    room.map_err(|_| Over)?.send(event);
+                    return Ok(());
+                }
+                Some(report) = self.reported.recv() => {
+                    if let (Some(call), Some(calls)) = (self.take(report), calls) {
+                        calls.send(call).await;
+                    }
+                }
+            }
         }
     }
 }

@@ -125,7 +125,10 @@ pub(super) fn destroy_orphans(context: &Arc<Context>, orphans: Vec<ContainerId>)
         let family = all.iter().filter(|id| **id == top || ancestors(id).any(|above| *above == top));
         let mut family: Vec<ContainerId> = family.cloned().collect();
         family.sort_by_key(|id| std::cmp::Reverse(depth(id)));
-        tracing::info!(container = %top, "destroying an orphaned container");
+        match context.runtime.container(&top).status() {
+            Some(status) => tracing::info!(container = %top, status, "forgetting a container that ended"),
+            None => tracing::info!(container = %top, "destroying an orphaned container"),
+        }
         // A failure leaves the directory, and the next start tries again.
         tokio::spawn(destroy_family(context.clone(), top, family));
     }

@@ -41,6 +41,8 @@ pub struct Agent {
     /// How long each operation's acknowledgement is waited for.
     pub(crate) operation_patience: BTreeMap<Uuid, Duration>,
     pub(crate) recovery: Recovery,
+    /// It said that it ends.
+    pub(crate) ended: bool,
     /// The version readers have.
     pub(crate) published: u64,
 }

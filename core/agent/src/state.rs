@@ -137,6 +137,8 @@ pub struct Task {
     pub task: pb::Task,
     pub stage: TaskStage,
     pub resources: Resources,
+    /// The number of the delivery it belongs to, counted per executor, and whether that is a group.
+    pub(crate) delivery: (u64, bool),
     /// Its kill was asked for, maybe with a policy.
     pub(crate) kill: Option<Option<pb::KillPolicy>>,
 }

@@ -72,6 +72,7 @@ pub struct AgentEnd {
 pub struct RunningAgent {
     address: SocketAddr,
     running: Running,
+    handle: Handle<Input>,
     listening: Listening,
     exchanges: Exchanges<Kind>,
     tasks: Vec<JoinHandle<()>>,
@@ -120,7 +121,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let runtime_dir = PathBuf::from(&config.runtime_dir);
     let meter = Meter::open(&runtime_dir).map_err(|err| AgentFault::Directory { path: runtime_dir, err })?;
     let program = Program {
-        handle,
+        handle: handle.clone(),
         exchanges: exchanges.clone(),
         about: Arc::new(about),
         states: states.clone(),
@@ -132,7 +133,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     };
     let listening = server.serve(Arc::new(program), options.server);
     tracing::info!(%address, "agent serves");
-    Ok(RunningAgent { address, running, listening, exchanges, tasks, states, exit })
+    Ok(RunningAgent { address, running, handle, listening, exchanges, tasks, states, exit })
 }
 
 impl RunningAgent {
@@ -155,6 +156,12 @@ impl RunningAgent {
             _ = self.exit.wait_for(Option::is_some) => (),
         }
         self.exit.borrow().clone()
+    }
+
+    /// Tells the master that the agent leaves and ends all its tasks; `ended` tells when the last one has ended.
+    pub async fn unregister(&self) {
+        // Fails only if the machine has ended already, which `ended` tells.
+        let _ = self.handle.send(Input::Unregister).await;
     }
 
     /// Ends the agent in order and leaves its containers running, for the next start to find. The machine goes first, so

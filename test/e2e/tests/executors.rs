@@ -30,15 +30,18 @@ impl Bench {
 
     fn launch_group(&mut self, executor: &str, tasks: &[(&str, &str)]) {
         let offer = self.scheduler.fresh_offer();
-        let tasks: Vec<Value> =
-            tasks.iter().map(|(id, command)| Scheduler::task(&offer, id, command)).collect();
+        let tasks = tasks.iter().map(|(id, command)| Scheduler::task(&offer, id, command)).collect();
+        self.group(executor, &offer, tasks);
+    }
+
+    fn group(&self, executor: &str, offer: &Value, tasks: Vec<Value>) {
         let executor = json!({
             "type": "DEFAULT", "executor_id": {"value": executor},
             "framework_id": {"value": self.scheduler.framework_id},
             "resources": [scalar("cpus", 0.1), scalar("mem", 32.0), scalar("disk", 1.0)]
         });
         let group = json!({"executor": executor, "task_group": {"tasks": tasks}});
-        self.scheduler.accept(&offer, json!([{"type": "LAUNCH_GROUP", "launch_group": group}]));
+        self.scheduler.accept(offer, json!([{"type": "LAUNCH_GROUP", "launch_group": group}]));
     }
 
     fn kill(&self, id: &str, policy: Option<Value>) {
@@ -330,6 +333,35 @@ fn a_group_lives_and_dies_together() {
     let failure =
         bench.scheduler.event("FAILURE", |event| event["type"] == "FAILURE").expect("the stream lives");
     assert_eq!(failure["failure"]["executor_id"]["value"], "group");
+}
+
+#[test]
+fn a_group_is_checked_by_commands_in_its_containers() {
+    let mut bench = Bench::start();
+    let offer = bench.scheduler.fresh_offer();
+    let mut checked = Scheduler::task(&offer, "checked", "echo 7 > answer; sleep 1000");
+    checked["check"] = json!({
+        "type": "COMMAND", "delay_seconds": 0.0, "interval_seconds": 0.1,
+        "command": {"command": {"value": "exit $(cat $MESOS_SANDBOX/answer)"}}
+    });
+    let mut sick = Scheduler::task(&offer, "sick", "sleep 1000");
+    sick["health_check"] = often(json!({
+        "type": "COMMAND", "consecutive_failures": 2, "command": {"value": "test -e $MESOS_SANDBOX/ill && exit 1 || exit 0"}
+    }));
+    bench.group("group", &offer, vec![checked, sick]);
+    for id in ["checked", "sick"] {
+        bench.scheduler.reach(id, "TASK_RUNNING");
+    }
+    wait_for("the exit code of the check", || {
+        let status = bench.scheduler.update("checked", "TASK_RUNNING");
+        (status["check_status"]["command"]["exit_code"] == 7).then_some(())
+    });
+    wait_for("health", || (bench.scheduler.update("sick", "TASK_RUNNING")["healthy"] == true).then_some(()));
+    let sandbox = find_sandbox(&bench.cluster.agents[0].work_dir, "group").expect("its sandbox");
+    std::fs::write(sandbox.join("tasks/sick/ill"), "").expect("the task's sandbox is there");
+    let status = bench.scheduler.reach("sick", "TASK_KILLED");
+    assert_eq!(status["healthy"], false, "{status}");
+    bench.scheduler.reach("checked", "TASK_KILLED");
 }
 
 #[test]

@@ -11,16 +11,15 @@ use tepui_fsm::Now;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::task_status::Reason;
-use tepui_proto::tepui::agent::v1 as stored;
 use tepui_resources::{Resource, Resources};
 use tepui_types::{ExecutorId, FrameworkId, TaskId, check_id, lost_as};
 
 use super::end::exited_executor;
-use super::{deliver, new_task, record_executor, shutdown_executor, start, update_framework};
+use super::{deliver, new_task, record_executor, record_task, shutdown_executor, start, update_framework};
 use crate::agent::{Agent, Out};
 use crate::state::{Delivery, ExecutorPhase, Phase, has_capability};
 use crate::status::{self, Verdict};
-use crate::{Record, gc, paths};
+use crate::{gc, paths};
 
 /// A launch as the master ordered it.
 #[derive(Debug)]
@@ -212,12 +211,14 @@ fn accept(agent: &mut Agent, now: Now, framework: &FrameworkId, launching: Launc
     let delivery = next_delivery(agent, framework, &id);
     let mut ids = Vec::new();
     for info in launching.tasks {
-        let task = new_task(agent, framework, info);
-        ids.push(task.id.clone());
-        record_task(agent, framework, &id, &task.info, (delivery, launching.group), out);
+        let mut task = new_task(agent, framework, info);
+        task.delivery = (delivery, launching.group);
+        let task_id = task.id.clone();
         if let Some(executor) = agent.state.executor_mut(framework, &id) {
-            executor.tasks.insert_mut(task.id.clone(), Arc::new(task));
+            executor.tasks.insert_mut(task_id.clone(), Arc::new(task));
         }
+        record_task(agent, framework, &id, &task_id, out);
+        ids.push(task_id);
     }
     if let Some(executor) = agent.state.executor_mut(framework, &id) {
         match launching.group {
@@ -243,25 +244,4 @@ fn next_delivery(agent: &mut Agent, framework: &FrameworkId, id: &ExecutorId) ->
     let Some(executor) = agent.state.executor_mut(framework, id) else { return 0 };
     executor.deliveries += 1;
     executor.deliveries
-}
-
-fn record_task(
-    agent: &Agent,
-    framework: &FrameworkId,
-    executor: &ExecutorId,
-    info: &pb::TaskInfo,
-    (delivery, group): (u64, bool),
-    out: &mut Out,
-) {
-    if agent.is_checkpointing(framework) {
-        let task = stored::StoredTask {
-            framework_id: framework.to_proto().into(),
-            executor_id: executor.to_proto().into(),
-            info: info.clone().into(),
-            delivery,
-            group: group.then_some(true),
-            ..Default::default()
-        };
-        out.record(Record::Task(task.into()));
-    }
 }

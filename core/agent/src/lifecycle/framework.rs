@@ -96,7 +96,8 @@ pub(crate) fn remove_framework_if_done(agent: &mut Agent, now: Now, id: &Framewo
 
 /// An agent that was told to end does so with its last framework.
 pub(crate) fn end_if_done(agent: &mut Agent, now: Now, out: &mut Out) {
-    if agent.state.phase == Phase::Terminating && agent.state.frameworks.is_empty() {
+    let done = agent.state.phase == Phase::Terminating && agent.state.frameworks.is_empty();
+    if done && !core::mem::replace(&mut agent.ended, true) {
         forget_all(agent, now, out);
         out.effect(Effect::Exit { message: "all frameworks ended".into(), failed: false });
     }

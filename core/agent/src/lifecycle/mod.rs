@@ -16,5 +16,5 @@ pub(crate) use deliver::{deliver, resize, unqueue};
 pub(crate) use end::{complete_task, executor_ended, remove_executor_if_done};
 pub(crate) use framework::{end_if_done, remove_framework_if_done, shutdown_framework, update_framework};
 pub(crate) use shutdown::{destroy, grace_over, registration_over, shutdown_executor, shutdown_grace};
-pub(crate) use start::{new_task, record_executor};
+pub(crate) use start::{new_task, record_executor, record_task};
 pub(crate) use volumes::volume_path;

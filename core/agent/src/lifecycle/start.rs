@@ -133,8 +133,38 @@ pub(crate) fn new_task(agent: &Agent, framework: &FrameworkId, info: pb::TaskInf
         info: Arc::new(info),
         task,
         stage: TaskStage::Queued,
+        delivery: (0, false),
         kill: None,
     }
+}
+
+/// Records a task as it is now.
+pub(crate) fn record_task(
+    agent: &Agent,
+    framework: &FrameworkId,
+    executor: &ExecutorId,
+    id: &TaskId,
+    out: &mut Out,
+) {
+    if !agent.is_checkpointing(framework) {
+        return;
+    }
+    let Some(task) = agent.state.task(framework, executor, id) else { return };
+    let kill = |policy: &Option<pb::KillPolicy>| stored::StoredKill {
+        policy: policy.clone().into(),
+        ..Default::default()
+    };
+    let (delivery, group) = task.delivery;
+    let task = stored::StoredTask {
+        framework_id: framework.to_proto().into(),
+        executor_id: executor.to_proto().into(),
+        info: (*task.info).clone().into(),
+        delivery,
+        group: group.then_some(true),
+        kill: task.kill.as_ref().map(kill).into(),
+        ..Default::default()
+    };
+    out.record(Record::Task(task.into()));
 }
 
 /// Records the executor as it is now.

@@ -43,11 +43,26 @@ pub(crate) fn kill_task(
             kill_queued(agent, now, framework, &id, task, out);
         }
         (ExecutorPhase::Registering | ExecutorPhase::Running { .. }, Some(TaskStage::Launched)) => {
-            if let Some(task) = agent.state.task_mut(framework, &id, task) {
-                task.kill = Some(policy);
-            }
+            remember(agent, framework, &id, task, policy, out);
             send(agent, framework, &id, task, out);
         }
+    }
+}
+
+/// Recorded, so that neither a restart nor an executor that is away just now makes the task live on.
+fn remember(
+    agent: &mut Agent,
+    framework: &FrameworkId,
+    id: &ExecutorId,
+    task: &TaskId,
+    policy: Option<pb::KillPolicy>,
+    out: &mut Out,
+) {
+    let Some(known) = agent.state.task_mut(framework, id, task) else { return };
+    let wanted = Some(policy);
+    if known.kill != wanted {
+        known.kill = wanted;
+        lifecycle::record_task(agent, framework, id, task, out);
     }
 }
 

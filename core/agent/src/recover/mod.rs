@@ -160,6 +160,7 @@ fn fresh(config: Config, now: Now) -> Result<Agent, RecoverError> {
         gc: BTreeMap::new(),
         operation_patience: BTreeMap::new(),
         recovery: Recovery::default(),
+        ended: false,
         published: 0,
     })
 }

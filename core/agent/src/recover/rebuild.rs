@@ -118,7 +118,10 @@ fn add_executor(
 
 fn add_task(agent: &mut Agent, framework: &FrameworkId, executor: &ExecutorId, task: stored::StoredTask) {
     let delivery = task.delivery;
+    let group = task.group == Some(true);
+    let kill = task.kill.into_option().map(|kill| kill.policy.into_option());
     let mut task = lifecycle::new_task(agent, framework, task.info.into_option().unwrap_or_default());
+    (task.delivery, task.kill) = ((delivery, group), kill);
     let Some(executor) = agent.state.executor_mut(framework, executor) else { return };
     executor.deliveries = executor.deliveries.max(delivery);
     task.stage = if executor.delivered { TaskStage::Launched } else { TaskStage::Queued };

@@ -120,6 +120,7 @@ fn while_the_executor_runs() {
               = executor t1 live delivered
               conn 1 <- LAUNCH t1
             > kill t1 grace=3s
+              = task t1 of executor t1
               conn 1 <- KILL t1 grace 3000000000ns
             > t1 update t1 KILLED
               = update t1#0 TASK_KILLED
@@ -170,6 +171,7 @@ fn while_the_stream_is_down() {
               conn 2 <- 202
             > e1 close
             > kill t1
+              = task t1 of executor e1
             > launch t2 executor=e1 old
               = task t2 of executor e1
             > e1 subscribe tasks=t1

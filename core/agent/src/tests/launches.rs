@@ -497,6 +497,7 @@ fn nothing_is_launched_while_draining() {
               conn 1 <- LAUNCH t1
             > drain grace=5s
               = drain
+              = task t1 of executor t1
               conn 1 <- KILL t1 grace 5000000000ns
             > launch t2
               = update t2#0 TASK_DROPPED
@@ -564,6 +565,7 @@ fn a_drained_agent_that_is_marked_gone_says_so() {
               conn 1 <- LAUNCH t1
             > drain gone
               = drain
+              = task t1 of executor t1
               conn 1 <- KILL t1
             > t1 update t1 KILLING
               = update t1#0 TASK_KILLING

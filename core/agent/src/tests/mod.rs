@@ -10,4 +10,6 @@ mod launches;
 mod life;
 mod links;
 mod nested;
+mod restarted_agent;
+mod restarted_ends;
 mod restarts;

@@ -9,8 +9,9 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use tepui_container::{CgroupOptions, Isolation, Launcher};
 use tepui_shell_agent::{AgentEnd, Options, Recover, RunningAgent};
+use tokio::signal::unix;
 
-use super::{Cluster, block_on, signal};
+use super::{Cluster, Signals, block_on};
 use crate::flags::agent::AgentFlags;
 use crate::flags::value;
 use crate::{logging, output};
@@ -64,11 +65,19 @@ fn start(flags: AgentFlags, shown: Vec<(String, String)>) -> Result<ExitCode> {
     })
 }
 
-/// Waits for a signal, or for the agent to end by itself.
+/// Waits for a signal, or for the agent to end by itself. SIGUSR1 makes it leave the cluster first.
 async fn serve(agent: &mut RunningAgent) -> Result<Option<AgentEnd>> {
-    tokio::select! {
-        signal = signal() => signal.map(|()| None),
-        end = agent.ended() => Ok(end),
+    let mut signals = Signals::listen()?;
+    let mut leave = unix::signal(unix::SignalKind::user_defined1()).context("cannot wait for signals")?;
+    loop {
+        tokio::select! {
+            () = signals.next() => return Ok(None),
+            end = agent.ended() => return Ok(end),
+            Some(()) = leave.recv() => {
+                tracing::info!("leaving the cluster: all tasks end");
+                agent.unregister().await;
+            }
+        }
     }
 }
 

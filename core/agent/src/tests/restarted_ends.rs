@@ -1,0 +1,416 @@
+//! Restarts of an agent that is ending something, or itself: what was begun is brought to its end.
+
+use expect_test::expect;
+
+use super::driver::check;
+
+#[test]
+fn a_shutdown_is_not_forgotten() {
+    check(
+        "
+        start
+        recovered
+        go
+        launch t1
+        t1 subscribe
+        shutdown executor t1
+        restart
+        recovered
+        wait 5s
+        t1 subscribe
+        t1 exited 0
+        ",
+        expect![[r#"
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch t1
+              = framework F
+              = executor t1 live
+              = task t1 of executor t1
+              container launch C1 cpus:1.1;mem:96
+            > t1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED t1
+              = executor t1 live delivered
+              conn 1 <- LAUNCH t1
+            > shutdown executor t1
+              = executor t1 terminating delivered
+              conn 1 <- SHUTDOWN
+            > restart
+              container recover C1
+            > recovered
+              = boot id boot-1
+            > wait 5s
+              connect link 1
+              container destroy C1
+            > t1 subscribe
+              conn 2 <- 200, open
+              conn 2 <- SHUTDOWN
+              conn 2 closes
+            > t1 exited 0
+              = update t1#0 TASK_FAILED
+              = executor t1 terminated delivered
+        "#]],
+    );
+}
+
+#[test]
+fn cleaning_up() {
+    check(
+        "
+        start
+        recovered
+        go
+        launch t1
+        t1 subscribe
+        t1 update t1 RUNNING
+        cleanup
+        restart
+        recovered
+        wait 5s
+        t1 exited 9
+        store
+        ",
+        expect![[r#"
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch t1
+              = framework F
+              = executor t1 live
+              = task t1 of executor t1
+              container launch C1 cpus:1.1;mem:96
+            > t1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED t1
+              = executor t1 live delivered
+              conn 1 <- LAUNCH t1
+            > t1 update t1 RUNNING
+              = update t1#0 TASK_RUNNING
+              master <- UPDATE t1 TASK_RUNNING
+              conn 1 <- ACKNOWLEDGED t1
+              conn 2 <- 202
+            > cleanup
+            > restart
+              container recover C1
+            > recovered
+              = framework F terminating
+              = updates t1#0..1 removed
+              = executor t1 terminating delivered
+            > wait 5s
+              container destroy C1
+            > t1 exited 9
+              = executor t1 terminated delivered
+              = task t1 and updates #0..0 removed
+              = executor t1 removed
+              = path /w/slaves/S0/frameworks/F/executors/t1/runs/C1 unused
+              = path /w/slaves/S0/frameworks/F/executors/t1 unused
+              = framework F removed
+              = path /w/slaves/S0/frameworks/F unused
+              = path /w/slaves/S0 unused
+              = discarded agent resources drain
+              exit: all frameworks ended
+            > store
+              boot_id
+              path//w/slaves/S0
+              path//w/slaves/S0/frameworks/F
+              path//w/slaves/S0/frameworks/F/executors/t1
+              path//w/slaves/S0/frameworks/F/executors/t1/runs/C1
+        "#]],
+    );
+}
+
+#[test]
+fn draining_goes_on() {
+    check(
+        "
+        start
+        recovered
+        go
+        launch t1
+        t1 subscribe
+        t1 update t1 RUNNING
+        drain
+        restart
+        recovered
+        t1 subscribe
+        ",
+        expect![[r#"
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch t1
+              = framework F
+              = executor t1 live
+              = task t1 of executor t1
+              container launch C1 cpus:1.1;mem:96
+            > t1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED t1
+              = executor t1 live delivered
+              conn 1 <- LAUNCH t1
+            > t1 update t1 RUNNING
+              = update t1#0 TASK_RUNNING
+              master <- UPDATE t1 TASK_RUNNING
+              conn 1 <- ACKNOWLEDGED t1
+              conn 2 <- 202
+            > drain
+              = drain
+              = task t1 of executor t1
+              conn 1 <- KILL t1
+            > restart
+              container recover C1
+            > recovered
+            > t1 subscribe
+              conn 3 <- 200, open
+              conn 3 <- SUBSCRIBED t1
+              container update C1 cpus:1.1;mem:96
+              conn 3 <- KILL t1
+              = boot id boot-1
+              conn 3 <- KILL t1
+        "#]],
+    );
+}
+
+#[test]
+fn told_to_leave_before_the_containers_are_known() {
+    check(
+        "
+        start
+        recovered
+        go
+        launch t1
+        t1 subscribe
+        restart
+        unregister
+        recovered all
+        ",
+        expect![[r#"
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch t1
+              = framework F
+              = executor t1 live
+              = task t1 of executor t1
+              container launch C1 cpus:1.1;mem:96
+            > t1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED t1
+              = executor t1 live delivered
+              conn 1 <- LAUNCH t1
+            > restart
+              container recover C1
+            > unregister
+            > recovered all
+              = update t1#0 TASK_FAILED
+              = executor t1 terminated delivered
+              = framework F terminating
+              = updates t1#0..1 removed
+              = task t1 and updates #0..0 removed
+              = executor t1 removed
+              = path /w/slaves/S0/frameworks/F/executors/t1/runs/C1 unused
+              = path /w/slaves/S0/frameworks/F/executors/t1 unused
+              = framework F removed
+              = path /w/slaves/S0/frameworks/F unused
+              = path /w/slaves/S0 unused
+              = discarded agent resources drain
+              exit: all frameworks ended
+        "#]],
+    );
+}
+
+#[test]
+fn told_to_leave_while_executors_come_back() {
+    check(
+        "
+        start
+        recovered
+        go
+        launch t1
+        t1 subscribe
+        restart
+        recovered
+        unregister
+        wait 10s
+        t1 exited 9
+        ",
+        expect![[r#"
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch t1
+              = framework F
+              = executor t1 live
+              = task t1 of executor t1
+              container launch C1 cpus:1.1;mem:96
+            > t1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED t1
+              = executor t1 live delivered
+              conn 1 <- LAUNCH t1
+            > restart
+              container recover C1
+            > recovered
+            > unregister
+              = framework F terminating
+              = executor t1 terminating delivered
+            > wait 10s
+              container destroy C1
+            > t1 exited 9
+              = executor t1 terminated delivered
+              = task t1 and updates #0..0 removed
+              = executor t1 removed
+              = path /w/slaves/S0/frameworks/F/executors/t1/runs/C1 unused
+              = path /w/slaves/S0/frameworks/F/executors/t1 unused
+              = framework F removed
+              = path /w/slaves/S0/frameworks/F unused
+              = path /w/slaves/S0 unused
+              = discarded agent resources drain
+              exit: all frameworks ended
+        "#]],
+    );
+}
+
+#[test]
+fn an_end_that_a_crash_interrupts() {
+    check(
+        "
+        start
+        recovered
+        go
+        launch t1
+        t1 subscribe
+        shutdown framework F
+        restart
+        recovered
+        wait 1s
+        up
+        subscribed missing=t1
+        ack t1
+        t1 exited 0
+        ",
+        expect![[r#"
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch t1
+              = framework F
+              = executor t1 live
+              = task t1 of executor t1
+              container launch C1 cpus:1.1;mem:96
+            > t1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED t1
+              = executor t1 live delivered
+              conn 1 <- LAUNCH t1
+            > shutdown framework F
+              = framework F terminating
+              = executor t1 terminating delivered
+              conn 1 <- SHUTDOWN
+            > restart
+              container recover C1
+            > recovered
+              = boot id boot-1
+            > wait 1s
+              connect link 1
+            > up
+              master <- SUBSCRIBE S0
+            > subscribed missing=t1
+              = update t1#0 TASK_DROPPED
+              master <- UPDATE t1 TASK_DROPPED REASON_RECONCILIATION 'Task unknown to the agent'
+            > ack t1
+              = task t1 and updates #0..1 removed
+            > t1 exited 0
+              = executor t1 terminated delivered
+              = executor t1 removed
+              = path /w/slaves/S0/frameworks/F/executors/t1/runs/C1 unused
+              = path /w/slaves/S0/frameworks/F/executors/t1 unused
+              = framework F removed
+              = path /w/slaves/S0/frameworks/F unused
+        "#]],
+    );
+}
+
+#[test]
+fn a_kill_is_not_forgotten() {
+    check(
+        "
+        start
+        recovered
+        go
+        launch t1
+        t1 subscribe
+        t1 close
+        kill t1 grace=3s
+        kill t1 grace=3s
+        restart
+        recovered
+        t1 subscribe tasks=t1
+        ",
+        expect![[r#"
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch t1
+              = framework F
+              = executor t1 live
+              = task t1 of executor t1
+              container launch C1 cpus:1.1;mem:96
+            > t1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED t1
+              = executor t1 live delivered
+              conn 1 <- LAUNCH t1
+            > t1 close
+            > kill t1 grace=3s
+              = task t1 of executor t1
+            > kill t1 grace=3s
+            > restart
+              container recover C1
+            > recovered
+            > t1 subscribe tasks=t1
+              conn 2 <- 200, open
+              conn 2 <- SUBSCRIBED t1
+              container update C1 cpus:1.1;mem:96
+              conn 2 <- KILL t1 grace 3000000000ns
+              = boot id boot-1
+        "#]],
+    );
+}
