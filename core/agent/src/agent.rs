@@ -15,11 +15,16 @@ use crate::gc::Unused;
 use crate::link::Link;
 use crate::operations::Uuid;
 use crate::operator::Requests;
+use crate::oversubscription::Oversubscription;
 use crate::recover::Recovery;
+use crate::slack::Slack;
 use crate::state::State;
 use crate::status::Streams;
 use crate::{Config, Effect, Input, Record};
-use crate::{containers, executor, gc, lifecycle, link, master, operations, operator, recover, status};
+use crate::{
+    containers, executor, gc, lifecycle, link, master, operations, operator, oversubscription, recover,
+    status,
+};
 
 pub(crate) type Out = Outbox<Agent>;
 
@@ -41,6 +46,8 @@ pub struct Agent {
     /// How long each operation's acknowledgement is waited for.
     pub(crate) operation_patience: BTreeMap<Uuid, Duration>,
     pub(crate) recovery: Recovery,
+    pub(crate) slack: Slack,
+    pub(crate) oversubscription: Oversubscription,
     /// It said that it ends.
     pub(crate) ended: bool,
     /// The version readers have.
@@ -68,6 +75,8 @@ pub(crate) enum Timer {
     RetryOperation(Uuid),
     /// A directory was kept long enough.
     Collect,
+    /// A new estimate of what may be offered again.
+    Estimate,
 }
 
 impl Fsm for Agent {
@@ -91,6 +100,8 @@ impl Fsm for Agent {
             Input::OperatorClosed { conn } => operator::closed(self, conn),
             Input::Container(event) => containers::event(self, now, event, out),
             Input::Unregister => master::unregister(self, now, out),
+            Input::Used { samples } => oversubscription::used(self, now, &samples),
+            Input::Load(load) => oversubscription::loaded(self, now, load, out),
             Input::DiskUsage { used } => gc::disk_used(self, now, used, out),
         }
     }
@@ -121,13 +132,14 @@ impl Agent {
             Timer::LinkSilent => link::silent(self, now),
             Timer::Reregistration => recover::reregistration_over(self, now, out),
             Timer::Registration(framework, executor) => {
-                lifecycle::registration_over(self, &framework, &executor, out);
+                lifecycle::registration_over(self, now, &framework, &executor, out);
             }
             Timer::Shutdown(framework, executor) => lifecycle::grace_over(self, &framework, &executor, out),
             Timer::Heartbeat(framework, executor) => executor::heartbeat(self, now, framework, executor, out),
             Timer::Retry(framework, task) => status::retry(self, now, framework, task, out),
             Timer::RetryOperation(uuid) => operations::retry(self, now, uuid, out),
             Timer::Collect => gc::collect(self, now, out),
+            Timer::Estimate => oversubscription::due(self, now, out),
         }
     }
 

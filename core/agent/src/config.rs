@@ -7,6 +7,8 @@ use core::time::Duration;
 
 use tepui_proto::mesos::v1 as pb;
 
+use crate::{Estimator, QosController};
+
 /// What to do with executors found after a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recover {
@@ -36,6 +38,14 @@ pub struct Config {
     pub executor_registration_timeout: Duration,
     pub executor_reregistration_timeout: Duration,
     pub executor_shutdown_grace_period: Duration,
+    /// How long borrowers of resources that are taken back may take to end.
+    pub slack_eviction_grace: Duration,
+    pub estimator: Estimator,
+    /// How often an estimate is made.
+    pub oversubscribed_resources_interval: Duration,
+    pub qos_controller: QosController,
+    /// How far corrections are apart at least.
+    pub qos_correction_interval_min: Duration,
     pub registration_backoff_factor: Duration,
     pub recover: Recover,
     pub recovery_timeout: Duration,
@@ -73,6 +83,11 @@ impl Default for Config {
             executor_registration_timeout: 60 * SECOND,
             executor_reregistration_timeout: 2 * SECOND,
             executor_shutdown_grace_period: 5 * SECOND,
+            slack_eviction_grace: 5 * SECOND,
+            estimator: Estimator::Noop,
+            oversubscribed_resources_interval: 15 * SECOND,
+            qos_controller: QosController::Noop,
+            qos_correction_interval_min: Duration::ZERO,
             registration_backoff_factor: SECOND,
             recover: Recover::Reconnect,
             recovery_timeout: 900 * SECOND,

@@ -40,7 +40,7 @@ pub(crate) fn event(agent: &mut Agent, now: Now, event: ContainerEvent, out: &mu
                     reason: Reason::REASON_CONTAINER_UPDATE_FAILED,
                     message: format!("Failed to update resources for container: {message}"),
                 };
-                lifecycle::destroy(agent, &framework, &executor, cause, out);
+                lifecycle::destroy(agent, now, &framework, &executor, cause, out);
             }
         }
         ContainerEvent::Exited { id, termination } => {

@@ -38,7 +38,7 @@ pub(crate) fn of_executor(
     set("MESOS_AGENT_ENDPOINT", &config.endpoint);
     set("MESOS_CHECKPOINT", if framework.is_checkpointing() { "1" } else { "0" });
     set("MESOS_HTTP_COMMAND_EXECUTOR", "1");
-    let grace = shutdown_grace(config, &executor.info);
+    let grace = shutdown_grace(config, executor);
     set("MESOS_EXECUTOR_SHUTDOWN_GRACE_PERIOD", &duration_text(grace));
     if framework.is_checkpointing() {
         set("MESOS_RECOVERY_TIMEOUT", &duration_text(config.recovery_timeout));

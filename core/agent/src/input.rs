@@ -1,10 +1,13 @@
 //! What the agent can hear.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use tepui_proto::mesos::v1::{agent, executor};
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_types::{ConnId, ContainerEvent};
+
+use crate::{Load, Used};
 
 /// One attempt to be linked with a master. Never used twice, so that what an old link still says is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,6 +51,12 @@ pub enum Input {
     Container(ContainerEvent),
     /// The operator wants the agent to leave the cluster: all tasks end, then the process.
     Unregister,
+    /// What every container of ours uses.
+    Used {
+        samples: Vec<Used>,
+    },
+    /// How busy the machine is.
+    Load(Load),
     /// How full the work directory's file system is, 0.0 to 1.0; drives how long old sandboxes are kept.
     DiskUsage {
         used: f64,

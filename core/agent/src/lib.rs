@@ -28,10 +28,12 @@ mod link;
 mod master;
 mod operations;
 mod operator;
+mod oversubscription;
 mod paths;
 mod record;
 mod recover;
 mod show;
+mod slack;
 mod state;
 mod status;
 
@@ -39,6 +41,7 @@ pub use agent::Agent;
 pub use config::{Config, Recover};
 pub use effect::Effect;
 pub use input::{Input, LinkId};
+pub use oversubscription::{Estimator, Load, QosController, Used};
 pub use record::Record;
 pub use recover::RecoverError;
 pub use state::{

@@ -4,7 +4,6 @@
 //! that is not subscribed.
 
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::time::Duration;
 
 use tepui_fsm::Now;
@@ -165,7 +164,7 @@ fn subscribe(agent: &Agent) -> api::call::Subscribe {
         frameworks: frameworks().map(|framework| (*framework.info).clone()).collect(),
         completed_tasks: completed.map(shown).collect(),
         operations: state.operations.values().map(|operation| (**operation).clone()).collect(),
-        oversubscribed_resources: Vec::new(),
+        oversubscribed_resources: state.oversubscribed.to_proto(Format::Post),
         ..Default::default()
     }
 }

@@ -18,7 +18,7 @@ use crate::agent::{Agent, Out, Timer};
 use crate::lifecycle::volume_path;
 use crate::recover::is_kept;
 use crate::status::{RETRY_MAX, RETRY_MIN};
-use crate::{Record, drain};
+use crate::{Record, drain, slack};
 
 pub(crate) type Uuid = [u8; 16];
 
@@ -42,14 +42,19 @@ pub(crate) fn apply(
     let kept = outcome.as_ref().ok().map(|(_, total)| total.filter(is_kept).to_proto(Format::Post));
     add(agent, framework, uuid, info, (state, message), kept, out);
     let failed = outcome.is_err();
+    let mut changed = None;
     if let Ok((operation, total)) = outcome {
         agent.state.total = total;
         change_volumes(agent, &operation, out);
+        changed = Some(operation);
     }
     forward(agent, now, uuid, RETRY_MIN, out);
     if failed {
         // After the outcome: until it is known, the master counts the operation as under way.
         tell_total(agent, out);
+    }
+    if let Some(operation) = changed {
+        slack::reservations_changed(agent, now, &operation, out);
     }
 }
 
@@ -150,12 +155,17 @@ pub(crate) fn repeat_volumes(agent: &Agent, out: &mut Out) {
     }
 }
 
-/// What the master believes about the totals was wrong.
-fn tell_total(agent: &Agent, out: &mut Out) {
+/// What the master believes about the totals is wrong.
+pub(crate) fn tell_total(agent: &Agent, out: &mut Out) {
     let total_resources = agent.state.total.to_proto(Format::Post);
     let call = api::Call {
         r#type: Some(api::call::Type::UPDATE_RESOURCES),
-        update_resources: api::call::UpdateResources { total_resources, ..Default::default() }.into(),
+        update_resources: api::call::UpdateResources {
+            total_resources,
+            oversubscribed_resources: agent.state.oversubscribed.to_proto(Format::Post),
+            ..Default::default()
+        }
+        .into(),
         ..Default::default()
     };
     agent.tell_master(call, out);

@@ -169,10 +169,11 @@ impl fmt::Display for Record {
             Record::FrameworkRemoved { framework } => write!(f, "framework {framework} removed"),
             Record::Executor(executor) => write!(
                 f,
-                "executor {} {}{}",
+                "executor {} {}{}{}",
                 executor.info.executor_id.value,
                 phase_text(executor.phase),
-                if executor.delivered { " delivered" } else { "" }
+                if executor.delivered { " delivered" } else { "" },
+                if executor.waiting == Some(true) { " waiting" } else { "" }
             ),
             Record::ExecutorRemoved { executor, .. } => write!(f, "executor {executor} removed"),
             Record::Task(task) => {

@@ -9,7 +9,7 @@ use tepui_proto::mesos::v1::executor;
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_types::{Answer, ContainerEvent, ContainerOp};
 
-use crate::{Effect, Input, LinkId};
+use crate::{Effect, Input, LinkId, Load};
 
 impl fmt::Display for LinkId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -32,6 +32,12 @@ impl fmt::Display for Input {
             Input::OperatorClosed { conn } => write!(f, "conn {} closed", conn.0),
             Input::Container(event) => write!(f, "container {}", Told(event)),
             Input::Unregister => write!(f, "unregister"),
+            Input::Used { samples } => write!(f, "{} containers measured", samples.len()),
+            Input::Load(load) => {
+                let Load { five_minutes, fifteen_minutes, cpu_pressure, memory_pressure } = load;
+                let (cpu, memory) = (cpu_pressure.unwrap_or(0.0), memory_pressure.unwrap_or(0.0));
+                write!(f, "load {five_minutes} {fifteen_minutes}, pressure cpu {cpu}% memory {memory}%")
+            }
             Input::DiskUsage { used } => write!(f, "disk used {used}"),
         }
     }
@@ -96,6 +102,7 @@ impl fmt::Display for LinkCall<'_> {
         if let Some(update) = call.update_operation.as_option() {
             write!(f, " {:?}", update.status.state)?;
         }
+        oversubscribed(f, &call.update_resources.oversubscribed_resources)?;
         if let Some(exited) = call.exited_executor.as_option() {
             write!(f, " {} status {}", exited.executor_id.value, exited.status)?;
         }
@@ -117,6 +124,13 @@ fn subscribe_line(f: &mut fmt::Formatter<'_>, subscribe: &link::call::Subscribe)
     }
     for operation in &subscribe.operations {
         write!(f, " operation {:?}", operation.latest_status.state)?;
+    }
+    oversubscribed(f, &subscribe.oversubscribed_resources)
+}
+
+fn oversubscribed(f: &mut fmt::Formatter<'_>, resources: &[pb::Resource]) -> fmt::Result {
+    for resource in resources {
+        write!(f, " oversubscribed {}:{}", resource.name, resource.scalar.value)?;
     }
     Ok(())
 }

@@ -29,6 +29,8 @@ pub struct State {
     pub capabilities: Arc<Vec<pb::agent_info::capability::Type>>,
     /// All resources, with dynamic reservations and volumes applied.
     pub total: Resources,
+    /// Revocable ones beyond the total: given out and not used.
+    pub oversubscribed: Resources,
     /// The master the agent is subscribed with.
     pub master: Option<Arc<pb::MasterInfo>>,
     pub frameworks: Map<FrameworkId, Arc<Framework>>,
@@ -85,6 +87,10 @@ pub struct Executor {
     /// Its first process, once launched.
     pub pid: Option<u32>,
     pub phase: ExecutorPhase,
+    /// When its first task came.
+    pub added: Wall,
+    /// Its container was asked for; until then it waits for resources that were lent to others.
+    pub started: bool,
     /// A task was handed over to it.
     pub delivered: bool,
     /// How many deliveries were put into the queue.
@@ -181,6 +187,7 @@ pub struct Counters {
     pub recovery_errors: u64,
     pub container_launch_errors: u64,
     pub executors_terminated: u64,
+    pub executors_preempted: u64,
     pub valid_status_updates: u64,
     pub invalid_status_updates: u64,
     pub valid_framework_messages: u64,
@@ -192,6 +199,12 @@ pub struct Counters {
     pub tasks_gone: u64,
     pub path_removals_succeeded: u64,
     pub path_removals_failed: u64,
+    /// Executors ended because what was lent to them was needed.
+    pub slack_evictions: u64,
+    /// Launches that had to wait for that, and for how long.
+    pub slack_take_backs: u64,
+    pub slack_take_back_time: Duration,
+    pub slack_take_back_time_max: Duration,
 }
 
 impl State {
@@ -278,9 +291,37 @@ impl Executor {
         }
     }
 
+    /// Whether a container of it may be there.
+    pub(crate) fn has_container(&self) -> bool {
+        self.started && self.phase != ExecutorPhase::Terminated
+    }
+
+    pub(crate) fn is_ending(&self) -> bool {
+        matches!(self.phase, ExecutorPhase::Terminating { .. } | ExecutorPhase::Terminated)
+    }
+
+    /// Why it is ended, if that is because somebody else needs what it holds.
+    pub(crate) fn preempted(&self) -> Option<&Cause> {
+        let cause = self.cause.as_deref().filter(|_| self.is_ending());
+        cause.filter(|cause| cause.reason == pb::task_status::Reason::REASON_CONTAINER_PREEMPTED)
+    }
+
     /// Tasks that use resources: everything but the terminated ones.
     pub fn live_tasks(&self) -> impl Iterator<Item = &Arc<Task>> {
         self.tasks.values().filter(|task| task.stage != TaskStage::Terminated)
+    }
+
+    /// What it has by itself in the master's books; an executor that the agent made is not in them.
+    pub(crate) fn own_booked(&self) -> Resources {
+        match self.generated {
+            true => Resources::default(),
+            false => Resources::from_proto(&self.info.resources).unwrap_or_default(),
+        }
+    }
+
+    /// What it has in the master's books, with its live tasks.
+    pub(crate) fn booked(&self) -> Resources {
+        self.live_tasks().fold(self.own_booked(), |sum, task| sum + &task.resources)
     }
 
     /// What its container may use: its own resources and those of its live tasks.

@@ -21,9 +21,11 @@ mod origin;
 mod read;
 mod routes;
 mod run;
+mod samples;
 mod statistics;
 mod target;
 
 pub use options::Options;
 pub use run::{AgentEnd, AgentFault, RunningAgent, run};
-pub use tepui_core_agent::Recover;
+pub use samples::fixed_estimator;
+pub use tepui_core_agent::{Config, Estimator, QosController, Recover};

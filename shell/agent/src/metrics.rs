@@ -9,8 +9,7 @@ use tepui_proto::mesos::v1::TaskState;
 use tepui_resources::{Name, Resources};
 
 /// v1 has them, and what they count does not exist here.
-const NEVER: [&str; 6] = [
-    "slave/executors_preempted",
+const NEVER: [&str; 5] = [
     "containerizer/mesos/container_destroy_errors",
     "containerizer/mesos/provisioner/bind/remove_rootfs_errors",
     "containerizer/mesos/provisioner/remove_container_errors",
@@ -49,6 +48,9 @@ fn counters(metrics: &mut Metrics, state: &State) {
         ("slave/recovery_errors", counters.recovery_errors),
         ("slave/container_launch_errors", counters.container_launch_errors),
         ("slave/executors_terminated", counters.executors_terminated),
+        ("slave/executors_preempted", counters.executors_preempted),
+        ("slave/slack_evictions", counters.slack_evictions),
+        ("slave/slack_take_backs", counters.slack_take_backs),
         ("slave/valid_status_updates", counters.valid_status_updates),
         ("slave/invalid_status_updates", counters.invalid_status_updates),
         ("slave/valid_framework_messages", counters.valid_framework_messages),
@@ -63,6 +65,9 @@ fn counters(metrics: &mut Metrics, state: &State) {
     ] {
         metrics.counter(name, value);
     }
+    let (all, longest) = (counters.slack_take_back_time, counters.slack_take_back_time_max);
+    metrics.gauge("slave/slack_take_back_secs_total", all.as_secs_f64());
+    metrics.gauge("slave/slack_take_back_secs_max", longest.as_secs_f64());
     metrics.gauge("gc/path_removals_pending", state.path_removals_pending as f64);
 }
 
@@ -99,7 +104,11 @@ fn resources(metrics: &mut Metrics, state: &State) {
         .sum();
     let parts = [
         ("", state.total.non_revocable().quantities(), used.non_revocable().quantities()),
-        ("_revocable", state.total.revocable().quantities(), used.revocable().quantities()),
+        (
+            "_revocable",
+            (state.total.revocable() + &state.oversubscribed).quantities(),
+            used.revocable().quantities(),
+        ),
     ];
     for name in [Name::Cpus, Name::Gpus, Name::Mem, Name::Disk] {
         for (kind, total, used) in &parts {

@@ -22,6 +22,7 @@ use crate::effects::Effects;
 use crate::link::Links;
 use crate::options::Options;
 use crate::routes::{Kind, Program};
+use crate::samples;
 use crate::target::Targets;
 
 /// The records' file below the work directory.
@@ -111,7 +112,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let sink = move |released| effects.make_visible(released);
     let running = tepui_runtime::start("agent", machine, inputs, store, clock, Limits::default(), sink)?;
     // Each ends when the machine has ended, or is aborted by `stop`; none has anything to fail by.
-    let tasks = vec![
+    let mut tasks = vec![
         tokio::spawn(pass_events(events, handle.clone())),
         tokio::spawn(tell_closings(ended, handle.clone())),
         tokio::spawn(watch_disk(work_dir, options.disk_watch_interval, handle.clone())),
@@ -120,6 +121,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let _ = handle.send(Input::Start).await;
     let runtime_dir = PathBuf::from(&config.runtime_dir);
     let meter = Meter::open(&runtime_dir).map_err(|err| AgentFault::Directory { path: runtime_dir, err })?;
+    tasks.extend(samples::start(&config, &meter, &handle));
     let program = Program {
         handle: handle.clone(),
         exchanges: exchanges.clone(),

@@ -338,27 +338,31 @@ fn a_group_lives_and_dies_together() {
 #[test]
 fn a_group_is_checked_by_commands_in_its_containers() {
     let mut bench = Bench::start();
+    let (answer, ill) = (bench.path("answer"), bench.path("ill"));
+    std::fs::write(&answer, "7").expect("a file");
     let offer = bench.scheduler.fresh_offer();
-    let mut checked = Scheduler::task(&offer, "checked", "echo 7 > answer; sleep 1000");
+    let mut checked = Scheduler::task(&offer, "checked", "sleep 1000");
     checked["check"] = json!({
         "type": "COMMAND", "delay_seconds": 0.0, "interval_seconds": 0.1,
-        "command": {"command": {"value": "exit $(cat $MESOS_SANDBOX/answer)"}}
+        "command": {"command": {"value": format!("exit $(cat {})", answer.display())}}
     });
     let mut sick = Scheduler::task(&offer, "sick", "sleep 1000");
     sick["health_check"] = often(json!({
-        "type": "COMMAND", "consecutive_failures": 2, "command": {"value": "test -e $MESOS_SANDBOX/ill && exit 1 || exit 0"}
+        "type": "COMMAND", "consecutive_failures": 2,
+        "command": {"value": format!("test ! -e {}", ill.display())}
     }));
     bench.group("group", &offer, vec![checked, sick]);
     for id in ["checked", "sick"] {
         bench.scheduler.reach(id, "TASK_RUNNING");
     }
-    wait_for("the exit code of the check", || {
-        let status = bench.scheduler.update("checked", "TASK_RUNNING");
-        (status["check_status"]["command"]["exit_code"] == 7).then_some(())
-    });
-    wait_for("health", || (bench.scheduler.update("sick", "TASK_RUNNING")["healthy"] == true).then_some(()));
-    let sandbox = find_sandbox(&bench.cluster.agents[0].work_dir, "group").expect("its sandbox");
-    std::fs::write(sandbox.join("tasks/sick/ill"), "").expect("the task's sandbox is there");
+    let status = bench.scheduler.update("checked", "TASK_RUNNING");
+    assert_eq!(status["check_status"], json!({"type": "COMMAND", "command": {"exit_code": 7}}));
+    let status = bench.scheduler.update("sick", "TASK_RUNNING");
+    assert_eq!(status["healthy"], true, "{status}");
+    std::fs::write(&answer, "8").expect("a file");
+    let status = bench.scheduler.update("checked", "TASK_RUNNING");
+    assert_eq!(status["check_status"]["command"]["exit_code"], 8, "{status}");
+    std::fs::write(&ill, "").expect("a file");
     let status = bench.scheduler.reach("sick", "TASK_KILLED");
     assert_eq!(status["healthy"], false, "{status}");
     bench.scheduler.reach("checked", "TASK_KILLED");

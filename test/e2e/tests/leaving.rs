@@ -11,7 +11,7 @@ fn sigusr1_makes_an_agent_leave() {
     scheduler.reach("t", "TASK_RUNNING");
     cluster.agents[0].signal("USR1");
     let status = scheduler.reach("t", "TASK_LOST");
-    assert_eq!(status["reason"], "REASON_SLAVE_REMOVED", "{status}");
+    assert_eq!(status["reason"], "REASON_AGENT_REMOVED", "{status}");
     let failure = scheduler.event("FAILURE", |event| event["type"] == "FAILURE").expect("the stream lives");
     assert_eq!(failure["failure"]["agent_id"], offer["agent_id"]);
     assert!(cluster.agents[0].wait().success());

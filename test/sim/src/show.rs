@@ -193,7 +193,7 @@ pub(crate) fn agent_input(input: &agent::Input) -> Option<String> {
         agent::Input::Operator { .. } | agent::Input::OperatorClosed { .. } => return None,
         agent::Input::Container(event) => container_event(event),
         agent::Input::Unregister => "unregister".into(),
-        agent::Input::DiskUsage { .. } => return None,
+        agent::Input::DiskUsage { .. } | agent::Input::Used { .. } | agent::Input::Load(_) => return None,
     })
 }
 

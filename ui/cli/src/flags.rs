@@ -8,6 +8,7 @@
 pub mod agent;
 pub mod heading;
 pub mod master;
+pub mod oversubscription;
 mod unsupported;
 pub mod value;
 

@@ -19,7 +19,7 @@ use super::{deliver, new_task, record_executor, record_task, shutdown_executor, 
 use crate::agent::{Agent, Out};
 use crate::state::{Delivery, ExecutorPhase, Phase, has_capability};
 use crate::status::{self, Verdict};
-use crate::{gc, paths};
+use crate::{gc, paths, slack};
 
 /// A launch as the master ordered it.
 #[derive(Debug)]
@@ -33,6 +33,15 @@ pub(crate) struct Launching {
     pub(crate) group: bool,
     /// Whether the master thinks the executor new; unset if it does not know it.
     pub(crate) launch_executor: Option<bool>,
+}
+
+impl Launching {
+    /// Whether something that is reserved for others is lent for it.
+    fn borrows(&self) -> bool {
+        let slack = Some(pb::resource::revocable_info::Type::ALLOCATION_SLACK);
+        let tasks = self.tasks.iter().flat_map(|task| &task.resources);
+        tasks.chain(&self.executor.resources).any(|resource| resource.revocable.r#type == slack)
+    }
 }
 
 struct Refused {
@@ -203,10 +212,10 @@ fn drop_tasks(
 fn accept(agent: &mut Agent, now: Now, framework: &FrameworkId, launching: Launching, out: &mut Out) {
     let id = ExecutorId::from(&*launching.executor.executor_id);
     let new = agent.state.executor(framework, &id).is_none();
+    let borrows = launching.borrows();
     if new {
         unschedule(agent, framework, &id, out);
-        start::add(agent, framework, launching.executor, launching.generated);
-        record_executor(agent, framework, &id, out);
+        start::add(agent, framework, launching.executor, launching.generated, now.wall);
     }
     let delivery = next_delivery(agent, framework, &id);
     let mut ids = Vec::new();
@@ -217,8 +226,17 @@ fn accept(agent: &mut Agent, now: Now, framework: &FrameworkId, launching: Launc
         if let Some(executor) = agent.state.executor_mut(framework, &id) {
             executor.tasks.insert_mut(task_id.clone(), Arc::new(task));
         }
-        record_task(agent, framework, &id, &task_id, out);
         ids.push(task_id);
+    }
+    let starts = slack::may_start(agent, now, &(framework.clone(), id.clone()), borrows);
+    if new {
+        if let Some(executor) = agent.state.executor_mut(framework, &id) {
+            executor.started = starts;
+        }
+        record_executor(agent, framework, &id, out);
+    }
+    for task in &ids {
+        record_task(agent, framework, &id, task, out);
     }
     if let Some(executor) = agent.state.executor_mut(framework, &id) {
         match launching.group {
@@ -226,7 +244,9 @@ fn accept(agent: &mut Agent, now: Now, framework: &FrameworkId, launching: Launc
             false => executor.queue.extend(ids.into_iter().map(Delivery::Task)),
         }
     }
-    if new {
+    if !starts {
+        slack::settle(agent, now, out);
+    } else if new {
         start::launch(agent, now, framework, &id, out);
     } else {
         deliver(agent, framework, &id, out);

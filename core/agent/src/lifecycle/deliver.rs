@@ -11,13 +11,14 @@ use super::limits::limits;
 use super::record_executor;
 use super::volumes::volumes;
 use crate::agent::{Agent, Out};
+use crate::slack;
 use crate::state::{Delivery, Executor, ExecutorPhase, TaskStage};
 
 /// Hands over everything that waits, if the executor can be reached; else it goes on waiting.
 pub(crate) fn deliver(agent: &mut Agent, framework: &FrameworkId, id: &ExecutorId, out: &mut Out) {
     let Some(executor) = agent.state.executor(framework, id) else { return };
     let ExecutorPhase::Running { conn: Some(conn) } = executor.phase else { return };
-    if executor.queue.is_empty() {
+    if executor.queue.is_empty() || slack::is_waiting(agent, framework, id) {
         return;
     }
     resize(agent, framework, id, out);

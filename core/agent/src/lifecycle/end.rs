@@ -16,7 +16,7 @@ use super::{record_executor, remove_framework_if_done};
 use crate::agent::{Agent, Out, Timer};
 use crate::state::{Executor, ExecutorPhase};
 use crate::status::{self, Verdict};
-use crate::{Effect, Record, gc, operator, paths};
+use crate::{Effect, Record, gc, operator, paths, slack};
 
 /// How many completed tasks of an executor readers are shown.
 const COMPLETED_TASKS_PER_EXECUTOR_MAX: usize = 200;
@@ -52,6 +52,7 @@ pub(crate) fn executor_ended(
         exited_executor(agent, framework, id, status.unwrap_or(-1), out);
     }
     remove_executor_if_done(agent, now, framework, id, out);
+    slack::ended(agent, now, framework, id, out);
 }
 
 fn mark_terminated(agent: &mut Agent, framework: &FrameworkId, id: &ExecutorId) {

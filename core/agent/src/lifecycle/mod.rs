@@ -15,6 +15,8 @@ pub(crate) use admit::{Launching, run};
 pub(crate) use deliver::{deliver, resize, unqueue};
 pub(crate) use end::{complete_task, executor_ended, remove_executor_if_done};
 pub(crate) use framework::{end_if_done, remove_framework_if_done, shutdown_framework, update_framework};
-pub(crate) use shutdown::{destroy, grace_over, registration_over, shutdown_executor, shutdown_grace};
-pub(crate) use start::{new_task, record_executor, record_task};
+pub(crate) use shutdown::{
+    destroy, grace_over, preempt, registration_over, shutdown_executor, shutdown_grace,
+};
+pub(crate) use start::{new_task, record_executor, record_task, start_waiting};
 pub(crate) use volumes::volume_path;

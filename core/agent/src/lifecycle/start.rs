@@ -5,13 +5,14 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use rpds::{QueueSync, RedBlackTreeMapSync};
-use tepui_fsm::Now;
+use tepui_fsm::{Now, Wall};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::tepui::agent::v1 as stored;
 use tepui_resources::{Format, Resources};
 use tepui_types::{ContainerId, ContainerOp, ExecutorId, FrameworkId, LaunchSpec, TaskId};
 
+use super::deliver;
 use super::limits::limits;
 use super::volumes::volumes;
 use crate::agent::{Agent, Out, Timer};
@@ -24,6 +25,7 @@ pub(super) fn add(
     framework: &FrameworkId,
     info: pb::ExecutorInfo,
     generated: bool,
+    added: Wall,
 ) -> ExecutorId {
     let id = ExecutorId::from(&*info.executor_id);
     let container_id = ContainerId::root(agent.rng.uuid_text());
@@ -39,6 +41,8 @@ pub(super) fn add(
         user,
         pid: None,
         phase: ExecutorPhase::Registering,
+        added,
+        started: true,
         delivered: false,
         deliveries: 0,
         applied: None,
@@ -74,6 +78,22 @@ pub(super) fn launch(agent: &mut Agent, now: Now, framework: &FrameworkId, id: &
     let deadline = now.mono + agent.config.executor_registration_timeout;
     agent.timers.set(Timer::Registration(framework.clone(), id.clone()), deadline);
     agent.container(ContainerOp::Launch(spec.into()), out);
+}
+
+/// There is room now for what had to wait.
+pub(crate) fn start_waiting(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    id: &ExecutorId,
+    out: &mut Out,
+) {
+    let Some(executor) = agent.state.executor_mut(framework, id) else { return };
+    if core::mem::replace(&mut executor.started, true) {
+        return deliver(agent, framework, id, out);
+    }
+    record_executor(agent, framework, id, out);
+    launch(agent, now, framework, id, out);
 }
 
 fn launch_spec(agent: &Agent, framework: &FrameworkId, id: &ExecutorId) -> Option<LaunchSpec> {
@@ -194,6 +214,8 @@ pub(crate) fn record_executor(agent: &Agent, framework: &FrameworkId, id: &Execu
         phase,
         delivered: executor.delivered,
         cause: cause.into(),
+        added: pb::TimeInfo { nanoseconds: executor.added.as_nanos_i64(), ..Default::default() }.into(),
+        waiting: (!executor.started).then_some(true),
         ..Default::default()
     };
     out.record(Record::Executor(executor.into()));

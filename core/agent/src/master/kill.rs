@@ -98,10 +98,8 @@ fn kill_queued(
         status::from_agent(agent, now, framework, Some(id), &task, &verdict, out);
     }
     let executor = agent.state.executor(framework, id);
-    let pointless = executor.is_some_and(|executor| {
-        executor.is_pointless() && matches!(executor.phase, ExecutorPhase::Running { .. })
-    });
-    if pointless {
+    let Some(executor) = executor.filter(|executor| executor.is_pointless()) else { return };
+    if matches!(executor.phase, ExecutorPhase::Running { .. }) || !executor.started {
         lifecycle::shutdown_executor(agent, now, framework, id, out);
     }
 }

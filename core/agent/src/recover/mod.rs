@@ -30,7 +30,9 @@ use crate::agent::{Agent, Out, Timer};
 use crate::key::Key;
 use crate::state::{Cause, ContainerStage, Counters, ExecutorPhase, Phase, State};
 use crate::status::{self, Streams};
-use crate::{Config, Record, Recover, drain, gc, lifecycle, link, operations, operator, paths};
+use crate::{
+    Config, Record, Recover, drain, gc, lifecycle, link, operations, operator, oversubscription, paths, slack,
+};
 use load::Loaded;
 
 pub(crate) use rebuild::termination_to;
@@ -135,6 +137,7 @@ fn fresh(config: Config, now: Now) -> Result<Agent, RecoverError> {
         info: Arc::new(config.agent_info.clone()),
         capabilities: Arc::new(config.capabilities.clone()),
         total,
+        oversubscribed: Default::default(),
         master: None,
         frameworks: RedBlackTreeMapSync::new_sync(),
         completed_frameworks: QueueSync::new_sync(),
@@ -160,6 +163,8 @@ fn fresh(config: Config, now: Now) -> Result<Agent, RecoverError> {
         gc: BTreeMap::new(),
         operation_patience: BTreeMap::new(),
         recovery: Recovery::default(),
+        slack: Default::default(),
+        oversubscription: Default::default(),
         ended: false,
         published: 0,
     })
@@ -196,7 +201,7 @@ pub(crate) fn start(agent: &mut Agent, now: Now, out: &mut Out) {
     gc::arm(agent, now);
     let executors = agent.state.frameworks.values().flat_map(|framework| framework.executors.values());
     let mut known: Vec<KnownContainer> = executors
-        .filter(|executor| executor.phase != ExecutorPhase::Terminated)
+        .filter(|executor| executor.has_container())
         .map(|executor| KnownContainer {
             id: executor.container_id.clone(),
             sandbox: executor.sandbox.to_string(),
@@ -259,7 +264,7 @@ fn live_containers(agent: &Agent) -> Vec<ContainerId> {
 
 fn live_executors(agent: &Agent) -> Vec<(FrameworkId, ExecutorId, ContainerId)> {
     let executors = agent.state.frameworks.values().flat_map(|framework| framework.executors.values());
-    let live = executors.filter(|executor| executor.phase != ExecutorPhase::Terminated);
+    let live = executors.filter(|executor| executor.has_container());
     live.map(|executor| (executor.framework_id.clone(), executor.id.clone(), executor.container_id.clone()))
         .collect()
 }
@@ -275,7 +280,7 @@ fn await_executor(agent: &mut Agent, now: Now, framework: &FrameworkId, id: &Exe
             agent.timers.set(Timer::Registration(framework.clone(), id.clone()), registration);
         }
         ExecutorPhase::Terminating { .. } => {
-            let grace = lifecycle::shutdown_grace(&agent.config, &executor.info);
+            let grace = lifecycle::shutdown_grace(&agent.config, executor);
             agent.timers.set(Timer::Shutdown(framework.clone(), id.clone()), now.mono + grace);
         }
         ExecutorPhase::Running { .. } | ExecutorPhase::Terminated => (),
@@ -323,7 +328,7 @@ pub(crate) fn reregistration_over(agent: &mut Agent, now: Now, out: &mut Out) {
             reason: Reason::REASON_EXECUTOR_REREGISTRATION_TIMEOUT,
             message: format!("Executor did not reregister within {waited}"),
         };
-        lifecycle::destroy(agent, &framework, &executor, cause, out);
+        lifecycle::destroy(agent, now, &framework, &executor, cause, out);
     }
     finish(agent, now, out);
 }
@@ -342,6 +347,8 @@ fn finish(agent: &mut Agent, now: Now, out: &mut Out) {
     agent.state.touch();
     out.record(Record::BootId(agent.config.boot_id.clone()));
     operations::repeat_volumes(agent, out);
+    slack::recovered(agent, now, out);
+    oversubscription::due(agent, now, out);
     drain::resume(agent, now, out);
     link::connect_later(agent, now);
 }

@@ -101,6 +101,8 @@ fn add_executor(
             Phase::TERMINATING => ExecutorPhase::Terminating { conn: None },
             Phase::TERMINATED => ExecutorPhase::Terminated,
         },
+        added: Wall(u64::try_from(executor.added.nanoseconds).unwrap_or(0)),
+        started: executor.waiting != Some(true),
         delivered: executor.delivered,
         deliveries: 0,
         applied: None,

@@ -16,8 +16,8 @@ use tepui_types::{ContainerId, ExecutorId, FrameworkId, TaskId, TaskStateExt};
 use super::make::{self, Verdict};
 use crate::agent::{Agent, Out};
 use crate::environment::agent_ip;
-use crate::lifecycle;
 use crate::state::{ContainerStage, Counters, Task, TaskStage};
+use crate::{lifecycle, slack};
 
 const UUID_BYTES: usize = 16;
 
@@ -135,6 +135,7 @@ fn take_in(
     mut status: pb::TaskStatus,
     out: &mut Out,
 ) {
+    say_preempted(agent, framework, executor, &mut status);
     say_draining(agent, framework, &mut status);
     let task = TaskId::from(&*status.task_id);
     let terminal = status.state.is_terminal();
@@ -148,6 +149,7 @@ fn take_in(
     super::push(agent, now, framework, status, out);
     if terminal {
         lifecycle::resize(agent, framework, executor, out);
+        slack::settle(agent, now, out);
     }
 }
 
@@ -160,6 +162,18 @@ pub(crate) fn apply(task: &mut Task, status: &pb::TaskStatus) {
     task.task.statuses.push(status.clone());
     if status.state.is_terminal() {
         task.stage = TaskStage::Terminated;
+    }
+}
+
+/// An executor that is told to go because somebody needs what it holds calls that a kill or a failure.
+fn say_preempted(agent: &Agent, framework: &FrameworkId, executor: &ExecutorId, status: &mut pb::TaskStatus) {
+    let executor = agent.state.executor(framework, executor);
+    if let Some(cause) = executor.and_then(|executor| executor.preempted())
+        && matches!(status.state, TaskState::TASK_KILLED | TaskState::TASK_FAILED)
+    {
+        status.state = cause.state;
+        status.reason = Some(cause.reason);
+        status.message = Some(cause.message.clone());
     }
 }
 

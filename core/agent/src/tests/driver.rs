@@ -14,12 +14,13 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::executor as executor_api;
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_proto::tepui::agent::v1::event;
+use tepui_resources::Resources;
 use tepui_types::{
     ConnId, ContainerEvent, ContainerId, ContainerOp, ExecutorId, FrameworkId, LaunchSpec, LaunchStage,
     RecoveredContainer, TaskId, Termination,
 };
 
-use crate::{Agent, Config, Effect, Input, LinkId};
+use crate::{Agent, Config, Effect, Estimator, Input, LinkId, Load, QosController, Used};
 
 /// After so many characters the next word starts a new line.
 const LINE_CHARS: usize = 84;
@@ -95,12 +96,15 @@ impl Default for World {
     }
 }
 
-/// `cpus:1;mem:32` as resources.
+/// `cpus:1;mem:32` as resources; `cpus(dev):1` is reserved, `cpus^:1` is lent, `cpus~:1` is revocable otherwise.
 pub(crate) fn resources(text: &str) -> Vec<pb::Resource> {
     let scalar = |entry: &str| {
         let (name, value) = entry.split_once(':').expect("name:value");
+        let role = name.split_once('(').map(|(_, role)| role.trim_end_matches(')'));
         pb::Resource {
-            name: name.into(),
+            name: name.split(['(', '^', '~']).next().unwrap_or_default().into(),
+            reservations: role.map(statically).into_iter().collect(),
+            revocable: revocable(name).into(),
             r#type: pb::value::Type::SCALAR,
             scalar: pb::value::Scalar { value: value.parse().expect("a number"), ..Default::default() }
                 .into(),
@@ -216,6 +220,21 @@ impl World {
                 self.config.isolation = names.iter().map(|name| (*name).into()).collect()
             }
             ["has", given] => self.config.agent_info.resources = resources(given),
+            ["estimator", kind, options @ ..] => self.config.estimator = estimator(kind, options),
+            ["controller", kind, first, second] => {
+                self.config.qos_controller = controller(kind, first.parse().ok(), second.parse().ok());
+            }
+            ["pause", time] => self.config.qos_correction_interval_min = duration(time),
+            ["used", sample @ ..] => self.used(sample),
+            ["load", five, fifteen] => {
+                let number = |text: &str| text.parse().expect("a number");
+                let (five_minutes, fifteen_minutes) = (number(five), number(fifteen));
+                self.input(Input::Load(Load { five_minutes, fifteen_minutes, ..Default::default() }));
+            }
+            ["pressure", cpu, memory] => {
+                let (cpu_pressure, memory_pressure) = (cpu.parse().ok(), memory.parse().ok());
+                self.input(Input::Load(Load { cpu_pressure, memory_pressure, ..Default::default() }));
+            }
             ["disk", used] => self.input(Input::DiskUsage { used: used.parse().expect("a fraction") }),
             ["done", path, error @ ..] => {
                 let error = (!error.is_empty()).then(|| error.join(" "));
@@ -299,6 +318,17 @@ impl World {
             ..Default::default()
         };
         self.event(event::Type::APPLY_OPERATION, |event| event.apply_operation = call.into());
+    }
+
+    /// `C1 30s 100`: so much cpu time and so many megabytes were used so far.
+    fn used(&mut self, sample: &[&str]) {
+        let used = |sample: &[&str]| Used {
+            id: self.container_id(sample[0]),
+            cpu_time: duration(sample[1]),
+            mem_bytes: sample[2].parse::<u64>().expect("megabytes") << 20,
+        };
+        let samples = sample.chunks(3).map(used).collect();
+        self.input(Input::Used { samples });
     }
 
     /// Something that happens to a container launched by a call.
@@ -787,6 +817,41 @@ fn executor_info(id: &str, options: &[&str]) -> pb::ExecutorInfo {
 
 fn command(value: &str) -> pb::CommandInfo {
     pb::CommandInfo { value: Some(value.into()), ..Default::default() }
+}
+
+fn statically(role: &str) -> pb::resource::ReservationInfo {
+    pb::resource::ReservationInfo {
+        r#type: Some(pb::resource::reservation_info::Type::STATIC),
+        role: Some(role.into()),
+        ..Default::default()
+    }
+}
+
+fn revocable(name: &str) -> Option<pb::resource::RevocableInfo> {
+    use pb::resource::revocable_info::Type;
+    let kind = match name.chars().last() {
+        Some('^') => Type::ALLOCATION_SLACK,
+        Some('~') => Type::USAGE_SLACK,
+        _ => return None,
+    };
+    Some(pb::resource::RevocableInfo { r#type: Some(kind), ..Default::default() })
+}
+
+fn estimator(kind: &str, options: &[&str]) -> Estimator {
+    match kind {
+        "fixed" => Estimator::Fixed(Resources::from_proto(&resources(options[0])).expect("resources")),
+        _ => Estimator::Usage { compressible_only: !options.contains(&"memory") },
+    }
+}
+
+fn controller(kind: &str, first: Option<f64>, second: Option<f64>) -> QosController {
+    match kind {
+        "load" => QosController::Load { five_minutes: first, fifteen_minutes: second },
+        _ => QosController::Pressure {
+            cpu: first.expect("a percentage"),
+            memory: second.expect("a percentage"),
+        },
+    }
 }
 
 fn for_dev(mut resources: Vec<pb::Resource>) -> Vec<pb::Resource> {

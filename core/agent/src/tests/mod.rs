@@ -10,6 +10,8 @@ mod launches;
 mod life;
 mod links;
 mod nested;
+mod oversubscription;
 mod restarted_agent;
 mod restarted_ends;
 mod restarts;
+mod slack;

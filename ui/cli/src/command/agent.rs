@@ -135,6 +135,7 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
     config.gc_disk_headroom = headroom(flags.gc_disk_headroom)?;
     config.max_completed_executors_per_framework = flags.max_completed_executors_per_framework;
     config.switch_user = flags.switch_user;
+    flags.oversubscription.set(config)?;
     Ok(options)
 }
 

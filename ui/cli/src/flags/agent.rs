@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::ArgPredicate;
 
+use super::oversubscription::OversubscriptionFlags;
 use super::value;
 
 /// With an id the command only looks: nothing is started, so nothing is required.
@@ -140,6 +141,8 @@ pub struct AgentFlags {
     /// Accepted for compatibility: helpers are part of this binary.
     #[arg(long)]
     pub launcher_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub oversubscription: OversubscriptionFlags,
     #[command(flatten)]
     pub logging: LoggingFlags,
 }

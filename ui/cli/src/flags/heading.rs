@@ -44,6 +44,22 @@ const AGENT: Groups = &[
         ],
     ),
     (
+        "Oversubscription",
+        &[
+            "slack_eviction_grace",
+            "resource_estimator",
+            "fixed_estimator_resources",
+            "usage_estimator_memory",
+            "oversubscribed_resources_interval",
+            "qos_controller",
+            "qos_correction_interval_min",
+            "load_threshold_5min",
+            "load_threshold_15min",
+            "pressure_threshold_cpu",
+            "pressure_threshold_memory",
+        ],
+    ),
+    (
         "Clean-up",
         &["gc_delay", "gc_disk_headroom", "disk_watch_interval", "max_completed_executors_per_framework"],
     ),

@@ -95,7 +95,6 @@ const AGENT: Table = &[
         &["network_cni_config_dir", "network_cni_plugins_dir"],
         "CNI networks are not there yet; tasks use the host's",
     ),
-    (&["resource_estimator", "qos_controller"], "oversubscription is not there yet"),
     (
         &["cgroups_hierarchy", "agent_subsystems"],
         "controllers are used where they are mounted, and the agent itself stays where it was started",

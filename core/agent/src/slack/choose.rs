@@ -1,0 +1,200 @@
+//! Who has to go so that what is held fits into what there is: whole executors, as few as possible, the youngest first.
+//!
+//! Pure arithmetic over what executors hold. Two things must hold for the agent: everything firm and everything lent
+//! fit into its total, and what is lent fits into what is reserved and holds nobody's data.
+
+use alloc::vec::Vec;
+
+use tepui_fsm::Wall;
+use tepui_resources::{Name, Resources, Scalar};
+
+use super::Key;
+
+/// What one executor holds, its tasks included; not allocated to anybody.
+#[derive(Clone, Debug)]
+pub(super) struct Holding {
+    pub(super) key: Key,
+    pub(super) added: Wall,
+    /// What cannot be taken from it.
+    pub(super) firm: Resources,
+    /// Lent to it: reserved for somebody who did not use it.
+    pub(super) slack: Resources,
+}
+
+/// Whether all these can be held at the same time. What is wrong without anything lent does not count: nothing would
+/// be gained by waiting for it.
+pub(super) fn fits(total: &Resources, holdings: &[Holding]) -> bool {
+    let sums = Sums::of(total, holdings);
+    sums.missing().is_empty() && !holdings.iter().any(|holding| sums.collides(&holding.slack))
+}
+
+/// The borrowers that have to go.
+pub(super) fn victims(total: &Resources, mut holdings: Vec<Holding>) -> Vec<Key> {
+    let sums = Sums::of(total, &holdings);
+    let (colliding, rest) = holdings.into_iter().partition(|holding| sums.collides(&holding.slack));
+    let mut victims: Vec<Holding> = colliding;
+    holdings = rest;
+    loop {
+        let missing = Sums::of(total, &holdings).missing();
+        let Some(next) = next(&holdings, &missing) else { break };
+        victims.push(holdings.swap_remove(next));
+    }
+    victims.into_iter().map(|victim| victim.key).collect()
+}
+
+/// The youngest that alone has enough; else the one that has most, and of those the youngest.
+fn next(holdings: &[Holding], missing: &[(Name, Scalar)]) -> Option<usize> {
+    if missing.is_empty() {
+        return None;
+    }
+    let enough = WHOLE * missing.len() as i128;
+    let covers = |holding: &Holding| -> i128 {
+        missing.iter().map(|(name, amount)| share(holding.slack.amount(name), *amount)).sum()
+    };
+    let rank = |at: &usize| {
+        let holding = &holdings[*at];
+        (covers(holding).min(enough), holding.added, holding.key.clone())
+    };
+    (0..holdings.len()).filter(|at| covers(&holdings[*at]) > 0).max_by_key(rank)
+}
+
+const WHOLE: i128 = 1_000_000;
+
+/// How much of the amount that is missing somebody has, in millionths.
+fn share(has: Scalar, missing: Scalar) -> i128 {
+    let (has, missing) = (i128::from(has.min(missing).thousandths()), i128::from(missing.thousandths()));
+    has * WHOLE / missing.max(1)
+}
+
+struct Sums<'t> {
+    total: &'t Resources,
+    /// What can be lent at all.
+    lendable: Resources,
+    firm: Resources,
+    slack: Resources,
+}
+
+impl<'t> Sums<'t> {
+    fn of(total: &'t Resources, holdings: &[Holding]) -> Self {
+        let mut sums = Self {
+            total,
+            lendable: total.non_revocable().stateless().reserved(),
+            firm: Resources::default(),
+            slack: Resources::default(),
+        };
+        for holding in holdings {
+            sums.firm += &holding.firm;
+            sums.slack += &holding.slack;
+        }
+        sums
+    }
+
+    /// The amounts that have to be given back.
+    fn missing(&self) -> Vec<(Name, Scalar)> {
+        let missing = |name: &Name| {
+            let lent = self.slack.amount(name);
+            let beyond_total = (self.firm.amount(name) + lent).minus_or_zero(self.total.amount(name));
+            let beyond_lendable = lent.minus_or_zero(self.lendable.amount(name));
+            let amount = beyond_total.max(beyond_lendable).min(lent);
+            (amount > Scalar::ZERO).then(|| (name.clone(), amount))
+        };
+        self.slack.names().filter_map(missing).collect()
+    }
+
+    /// Whether ports or other things that cannot be divided are lent and in use at the same time.
+    fn collides(&self, slack: &Resources) -> bool {
+        slack.names().any(|name| {
+            let (ranges, set) = (slack.ranges(name), slack.set(name));
+            !ranges.intersection(&self.firm.ranges(name)).is_empty()
+                || !set.intersection(&self.firm.set(name)).is_empty()
+                || !self.lendable.ranges(name).contains(&ranges)
+                || !self.lendable.set(name).contains(&set)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::{String, ToString};
+
+    use tepui_resources::{Revocable, parse};
+    use tepui_types::{ExecutorId, FrameworkId};
+
+    use super::*;
+
+    fn all(text: &str) -> Resources {
+        parse::resources(text, "*").expect("valid").into_iter().collect()
+    }
+
+    /// `name firm | slack`, the oldest first.
+    fn holdings(text: &str) -> Vec<Holding> {
+        let holding = |(at, line): (usize, &str)| {
+            let (name, rest) = line.trim().split_once(' ').expect("a name");
+            let (firm, slack) = rest.split_once('|').expect("firm | slack");
+            Holding {
+                key: (FrameworkId::new("F"), ExecutorId::new(name)),
+                added: Wall(at as u64),
+                firm: all(firm.trim()),
+                slack: all(slack.trim()).flatten(Revocable::AllocationSlack),
+            }
+        };
+        text.lines().filter(|line| !line.trim().is_empty()).enumerate().map(holding).collect()
+    }
+
+    fn check(total: &str, held: &str, expected: &str) {
+        let (total, held) = (all(total), holdings(held));
+        let ids =
+            |keys: Vec<Key>| keys.iter().map(|key| key.1.to_string()).collect::<Vec<String>>().join(" ");
+        let fit = fits(&total, &held);
+        let gone = ids(victims(&total, held.clone()));
+        assert_eq!((gone.as_str(), fit), (expected, expected.is_empty()), "{total}: {held:?}");
+    }
+
+    const TOTAL: &str = "cpus(ads):4;mem(ads):400;cpus:2;mem:200;ports(ads):[1-9]";
+
+    #[test]
+    fn nobody_goes_while_there_is_room() {
+        check(TOTAL, "", "");
+        check(TOTAL, "a cpus:2|\n b |cpus:4;mem:400", "");
+        check(TOTAL, "a cpus:2;mem:200|\n b |cpus:4;mem:400;ports:[1-9]", "");
+    }
+
+    #[test]
+    fn the_youngest_that_is_enough_goes() {
+        check(TOTAL, "a |cpus:1\n b |cpus:1\n c |cpus:1\n owner cpus:4|", "c");
+        check(TOTAL, "a |cpus:2\n b |cpus:1\n c |cpus:1\n owner cpus:4|", "a");
+        check(TOTAL, "a |cpus:2\n b |cpus:2\n owner cpus:4|", "b");
+    }
+
+    #[test]
+    fn as_few_go_as_can_be() {
+        check(TOTAL, "a |cpus:3\n b |cpus:0.5\n c |cpus:0.5\n owner cpus:5|", "a");
+        check(TOTAL, "a |cpus:2\n b |cpus:1\n c |cpus:1\n owner cpus:5|", "a c");
+        check(TOTAL, "a |cpus:1\n b |mem:100\n c |cpus:1;mem:100\n owner cpus:5;mem:500|", "c");
+    }
+
+    #[test]
+    fn amounts_of_every_kind_count() {
+        check(TOTAL, "a |mem:100\n b |cpus:1\n owner cpus:6;mem:500|", "b");
+        check(TOTAL, "a |mem:100\n b |cpus:1\n owner cpus:6;mem:600|", "b a");
+    }
+
+    #[test]
+    fn the_same_port_is_not_had_twice() {
+        check(TOTAL, "a |ports:[1-2]\n b |ports:[3-4]\n owner ports:[4-5]|", "b");
+        check(TOTAL, "a |ports:[20-21]", "a");
+    }
+
+    #[test]
+    fn no_more_is_lent_than_is_reserved() {
+        check("cpus(ads):1;cpus:5", "a |cpus:1\n b |cpus:1", "b");
+        check("cpus:6", "a |cpus:1\n b |cpus:1", "b a");
+    }
+
+    #[test]
+    fn what_lending_did_not_cause_is_left_alone() {
+        check(TOTAL, "a cpus:5|\n b cpus:5|", "");
+        check(TOTAL, "a cpus:5|\n b cpus:5|\n c |mem:100", "");
+        check(TOTAL, "a cpus:5|\n b cpus:5|\n c |cpus:1;mem:100", "c");
+    }
+}

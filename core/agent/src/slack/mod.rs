@@ -1,0 +1,196 @@
+//! Lent resources: reserved ones that their owner did not use, lent to others as allocation slack, and taken back.
+//!
+//! Whatever needs the room, a launch or the end of a reservation, first makes just enough borrowers go; a launch waits
+//! until they are gone. Who has to go and who may start is worked out anew from what is held each time, so a restart
+//! in between changes nothing. Nothing happens here on an agent without borrowers.
+
+mod choose;
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::vec::Vec;
+
+use tepui_fsm::{Mono, Now};
+use tepui_proto::mesos::v1::TaskState;
+use tepui_proto::mesos::v1::task_status::Reason;
+use tepui_resources::{Operation, Resources, Revocable, Role};
+use tepui_types::{ExecutorId, FrameworkId};
+
+use crate::agent::{Agent, Out};
+use crate::state::{Cause, Executor, ExecutorPhase, TaskStage};
+use crate::{lifecycle, status};
+use choose::Holding;
+
+pub(crate) type Key = (FrameworkId, ExecutorId);
+
+/// Executors to which something is lent, and launches that wait for room.
+#[derive(Debug, Default)]
+pub(crate) struct Slack {
+    borrowers: BTreeSet<Key>,
+    /// What those hold who were told to go: all of it until their containers are gone.
+    leaving: BTreeMap<Key, Resources>,
+    /// Since when.
+    waiting: BTreeMap<Key, Mono>,
+}
+
+/// Whether what was just added to an executor, something lent among it if it `borrows`, can start now. If not, it waits from now on: [`settle`] makes room.
+pub(crate) fn may_start(agent: &mut Agent, now: Now, key: &Key, borrows: bool) -> bool {
+    if borrows {
+        agent.slack.borrowers.insert(key.clone());
+    }
+    if agent.slack.borrowers.is_empty() || fits(agent, key) {
+        return true;
+    }
+    agent.slack.waiting.entry(key.clone()).or_insert(now.mono);
+    false
+}
+
+/// Whether an executor, or what waits to be handed over to it, waits for room.
+pub(crate) fn is_waiting(agent: &Agent, framework: &FrameworkId, id: &ExecutorId) -> bool {
+    !agent.slack.waiting.is_empty() && agent.slack.waiting.contains_key(&(framework.clone(), id.clone()))
+}
+
+/// Something ended or changed, or somebody began to wait: borrowers are told to go, and who has room starts.
+pub(crate) fn settle(agent: &mut Agent, now: Now, out: &mut Out) {
+    if agent.slack.borrowers.is_empty() && agent.slack.waiting.is_empty() {
+        return;
+    }
+    let mut waiting: Vec<Key> = agent.slack.waiting.keys().cloned().collect();
+    waiting.sort_by_key(|key| agent.slack.waiting.get(key).copied());
+    let role = waiting.iter().find_map(|key| role_of(agent.state.executor(&key.0, &key.1)?));
+    take_back(agent, now, role.as_ref(), out);
+    for key in waiting {
+        let executor = agent.state.executor(&key.0, &key.1);
+        if executor.is_none_or(|executor| executor.is_ending() || executor.queue.is_empty()) {
+            agent.slack.waiting.remove(&key); // It was ended, or its tasks were, while it waited.
+        } else if fits(agent, &key) {
+            start(agent, now, &key, out);
+        }
+    }
+}
+
+/// Reservations were made, changed or given up.
+pub(crate) fn reservations_changed(agent: &mut Agent, now: Now, operation: &Operation, out: &mut Out) {
+    let changed = match operation {
+        Operation::Reserve { resources, .. } | Operation::Unreserve { resources } => resources,
+        Operation::Create { volumes } | Operation::Destroy { volumes } => volumes,
+        Operation::GrowVolume { .. } | Operation::ShrinkVolume { .. } => return settle(agent, now, out),
+    };
+    let role = changed.iter().find_map(|resource| resource.reservation_role().cloned());
+    take_back(agent, now, role.as_ref(), out);
+    settle(agent, now, out);
+}
+
+/// The executor's container is gone, and with it what it held.
+pub(crate) fn ended(agent: &mut Agent, now: Now, framework: &FrameworkId, id: &ExecutorId, out: &mut Out) {
+    let key = (framework.clone(), id.clone());
+    agent.slack.borrowers.remove(&key);
+    agent.slack.leaving.remove(&key);
+    agent.slack.waiting.remove(&key);
+    settle(agent, now, out);
+}
+
+/// After a restart: what waited, waits again, and what was being taken back still is.
+pub(crate) fn recovered(agent: &mut Agent, now: Now, out: &mut Out) {
+    for executor in agent.state.frameworks.values().flat_map(|framework| framework.executors.values()) {
+        let key = (executor.framework_id.clone(), executor.id.clone());
+        if executor.phase == ExecutorPhase::Terminated {
+            continue;
+        }
+        if is_borrower(executor) {
+            agent.slack.borrowers.insert(key.clone());
+        }
+        if executor.preempted().is_some() {
+            let tasks = executor.tasks.values();
+            let held = tasks.fold(executor.own_booked(), |sum, task| sum + &task.resources);
+            agent.slack.leaving.insert(key.clone(), held);
+        }
+        if !executor.started {
+            agent.slack.waiting.insert(key, now.mono);
+        }
+    }
+    settle(agent, now, out);
+}
+
+fn start(agent: &mut Agent, now: Now, key: &Key, out: &mut Out) {
+    let Some(since) = agent.slack.waiting.remove(key) else { return };
+    let waited = now.mono.since(since);
+    let counters = &mut agent.state.counters;
+    counters.slack_take_backs += 1;
+    counters.slack_take_back_time += waited;
+    counters.slack_take_back_time_max = counters.slack_take_back_time_max.max(waited);
+    agent.state.touch();
+    lifecycle::start_waiting(agent, now, &key.0, &key.1, out);
+}
+
+/// Makes those go who hold what is needed. Those who are going already are not counted as holding anything.
+fn take_back(agent: &mut Agent, now: Now, role: Option<&Role>, out: &mut Out) {
+    if agent.slack.borrowers.is_empty() {
+        return;
+    }
+    let staying =
+        executors(agent).filter(|executor| !executor.is_ending()).map(|it| holding(it, it.booked()));
+    for (framework, id) in choose::victims(&agent.state.total, staying.collect()) {
+        let message = match role {
+            Some(role) => format!("Role '{role}' took back the resources that were lent"),
+            None => "The resources that were lent are in use by their owner".into(),
+        };
+        let cause = Cause {
+            state: status::lost(agent, &framework, TaskState::TASK_GONE),
+            reason: Reason::REASON_CONTAINER_PREEMPTED,
+            message,
+        };
+        agent.state.counters.slack_evictions += 1;
+        if let Some(held) = agent.state.executor(&framework, &id).map(Executor::booked) {
+            agent.slack.leaving.insert((framework.clone(), id.clone()), held);
+        }
+        lifecycle::preempt(agent, now, &framework, &id, cause, out);
+    }
+}
+
+/// Whether there is room for all of this executor beside everything that runs, or is still about to end.
+fn fits(agent: &Agent, key: &Key) -> bool {
+    let held = |it: &Executor| {
+        let own = (it.framework_id.clone(), it.id.clone());
+        let held = match agent.slack.leaving.get(&own) {
+            Some(held) => held.clone(),
+            None if own != *key && agent.slack.waiting.contains_key(&own) => running(it),
+            None => it.booked(),
+        };
+        holding(it, held)
+    };
+    choose::fits(&agent.state.total, &executors(agent).map(held).collect::<Vec<_>>())
+}
+
+fn executors(agent: &Agent) -> impl Iterator<Item = &Executor> {
+    let all = agent.state.frameworks.values().flat_map(|framework| framework.executors.values());
+    all.map(|executor| &**executor).filter(|executor| executor.phase != ExecutorPhase::Terminated)
+}
+
+fn holding(executor: &Executor, held: Resources) -> Holding {
+    let held = held.unallocate();
+    Holding {
+        key: (executor.framework_id.clone(), executor.id.clone()),
+        added: executor.added,
+        firm: held.non_revocable(),
+        slack: held.revocable_as(Revocable::AllocationSlack),
+    }
+}
+
+/// Of an executor for which more waits: what it has by now.
+fn running(executor: &Executor) -> Resources {
+    let launched = executor.live_tasks().filter(|task| task.stage == TaskStage::Launched);
+    let own = if executor.started { executor.own_booked() } else { Resources::default() };
+    launched.fold(own, |sum, task| sum + &task.resources)
+}
+
+fn is_borrower(executor: &Executor) -> bool {
+    executor.booked().iter().any(|resource| resource.revocable() == Revocable::AllocationSlack)
+}
+
+/// For whom it runs: by its reserved resources, else by those allocated to it. What is lent is not taken for anybody.
+fn role_of(executor: &Executor) -> Option<Role> {
+    let all = executor.booked().non_revocable();
+    let reserved = all.iter().find_map(|resource| resource.reservation_role().cloned());
+    reserved.or_else(|| all.iter().find_map(|resource| resource.allocation().cloned()))
+}

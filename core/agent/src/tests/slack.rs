@@ -1,0 +1,631 @@
+//! Lent resources are taken back: just enough borrowers go, and only then their owner's container starts.
+
+use expect_test::expect;
+
+use super::driver::check;
+
+#[test]
+fn the_owner_waits_until_the_borrower_is_gone() {
+    check(
+        "
+        has cpus(ads):4;mem(ads):400;cpus:1;mem:100
+        start
+        recovered
+        go
+        launch b1 needs=cpus^:2;mem^:100
+        b1 subscribe
+        b1 update b1 RUNNING
+        launch o1 needs=cpus(ads):4;mem(ads):64
+        b1 update b1 KILLED
+        b1 exited 0
+        ack b1
+        ack b1
+        o1 subscribe
+        ",
+        expect![[r#"
+            > has cpus(ads):4;mem(ads):400;cpus:1;mem:100
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch b1 needs=cpus^:2;mem^:100
+              = framework F
+              = executor b1 live
+              = task b1 of executor b1
+              container launch C1 cpus:0.1;cpus:2;mem:32;mem:100
+            > b1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED b1
+              = executor b1 live delivered
+              conn 1 <- LAUNCH b1
+            > b1 update b1 RUNNING
+              = update b1#0 TASK_RUNNING
+              master <- UPDATE b1 TASK_RUNNING
+              conn 1 <- ACKNOWLEDGED b1
+              conn 2 <- 202
+            > launch o1 needs=cpus(ads):4;mem(ads):64
+              = executor o1 live waiting
+              = task o1 of executor o1
+              = executor b1 terminating delivered
+              conn 1 <- SHUTDOWN
+            > b1 update b1 KILLED
+              = update b1#1 TASK_GONE
+              conn 1 <- ACKNOWLEDGED b1
+              conn 3 <- 202
+            > b1 exited 0
+              conn 1 closes
+              = executor b1 terminated delivered
+              = executor o1 live
+              container launch C2 cpus:0.1;cpus:4;mem:32;mem:64
+            > ack b1
+              = update b1#0 TASK_RUNNING acknowledged
+              master <- UPDATE b1 TASK_GONE REASON_CONTAINER_PREEMPTED 'Role 'ads' took back the
+                  resources that were lent'
+            > ack b1
+              = task b1 and updates #0..2 removed
+              = executor b1 removed
+              = path /w/slaves/S0/frameworks/F/executors/b1/runs/C1 unused
+              = path /w/slaves/S0/frameworks/F/executors/b1 unused
+            > o1 subscribe
+              conn 4 <- 200, open
+              conn 4 <- SUBSCRIBED o1
+              = executor o1 live delivered
+              conn 4 <- LAUNCH o1
+        "#]],
+    );
+}
+
+#[test]
+fn a_borrower_that_cannot_be_asked_or_does_not_listen() {
+    check(
+        "
+        has cpus(ads):4;mem(ads):400;cpus:1;mem:100
+        start
+        recovered
+        go
+        launch b1 needs=cpus^:2 framework=G
+        launch b2 needs=cpus^:2
+        b2 subscribe
+        launch o1 needs=cpus(ads):4
+        b1 exited 9
+        wait 5s
+        b2 exited 9
+        ",
+        expect![[r#"
+            > has cpus(ads):4;mem(ads):400;cpus:1;mem:100
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch b1 needs=cpus^:2 framework=G
+              container launch C1 cpus:0.1;cpus:2;mem:32
+            > launch b2 needs=cpus^:2
+              = framework F
+              = executor b2 live
+              = task b2 of executor b2
+              container launch C2 cpus:0.1;cpus:2;mem:32
+            > b2 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED b2
+              = executor b2 live delivered
+              conn 1 <- LAUNCH b2
+            > launch o1 needs=cpus(ads):4
+              = executor o1 live waiting
+              = task o1 of executor o1
+              container destroy C1
+              = executor b2 terminating delivered
+              conn 1 <- SHUTDOWN
+            > b1 exited 9
+              master <- UPDATE b1 TASK_LOST REASON_CONTAINER_PREEMPTED 'Role 'ads' took back the
+                  resources that were lent'
+            > wait 5s
+              container destroy C2
+            > b2 exited 9
+              conn 1 closes
+              = update b2#0 TASK_GONE
+              master <- UPDATE b2 TASK_GONE REASON_CONTAINER_PREEMPTED 'Role 'ads' took back the
+                  resources that were lent'
+              = executor o1 live
+              container launch C3 cpus:0.1;cpus:4;mem:32
+              = executor b2 terminated delivered
+        "#]],
+    );
+}
+
+#[test]
+fn just_enough_go_and_the_youngest_first() {
+    check(
+        "
+        has cpus(ads):4;mem(ads):400;cpus:1;mem:100
+        start
+        recovered
+        go
+        launch b1 needs=cpus^:1
+        wait 1s
+        launch b2 needs=cpus^:2
+        wait 1s
+        launch b3 needs=cpus^:1
+        launch o1 needs=cpus(ads):2
+        b3 exited 9
+        launch o2 needs=cpus(ads):2
+        b2 exited 9
+        ",
+        expect![[r#"
+            > has cpus(ads):4;mem(ads):400;cpus:1;mem:100
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch b1 needs=cpus^:1
+              = framework F
+              = executor b1 live
+              = task b1 of executor b1
+              container launch C1 cpus:0.1;cpus:1;mem:32
+            > wait 1s
+            > launch b2 needs=cpus^:2
+              = executor b2 live
+              = task b2 of executor b2
+              container launch C2 cpus:0.1;cpus:2;mem:32
+            > wait 1s
+            > launch b3 needs=cpus^:1
+              = executor b3 live
+              = task b3 of executor b3
+              container launch C3 cpus:0.1;cpus:1;mem:32
+            > launch o1 needs=cpus(ads):2
+              = executor o1 live waiting
+              = task o1 of executor o1
+              = executor b3 terminating
+              container destroy C3
+            > b3 exited 9
+              = update b3#0 TASK_GONE
+              master <- UPDATE b3 TASK_GONE REASON_CONTAINER_PREEMPTED 'Role 'ads' took back the
+                  resources that were lent'
+              = executor o1 live
+              container launch C4 cpus:0.1;cpus:2;mem:32
+              = executor b3 terminated
+            > launch o2 needs=cpus(ads):2
+              = executor o2 live waiting
+              = task o2 of executor o2
+              = executor b2 terminating
+              container destroy C2
+            > b2 exited 9
+              = update b2#0 TASK_GONE
+              master <- UPDATE b2 TASK_GONE REASON_CONTAINER_PREEMPTED 'Role 'ads' took back the
+                  resources that were lent'
+              = executor o2 live
+              container launch C5 cpus:0.1;cpus:2;mem:32
+              = executor b2 terminated
+        "#]],
+    );
+}
+
+#[test]
+fn no_one_goes_while_there_is_room() {
+    check(
+        "
+        has cpus(ads):4;mem(ads):400;cpus:1;mem:100
+        start
+        recovered
+        go
+        launch b1 needs=cpus^:2
+        launch o1 needs=cpus(ads):2
+        launch c1 needs=cpus:1
+        ",
+        expect![[r#"
+            > has cpus(ads):4;mem(ads):400;cpus:1;mem:100
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch b1 needs=cpus^:2
+              = framework F
+              = executor b1 live
+              = task b1 of executor b1
+              container launch C1 cpus:0.1;cpus:2;mem:32
+            > launch o1 needs=cpus(ads):2
+              = executor o1 live
+              = task o1 of executor o1
+              container launch C2 cpus:0.1;cpus:2;mem:32
+            > launch c1 needs=cpus:1
+              = executor c1 live
+              = task c1 of executor c1
+              container launch C3 cpus:1.1;mem:32
+        "#]],
+    );
+}
+
+#[test]
+fn an_executor_that_runs_gets_the_task_later() {
+    check(
+        "
+        has cpus(ads):4;mem(ads):400;cpus:1;mem:100
+        start
+        recovered
+        go
+        launch o1 executor=e1 own=cpus(ads):1 needs=cpus(ads):1
+        e1 subscribe
+        launch b1 needs=cpus^:2
+        launch o2 executor=e1 own=cpus(ads):1 needs=cpus(ads):2 old
+        launch o3 executor=e1 own=cpus(ads):1 needs=cpus(ads):0.5 old
+        b1 exited 9
+        ",
+        expect![[r#"
+            > has cpus(ads):4;mem(ads):400;cpus:1;mem:100
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch o1 executor=e1 own=cpus(ads):1 needs=cpus(ads):1
+              = framework F
+              = executor e1 live
+              = task o1 of executor e1
+              container launch C1 cpus:2
+            > e1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED e1
+              = executor e1 live delivered
+              conn 1 <- LAUNCH o1
+            > launch b1 needs=cpus^:2
+              = executor b1 live
+              = task b1 of executor b1
+              container launch C2 cpus:0.1;cpus:2;mem:32
+            > launch o2 executor=e1 own=cpus(ads):1 needs=cpus(ads):2 old
+              = task o2 of executor e1
+              = executor b1 terminating
+              container destroy C2
+            > launch o3 executor=e1 own=cpus(ads):1 needs=cpus(ads):0.5 old
+              = task o3 of executor e1
+            > b1 exited 9
+              = update b1#0 TASK_GONE
+              master <- UPDATE b1 TASK_GONE REASON_CONTAINER_PREEMPTED 'Role 'ads' took back the
+                  resources that were lent'
+              container update C1 cpus:4.5
+              conn 1 <- LAUNCH o2
+              conn 1 <- LAUNCH o3
+              = executor b1 terminated
+        "#]],
+    );
+}
+
+#[test]
+fn a_reservation_is_given_up() {
+    check(
+        "
+        has cpus(ads):4;mem(ads):400;cpus:1;mem:100
+        start
+        recovered
+        go
+        operation r1 RESERVE cpus:1
+        launch b1 needs=cpus^:4
+        launch b2 needs=cpus^:1
+        operation r2 UNRESERVE cpus:1
+        b2 exited 9
+        ",
+        expect![[r#"
+            > has cpus(ads):4;mem(ads):400;cpus:1;mem:100
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > operation r1 RESERVE cpus:1
+              = operation OPERATION_FINISHED
+              master <- UPDATE_OPERATION OPERATION_FINISHED
+            > launch b1 needs=cpus^:4
+              = framework F
+              = executor b1 live
+              = task b1 of executor b1
+              container launch C1 cpus:0.1;cpus:4;mem:32
+            > launch b2 needs=cpus^:1
+              = executor b2 live
+              = task b2 of executor b2
+              container launch C2 cpus:0.1;cpus:1;mem:32
+            > operation r2 UNRESERVE cpus:1
+              = operation OPERATION_FINISHED
+              master <- UPDATE_OPERATION OPERATION_FINISHED
+              = executor b2 terminating
+              container destroy C2
+            > b2 exited 9
+              = update b2#0 TASK_GONE
+              master <- UPDATE b2 TASK_GONE REASON_CONTAINER_PREEMPTED 'Role 'dev' took back the
+                  resources that were lent'
+              = executor b2 terminated
+        "#]],
+    );
+}
+
+#[test]
+fn a_restart_in_the_middle() {
+    check(
+        "
+        has cpus(ads):4;mem(ads):400;cpus:1;mem:100
+        start
+        recovered
+        go
+        launch b1 needs=cpus^:4
+        b1 subscribe
+        b1 update b1 RUNNING
+        launch o1 needs=cpus(ads):4
+        restart
+        recovered
+        b1 subscribe
+        wait 5s
+        b1 exited 9
+        up
+        subscribed
+        o1 subscribe
+        ",
+        expect![[r#"
+            > has cpus(ads):4;mem(ads):400;cpus:1;mem:100
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch b1 needs=cpus^:4
+              = framework F
+              = executor b1 live
+              = task b1 of executor b1
+              container launch C1 cpus:0.1;cpus:4;mem:32
+            > b1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED b1
+              = executor b1 live delivered
+              conn 1 <- LAUNCH b1
+            > b1 update b1 RUNNING
+              = update b1#0 TASK_RUNNING
+              master <- UPDATE b1 TASK_RUNNING
+              conn 1 <- ACKNOWLEDGED b1
+              conn 2 <- 202
+            > launch o1 needs=cpus(ads):4
+              = executor o1 live waiting
+              = task o1 of executor o1
+              = executor b1 terminating delivered
+              conn 1 <- SHUTDOWN
+            > restart
+              container recover C1
+            > recovered
+              = boot id boot-1
+            > b1 subscribe
+              conn 3 <- 200, open
+              conn 3 <- SHUTDOWN
+              conn 3 closes
+            > wait 5s
+              connect link 1
+              container destroy C1
+            > b1 exited 9
+              = update b1#1 TASK_GONE
+              = executor o1 live
+              container launch C2 cpus:0.1;cpus:4;mem:32
+              = executor b1 terminated delivered
+            > up
+              master <- SUBSCRIBE S0 task b1 TASK_GONE task o1 TASK_STAGING
+            > subscribed
+              master <- UPDATE b1 TASK_RUNNING latest TASK_GONE
+            > o1 subscribe
+              conn 4 <- 200, open
+              conn 4 <- SUBSCRIBED o1
+              = executor o1 live delivered
+              conn 4 <- LAUNCH o1
+        "#]],
+    );
+}
+
+#[test]
+fn a_launch_that_waits_and_is_killed() {
+    check(
+        "
+        has cpus(ads):4;mem(ads):400;cpus:1;mem:100
+        start
+        recovered
+        go
+        launch b1 needs=cpus^:4
+        launch o1 needs=cpus(ads):4
+        kill o1
+        ack o1
+        launch o2 executor=e2 own=cpus(ads):1 needs=cpus(ads):3
+        shutdown executor e2
+        b1 exited 9
+        launch b2 needs=cpus^:4
+        launch o3 executor=e3 own=mem:1 needs=cpus(ads):4
+        shutdown framework F
+        ",
+        expect![[r#"
+            > has cpus(ads):4;mem(ads):400;cpus:1;mem:100
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch b1 needs=cpus^:4
+              = framework F
+              = executor b1 live
+              = task b1 of executor b1
+              container launch C1 cpus:0.1;cpus:4;mem:32
+            > launch o1 needs=cpus(ads):4
+              = executor o1 live waiting
+              = task o1 of executor o1
+              = executor b1 terminating
+              container destroy C1
+            > kill o1
+              = update o1#0 TASK_KILLED
+              master <- UPDATE o1 TASK_KILLED REASON_TASK_KILLED_DURING_LAUNCH 'Killed before delivery
+                  to the executor'
+              = executor o1 terminated waiting
+            > ack o1
+              = task o1 and updates #0..1 removed
+              = executor o1 removed
+              = path /w/slaves/S0/frameworks/F/executors/o1/runs/84b32cb3-64c9-4755-90c8-d8e1ecaad2f2
+                  unused
+              = path /w/slaves/S0/frameworks/F/executors/o1 unused
+            > launch o2 executor=e2 own=cpus(ads):1 needs=cpus(ads):3
+              = executor e2 live waiting
+              = task o2 of executor e2
+            > shutdown executor e2
+              = update o2#0 TASK_FAILED
+              master <- UPDATE o2 TASK_FAILED REASON_EXECUTOR_TERMINATED 'Executor terminated'
+              = executor e2 terminated waiting
+              master <- EXITED_EXECUTOR e2 status -1
+            > b1 exited 9
+              = update b1#0 TASK_GONE
+              master <- UPDATE b1 TASK_GONE REASON_CONTAINER_PREEMPTED 'Role 'ads' took back the
+                  resources that were lent'
+              = executor b1 terminated
+            > launch b2 needs=cpus^:4
+              = executor b2 live
+              = task b2 of executor b2
+              container launch C2 cpus:0.1;cpus:4;mem:32
+            > launch o3 executor=e3 own=mem:1 needs=cpus(ads):4
+              = executor e3 live waiting
+              = task o3 of executor e3
+              = executor b2 terminating
+              container destroy C2
+            > shutdown framework F
+              = framework F terminating
+              = updates b1#0..1 removed
+              = updates o2#0..1 removed
+              = task b1 and updates #0..0 removed
+              = executor b1 removed
+              = path /w/slaves/S0/frameworks/F/executors/b1/runs/C1 unused
+              = path /w/slaves/S0/frameworks/F/executors/b1 unused
+              = task o2 and updates #0..0 removed
+              = executor e2 removed
+              = path /w/slaves/S0/frameworks/F/executors/e2/runs/d26b6691-0bc3-4503-8099-3396411f7ca9
+                  unused
+              = path /w/slaves/S0/frameworks/F/executors/e2 unused
+              = executor e3 terminated waiting
+              master <- EXITED_EXECUTOR e3 status -1
+              = task o3 and updates #0..0 removed
+              = executor e3 removed
+              = path /w/slaves/S0/frameworks/F/executors/e3/runs/5edadc7f-2e48-4b78-a590-c935da1279a3
+                  unused
+              = path /w/slaves/S0/frameworks/F/executors/e3 unused
+        "#]],
+    );
+}
+
+#[test]
+fn a_borrower_that_comes_too_late() {
+    check(
+        "
+        has cpus(ads):4;mem(ads):400;cpus:1;mem:100
+        start
+        recovered
+        go
+        launch o1 needs=cpus(ads):4
+        launch b1 needs=cpus^:2
+        ",
+        expect![[r#"
+            > has cpus(ads):4;mem(ads):400;cpus:1;mem:100
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch o1 needs=cpus(ads):4
+              = framework F
+              = executor o1 live
+              = task o1 of executor o1
+              container launch C1 cpus:0.1;cpus:4;mem:32
+            > launch b1 needs=cpus^:2
+              = executor b1 live waiting
+              = task b1 of executor b1
+              = update b1#0 TASK_GONE
+              master <- UPDATE b1 TASK_GONE REASON_CONTAINER_PREEMPTED 'The resources that were lent
+                  are in use by their owner'
+              = executor b1 terminated waiting
+        "#]],
+    );
+}
+
+#[test]
+fn a_borrower_whose_task_ends_by_itself_meanwhile() {
+    check(
+        "
+        has cpus(ads):4;mem(ads):400;cpus:1;mem:100
+        start
+        recovered
+        go
+        launch b1 executor=e1 own=mem:10 needs=cpus^:4
+        e1 subscribe
+        launch o1 needs=cpus(ads):4
+        e1 update b1 FINISHED
+        ack b1
+        e1 exited 0
+        ",
+        expect![[r#"
+            > has cpus(ads):4;mem(ads):400;cpus:1;mem:100
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch b1 executor=e1 own=mem:10 needs=cpus^:4
+              = framework F
+              = executor e1 live
+              = task b1 of executor e1
+              container launch C1 cpus:4;mem:10
+            > e1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED e1
+              = executor e1 live delivered
+              conn 1 <- LAUNCH b1
+            > launch o1 needs=cpus(ads):4
+              = executor o1 live waiting
+              = task o1 of executor o1
+              = executor e1 terminating delivered
+              conn 1 <- SHUTDOWN
+            > e1 update b1 FINISHED
+              = update b1#0 TASK_FINISHED
+              master <- UPDATE b1 TASK_FINISHED
+              conn 1 <- ACKNOWLEDGED b1
+              conn 2 <- 202
+            > ack b1
+              = task b1 and updates #0..1 removed
+            > e1 exited 0
+              conn 1 closes
+              = executor e1 terminated delivered
+              master <- EXITED_EXECUTOR e1 status 0
+              = executor e1 removed
+              = path /w/slaves/S0/frameworks/F/executors/e1/runs/C1 unused
+              = path /w/slaves/S0/frameworks/F/executors/e1 unused
+              = executor o1 live
+              container launch C2 cpus:0.1;cpus:4;mem:32
+        "#]],
+    );
+}

@@ -1,0 +1,72 @@
+//! Resources that are given out a second time, revocable, with real processes: offered, used, counted, taken away.
+
+use serde_json::{Value, json};
+use tepui_e2e::{Cluster, Scheduler, scalar, wait_for};
+
+const AGENT: [&str; 3] = [
+    "--resources=cpus:2;mem:1024;disk:1024",
+    "--resource_estimator=fixed",
+    "--fixed_estimator_resources=cpus:4",
+];
+
+fn revocable_framework() -> Value {
+    let mut info = Scheduler::info("dev");
+    info["capabilities"].as_array_mut().expect("a list").push(json!({"type": "REVOCABLE_RESOURCES"}));
+    info
+}
+
+/// The amount of cpus of one kind in an offer.
+fn cpus(offer: &Value, revocable: bool) -> f64 {
+    let all = offer["resources"].as_array().into_iter().flatten();
+    let wanted = all.filter(|one| one["name"] == "cpus" && one.get("revocable").is_some() == revocable);
+    wanted.filter_map(|one| one["scalar"]["value"].as_f64()).sum()
+}
+
+fn revocable_task(offer: &Value, id: &str) -> Value {
+    let mut task = Scheduler::task(offer, id, "sleep 1000");
+    let mut cpus = scalar("cpus", 3.0);
+    cpus["revocable"] = json!({"type": "USAGE_SLACK"});
+    task["resources"] = json!([cpus, scalar("mem", 32.0)]);
+    task
+}
+
+#[test]
+fn a_fixed_amount_is_offered_a_second_time() {
+    let cluster = Cluster::with(&[], &AGENT);
+    let mut plain = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
+    let offer = plain.fresh_offer();
+    assert_eq!((cpus(&offer, false), cpus(&offer, true)), (2.0, 0.0), "{offer}");
+    assert_eq!(plain.call(json!({"type": "TEARDOWN"})).status, 202);
+
+    let mut scheduler = Scheduler::subscribe(&cluster.http(), revocable_framework());
+    let offer = scheduler.fresh_offer();
+    assert_eq!((cpus(&offer, false), cpus(&offer, true)), (2.0, 4.0), "{offer}");
+    scheduler.launch(&offer, &[revocable_task(&offer, "t")]);
+    scheduler.reach("t", "TASK_RUNNING");
+    let offer = scheduler.fresh_offer();
+    assert_eq!((cpus(&offer, false), cpus(&offer, true)), (2.0, 1.0), "{offer}");
+    let metrics = cluster.agent_http().get("/metrics/snapshot").json().expect("metrics");
+    assert_eq!(
+        (&metrics["slave/cpus_revocable_total"], &metrics["slave/cpus_revocable_used"]),
+        (&json!(4.0), &json!(3.0))
+    );
+}
+
+#[test]
+fn a_busy_machine_ends_revocable_tasks() {
+    // Every load is above this one.
+    let controller = ["--qos_controller=load", "--load_threshold_5min=-1"];
+    let flags: Vec<&str> = AGENT.into_iter().chain(controller).collect();
+    let cluster = Cluster::with(&[], &flags);
+    let mut scheduler = Scheduler::subscribe(&cluster.http(), revocable_framework());
+    let offer = scheduler.fresh_offer();
+    scheduler.launch(&offer, &[revocable_task(&offer, "t"), Scheduler::task(&offer, "safe", "sleep 1000")]);
+    scheduler.reach("safe", "TASK_RUNNING");
+    let status = scheduler.reach("t", "TASK_GONE");
+    assert_eq!(status["reason"], "REASON_CONTAINER_PREEMPTED", "{status}");
+    assert_eq!(status["message"], "Container preempted by QoS correction");
+    wait_for("the end of it to be counted", || {
+        let metrics = cluster.agent_http().get("/metrics/snapshot").json()?;
+        (metrics["slave/executors_preempted"] == 1.0 && metrics["slave/tasks_running"] == 1.0).then_some(())
+    });
+}
