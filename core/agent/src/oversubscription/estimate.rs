@@ -83,7 +83,7 @@ pub(crate) fn due(agent: &mut Agent, now: Now, out: &mut Out) {
     };
     agent.timers.set(Timer::Estimate, now.mono + agent.config.oversubscribed_resources_interval);
     // What was given out stays until its holders end, or are made to.
-    let held: Resources = executors(agent).map(|executor| revocable(executor)).sum();
+    let held: Resources = executors(agent).map(revocable).sum();
     let estimate = target - &held + &held;
     if agent.state.oversubscribed != estimate {
         agent.state.oversubscribed = estimate;

@@ -33,7 +33,8 @@ pub(crate) struct Slack {
     waiting: BTreeMap<Key, Mono>,
 }
 
-/// Whether what was just added to an executor, something lent among it if it `borrows`, can start now. If not, it waits from now on: [`settle`] makes room.
+/// Whether what was just added to an executor, something lent among it if it `borrows`, can start now. If not, it waits
+/// from now on: [`settle`] makes room.
 pub(crate) fn may_start(agent: &mut Agent, now: Now, key: &Key, borrows: bool) -> bool {
     if borrows {
         agent.slack.borrowers.insert(key.clone());
