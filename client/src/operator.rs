@@ -74,6 +74,11 @@ impl Client {
         Ok(self.exchange(call).await?.1)
     }
 
+    /// [`Client::master`] with the status of the answer (204: a call that there was nothing to do for).
+    pub async fn master_with_status(&self, call: &master::Call) -> Result<(u16, master::Response), Fault> {
+        self.exchange(call).await
+    }
+
     /// A call of the agent's operator API.
     pub async fn agent(&self, call: &agent::Call) -> Result<agent::Response, Fault> {
         Ok(self.exchange(call).await?.1)

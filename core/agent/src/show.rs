@@ -51,6 +51,7 @@ impl fmt::Display for Effect {
             Effect::Answer { conn, answer } => match answer {
                 Answer::Accepted => write!(f, "conn {} <- 202", conn.0),
                 Answer::Ok => write!(f, "conn {} <- 200", conn.0),
+                Answer::NoContent => write!(f, "conn {} <- 204", conn.0),
                 Answer::Body(response) => {
                     write!(f, "conn {} <- 200 {:?}", conn.0, response.r#type.unwrap_or_default())
                 }

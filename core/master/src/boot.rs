@@ -63,7 +63,7 @@ pub(crate) fn record_first(master: &mut Master, out: &mut Out) {
 /// On the very first start the flags speak; afterwards the registry does.
 fn first_records(config: &Config, registry: &Registry) -> Vec<Record> {
     if !registry.is_new() {
-        return Vec::new();
+        return if registry.is_old() { alloc::vec![Record::Upgrade] } else { Vec::new() };
     }
     let mut records = alloc::vec![Record::Initialize { cluster_id: config.master_info.id.clone() }];
     if !config.weights.is_empty() {

@@ -127,6 +127,7 @@ impl fmt::Display for Answered<'_> {
         match self.0 {
             Answer::Accepted => f.write_str("202"),
             Answer::Ok => f.write_str("200"),
+            Answer::NoContent => f.write_str("204"),
             Answer::Body(response) => write!(f, "200 {:?}", response.r#type),
             Answer::Refused(refusal) => write!(f, "{refusal}"),
         }

@@ -48,7 +48,7 @@ pub struct State {
     pub counters: Counters,
     /// The same for each framework, as long as it is remembered.
     pub framework_counters: Map<FrameworkId, Arc<FrameworkCounters>>,
-    /// Roles whose weight was set.
+    /// Weights that are not 1.
     pub weights: Map<String, f64>,
     /// How many decline filters there are in each role that has any.
     pub offer_filters: Map<String, u64>,
@@ -56,6 +56,14 @@ pub struct State {
     pub roles: Option<Arc<Vec<String>>>,
     /// Roles whose reservations are not lent while idle; none: nobody's are.
     pub slack_opt_out: Option<Arc<Vec<String>>>,
+}
+
+impl State {
+    /// Whether operators may speak of this role: any, or with a whitelist one that is on it or has a weight.
+    pub fn allows_role(&self, role: &str) -> bool {
+        let listed = |allowed: &Arc<Vec<String>>| allowed.iter().any(|known| known == role);
+        role == "*" || self.roles.as_ref().is_none_or(listed) || self.weights.contains_key(role)
+    }
 }
 
 /// A registered agent.

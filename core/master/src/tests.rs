@@ -15,6 +15,7 @@ mod random;
 mod script;
 mod slack;
 mod updates;
+mod weights;
 mod wire;
 
 use expect_test::Expect;

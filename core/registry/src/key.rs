@@ -5,49 +5,71 @@ use alloc::string::String;
 
 use tepui_types::AgentId;
 
+use crate::Machine;
+
 /// What a key stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     Schema,
     Cluster,
+    Schedule,
     Agent(AgentId),
     Unreachable(AgentId),
     Gone(AgentId),
+    Deactivated(AgentId),
     Weight(String),
+    Quota(String),
+    Machine(Machine),
+    Capability(String),
 }
 
 const AGENT: &str = "agent/";
 const UNREACHABLE: &str = "unreachable/";
 const GONE: &str = "gone/";
+const DEACTIVATED: &str = "deactivated/";
 const WEIGHT: &str = "weight/";
+const QUOTA: &str = "quota/";
+const MACHINE: &str = "machine/";
+const CAPABILITY: &str = "capability/";
 const SCHEMA: &str = "schema";
 const CLUSTER: &str = "cluster";
+const SCHEDULE: &str = "schedule";
 
 impl Key {
     pub(crate) fn text(&self) -> String {
         match self {
             Key::Schema => SCHEMA.into(),
             Key::Cluster => CLUSTER.into(),
+            Key::Schedule => SCHEDULE.into(),
             Key::Agent(id) => format!("{AGENT}{id}"),
             Key::Unreachable(id) => format!("{UNREACHABLE}{id}"),
             Key::Gone(id) => format!("{GONE}{id}"),
+            Key::Deactivated(id) => format!("{DEACTIVATED}{id}"),
             Key::Weight(role) => format!("{WEIGHT}{role}"),
+            Key::Quota(role) => format!("{QUOTA}{role}"),
+            Key::Machine(machine) => format!("{MACHINE}{machine}"),
+            Key::Capability(name) => format!("{CAPABILITY}{name}"),
         }
     }
 
     /// `None` for a key this version does not know.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        if text == SCHEMA {
-            return Some(Key::Schema);
+        match text {
+            SCHEMA => return Some(Key::Schema),
+            CLUSTER => return Some(Key::Cluster),
+            SCHEDULE => return Some(Key::Schedule),
+            _ => (),
         }
-        if text == CLUSTER {
-            return Some(Key::Cluster);
-        }
-        let agent_id = |prefix: &str| text.strip_prefix(prefix).filter(|id| !id.is_empty()).map(AgentId::new);
-        agent_id(AGENT)
+        let named = |prefix: &str| text.strip_prefix(prefix).filter(|name| !name.is_empty());
+        let agent = |prefix: &str| named(prefix).map(AgentId::new);
+        agent(AGENT)
             .map(Key::Agent)
-            .or_else(|| agent_id(UNREACHABLE).map(Key::Unreachable))
-            .or_else(|| agent_id(GONE).map(Key::Gone))
-            .or_else(|| text.strip_prefix(WEIGHT).map(|role| Key::Weight(role.into())))
+            .or_else(|| agent(UNREACHABLE).map(Key::Unreachable))
+            .or_else(|| agent(GONE).map(Key::Gone))
+            .or_else(|| agent(DEACTIVATED).map(Key::Deactivated))
+            .or_else(|| named(WEIGHT).map(|role| Key::Weight(role.into())))
+            .or_else(|| named(QUOTA).map(|role| Key::Quota(role.into())))
+            .or_else(|| named(MACHINE).and_then(Machine::parse).map(Key::Machine))
+            .or_else(|| named(CAPABILITY).map(|name| Key::Capability(name.into())))
     }
 }

@@ -14,9 +14,12 @@ extern crate std;
 
 mod key;
 mod load;
+mod machine;
 mod operation;
+mod show;
 mod state;
 
 pub use load::LoadError;
-pub use operation::Operation;
+pub use machine::Machine;
+pub use operation::{AGENT_DRAINING, Deactivation, Operation, QUOTA_V2, WEIGHT_DEFAULT};
 pub use state::{Registry, SCHEMA_VERSION};

@@ -7,13 +7,14 @@ use core::fmt;
 
 use tepui_fsm::Wall;
 use tepui_proto::Message;
-use tepui_proto::mesos::v1::AgentInfo;
+use tepui_proto::mesos::v1::quota::QuotaConfig;
+use tepui_proto::mesos::v1::{AgentInfo, MachineInfo};
 use tepui_proto::tepui::registry::v1 as stored;
 use tepui_types::AgentId;
 
 use crate::key::Key;
-use crate::operation::id_of;
-use crate::{Registry, SCHEMA_VERSION};
+use crate::operation::{AGENT_DRAINING, QUOTA_V2, WEIGHT_DEFAULT, id_of};
+use crate::{Deactivation, Machine, Registry, SCHEMA_VERSION};
 
 /// Why a store is not a registry that this version may open. Nothing is skipped: a fact that was promised to be
 /// durable is never silently dropped.
@@ -25,6 +26,10 @@ pub enum LoadError {
     },
     UnknownKey {
         key: String,
+    },
+    /// It holds what only masters with this capability understand.
+    MissingCapability {
+        name: String,
     },
     /// The value is not what the key stands for.
     Corrupt {
@@ -43,6 +48,7 @@ impl Registry {
             };
             registry.take_in(what, &value).map_err(|wrong| match wrong {
                 Wrong::Newer(found) => LoadError::NewerSchema { found },
+                Wrong::Capability(name) => LoadError::MissingCapability { name },
                 Wrong::Value(reason) => LoadError::Corrupt { key, reason },
             })?;
         }
@@ -63,8 +69,28 @@ impl Registry {
             Key::Gone(id) => {
                 self.gone.insert(id, since(value)?);
             }
-            Key::Weight(role) => {
-                self.weights.insert(role, weight(value)?);
+            Key::Deactivated(id) => {
+                self.deactivated.insert(id, deactivation(value)?);
+            }
+            // The first version also kept weights that are the default.
+            Key::Weight(role) => match weight(value)? {
+                WEIGHT_DEFAULT => (),
+                weight => drop(self.weights.insert(role, weight)),
+            },
+            Key::Quota(role) => {
+                let config = quota(&role, value)?;
+                self.quotas.insert(role, config);
+            }
+            Key::Schedule => {
+                self.schedule = decode::<stored::Schedule>(value)?.schedule.into_option().unwrap_or_default();
+            }
+            Key::Machine(machine) => {
+                let info = machine_info(&machine, value)?;
+                self.machines.insert(machine, info);
+            }
+            Key::Capability(name) => {
+                decode::<stored::Capability>(value)?;
+                self.minimum_capabilities.insert(known_capability(name)?);
             }
         }
         Ok(())
@@ -73,6 +99,7 @@ impl Registry {
 
 enum Wrong {
     Newer(u32),
+    Capability(String),
     Value(String),
 }
 
@@ -102,6 +129,34 @@ fn weight(value: &[u8]) -> Result<f64, Wrong> {
     usable.then_some(weight).ok_or_else(|| Wrong::Value(format!("{weight} is no weight")))
 }
 
+fn quota(role: &str, value: &[u8]) -> Result<QuotaConfig, Wrong> {
+    match decode::<stored::Quota>(value)?.config.into_option() {
+        Some(config) if config.role == role => Ok(config),
+        Some(config) => Err(Wrong::Value(format!("it is the quota of role '{}'", config.role))),
+        None => Err(Wrong::Value("it is no quota".into())),
+    }
+}
+
+fn machine_info(machine: &Machine, value: &[u8]) -> Result<MachineInfo, Wrong> {
+    match decode::<stored::Machine>(value)?.info.into_option() {
+        Some(info) if Machine::from(&*info.id) == *machine => Ok(info),
+        Some(info) => Err(Wrong::Value(format!("it describes machine '{}'", Machine::from(&*info.id)))),
+        None => Err(Wrong::Value("it describes no machine".into())),
+    }
+}
+
+fn deactivation(value: &[u8]) -> Result<Deactivation, Wrong> {
+    let stored = decode::<stored::Deactivation>(value)?;
+    Ok(Deactivation { drain: stored.drain.into_option(), since: stored.since_nanos.map(Wall) })
+}
+
+fn known_capability(name: String) -> Result<String, Wrong> {
+    match [QUOTA_V2, AGENT_DRAINING].contains(&name.as_str()) {
+        true => Ok(name),
+        false => Err(Wrong::Capability(name)),
+    }
+}
+
 fn since(value: &[u8]) -> Result<Wall, Wrong> {
     Ok(Wall(decode::<stored::Absence>(value)?.since_nanos))
 }
@@ -118,6 +173,9 @@ impl fmt::Display for LoadError {
                     f,
                     "the registry has a key '{key}' that this version does not know; it may be from a newer one"
                 )
+            }
+            LoadError::MissingCapability { name } => {
+                write!(f, "the registry needs a master with the capability {name}, which this one has not")
             }
             LoadError::Corrupt { key, reason } => {
                 write!(f, "the registry's value of '{key}' is damaged: {reason}")

@@ -3,24 +3,36 @@
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 
 use tepui_fsm::{Durable, Wall, Write};
-use tepui_proto::mesos::v1::AgentInfo;
+use tepui_proto::mesos::v1::maintenance::Schedule;
+use tepui_proto::mesos::v1::quota::QuotaConfig;
+use tepui_proto::mesos::v1::{AgentInfo, DrainInfo, MachineInfo};
 use tepui_proto::tepui::registry::v1 as stored;
 use tepui_proto::{Message, MessageField};
 use tepui_types::AgentId;
 
-use crate::SCHEMA_VERSION;
 use crate::key::Key;
+use crate::{Machine, SCHEMA_VERSION};
+
+/// The weight of a role that has none.
+pub const WEIGHT_DEFAULT: f64 = 1.0;
+
+/// What a master must be able to do while there are quotas.
+pub const QUOTA_V2: &str = "QUOTA_V2";
+/// What a master must be able to do while agents are deactivated.
+pub const AGENT_DRAINING: &str = "AGENT_DRAINING";
 
 /// One durable change. An `AgentInfo` in here always has its id.
 ///
-/// Replaying an operation changes nothing: each says what is true from now on, not what to add.
+/// Replaying an operation changes nothing: each says what is true from now on, not what to add. All of it becomes
+/// durable, or nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
     /// The first start ever: nothing was stored before.
     Initialize { cluster_id: String },
+    /// The first start over a registry of an older version.
+    Upgrade,
     /// A new agent.
     AdmitAgent(AgentInfo),
     /// An admitted agent came back with another description.
@@ -35,8 +47,25 @@ pub enum Operation {
     MarkGone { id: AgentId, at: Wall },
     /// Old entries to forget.
     Prune { unreachable: Vec<AgentId>, gone: Vec<AgentId> },
-    /// New weights of these roles; others keep theirs.
+    /// New weights of these roles; others keep theirs. The default weight is no entry.
     SetWeights(BTreeMap<String, f64>),
+    /// New quotas of these roles, or none; others keep theirs. `any`: some role has a quota afterwards.
+    SetQuotas { configs: BTreeMap<String, Option<QuotaConfig>>, any: bool },
+    /// The new maintenance schedule, and what becomes of the machines it is about: none is up, and forgotten.
+    SetSchedule { schedule: Schedule, machines: BTreeMap<Machine, Option<MachineInfo>> },
+    /// Nothing of this agent is offered from now on.
+    Deactivate { id: AgentId, deactivation: Deactivation },
+    /// It is used again. `any`: others are still deactivated.
+    Reactivate { id: AgentId, any: bool },
+}
+
+/// Why nothing of an agent is offered.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Deactivation {
+    /// It is to be empty, or is.
+    pub drain: Option<DrainInfo>,
+    /// When the drain began.
+    pub since: Option<Wall>,
 }
 
 /// The id of an agent whose description the registry holds.
@@ -48,10 +77,10 @@ impl Durable for Operation {
     fn writes(&self, into: &mut Vec<Write>) {
         match self {
             Operation::Initialize { cluster_id } => {
-                let schema = stored::Schema { version: SCHEMA_VERSION, ..Default::default() };
                 let cluster = stored::Cluster { id: cluster_id.clone(), ..Default::default() };
-                into.extend([put(Key::Schema, &schema), put(Key::Cluster, &cluster)]);
+                into.extend([put_schema(), put(Key::Cluster, &cluster)]);
             }
+            Operation::Upgrade => into.push(put_schema()),
             Operation::AdmitAgent(info) | Operation::UpdateAgent(info) => into.push(put_agent(info)),
             Operation::MarkUnreachable { id, at } => {
                 into.extend([delete(Key::Agent(id.clone())), put_absence(Key::Unreachable(id.clone()), *at)]);
@@ -59,17 +88,35 @@ impl Durable for Operation {
             Operation::MarkReachable(info) => {
                 into.extend([delete(Key::Unreachable(id_of(info))), put_agent(info)]);
             }
-            Operation::RemoveAgent { id } => into.push(delete(Key::Agent(id.clone()))),
+            Operation::RemoveAgent { id } => {
+                into.extend([delete(Key::Agent(id.clone())), delete(Key::Deactivated(id.clone()))]);
+            }
             Operation::MarkGone { id, at } => into.extend([
                 delete(Key::Agent(id.clone())),
                 delete(Key::Unreachable(id.clone())),
+                delete(Key::Deactivated(id.clone())),
                 put_absence(Key::Gone(id.clone()), *at),
             ]),
             Operation::Prune { unreachable, gone } => {
                 into.extend(unreachable.iter().map(|id| delete(Key::Unreachable(id.clone()))));
+                into.extend(unreachable.iter().map(|id| delete(Key::Deactivated(id.clone()))));
                 into.extend(gone.iter().map(|id| delete(Key::Gone(id.clone()))));
             }
-            Operation::SetWeights(weights) => into.extend(weights.iter().map(put_weight)),
+            Operation::SetWeights(weights) => into.extend(weights.iter().map(set_weight)),
+            Operation::SetQuotas { configs, any } => {
+                into.extend(configs.iter().map(set_quota));
+                into.push(set_capability(QUOTA_V2, *any));
+            }
+            Operation::SetSchedule { schedule, machines } => {
+                into.push(set_schedule(schedule));
+                into.extend(machines.iter().map(set_machine));
+            }
+            Operation::Deactivate { id, deactivation } => {
+                into.extend([put_deactivation(id, deactivation), set_capability(AGENT_DRAINING, true)]);
+            }
+            Operation::Reactivate { id, any } => {
+                into.extend([delete(Key::Deactivated(id.clone())), set_capability(AGENT_DRAINING, *any)]);
+            }
         }
     }
 }
@@ -82,6 +129,10 @@ fn delete(key: Key) -> Write {
     Write::delete(key.text())
 }
 
+fn put_schema() -> Write {
+    put(Key::Schema, &stored::Schema { version: SCHEMA_VERSION, ..Default::default() })
+}
+
 fn put_agent(info: &AgentInfo) -> Write {
     let agent = stored::Agent { info: MessageField::some(info.clone()), ..Default::default() };
     put(Key::Agent(id_of(info)), &agent)
@@ -91,33 +142,53 @@ fn put_absence(key: Key, at: Wall) -> Write {
     put(key, &stored::Absence { since_nanos: at.0, ..Default::default() })
 }
 
-fn put_weight((role, weight): (&String, &f64)) -> Write {
-    put(Key::Weight(role.clone()), &stored::Weight { weight: *weight, ..Default::default() })
+fn set_weight((role, weight): (&String, &f64)) -> Write {
+    let key = Key::Weight(role.clone());
+    match *weight == WEIGHT_DEFAULT {
+        true => delete(key),
+        false => put(key, &stored::Weight { weight: *weight, ..Default::default() }),
+    }
 }
 
-/// One line for the log.
-impl fmt::Display for Operation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let agent = |f: &mut fmt::Formatter<'_>, what: &str, info: &AgentInfo| {
-            write!(f, "{what} agent {} at {}", id_of(info), info.hostname)
-        };
-        match self {
-            Operation::Initialize { cluster_id } => write!(f, "initialize cluster {cluster_id}"),
-            Operation::AdmitAgent(info) => agent(f, "admit", info),
-            Operation::UpdateAgent(info) => agent(f, "update", info),
-            Operation::MarkReachable(info) => agent(f, "mark reachable", info),
-            Operation::MarkUnreachable { id, at } => {
-                write!(f, "mark unreachable agent {id} since {:.3}", at.as_secs_f64())
-            }
-            Operation::RemoveAgent { id } => write!(f, "remove agent {id}"),
-            Operation::MarkGone { id, at } => write!(f, "mark gone agent {id} since {:.3}", at.as_secs_f64()),
-            Operation::Prune { unreachable, gone } => {
-                write!(f, "prune {} unreachable and {} gone agents", unreachable.len(), gone.len())
-            }
-            Operation::SetWeights(weights) => {
-                f.write_str("set weights")?;
-                weights.iter().try_for_each(|(role, weight)| write!(f, " {role}={weight}"))
-            }
+fn set_quota((role, config): (&String, &Option<QuotaConfig>)) -> Write {
+    let key = Key::Quota(role.clone());
+    match config {
+        Some(config) => put(key, &stored::Quota { config: config.clone().into(), ..Default::default() }),
+        None => delete(key),
+    }
+}
+
+fn set_schedule(schedule: &Schedule) -> Write {
+    match schedule.windows.is_empty() {
+        true => delete(Key::Schedule),
+        false => {
+            let stored = stored::Schedule { schedule: schedule.clone().into(), ..Default::default() };
+            put(Key::Schedule, &stored)
         }
+    }
+}
+
+fn set_machine((machine, info): (&Machine, &Option<MachineInfo>)) -> Write {
+    let key = Key::Machine(machine.clone());
+    match info {
+        Some(info) => put(key, &stored::Machine { info: info.clone().into(), ..Default::default() }),
+        None => delete(key),
+    }
+}
+
+fn put_deactivation(id: &AgentId, deactivation: &Deactivation) -> Write {
+    let stored = stored::Deactivation {
+        drain: deactivation.drain.clone().into(),
+        since_nanos: deactivation.since.map(|since| since.0),
+        ..Default::default()
+    };
+    put(Key::Deactivated(id.clone()), &stored)
+}
+
+fn set_capability(name: &str, needed: bool) -> Write {
+    let key = Key::Capability(name.into());
+    match needed {
+        true => put(key, &stored::Capability::default()),
+        false => delete(key),
     }
 }

@@ -11,6 +11,8 @@ pub enum Answer<T> {
     Accepted,
     /// 200, no body.
     Ok,
+    /// 204: there is nothing to do or to show.
+    NoContent,
     /// 200 with a message.
     Body(Box<T>),
     Refused(Refusal),

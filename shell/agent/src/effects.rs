@@ -37,6 +37,7 @@ impl Effects {
                 match answer {
                     Answer::Accepted => accepted(),
                     Answer::Ok => empty(StatusCode::OK),
+                    Answer::NoContent => empty(StatusCode::NO_CONTENT),
                     Answer::Body(body) => message(encoding, &*body),
                     Answer::Refused(refusal) => HttpError::from(&refusal).into(),
                 }

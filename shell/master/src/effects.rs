@@ -70,6 +70,7 @@ fn answer_with<M: Wire>(exchanges: &Exchanges<Kind>, conn: ConnId, answer: Answe
         match answer {
             Answer::Accepted => accepted(),
             Answer::Ok => empty(http::StatusCode::OK),
+            Answer::NoContent => empty(http::StatusCode::NO_CONTENT),
             Answer::Body(body) => message(encoding, &*body),
             Answer::Refused(refusal) => HttpError::from(&refusal).into(),
         }

@@ -7,7 +7,6 @@ use tepui_proto::json::JsonWriter;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Later {
     Quota,
-    Weights,
     MaintenanceSchedule,
     MaintenanceStatus,
     MachineDown,
@@ -22,7 +21,6 @@ impl Later {
     fn methods(self) -> &'static str {
         match self {
             Later::Quota => "GET, POST, DELETE",
-            Later::Weights => "GET, PUT",
             Later::MaintenanceSchedule => "GET, POST",
             Later::MaintenanceStatus => "GET",
             Later::MachineDown
@@ -46,14 +44,6 @@ impl Later {
     fn document(self, state: &State) -> Vec<u8> {
         let mut w = JsonWriter::new();
         match self {
-            Later::Weights => w.array(|w| {
-                for (role, weight) in state.weights.iter() {
-                    w.object(|w| {
-                        w.field("role", role);
-                        w.field("weight", weight);
-                    });
-                }
-            }),
             Later::Quota
             | Later::MaintenanceSchedule
             | Later::MaintenanceStatus

@@ -22,6 +22,7 @@ mod routes;
 mod run;
 mod scheduler;
 mod teardown;
+mod weights;
 
 pub use options::{Options, RegistryAt};
 pub use run::{MasterFault, RunningMaster, run};

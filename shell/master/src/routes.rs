@@ -14,7 +14,7 @@ use crate::document::Document;
 use crate::documents::Documents;
 use crate::later::Later;
 use crate::metrics::{Form, Queues, Sensors};
-use crate::{agents, operator, pages, scheduler, teardown};
+use crate::{agents, operator, pages, scheduler, teardown, weights};
 
 /// What an exchange with the machine is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,6 +32,7 @@ enum Endpoint {
     Document(Document),
     Later(Later),
     Teardown,
+    Weights,
     Metrics(MetricsForm),
     LoggingToggle,
     SystemStats,
@@ -57,7 +58,8 @@ const OWN: &[(&str, Endpoint)] = &[
     ("/roles", Endpoint::Document(Document::Roles)),
     ("/teardown", Endpoint::Teardown),
     ("/quota", Endpoint::Later(Later::Quota)),
-    ("/weights", Endpoint::Later(Later::Weights)),
+    ("/weights", Endpoint::Weights),
+    ("/weight", Endpoint::Weights),
     ("/maintenance/schedule", Endpoint::Later(Later::MaintenanceSchedule)),
     ("/maintenance/status", Endpoint::Later(Later::MaintenanceStatus)),
     ("/machine/down", Endpoint::Later(Later::MachineDown)),
@@ -111,6 +113,7 @@ impl Program {
             Endpoint::Document(document) => self.documents.document(document, &request).await,
             Endpoint::Later(later) => later.answer(&self.state(), &request),
             Endpoint::Teardown => teardown::teardown(self, request).await,
+            Endpoint::Weights => weights::weights(self, request, &rest).await,
             Endpoint::Metrics(form) => match rest.is_empty() {
                 true => self.metrics(Form::Document(form), &request).await,
                 false => Err(HttpError::not_found()),

@@ -82,6 +82,11 @@ pub async fn run(options: Options) -> Result<RunningMaster, MasterFault> {
     let seed = entropy().map_err(MasterFault::Entropy)?;
     let config = Config { master_info, seed, ..options.config };
     config.check().map_err(MasterFault::Config)?;
+    if !registry.is_new() && !config.weights.is_empty() {
+        tracing::warn!(
+            "--weights is ignored: the registry has the weights since the first start; use PUT /weights"
+        );
+    }
 
     let clock = Clock::start();
     let allocations = Arc::new(AllocationTimes::default());

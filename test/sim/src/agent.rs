@@ -283,7 +283,7 @@ fn tell_master(
 
 fn answered(world: &mut World, exchange: ConnId, answer: &Answer<pb::agent::Response>) {
     let refused = match answer {
-        Answer::Accepted | Answer::Ok | Answer::Body(_) => None,
+        Answer::Accepted | Answer::Ok | Answer::NoContent | Answer::Body(_) => None,
         Answer::Refused(refusal) => Some((refusal.status.code(), refusal.message.clone())),
     };
     let conn = world.end_exchange(exchange);

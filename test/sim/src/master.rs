@@ -165,7 +165,7 @@ pub(crate) fn make_visible(world: &mut World, effect: Effect) {
 
 fn answered(world: &mut World, exchange: ConnId, answer: &Answer<pb::master::Response>) {
     let refused = match answer {
-        Answer::Accepted | Answer::Ok | Answer::Body(_) => None,
+        Answer::Accepted | Answer::Ok | Answer::NoContent | Answer::Body(_) => None,
         Answer::Refused(refusal) => Some((refusal.status.code(), refusal.message.clone())),
     };
     let conn = world.end_exchange(exchange);

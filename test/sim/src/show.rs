@@ -26,7 +26,7 @@ fn uuid_text(uuid: &[u8]) -> String {
 fn answer<T>(answer: &Answer<T>) -> String {
     match answer {
         Answer::Accepted => "accepted".into(),
-        Answer::Ok | Answer::Body(_) => "ok".into(),
+        Answer::Ok | Answer::NoContent | Answer::Body(_) => "ok".into(),
         Answer::Refused(refusal) => format!("refused {refusal}"),
     }
 }

@@ -26,6 +26,7 @@ pub mod summary;
 pub mod task;
 mod task_state;
 pub mod tasks;
+pub mod weights;
 
 use anyhow::{Context, Result};
 use tokio::signal::unix;

@@ -25,7 +25,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "metrics",
         ],
     ),
-    ("Act", &["run"]),
+    ("Act", &["run", "weights"]),
     ("Other", &["completions", "version", "help"]),
 ];
 

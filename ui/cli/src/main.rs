@@ -23,7 +23,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use command::{
     agent, agents, completions, dev, events, executors, files, framework, frameworks, logs, metrics, offers,
-    roles, run, summary, task, tasks,
+    roles, run, summary, task, tasks, weights,
 };
 use flags::master::MasterFlags;
 
@@ -75,6 +75,8 @@ enum Command {
     Events(events::Events),
     /// Show metrics of the master or an agent.
     Metrics(metrics::Metrics),
+    /// List the weights of roles, or set them.
+    Weights(weights::Weights),
     /// Run a command as a task, show its output and exit with its code.
     Run(run::Run),
     /// Print completions for a shell.
@@ -193,6 +195,7 @@ fn dispatch(tepui: Tepui, shown: Flags) -> Result<ExitCode> {
         Command::Files(files) => files.run(),
         Command::Events(events) => events.run(),
         Command::Metrics(metrics) => metrics.run(),
+        Command::Weights(weights) => weights.run(),
         Command::Run(run) => run.run(),
         Command::Completions(completions) => completions.run(tree()),
         Command::Version => {

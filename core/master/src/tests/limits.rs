@@ -254,7 +254,7 @@ fn the_oldest_operator_makes_room() {
         operator subscribe
         operator subscribe
         agent A cpus:1
-        operator weights
+        operator unknown
         ",
         expect![[r#"
             record initialize cluster m
@@ -266,7 +266,7 @@ fn the_oldest_operator_makes_room() {
             record admit agent A at A
             operators <- AGENT_ADDED A
             A <- SUBSCRIBED A
-            operator <- 501: UPDATE_WEIGHTS is not implemented yet
+            operator <- 501: 501 Not Implemented.
         "#]],
     );
 }

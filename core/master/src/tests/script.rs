@@ -10,6 +10,7 @@
 //! F decline #0 [refuse:60]    F kill t1   F ack t1   F reconcile [t1@A]   F teardown   F close   F revive   F suppress
 //! A update t1 RUNNING [latest:FINISHED] [preempted]      A exited e   A pong   A close   A back   A lost t1   A leave
 //! operator subscribe | gone A | teardown F
+//! call {"type":"DRAIN_AGENT",...}            an operator call as it came over the wire; @A is the id of agent A
 //! master restarts
 //! F shows                                    the last event F heard, as JSON
 //! post [stream:F] [principal:p] {"type":"KILL",...}   a scheduler call as it came over the wire
@@ -121,6 +122,7 @@ impl Script {
         match words.as_slice() {
             ["settle"] => self.settle(),
             ["post", ..] => self.post(line),
+            ["call", ..] => self.operator_call(line),
             [name, "shows"] => {
                 let json = self.last[*name].clone();
                 self.say(&json);

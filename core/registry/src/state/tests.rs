@@ -9,10 +9,15 @@ use alloc::vec::Vec;
 use expect_test::expect;
 use proptest::prelude::*;
 use tepui_fsm::{Durable, Wall};
-use tepui_proto::mesos::v1::{AgentID, AgentInfo};
+use tepui_proto::mesos::v1::machine_info::Mode;
+use tepui_proto::mesos::v1::maintenance::{Schedule, Window};
+use tepui_proto::mesos::v1::quota::QuotaConfig;
+use tepui_proto::mesos::v1::{
+    AgentID, AgentInfo, DrainConfig, DrainInfo, DrainState, MachineID, MachineInfo, value,
+};
 use tepui_types::AgentId;
 
-use crate::{LoadError, Operation, Registry};
+use crate::{Deactivation, LoadError, Machine, Operation, Registry};
 
 type Store = BTreeMap<String, Vec<u8>>;
 
@@ -36,12 +41,53 @@ fn agent(id: &str, hostname: &str) -> AgentInfo {
     AgentInfo { id: id.into(), hostname: hostname.into(), port: Some(5051), ..Default::default() }
 }
 
+fn quota(role: &str, cpus: f64) -> QuotaConfig {
+    let cpus = value::Scalar { value: cpus, ..Default::default() };
+    QuotaConfig { role: role.into(), limits: [("cpus".into(), cpus)].into(), ..Default::default() }
+}
+
+fn machine(hostname: &str, mode: Mode) -> (Machine, Option<MachineInfo>) {
+    let id = MachineID { hostname: Some(hostname.into()), ip: Some("10.0.0.1".into()), ..Default::default() };
+    let info = MachineInfo { id: id.clone().into(), mode: Some(mode), ..Default::default() };
+    (Machine::from(&id), Some(info))
+}
+
+fn schedule(hostname: &str) -> Schedule {
+    let id = MachineID { hostname: Some(hostname.into()), ip: Some("10.0.0.1".into()), ..Default::default() };
+    Schedule { windows: vec![Window { machine_ids: vec![id], ..Default::default() }], ..Default::default() }
+}
+
+fn draining(state: DrainState) -> Deactivation {
+    let config = DrainConfig { mark_gone: Some(true), ..Default::default() };
+    let drain = DrainInfo { state, config: config.into(), ..Default::default() };
+    Deactivation { drain: Some(drain), since: Some(Wall(3_000_000_000)) }
+}
+
 fn any_operation() -> impl Strategy<Value = Operation> {
     let id = || (0..6u8).prop_map(|n| AgentId::new(format!("m-S{n}")));
     let info = || (0..6u8, 0..3u8).prop_map(|(n, host)| agent(&format!("m-S{n}"), &format!("host{host}")));
     let at = || (0..u64::MAX).prop_map(Wall);
     let ids = || proptest::collection::vec(id(), 0..4);
-    let weights = proptest::collection::btree_map("[a-c](/[a-c])?", 0.001..100.0, 0..3);
+    let weight = prop_oneof![0.001..100.0, Just(1.0)];
+    let weights = proptest::collection::btree_map("[a-c](/[a-c])?", weight, 0..3);
+    let config = |role: &str| proptest::option::of(Just(quota(role, 2.5)));
+    let quotas = (config("a"), config("b"), any::<bool>()).prop_map(|(a, b, any)| Operation::SetQuotas {
+        configs: [("a".into(), a), ("b".into(), b)].into(),
+        any,
+    });
+    let machines = (0..3u8, any::<bool>(), any::<bool>()).prop_map(|(n, forget, clear)| {
+        let name = format!("H{n}");
+        let (machine, info) = machine(&name, Mode::DRAINING);
+        Operation::SetSchedule {
+            schedule: if clear { Schedule::default() } else { schedule(&name) },
+            machines: [(machine, info.filter(|_| !forget))].into(),
+        }
+    });
+    let deactivation = prop_oneof![
+        Just(Deactivation::default()),
+        Just(draining(DrainState::DRAINING)),
+        Just(draining(DrainState::DRAINED))
+    ];
     prop_oneof![
         Just(Operation::Initialize { cluster_id: "c".into() }),
         info().prop_map(Operation::AdmitAgent),
@@ -52,6 +98,11 @@ fn any_operation() -> impl Strategy<Value = Operation> {
         (id(), at()).prop_map(|(id, at)| Operation::MarkGone { id, at }),
         (ids(), ids()).prop_map(|(unreachable, gone)| Operation::Prune { unreachable, gone }),
         weights.prop_map(Operation::SetWeights),
+        Just(Operation::Upgrade),
+        quotas,
+        machines,
+        (id(), deactivation).prop_map(|(id, deactivation)| Operation::Deactivate { id, deactivation }),
+        (id(), any::<bool>()).prop_map(|(id, any)| Operation::Reactivate { id, any }),
     ]
 }
 
@@ -73,6 +124,7 @@ proptest! {
     }
 }
 
+/// What the first version could say.
 fn story() -> Vec<Operation> {
     vec![
         Operation::Initialize { cluster_id: "0f6e".into() },
@@ -85,12 +137,42 @@ fn story() -> Vec<Operation> {
     ]
 }
 
-/// The registry as schema version 1 wrote it. Never edit: a new form of the store brings a fixture of its own.
+fn longer_story() -> Vec<Operation> {
+    let mut story = story();
+    story.extend([
+        Operation::SetQuotas { configs: [("eng".into(), Some(quota("eng", 2.5)))].into(), any: true },
+        Operation::SetSchedule { schedule: schedule("H1"), machines: [machine("H1", Mode::DRAINING)].into() },
+        Operation::Deactivate { id: AgentId::new("m-S0"), deactivation: draining(DrainState::DRAINING) },
+        Operation::Deactivate { id: AgentId::new("m-S1"), deactivation: Deactivation::default() },
+    ]);
+    story
+}
+
+/// The registry as schema version 1 wrote it, which also kept a weight of 1.0. Never edit: a new form of the store
+/// brings a fixture of its own.
 const VERSION_1: &[(&str, &str)] = &[
     ("agent/m-S0", "0a160a09612e6578616d706c6532060a046d2d533040bb27"),
     ("cluster", "0a0430663665"),
     ("gone/m-S2", "0880a8d6b907"),
     ("schema", "0801"),
+    ("unreachable/m-S1", "0880dea0cb05"),
+    ("weight/eng", "09000000000000f03f"),
+    ("weight/eng/web", "090000000000000440"),
+];
+
+/// The registry as schema version 2 wrote it. Never edit.
+const VERSION_2: &[(&str, &str)] = &[
+    ("agent/m-S0", "0a160a09612e6578616d706c6532060a046d2d533040bb27"),
+    ("capability/AGENT_DRAINING", ""),
+    ("capability/QUOTA_V2", ""),
+    ("cluster", "0a0430663665"),
+    ("deactivated/m-S0", "0a060801120210011080bcc1960b"),
+    ("deactivated/m-S1", ""),
+    ("gone/m-S2", "0880a8d6b907"),
+    ("machine/h1@10.0.0.1", "0a120a0e0a024831120831302e302e302e311002"),
+    ("quota/eng", "0a180a03656e671a110a04637075731209090000000000000440"),
+    ("schedule", "0a120a100a0e0a024831120831302e302e302e31"),
+    ("schema", "0802"),
     ("unreachable/m-S1", "0880dea0cb05"),
     ("weight/eng/web", "090000000000000440"),
 ];
@@ -99,23 +181,66 @@ fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).unwrap()).collect()
 }
 
-#[test]
-fn a_registry_of_version_1_is_read() {
-    let store: Store = VERSION_1.iter().map(|(key, hex)| (key.to_string(), bytes(hex))).collect();
-    let mut expected = Registry::default();
-    story().iter().for_each(|operation| expected.apply(operation));
-    assert_eq!(load(&store), Ok(expected));
+fn store(fixture: &[(&str, &str)]) -> Store {
+    fixture.iter().map(|(key, hex)| (key.to_string(), bytes(hex))).collect()
+}
+
+fn told(story: &[Operation]) -> Registry {
+    let mut registry = Registry::default();
+    story.iter().for_each(|operation| registry.apply(operation));
+    registry
 }
 
 #[test]
-fn version_1_is_what_is_written() {
+fn a_registry_of_version_1_is_read() {
+    let expected = Registry { schema_version: Some(1), ..told(&story()) };
+    assert_eq!(load(&store(VERSION_1)), Ok(expected.clone()));
+    assert!(expected.is_old());
+    // The first master over it says so, and it is no longer old.
+    let mut upgraded = store(VERSION_1);
+    write(&mut upgraded, &Operation::Upgrade);
+    assert_eq!(load(&upgraded), Ok(told(&story())));
+}
+
+#[test]
+fn a_registry_of_version_2_is_read() {
+    assert_eq!(load(&store(VERSION_2)), Ok(told(&longer_story())));
+}
+
+#[test]
+fn version_2_is_what_is_written() {
     let mut store = Store::new();
-    story().iter().for_each(|operation| write(&mut store, operation));
+    longer_story().iter().for_each(|operation| write(&mut store, operation));
     let hex = |value: &Vec<u8>| value.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let written: Vec<(String, String)> = store.iter().map(|(key, value)| (key.clone(), hex(value))).collect();
     let fixture: Vec<(String, String)> =
-        VERSION_1.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        VERSION_2.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
     assert_eq!(written, fixture);
+}
+
+#[test]
+fn what_is_needed_of_a_master_follows_what_there_is() {
+    let mut registry = Registry::default();
+    let needs =
+        |registry: &Registry| registry.minimum_capabilities.iter().cloned().collect::<Vec<_>>().join(" ");
+    let set = |registry: &mut Registry, role: &str, config: Option<QuotaConfig>| {
+        let operation = registry.set_quotas([(role.into(), config)].into());
+        registry.apply(&operation);
+    };
+    set(&mut registry, "a", Some(quota("a", 1.0)));
+    set(&mut registry, "b", Some(quota("b", 1.0)));
+    set(&mut registry, "a", None);
+    assert_eq!(needs(&registry), "QUOTA_V2");
+    set(&mut registry, "b", None);
+    assert_eq!(needs(&registry), "");
+    let ids = ["m-S0", "m-S1"].map(AgentId::new);
+    for id in &ids {
+        registry.apply(&Operation::Deactivate { id: id.clone(), deactivation: Deactivation::default() });
+    }
+    registry.apply(&registry.clone().reactivate(&ids[0]));
+    assert_eq!(needs(&registry), "AGENT_DRAINING");
+    registry.apply(&registry.clone().reactivate(&ids[1]));
+    assert_eq!(needs(&registry), "");
 }
 
 #[test]
@@ -124,9 +249,13 @@ fn what_cannot_be_understood_is_refused() {
         |key: &str, hex: &str| load(&Store::from([(key.into(), bytes(hex))])).unwrap_err().to_string();
     let agent_of_another_key = VERSION_1[0].1;
     let answers = [
-        refused("schema", "0802"),
+        refused("schema", "0803"),
         refused("schema", ""),
+        refused("flavour/eng", ""),
         refused("quota/eng", ""),
+        refused("machine/h1", ""),
+        refused("machine/h1@10.0.0.1", ""),
+        refused("capability/TIME_TRAVEL", ""),
         refused("agent/", ""),
         refused("agent/m-S7", agent_of_another_key),
         refused("agent/m-S7", ""),
@@ -134,9 +263,13 @@ fn what_cannot_be_understood_is_refused() {
         refused("gone/m-S1", "08"),
     ];
     expect![[r#"
-        the registry was written by a newer version (schema 2; this one reads up to 1)
+        the registry was written by a newer version (schema 3; this one reads up to 2)
         the registry's value of 'schema' is damaged: it has no version
-        the registry has a key 'quota/eng' that this version does not know; it may be from a newer one
+        the registry has a key 'flavour/eng' that this version does not know; it may be from a newer one
+        the registry's value of 'quota/eng' is damaged: it is no quota
+        the registry has a key 'machine/h1' that this version does not know; it may be from a newer one
+        the registry's value of 'machine/h1@10.0.0.1' is damaged: it describes no machine
+        the registry needs a master with the capability TIME_TRAVEL, which this one has not
         the registry has a key 'agent/' that this version does not know; it may be from a newer one
         the registry's value of 'agent/m-S7' is damaged: it describes agent 'm-S0'
         the registry's value of 'agent/m-S7' is damaged: it describes no agent
@@ -147,7 +280,17 @@ fn what_cannot_be_understood_is_refused() {
 
 #[test]
 fn operations_tell_their_story() {
-    let mut told = story();
+    let mut told = longer_story();
+    told.push(Operation::Deactivate {
+        id: AgentId::new("m-S0"),
+        deactivation: draining(DrainState::DRAINED),
+    });
+    told.push(Operation::Reactivate { id: AgentId::new("m-S0"), any: true });
+    told.push(Operation::SetSchedule {
+        schedule: Schedule::default(),
+        machines: [(Machine::new("H1", "10.0.0.1"), None)].into(),
+    });
+    told.push(Operation::Upgrade);
     told.push(Operation::MarkReachable(agent("m-S1", "b.example")));
     told.push(Operation::Prune { unreachable: vec![], gone: vec![AgentId::new("m-S2")] });
     told.push(Operation::RemoveAgent { id: AgentId::new("m-S0") });
@@ -159,6 +302,14 @@ fn operations_tell_their_story() {
         mark unreachable agent m-S1 since 1.500
         mark gone agent m-S2 since 2.000
         set weights eng/web=2.5
+        set quota of eng
+        schedule maintenance in 1 windows, h1@10.0.0.1 DRAINING
+        drain agent m-S0
+        deactivate agent m-S1
+        mark drained agent m-S0
+        reactivate agent m-S0
+        schedule maintenance in 0 windows, h1@10.0.0.1 UP
+        upgrade to schema 2
         mark reachable agent m-S1 at b.example
         prune 0 unreachable and 1 gone agents
         remove agent m-S0

@@ -40,6 +40,16 @@ impl Cluster {
         self.client()?.master(call).await.map_err(|fault| self.explain(fault, CALLS))
     }
 
+    /// Calls the master's operator API to change something; the status of the answer, which has no body.
+    pub async fn change(&self, call: &master::Call) -> Result<u16> {
+        let answer = self.client()?.master_with_status(call).await;
+        match answer {
+            Ok((status, _)) => Ok(status),
+            Err(Fault::Refused { status: 400 | 404 | 409, message }) => Err(anyhow!("{message}")),
+            Err(fault) => Err(self.explain(fault, CALLS)),
+        }
+    }
+
     /// The master's stream of events.
     pub async fn subscribe(&self) -> Result<EventStream<master::Event>> {
         self.client()?.subscribe().await.map_err(|fault| self.explain(fault, CALLS))

@@ -1,4 +1,4 @@
-//! `tepui roles`: who shares the cluster, with what weight, quota and part of it.
+//! `tepui roles`: who shares the cluster, with what weight, quota and part of it, as a tree.
 
 use std::process::ExitCode;
 
@@ -33,16 +33,30 @@ impl Roles {
 }
 
 impl List for Roles {
-    const COLUMNS: &'static [&'static str] =
-        &["ROLE", "WEIGHT", "FRAMEWORKS", "CPUS", "MEM", "GPUS", "OFFERED", "RESERVED", "GUARANTEE", "LIMIT"];
-    const COLUMNS_KEPT: usize = 5;
+    const COLUMNS: &'static [&'static str] = &[
+        "ROLE",
+        "WEIGHT",
+        "SHARE",
+        "FRAMEWORKS",
+        "CPUS",
+        "MEM",
+        "GPUS",
+        "OFFERED",
+        "RESERVED",
+        "GUARANTEE",
+        "LIMIT",
+    ];
+    const COLUMNS_KEPT: usize = 6;
 
     fn flags(&self) -> &ListFlags {
         &self.list
     }
 
     async fn fetch(&self) -> Result<Value> {
-        self.list.cluster.get("/roles").await
+        let mut answer = self.list.cluster.get("/roles").await?;
+        // What the shares are of. An operator who may not see it sees no shares.
+        answer["metrics"] = self.list.cluster.get("/metrics/snapshot").await.unwrap_or_default();
+        Ok(answer)
     }
 
     fn entries<'v>(&self, answer: &'v Value) -> Result<Vec<&'v Value>> {
@@ -58,11 +72,14 @@ impl List for Roles {
             let by_role = self.role.as_deref().is_none_or(|wanted| is_below(text(role, "name"), wanted));
             by_role && wanted.as_ref().is_none_or(|wanted| ids(role).any(|id| wanted.contains(id)))
         };
-        Ok(lists(answer, &["roles"]).filter(is_wanted).collect())
+        let mut roles: Vec<&Value> = lists(answer, &["roles"]).filter(is_wanted).collect();
+        roles.sort_by_key(|role| text(role, "name").split('/').collect::<Vec<_>>());
+        Ok(roles)
     }
 
-    fn rows(&self, entries: &[&Value], _: &Seen<'_>) -> Vec<Vec<Cell>> {
-        entries.iter().map(|role| row(role)).collect()
+    fn rows(&self, entries: &[&Value], seen: &Seen<'_>) -> Vec<Vec<Cell>> {
+        let tree = self.list.sort.is_none();
+        entries.iter().map(|role| row(role, &seen.answer["metrics"], tree)).collect()
     }
 
     fn nothing(&self, answer: &Value) -> String {
@@ -76,13 +93,35 @@ impl List for Roles {
     }
 }
 
-fn row(role: &Value) -> Vec<Cell> {
+/// The greatest part that the role has of any resource, with all roles below it.
+fn share(role: &Value, metrics: &Value) -> Option<f64> {
+    let part = |name: &&str| {
+        let total = number(metrics, &format!("master/{name}_total"));
+        (total > 0.0).then(|| number(&role["resources"], name) / total)
+    };
+    ["cpus", "mem", "disk", "gpus"].iter().filter_map(part).max_by(f64::total_cmp)
+}
+
+/// In a tree a role is named by its last part, below its parent.
+fn name(role: &Value, tree: bool) -> String {
+    let name = text(role, "name");
+    match name.rsplit_once('/') {
+        Some((above, own)) if tree => format!("{}{own}", "  ".repeat(above.split('/').count())),
+        Some(_) | None => name.to_string(),
+    }
+}
+
+fn row(role: &Value, metrics: &Value, tree: bool) -> Vec<Cell> {
     let held = |key: &str| number(&role["allocated"], key);
     let frameworks = lists(role, &["frameworks"]).count();
     let gpus = if held("gpus") == 0.0 { "-".to_string() } else { amount::number(held("gpus")) };
     vec![
-        Cell::text(text(role, "name")),
+        Cell::text(name(role, tree)),
         Cell::number(amount::number(number(role, "weight")), number(role, "weight")),
+        match share(role, metrics) {
+            Some(share) => Cell::number(format!("{:.1}%", share * 100.0), share),
+            None => Cell::number("-", 0.0),
+        },
         Cell::number(frameworks.to_string(), frameworks as f64),
         Cell::number(amount::number(held("cpus")), held("cpus")),
         Cell::number(amount::megabytes(held("mem")), held("mem")),
@@ -105,7 +144,8 @@ mod tests {
 
     #[test]
     fn roles_are_listed() {
-        let answer = sample::roles();
+        let mut answer = sample::roles();
+        answer["metrics"] = json!({"master/cpus_total": 32.0, "master/mem_total": 16384.0});
         check::<Roles>(
             "",
             &answer,
@@ -116,6 +156,7 @@ mod tests {
                 eng/web     2.5           1     0    0                                 cpus:4
                 engine        1           0     0    0"#]],
         );
+        check::<Roles>("--sort weight", &answer, expect![[r#""#]]);
         check::<Roles>(
             "--role eng",
             &answer,

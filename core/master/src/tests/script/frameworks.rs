@@ -271,9 +271,19 @@ impl Script {
                 let teardown = call::Teardown { framework_id: framework_id.into(), ..Default::default() };
                 master::Call { teardown: teardown.into(), ..of(Type::TEARDOWN) }
             }
-            ["weights"] => of(Type::UPDATE_WEIGHTS),
+            ["unknown"] => of(Type::UNKNOWN),
             _ => panic!("what does an operator do with {words:?}?"),
         };
+        let conn = ConnId(self.connect("operator"));
+        self.step(Input::Operator { conn, principal: None, call: Box::new(call) });
+    }
+    /// A call as it came over the wire.
+    pub(super) fn operator_call(&mut self, line: &str) {
+        let mut body = String::from(line.trim_start_matches("call").trim());
+        for (name, agent) in self.agents.iter().rev() {
+            body = body.replace(&format!("@{name}\""), &format!("{}\"", agent.id));
+        }
+        let call: master::Call = tepui_proto::json::from_slice(body.as_bytes()).expect("a call");
         let conn = ConnId(self.connect("operator"));
         self.step(Input::Operator { conn, principal: None, call: Box::new(call) });
     }

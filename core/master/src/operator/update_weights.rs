@@ -1,0 +1,65 @@
+//! UPDATE_WEIGHTS: how much roles count beside their siblings. All of them change, or none.
+//!
+//! Offers that are out stay; the next ones follow the new weights.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+
+use tepui_proto::mesos::v1::WeightInfo;
+use tepui_proto::mesos::v1::master::call::UpdateWeights;
+use tepui_registry::{Operation as Record, WEIGHT_DEFAULT};
+use tepui_resources::Role;
+use tepui_types::{Answer, Refusal};
+
+use super::Done;
+use crate::master::{Master, Out};
+use crate::validate::framework::role_name;
+
+pub(super) fn update_weights(master: &mut Master, call: &UpdateWeights, out: &mut Out) -> Done {
+    let mut weights = BTreeMap::new();
+    for info in &call.weight_infos {
+        let (role, weight) = check(info)?;
+        if weights.insert(role.clone(), weight).is_some() {
+            let why = format!("Failed to validate update weights request JSON: role '{role}' is named twice");
+            return Err(Refusal::bad_request(why));
+        }
+    }
+    if weights.keys().any(|role| !master.state.allows_role(role)) {
+        return Ok(Answer::NoContent);
+    }
+    if !weights.is_empty() {
+        set(master, weights, out);
+    }
+    Ok(Answer::Ok)
+}
+
+/// A role that can be one, and a weight that can be compared.
+fn check(info: &WeightInfo) -> Result<(String, f64), Refusal> {
+    let refuse = |why: String| Refusal::bad_request(why);
+    let role = info.role.as_deref().map(str::trim);
+    let role = role
+        .ok_or_else(|| refuse("Failed to validate update weights request JSON: a role is missing".into()))?;
+    role_name(role).map_err(|why| {
+        refuse(format!("Failed to validate update weights request JSON: Invalid role '{role}': {why}"))
+    })?;
+    let weight = info.weight;
+    if !weight.is_finite() || weight <= 0.0 {
+        let what = "Failed to validate update weights request JSON for role";
+        return Err(refuse(format!("{what} '{role}': Invalid weight '{weight}': Weights must be positive")));
+    }
+    Ok((role.into(), weight))
+}
+
+fn set(master: &mut Master, weights: BTreeMap<String, f64>, out: &mut Out) {
+    for (role, weight) in &weights {
+        match *weight == WEIGHT_DEFAULT {
+            true => drop(master.state.weights.remove_mut(role)),
+            false => master.state.weights.insert_mut(role.clone(), *weight),
+        }
+    }
+    let by_role = weights.iter().map(|(role, weight)| (Role::from(role.as_str()), *weight)).collect();
+    master.allocator.set_weights(&by_role);
+    master.changed = true;
+    master.record(Record::SetWeights(weights), out);
+}

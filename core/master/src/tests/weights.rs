@@ -1,0 +1,135 @@
+//! Weights that operators change while the cluster runs.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use expect_test::expect;
+
+use super::script::Script;
+use super::{check, check_with};
+use crate::Config;
+
+fn weights(script: &Script) -> String {
+    let weights = script.state().weights.iter().map(|(role, weight)| format!("{role}={weight}"));
+    weights.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn weights_are_recorded_before_they_are_answered_and_one_is_no_entry() {
+    check(
+        r#"
+        call {"type":"UPDATE_WEIGHTS","update_weights":{"weight_infos":[{"role":"a","weight":2},{"role":" b/c ","weight":0.5}]}}
+        call {"type":"UPDATE_WEIGHTS","update_weights":{"weight_infos":[{"role":"a","weight":1.0}]}}
+        call {"type":"UPDATE_WEIGHTS","update_weights":{}}
+        "#,
+        expect![[r#"
+            record initialize cluster m
+            record set weights a=2 b/c=0.5
+            operator <- 200
+            record set weights a=1
+            operator <- 200
+            operator <- 200
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_wrong_with_one_weight_is_wrong_with_all() {
+    let mut script = Script::new(Config::default());
+    script.play(
+        r#"call {"type":"UPDATE_WEIGHTS","update_weights":{"weight_infos":[{"role":"a","weight":2}]}}"#,
+    );
+    for wrong in [
+        r#"{"role":"b","weight":0}"#,
+        r#"{"role":"b","weight":-1}"#,
+        r#"{"role":"b","weight":"Infinity"}"#,
+        r#"{"role":"","weight":1}"#,
+        r#"{"role":"/b","weight":1}"#,
+        r#"{"role":"b c","weight":1}"#,
+        r#"{"weight":1}"#,
+        r#"{"role":"a","weight":3}"#,
+    ] {
+        script.play(&format!(
+            r#"call {{"type":"UPDATE_WEIGHTS","update_weights":{{"weight_infos":[{{"role":"a","weight":7}},{wrong}]}}}}"#
+        ));
+        assert_eq!(weights(&script), "a=2");
+    }
+    expect![[r#"
+        record initialize cluster m
+        record set weights a=2
+        operator <- 200
+        operator <- 400: Failed to validate update weights request JSON for role 'b': Invalid weight '0': Weights must be positive
+        operator <- 400: Failed to validate update weights request JSON for role 'b': Invalid weight '-1': Weights must be positive
+        operator <- 400: Failed to validate update weights request JSON for role 'b': Invalid weight 'inf': Weights must be positive
+        operator <- 400: Failed to validate update weights request JSON: Invalid role '': Empty role name is invalid
+        operator <- 400: Failed to validate update weights request JSON: Invalid role '/b': Role '/b' cannot start with a slash
+        operator <- 400: Failed to validate update weights request JSON: Invalid role 'b c': Role 'b c' cannot contain the character ' '
+        operator <- 400: Failed to validate update weights request JSON: a role is missing
+        operator <- 400: Failed to validate update weights request JSON: role 'a' is named twice
+    "#]].assert_eq(&script.said());
+}
+
+#[test]
+fn roles_outside_the_whitelist_change_nothing() {
+    let config = Config {
+        roles: Some(["a".into()].into()),
+        weights: [(String::from("old"), 3.0)].into(),
+        ..Config::default()
+    };
+    check_with(
+        config,
+        r#"
+        call {"type":"UPDATE_WEIGHTS","update_weights":{"weight_infos":[{"role":"a","weight":2},{"role":"b","weight":2}]}}
+        call {"type":"UPDATE_WEIGHTS","update_weights":{"weight_infos":[{"role":"a","weight":2},{"role":"old","weight":1}]}}
+        call {"type":"UPDATE_WEIGHTS","update_weights":{"weight_infos":[{"role":"old","weight":2}]}}
+        "#,
+        expect![[r#"
+            record initialize cluster m
+            record set weights old=3
+            operator <- 204
+            record set weights a=2 old=1
+            operator <- 200
+            operator <- 204
+        "#]],
+    );
+}
+
+#[test]
+fn the_flag_speaks_on_the_first_start_only() {
+    let config = Config { weights: [(String::from("a"), 3.0)].into(), ..Config::default() };
+    let mut script = Script::new(config);
+    script.play(
+        r#"
+        settle
+        call {"type":"UPDATE_WEIGHTS","update_weights":{"weight_infos":[{"role":"a","weight":1},{"role":"b","weight":2}]}}
+        master restarts
+        settle
+        "#,
+    );
+    assert_eq!(weights(&script), "b=2");
+    expect![[r#"
+        record initialize cluster m
+        record set weights a=3
+        record set weights a=1 b=2
+        operator <- 200
+    "#]]
+    .assert_eq(&script.said());
+}
+
+/// With weights 1:3 of eight agents two go to A; offers that are out when the weights change stay.
+#[test]
+fn the_next_offers_follow_the_new_weights() {
+    let agents: String = (0..7).map(|n| format!("agent N{n} cpus:1 mem:64\n")).collect();
+    let mut script = Script::new(Config::default());
+    script.play("framework A role:a\nframework B role:b\nagent M cpus:1 mem:64\nsettle");
+    let before = script.offers().len();
+    script.play(
+        r#"call {"type":"UPDATE_WEIGHTS","update_weights":{"weight_infos":[{"role":"b","weight":3}]}}"#,
+    );
+    assert_eq!((before, script.offers().len()), (1, 1), "what is offered stays offered");
+    script.play(&agents);
+    script.play("after 2s");
+    let of = |name: &str| script.offers().iter().filter(|(_, owner)| *owner == name).count();
+    assert_eq!((of("A"), of("B")), (2, 6));
+}
