@@ -17,6 +17,8 @@ use tepui_proto::tepui::agent::v1::Call;
 use tepui_proto::tepui::agent::v1::call::Type;
 use tepui_types::ConnId;
 
+pub(crate) use report::ip;
+
 use crate::master::{Master, Out};
 
 /// Hands a call to its handler. Calls on a link that is not (or no longer) an agent's are dropped: what they say will

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use tepui_allocator::{
     AgentCapabilities, AgentSpec, Allocator, Attribute, AttributeConstraint, AttributeValue, Domain,
     FrameworkCapabilities, FrameworkSpec, MinAllocatable, OfferConstraints, Options, Pattern, Predicate,
-    Selector,
+    Quota, Selector,
 };
 use tepui_fsm::Rng;
 use tepui_proto::mesos::v1 as pb;
@@ -17,7 +17,7 @@ use tepui_proto::mesos::v1::framework_info::capability::Type as Capability;
 use tepui_proto::mesos::v1::scheduler;
 use tepui_proto::mesos::v1::scheduler::attribute_constraint::selector::PseudoattributeType;
 use tepui_registry::Registry;
-use tepui_resources::{Name, Quantities, Role, Scalar};
+use tepui_resources::{Limits, Name, Quantities, Role, Scalar};
 
 use crate::Config;
 use crate::framework::Terms;
@@ -41,7 +41,19 @@ pub(crate) fn allocator(config: &Config, registry: &Registry, rng: &mut Rng) -> 
     let weights: BTreeMap<Role, f64> =
         registry.weights.iter().map(|(role, weight)| (Role::from(role.as_str()), *weight)).collect();
     allocator.set_weights(&weights);
+    for (role, config) in &registry.quotas {
+        allocator.set_quota(&Role::from(role.as_str()), quota(config));
+    }
     allocator
+}
+
+/// A quota that was checked; what is not is nothing.
+pub(crate) fn quota(config: &pb::quota::QuotaConfig) -> Quota {
+    let amount = |value: &pb::value::Scalar| Scalar::from_f64(value.value).unwrap_or(Scalar::ZERO);
+    let mut limits = Limits::default();
+    config.limits.iter().for_each(|(name, value)| limits.set(&Name::new(name), amount(value)));
+    let guarantees = config.guarantees.iter().map(|(name, value)| (Name::new(name), amount(value)));
+    Quota { guarantees: guarantees.collect(), limits }
 }
 
 pub(crate) fn agent(agent: &Agent) -> AgentSpec {

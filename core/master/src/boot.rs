@@ -12,25 +12,27 @@ use crate::offer::Offers;
 use crate::operation::Operations;
 use crate::reachability::Liveness;
 use crate::timers::Timer;
-use crate::{Config, books};
+use crate::{Config, State, books, drain};
 
 pub(crate) fn master(config: Config, mut registry: Registry, now: Now) -> Master {
     let first_records = first_records(&config, &registry);
     first_records.iter().for_each(|record| registry.apply(record));
     let mut rng = Rng::seeded(config.seed);
-    let allocator = books::allocator(&config, &registry, &mut rng);
+    let mut allocator = books::allocator(&config, &registry, &mut rng);
+    allocator.recover(now.mono, registry.agents.len());
     let mut state = empty_state(&config, now);
     for (id, info) in &registry.agents {
         state.recovered_agents.insert_mut(id.clone(), Arc::new(info.clone()));
     }
     registry.unreachable.iter().for_each(|(id, at)| state.unreachable_agents.insert_mut(id.clone(), *at));
     registry.gone.iter().for_each(|(id, at)| state.gone_agents.insert_mut(id.clone(), *at));
-    registry.weights.iter().for_each(|(role, weight)| state.weights.insert_mut(role.clone(), *weight));
+    operators_wishes(&mut state, &registry);
     let mut timers = Deadlines::new();
     timers.set(Timer::RegistryGc, now.mono + config.registry_gc_interval);
     if !registry.agents.is_empty() {
         timers.set(Timer::RecoveredAgents, now.mono + config.agent_reregister_timeout);
     }
+    let draining = drain::begun(&registry);
     Master {
         config,
         state,
@@ -42,6 +44,8 @@ pub(crate) fn master(config: Config, mut registry: Registry, now: Now) -> Master
         links: BTreeMap::new(),
         operators: VecDeque::new(),
         offers: Offers::default(),
+        inverse_offers: Offers::default(),
+        draining,
         operations: Operations::default(),
         footprint: BTreeMap::new(),
         unreachable_tasks: BTreeMap::new(),
@@ -52,6 +56,18 @@ pub(crate) fn master(config: Config, mut registry: Registry, now: Now) -> Master
         first_records,
         changed: true,
         counted: false,
+    }
+}
+
+/// What operators set, as readers see it.
+fn operators_wishes(state: &mut State, registry: &Registry) {
+    registry.weights.iter().for_each(|(role, weight)| state.weights.insert_mut(role.clone(), *weight));
+    for (role, config) in &registry.quotas {
+        state.quotas.insert_mut(role.clone(), Arc::new(config.clone()));
+    }
+    state.schedule = Arc::new(registry.schedule.clone());
+    for (machine, info) in &registry.machines {
+        state.machines.insert_mut(machine.clone(), Arc::new(info.clone()));
     }
 }
 

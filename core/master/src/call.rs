@@ -135,10 +135,10 @@ fn carry_out(master: &mut Master, now: Now, from: &FrameworkId, r#type: Type, ca
         Type::ACCEPT => accept::accept(master, now, from, call.accept.into_option().unwrap_or_default(), out),
         Type::DECLINE => decline::decline(master, now, from, &call.decline),
         Type::ACCEPT_INVERSE_OFFERS => {
-            accept_inverse_offers::accept_inverse_offers(master, from, &call.accept_inverse_offers);
+            accept_inverse_offers::accept_inverse_offers(master, now, from, &call.accept_inverse_offers);
         }
         Type::DECLINE_INVERSE_OFFERS => {
-            decline_inverse_offers::decline_inverse_offers(master, from, &call.decline_inverse_offers);
+            decline_inverse_offers::decline_inverse_offers(master, now, from, &call.decline_inverse_offers);
         }
         Type::REVIVE => revive::revive(master, from, &call.revive),
         Type::SUPPRESS => suppress::suppress(master, from, &call.suppress),

@@ -6,7 +6,7 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::framework_info::capability::Type as FrameworkCapability;
 use tepui_proto::mesos::v1::offer::operation::LaunchGroup;
 use tepui_resources::{Operation, Resources};
-use tepui_types::{ExecutorId, FrameworkId, TaskId};
+use tepui_types::{AgentId, ExecutorId, FrameworkId, TaskId};
 
 use crate::master::Master;
 use crate::op::Deal;
@@ -31,9 +31,29 @@ pub(crate) fn operation(master: &Master, deal: &Deal, operation: &Operation) -> 
     let Parties { framework, agent } = Parties::of(master, deal)?;
     let used: Resources = master.allocator.holdings(&deal.agent_id).map(|(_, held)| &held.used).sum();
     let scene = Scene {
-        roles: &framework.roles(),
+        roles: Some(&framework.roles()),
         shared_resources: framework.has(FrameworkCapability::SHARED_RESOURCES),
         principal: framework.info.principal.as_deref(),
+        agent_capabilities: &agent.capabilities,
+        total: &agent.total,
+        used: &used,
+    };
+    validate::operation::operation(&scene, operation)
+}
+
+/// The same for operators, who reserve for any role.
+pub(crate) fn operators_operation(
+    master: &Master,
+    id: &AgentId,
+    principal: Option<&str>,
+    operation: &Operation,
+) -> Result<(), String> {
+    let agent = master.agent(id).ok_or("Agent is unknown")?;
+    let used: Resources = master.allocator.holdings(id).map(|(_, held)| &held.used).sum();
+    let scene = Scene {
+        roles: None,
+        shared_resources: true,
+        principal,
         agent_capabilities: &agent.capabilities,
         total: &agent.total,
         used: &used,

@@ -56,6 +56,20 @@ pub(crate) mod to_scheduler {
         Arc::new(scheduler::Event { rescind: rescind.into(), ..of(Type::RESCIND) })
     }
 
+    pub(crate) fn inverse_offers(inverse_offers: Vec<pb::InverseOffer>) -> Event {
+        let offers = event::InverseOffers { inverse_offers, ..Default::default() };
+        Arc::new(scheduler::Event { inverse_offers: offers.into(), ..of(Type::INVERSE_OFFERS) })
+    }
+
+    pub(crate) fn rescind_inverse_offer(id: &OfferId) -> Event {
+        let rescind =
+            event::RescindInverseOffer { inverse_offer_id: id.to_proto().into(), ..Default::default() };
+        Arc::new(scheduler::Event {
+            rescind_inverse_offer: rescind.into(),
+            ..of(Type::RESCIND_INVERSE_OFFER)
+        })
+    }
+
     pub(crate) fn update(status: pb::TaskStatus) -> Event {
         let update = event::Update { status: status.into(), ..Default::default() };
         Arc::new(scheduler::Event { update: update.into(), ..of(Type::UPDATE) })
@@ -189,6 +203,11 @@ pub(crate) mod to_agent {
     pub(crate) fn update_framework(info: &pb::FrameworkInfo) -> link::Event {
         let update = event::UpdateFramework { framework_info: info.clone().into(), ..Default::default() };
         link::Event { update_framework: update.into(), ..of(Type::UPDATE_FRAMEWORK) }
+    }
+
+    pub(crate) fn drain(config: pb::DrainConfig) -> link::Event {
+        let drain = event::Drain { config: config.into(), ..Default::default() };
+        link::Event { drain: drain.into(), ..of(Type::DRAIN) }
     }
 
     pub(crate) fn shutdown(message: impl Into<String>) -> link::Event {

@@ -19,18 +19,22 @@ mod call;
 mod checks;
 mod config;
 mod counters;
+mod drain;
 mod effect;
 mod event;
 mod executor;
 mod framework;
 mod garbage;
 mod input;
+mod inverse;
+mod maintenance;
 mod master;
 mod notice;
 mod offer;
 mod op;
 mod operation;
 mod operator;
+mod quota;
 mod reachability;
 mod removal;
 mod show;
@@ -48,10 +52,12 @@ pub use counters::{Counter, Counters, FrameworkCounters, OfferFate, Tally, TaskE
 pub use effect::Effect;
 pub use event::HEARTBEAT_INTERVAL;
 pub use input::Input;
+pub use inverse::message as inverse_offer_message;
+pub use maintenance::cluster_status;
 pub use master::Master;
 pub use notice::{agent_entry, framework_entry};
 pub use offer::message as offer_message;
 pub use state::{
-    Agent, AgentLink, Executor, Framework, FrameworkLink, Map, Offer, Operation, OperationUuid, Recent, Set,
-    State, Task,
+    Agent, AgentLink, Drain, Executor, Framework, FrameworkLink, InverseOffer, Map, Offer, Operation,
+    OperationUuid, Recent, Set, State, Task,
 };

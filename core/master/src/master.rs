@@ -24,7 +24,7 @@ use crate::operation::Operations;
 use crate::reachability::Liveness;
 use crate::state::{Agent, Framework, Map, Recent, State, Task};
 use crate::timers::Timer;
-use crate::{Config, Effect, Input, agent, boot, call, offer, operator, slack, timers};
+use crate::{Config, Effect, Input, agent, boot, call, drain, offer, operator, slack, timers};
 
 pub(crate) type Out = Outbox<Master>;
 
@@ -48,6 +48,9 @@ pub struct Master {
     pub(crate) operators: VecDeque<ConnId>,
     pub(crate) operations: Operations,
     pub(crate) offers: Offers,
+    pub(crate) inverse_offers: Offers,
+    /// Agents that are draining, registered or not.
+    pub(crate) draining: BTreeSet<AgentId>,
     /// How many tasks and executors a framework has on each agent.
     pub(crate) footprint: BTreeMap<FrameworkId, BTreeMap<AgentId, usize>>,
     /// The unreachable tasks of frameworks, by the agent they were on.
@@ -89,7 +92,9 @@ impl Fsm for Master {
             Input::SchedulerClosed { conn } => crate::framework::stream_ended(self, now, conn, out),
             Input::Agent { conn, call } => agent::take(self, now, conn, *call, out),
             Input::AgentClosed { conn } => agent::closed::closed(self, now, conn, out),
-            Input::Operator { conn, principal: _, call } => operator::take(self, now, conn, *call, out),
+            Input::Operator { conn, principal, call } => {
+                operator::take(self, now, conn, principal.as_deref(), *call, out);
+            }
             Input::OperatorClosed { conn } => operator::closed(self, conn),
         }
         self.count_crossing(arrival, from, out);
@@ -99,6 +104,7 @@ impl Fsm for Master {
         boot::record_first(self, out);
         let from = out.len();
         timers::run_due(self, now, out);
+        drain::finish(self, now, out);
         slack::take_back_everywhere(self, out);
         offer::allocate(self, now, out);
         self.count_events(from, out);
@@ -287,10 +293,14 @@ pub(crate) fn empty_state(config: &Config, now: Now) -> State {
         frameworks: Map::new_sync(),
         completed_frameworks: Recent::new(),
         offers: Map::new_sync(),
+        inverse_offers: Map::new_sync(),
         counters: Counters::default(),
         framework_counters: Map::new_sync(),
         weights: Map::new_sync(),
         offer_filters: Map::new_sync(),
+        quotas: Map::new_sync(),
+        schedule: Arc::default(),
+        machines: Map::new_sync(),
         roles: config.roles.clone().map(|roles: Vec<String>| Arc::new(roles)),
         slack_opt_out: config.allocation_slack.then(|| Arc::new(config.allocation_slack_opt_out.clone())),
     }

@@ -16,6 +16,7 @@ use tepui_proto::mesos::v1::framework_info::capability::Type as Capability;
 use tepui_types::{AgentId, FrameworkId, OfferId};
 
 use crate::event::to_scheduler;
+use crate::inverse;
 use crate::master::{Master, Out};
 use crate::state::{Agent, Framework, Offer};
 use crate::timers::Timer;
@@ -31,14 +32,14 @@ pub(crate) struct Offers {
 }
 
 impl Offers {
-    fn insert(&mut self, offer: &Offer) {
-        self.of_framework.entry(offer.framework_id.clone()).or_default().insert(offer.id.clone());
-        self.on_agent.entry(offer.agent_id.clone()).or_default().insert(offer.id.clone());
+    pub(crate) fn insert(&mut self, id: &OfferId, framework_id: &FrameworkId, agent_id: &AgentId) {
+        self.of_framework.entry(framework_id.clone()).or_default().insert(id.clone());
+        self.on_agent.entry(agent_id.clone()).or_default().insert(id.clone());
     }
 
-    fn remove(&mut self, offer: &Offer) {
-        remove_from(&mut self.of_framework, &offer.framework_id, &offer.id);
-        remove_from(&mut self.on_agent, &offer.agent_id, &offer.id);
+    pub(crate) fn remove(&mut self, id: &OfferId, framework_id: &FrameworkId, agent_id: &AgentId) {
+        remove_from(&mut self.of_framework, framework_id, id);
+        remove_from(&mut self.on_agent, agent_id, id);
     }
 
     pub(crate) fn of(&self, framework_id: &FrameworkId) -> Vec<OfferId> {
@@ -78,8 +79,7 @@ pub(crate) fn allocate(master: &mut Master, now: Now, out: &mut Out) {
     for (framework_id, offers) in by_framework {
         master.tell_framework(&framework_id, to_scheduler::offers(offers), out);
     }
-    // Inverse offers come with maintenance; until then no agent is unavailable and none is granted.
-    debug_assert!(allocation.inverse.is_empty());
+    inverse::offer(master, now, allocation.inverse, out);
 }
 
 fn make(master: &mut Master, now: Now, grant: Grant) -> Result<pb::Offer, Grant> {
@@ -99,7 +99,7 @@ fn make(master: &mut Master, now: Now, grant: Grant) -> Result<pb::Offer, Grant>
     if let Some(timeout) = master.config.offer_timeout {
         master.timers.set(Timer::Offer(offer.id.clone()), now.mono + timeout);
     }
-    master.offers.insert(&offer);
+    master.offers.insert(&offer.id, &offer.framework_id, &offer.agent_id);
     master.changed = true;
     master.state.offers.insert_mut(offer.id.clone(), Arc::new(offer));
     Ok(message)
@@ -127,13 +127,14 @@ pub fn message(offer: &Offer, framework: &Framework, agent: &Agent) -> pb::Offer
             .executors_of(&offer.framework_id)
             .map(|it| (*it.info.executor_id).clone())
             .collect(),
+        unavailability: agent.unavailability.as_deref().cloned().into(),
         allocation_info: multi_role.then_some(allocation).into(),
         ..Default::default()
     }
 }
 
 /// Where the agent answers, read from its pid: `slave(1)@ip:port`.
-fn url(agent: &Agent) -> pb::URL {
+pub(crate) fn url(agent: &Agent) -> pb::URL {
     let (process, address) = agent.pid.split_once('@').unwrap_or((&agent.pid, ""));
     let (ip, port) = address.rsplit_once(':').unwrap_or((address, ""));
     let address = pb::Address {
@@ -155,7 +156,7 @@ pub(crate) fn take(master: &mut Master, id: &OfferId) -> Option<Arc<Offer>> {
     let offer = master.state.offers.get(id)?.clone();
     master.changed = true;
     master.state.offers.remove_mut(id);
-    master.offers.remove(&offer);
+    master.offers.remove(id, &offer.framework_id, &offer.agent_id);
     master.timers.clear(&Timer::Offer(id.clone()));
     Some(offer)
 }
@@ -167,11 +168,12 @@ pub(crate) fn withdraw(master: &mut Master, id: &OfferId) {
     }
 }
 
-/// Takes back everything offered to a framework that nobody speaks for any more.
+/// Takes back everything offered to, or asked of, a framework that nobody speaks for any more.
 pub(crate) fn withdraw_all_of(master: &mut Master, framework_id: &FrameworkId) {
     for id in master.offers.of(framework_id) {
         withdraw(master, &id);
     }
+    inverse::withdraw_all_of(master, framework_id);
 }
 
 /// Takes an offer back and says so.
@@ -182,11 +184,21 @@ pub(crate) fn rescind(master: &mut Master, id: &OfferId, out: &mut Out) {
     }
 }
 
-/// Takes back everything offered of an agent.
+/// The same, and not offered to that framework again for the usual while.
+pub(crate) fn rescind_for_a_while(master: &mut Master, now: Now, id: &OfferId, out: &mut Out) {
+    if let Some(offer) = take(master, id) {
+        let until = master.allocator.refusal(now.mono, None);
+        master.allocator.give_back(&offer.agent_id, &offer.framework_id, &offer.resources, until);
+        master.tell_framework(&offer.framework_id, to_scheduler::rescind(id), out);
+    }
+}
+
+/// Takes back everything offered of an agent, and every request to leave it.
 pub(crate) fn rescind_all_on(master: &mut Master, agent_id: &AgentId, out: &mut Out) {
     for id in master.offers.on(agent_id) {
         rescind(master, &id, out);
     }
+    inverse::rescind_all_on(master, agent_id, out);
 }
 
 /// Takes back what a framework was offered in roles it is no longer in.

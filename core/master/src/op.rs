@@ -9,7 +9,7 @@ mod destroy;
 mod grow_volume;
 mod launch;
 mod launch_group;
-mod normalize;
+pub(crate) mod normalize;
 mod reserve;
 mod shrink_volume;
 mod unreserve;

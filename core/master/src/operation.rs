@@ -101,10 +101,11 @@ pub(crate) fn refuse(
     }
 }
 
-/// Sends an operation to its agent, in the form it is carried out there, and waits for its end.
+/// Sends an operation to its agent, in the form it is carried out there, and waits for its end. Those of operators have
+/// no framework.
 pub(crate) fn apply(
     master: &mut Master,
-    framework_id: &FrameworkId,
+    framework_id: Option<&FrameworkId>,
     agent_id: &AgentId,
     info: offer::Operation,
     for_agent: offer::Operation,
@@ -112,14 +113,14 @@ pub(crate) fn apply(
 ) {
     let uuid = master.rng.uuid();
     let apply = ApplyOperation {
-        framework_id: framework_id.to_proto().into(),
+        framework_id: framework_id.map(|id| id.to_proto()).into(),
         operation_uuid: to_proto(&uuid).into(),
         operation: for_agent.into(),
         ..Default::default()
     };
     master.tell_agent(agent_id, to_agent::apply_operation(apply), out);
     let operation = pb::Operation {
-        framework_id: framework_id.to_proto().into(),
+        framework_id: framework_id.map(|id| id.to_proto()).into(),
         agent_id: agent_id.to_proto().into(),
         latest_status: status(info.id.as_option(), pb::OperationState::OPERATION_PENDING, None).into(),
         info: info.into(),

@@ -1,8 +1,18 @@
 //! Calls of operators that change something, and their event stream. Reads are answered from snapshots, elsewhere.
 
-mod mark_agent_gone;
+mod convert;
+mod deactivate_agent;
+mod drain_agent;
+pub(crate) mod mark_agent_gone;
+mod reactivate_agent;
+mod remove_quota;
+mod set_quota;
+mod start_maintenance;
+mod stop_maintenance;
 mod subscribe;
 mod teardown;
+mod update_maintenance_schedule;
+mod update_quota;
 mod update_weights;
 
 use tepui_fsm::Now;
@@ -20,22 +30,66 @@ fn ok((): ()) -> Answer<Response> {
     Answer::Ok
 }
 
-pub(crate) fn take(master: &mut Master, now: Now, conn: ConnId, call: Call, out: &mut Out) {
-    let done: Done = match call.r#type.unwrap_or(Type::UNKNOWN) {
-        Type::SUBSCRIBE => return subscribe::subscribe(master, now, conn, out),
+pub(crate) fn take(
+    master: &mut Master,
+    now: Now,
+    conn: ConnId,
+    principal: Option<&str>,
+    call: Call,
+    out: &mut Out,
+) {
+    let r#type = call.r#type.unwrap_or(Type::UNKNOWN);
+    if r#type == Type::SUBSCRIBE {
+        return subscribe::subscribe(master, now, conn, out);
+    }
+    match carry_out(master, now, principal, r#type, &call, out) {
+        Ok(answer) => Master::answer(conn, answer, out),
+        Err(refusal) => Master::refuse(conn, refusal, out),
+    }
+}
+
+fn carry_out(
+    master: &mut Master,
+    now: Now,
+    principal: Option<&str>,
+    r#type: Type,
+    call: &Call,
+    out: &mut Out,
+) -> Done {
+    match r#type {
         Type::TEARDOWN => teardown::teardown(master, now, &call.teardown, out).map(ok),
         Type::MARK_AGENT_GONE => {
             mark_agent_gone::mark_agent_gone(master, now, &call.mark_agent_gone, out).map(ok)
         }
-        Type::UPDATE_WEIGHTS => update_weights::update_weights(master, &call.update_weights, out),
-        Type::UNKNOWN => Err(Refusal::new(Status::NotImplemented, NOT_IMPLEMENTED)),
-        r#type => {
-            Err(Refusal::new(Status::NotImplemented, alloc::format!("{:?} is not implemented yet", r#type)))
+        Type::DRAIN_AGENT => drain_agent::drain_agent(master, now, &call.drain_agent, out).map(ok),
+        Type::DEACTIVATE_AGENT => {
+            deactivate_agent::deactivate_agent(master, &call.deactivate_agent, out).map(ok)
         }
-    };
-    match done {
-        Ok(answer) => Master::answer(conn, answer, out),
-        Err(refusal) => Master::refuse(conn, refusal, out),
+        Type::REACTIVATE_AGENT => {
+            reactivate_agent::reactivate_agent(master, &call.reactivate_agent, out).map(ok)
+        }
+        Type::UPDATE_WEIGHTS => update_weights::update_weights(master, &call.update_weights, out),
+        Type::UPDATE_QUOTA => update_quota::update_quota(master, &call.update_quota, out).map(ok),
+        Type::SET_QUOTA => set_quota::set_quota(master, &call.set_quota, out).map(ok),
+        Type::REMOVE_QUOTA => remove_quota::remove_quota(master, &call.remove_quota, out).map(ok),
+        Type::UPDATE_MAINTENANCE_SCHEDULE => {
+            let call = &call.update_maintenance_schedule;
+            update_maintenance_schedule::update_maintenance_schedule(master, call, out).map(ok)
+        }
+        Type::START_MAINTENANCE => {
+            start_maintenance::start_maintenance(master, now, &call.start_maintenance, out).map(ok)
+        }
+        Type::STOP_MAINTENANCE => {
+            stop_maintenance::stop_maintenance(master, &call.stop_maintenance, out).map(ok)
+        }
+        Type::RESERVE_RESOURCES
+        | Type::UNRESERVE_RESOURCES
+        | Type::CREATE_VOLUMES
+        | Type::DESTROY_VOLUMES
+        | Type::GROW_VOLUME
+        | Type::SHRINK_VOLUME => convert::convert(master, now, principal, call, out),
+        // The rest are reads, which are answered from snapshots.
+        _ => Err(Refusal::new(Status::NotImplemented, NOT_IMPLEMENTED)),
     }
 }
 

@@ -16,6 +16,9 @@ use crate::state::Task;
 use crate::status::Verdict;
 use crate::{Effect, executor, notice, offer, operation, reachability, task};
 
+/// What agents and frameworks are told when a machine is taken down.
+pub(crate) const MACHINE_DOWN: &str = "Machine is down for maintenance";
+
 /// Why an agent is taken out of the books.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
@@ -25,6 +28,8 @@ pub(crate) enum Loss {
     Gone,
     /// It said so itself, or another agent took its place.
     Removed,
+    /// An operator took its machine down.
+    MachineDown,
 }
 
 impl Loss {
@@ -47,6 +52,9 @@ impl Loss {
             Loss::Removed => {
                 Verdict::new(pb::TaskState::TASK_LOST, Reason::REASON_AGENT_REMOVED, "Agent was removed")
             }
+            Loss::MachineDown => {
+                Verdict::new(pb::TaskState::TASK_LOST, Reason::REASON_AGENT_REMOVED, MACHINE_DOWN)
+            }
         }
     }
 
@@ -54,7 +62,7 @@ impl Loss {
         match self {
             Loss::Unreachable { .. } => pb::OperationState::OPERATION_UNREACHABLE,
             Loss::Gone => pb::OperationState::OPERATION_GONE_BY_OPERATOR,
-            Loss::Removed => pb::OperationState::OPERATION_UNKNOWN,
+            Loss::Removed | Loss::MachineDown => pb::OperationState::OPERATION_UNKNOWN,
         }
     }
 }
@@ -105,7 +113,7 @@ fn end_task(
     task::decide(master, now, framework_id, task_id, &verdict, out);
     match loss {
         Loss::Unreachable { .. } => task::lose_sight(master, framework_id, task_id),
-        Loss::Gone | Loss::Removed => task::complete(master, framework_id, task_id),
+        Loss::Gone | Loss::Removed | Loss::MachineDown => task::complete(master, framework_id, task_id),
     }
 }
 
@@ -147,6 +155,7 @@ fn hang_up(master: &mut Master, id: &AgentId, loss: Loss, out: &mut Out) {
     let Some(conn) = master.agent(id).and_then(|agent| agent.conn()) else { return };
     match loss {
         Loss::Gone => master.tell_agent(id, to_agent::shutdown("Agent was marked gone by an operator"), out),
+        Loss::MachineDown => master.tell_agent(id, to_agent::shutdown(MACHINE_DOWN), out),
         Loss::Unreachable { .. } | Loss::Removed => (),
     }
     master.links.remove(&conn);

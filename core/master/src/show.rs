@@ -159,7 +159,15 @@ impl fmt::Display for SchedulerEvent<'_> {
                 executor.iter().try_for_each(|id| write!(f, " {} {}", id.value, failure.status.unwrap_or(0)))
             }
             Type::ERROR => write!(f, " \"{}\"", event.error.message),
-            Type::UNKNOWN | Type::HEARTBEAT | Type::INVERSE_OFFERS | Type::RESCIND_INVERSE_OFFER => Ok(()),
+            Type::INVERSE_OFFERS => event
+                .inverse_offers
+                .inverse_offers
+                .iter()
+                .try_for_each(|offer| write!(f, " {} of {}", offer.id.value, offer.agent_id.value)),
+            Type::RESCIND_INVERSE_OFFER => {
+                write!(f, " {}", event.rescind_inverse_offer.inverse_offer_id.value)
+            }
+            Type::UNKNOWN | Type::HEARTBEAT => Ok(()),
         }
     }
 }

@@ -13,6 +13,7 @@ use tepui_fsm::Wall;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::framework_info::capability::Type as FrameworkCapability;
 use tepui_proto::mesos::v1::scheduler::OfferConstraints;
+use tepui_registry::Machine;
 use tepui_resources::{Format, Resources};
 use tepui_types::{AgentId, ConnId, ExecutorId, FrameworkId, OfferId, TaskId};
 
@@ -44,6 +45,8 @@ pub struct State {
     /// Oldest first.
     pub completed_frameworks: Recent<FrameworkId, Arc<Framework>>,
     pub offers: Map<OfferId, Arc<Offer>>,
+    /// Requests to leave agents, not answered yet.
+    pub inverse_offers: Map<OfferId, Arc<InverseOffer>>,
     /// What happened so far. Counting alone does not make a new version.
     pub counters: Counters,
     /// The same for each framework, as long as it is remembered.
@@ -52,6 +55,11 @@ pub struct State {
     pub weights: Map<String, f64>,
     /// How many decline filters there are in each role that has any.
     pub offer_filters: Map<String, u64>,
+    /// Quotas that are not the default.
+    pub quotas: Map<String, Arc<pb::quota::QuotaConfig>>,
+    pub schedule: Arc<pb::maintenance::Schedule>,
+    /// Machines that are scheduled for maintenance or down; all others are up.
+    pub machines: Map<Machine, Arc<pb::MachineInfo>>,
     /// The `--roles` whitelist.
     pub roles: Option<Arc<Vec<String>>>,
     /// Roles whose reservations are not lent while idle; none: nobody's are.
@@ -78,6 +86,12 @@ pub struct Agent {
     pub link: AgentLink,
     /// An operator took it out of use; it makes no offers.
     pub deactivated: bool,
+    /// It is to be empty, or is; it is deactivated then.
+    pub drain: Option<Drain>,
+    /// When its machine will not be there.
+    pub unavailability: Option<Arc<pb::Unavailability>>,
+    /// What frameworks said when they were asked to leave it.
+    pub inverse_answers: Map<FrameworkId, pb::allocator::InverseOfferStatus>,
     pub registered_at: Wall,
     pub reregistered_at: Option<Wall>,
     /// With dynamic reservations and volumes applied, revocable ones included.
@@ -88,6 +102,13 @@ pub struct Agent {
     pub executors: Map<(FrameworkId, ExecutorId), Arc<Executor>>,
     /// Operations not both terminal and acknowledged, by their uuid.
     pub operations: Map<OperationUuid, Arc<Operation>>,
+}
+
+/// The drain of an agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drain {
+    pub info: pb::DrainInfo,
+    pub since: Wall,
 }
 
 /// How the master is connected with an agent.
@@ -167,6 +188,15 @@ pub struct Offer {
     /// Allocated to `role`.
     pub resources: Resources,
     pub offered_at: Wall,
+}
+
+/// A framework is asked to leave an agent.
+#[derive(Clone, Debug)]
+pub struct InverseOffer {
+    pub id: OfferId,
+    pub framework_id: FrameworkId,
+    pub agent_id: AgentId,
+    pub unavailability: Arc<pb::Unavailability>,
 }
 
 /// An offer operation that the agent has not finished, or whose end nobody acknowledged yet.

@@ -5,7 +5,7 @@ use tepui_types::{AgentId, ConnId, FrameworkId, OfferId};
 
 use crate::event::{HEARTBEAT_INTERVAL, to_scheduler};
 use crate::master::{Master, Out};
-use crate::{Effect, framework, garbage, notice, offer, operation, reachability};
+use crate::{Effect, framework, garbage, inverse, notice, offer, operation, reachability};
 
 /// Something that will be due.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,6 +25,8 @@ pub(crate) enum Timer {
     Failover(FrameworkId),
     /// Nobody answered an offer.
     Offer(OfferId),
+    /// Nobody answered a request to leave an agent.
+    InverseOffer(OfferId),
     /// Operations of frameworks nobody has heard of since this agent came.
     OrphanOperations(AgentId),
     RegistryGc,
@@ -47,6 +49,7 @@ fn run(master: &mut Master, now: Now, timer: Timer, out: &mut Out) {
         Timer::RecoveredAgents => reachability::recovered_not_back(master, now, out),
         Timer::Failover(id) => framework::remove(master, now, &id, out),
         Timer::Offer(id) => offer::expire(master, &id, out),
+        Timer::InverseOffer(id) => inverse::rescind(master, &id, out),
         Timer::OrphanOperations(id) => operation::acknowledge_orphans(master, &id, out),
         Timer::RegistryGc => garbage::collect(master, now, out),
     }

@@ -59,7 +59,7 @@ pub(crate) struct Launch<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scene<'a> {
     /// The framework's.
-    pub(crate) roles: &'a [String],
+    pub(crate) roles: Option<&'a [String]>,
     pub(crate) shared_resources: bool,
     pub(crate) principal: Option<&'a str>,
     pub(crate) agent_capabilities: &'a [AgentCapability],

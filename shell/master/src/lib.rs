@@ -7,15 +7,17 @@
 #![forbid(unsafe_code)]
 
 mod agents;
+mod convert;
 mod document;
 mod documents;
 mod effects;
-mod later;
+mod maintenance;
 mod metered;
 mod metrics;
 mod operator;
 mod options;
 mod pages;
+mod quota;
 mod read;
 mod roles;
 mod routes;

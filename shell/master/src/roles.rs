@@ -58,7 +58,7 @@ impl Amounts {
 impl<'a> Roles<'a> {
     pub fn new(state: &'a State, index: &Index) -> Self {
         let mut roles = Self { by_name: BTreeMap::new(), all: Amounts::default(), used: Resources::new() };
-        for role in state.weights.keys() {
+        for role in state.weights.keys().chain(state.quotas.keys()) {
             roles.entry(role);
         }
         for framework in state.frameworks.values() {

@@ -10,11 +10,12 @@ use tepui_http::{
 };
 use tepui_runtime::{Closed, Handle};
 
+use crate::convert::Conversion;
 use crate::document::Document;
 use crate::documents::Documents;
-use crate::later::Later;
+use crate::maintenance::Machine;
 use crate::metrics::{Form, Queues, Sensors};
-use crate::{agents, operator, pages, scheduler, teardown, weights};
+use crate::{agents, convert, maintenance, operator, pages, quota, scheduler, teardown, weights};
 
 /// What an exchange with the machine is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,7 +31,11 @@ enum Endpoint {
     Agent,
     Operator,
     Document(Document),
-    Later(Later),
+    Convert(Conversion),
+    Quota,
+    MaintenanceSchedule,
+    MaintenanceStatus,
+    Machine(Machine),
     Teardown,
     Weights,
     Metrics(MetricsForm),
@@ -57,17 +62,17 @@ const OWN: &[(&str, Endpoint)] = &[
     ("/tasks", Endpoint::Document(Document::Tasks)),
     ("/roles", Endpoint::Document(Document::Roles)),
     ("/teardown", Endpoint::Teardown),
-    ("/quota", Endpoint::Later(Later::Quota)),
+    ("/quota", Endpoint::Quota),
     ("/weights", Endpoint::Weights),
     ("/weight", Endpoint::Weights),
-    ("/maintenance/schedule", Endpoint::Later(Later::MaintenanceSchedule)),
-    ("/maintenance/status", Endpoint::Later(Later::MaintenanceStatus)),
-    ("/machine/down", Endpoint::Later(Later::MachineDown)),
-    ("/machine/up", Endpoint::Later(Later::MachineUp)),
-    ("/reserve", Endpoint::Later(Later::Reserve)),
-    ("/unreserve", Endpoint::Later(Later::Unreserve)),
-    ("/create-volumes", Endpoint::Later(Later::CreateVolumes)),
-    ("/destroy-volumes", Endpoint::Later(Later::DestroyVolumes)),
+    ("/maintenance/schedule", Endpoint::MaintenanceSchedule),
+    ("/maintenance/status", Endpoint::MaintenanceStatus),
+    ("/machine/down", Endpoint::Machine(Machine::Down)),
+    ("/machine/up", Endpoint::Machine(Machine::Up)),
+    ("/reserve", Endpoint::Convert(Conversion::Reserve)),
+    ("/unreserve", Endpoint::Convert(Conversion::Unreserve)),
+    ("/create-volumes", Endpoint::Convert(Conversion::CreateVolumes)),
+    ("/destroy-volumes", Endpoint::Convert(Conversion::DestroyVolumes)),
     ("/flags", Endpoint::Flags),
     ("/health", Endpoint::Health),
     ("/redirect", Endpoint::Redirect),
@@ -111,7 +116,11 @@ impl Program {
             Endpoint::Agent => agents::link(self, request).await,
             Endpoint::Operator => operator::call(self, request).await,
             Endpoint::Document(document) => self.documents.document(document, &request).await,
-            Endpoint::Later(later) => later.answer(&self.state(), &request),
+            Endpoint::Convert(conversion) => convert::convert(self, request, conversion).await,
+            Endpoint::Quota => quota::quota(self, request, &rest).await,
+            Endpoint::MaintenanceSchedule => maintenance::schedule(self, request).await,
+            Endpoint::MaintenanceStatus => maintenance::status(self, &request),
+            Endpoint::Machine(way) => maintenance::machine(self, request, way).await,
             Endpoint::Teardown => teardown::teardown(self, request).await,
             Endpoint::Weights => weights::weights(self, request, &rest).await,
             Endpoint::Metrics(form) => match rest.is_empty() {

@@ -1,5 +1,7 @@
 //! A whole master over real sockets, with a scheduler and an agent played by the test.
 
+mod writes;
+
 use std::net::SocketAddr;
 
 use serde_json::Value;
@@ -257,9 +259,14 @@ fn agent_subscribe() -> link::Call {
         version: "1.12.0".to_owned(),
         pid: "slave(1)@127.0.0.1:5051".to_owned(),
         total_resources: resources,
-        capabilities: [Type::MULTI_ROLE, Type::HIERARCHICAL_ROLE, Type::RESERVATION_REFINEMENT]
-            .map(|kind| pb::agent_info::Capability { r#type: Some(kind), ..Default::default() })
-            .into(),
+        capabilities: [
+            Type::MULTI_ROLE,
+            Type::HIERARCHICAL_ROLE,
+            Type::RESERVATION_REFINEMENT,
+            Type::AGENT_DRAINING,
+        ]
+        .map(|kind| pb::agent_info::Capability { r#type: Some(kind), ..Default::default() })
+        .into(),
         ..Default::default()
     };
     link::Call {

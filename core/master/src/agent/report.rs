@@ -71,7 +71,7 @@ impl Report {
 }
 
 /// `slave(1)@ip:port` -> ip.
-pub(super) fn ip(pid: &str) -> &str {
+pub(crate) fn ip(pid: &str) -> &str {
     let address = pid.split_once('@').map_or(pid, |(_, address)| address);
     address.rsplit_once(':').map_or(address, |(ip, _)| ip)
 }

@@ -23,7 +23,7 @@ use crate::operation::ORPHAN_OPERATIONS_WAIT;
 use crate::removal::{self, Loss};
 use crate::state::{Agent, AgentLink, Map, Set};
 use crate::timers::Timer;
-use crate::{Effect, books, notice, offer, operation, reachability};
+use crate::{Effect, books, drain, maintenance, notice, offer, operation, reachability};
 
 pub(super) fn subscribe(master: &mut Master, now: Now, conn: ConnId, call: Subscribe, out: &mut Out) {
     // A second SUBSCRIBE on a link says nothing new.
@@ -34,6 +34,9 @@ pub(super) fn subscribe(master: &mut Master, now: Now, conn: ConnId, call: Subsc
         Ok(report) => report,
         Err(why) => return Master::refuse(conn, Refusal::bad_request(why), out),
     };
+    if maintenance::is_down(&master.state, &report.info.hostname, report.ip()) {
+        return turn_away(conn, removal::MACHINE_DOWN, out);
+    }
     let Some(id) = report.id.clone().or_else(|| unused_namesake(master, &report)) else {
         return admit(master, now, conn, report, out);
     };
@@ -75,7 +78,7 @@ fn admit(master: &mut Master, now: Now, conn: ConnId, report: Report, out: &mut 
     }
     master.count(Counter::AgentRegistrations);
     let id = master.next_agent_id();
-    let agent = fresh(now, conn, id, &report);
+    let agent = fresh(master, now, conn, id, &report);
     master.record(Record::AdmitAgent(pb::AgentInfo::clone(&agent.info)), out);
     insert(master, now, conn, agent, out);
 }
@@ -88,7 +91,7 @@ fn welcome_back(master: &mut Master, now: Now, conn: ConnId, id: AgentId, report
         master.count(Counter::AgentRemovalsRegistered);
     }
     master.count(Counter::AgentReregistrations);
-    let mut agent = fresh(now, conn, id.clone(), &report);
+    let mut agent = fresh(master, now, conn, id.clone(), &report);
     agent.reregistered_at = Some(now.wall);
     let recovered = master.state.recovered_agents.get(&id).cloned();
     match &recovered {
@@ -101,6 +104,7 @@ fn welcome_back(master: &mut Master, now: Now, conn: ConnId, id: AgentId, report
     reachability::forget(master, &id);
     insert(master, now, conn, agent, out);
     adopt::everything(master, now, &id, report, recovered.is_none(), out);
+    drain::remind(master, &id, out);
     master.timers.set(Timer::OrphanOperations(id), now.mono + ORPHAN_OPERATIONS_WAIT);
 }
 
@@ -113,7 +117,7 @@ fn resume(master: &mut Master, now: Now, conn: ConnId, known: &Agent, report: Re
         out.effect(Effect::CloseAgent { conn: old });
     }
     offer::rescind_all_on(master, &id, out);
-    let fresh = fresh(now, conn, id.clone(), &report);
+    let fresh = fresh(master, now, conn, id.clone(), &report);
     if *fresh.info != *known.info {
         master.record(Record::UpdateAgent(pb::AgentInfo::clone(&fresh.info)), out);
     }
@@ -123,7 +127,7 @@ fn resume(master: &mut Master, now: Now, conn: ConnId, known: &Agent, report: Re
         total: with_pending(known, report.total.clone(), &named),
         registered_at: known.registered_at,
         reregistered_at: Some(now.wall),
-        deactivated: known.deactivated,
+        inverse_answers: known.inverse_answers.clone(),
         tasks: known.tasks.clone(),
         executors: known.executors.clone(),
         operations: known.operations.clone(),
@@ -136,10 +140,12 @@ fn resume(master: &mut Master, now: Now, conn: ConnId, known: &Agent, report: Re
     master.changed = true;
     connect(master, now, conn, agent);
     adopt::compare(master, now, conn, &id, report, out);
+    drain::remind(master, &id, out);
 }
 
 /// An agent as it is when it has just come.
-fn fresh(now: Now, conn: ConnId, id: AgentId, report: &Report) -> Agent {
+fn fresh(master: &Master, now: Now, conn: ConnId, id: AgentId, report: &Report) -> Agent {
+    let deactivation = master.registry.deactivated.get(&id);
     let info = pb::AgentInfo { id: id.to_proto().into(), ..report.info.clone() };
     Agent {
         id,
@@ -148,7 +154,10 @@ fn fresh(now: Now, conn: ConnId, id: AgentId, report: &Report) -> Agent {
         pid: Arc::clone(&report.pid),
         capabilities: Arc::clone(&report.capabilities),
         link: AgentLink::Connected { conn },
-        deactivated: false,
+        deactivated: deactivation.is_some(),
+        drain: deactivation.and_then(drain::shown),
+        unavailability: maintenance::unavailability(&master.state, &report.info.hostname, report.ip()),
+        inverse_answers: Map::new_sync(),
         registered_at: now.wall,
         reregistered_at: None,
         total: report.total.clone(),
@@ -162,6 +171,12 @@ fn fresh(now: Now, conn: ConnId, id: AgentId, report: &Report) -> Agent {
 fn insert(master: &mut Master, now: Now, conn: ConnId, agent: Agent, out: &mut Out) {
     master.changed = true;
     master.allocator.add_agent(agent.id.clone(), books::agent(&agent), alloc::vec![]);
+    if agent.deactivated {
+        master.allocator.deactivate_agent(&agent.id);
+    }
+    if agent.unavailability.is_some() {
+        master.allocator.set_unavailable(&agent.id, true);
+    }
     master.notify(|| notice::agent_added(&agent), out);
     let id = agent.id.clone();
     connect(master, now, conn, agent);

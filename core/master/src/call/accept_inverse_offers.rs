@@ -1,9 +1,18 @@
-//! ACCEPT_INVERSE_OFFERS: the framework agrees to leave. No inverse offers are made before maintenance is here, so
-//! every id is unknown, and unknown ids are ignored.
+//! ACCEPT_INVERSE_OFFERS: the framework agrees to leave.
 
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1::allocator::inverse_offer_status::Status;
 use tepui_proto::mesos::v1::scheduler::call::AcceptInverseOffers;
 use tepui_types::FrameworkId;
 
+use crate::inverse;
 use crate::master::Master;
 
-pub(super) fn accept_inverse_offers(_master: &mut Master, _from: &FrameworkId, _call: &AcceptInverseOffers) {}
+pub(super) fn accept_inverse_offers(
+    master: &mut Master,
+    now: Now,
+    from: &FrameworkId,
+    call: &AcceptInverseOffers,
+) {
+    inverse::answer(master, now, from, &call.inverse_offer_ids, (Status::ACCEPT, &call.filters));
+}

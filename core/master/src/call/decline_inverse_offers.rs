@@ -1,14 +1,18 @@
-//! DECLINE_INVERSE_OFFERS: the framework does not agree to leave. No inverse offers are made before maintenance is
-//! here, so every id is unknown, and unknown ids are ignored.
+//! DECLINE_INVERSE_OFFERS: the framework does not agree to leave.
 
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1::allocator::inverse_offer_status::Status;
 use tepui_proto::mesos::v1::scheduler::call::DeclineInverseOffers;
 use tepui_types::FrameworkId;
 
+use crate::inverse;
 use crate::master::Master;
 
 pub(super) fn decline_inverse_offers(
-    _master: &mut Master,
-    _from: &FrameworkId,
-    _call: &DeclineInverseOffers,
+    master: &mut Master,
+    now: Now,
+    from: &FrameworkId,
+    call: &DeclineInverseOffers,
 ) {
+    inverse::answer(master, now, from, &call.inverse_offer_ids, (Status::DECLINE, &call.filters));
 }

@@ -25,7 +25,7 @@ pub(super) fn convert(master: &mut Master, deal: &mut Deal, message: Message, re
         Ok(()) => {
             master.count_operation(&deal.framework_id, message.r#type.unwrap_or(Type::UNKNOWN));
             let for_agent = normalize::without_allocation(message.clone());
-            operation::apply(master, &deal.framework_id, &deal.agent_id, message, for_agent, out);
+            operation::apply(master, Some(&deal.framework_id), &deal.agent_id, message, for_agent, out);
         }
         Err(why) => operation::refuse(master, &deal.framework_id, &message, why, out),
     }

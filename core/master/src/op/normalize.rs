@@ -59,7 +59,7 @@ fn fill_health_check(task: &mut pb::TaskInfo) {
 }
 
 /// Every resource that an operation names.
-pub(super) fn resources(operation: &mut Operation) -> Vec<&mut pb::Resource> {
+pub(crate) fn resources(operation: &mut Operation) -> Vec<&mut pb::Resource> {
     let mut all = Vec::new();
     if let Some(launch) = operation.launch.as_option_mut() {
         launch.task_infos.iter_mut().for_each(|task| of_task(task, &mut all));

@@ -25,10 +25,15 @@ pub(super) fn mark_agent_gone(
     if !here && !state.unreachable_agents.contains_key(&id) {
         return Err(Refusal::new(Status::NotFound, format!("Agent '{id}' not found")));
     }
-    master.record(Record::MarkGone { id: id.clone(), at: now.wall }, out);
-    master.state.unreachable_agents.remove_mut(&id);
-    master.state.gone_agents.insert_mut(id.clone(), now.wall);
-    removal::end_unreachable_tasks(master, now, &id, out);
-    removal::remove(master, now, &id, Loss::Gone, out);
+    mark(master, now, &id, out);
     Ok(())
+}
+
+/// Marks an agent gone that is registered, recovered or unreachable.
+pub(crate) fn mark(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
+    master.record(Record::MarkGone { id: id.clone(), at: now.wall }, out);
+    master.state.unreachable_agents.remove_mut(id);
+    master.state.gone_agents.insert_mut(id.clone(), now.wall);
+    removal::end_unreachable_tasks(master, now, id, out);
+    removal::remove(master, now, id, Loss::Gone, out);
 }

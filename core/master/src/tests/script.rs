@@ -8,6 +8,7 @@
 //! skip 15s                                   the same, without heartbeats and pings
 //! F accept #0 [#1] [refuse:0] : launch t1 cpus:1 ; launch t2 cpus:1 exec:e cpus:0.1 ; group g1 e cpus:1 ...
 //! F decline #0 [refuse:60]    F kill t1   F ack t1   F reconcile [t1@A]   F teardown   F close   F revive   F suppress
+//! F leaves #3 [refuse:60]     F stays #3   answers to inverse offers
 //! A update t1 RUNNING [latest:FINISHED] [preempted]      A exited e   A pong   A close   A back   A lost t1   A leave
 //! operator subscribe | gone A | teardown F
 //! call {"type":"DRAIN_AGENT",...}            an operator call as it came over the wire; @A is the id of agent A

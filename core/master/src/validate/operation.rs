@@ -93,13 +93,14 @@ fn made_by(scene: &Scene<'_>, by: Option<&str>, what: &str, field: &str) -> Resu
     }
 }
 
-/// Frameworks reserve for the role they were offered the resources in.
+/// Frameworks reserve for the role they were offered the resources in; operators for any.
 fn for_own_role(scene: &Scene<'_>, resource: &Resource) -> Result<(), String> {
+    let Some(roles) = scene.roles else { return Ok(()) };
     let reserved = resource.reservation_role();
     if resource.allocation() != reserved {
         return Err(format!("Resource {resource} is reserved for another role than it is allocated to"));
     }
-    match reserved.is_some_and(|role| scene.roles.iter().any(|own| own == role.as_str())) {
+    match reserved.is_some_and(|role| roles.iter().any(|own| own == role.as_str())) {
         true => Ok(()),
         false => Err(format!("Resource {resource} is reserved for a role that the framework does not have")),
     }

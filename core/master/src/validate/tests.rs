@@ -657,7 +657,7 @@ fn operations() {
     let (nothing, there) = (Resources::new(), resources(VOLUME));
     let used = there.clone().allocate(&"dev".into());
     let scheduler = Scene {
-        roles: &roles,
+        roles: Some(&roles),
         shared_resources: false,
         principal: None,
         agent_capabilities: ALL_CAPABILITIES,

@@ -31,6 +31,10 @@ pub(super) fn members(w: &mut JsonWriter, agent: &Agent, index: &Index) {
     classic::resources(w, "unreserved_resources", &agent.total.unreserved());
     w.field("active", &is_active(agent));
     w.field("deactivated", &agent.deactivated);
+    if let Some(drain) = &agent.drain {
+        w.field("drain_info", &drain.info);
+        time(w, "estimated_drain_start_time_seconds", drain.since);
+    }
     w.field("version", &*agent.version);
     classic::names(w, "capabilities", agent.capabilities.iter().copied());
 }

@@ -1,11 +1,12 @@
 //! The answers to reads that fit on one screen.
 
-use tepui_core_master::State;
+use tepui_core_master::{State, cluster_status};
 use tepui_http::classic;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::master::call::Type;
 use tepui_proto::mesos::v1::master::{Response as Answer, response};
 
+use crate::quota;
 use crate::routes::Program;
 
 pub(super) fn answer(program: &Program, kind: Type) -> Answer {
@@ -45,18 +46,18 @@ pub(super) fn answer(program: &Program, kind: Type) -> Answer {
             answer.get_weights = weights(&state).into();
         }
         Type::GET_QUOTA => {
-            let status = pb::quota::QuotaStatus::default().into();
+            let status = quota::status(&state).into();
             answer.r#type = Some(response::Type::GET_QUOTA);
             answer.get_quota = response::GetQuota { status, ..Default::default() }.into();
         }
         Type::GET_MAINTENANCE_STATUS => {
-            let status = pb::maintenance::ClusterStatus::default().into();
+            let status = cluster_status(&state).into();
             answer.r#type = Some(response::Type::GET_MAINTENANCE_STATUS);
             answer.get_maintenance_status =
                 response::GetMaintenanceStatus { status, ..Default::default() }.into();
         }
         Type::GET_MAINTENANCE_SCHEDULE => {
-            let schedule = pb::maintenance::Schedule::default().into();
+            let schedule = (*state.schedule).clone().into();
             answer.r#type = Some(response::Type::GET_MAINTENANCE_SCHEDULE);
             answer.get_maintenance_schedule =
                 response::GetMaintenanceSchedule { schedule, ..Default::default() }.into();

@@ -41,6 +41,8 @@ fn entry(agent: &Agent, index: &Index) -> get_agents::Agent {
         allocated_resources: sums.used.to_proto(Format::Endpoint),
         offered_resources: sums.offered.to_proto(Format::Endpoint),
         capabilities: agent.capabilities.iter().map(capability).collect(),
+        drain_info: agent.drain.as_ref().map(|drain| drain.info.clone()).into(),
+        estimated_drain_start_time: agent.drain.as_ref().map(|drain| time(drain.since)).into(),
         ..Default::default()
     }
 }

@@ -1,6 +1,10 @@
 //! GET_FRAMEWORKS: frameworks, and those that ended, with their offers.
 
-use tepui_core_master::{Framework, FrameworkLink, Offer, State, offer_message};
+use std::sync::Arc;
+
+use tepui_core_master::{
+    Framework, FrameworkLink, InverseOffer, Offer, State, inverse_offer_message, offer_message,
+};
 use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::master::response::{GetFrameworks, get_frameworks};
@@ -37,11 +41,20 @@ fn entry(framework: &Framework, state: &State, index: &Index) -> get_frameworks:
         reregistered_time: time(framework.reregistered_at.unwrap_or(framework.registered_at)).into(),
         unregistered_time: framework.unregistered_at.map(time).into(),
         offers: index.offers(&framework.id).iter().filter_map(|one| offer(one, framework, state)).collect(),
+        inverse_offers: inverse_offers(framework, state),
         allocated_resources: sums.used.to_proto(Format::Endpoint),
         offered_resources: sums.offered.to_proto(Format::Endpoint),
         offer_constraints: framework.offer_constraints.as_deref().cloned().unwrap_or_default().into(),
         ..Default::default()
     }
+}
+
+/// What the framework is asked to leave.
+fn inverse_offers(framework: &Framework, state: &State) -> Vec<pb::InverseOffer> {
+    let asked = state.inverse_offers.values().filter(|asked| asked.framework_id == framework.id);
+    let message =
+        |asked: &Arc<InverseOffer>| Some(inverse_offer_message(asked, state.agents.get(&asked.agent_id)?));
+    asked.filter_map(message).collect()
 }
 
 /// As the framework gets it, but with reservations in the newer form, whatever the framework knows.

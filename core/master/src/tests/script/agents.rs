@@ -24,8 +24,12 @@ impl Script {
             Type::RESERVATION_REFINEMENT,
             Type::RESIZE_VOLUME,
             Type::AGENT_OPERATION_FEEDBACK,
+            Type::AGENT_DRAINING,
             Type::TASK_RESOURCE_LIMITS,
         ];
+        if words.contains(&"no-draining") {
+            capabilities.retain(|it| *it != Type::AGENT_DRAINING);
+        }
         if words.contains(&"no-feedback") {
             capabilities.retain(|it| *it != Type::AGENT_OPERATION_FEEDBACK);
         }

@@ -122,6 +122,26 @@ impl Script {
                 };
                 self.call(name, Type::DECLINE, |call| call.decline = decline.into());
             }
+            ("leaves", words) => {
+                let accept = call::AcceptInverseOffers {
+                    inverse_offer_ids: offer_ids(words),
+                    filters: filters(words).into(),
+                    ..Default::default()
+                };
+                self.call(name, Type::ACCEPT_INVERSE_OFFERS, |call| {
+                    call.accept_inverse_offers = accept.into();
+                });
+            }
+            ("stays", words) => {
+                let decline = call::DeclineInverseOffers {
+                    inverse_offer_ids: offer_ids(words),
+                    filters: filters(words).into(),
+                    ..Default::default()
+                };
+                self.call(name, Type::DECLINE_INVERSE_OFFERS, |call| {
+                    call.decline_inverse_offers = decline.into();
+                });
+            }
             ("ack", [task]) => self.ack(name, task),
             ("ack-operation", [id]) => self.ack_operation(name, id),
             ("kill", [task]) => {
