@@ -217,7 +217,7 @@ fn unreserve(unreserve: &pb::offer::operation::Unreserve) -> Result<Operation, R
 fn create(create: &pb::offer::operation::Create) -> Result<Operation, ResourceError> {
     let volumes = extended(&create.volumes)?;
     single_provider(&volumes, "create.volumes")?;
-    persistent(&volumes)?;
+    persistent(&volumes, "create.volumes")?;
     let read_only = |volume: &&Resource| {
         let volume = volume.disk().and_then(|disk| disk.volume.as_ref());
         volume.is_some_and(|volume| volume.mode == pb::volume::Mode::RO)
@@ -232,12 +232,12 @@ fn create(create: &pb::offer::operation::Create) -> Result<Operation, ResourceEr
 fn destroy(destroy: &pb::offer::operation::Destroy) -> Result<Operation, ResourceError> {
     let volumes = extended(&destroy.volumes)?;
     single_provider(&volumes, "destroy.volumes")?;
-    persistent(&volumes)?;
+    persistent(&volumes, "destroy.volumes")?;
     Ok(Operation::Destroy { volumes })
 }
 
 fn grow(grow: &pb::offer::operation::GrowVolume) -> Result<Operation, ResourceError> {
-    let volume = resizable(&grow.volume)?;
+    let volume = resizable(&grow.volume, "grow_volume.volume")?;
     let addition = Resource::from_proto(&grow.addition)?;
     if addition.amount().is_none_or(Scalar::is_zero) {
         return Err(OperationFault::NotPositive("grow_volume.addition").into());
@@ -252,7 +252,7 @@ fn grow(grow: &pb::offer::operation::GrowVolume) -> Result<Operation, ResourceEr
 
 fn shrink(shrink: &pb::offer::operation::ShrinkVolume) -> Result<Operation, ResourceError> {
     const SUBTRACT: &str = "shrink_volume.subtract";
-    let volume = resizable(&shrink.volume)?;
+    let volume = resizable(&shrink.volume, "shrink_volume.volume")?;
     let subtract = Scalar::from_f64(shrink.subtract.value)
         .map_err(|error| OperationFault::Scalar { field: SUBTRACT, error })?;
     if subtract.is_zero() {
@@ -268,7 +268,7 @@ fn shrink(shrink: &pb::offer::operation::ShrinkVolume) -> Result<Operation, Reso
 }
 
 /// A persistent volume of the agent's own that only one task may use at a time.
-fn resizable(volume: &pb::Resource) -> Result<Resource, ResourceError> {
+fn resizable(volume: &pb::Resource, field: &'static str) -> Result<Resource, ResourceError> {
     let volume = Resource::from_proto(volume)?;
     let fault = match &volume {
         volume if volume.provider().is_some() => OperationFault::FromProvider { volume: volume.to_string() },
@@ -276,6 +276,7 @@ fn resizable(volume: &pb::Resource) -> Result<Resource, ResourceError> {
             OperationFault::NotPersistent { resource: volume.to_string() }
         }
         volume if volume.is_shared() => OperationFault::Shared { volume: volume.to_string() },
+        volume if volume.is_empty() => OperationFault::NotPositive(field),
         _ => return Ok(volume),
     };
     Err(fault.into())
@@ -299,10 +300,14 @@ fn single_provider<'a>(
     }
 }
 
-fn persistent(volumes: &[Resource]) -> Result<(), ResourceError> {
-    match volumes.iter().find(|volume| !volume.is_persistent_volume()) {
-        Some(volume) => Err(OperationFault::NotPersistent { resource: volume.to_string() }.into()),
-        None => Ok(()),
+/// Persistent volumes of some size: nothing is part of everything, so an empty one would pass for any volume.
+fn persistent(volumes: &[Resource], field: &'static str) -> Result<(), ResourceError> {
+    if let Some(volume) = volumes.iter().find(|volume| !volume.is_persistent_volume()) {
+        return Err(OperationFault::NotPersistent { resource: volume.to_string() }.into());
+    }
+    match volumes.iter().any(Resource::is_empty) {
+        true => Err(OperationFault::NotPositive(field).into()),
+        false => Ok(()),
     }
 }
 

@@ -12,6 +12,7 @@ mod offer_has_one_owner;
 mod terminal_is_final;
 mod updates_in_order;
 mod visible_is_durable;
+mod volumes_stay;
 
 use std::fmt;
 
@@ -89,6 +90,10 @@ pub(crate) enum Fact<'a> {
         id: &'a str,
         task: &'a str,
     },
+    /// A framework asks to destroy a volume.
+    VolumeUnwanted {
+        volume: &'a str,
+    },
     FrameworkSees {
         id: &'a str,
         status: &'a pb::TaskStatus,
@@ -152,6 +157,7 @@ impl Checks {
                 Box::<gone_stays_gone::GoneStaysGone>::default(),
                 Box::<visible_is_durable::VisibleIsDurable>::default(),
                 Box::<nothing_acknowledged_is_lost::NothingAcknowledgedIsLost>::default(),
+                Box::<volumes_stay::VolumesStay>::default(),
             ],
             first: None,
         }

@@ -4,6 +4,7 @@
 //! protocol is the client library's own session. What it wants is in `offers` and `wishes`.
 
 mod offers;
+mod volumes;
 mod wishes;
 
 pub(crate) use wishes::want_offers;
@@ -23,6 +24,7 @@ use crate::chance::{MS, SECOND, between, mostly};
 use crate::check::Fact;
 use crate::event::Event;
 use crate::net::{Client, End, Kind, Message, Node};
+use crate::plan::Plan;
 use crate::world::World;
 
 #[derive(Debug)]
@@ -91,8 +93,11 @@ pub(crate) enum Step {
 }
 
 impl Framework {
-    pub(crate) fn new(index: usize, rng: &mut Rng) -> Self {
-        let info = info(index, rng);
+    pub(crate) fn new(index: usize, plan: &Plan, rng: &mut Rng) -> Self {
+        let mut info = info(index, rng);
+        if plan.volumes {
+            info.capabilities.push(tepui_client::shorthand::capability(Capability::SHARED_RESOURCES));
+        }
         Framework {
             index,
             life: 0,

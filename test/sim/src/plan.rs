@@ -38,10 +38,16 @@ pub(crate) struct Plan {
     pub(crate) reregister_timeout: u64,
     pub(crate) executor_registration_timeout: u64,
     pub(crate) recovery_timeout: u64,
+    /// Frameworks share volumes, resize them and run tasks on them.
+    pub(crate) volumes: bool,
 }
 
+/// What the simulator learnt later is drawn from a generator of its own: seeds that leave it out keep their history.
+const LATER: u64 = 0x7465_7075_695f_3032;
+
 impl Plan {
-    pub(crate) fn draw(rng: &mut Rng) -> Self {
+    pub(crate) fn draw(seed: u64, rng: &mut Rng) -> Self {
+        let mut later = Rng::seeded(seed ^ LATER);
         Plan {
             agents: between(rng, 1, 4) as usize,
             frameworks: between(rng, 1, 3) as usize,
@@ -66,6 +72,7 @@ impl Plan {
             reregister_timeout: between(rng, 10, 40) * SECOND,
             executor_registration_timeout: between(rng, 5, 30) * SECOND,
             recovery_timeout: between(rng, 20, 120) * SECOND,
+            volumes: later.chance(0.4),
         }
     }
 }

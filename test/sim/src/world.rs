@@ -67,9 +67,9 @@ pub(crate) enum Stage {
 impl World {
     pub(crate) fn new(seed: u64, sabotage: Sabotage, trace: Trace) -> Self {
         let mut rng = Rng::seeded(seed);
-        let plan = Plan::draw(&mut rng);
+        let plan = Plan::draw(seed, &mut rng);
         let agents = (0..plan.agents).map(|index| AgentNode::new(index, &mut rng)).collect();
-        let frameworks = (0..plan.frameworks).map(|index| Framework::new(index, &mut rng)).collect();
+        let frameworks = (0..plan.frameworks).map(|index| Framework::new(index, &plan, &mut rng)).collect();
         World {
             plan,
             sabotage,

@@ -166,6 +166,7 @@ fn create() {
             create(&volume(16.0, r#","revocable":{}"#)),
             create(&volume(16.0, "").replace(WEB, "")),
             create(&volume(16.0, "").replace("\"v\"", "\"a/b\"")),
+            create(&volume(0.0, "")),
         ],
         expect![[r#"
             disk(web):48; disk(web)[v:data]:16; disk(web)[MOUNT:/m]:1
@@ -185,6 +186,7 @@ fn create() {
             error: Resource 'disk[v:data]:16' is invalid: Persistent volumes cannot be created from unreserved resources
             error: Resource 'disk(web)[a/b:data]:16' is invalid: Persistence ID for persistent volume is invalid:
               'disk.persistence.id': ID contains the invalid character '/'
+            error: The size of 'create.volumes' must be greater than zero
         "#]],
     );
 }
@@ -200,12 +202,18 @@ fn destroy() {
     let shared_volume = volume(8.0, r#","shared":{}"#).replace("\"v\"", "\"s\"");
     check(
         &one,
-        &[destroy(&volume(8.0, "")), destroy(&volume(4.0, "")), destroy(&shared_volume)],
+        &[
+            destroy(&volume(8.0, "")),
+            destroy(&volume(4.0, "")),
+            destroy(&shared_volume),
+            destroy(&volume(0.0, "")),
+        ],
         expect![[r#"
             disk(web):8; disk(web)[s:data]<SHARED>:8<1>
             error: disk(web)[s:data]<SHARED>:8<1>; disk(web)[v:elsewhere]:8
               does not contain disk(web)[v:data]:4
             disk(web):8; disk(web)[v:elsewhere]:8
+            error: The size of 'destroy.volumes' must be greater than zero
         "#]],
     );
     let two = [own, shared.clone(), shared].into_iter().collect();
@@ -240,6 +248,7 @@ fn grow_and_shrink() {
             grow(&volume(8.0, ""), &scalar("disk", 2.0, "")),
             grow(&volume(8.0, ""), &scalar("disk", 0.0, WEB)),
             grow(&volume(8.0, ""), &scalar("mem", 1.0, WEB)),
+            grow(&volume(0.0, ""), &scalar("disk", 2.0, WEB)),
             grow(&volume(8.0, r#","shared":{}"#), &scalar("disk", 2.0, WEB)),
             grow(&volume(8.0, r#","provider_id":{"value":"p"}"#), &scalar("disk", 2.0, WEB)),
             shrink(&volume(8.0, ""), 3.0),
@@ -259,6 +268,7 @@ fn grow_and_shrink() {
             error: The size of 'grow_volume.addition' must be greater than zero
             error: Volume disk(web)[v:data]:8 cannot grow by mem(web):1:
               'grow_volume.addition' must be divisible disk of the same source, reservations and allocation
+            error: The size of 'grow_volume.volume' must be greater than zero
             error: Volume disk(web)[v:data]<SHARED>:8 cannot be resized while it is shared:
               'shared' must not be set
             error: Volume disk(web)[v:data]:8 of a resource provider cannot be resized:

@@ -61,7 +61,8 @@ fn books(master: &Master) -> Result<(), String> {
 /// What is offered is there. What is used was there when it was given, but may be reserved otherwise since.
 fn within(agent: &Agent, offered: &Resources, used: &Resources) -> Result<(), String> {
     let amounts = (offered + used).quantities();
-    let fits = agent.total.contains(offered) && agent.total.quantities().contains(&amounts);
+    let fits =
+        agent.total.contains(&offered.clone().single_copies()) && agent.total.quantities().contains(&amounts);
     fits.then_some(())
         .ok_or_else(|| format!("{} has {}, {offered} is offered and {used} used", agent.id, agent.total))
 }

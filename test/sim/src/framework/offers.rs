@@ -7,7 +7,7 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::offer::operation::Type;
 
-use super::{Framework, Operation, Task, call};
+use super::{Framework, Operation, Task, call, volumes};
 use crate::chance::{between, pick};
 use crate::check::Fact;
 use crate::script::Script;
@@ -59,10 +59,10 @@ pub(super) fn give_back_unanswered(world: &mut World, index: usize) {
 }
 
 /// What is left of an offer while operations are made up.
-struct Pool {
+pub(super) struct Pool {
     agent_id: pb::AgentID,
     role: String,
-    resources: Vec<pb::Resource>,
+    pub(super) resources: Vec<pb::Resource>,
 }
 
 impl Pool {
@@ -95,8 +95,10 @@ fn accept(world: &mut World, index: usize, offer: &pb::Offer) {
     };
     let mut operations = Vec::new();
     for _ in 0..=world.rng.below(2) {
+        let with_volumes = world.plan.volumes && world.rng.chance(0.4);
         let (rng, framework) = (&mut world.rng, &mut world.frameworks[index]);
         let made = match rng.below(12) {
+            _ if with_volumes => volumes::deal(rng, framework, &mut pool),
             0..=4 => launch_commands(rng, framework, &mut pool),
             5..=7 => launch_custom(rng, framework, &mut pool),
             8..=9 => launch_group(rng, framework, &mut pool),
@@ -131,6 +133,9 @@ fn is_launch(operation: &pb::offer::Operation) -> bool {
 fn remember(world: &mut World, index: usize, offer: &pb::Offer, operations: &[pb::offer::Operation]) {
     let id = world.frameworks[index].id().unwrap_or_default().to_owned();
     for operation in operations {
+        for volume in &operation.destroy.volumes {
+            world.checks.see(&Fact::VolumeUnwanted { volume: &volume.disk.persistence.id });
+        }
         let launched = operation.launch.task_infos.iter();
         for info in launched.chain(&operation.launch_group.task_group.tasks) {
             let executor = info.executor.as_option().or(operation.launch_group.executor.as_option());
@@ -146,7 +151,7 @@ fn remember(world: &mut World, index: usize, offer: &pb::Offer, operations: &[pb
     }
 }
 
-fn task(rng: &mut Rng, framework: &mut Framework, pool: &mut Pool) -> Option<pb::TaskInfo> {
+pub(super) fn task(rng: &mut Rng, framework: &mut Framework, pool: &mut Pool) -> Option<pb::TaskInfo> {
     let resources = pool.take_some(rng)?;
     Some(pb::TaskInfo {
         name: Script::draw(rng).to_string(),
@@ -222,7 +227,10 @@ fn launch_group(rng: &mut Rng, framework: &mut Framework, pool: &mut Pool) -> Op
 
 fn reserve(rng: &mut Rng, pool: &mut Pool) -> Option<pb::offer::Operation> {
     let name = *pick(rng, &["cpus", "mem", "disk"])?;
-    let amount = if name == "cpus" { 0.5 } else { 64.0 };
+    reserve_some(pool, name, if name == "cpus" { 0.5 } else { 64.0 })
+}
+
+pub(super) fn reserve_some(pool: &mut Pool, name: &str, amount: f64) -> Option<pb::offer::Operation> {
     let mut taken = pool.take(name, amount)?;
     if !taken.reservations.is_empty() {
         return None;
@@ -272,7 +280,7 @@ fn unreserve_or_volume(
     })
 }
 
-fn volume(id: String) -> pb::resource::DiskInfo {
+pub(super) fn volume(id: String) -> pb::resource::DiskInfo {
     let persistence = pb::resource::disk_info::Persistence { id, ..Default::default() };
     let volume =
         pb::Volume { container_path: "data".into(), mode: pb::volume::Mode::RW, ..Default::default() };
