@@ -138,6 +138,7 @@ fn the_help_is_grouped() {
         headings("master"),
         "Options: Network: Registry: Roles and offers: Agents: What is remembered: Logging:"
     );
-    let agent = "Arguments: Options: Network: Directories: Resources: Containers: Restarts and time limits: Clean-up: Logging:";
+    let agent = "Arguments: Options: Network: Directories: Resources: Containers: Restarts and time limits: \
+                 Oversubscription: Clean-up: Logging:";
     assert_eq!(headings("agent"), agent);
 }
