@@ -139,6 +139,6 @@ fn the_help_is_grouped() {
         "Options: Network: Registry: Roles and offers: Agents: What is remembered: Logging:"
     );
     let agent = "Arguments: Options: Network: Directories: Resources: Containers: Restarts and time limits: \
-                 Oversubscription: Clean-up: Logging:";
+                 Clean-up: Oversubscription: Logging:";
     assert_eq!(headings("agent"), agent);
 }
