@@ -70,7 +70,7 @@ pub enum PatternError {
 }
 
 /// Whether a framework with these constraints wants to hear of this agent: one group must hold.
-pub(crate) fn admits(groups: &[Group], agent: &AgentSpec) -> bool {
+pub fn admits(groups: &[Group], agent: &AgentSpec) -> bool {
     groups.iter().any(|group| group.iter().all(|constraint| constraint.holds(agent)))
 }
 

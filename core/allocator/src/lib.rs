@@ -56,7 +56,7 @@ mod walk;
 
 pub use allocator::Allocator;
 pub use constraints::{
-    AttributeConstraint, Group, OfferConstraints, Pattern, PatternError, Predicate, Selector,
+    AttributeConstraint, Group, OfferConstraints, Pattern, PatternError, Predicate, Selector, admits,
 };
 pub use cycle::{Allocation, Grant, InverseGrant};
 pub use explain::{Capability, FrameworkReport, Place, Reason, RoleReport, Standing};

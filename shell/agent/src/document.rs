@@ -12,6 +12,8 @@ use tepui_resources::Resources;
 pub(crate) struct About {
     pub flags: Vec<(String, String)>,
     pub pid: String,
+    /// Shown as `/slave/log`.
+    pub external_log_file: Option<String>,
 }
 
 pub(crate) fn state(w: &mut JsonWriter, state: &State, about: &About) {
@@ -26,6 +28,7 @@ pub(crate) fn state(w: &mut JsonWriter, state: &State, about: &About) {
             "master_hostname",
             state.master.as_ref().and_then(|master| master.hostname.as_ref()),
         );
+        w.optional_field("external_log_file", about.external_log_file.as_ref());
         classic::flags_member(w, &about.flags);
         w.array_field("frameworks", |w| state.frameworks.values().for_each(|one| framework(w, one)));
         w.array_field("completed_frameworks", |w| {

@@ -7,12 +7,12 @@
 //! Never here: decisions about tasks.
 #![forbid(unsafe_code)]
 
+mod attached;
 mod containers;
 mod detect;
 mod document;
 mod effects;
 mod executor;
-mod files;
 mod link;
 mod metrics;
 mod operator;

@@ -2,17 +2,16 @@
 
 mod shape;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use tepui_core_agent::{Input, Phase, State};
-use tepui_http::{Encoding, HttpError, Request, Response, accepts, empty, message, read_call};
+use tepui_core_agent::{Input, Phase};
+use tepui_http::{Encoding, HttpError, Request, Response, accepts, empty, files, message, read_call};
 use tepui_proto::Enumeration;
 use tepui_proto::mesos::v1::agent::call::Type;
 use tepui_proto::mesos::v1::agent::{Call, Response as Answer, response};
 
-use crate::files;
+use crate::attached;
 use crate::routes::{Kind, Program, stopping};
 
 pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Response, HttpError> {
@@ -40,7 +39,7 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         | Type::GET_RESOURCE_PROVIDERS
         | Type::GET_METRICS => program.read(call, encoding, &request).await,
         Type::SET_LOGGING_LEVEL => set_logging_level(program, &call),
-        Type::LIST_FILES | Type::READ_FILE => look(state, call, encoding).await,
+        Type::LIST_FILES | Type::READ_FILE => look(program, call, encoding).await,
         // What needs resource providers or images.
         Type::ADD_RESOURCE_PROVIDER_CONFIG
         | Type::UPDATE_RESOURCE_PROVIDER_CONFIG
@@ -84,26 +83,22 @@ async fn ask(
 }
 
 /// Reads of sandboxes.
-async fn look(state: Arc<State>, call: Call, encoding: Encoding) -> Result<Response, HttpError> {
-    let looking = tokio::task::spawn_blocking(move || -> Result<Answer, HttpError> {
-        let attached = files::attached(&state);
+async fn look(program: &Program, call: Call, encoding: Encoding) -> Result<Response, HttpError> {
+    let (state, about) = (program.state(), program.about.clone());
+    let answer = files::looking(move || {
+        let attached = attached::all(&state, &about);
         let mut answer = Answer::default();
         if let Some(list) = call.list_files.as_option() {
-            let file_infos =
-                files::browse(&attached, &list.path)?.iter().map(files::Entry::to_proto).collect();
+            let file_infos = files::list(&attached, &list.path)?;
             answer.r#type = Some(response::Type::LIST_FILES);
             answer.list_files = response::ListFiles { file_infos, ..Default::default() }.into();
         } else {
             let asked = &call.read_file;
-            let (data, size) = files::read(&attached, &asked.path, asked.offset, asked.length)?;
+            let (data, size) = files::read_part(&attached, &asked.path, asked.offset, asked.length)?;
             answer.r#type = Some(response::Type::READ_FILE);
             answer.read_file = response::ReadFile { size, data, ..Default::default() }.into();
         }
         Ok(answer)
     });
-    let answer = looking.await.map_err(|err| {
-        tracing::error!(%err, "cannot look at a sandbox");
-        HttpError::plain(StatusCode::INTERNAL_SERVER_ERROR)
-    })??;
-    Ok(message(encoding, &answer))
+    Ok(message(encoding, &answer.await?))
 }

@@ -43,6 +43,8 @@ pub struct Options {
     /// What the machine is set to. Addresses, directories, `isolation`, `agent_info`, `boot_id` and `seed` are filled in by
     /// `run`.
     pub config: Config,
+    /// Where somebody else writes our log to; shown to operators.
+    pub external_log_file: Option<PathBuf>,
     /// Every flag that has a value, as `/flags` shows it.
     pub flags: Vec<(String, String)>,
     /// The level of the log, which operators may change.
@@ -79,6 +81,7 @@ impl Default for Options {
             frameworks_home: None,
             disk_watch_interval: Duration::from_secs(60),
             config: Config::default(),
+            external_log_file: None,
             flags: Vec::new(),
             logging: Logging::default(),
             streams: StreamLimits::default(),

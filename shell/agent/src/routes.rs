@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 use http::StatusCode;
 use tepui_container::{Containerizer, Meter};
 use tepui_core_agent::{Input, Phase, State};
+use tepui_http::files::{self, Verb};
 use tepui_http::{
     Encoding, EntityTag, Exchanges, Handler, HttpError, Logging, MetricsForm, Order, Pen, Renderings,
     Request, Response, Router, System, accepts_gzip, check_timeout, classic, empty, json, write_json,
@@ -14,10 +15,9 @@ use tepui_runtime::{Closed, Handle};
 use tokio::sync::watch;
 
 use crate::document::About;
-use crate::files::{self, Verb};
 use crate::read::{self, Sources};
 use crate::statistics::{self, View};
-use crate::{document, executor, metrics, operator, origin};
+use crate::{attached, document, executor, metrics, operator, origin};
 
 /// What an exchange with the machine is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,6 +39,7 @@ enum Endpoint {
     Health,
     Version,
     Files(Verb),
+    ContainerizerDebug,
 }
 
 /// With and without `/slave(1)`.
@@ -55,6 +56,7 @@ const OWN: &[(&str, Endpoint)] = &[
 /// Only as they stand.
 const SHARED: &[(&str, Endpoint)] = &[
     ("/version", Endpoint::Version),
+    ("/containerizer/debug", Endpoint::ContainerizerDebug),
     ("/metrics", Endpoint::Metrics(MetricsForm::Text)),
     ("/metrics/snapshot", Endpoint::Metrics(MetricsForm::Snapshot)),
     ("/logging/toggle", Endpoint::LoggingToggle),
@@ -179,7 +181,12 @@ impl Program {
             Endpoint::Flags => Ok(json(&request.query, classic::flags(&self.about.flags))),
             Endpoint::Health => Ok(empty(StatusCode::OK)),
             Endpoint::Version => Ok(json(&request.query, classic::version())),
-            Endpoint::Files(verb) => files::answer(verb, self.state(), &request).await,
+            Endpoint::Files(verb) => {
+                let (state, about) = (self.state(), self.about.clone());
+                files::answer(verb, move || attached::all(&state, &about), &request).await
+            }
+            // Nothing that a container waits for is kept from its operator.
+            Endpoint::ContainerizerDebug => Ok(json(&request.query, r#"{"pending":[]}"#)),
         }
     }
 }

@@ -91,7 +91,8 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let server = Server::bind(listen).map_err(|err| AgentFault::Listen { address: listen, err })?;
     let address = server.address();
     let config = config(&options, &work_dir, address)?;
-    let about = About { flags: options.flags.clone(), pid: config.pid.clone() };
+    let external_log_file = options.external_log_file.as_ref().map(|file| file.display().to_string());
+    let about = About { flags: options.flags.clone(), pid: config.pid.clone(), external_log_file };
 
     let clock = Clock::start();
     let machine = Agent::new(config.clone(), store.load()?, clock.now())

@@ -12,6 +12,7 @@ pub mod classic;
 mod error;
 mod etag;
 mod exchange;
+pub mod files;
 mod gzip;
 mod logging;
 mod metrics;

@@ -5,6 +5,7 @@ use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
 use tepui_proto::Wire;
 
+use crate::HttpError;
 use crate::body::Body;
 use crate::negotiate::Encoding;
 use crate::request::Query;
@@ -31,12 +32,22 @@ pub fn text(status: StatusCode, words: impl Into<Bytes>) -> Response {
 /// A document of the classic endpoints: JSON, or a call of the function that `jsonp` names.
 pub fn json(query: &Query, document: impl Into<Bytes>) -> Response {
     match query.get("jsonp") {
+        Some(callback) if !is_function(callback) => {
+            HttpError::bad_request("Expecting 'jsonp' to name a function: letters, digits and any of $._[]")
+                .into()
+        }
         Some(callback) => {
             let script = [callback.as_bytes(), b"(", &document.into(), b")"].concat();
             typed(StatusCode::OK, "text/javascript", script)
         }
         None => typed(StatusCode::OK, "application/json", document),
     }
+}
+
+/// Whether a text names a function, and can be nothing else in a script.
+fn is_function(text: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '$' | '.' | '_' | '[' | ']');
+    !text.is_empty() && text.chars().all(is_part)
 }
 
 /// One message in the encoding that was asked for.

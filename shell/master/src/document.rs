@@ -11,7 +11,7 @@ mod roles;
 mod summary;
 mod tasks;
 
-use tepui_core_master::State;
+use tepui_core_master::{State, excluded_agents};
 use tepui_http::{Pen, Query, classic, write_json};
 use tepui_proto::json::JsonWriter;
 use tepui_types::{AgentId, FrameworkId};
@@ -25,6 +25,8 @@ pub(crate) use index::Index;
 pub(crate) struct About {
     pub flags: Vec<(String, String)>,
     pub cluster: Option<String>,
+    /// Shown as `/master/log`.
+    pub external_log_file: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -144,6 +146,26 @@ fn one_framework(w: &mut JsonWriter, state: &State, id: &FrameworkId) {
     w.array_field("unregistered_frameworks", |_| ());
 }
 
+/// Of every framework: where it wants nothing, and which agents its constraints leave out.
+pub(crate) fn excluded(w: &mut JsonWriter, state: &State) {
+    w.object(|w| {
+        w.object_field("frameworks", |w| {
+            for framework in state.frameworks.values() {
+                w.object_field(framework.id.as_str(), |w| {
+                    w.array_field("suppressed_roles", |w| {
+                        framework.suppressed_roles.iter().for_each(|role| w.string(role));
+                    });
+                    w.object_field("excluded_by_attribute_constraints", |w| {
+                        for (role, agents) in excluded_agents(state, framework) {
+                            w.array_field(&role, |w| agents.iter().for_each(|id| w.string(id.as_str())));
+                        }
+                    });
+                });
+            }
+        });
+    });
+}
+
 /// Seconds since the epoch.
 fn time(w: &mut JsonWriter, name: &str, wall: tepui_fsm::Wall) {
     w.field(name, &wall.as_secs_f64());
@@ -152,5 +174,6 @@ fn time(w: &mut JsonWriter, name: &str, wall: tepui_fsm::Wall) {
 /// The flags and other members that both `/state` documents have.
 fn about_members(w: &mut JsonWriter, about: &About) {
     w.optional_field("cluster", about.cluster.as_ref());
+    w.optional_field("external_log_file", about.external_log_file.as_ref());
     classic::flags_member(w, &about.flags);
 }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use tepui_core_master::State;
 use tepui_http::{
     Encoding, EntityTag, HttpError, MetricsForm, Order, Pen, Renderings, Rendition, Request, Response,
-    accepts_gzip, json,
+    accepts_gzip, json, write_json,
 };
 use tokio::sync::watch;
 
-use crate::document::{About, Document, Selection};
+use crate::document::{self, About, Document, Selection};
 use crate::metrics::{self, Form, Queues, Sensors};
 use crate::read::{self, Part};
 
@@ -87,6 +87,13 @@ impl Documents {
         let order = || self.order(gzip, draw());
         let rendition: Arc<Rendition> = self.renderings.get(key, self.state().version, order).await;
         rendition.response(encoding.name()).await
+    }
+
+    /// `/allocator/offer_constraints_debug`: why frameworks are not offered agents.
+    pub async fn excluded(&self, request: &Request) -> Result<Response, HttpError> {
+        let draw = move |state: &State, pen: Pen| write_json(pen, |w| document::excluded(w, state));
+        let rendition = self.renderings.alone(self.order(false, draw));
+        Ok(json(&request.query, rendition.whole().await?))
     }
 
     /// Metrics of the newest state, computed by one of the renderers.

@@ -11,16 +11,22 @@ use tepui_runtime::{Clock, Timings};
 /// How long times are kept.
 const TIMES_KEPT: Duration = Duration::from_secs(3600);
 
+/// How long the times of turns are kept.
+const TURNS_KEPT: Duration = Duration::from_secs(60);
+
 /// How long the allocator's runs took, and how long what they serve had waited.
 #[derive(Debug)]
 pub(crate) struct AllocationTimes {
     pub run: Timings,
     pub latency: Timings,
+    /// Turns of the machine, whatever was done in them.
+    pub turn: Timings,
 }
 
 impl Default for AllocationTimes {
     fn default() -> Self {
-        Self { run: Timings::new(TIMES_KEPT), latency: Timings::new(TIMES_KEPT) }
+        let [run, latency, turn] = [TIMES_KEPT, TIMES_KEPT, TURNS_KEPT].map(Timings::new);
+        Self { run, latency, turn }
     }
 }
 
@@ -50,6 +56,7 @@ impl Fsm for Metered {
         let waited = self.clock.now().mono.since(now.mono);
         let began = Instant::now();
         inside(out, |out| self.master.settle(now, out));
+        self.times.turn.add(began, waited + began.elapsed());
         if self.state().counters.allocation_runs != runs {
             self.times.run.add(began, began.elapsed());
             self.times.latency.add(began, waited);

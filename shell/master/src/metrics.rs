@@ -83,6 +83,8 @@ pub(crate) fn collect(state: &State, sensors: &Sensors, queues: Queues) -> Metri
     metrics.gauge("master/event_queue_http_requests", queues.requests as f64);
     metrics.gauge("master/operator_event_stream_subscribers", queues.operators as f64);
     metrics.counter("master/http_cache_hits", queues.shared_renditions);
+    // Not of v1: how long turns of the machine take, in which nobody else is heard.
+    timer(&mut metrics, "master/turn_ms", sensors.allocations.turn.statistics(Instant::now()));
     cluster::add(&mut metrics, state, &roles);
     if sensors.per_framework {
         framework::add(&mut metrics, state);
@@ -99,6 +101,9 @@ fn registrar(metrics: &mut Metrics, sensors: &Sensors) {
     metrics.gauge("registrar/queued_operations", sensors.commits.waiting() as f64);
     metrics.gauge("registrar/registry_size_bytes", size.map_or(0.0, |file| file.len() as f64));
     metrics.gauge("registrar/state_fetch_ms", sensors.registry_fetch.as_secs_f64() * 1000.0);
+    // v1's log has replicas; ours is one file, which is read before anybody can ask.
+    metrics.gauge("registrar/log/recovered", 1.0);
+    metrics.gauge("registrar/log/ensemble_size", 1.0);
     timer(metrics, "registrar/state_store_ms", sensors.commits.timings.statistics(Instant::now()));
 }
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use http::StatusCode;
 use tepui_core_master::Input;
-use tepui_http::{Encoding, HttpError, Request, Response, accepts, empty, message, read_call, text};
-use tepui_proto::mesos::v1::master::Call;
+use tepui_http::{Encoding, HttpError, Request, Response, accepts, empty, files, message, read_call};
 use tepui_proto::mesos::v1::master::call::Type;
+use tepui_proto::mesos::v1::master::{Call, Response as Answer, response};
 
 use crate::metrics::Form;
 use crate::read::Part;
@@ -40,8 +40,7 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         Type::GET_ROLES => program.documents.part(Part::Roles, encoding, &request).await,
         Type::GET_METRICS => program.metrics(Form::List(encoding), &request).await,
         Type::SET_LOGGING_LEVEL => set_logging_level(program, &call),
-        // The master keeps no files that peers may read.
-        Type::LIST_FILES | Type::READ_FILE => Ok(text(StatusCode::NOT_FOUND, "")),
+        Type::LIST_FILES | Type::READ_FILE => look(program, call, encoding).await,
         Type::SUBSCRIBE
         | Type::UPDATE_WEIGHTS
         | Type::RESERVE_RESOURCES
@@ -62,6 +61,26 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         | Type::TEARDOWN
         | Type::MARK_AGENT_GONE => ask(program, &request, call, encoding).await,
     }
+}
+
+/// Reads of the log's file.
+async fn look(program: &Program, call: Call, encoding: Encoding) -> Result<Response, HttpError> {
+    let attached = program.attached.clone();
+    let answer = files::looking(move || {
+        let mut answer = Answer::default();
+        if let Some(list) = call.list_files.as_option() {
+            let file_infos = files::list(&attached, &list.path)?;
+            answer.r#type = Some(response::Type::LIST_FILES);
+            answer.list_files = response::ListFiles { file_infos, ..Default::default() }.into();
+        } else {
+            let asked = &call.read_file;
+            let (data, size) = files::read_part(&attached, &asked.path, asked.offset, asked.length)?;
+            answer.r#type = Some(response::Type::READ_FILE);
+            answer.read_file = response::ReadFile { size, data, ..Default::default() }.into();
+        }
+        Ok(answer)
+    });
+    Ok(message(encoding, &answer.await?))
 }
 
 /// More or less in the log, for a while.

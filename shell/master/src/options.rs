@@ -32,6 +32,8 @@ pub struct Options {
     pub domain: Option<pb::DomainInfo>,
     /// What the machine is set to. `master_info` and `seed` are filled in by `run`.
     pub config: Config,
+    /// Where somebody else writes our log to; shown to operators.
+    pub external_log_file: Option<PathBuf>,
     /// Every flag that has a value, as `/flags` shows it.
     pub flags: Vec<(String, String)>,
     /// The level of the log, which operators may change.
@@ -56,6 +58,7 @@ impl Default for Options {
             cluster: None,
             domain: None,
             config: Config::default(),
+            external_log_file: None,
             flags: Vec::new(),
             logging: Logging::default(),
             publish_per_framework_metrics: true,

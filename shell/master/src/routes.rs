@@ -4,9 +4,10 @@ use std::sync::{Arc, LazyLock};
 
 use http::StatusCode;
 use tepui_core_master::{Input, State};
+use tepui_http::files::{self, Attached, Verb};
 use tepui_http::{
     Exchanges, Handler, HttpError, Logging, MetricsForm, Request, Response, Router, System, check_timeout,
-    classic, empty, json, redirect, text,
+    classic, empty, json, redirect,
 };
 use tepui_runtime::{Closed, Handle};
 
@@ -45,8 +46,8 @@ enum Endpoint {
     Health,
     Version,
     Redirect,
-    Files,
-    FilesDebug,
+    Files(Verb),
+    OfferConstraintsDebug,
     Pages,
 }
 
@@ -86,10 +87,11 @@ const SHARED: &[(&str, Endpoint)] = &[
     ("/metrics/snapshot", Endpoint::Metrics(MetricsForm::Snapshot)),
     ("/logging/toggle", Endpoint::LoggingToggle),
     ("/system/stats.json", Endpoint::SystemStats),
-    ("/files/debug", Endpoint::FilesDebug),
-    ("/files/browse", Endpoint::Files),
-    ("/files/read", Endpoint::Files),
-    ("/files/download", Endpoint::Files),
+    ("/allocator/offer_constraints_debug", Endpoint::OfferConstraintsDebug),
+    ("/files/debug", Endpoint::Files(Verb::Debug)),
+    ("/files/browse", Endpoint::Files(Verb::Browse)),
+    ("/files/read", Endpoint::Files(Verb::Read)),
+    ("/files/download", Endpoint::Files(Verb::Download)),
 ];
 
 static ROUTER: LazyLock<Router<Endpoint>> = LazyLock::new(|| Router::new("master", OWN, SHARED));
@@ -102,6 +104,8 @@ pub(crate) struct Program {
     pub flags: Vec<(String, String)>,
     pub logging: Logging,
     pub sensors: Sensors,
+    /// The files that operators may read.
+    pub attached: Vec<Attached>,
 }
 
 impl Program {
@@ -136,9 +140,11 @@ impl Program {
                 true => Ok(self.redirect()),
                 false => Err(HttpError::not_found()),
             },
-            Endpoint::Files => files(&request),
-            // The master keeps no files that peers may read.
-            Endpoint::FilesDebug => Ok(json(&request.query, "{}")),
+            Endpoint::Files(verb) => {
+                let attached = self.attached.clone();
+                files::answer(verb, move || attached, &request).await
+            }
+            Endpoint::OfferConstraintsDebug => self.documents.excluded(&request).await,
             Endpoint::Pages => pages::page(&rest),
         }
     }
@@ -171,12 +177,4 @@ impl Handler for Program {
 /// The machine is ending.
 pub(crate) fn stopping(_: Closed) -> HttpError {
     HttpError::unavailable("This master is stopping")
-}
-
-/// The master keeps no files that peers may read.
-fn files(request: &Request) -> Result<Response, HttpError> {
-    match request.query.get("path") {
-        None | Some("") => Err(HttpError::bad_request("Expecting 'path=value' in query.\n")),
-        Some(_) => Ok(text(StatusCode::NOT_FOUND, "")),
-    }
 }

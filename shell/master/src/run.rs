@@ -8,6 +8,7 @@ use std::time::Instant;
 use tepui_core_master::{Config, Input, Master, State};
 use tepui_fsm::Rng;
 use tepui_http::classic::API_VERSION;
+use tepui_http::files::Attached;
 use tepui_http::{Ended, Exchanges, Listening, Server, advertised_ip, default_hostname};
 use tepui_proto::mesos::v1 as pb;
 use tepui_registry::Registry;
@@ -26,6 +27,9 @@ use crate::routes::{Kind, Program};
 
 /// The registry's file below the work directory.
 const REGISTRY_FILE: &str = "registry.redb";
+
+/// Under what name the master's log is shown.
+const LOG: &str = "/master/log";
 
 /// Why a master could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -99,7 +103,10 @@ pub async fn run(options: Options) -> Result<RunningMaster, MasterFault> {
     let sink = move |released| effects.make_visible(released);
     let running = tepui_runtime::start("master", machine, inputs, store, clock, Limits::default(), sink)?;
     let closings = tokio::spawn(tell_closings(ended, handle.clone()));
-    let about = About { flags: options.flags.clone(), cluster: options.cluster };
+    let external_log_file = options.external_log_file.as_ref().map(|file| file.display().to_string());
+    let attached = external_log_file.iter().map(|file| Attached { path: LOG.to_owned(), real: file.clone() });
+    let attached: Vec<Attached> = attached.collect();
+    let about = About { flags: options.flags.clone(), cluster: options.cluster, external_log_file };
     let documents = Documents::start(states.clone(), about).map_err(MasterFault::Thread)?;
     let sensors = Sensors {
         commits: running.commits(),
@@ -115,6 +122,7 @@ pub async fn run(options: Options) -> Result<RunningMaster, MasterFault> {
         flags: options.flags,
         logging: options.logging,
         sensors,
+        attached,
     };
     let address = server.address();
     let listening = server.serve(Arc::new(program), options.server);

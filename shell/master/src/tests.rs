@@ -474,3 +474,44 @@ async fn the_registry_survives_and_a_second_master_is_refused() {
     assert!(agents.contains(r#""recovered_slaves":[{"id""#), "{agents}");
     master.stop().await.unwrap();
 }
+
+/// A framework of which more is told than a follower may leave unread.
+fn loud_framework() -> String {
+    SUBSCRIBE.replace(r#""name":"f""#, &format!(r#""name":"f","hostname":"{}""#, "h".repeat(2 << 20)))
+}
+
+#[tokio::test]
+async fn a_follower_that_stops_reading_is_cut_off_and_nobody_else_notices() {
+    let streams = tepui_http::StreamLimits {
+        subscriber_queue_bytes_max: 1 << 20,
+        subscriber_over_limit_max: std::time::Duration::ZERO,
+        ..Default::default()
+    };
+    let master = run(Options { port: 0, streams, ..Options::default() }).await.unwrap();
+    let subscribe = r#"{"type":"SUBSCRIBE"}"#;
+    let mut stalled = Stream::subscribe(&master, "/api/v1", subscribe).await;
+    let mut reading = Stream::subscribe(&master, "/api/v1", subscribe).await;
+    reading.decoder = recordio::Decoder::new(16 << 20);
+    stalled.event("SUBSCRIBED").await;
+    reading.event("SUBSCRIBED").await;
+    let metrics = async || get(&master, "/metrics/snapshot").await.body;
+    let subscribers = |count: u32| format!(r#""master/operator_event_stream_subscribers":{count}.0"#);
+    assert!(metrics().await.contains(&subscribers(2)));
+    let mut heard = 0;
+    // What is on its way to the one that does not read is in the kernel's hands; then in ours, up to the limit.
+    while metrics().await.contains(&subscribers(2)) {
+        let scheduler = Stream::subscribe(&master, "/api/v1/scheduler", &loud_framework()).await;
+        reading.event("FRAMEWORK_ADDED").await;
+        drop(scheduler);
+        heard += 1;
+        assert!(heard < 100, "it is never cut off");
+    }
+    assert!(metrics().await.contains(&subscribers(1)));
+    let scheduler = Stream::subscribe(&master, "/api/v1/scheduler", SUBSCRIBE).await;
+    reading.event("FRAMEWORK_ADDED").await;
+    drop(scheduler);
+    let mut rest = Vec::new();
+    // Closed in the middle, or reset.
+    let _ = stalled.socket.read_to_end(&mut rest).await;
+    master.stop().await.unwrap();
+}

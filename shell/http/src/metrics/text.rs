@@ -58,6 +58,8 @@ impl Metrics {
                 '\\' => text.push_str("\\\\"),
                 '"' => text.push_str("\\\""),
                 '\n' => text.push_str("\\n"),
+                // Some readers take the others for the end of a line.
+                other if other.is_control() => text.push(char::REPLACEMENT_CHARACTER),
                 other => text.push(other),
             });
             text.push('"');

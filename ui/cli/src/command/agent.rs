@@ -94,6 +94,7 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
         runtime_dir: runtime_dir(flags, &work_dir)?,
         program: std::env::current_exe().context("cannot find our own program")?,
         resources: flags.resources.clone(),
+        external_log_file: flags.logging.external_log_file.clone(),
         default_role: flags.default_role.clone(),
         attributes: flags.attributes.clone(),
         domain: flags.domain.as_deref().map(super::domain).transpose()?,

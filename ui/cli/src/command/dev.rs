@@ -59,6 +59,7 @@ impl Dev {
             registry: RegistryAt::WorkDir(folder.join("master")),
             cluster: Some("dev".to_string()),
             logging: logging.clone(),
+            external_log_file: self.logging.external_log_file.clone(),
             ..Default::default()
         };
         let master = tepui_shell_master::run(options).await.with_context(|| self.port_hint())?;
@@ -67,6 +68,7 @@ impl Dev {
         for index in 0..self.agents {
             let options = tepui_shell_agent::Options {
                 logging: logging.clone(),
+                external_log_file: self.logging.external_log_file.clone(),
                 ..self.agent_options(folder, index, &address)?
             };
             let agent = tepui_shell_agent::run(options.clone()).await;

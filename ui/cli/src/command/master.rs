@@ -40,6 +40,7 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
         registry: registry(flags)?,
         cluster: flags.cluster.clone(),
         domain: flags.domain.as_deref().map(super::domain).transpose()?,
+        external_log_file: flags.logging.external_log_file.clone(),
         flags: shown,
         publish_per_framework_metrics: flags.publish_per_framework_metrics,
         ..Options::default()

@@ -153,6 +153,9 @@ pub struct LoggingFlags {
     /// The least severe messages to write: DEBUG, INFO, WARNING or ERROR.
     #[arg(long, default_value = "INFO", ignore_case = true, value_parser = ["DEBUG", "INFO", "WARNING", "ERROR"])]
     pub logging_level: String,
+    /// The file that the log is written to by whoever started us; operators may read it.
+    #[arg(long)]
+    pub external_log_file: Option<PathBuf>,
     /// Write nothing to the terminal.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
     pub quiet: bool,

@@ -118,7 +118,7 @@ const MASTER: Groups = &[
     LOGGING,
 ];
 
-const LOGGING: (&str, &[&str]) = ("Logging", &["logging_level", "quiet"]);
+const LOGGING: (&str, &[&str]) = ("Logging", &["logging_level", "external_log_file", "quiet"]);
 
 /// What values are called, by the end of the flag's name; the first that fits counts.
 const VALUES: &[(&str, &str)] = &[

@@ -21,7 +21,14 @@ fn bench() -> Bench {
     std::fs::write(sandbox.join("sub/deep"), "deep").unwrap();
     std::fs::write(dir.path().join("secret"), "secret").unwrap();
     symlink("c1", runs.join("latest")).unwrap();
-    let attached = attached::names("F", "E", sandbox.to_str().unwrap());
+    std::fs::write(dir.path().join("log"), "words\n").unwrap();
+    let names = [
+        (sandbox.display().to_string(), sandbox.display().to_string()),
+        (runs.join("latest").display().to_string(), sandbox.display().to_string()),
+        ("/frameworks/F/executors/E/runs/latest".to_owned(), sandbox.display().to_string()),
+        ("/slave/log".to_owned(), dir.path().join("log").display().to_string()),
+    ];
+    let attached = names.map(|(path, real)| Attached { path, real }).into();
     Bench { dir, attached }
 }
 
@@ -42,7 +49,7 @@ impl Bench {
 }
 
 #[test]
-fn a_sandbox_has_three_names() {
+fn names_stand_for_directories() {
     let bench = bench();
     let sandbox = bench.sandbox();
     let latest = sandbox.replace("/runs/c1", "/runs/latest");
@@ -81,6 +88,16 @@ fn nothing_outside_is_shown() {
     assert_eq!(bench.read(&format!("{sandbox}/inside")).unwrap(), "deep");
     for path in ["/etc/passwd", "/", "", "relative", &format!("{sandbox}2/stdout"), "/proc/self/environ"] {
         assert_eq!(bench.read(path).unwrap_err(), "404 ", "{path}");
+    }
+}
+
+#[test]
+fn a_file_can_have_a_name_too() {
+    let bench = bench();
+    assert_eq!(bench.read("/slave/log").unwrap(), "words\n");
+    assert_eq!(browse(&bench.attached, "/slave/log").unwrap(), []);
+    for path in ["/slave/log/x", "/slave/log/..", "/slave", "/slave/logs"] {
+        assert!(bench.read(path).is_err(), "{path}");
     }
 }
 

@@ -1,7 +1,7 @@
-//! Sandboxes over HTTP: `/files/{browse,read,download,debug}`, LIST_FILES and READ_FILE.
+//! Sandboxes and logs over HTTP: `/files/{browse,read,download,debug}`, LIST_FILES and READ_FILE.
 //!
-//! A path is virtual: it begins with one that is attached, which is a sandbox under one of its names. Nothing outside
-//! of a sandbox is ever opened: not by `..`, not through a link, not through a link made while we look.
+//! A path is virtual: it begins with one that is attached, which is a directory or a file under one of its names.
+//! Nothing outside of it is ever opened: not by `..`, not through a link, not through a link made while we look.
 
 mod attached;
 mod entry;
@@ -11,52 +11,79 @@ mod utf8;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
-use tepui_core_agent::State;
-use tepui_http::{Body, ChunkSender, HttpError, Query, Request, Response, json, with_header};
 use tepui_proto::json::JsonWriter;
+use tepui_proto::mesos::v1 as pb;
 
-pub(crate) use attached::{Attached, all as attached};
-pub(crate) use entry::Entry;
-pub(crate) use open::{FilesError, Opened};
+use crate::{Body, ChunkSender, HttpError, Query, Request, Response, json, with_header};
+
+pub use attached::Attached;
+use entry::Entry;
+use open::{FilesError, Opened};
 
 /// What one answer of `read` holds at most: sixteen pages.
-pub(crate) const READ_BYTES_MAX: usize = 16 * 4096;
+const READ_BYTES_MAX: usize = 16 * 4096;
 
 /// What a download sends at a time.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verb {
+pub enum Verb {
     Browse,
     Read,
     Download,
     Debug,
 }
 
-pub(crate) async fn answer(verb: Verb, state: Arc<State>, request: &Request) -> Result<Response, HttpError> {
+/// One of the classic endpoints. `attached` is asked where it may take its time.
+pub async fn answer(
+    verb: Verb,
+    attached: impl FnOnce() -> Vec<Attached> + Send + 'static,
+    request: &Request,
+) -> Result<Response, HttpError> {
     let query = request.query.clone();
-    let looking = tokio::task::spawn_blocking(move || {
-        let attached = attached::all(&state);
+    looking(move || {
+        let attached = attached();
         match verb {
             Verb::Browse => browse_document(&attached, &query),
             Verb::Read => read_document(&attached, &query),
             Verb::Download => download(&attached, &query),
             Verb::Debug => Ok(json(&query, debug_document(&attached))),
         }
-    });
-    looking.await.map_err(|err| {
-        tracing::error!(%err, ?verb, "cannot look at a sandbox");
+    })
+    .await
+}
+
+/// Looks at files on a thread that may wait for the disk.
+pub async fn looking<T: Send + 'static>(
+    look: impl FnOnce() -> Result<T, HttpError> + Send + 'static,
+) -> Result<T, HttpError> {
+    tokio::task::spawn_blocking(look).await.map_err(|err| {
+        tracing::error!(%err, "cannot look at files");
         HttpError::plain(StatusCode::INTERNAL_SERVER_ERROR)
     })?
 }
 
+/// LIST_FILES.
+pub fn list(attached: &[Attached], path: &str) -> Result<Vec<pb::FileInfo>, HttpError> {
+    Ok(browse(attached, path)?.iter().map(Entry::to_proto).collect())
+}
+
+/// READ_FILE: a part of a file, and the size of the whole.
+pub fn read_part(
+    attached: &[Attached],
+    path: &str,
+    offset: u64,
+    length: Option<u64>,
+) -> Result<(Vec<u8>, u64), HttpError> {
+    Ok(read(attached, path, offset, length)?)
+}
+
 /// The entries of a directory, sorted by path; none for a file.
-pub(crate) fn browse(attached: &[Attached], path: &str) -> Result<Vec<Entry>, FilesError> {
+fn browse(attached: &[Attached], path: &str) -> Result<Vec<Entry>, FilesError> {
     match Opened::open(attached, path)? {
         Opened::File(_) => Ok(Vec::new()),
         Opened::Directory(directory) => entry::entries(&directory, path),
@@ -64,7 +91,7 @@ pub(crate) fn browse(attached: &[Attached], path: &str) -> Result<Vec<Entry>, Fi
 }
 
 /// A part of a file, and the size of the whole.
-pub(crate) fn read(
+fn read(
     attached: &[Attached],
     path: &str,
     offset: u64,
@@ -190,9 +217,9 @@ fn content_type(name: &str) -> &'static str {
 }
 
 fn debug_document(attached: &[Attached]) -> Vec<u8> {
-    let by_path: BTreeMap<&str, &str> = attached.iter().map(|one| (&*one.path, &*one.sandbox)).collect();
+    let by_path: BTreeMap<&str, &str> = attached.iter().map(|one| (&*one.path, &*one.real)).collect();
     let mut w = JsonWriter::new();
-    w.object(|w| by_path.iter().for_each(|(path, sandbox)| w.field(path, *sandbox)));
+    w.object(|w| by_path.iter().for_each(|(path, real)| w.field(path, *real)));
     w.into_vec()
 }
 

@@ -15,7 +15,7 @@ use super::open::Directory;
 const ENTRIES_MAX: usize = 100_000;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Entry {
+pub(super) struct Entry {
     pub path: String,
     nlink: i32,
     size: u64,

@@ -13,7 +13,7 @@ use rustix::fs::{FileType, Mode, OFlags, fstat, open, openat};
 use super::attached::{self, Attached};
 
 #[derive(Debug)]
-pub(crate) enum FilesError {
+pub(super) enum FilesError {
     NotFound,
     /// The request makes no sense or is not allowed.
     Wrong(String),
@@ -22,14 +22,14 @@ pub(crate) enum FilesError {
 
 /// Something in a sandbox.
 #[derive(Debug)]
-pub(crate) enum Opened {
+pub(super) enum Opened {
     File(File),
     Directory(Directory),
 }
 
 /// A directory, and the sandbox it is in.
 #[derive(Debug)]
-pub(crate) struct Directory {
+pub(super) struct Directory {
     pub fd: OwnedFd,
     pub root: PathBuf,
 }
@@ -37,16 +37,19 @@ pub(crate) struct Directory {
 impl Opened {
     pub fn open(attached: &[Attached], path: &str) -> Result<Self, FilesError> {
         let (one, rest) = attached::find(attached, path).ok_or(FilesError::NotFound)?;
-        open_below(Path::new(&one.sandbox), rest.trim_start_matches('/'), path)
+        open_below(Path::new(&one.real), rest.trim_start_matches('/'), path)
     }
 }
 
-fn open_below(sandbox: &Path, rest: &str, path: &str) -> Result<Opened, FilesError> {
-    let root = sandbox.canonicalize().map_err(fault)?;
-    let real = root.join(rest).canonicalize().map_err(fault)?;
+fn open_below(attached: &Path, rest: &str, path: &str) -> Result<Opened, FilesError> {
+    let root = attached.canonicalize().map_err(fault)?;
+    let real = match rest {
+        "" => root.clone(),
+        rest => root.join(rest).canonicalize().map_err(fault)?,
+    };
     let inside = real.strip_prefix(&root).map_err(|_| inaccessible(path))?;
-    let mut fd = open(&root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-        .map_err(|err| fault(err.into()))?;
+    let mut fd =
+        open(&root, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(|err| fault(err.into()))?;
     let step = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     for component in inside.components() {
         let Component::Normal(name) = component else { return Err(inaccessible(path)) };
@@ -78,7 +81,11 @@ fn inaccessible(path: &str) -> FilesError {
 
 fn fault(err: io::Error) -> FilesError {
     match err.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => FilesError::NotFound,
+        // Also what could be the name of no file.
+        io::ErrorKind::NotFound
+        | io::ErrorKind::NotADirectory
+        | io::ErrorKind::InvalidInput
+        | io::ErrorKind::InvalidFilename => FilesError::NotFound,
         _ => FilesError::Io(err),
     }
 }

@@ -1,0 +1,48 @@
+//! The names under which sandboxes, and the agent's log, are shown.
+
+use tepui_core_agent::{Executor, State};
+use tepui_http::files::Attached;
+
+use crate::document::About;
+
+/// Under what name the agent's log is shown.
+const LOG: &str = "/slave/log";
+
+/// Every name of every sandbox that is still known, and of the agent's log.
+pub(crate) fn all(state: &State, about: &About) -> Vec<Attached> {
+    let names =
+        |executor: &Executor| names(executor.framework_id.as_str(), executor.id.as_str(), &executor.sandbox);
+    let log =
+        about.external_log_file.iter().map(|file| Attached { path: LOG.to_owned(), real: file.clone() });
+    executors(state).flat_map(names).chain(log).collect()
+}
+
+/// The names of one: the sandbox itself, its `runs/latest`, and the short one that needs no knowledge of the agent.
+fn names(framework: &str, executor: &str, sandbox: &str) -> Vec<Attached> {
+    let short = format!("/frameworks/{framework}/executors/{executor}/runs/latest");
+    let latest = sandbox.rsplit_once('/').map(|(runs, _)| format!("{runs}/latest"));
+    let paths = [Some(sandbox.to_owned()), latest, Some(short)];
+    paths.into_iter().flatten().map(|path| Attached { path, real: sandbox.to_owned() }).collect()
+}
+
+fn executors(state: &State) -> impl Iterator<Item = &Executor> {
+    let frameworks = state.completed_frameworks.iter().chain(state.frameworks.values());
+    frameworks.flat_map(|framework| {
+        framework.completed_executors.iter().chain(framework.executors.values()).map(|executor| &**executor)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sandbox_has_three_names() {
+        let sandbox = "/w/slaves/S0/frameworks/F/executors/E/runs/c1";
+        let names = names("F", "E", sandbox);
+        assert!(names.iter().all(|one| one.real == sandbox), "{names:?}");
+        let paths: Vec<&str> = names.iter().map(|one| one.path.as_str()).collect();
+        let latest = "/w/slaves/S0/frameworks/F/executors/E/runs/latest";
+        assert_eq!(paths, [sandbox, latest, "/frameworks/F/executors/E/runs/latest"]);
+    }
+}
