@@ -48,6 +48,8 @@ pub struct Frameworks {
 #[derive(Debug)]
 struct Shared {
     plan: Plan,
+    /// Launch evenly, at most so many.
+    tasks_per_s: Option<usize>,
     /// The number of the next task.
     next: AtomicUsize,
     go: watch::Sender<bool>,
@@ -65,10 +67,24 @@ struct Progress {
 impl Frameworks {
     /// Subscribes them all. Must be called inside a tokio runtime.
     pub async fn subscribe(master: &str, plan: Plan) -> Result<Self> {
+        Self::subscribe_with(master, plan, None).await
+    }
+
+    /// The same, for frameworks that together launch no more than so many tasks a second.
+    pub async fn subscribe_paced(master: &str, plan: Plan, tasks_per_s: usize) -> Result<Self> {
+        Self::subscribe_with(master, plan, Some(tasks_per_s)).await
+    }
+
+    async fn subscribe_with(master: &str, plan: Plan, tasks_per_s: Option<usize>) -> Result<Self> {
         let (progress, spread) = watch::channel(Progress::default());
         let count = plan.frameworks;
-        let shared =
-            Arc::new(Shared { plan, next: AtomicUsize::new(0), go: watch::channel(false).0, progress });
+        let shared = Arc::new(Shared {
+            plan,
+            tasks_per_s,
+            next: AtomicUsize::new(0),
+            go: watch::channel(false).0,
+            progress,
+        });
         let mut members = JoinSet::new();
         for number in 0..count {
             let options = scheduler::Options { format: shared.plan.format, ..Default::default() };
@@ -110,6 +126,12 @@ impl Frameworks {
 }
 
 impl Shared {
+    /// How long after the start the next task is due.
+    fn pause(&self) -> Duration {
+        let next = self.next.load(Ordering::Relaxed) as f64;
+        self.tasks_per_s.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(next / rate as f64))
+    }
+
     /// A task is where it should be. Only the last one wakes whoever waits.
     fn done(&self, took: Duration) {
         self.progress.send_if_modified(|progress| {
@@ -136,14 +158,22 @@ impl Member {
 
     async fn run(mut self) -> Result<()> {
         let mut go = self.shared.go.subscribe();
+        let mut began = None;
         loop {
-            let more = *go.borrow() && self.launch().await?;
+            let going = *go.borrow();
+            if going && began.is_none() {
+                began = Some(Instant::now());
+            }
+            let due = began.map(|began| began + self.shared.pause());
+            let is_due = due.is_some_and(|due| due <= Instant::now());
+            let more = is_due && self.launch().await?;
             tokio::select! {
                 // Updates come before further launches, so that as little as possible waits.
                 biased;
                 event = self.scheduler.next_event() => self.hear(event.context("the session has ended")?).await?,
                 Ok(()) = go.changed() => (),
                 () = std::future::ready(()), if more => (),
+                () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now).into()), if due.is_some() && !is_due => (),
             }
         }
     }

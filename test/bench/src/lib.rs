@@ -16,9 +16,13 @@ mod framework;
 pub mod idle;
 pub mod launch;
 pub mod memory;
+pub mod metrics;
+pub mod operators;
 mod program;
+pub mod reading;
 mod report;
 mod spread;
+mod web;
 
 pub use program::binary;
 pub use report::Report;

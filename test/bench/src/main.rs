@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
-use tepui_bench::{Report, allocator, end_to_end, failover, idle, launch, memory};
+use tepui_bench::{
+    Report, allocator, end_to_end, failover, idle, launch, memory, metrics, operators, reading,
+};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -35,6 +37,12 @@ enum Which {
     EndToEnd(end_to_end::Options),
     /// The allocator alone.
     Allocator(allocator::Options),
+    /// Readers of /state in a large cluster, and launches beside them.
+    Read(reading::Options),
+    /// Followers of the operators' event stream.
+    Operators(operators::Options),
+    /// Metrics of many frameworks.
+    Metrics(metrics::Options),
 }
 
 fn main() -> Result<()> {
@@ -57,5 +65,8 @@ fn run(which: &Which) -> Result<Report> {
         Which::Idle(options) => idle::run(options),
         Which::EndToEnd(options) => end_to_end::run(options),
         Which::Allocator(options) => allocator::run(options),
+        Which::Read(options) => reading::run(options),
+        Which::Operators(options) => operators::run(options),
+        Which::Metrics(options) => metrics::run(options),
     }
 }

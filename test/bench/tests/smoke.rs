@@ -1,6 +1,8 @@
 //! Every benchmark does its work, at tiny sizes. What the numbers are is nobody's business here.
 
-use tepui_bench::{allocator, binary, end_to_end, failover, idle, launch, memory};
+use tepui_bench::{
+    allocator, binary, end_to_end, failover, idle, launch, memory, metrics, operators, reading,
+};
 
 fn assert_built() {
     binary().expect("build the binary first: cargo build");
@@ -63,6 +65,35 @@ fn end_to_end_runs_real_tasks() {
         runs: 1,
     };
     assert_eq!(end_to_end::run(&options).expect("it runs").rows(), 1);
+}
+
+#[test]
+fn readers_and_launches_share_a_master() {
+    assert_built();
+    let options = reading::Options {
+        agents: 4,
+        tasks: 8,
+        readers: 2,
+        seconds: 0.5,
+        rate: 20,
+        gzip: false,
+        master_flags: vec!["--allocation_interval=50ms".to_owned()],
+    };
+    assert_eq!(reading::run(&options).expect("it runs").rows(), 5);
+}
+
+#[test]
+fn operators_follow_what_happens() {
+    assert_built();
+    let options = operators::Options { subscribers: 3, tasks: 10, agents: 2, stalled: true };
+    assert_eq!(operators::run(&options).expect("it runs").rows(), 2);
+}
+
+#[test]
+fn metrics_come_in_both_forms() {
+    assert_built();
+    let options = metrics::Options { frameworks: 3, runs: 2 };
+    assert_eq!(metrics::run(&options).expect("it runs").rows(), 2);
 }
 
 #[test]
