@@ -163,9 +163,14 @@ impl Stream {
 
     /// The next event; none when the stream has ended.
     pub fn next_event(&mut self) -> Option<Value> {
+        self.next_record().map(|record| serde_json::from_slice(&record).expect("an event is JSON"))
+    }
+
+    /// The same as it came.
+    pub fn next_record(&mut self) -> Option<Vec<u8>> {
         loop {
             if let Some(record) = self.take_record() {
-                return Some(serde_json::from_slice(&record).expect("an event is JSON"));
+                return Some(record);
             }
             match self.body.next() {
                 Ok(Some(chunk)) => self.unread.extend(chunk),

@@ -47,6 +47,9 @@ fn lists(look: &Look, id: &str) {
     assert_eq!(look.json(&["tasks", "--all", "--role=eng"]).as_array().map(Vec::len), Some(1));
     assert!(look.says(&["agents"]).contains("active"));
     assert!(look.says(&["frameworks", "--all"]).contains("completed"));
+    assert!(look.says(&["roles"]).contains("eng/web"));
+    assert!(look.says(&["summary"]).contains("1 running"));
+    assert!(look.says(&["metrics", "tasks_running"]).trim_end().ends_with('1'));
     assert!(look.tepui(&["executors"]).status.success());
     assert!(look.tepui(&["offers"]).status.success());
 }

@@ -1,0 +1,242 @@
+//! Questions of operators that make no sense: each gets its status and a sentence that names what is wrong, and names
+//! with anything in them break neither documents nor terminals.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+use tepui_e2e::{Cluster, Http, Scheduler, binary, wait_for};
+
+const JSON: &str = "application/json";
+
+/// Method, path, content type, body; status and what the answer says.
+type Case = (&'static str, &'static str, &'static str, &'static str, u16, &'static str);
+
+const MASTER: &[Case] = &[
+    ("GET", "/nope", "", "", 404, "404 Not Found."),
+    ("GET", "/state.json", "", "", 404, "404 Not Found."),
+    ("GET", "/master/../state", "", "", 404, "404 Not Found."),
+    ("GET", "/%2e%2e/etc/passwd", "", "", 404, "404 Not Found."),
+    ("GET", "/%ff%fe", "", "", 400, "not UTF-8"),
+    ("GET", "/redirect/x", "", "", 404, "404 Not Found."),
+    ("GET", "/metrics/x", "", "", 404, "404 Not Found."),
+    ("GET", "/metrics/snapshot?timeout=soon", "", "", 400, "timeout 'soon'"),
+    ("GET", "/metrics/snapshot?timeout=-1secs", "", "", 400, "timeout '-1secs'"),
+    ("GET", "/state?jsonp=", "", "", 400, "'jsonp'"),
+    ("GET", "/state?jsonp=%3Cscript%3Ealert(1)", "", "", 400, "'jsonp'"),
+    ("GET", "/version?jsonp=a;b", "", "", 400, "'jsonp'"),
+    ("GET", "/metrics/snapshot?jsonp=a%0ab", "", "", 400, "'jsonp'"),
+    ("GET", "/files/browse", "", "", 400, "path=value"),
+    ("GET", "/files/read?path=", "", "", 400, "path=value"),
+    ("GET", "/files/download?path=/etc/passwd", "", "", 404, ""),
+    ("GET", "/files/read?path=/master/log/../../etc/passwd&offset=0", "", "", 404, ""),
+    ("GET", "/logging/toggle?level=1", "", "", 400, "duration=value"),
+    ("GET", "/logging/toggle?duration=1secs", "", "", 400, "level=value"),
+    ("GET", "/logging/toggle?level=x&duration=1secs", "", "", 400, "'x'"),
+    ("GET", "/logging/toggle?level=-1&duration=1secs", "", "", 400, "level '-1'"),
+    ("GET", "/logging/toggle?level=1&duration=soon", "", "", 400, "duration 'soon'"),
+    ("GET", "/teardown", "", "", 405, "'POST'"),
+    ("DELETE", "/api/v1", "", "", 405, "'POST'"),
+    ("POST", "/teardown", "", "", 400, "'frameworkId'"),
+    ("POST", "/teardown", "", "frameworkId=%00%1b", 400, "No framework found"),
+    ("POST", "/api/v1", "", "{}", 400, "'Content-Type'"),
+    ("POST", "/api/v1", "text/json", "{}", 415, "'Content-Type'"),
+    ("POST", "/api/v1", JSON, "", 400, "Failed to parse body into JSON"),
+    ("POST", "/api/v1", JSON, "{} x", 400, "Failed to parse body into JSON"),
+    ("POST", "/api/v1", JSON, "[]", 400, "Expecting a JSON object"),
+    ("POST", "/api/v1", JSON, "\"GET_STATE\"", 400, "Expecting a JSON object"),
+    ("POST", "/api/v1", JSON, r#"{"type":7}"#, 400, "type"),
+    ("POST", "/api/v1", JSON, r#"{"type":"get_state"}"#, 400, "'type'"),
+    ("POST", "/api/v1", JSON, r#"{"type":"UNKNOWN"}"#, 501, "501 Not Implemented."),
+    ("POST", "/api/v1", JSON, r#"{"type":"GET_METRICS"}"#, 400, "'get_metrics'"),
+    ("POST", "/api/v1", JSON, r#"{"type":"READ_FILE","read_file":{"path":"/x"}}"#, 400, "read_file.offset"),
+    ("POST", "/api/v1", JSON, r#"{"type":"READ_FILE","read_file":{"path":"/x","offset":0}}"#, 404, ""),
+    ("POST", "/api/v1", JSON, r#"{"type":"LIST_FILES","list_files":{}}"#, 400, "list_files.path"),
+    (
+        "POST",
+        "/api/v1",
+        JSON,
+        r#"{"type":"SET_LOGGING_LEVEL","set_logging_level":{"level":1}}"#,
+        400,
+        "set_logging_level.duration",
+    ),
+    (
+        "POST",
+        "/api/v1",
+        JSON,
+        r#"{"type":"SET_LOGGING_LEVEL","set_logging_level":{"level":1,"duration":{"nanoseconds":-1}}}"#,
+        400,
+        "duration",
+    ),
+    ("POST", "/api/v1", JSON, r#"{"type":"TEARDOWN","teardown":{}}"#, 400, "teardown.framework_id"),
+    (
+        "POST",
+        "/api/v1",
+        JSON,
+        r#"{"type":"TEARDOWN","teardown":{"framework_id":{"value":"../x"}}}"#,
+        400,
+        "No framework found",
+    ),
+    (
+        "POST",
+        "/api/v1",
+        JSON,
+        r#"{"type":"MARK_AGENT_GONE","mark_agent_gone":{"agent_id":{"value":""}}}"#,
+        404,
+        "Agent '' not found",
+    ),
+];
+
+const AGENT: &[Case] = &[
+    ("GET", "/nope", "", "", 404, "404 Not Found."),
+    ("GET", "/slave(1)/../state", "", "", 404, "404 Not Found."),
+    ("GET", "/slave(2)/state", "", "", 404, "404 Not Found."),
+    ("GET", "/state?jsonp=a(b)", "", "", 400, "'jsonp'"),
+    ("GET", "/containers?executor_id=x", "", "", 400, "framework_id"),
+    ("GET", "/containers?container_id=x&framework_id=y", "", "", 400, "container_id"),
+    ("GET", "/metrics/snapshot?timeout=soon", "", "", 400, "timeout 'soon'"),
+    ("GET", "/files/browse", "", "", 400, "path=value"),
+    ("GET", "/files/read?path=SANDBOX/stdout&offset=x", "", "", 400, "offset"),
+    ("GET", "/files/read?path=SANDBOX/stdout&offset=-2", "", "", 400, "offset provided: -2"),
+    ("GET", "/files/read?path=SANDBOX/stdout&offset=0&length=-2", "", "", 400, "length provided: -2"),
+    ("GET", "/files/read?path=SANDBOX&offset=0", "", "", 400, "directory"),
+    ("GET", "/files/download?path=SANDBOX", "", "", 400, "directory"),
+    (
+        "GET",
+        "/files/read?path=SANDBOX/../../../../../../../../../../../../../../../etc/passwd&offset=0",
+        "",
+        "",
+        400,
+        "inaccessible",
+    ),
+    ("GET", "/files/browse?path=SANDBOX/..", "", "", 400, "inaccessible"),
+    ("GET", "/files/read?path=SANDBOX/%2e%2e/x&offset=0", "", "", 404, ""),
+    ("GET", "/files/read?path=SANDBOX/out&offset=0", "", "", 400, "inaccessible"),
+    ("GET", "/files/download?path=SANDBOX/out", "", "", 400, "inaccessible"),
+    ("GET", "/files/browse?path=SANDBOX/up", "", "", 400, "inaccessible"),
+    ("GET", "/files/browse?path=/etc", "", "", 404, ""),
+    ("GET", "/files/read?path=SANDBOX/%00&offset=0", "", "", 404, ""),
+    ("PUT", "/api/v1", "", "", 405, "'POST'"),
+    ("POST", "/api/v1", "application/recordio", "", 415, "'Content-Type'"),
+    ("POST", "/api/v1", JSON, r#"{"type":"GET_METRICS"}"#, 400, "'get_metrics'"),
+    ("POST", "/api/v1", JSON, r#"{"type":"GET_CONTAINERS","get_containers":[]}"#, 400, "get_containers"),
+    (
+        "POST",
+        "/api/v1",
+        JSON,
+        r#"{"type":"LIST_FILES","list_files":{"path":"SANDBOX/up"}}"#,
+        400,
+        "inaccessible",
+    ),
+    (
+        "POST",
+        "/api/v1",
+        JSON,
+        r#"{"type":"READ_FILE","read_file":{"path":"SANDBOX/out","offset":0}}"#,
+        400,
+        "inaccessible",
+    ),
+    (
+        "POST",
+        "/api/v1",
+        JSON,
+        r#"{"type":"READ_FILE","read_file":{"path":"SANDBOX/stdout","offset":"x"}}"#,
+        400,
+        "read_file.offset",
+    ),
+];
+
+#[test]
+fn questions_that_make_no_sense_are_refused_with_the_reason() {
+    let mut cluster = Cluster::start();
+    let (master, agent) = (cluster.http(), cluster.agent_http());
+    let mut scheduler = Scheduler::subscribe(&master, Scheduler::info("dev"));
+    let offer = scheduler.offer();
+    let links = "ln -s /etc/passwd out; ln -s .. up; echo ready; sleep 1000";
+    scheduler.launch(&offer, &[Scheduler::task(&offer, "links", links)]);
+    scheduler.reach("links", "TASK_RUNNING");
+    let sandbox = wait_for("the links to be there", || {
+        let state = agent.get("/state").json()?;
+        let directory = state["frameworks"][0]["executors"][0]["directory"].as_str()?.to_string();
+        let said = agent.get(&format!("/files/read?path={directory}/stdout&offset=0")).json()?;
+        (said["data"] == "ready\n").then_some(directory)
+    });
+    let mut wrong = check(&master, MASTER, &sandbox);
+    wrong.extend(check(&agent, AGENT, &sandbox));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(cluster.master.is_running() && cluster.agents[0].is_running());
+}
+
+/// What was answered differently.
+fn check(http: &Http, cases: &[Case], sandbox: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (method, path, content_type, body, status, says) in cases {
+        let headers = [("Content-Type", *content_type)];
+        let headers = if content_type.is_empty() { &[][..] } else { &headers[..] };
+        let (path, body) = (path.replace("SANDBOX", sandbox), body.replace("SANDBOX", sandbox));
+        let answer = http.send(method, &path, headers, body.as_bytes());
+        if answer.status != *status || !answer.text().contains(says) {
+            let (got, text) = (answer.status, answer.text());
+            wrong.push(format!("{method} {path} {body}: {got} {text:.200} instead of {status} {says}"));
+        }
+        if answer.status == 405 && answer.header("allow").is_none() {
+            wrong.push(format!("{method} {path}: no Allow"));
+        }
+    }
+    wrong
+}
+
+/// Everything that a terminal or a page could take for more than text.
+const WILD: &str = "</script><b>\u{1b}[31m\u{7}\r\n\u{202e}\"'\\`{}\u{9b}2J";
+
+#[test]
+fn names_with_anything_in_them_stay_names() {
+    let cluster = Cluster::start();
+    let http = cluster.http();
+    let mut info = Scheduler::info("dev");
+    info["name"] = json!(WILD);
+    info["labels"] = json!({"labels": [{"key": WILD, "value": WILD}]});
+    let mut scheduler = Scheduler::subscribe(&http, info);
+    let offer = scheduler.offer();
+    // Control characters and slashes may not stand in ids, everything else may.
+    let mut refused = Scheduler::task(&offer, "\u{1b}[31m", "sleep 1000");
+    refused["name"] = json!(WILD);
+    let mut task = Scheduler::task(&offer, "<b>'\"`\u{9b}2J", "sleep 1000");
+    task["name"] = json!(WILD);
+    scheduler.launch(&offer, &[refused, task]);
+    scheduler.update("\u{1b}[31m", "TASK_ERROR");
+    scheduler.reach("<b>'\"`\u{9b}2J", "TASK_RUNNING");
+    for path in ["/state", "/state-summary", "/frameworks", "/tasks", "/metrics/snapshot"] {
+        let document = http.get(path).json().unwrap_or_else(|| panic!("{path} is no JSON"));
+        assert!(path == "/metrics/snapshot" || texts(&document).contains(&WILD.to_string()), "{path}");
+    }
+    assert!(!http.get("/metrics").text().contains('\u{1b}'));
+    let commands: &[&[&str]] = &[
+        &["tasks", "--all"],
+        &["frameworks"],
+        &["task", "<b>"],
+        &["framework", "0000"],
+        &["metrics"],
+        &["roles"],
+    ];
+    for arguments in commands {
+        let output = Command::new(binary())
+            .args(*arguments)
+            .env("TEPUI_MASTER", &cluster.master.address)
+            .output()
+            .expect("the binary starts");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        let bad = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!said.contains(bad), "{arguments:?}: {said:?}");
+    }
+}
+
+/// Every text in a document.
+fn texts(document: &Value) -> Vec<String> {
+    match document {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(values) => values.iter().flat_map(texts).collect(),
+        Value::Object(members) => members.values().flat_map(texts).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    }
+}

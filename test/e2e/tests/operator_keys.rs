@@ -1,0 +1,201 @@
+//! Every key that the v1 web interface and the v1 command line read, where they read it.
+//!
+//! A missing key breaks their scripts, not just a cell of a table.
+
+use serde_json::{Value, json};
+use tepui_e2e::{Cluster, Scheduler, wait_for};
+
+/// Where, and which keys are read of it. `[]` is the first element; `a|b` is one of two; `?` may be absent.
+type Keys = &'static [(&'static str, &'static str)];
+
+const SCALARS: &str = "cpus gpus mem disk";
+
+const STATE: Keys = &[
+    (
+        "",
+        "id pid leader leader_info version build_time build_user start_time elected_time activated_slaves cluster \
+         deactivated_slaves unreachable_slaves flags slaves frameworks completed_frameworks orphan_tasks \
+         unregistered_frameworks recovered_slaves capabilities hostname",
+    ),
+    ("leader_info", "hostname port id pid"),
+    (
+        "slaves[]",
+        "id hostname pid port resources used_resources registered_time deactivated active attributes",
+    ),
+    ("slaves[].resources", SCALARS),
+    ("slaves[].used_resources", SCALARS),
+    ("slaves[].offered_resources", SCALARS),
+    (
+        "frameworks[]",
+        "id name user hostname webui_url active connected recovered roles resources used_resources principal \
+         offered_resources registered_time unregistered_time tasks unreachable_tasks completed_tasks offers executors",
+    ),
+    ("frameworks[].resources", SCALARS),
+    ("frameworks[].used_resources", SCALARS),
+    ("frameworks[].offered_resources", SCALARS),
+    ("frameworks[].offers[]", "id framework_id slave_id allocation_info resources"),
+    ("frameworks[].offers[].allocation_info", "role"),
+    ("frameworks[].offers[].resources", SCALARS),
+    ("frameworks[].tasks[]", "id name framework_id executor_id slave_id state role statuses resources"),
+    ("frameworks[].tasks[].statuses[]", "state timestamp container_status"),
+    (
+        "frameworks[].completed_tasks[]",
+        "id name framework_id executor_id slave_id state role statuses resources",
+    ),
+    ("frameworks[].completed_tasks[].resources", SCALARS),
+];
+
+const SUMMARY: Keys = &[
+    ("", "hostname cluster slaves frameworks"),
+    (
+        "slaves[]",
+        "id hostname pid TASK_STAGING TASK_STARTING TASK_RUNNING TASK_KILLING TASK_FINISHED TASK_KILLED TASK_FAILED \
+         TASK_LOST TASK_ERROR TASK_UNREACHABLE framework_ids reserved_resources unreserved_resources version",
+    ),
+    (
+        "frameworks[]",
+        "id name used_resources offered_resources capabilities hostname webui_url active connected recovered \
+         TASK_RUNNING TASK_FAILED slave_ids",
+    ),
+];
+
+const SLAVES: Keys = &[
+    ("", "slaves recovered_slaves"),
+    (
+        "slaves[]",
+        "id hostname active pid reserved_resources_full unreserved_resources_full used_resources_full \
+         offered_resources_full",
+    ),
+];
+
+const FRAMEWORKS: Keys = &[
+    ("", "frameworks completed_frameworks unregistered_frameworks"),
+    ("frameworks[]", "id active hostname name tasks unreachable_tasks completed_tasks offer_constraints"),
+];
+
+const TASKS: Keys = &[
+    ("", "tasks"),
+    ("tasks[]", "id framework_id executor_id statuses state slave_id"),
+    ("tasks[].statuses[]", "state container_status"),
+    ("tasks[].statuses[].container_status.container_id", "value"),
+];
+
+const ROLES: Keys = &[
+    ("", "roles"),
+    ("roles[]", "name weight frameworks offered allocated reserved quota resources"),
+    ("roles[].quota", "consumed guarantee limit role"),
+];
+
+const METRICS: Keys = &[(
+    "",
+    "master/tasks_staging master/tasks_starting master/tasks_running master/tasks_killing master/tasks_finished \
+     master/tasks_killed master/tasks_failed master/tasks_lost master/tasks_unreachable",
+)];
+
+const AGENT_STATE: Keys = &[
+    (
+        "",
+        "hostname version build_time start_time resources unreserved_resources unreserved_resources_allocated id pid \
+         reserved_resources reserved_resources_allocated master_hostname frameworks completed_frameworks \
+         resource_providers flags attributes capabilities",
+    ),
+    ("resources", SCALARS),
+    ("unreserved_resources_allocated", SCALARS),
+    ("frameworks[]", "id name user roles executors completed_executors checkpoint failover_timeout hostname"),
+    (
+        "frameworks[].executors[]",
+        "id name source container directory resources role tasks queued_tasks completed_tasks",
+    ),
+    ("frameworks[].executors[].resources", SCALARS),
+    ("frameworks[].executors[].tasks[]", "id name state role statuses resources slave_id framework_id"),
+    ("frameworks[].completed_executors[]", "id name directory tasks queued_tasks completed_tasks"),
+];
+
+const STATISTICS: Keys = &[
+    ("[]", "executor_id framework_id executor_name source statistics"),
+    (
+        "[].statistics",
+        "cpus_user_time_secs cpus_system_time_secs cpus_limit mem_rss_bytes mem_limit_bytes timestamp",
+    ),
+];
+
+const AGENT_METRICS: Keys = &[(
+    "",
+    "slave/tasks_staging slave/tasks_starting slave/tasks_running slave/tasks_killing slave/tasks_finished \
+     slave/tasks_killed slave/tasks_failed slave/tasks_lost slave/registered slave/uptime_secs",
+)];
+
+const BROWSE: Keys = &[("[]", "path nlink size mtime mode uid gid")];
+
+#[test]
+fn the_v1_interfaces_find_every_key_they_read() {
+    let cluster = Cluster::with(
+        &["--hostname=localhost", "--cluster=demo"],
+        &["--resources=cpus:8;mem:4096;disk:4096"],
+    );
+    let (master, agent) = (cluster.http(), cluster.agent_http());
+    let mut info = Scheduler::info("eng/web");
+    info["principal"] = json!("ops");
+    let mut scheduler = Scheduler::subscribe(&master, info);
+    let offer = scheduler.offer();
+    let tasks = [Scheduler::task(&offer, "stays", "sleep 1000"), Scheduler::task(&offer, "ends", "true")];
+    assert_eq!(scheduler.launch(&offer, &tasks).status, 202);
+    scheduler.reach("ends", "TASK_FINISHED");
+    scheduler.reach("stays", "TASK_RUNNING");
+    scheduler.fresh_offer();
+    let sandbox = wait_for("everything that has keys to be there", || {
+        let state = master.get("/master/state").json()?;
+        let framework = &state["frameworks"][0];
+        let state = agent.get("/slave(1)/state").json()?;
+        let there = framework["offers"].get(0).is_some() && framework["completed_tasks"].get(0).is_some();
+        let of_agent = &state["frameworks"][0];
+        let there = there && of_agent["completed_executors"].get(0).is_some();
+        let there = there && agent.get("/monitor/statistics").json()?.get(0).is_some();
+        there.then(|| of_agent["executors"][0]["directory"].as_str().expect("a directory").to_string())
+    });
+    let browse = format!("/files/browse?path={sandbox}");
+    let table: &[(bool, &str, Keys)] = &[
+        (true, "/master/state", STATE),
+        (true, "/master/state-summary", SUMMARY),
+        (true, "/slaves", SLAVES),
+        (true, "/master/frameworks/", FRAMEWORKS),
+        (true, "/tasks?order=asc&limit=-1", TASKS),
+        (true, "/tasks?task_id=stays", TASKS),
+        (true, "/master/roles", ROLES),
+        (true, "/metrics/snapshot", METRICS),
+        (true, "/master/maintenance/schedule", &[]),
+        (false, "/slave(1)/state", AGENT_STATE),
+        (false, "/slave(1)/monitor/statistics", STATISTICS),
+        (false, "/metrics/snapshot", AGENT_METRICS),
+        (false, &browse, BROWSE),
+    ];
+    let mut missing = Vec::new();
+    for (of_master, path, keys) in table {
+        let document = if *of_master { &master } else { &agent }.get(path).json().expect("JSON");
+        for (place, names) in *keys {
+            let found = at(&document, place);
+            missing.extend(
+                names
+                    .split_whitespace()
+                    .filter(|name| found.is_none_or(|found| found.get(*name).is_none()))
+                    .map(|name| format!("{path} {place}.{name}")),
+            );
+        }
+    }
+    assert!(missing.is_empty(), "missing:\n{}", missing.join("\n"));
+    let state = master.get("/state").json().expect("JSON");
+    let pid = state["slaves"][0]["pid"].as_str().expect("a pid");
+    assert_eq!(pid, format!("slave(1)@{}", cluster.agents[0].address), "the agent is found by its pid");
+}
+
+/// What is at a place: members by name, `[]` for the first element.
+fn at<'d>(document: &'d Value, place: &str) -> Option<&'d Value> {
+    place.split('.').filter(|part| !part.is_empty()).try_fold(document, |value, part| {
+        let (name, is_list) = match part.strip_suffix("[]") {
+            Some(name) => (name, true),
+            None => (part, false),
+        };
+        let value = if name.is_empty() { value } else { value.get(name)? };
+        if is_list { value.get(0) } else { Some(value) }
+    })
+}
