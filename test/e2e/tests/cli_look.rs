@@ -47,7 +47,10 @@ fn lists(look: &Look, id: &str) {
     assert_eq!(look.json(&["tasks", "--all", "--role=eng"]).as_array().map(Vec::len), Some(1));
     assert!(look.says(&["agents"]).contains("active"));
     assert!(look.says(&["frameworks", "--all"]).contains("completed"));
-    assert!(look.says(&["roles"]).contains("eng/web"));
+    let roles = look.says(&["roles"]);
+    let names: Vec<&str> = roles.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(names.ends_with(&["eng", "web"]), "a tree of roles:\n{roles}");
+    assert_eq!(look.json(&["roles", "--role=eng/web"])[0]["name"], "eng/web");
     assert!(look.says(&["summary"]).contains("1 running"));
     assert!(look.says(&["metrics", "tasks_running"]).trim_end().ends_with('1'));
     assert!(look.tepui(&["executors"]).status.success());

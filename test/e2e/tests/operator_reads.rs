@@ -419,6 +419,20 @@ fn metrics_of_frameworks_can_be_left_out() {
 }
 
 #[test]
+fn metrics_tell_of_quotas() {
+    let busy = busy(&[]);
+    let config =
+        json!({"role": "eng", "guarantees": {"cpus": {"value": 2.0}}, "limits": {"cpus": {"value": 4.0}}});
+    let update = json!({"type": "UPDATE_QUOTA", "update_quota": {"quota_configs": [config]}});
+    let answer = busy.master.post("/api/v1", &update);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let metrics = busy.master.get("/metrics/snapshot").json().expect("JSON");
+    let of = |name: &str| metrics[format!("allocator/mesos/quota/roles/eng/resources/cpus/{name}")].as_f64();
+    assert_eq!((of("guarantee"), of("limit"), of("consumed")), (Some(2.0), Some(4.0), Some(0.1)));
+    assert!(of("offered_or_allocated").is_some_and(|cpus| cpus >= 0.1));
+}
+
+#[test]
 fn an_operator_ends_a_framework_by_a_form() {
     let mut busy = busy(&[]);
     let form = [("Content-Type", "application/x-www-form-urlencoded")];

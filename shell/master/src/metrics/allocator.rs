@@ -1,9 +1,11 @@
 //! `allocator/…`: how often it runs and how long, and who has which share.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use tepui_core_master::State;
 use tepui_http::{Group, Metrics};
+use tepui_proto::mesos::v1::quota::QuotaConfig;
 use tepui_resources::{Name, Quantities};
 
 use super::timer;
@@ -27,7 +29,7 @@ pub(super) fn add(metrics: &mut Metrics, state: &State, roles: &Roles, times: &A
             held.get(&name).to_f64(),
         );
     }
-    consumed(metrics, "", &roles.all);
+    quota(metrics, "", &roles.all, None);
     for (role, entry) in &roles.by_name {
         if !entry.frameworks.is_empty() {
             let share = dominant_share(&entry.amounts.allocated_and_offered(), &total) / entry.weight;
@@ -40,17 +42,32 @@ pub(super) fn add(metrics: &mut Metrics, state: &State, roles: &Roles, times: &A
                 metrics.gauge("active", state.offer_filters.get(role).copied().unwrap_or(0) as f64);
             });
         }
-        consumed(metrics, role, &entry.amounts);
+        quota(metrics, role, &entry.amounts, state.quotas.get(role).map(|config| &**config));
     }
 }
 
-/// What counts for the quota of a role.
-fn consumed(metrics: &mut Metrics, role: &str, amounts: &Amounts) {
-    for (name, amount) in amounts.consumed().iter().filter(|(name, _)| **name != Name::Ports) {
+/// What counts for the quota of a role, and the quota if it has one.
+fn quota(metrics: &mut Metrics, role: &str, amounts: &Amounts, config: Option<&QuotaConfig>) {
+    let (consumed, held) = (amounts.consumed(), amounts.allocated_and_offered());
+    let limited = config.into_iter().flat_map(|config| config.guarantees.keys().chain(config.limits.keys()));
+    let names: BTreeSet<Name> =
+        consumed.iter().map(|(name, _)| name.clone()).chain(limited.map(|name| Name::new(name))).collect();
+    for name in names.iter().filter(|name| **name != Name::Ports) {
         let path = format!("allocator/mesos/quota/roles/{role}/resources/{name}/");
         let mut group = group(path, "allocator/mesos/quota", role);
         group.labels.push(("resource", name.as_str().to_owned()));
-        metrics.within(group, |metrics| metrics.gauge("consumed", amount.to_f64()));
+        metrics.within(group, |metrics| {
+            metrics.gauge("consumed", consumed.get(name).to_f64());
+            let Some(config) = config else { return };
+            let parts = [
+                ("guarantee", config.guarantees.get(name.as_str())),
+                ("limit", config.limits.get(name.as_str())),
+            ];
+            for (part, amount) in parts {
+                amount.into_iter().for_each(|amount| metrics.gauge(part, amount.value));
+            }
+            metrics.gauge("offered_or_allocated", held.get(name).to_f64());
+        });
     }
 }
 
