@@ -25,7 +25,23 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "metrics",
         ],
     ),
-    ("Act", &["run", "weights"]),
+    (
+        "Act",
+        &[
+            "run",
+            "weights",
+            "quota",
+            "reserve",
+            "unreserve",
+            "volumes",
+            "maintenance",
+            "drain",
+            "deactivate",
+            "reactivate",
+            "gone",
+            "teardown",
+        ],
+    ),
     ("Other", &["completions", "version", "help"]),
 ];
 

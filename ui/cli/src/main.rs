@@ -5,6 +5,7 @@
 
 mod amount;
 mod command;
+mod confirm;
 mod detail;
 mod flags;
 mod help;
@@ -22,8 +23,9 @@ use anyhow::Result;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use command::{
-    agent, agents, completions, dev, events, executors, files, framework, frameworks, logs, metrics, offers,
-    roles, run, summary, task, tasks, weights,
+    agent, agents, completions, dev, drain, events, executors, files, framework, frameworks, logs,
+    maintenance, metrics, offers, quota, reserve, roles, run, summary, task, tasks, teardown, volumes,
+    weights,
 };
 use flags::master::MasterFlags;
 
@@ -75,6 +77,26 @@ enum Command {
     Events(events::Events),
     /// Show metrics of the master or an agent.
     Metrics(metrics::Metrics),
+    /// List quotas, or set and remove them.
+    Quota(quota::Quota),
+    /// Keep resources of an agent for a role.
+    Reserve(reserve::Reserve),
+    /// Give reserved resources of an agent back.
+    Unreserve(reserve::Unreserve),
+    /// List persistent volumes, or make, resize and destroy them.
+    Volumes(volumes::Volumes),
+    /// List machines in maintenance, or schedule them and take them down and up.
+    Maintenance(maintenance::Maintenance),
+    /// Empty an agent: its tasks are killed, nothing more is offered of it.
+    Drain(drain::Drain),
+    /// Offer nothing more of an agent; what runs there keeps running.
+    Deactivate(drain::Deactivate),
+    /// Use an agent again that was deactivated or drained.
+    Reactivate(drain::Reactivate),
+    /// Say that an agent never comes back.
+    Gone(drain::Gone),
+    /// End a framework and its tasks.
+    Teardown(teardown::Teardown),
     /// List the weights of roles, or set them.
     Weights(weights::Weights),
     /// Run a command as a task, show its output and exit with its code.
@@ -196,6 +218,16 @@ fn dispatch(tepui: Tepui, shown: Flags) -> Result<ExitCode> {
         Command::Events(events) => events.run(),
         Command::Metrics(metrics) => metrics.run(),
         Command::Weights(weights) => weights.run(),
+        Command::Quota(quota) => quota.run(),
+        Command::Reserve(reserve) => reserve.run(),
+        Command::Unreserve(unreserve) => unreserve.run(),
+        Command::Volumes(volumes) => volumes.run(),
+        Command::Maintenance(maintenance) => maintenance.run(),
+        Command::Drain(drain) => drain.run(),
+        Command::Deactivate(deactivate) => deactivate.run(),
+        Command::Reactivate(reactivate) => reactivate.run(),
+        Command::Gone(gone) => gone.run(),
+        Command::Teardown(teardown) => teardown.run(),
         Command::Run(run) => run.run(),
         Command::Completions(completions) => completions.run(tree()),
         Command::Version => {

@@ -97,7 +97,8 @@ impl List for Roles {
 fn share(role: &Value, metrics: &Value) -> Option<f64> {
     let part = |name: &&str| {
         let total = number(metrics, &format!("master/{name}_total"));
-        (total > 0.0).then(|| number(&role["resources"], name) / total)
+        let held = number(&role["allocated"], name) + number(&role["offered"], name);
+        (total > 0.0).then(|| held / total)
     };
     ["cpus", "mem", "disk", "gpus"].iter().filter_map(part).max_by(f64::total_cmp)
 }
@@ -150,28 +151,37 @@ mod tests {
             "",
             &answer,
             expect![[r#"
-                ROLE     WEIGHT  FRAMEWORKS  CPUS  MEM  OFFERED                        LIMIT
-                *             1           0     0    0
-                eng           1           1   0.5  64M  cpus:15.5 mem:7.8G ports:1001
-                eng/web     2.5           1     0    0                                 cpus:4
-                engine        1           0     0    0"#]],
+                ROLE    WEIGHT  SHARE  FRAMEWORKS  CPUS  MEM  OFFERED                        LIMIT
+                *            1   0.0%           0     0    0
+                eng          1  50.0%           1   0.5  64M  cpus:15.5 mem:7.8G ports:1001
+                  web      2.5   0.0%           1     0    0                                 cpus:4
+                engine       1   0.0%           0     0    0"#]],
         );
-        check::<Roles>("--sort weight", &answer, expect![[r#""#]]);
+        check::<Roles>(
+            "--sort weight",
+            &answer,
+            expect![[r#"
+                ROLE     WEIGHT  SHARE  FRAMEWORKS  CPUS  MEM  OFFERED                        LIMIT
+                *             1   0.0%           0     0    0
+                eng           1  50.0%           1   0.5  64M  cpus:15.5 mem:7.8G ports:1001
+                engine        1   0.0%           0     0    0
+                eng/web     2.5   0.0%           1     0    0                                 cpus:4"#]],
+        );
         check::<Roles>(
             "--role eng",
             &answer,
             expect![[r#"
-                ROLE     WEIGHT  FRAMEWORKS  CPUS  MEM  OFFERED                        LIMIT
-                eng           1           1   0.5  64M  cpus:15.5 mem:7.8G ports:1001
-                eng/web     2.5           1     0    0                                 cpus:4"#]],
+                ROLE   WEIGHT  SHARE  FRAMEWORKS  CPUS  MEM  OFFERED                        LIMIT
+                eng         1  50.0%           1   0.5  64M  cpus:15.5 mem:7.8G ports:1001
+                  web     2.5   0.0%           1     0    0                                 cpus:4"#]],
         );
         check::<Roles>(
             "--framework 0000",
             &answer,
             expect![[r#"
-                ROLE     WEIGHT  FRAMEWORKS  CPUS  MEM  OFFERED                        LIMIT
-                eng           1           1   0.5  64M  cpus:15.5 mem:7.8G ports:1001
-                eng/web     2.5           1     0    0                                 cpus:4"#]],
+                ROLE   WEIGHT  SHARE  FRAMEWORKS  CPUS  MEM  OFFERED                        LIMIT
+                eng         1  50.0%           1   0.5  64M  cpus:15.5 mem:7.8G ports:1001
+                  web     2.5   0.0%           1     0    0                                 cpus:4"#]],
         );
         check::<Roles>(
             "",

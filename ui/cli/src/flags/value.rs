@@ -50,6 +50,41 @@ pub fn weights(text: &str) -> Result<BTreeMap<String, f64>, String> {
     Ok(weights)
 }
 
+/// How much of which resources.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Amounts(pub BTreeMap<String, f64>);
+
+impl std::fmt::Display for Amounts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let amounts: Vec<String> = self.0.iter().map(|(name, amount)| format!("{name}:{amount}")).collect();
+        f.write_str(&amounts.join(" "))
+    }
+}
+
+/// `cpus:4,mem:1024`; `;` does as well as `,`.
+pub fn amounts(text: &str) -> Result<Amounts, String> {
+    let mut amounts = BTreeMap::new();
+    for item in text.split([',', ';']).map(str::trim).filter(|item| !item.is_empty()) {
+        let (name, amount) = item
+            .split_once(':')
+            .ok_or_else(|| format!("{item:?} is not an amount; write cpus:4,mem:1024"))?;
+        let number: f64 = amount
+            .parse()
+            .map_err(|_| format!("{amount:?} of {name} is not a number; write cpus:4,mem:1024"))?;
+        if !number.is_finite() || number < 0.0 {
+            return Err(format!("{amount:?} of {name} is not an amount"));
+        }
+        if amounts.insert(name.to_string(), number).is_some() {
+            return Err(format!("{name} is named twice"));
+        }
+    }
+    if amounts.is_empty() {
+        Err("nothing is named; write cpus:4,mem:1024".to_string())
+    } else {
+        Ok(Amounts(amounts))
+    }
+}
+
 /// A comma list without empty items.
 pub fn list(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_string).collect()

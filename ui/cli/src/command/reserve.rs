@@ -1,0 +1,117 @@
+//! `tepui reserve` and `tepui unreserve`: resources of an agent are kept for a role, and given back.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use serde_json::json;
+use tepui_client::shorthand::{agent_id, scalar};
+use tepui_proto::mesos::v1::Resource;
+use tepui_proto::mesos::v1::master::Call;
+use tepui_proto::mesos::v1::master::call::{ReserveResources, Type, UnreserveResources};
+use tepui_proto::mesos::v1::resource::{ReservationInfo, reservation_info};
+
+use super::{Cluster, block_on, find};
+use crate::confirm::done;
+use crate::flags::value;
+use crate::listing::text;
+
+/// Keep resources of an agent for a role: `tepui reserve AGENT cpus:2,mem:512 --role eng`.
+#[derive(Args)]
+pub struct Reserve {
+    #[command(flatten)]
+    what: What,
+}
+
+/// Give reserved resources of an agent back: `tepui unreserve AGENT cpus:2 --role eng`.
+#[derive(Args)]
+pub struct Unreserve {
+    #[command(flatten)]
+    what: What,
+}
+
+#[derive(Args)]
+struct What {
+    #[command(flatten)]
+    cluster: Cluster,
+    /// The agent: its id, the end of it, or its hostname.
+    agent: String,
+    /// How much of what: `cpus:2,mem:512`; megabytes of mem and disk.
+    #[arg(value_parser = value::amounts)]
+    resources: Amounts,
+    #[command(flatten)]
+    reservation: Reservation,
+    /// Print what was done as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+type Amounts = value::Amounts;
+
+/// Whose a reservation is.
+#[derive(Args, Clone, Debug)]
+pub struct Reservation {
+    /// The role it is kept for.
+    #[arg(long)]
+    pub role: String,
+    /// Who reserved it.
+    #[arg(long)]
+    pub principal: Option<String>,
+}
+
+impl Reservation {
+    /// The resource, reserved.
+    pub fn of(&self, resource: Resource) -> Resource {
+        let reservation = ReservationInfo {
+            r#type: Some(reservation_info::Type::DYNAMIC),
+            role: Some(self.role.clone()),
+            principal: self.principal.clone(),
+            ..Default::default()
+        };
+        Resource { reservations: vec![reservation], ..resource }
+    }
+}
+
+impl Reserve {
+    pub fn run(self) -> Result<ExitCode> {
+        self.what.run("reserved", |id, resources| {
+            let reserve = ReserveResources { agent_id: agent_id(id).into(), resources, ..Default::default() };
+            Call {
+                r#type: Some(Type::RESERVE_RESOURCES),
+                reserve_resources: reserve.into(),
+                ..Default::default()
+            }
+        })
+    }
+}
+
+impl Unreserve {
+    pub fn run(self) -> Result<ExitCode> {
+        self.what.run("unreserved", |id, resources| {
+            let unreserve =
+                UnreserveResources { agent_id: agent_id(id).into(), resources, ..Default::default() };
+            Call {
+                r#type: Some(Type::UNRESERVE_RESOURCES),
+                unreserve_resources: unreserve.into(),
+                ..Default::default()
+            }
+        })
+    }
+}
+
+impl What {
+    fn run(&self, verb: &str, call: impl FnOnce(&str, Vec<Resource>) -> Call) -> Result<ExitCode> {
+        let amounts = self.resources.0.iter();
+        let resources = amounts.map(|(name, amount)| self.reservation.of(scalar(name, *amount))).collect();
+        let id = block_on(async {
+            let agent = find::agent(&self.cluster, &self.agent).await?;
+            let id = text(&agent, "id").to_string();
+            self.cluster.change(&call(&id, resources)).await?;
+            Ok(id)
+        })?;
+        let role = &self.reservation.role;
+        let document = json!({"agent_id": id, "role": role, "resources": self.resources.0});
+        done(self.json, &document, &format!("{verb} {} for {role} on agent {id}", self.resources))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,47 @@
+//! Asking before something is destroyed, and telling what was done.
+
+use std::io::{BufRead, IsTerminal, Write};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use serde_json::Value;
+
+use crate::output;
+
+#[derive(Args, Clone, Debug)]
+pub struct Confirm {
+    /// Do not ask.
+    #[arg(long, short)]
+    pub yes: bool,
+}
+
+impl Confirm {
+    /// Goes on if a person says yes, or said so before.
+    pub fn ask(&self, what: &str) -> Result<()> {
+        if self.yes {
+            return Ok(());
+        }
+        if !std::io::stdin().is_terminal() {
+            bail!("{what}\nnobody is there to confirm it; say --yes if it is meant");
+        }
+        eprint!("{}\nGo on? [y/N] ", output::printable(what));
+        std::io::stderr().flush().context("cannot write")?;
+        let mut answer = String::new();
+        std::io::stdin().lock().read_line(&mut answer).context("cannot read the answer")?;
+        match answer.trim().to_lowercase().as_str() {
+            "y" | "yes" => Ok(()),
+            _ => bail!("nothing is changed"),
+        }
+    }
+}
+
+/// What was done: a sentence for people, or a document.
+pub fn done(json: bool, document: &Value, sentence: &str) -> Result<()> {
+    match json {
+        true => output::json(document),
+        false => {
+            output::notice(sentence);
+            Ok(())
+        }
+    }
+}
