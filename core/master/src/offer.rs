@@ -13,6 +13,7 @@ use tepui_allocator::Grant;
 use tepui_fsm::Now;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::framework_info::capability::Type as Capability;
+use tepui_resources::Revocable;
 use tepui_types::{AgentId, FrameworkId, OfferId};
 
 use crate::event::to_scheduler;
@@ -199,6 +200,17 @@ pub(crate) fn rescind_all_on(master: &mut Master, agent_id: &AgentId, out: &mut 
         rescind(master, &id, out);
     }
     inverse::rescind_all_on(master, agent_id, out);
+}
+
+/// Takes back offers of an agent in which there is something revocable that is the agent's own.
+pub(crate) fn rescind_revocable_on(master: &mut Master, agent_id: &AgentId, out: &mut Out) {
+    let own = |kind: Revocable| matches!(kind, Revocable::Plain | Revocable::UsageSlack);
+    for id in master.offers.on(agent_id) {
+        let offer = master.state.offers.get(&id);
+        if offer.is_some_and(|offer| offer.resources.iter().any(|resource| own(resource.revocable()))) {
+            rescind(master, &id, out);
+        }
+    }
 }
 
 /// Takes back what a framework was offered in roles it is no longer in.

@@ -34,7 +34,10 @@ pub(super) fn update_resources(
     if agent.total == total {
         return;
     }
-    offer::rescind_all_on(master, from, out);
+    match agent.total.non_revocable() == total.non_revocable() {
+        true => offer::rescind_revocable_on(master, from, out),
+        false => offer::rescind_all_on(master, from, out),
+    }
     let Some(agent) = master.agent_mut(from) else { return };
     agent.total = total;
     let spec = books::agent(agent);

@@ -254,3 +254,57 @@ fn evictions_are_counted() {
     );
     assert_eq!(script.state().counters.get(Counter::SlackEvictions), 1);
 }
+
+#[test]
+fn a_framework_that_does_not_know_the_kinds_gets_what_it_was_offered() {
+    check(
+        "
+        agent A cpus:1 mem:64 cpus(web):4 mem^:32
+        framework F role:ads revocable
+        settle
+        F accept #0 : launch t1 cpus?:2 mem?:32 ; launch t2 cpus?:3
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- OFFERS #0 of A (cpus:1; cpus{REV: ALLOCATION_SLACK}:4; mem:64; mem{REV: USAGE_SLACK}:32)
+            A <- LAUNCH t1 (cpus{REV: ALLOCATION_SLACK}:2; mem{REV: USAGE_SLACK}:32)
+            F <- UPDATE t2 TASK_ERROR REASON_TASK_INVALID "Total resources cpus{REV: ALLOCATION_SLACK}:3 required by task and its executor is more than available cpus:1; cpus{REV: ALLOCATION_SLACK}:2; mem:64"
+        "#]],
+    );
+}
+
+#[test]
+fn another_estimate_takes_back_offers_of_what_was_estimated() {
+    check(
+        "
+        agent A cpus:2 mem:64
+        framework F role:ads revocable
+        framework G role:ops
+        settle
+        A resources cpus:2 mem:64 cpus^:1
+        settle
+        A resources cpus:2 mem:64 cpus^:2
+        settle
+        A resources cpus:3 mem:64 cpus^:2
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            G <- SUBSCRIBED G
+            G <- HEARTBEAT
+            F <- OFFERS #0 of A (cpus:2; mem:64)
+            F <- OFFERS #1 of A (cpus{REV: USAGE_SLACK}:1)
+            F <- RESCIND #1
+            F <- OFFERS #2 of A (cpus{REV: USAGE_SLACK}:2)
+            F <- RESCIND #0
+            F <- RESCIND #2
+        "#]],
+    );
+}

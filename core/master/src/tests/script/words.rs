@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 use tepui_proto::mesos::v1 as pb;
 use tepui_resources::{Format, parse};
 
-/// `cpus:1`, `cpus(web):1`, `disk(web)@v1:10`: reservations in brackets, `~` allocation slack, `@` a persistent volume.
+/// `cpus:1`, `cpus(web):1`, `disk(web)@v1:10`: reservations in brackets, `~` allocation slack, `^` usage
+/// slack, `?` revocable of a kind that is not told, `@` a persistent volume.
 pub(super) fn list(words: &[&str]) -> Vec<pb::Resource> {
     let resources = words.iter().copied().filter(|word| is_resource(word));
     resources.map(resource).collect()
@@ -15,7 +16,10 @@ pub(super) fn list(words: &[&str]) -> Vec<pb::Resource> {
 pub(super) fn resource(word: &str) -> pb::Resource {
     let (what, value) = word.split_once(':').expect("name:value");
     let (what, volume) = what.split_once('@').map_or((what, None), |(what, volume)| (what, Some(volume)));
-    let (what, slack) = what.strip_suffix('~').map_or((what, false), |what| (what, true));
+    use pb::resource::revocable_info::Type;
+    let kinds = [('~', Some(Type::ALLOCATION_SLACK)), ('^', Some(Type::USAGE_SLACK)), ('?', None)];
+    let revocable = kinds.into_iter().find_map(|(mark, kind)| Some((what.strip_suffix(mark)?, kind)));
+    let (what, kind) = revocable.map_or((what, None), |(what, kind)| (what, Some(kind)));
     let (name, roles) =
         what.split_once('(').map_or((what, ""), |(name, roles)| (name, roles.trim_end_matches(')')));
     let plain = parse::resources(&format!("{name}:{value}"), "*").expect("resources");
@@ -27,8 +31,7 @@ pub(super) fn resource(word: &str) -> pb::Resource {
             ..Default::default()
         });
     }
-    if slack {
-        let kind = Some(pb::resource::revocable_info::Type::ALLOCATION_SLACK);
+    if let Some(kind) = kind {
         resource.revocable = pb::resource::RevocableInfo { r#type: kind, ..Default::default() }.into();
     }
     if let Some(volume) = volume {
@@ -46,9 +49,9 @@ pub(super) fn resource(word: &str) -> pb::Resource {
 }
 
 pub(super) fn is_resource(word: &str) -> bool {
-    ["cpus", "mem", "disk", "ports", "gpus", "ephemeral_ports"]
-        .iter()
-        .any(|name| word.strip_prefix(name).is_some_and(|rest| rest.starts_with([':', '(', '@', '~'])))
+    ["cpus", "mem", "disk", "ports", "gpus", "ephemeral_ports"].iter().any(|name| {
+        word.strip_prefix(name).is_some_and(|rest| rest.starts_with([':', '(', '@', '~', '^', '?']))
+    })
 }
 
 pub(super) fn options<'a>(words: &'a [&'a str], key: &'a str) -> impl Iterator<Item = &'a str> + 'a {
