@@ -28,6 +28,16 @@ pub(super) fn fits(total: &Resources, holdings: &[Holding]) -> bool {
     sums.missing().is_empty() && !holdings.iter().any(|holding| sums.collides(&holding.slack))
 }
 
+/// Whether something is lent and in use by its owner at the same time.
+#[cfg(test)]
+pub(super) fn is_overfull(total: &Resources, holdings: &[Holding]) -> bool {
+    let sums = Sums::of(total, holdings);
+    sums.slack.names().any(|name| {
+        let (firm, lent) = (sums.firm.amount(name), sums.slack.amount(name));
+        lent > Scalar::ZERO && firm + lent > total.amount(name)
+    })
+}
+
 /// The borrowers that have to go.
 pub(super) fn victims(total: &Resources, mut holdings: Vec<Holding>) -> Vec<Key> {
     let sums = Sums::of(total, &holdings);

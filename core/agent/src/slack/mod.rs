@@ -151,6 +151,11 @@ fn take_back(agent: &mut Agent, now: Now, role: Option<&Role>, out: &mut Out) {
 
 /// Whether there is room for all of this executor beside everything that runs, or is still about to end.
 fn fits(agent: &Agent, key: &Key) -> bool {
+    choose::fits(&agent.state.total, &held_beside(agent, key))
+}
+
+/// What everybody holds by now; of this executor, also what waits.
+fn held_beside(agent: &Agent, key: &Key) -> Vec<Holding> {
     let held = |it: &Executor| {
         let own = (it.framework_id.clone(), it.id.clone());
         let held = match agent.slack.leaving.get(&own) {
@@ -160,7 +165,15 @@ fn fits(agent: &Agent, key: &Key) -> bool {
         };
         holding(it, held)
     };
-    choose::fits(&agent.state.total, &executors(agent).map(held).collect::<Vec<_>>())
+    executors(agent).map(held).collect()
+}
+
+/// Whether what runs beside what is lent is more than there is: must never be.
+#[cfg(test)]
+pub(crate) fn overlaps(agent: &Agent) -> bool {
+    let nobody = (FrameworkId::new(""), ExecutorId::new(""));
+    let holdings = held_beside(agent, &nobody);
+    choose::is_overfull(&agent.state.total, &holdings)
 }
 
 fn executors(agent: &Agent) -> impl Iterator<Item = &Executor> {
