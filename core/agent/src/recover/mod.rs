@@ -291,6 +291,10 @@ fn await_executor(agent: &mut Agent, now: Now, framework: &FrameworkId, id: &Exe
 fn clear_leftovers(agent: &mut Agent, now: Now, out: &mut Out) {
     let frameworks: Vec<FrameworkId> = agent.state.frameworks.keys().cloned().collect();
     for framework in frameworks {
+        // A crash may have come between the record that it ends and those of what ends with it.
+        if agent.state.framework(&framework).is_some_and(|framework| framework.terminating) {
+            status::close_all(agent, &framework, out);
+        }
         let executors = agent.state.framework(&framework).map(|framework| framework.executors.clone());
         for executor in executors.iter().flat_map(|executors| executors.keys()) {
             lifecycle::remove_executor_if_done(agent, now, &framework, executor, out);

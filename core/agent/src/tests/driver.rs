@@ -34,6 +34,8 @@ pub(super) struct World {
     pub(super) config: Config,
     pub(super) agent: Option<Agent>,
     pub(super) store: BTreeMap<String, Vec<u8>>,
+    /// Records to put back, as if their removal had not been written.
+    saved: BTreeMap<String, Vec<u8>>,
     pub(super) text: String,
     now: Now,
     link: u64,
@@ -75,6 +77,7 @@ impl Default for World {
             config,
             agent: None,
             store: BTreeMap::new(),
+            saved: BTreeMap::new(),
             text: String::new(),
             now: Now { mono: Mono(0), wall: Wall(1_000_000_000_000) },
             link: 0,
@@ -212,6 +215,11 @@ impl World {
             ["corrupt", key] => {
                 self.store.insert((*key).into(), Vec::from([0xff, 0xff, 0xff]));
             }
+            ["save", start] => {
+                let saved = self.store.iter().filter(|(key, _)| key.starts_with(start));
+                self.saved = saved.map(|(key, value)| (key.clone(), value.clone())).collect();
+            }
+            ["put", "back"] => self.store.extend(core::mem::take(&mut self.saved)),
             ["lenient"] => self.config.strict = false,
             ["cleanup"] => self.config.recover = crate::Recover::Cleanup,
             ["boot", id] => self.config.boot_id = (*id).into(),

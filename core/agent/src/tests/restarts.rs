@@ -424,3 +424,76 @@ fn while_a_group_was_handed_over() {
         "#]],
     );
 }
+
+/// The agent crashes when it has written that a framework ends, and not yet that nobody wants its updates.
+#[test]
+fn while_a_framework_ends() {
+    check(
+        "
+        start
+        recovered
+        go
+        launch t1
+        t1 launched 7
+        t1 subscribe
+        t1 update t1 RUNNING
+        save update/
+        shutdown framework F
+        put back
+        restart
+        recovered all
+        store
+        ",
+        expect![[r#"
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch t1
+              = framework F
+              = executor t1 live
+              = task t1 of executor t1
+              container launch C1 cpus:1.1;mem:96
+            > t1 launched 7
+            > t1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED t1
+              = executor t1 live delivered
+              conn 1 <- LAUNCH t1
+            > t1 update t1 RUNNING
+              = update t1#0 TASK_RUNNING
+              master <- UPDATE t1 TASK_RUNNING
+              conn 1 <- ACKNOWLEDGED t1
+              conn 2 <- 202
+            > save update/
+            > shutdown framework F
+              = framework F terminating
+              = updates t1#0..1 removed
+              = executor t1 terminating delivered
+              conn 1 <- SHUTDOWN
+            > put back
+            > restart
+              container recover C1
+            > recovered all
+              = executor t1 terminated delivered
+              = task t1 and updates #0..0 removed
+              = executor t1 removed
+              = path /w/slaves/S0/frameworks/F/executors/t1/runs/C1 unused
+              = path /w/slaves/S0/frameworks/F/executors/t1 unused
+              = updates t1#0..1 removed
+              = framework F removed
+              = path /w/slaves/S0/frameworks/F unused
+              = boot id boot-1
+            > store
+              agent
+              boot_id
+              path//w/slaves/S0/frameworks/F
+              path//w/slaves/S0/frameworks/F/executors/t1
+              path//w/slaves/S0/frameworks/F/executors/t1/runs/C1
+        "#]],
+    );
+}
