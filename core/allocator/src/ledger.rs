@@ -166,7 +166,19 @@ impl Ledger {
     fn count_free(&mut self) {
         let taken = self.taken();
         self.debt = &taken - &self.total;
+        self.debt += self.strays();
         self.free = (&self.total - &taken).filter(|resource| !self.owes(resource));
+    }
+
+    /// Shared resources that are held though they are not there: what they are made of cannot be anybody else's.
+    fn strays(&self) -> Resources {
+        let mut shared = Resources::new();
+        for (_, held) in self.held() {
+            for part in [&held.offered, &held.used].into_iter().filter(|part| has_shared(part)) {
+                shared += part.shared().unallocate();
+            }
+        }
+        &shared.single_copies() - &self.total
     }
 
     /// The sum of what is held and taken from others by that.
@@ -225,7 +237,7 @@ impl Ledger {
         *self.held_mut(framework).part_mut(part) += resources;
         self.drop_if_empty(framework);
         let taken = exclusive(resources);
-        match self.debt.is_empty() && self.free.contains(&taken) {
+        match self.debt.is_empty() && self.free.contains(&taken) && !has_shared(resources) {
             true => self.free -= &taken,
             false => self.count_free(),
         }

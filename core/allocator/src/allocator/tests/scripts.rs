@@ -377,6 +377,27 @@ fn shared_volumes_are_offered_once_a_run_and_stay_free() {
 }
 
 #[test]
+fn what_a_shared_volume_was_to_be_made_of_is_owed_while_it_is_held() {
+    check(
+        "
+        framework F role=web
+        agent A cpus:2 disk(web)@v&:10
+        at 0
+        launch #1 cpus:1 disk(web)@v&:10
+        update A cpus:2 disk:10
+        free A
+        release #1 cpus:1 disk(web)@v&:10
+        free A
+        ",
+        expect![[r#"
+            #1 A -> F/web cpus:2; disk(reservations: [(DYNAMIC,web)])[v:data]<SHARED>:10<1>
+            A free: cpus:1
+            A free: cpus:2; disk:10
+        "#]],
+    );
+}
+
+#[test]
 fn reserving_offered_resources_changes_the_agent() {
     check(
         "
