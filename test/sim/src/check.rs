@@ -9,6 +9,7 @@ mod no_orphan_container;
 mod no_overcommit;
 mod nothing_acknowledged_is_lost;
 mod offer_has_one_owner;
+mod quota_not_exceeded;
 mod terminal_is_final;
 mod updates_in_order;
 mod visible_is_durable;
@@ -158,6 +159,7 @@ impl Checks {
                 Box::<visible_is_durable::VisibleIsDurable>::default(),
                 Box::<nothing_acknowledged_is_lost::NothingAcknowledgedIsLost>::default(),
                 Box::<volumes_stay::VolumesStay>::default(),
+                Box::<quota_not_exceeded::QuotaNotExceeded>::default(),
             ],
             first: None,
         }

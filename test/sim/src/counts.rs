@@ -25,10 +25,11 @@ pub struct Counts {
     pub gone: u64,
     pub departures: u64,
     pub pauses: u64,
+    pub operator_calls: u64,
 }
 
 impl Counts {
-    pub(crate) fn fields(&self) -> [(&'static str, u64); 20] {
+    pub(crate) fn fields(&self) -> [(&'static str, u64); 21] {
         [
             ("events", self.events),
             ("offers", self.offers),
@@ -50,6 +51,7 @@ impl Counts {
             ("gone", self.gone),
             ("departures", self.departures),
             ("pauses", self.pauses),
+            ("operator calls", self.operator_calls),
         ]
     }
 }
@@ -76,6 +78,7 @@ impl AddAssign for Counts {
         self.gone += other.gone;
         self.departures += other.departures;
         self.pauses += other.pauses;
+        self.operator_calls += other.operator_calls;
     }
 }
 

@@ -4,7 +4,7 @@ use crate::chance::{MS, SECOND, between, mostly, pick};
 use crate::event::Event;
 use crate::net::{Client, Node};
 use crate::world::{Phase, World};
-use crate::{agent, framework, master};
+use crate::{agent, framework, master, operator};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -24,9 +24,11 @@ pub(crate) enum Fault {
     Departure,
     /// A process stands still for a while.
     Pause,
+    /// An operator changes something.
+    Operator,
 }
 
-const ALL: [Fault; 10] = [
+const ALL: [Fault; 11] = [
     Fault::MasterCrash,
     Fault::AgentCrash,
     Fault::Reboot,
@@ -37,6 +39,7 @@ const ALL: [Fault; 10] = [
     Fault::Gone,
     Fault::Departure,
     Fault::Pause,
+    Fault::Operator,
 ];
 
 fn mean(world: &World, fault: Fault) -> Option<u64> {
@@ -52,6 +55,7 @@ fn mean(world: &World, fault: Fault) -> Option<u64> {
         Fault::Gone => plan.gone,
         Fault::Departure => plan.departures,
         Fault::Pause => plan.pauses,
+        Fault::Operator => plan.operators,
     }
 }
 
@@ -85,6 +89,7 @@ pub(crate) fn happen(world: &mut World, fault: Fault) {
         Fault::Gone => gone(world),
         Fault::Departure => departure(world),
         Fault::Pause => pause(world),
+        Fault::Operator => operator::change(world),
     }
 }
 

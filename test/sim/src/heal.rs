@@ -17,7 +17,7 @@ use crate::event::Event;
 use crate::framework::{self, Framework, Step};
 use crate::net::Node;
 use crate::world::{Phase, Stage, World};
-use crate::{agent, master};
+use crate::{agent, master, operator};
 
 /// Long enough for the slowest retry of an update, several times.
 const HEALS_WITHIN: u64 = 3600 * SECOND;
@@ -87,10 +87,12 @@ fn restart_all(world: &mut World) {
     }
 }
 
-/// An operator ends frameworks whose schedulers will never come back for them, and gives up agents that nobody is.
+/// An operator ends frameworks whose schedulers will never come back for them, gives up agents that nobody is, and takes
+/// back what operators changed.
 fn clear_abandoned(world: &mut World) {
     end_abandoned_frameworks(world);
     give_up_lost_agents(world);
+    operator::take_everything_back(world);
 }
 
 /// An agent that never heard that it was admitted comes back as another one.

@@ -19,6 +19,7 @@ mod heal;
 mod host;
 mod master;
 mod net;
+mod operator;
 mod plan;
 mod process;
 mod queue;

@@ -23,6 +23,7 @@ pub(crate) struct Plan {
     pub(crate) gone: Option<u64>,
     pub(crate) departures: Option<u64>,
     pub(crate) pauses: Option<u64>,
+    pub(crate) operators: Option<u64>,
     /// How likely a write takes long.
     pub(crate) slow_disk: f64,
     /// How likely a container takes long, fails, or hangs.
@@ -73,6 +74,7 @@ impl Plan {
             executor_registration_timeout: between(rng, 5, 30) * SECOND,
             recovery_timeout: between(rng, 20, 120) * SECOND,
             volumes: later.chance(0.4),
+            operators: sometimes(&mut later, 0.4, 2, 20),
         }
     }
 }

@@ -18,6 +18,8 @@ use super::{Check, Fact, short};
 
 #[derive(Debug, Default)]
 pub(super) struct VisibleIsDurable {
+    /// Tasks that their agents said are gone, because an operator drains them away.
+    said_by_agents: BTreeSet<String>,
     registry: Registry,
     /// Ids that agents were told, and that nobody removed since.
     told: BTreeSet<AgentId>,
@@ -101,14 +103,21 @@ impl VisibleIsDurable {
     }
 
     /// What the master says about the tasks of an agent that is away.
-    fn about_agent(&self, status: &TaskStatus) -> Result<(), String> {
+    fn about_agent(&mut self, status: &TaskStatus) -> Result<(), String> {
         let id = AgentId::from(&*status.agent_id);
         let stored = match status.state {
             TaskState::TASK_UNREACHABLE => self.registry.unreachable.contains_key(&id),
             TaskState::TASK_LOST if status.unreachable_time.is_set() => {
                 self.registry.unreachable.contains_key(&id)
             }
-            TaskState::TASK_GONE_BY_OPERATOR => self.registry.gone.contains_key(&id),
+            // Agents that drain and will be gone say so themselves; what they say wants an acknowledgement.
+            TaskState::TASK_GONE_BY_OPERATOR if status.uuid.is_some() => {
+                self.said_by_agents.insert(status.task_id.value.clone());
+                true
+            }
+            TaskState::TASK_GONE_BY_OPERATOR => {
+                self.registry.gone.contains_key(&id) || self.said_by_agents.contains(&status.task_id.value)
+            }
             _ => true,
         };
         let (task, state) = (&status.task_id.value, status.state);

@@ -1,0 +1,179 @@
+//! Operators that change the cluster while it runs: weights, quotas, maintenance, agents taken out of use. When everything
+//! heals they take all of it back.
+
+use std::collections::BTreeSet;
+
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::machine_info::Mode;
+use tepui_proto::mesos::v1::master::Call;
+use tepui_proto::mesos::v1::master::call::{self, Type};
+use tepui_types::AgentId;
+
+use crate::chance::{SECOND, between, pick};
+use crate::master::operator_call;
+use crate::world::World;
+
+const ROLES: [&str; 3] = ["role0", "role0/sub", "role1"];
+
+/// One change, whatever comes of it.
+pub(crate) fn change(world: &mut World) {
+    world.counts.operator_calls += 1;
+    let call = match world.rng.below(8) {
+        0 => weights(world),
+        1 | 2 => quota(world),
+        3 => schedule(world),
+        4 => machines(world),
+        5 => drain(world),
+        6 => deactivate(world),
+        _ => reactivate(world),
+    };
+    if let Some(call) = call {
+        operator_call(world, call);
+    }
+}
+
+fn of(r#type: Type) -> Call {
+    Call { r#type: Some(r#type), ..Default::default() }
+}
+
+fn weights(world: &mut World) -> Option<Call> {
+    let mut weight_infos = Vec::new();
+    for role in ROLES {
+        let weight = between(&mut world.rng, 1, 6) as f64 / 2.0;
+        weight_infos.push(pb::WeightInfo { role: Some(role.into()), weight, ..Default::default() });
+    }
+    let update = call::UpdateWeights { weight_infos, ..Default::default() };
+    Some(Call { update_weights: update.into(), ..of(Type::UPDATE_WEIGHTS) })
+}
+
+fn quota(world: &mut World) -> Option<Call> {
+    let role = if world.rng.chance(0.5) { "role0" } else { "role1" };
+    let limit = between(&mut world.rng, 0, 6) as f64 / 2.0;
+    let guarantee = if world.rng.chance(0.5) { limit } else { 0.0 };
+    Some(quota_of(role, Some((guarantee, limit))))
+}
+
+fn quota_of(role: &str, amounts: Option<(f64, f64)>) -> Call {
+    let cpus = |value| [("cpus".into(), pb::value::Scalar { value, ..Default::default() })];
+    let config = pb::quota::QuotaConfig {
+        role: role.into(),
+        guarantees: amounts.into_iter().flat_map(|(guarantee, _)| cpus(guarantee)).collect(),
+        limits: amounts.into_iter().flat_map(|(_, limit)| cpus(limit)).collect(),
+        ..Default::default()
+    };
+    let update = call::UpdateQuota { force: Some(true), quota_configs: vec![config], ..Default::default() };
+    Call { update_quota: update.into(), ..of(Type::UPDATE_QUOTA) }
+}
+
+fn machine(index: usize) -> pb::MachineID {
+    pb::MachineID {
+        hostname: Some(format!("host{index}")),
+        ip: Some(format!("10.0.1.{index}")),
+        ..Default::default()
+    }
+}
+
+/// Some machines in a window; those that are down stay in it.
+fn schedule(world: &mut World) -> Option<Call> {
+    let down = machines_in(world, Mode::DOWN);
+    let mut machine_ids = Vec::new();
+    for index in 0..world.agents.len() {
+        if down.contains(&index) || world.rng.chance(0.4) {
+            machine_ids.push(machine(index));
+        }
+    }
+    let start = world.now().wall.0 as i64 + between(&mut world.rng, 0, 60 * SECOND) as i64;
+    Some(schedule_of(machine_ids, start))
+}
+
+fn schedule_of(machine_ids: Vec<pb::MachineID>, start: i64) -> Call {
+    let start = pb::TimeInfo { nanoseconds: start, ..Default::default() };
+    let unavailability = pb::Unavailability { start: start.into(), ..Default::default() };
+    let window =
+        pb::maintenance::Window { machine_ids, unavailability: unavailability.into(), ..Default::default() };
+    let windows = if window.machine_ids.is_empty() { vec![] } else { vec![window] };
+    let schedule = pb::maintenance::Schedule { windows, ..Default::default() };
+    let update = call::UpdateMaintenanceSchedule { schedule: schedule.into(), ..Default::default() };
+    Call { update_maintenance_schedule: update.into(), ..of(Type::UPDATE_MAINTENANCE_SCHEDULE) }
+}
+
+/// The machines that are in this mode, by the numbers of their agents.
+fn machines_in(world: &World, mode: Mode) -> BTreeSet<usize> {
+    let Some(master) = &world.master.machine else { return BTreeSet::new() };
+    let infos = master.state().machines.values().filter(|info| info.mode == Some(mode));
+    let number = |info: &pb::MachineInfo| info.id.hostname.as_deref()?.strip_prefix("host")?.parse().ok();
+    infos.filter_map(|info| number(info)).collect()
+}
+
+/// One goes down, or those that are down come up.
+fn machines(world: &mut World) -> Option<Call> {
+    let draining: Vec<usize> = machines_in(world, Mode::DRAINING).into_iter().collect();
+    match pick(&mut world.rng, &draining) {
+        Some(index) if world.rng.chance(0.7) => {
+            let start = call::StartMaintenance { machines: vec![machine(*index)], ..Default::default() };
+            Some(Call { start_maintenance: start.into(), ..of(Type::START_MAINTENANCE) })
+        }
+        Some(_) | None => up(world),
+    }
+}
+
+fn up(world: &World) -> Option<Call> {
+    let machines: Vec<pb::MachineID> = machines_in(world, Mode::DOWN).into_iter().map(machine).collect();
+    let stop = call::StopMaintenance { machines, ..Default::default() };
+    (!stop.machines.is_empty()).then(|| Call { stop_maintenance: stop.into(), ..of(Type::STOP_MAINTENANCE) })
+}
+
+/// Any agent that the master knows.
+fn any_agent(world: &mut World) -> Option<AgentId> {
+    let state = world.master.machine.as_ref()?.state();
+    let recovered = state.recovered_agents.keys();
+    let ids: Vec<AgentId> =
+        state.agents.keys().chain(recovered).chain(state.unreachable_agents.keys()).cloned().collect();
+    pick(&mut world.rng, &ids).cloned()
+}
+
+fn drain(world: &mut World) -> Option<Call> {
+    let id = any_agent(world)?;
+    let seconds = Some(between(&mut world.rng, 0, 5) as i64);
+    let period = tepui_proto::google::protobuf::Duration { seconds, ..Default::default() };
+    let drain = call::DrainAgent {
+        agent_id: id.to_proto().into(),
+        max_grace_period: world.rng.chance(0.5).then_some(period).into(),
+        mark_gone: Some(world.rng.chance(0.2)),
+        ..Default::default()
+    };
+    Some(Call { drain_agent: drain.into(), ..of(Type::DRAIN_AGENT) })
+}
+
+fn deactivate(world: &mut World) -> Option<Call> {
+    let deactivate =
+        call::DeactivateAgent { agent_id: any_agent(world)?.to_proto().into(), ..Default::default() };
+    Some(Call { deactivate_agent: deactivate.into(), ..of(Type::DEACTIVATE_AGENT) })
+}
+
+fn reactivate(world: &mut World) -> Option<Call> {
+    any_agent(world).map(|id| reactivate_one(&id))
+}
+
+fn reactivate_one(id: &AgentId) -> Call {
+    let reactivate = call::ReactivateAgent { agent_id: id.to_proto().into(), ..Default::default() };
+    Call { reactivate_agent: reactivate.into(), ..of(Type::REACTIVATE_AGENT) }
+}
+
+/// Takes back what stands in the way of healing. Said again until it is so: agents that drain cannot be reactivated yet.
+pub(crate) fn take_everything_back(world: &mut World) {
+    let Some(master) = &world.master.machine else { return };
+    let state = master.state();
+    let is_draining = |drain: &pb::DrainInfo| drain.state == pb::DrainState::DRAINING;
+    let idle = |agent: &tepui_core_master::Agent| {
+        agent.deactivated && !agent.drain.as_ref().is_some_and(|drain| is_draining(&drain.info))
+    };
+    let idle = state.agents.values().filter(|agent| idle(agent));
+    let mut calls: Vec<Call> = idle.map(|agent| reactivate_one(&agent.id)).collect();
+    calls.extend(state.quotas.keys().map(|role| quota_of(role, None)));
+    calls.extend(up(world));
+    if !state.schedule.windows.is_empty() && machines_in(world, Mode::DOWN).is_empty() {
+        calls.push(schedule_of(vec![], 0));
+    }
+    calls.into_iter().for_each(|call| operator_call(world, call));
+}
