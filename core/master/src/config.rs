@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use tepui_allocator::{MinAllocatable, MinAllocatableError};
+use tepui_authz::Authorizer;
 use tepui_proto::mesos::v1 as pb;
 
 #[derive(Clone, Debug)]
@@ -40,6 +41,8 @@ pub struct Config {
     pub registry_gc_interval: Duration,
     pub registry_max_agent_age: Duration,
     pub registry_max_agent_count: usize,
+    /// Who may do what.
+    pub authorizer: Authorizer,
     /// Seed of everything random: ids, ties, order.
     pub seed: u64,
 }
@@ -86,6 +89,7 @@ impl Default for Config {
             registry_gc_interval: 900 * SECOND,
             registry_max_agent_age: 14 * 24 * 3600 * SECOND,
             registry_max_agent_count: 102_400,
+            authorizer: Authorizer::default(),
             seed: 0,
         }
     }

@@ -13,6 +13,7 @@ extern crate alloc;
 extern crate std;
 
 mod agent;
+mod authorization;
 mod books;
 mod boot;
 mod call;
@@ -61,5 +62,5 @@ pub use notice::{agent_entry, framework_entry};
 pub use offer::message as offer_message;
 pub use state::{
     Agent, AgentLink, Drain, Executor, Framework, FrameworkLink, InverseOffer, Map, Offer, Operation,
-    OperationUuid, Recent, Set, State, Task,
+    OperationUuid, Recent, Set, State, Task, event_seen,
 };

@@ -26,6 +26,7 @@ use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_resources::{Resources, Role, validate};
 use tepui_types::{AgentId, FrameworkId};
 
+use crate::authorization;
 use crate::event::to_scheduler;
 use crate::master::{Master, Out};
 use crate::operation;
@@ -51,6 +52,9 @@ pub(crate) fn run(master: &mut Master, now: Now, deal: &mut Deal, mut operation:
         return refuse(master, now, deal, &operation, why, out);
     }
     normalize::operation(&mut operation, deal);
+    if let Err(why) = authorization::operation(master, deal, &operation) {
+        return refuse(master, now, deal, &operation, why, out);
+    }
     match operation.r#type.unwrap_or(Type::UNKNOWN) {
         Type::LAUNCH => {
             launch::launch(master, now, deal, operation.launch.into_option().unwrap_or_default(), out)

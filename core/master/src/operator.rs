@@ -20,6 +20,7 @@ use tepui_proto::mesos::v1::master::call::Type;
 use tepui_proto::mesos::v1::master::{Call, Response};
 use tepui_types::{Answer, ConnId, Refusal, Status};
 
+use crate::authorization;
 use crate::master::{Master, NOT_IMPLEMENTED, Out};
 use crate::timers::Timer;
 
@@ -41,6 +42,9 @@ pub(crate) fn take(
     let r#type = call.r#type.unwrap_or(Type::UNKNOWN);
     if r#type == Type::SUBSCRIBE {
         return subscribe::subscribe(master, now, conn, out);
+    }
+    if let Err(refusal) = authorization::operator(master, principal, &call) {
+        return Master::refuse(conn, refusal, out);
     }
     match carry_out(master, now, principal, r#type, &call, out) {
         Ok(answer) => Master::answer(conn, answer, out),

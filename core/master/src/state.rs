@@ -3,6 +3,7 @@
 //! Owned and changed by the master alone. What can be derived (used, offered, counts) is not here.
 
 mod recent;
+mod visible;
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -18,6 +19,7 @@ use tepui_resources::{Format, Resources};
 use tepui_types::{AgentId, ConnId, ExecutorId, FrameworkId, OfferId, TaskId};
 
 pub use recent::Recent;
+pub use visible::event_seen;
 
 use crate::counters::{Counters, FrameworkCounters};
 

@@ -5,6 +5,7 @@
 mod accept;
 mod agents;
 mod audit;
+mod authorization;
 mod counters;
 mod drains;
 mod failover;

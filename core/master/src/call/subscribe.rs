@@ -16,7 +16,7 @@ use crate::framework::{self, Subscription};
 use crate::master::{Master, Out};
 use crate::state::{Framework, FrameworkLink};
 use crate::timers::Timer;
-use crate::{Effect, offer};
+use crate::{Effect, authorization, offer};
 
 pub(super) fn subscribe(master: &mut Master, now: Now, caller: Caller, call: Subscribe, out: &mut Out) {
     if caller.stream_id.is_some() {
@@ -59,6 +59,7 @@ fn connect(
     out: &mut Out,
 ) -> Result<(), String> {
     let terms = framework::check(master, &subscription)?;
+    authorization::register_framework(master, &subscription.info)?;
     let id = match subscription.info.id.as_option() {
         Some(id) if !id.value.is_empty() => FrameworkId::from(id),
         Some(_) | None => master.next_framework_id(),

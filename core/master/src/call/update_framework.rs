@@ -1,12 +1,12 @@
 //! UPDATE_FRAMEWORK: the framework changes its description without subscribing anew. Answered when it is done.
 
 use alloc::format;
-use alloc::string::String;
 
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::scheduler::call::UpdateFramework;
-use tepui_types::{Answer, ConnId, FrameworkId, Refusal};
+use tepui_types::{Answer, ConnId, FrameworkId, Refusal, Status};
 
+use crate::authorization;
 use crate::framework::{self, Subscription};
 use crate::master::{Master, Out};
 
@@ -19,7 +19,7 @@ pub(super) fn update_framework(
 ) {
     match update(master, from, call, out) {
         Ok(()) => Master::answer(conn, Answer::Ok, out),
-        Err(why) => Master::refuse(conn, Refusal::bad_request(why), out),
+        Err(refusal) => Master::refuse(conn, refusal, out),
     }
 }
 
@@ -28,16 +28,19 @@ fn update(
     from: &FrameworkId,
     call: UpdateFramework,
     out: &mut Out,
-) -> Result<(), String> {
+) -> Result<(), Refusal> {
     let subscription = Subscription {
         info: call.framework_info.into_option().unwrap_or_default(),
         suppressed: call.suppressed_roles,
         constraints: call.offer_constraints.into_option(),
     };
-    let invalid = |why: &str| format!("FrameworkInfo update is not valid: {why}");
+    let invalid = |why: &str| Refusal::bad_request(format!("FrameworkInfo update is not valid: {why}"));
     let terms = framework::check(master, &subscription)
-        .map_err(|why| format!("Supplied FrameworkInfo is not valid: {why}"))?;
-    let old = master.framework(from).ok_or("Framework cannot be found")?.info.clone();
+        .map_err(|why| Refusal::bad_request(format!("Supplied FrameworkInfo is not valid: {why}")))?;
+    authorization::register_framework(master, &subscription.info)
+        .map_err(|why| Refusal::new(Status::Forbidden, why))?;
+    let unknown = || Refusal::bad_request("Framework cannot be found");
+    let old = master.framework(from).ok_or_else(unknown)?.info.clone();
     let new = subscription.info;
     if new.principal != old.principal {
         return Err(invalid("Changing framework's principal is not allowed."));

@@ -16,10 +16,15 @@ use crate::event::to_agent;
 use crate::master::{Master, Out};
 use crate::state::Task;
 use crate::status::Verdict;
-use crate::{checks, executor, task};
+use crate::{authorization, checks, executor, task};
 
 pub(super) fn launch(master: &mut Master, now: Now, deal: &mut Deal, launch: Launch, out: &mut Out) {
     for info in launch.task_infos {
+        if let Err(why) = authorization::run_task(master, &deal.framework_id, &info) {
+            let verdict = Verdict::new(pb::TaskState::TASK_ERROR, Reason::REASON_TASK_UNAUTHORIZED, why);
+            tell_tasks(master, now, &deal.framework_id, [&info], &verdict, out);
+            continue;
+        }
         if let Err(why) = checks::task(master, deal, &info) {
             let verdict = Verdict::new(pb::TaskState::TASK_ERROR, Reason::REASON_TASK_INVALID, why);
             tell_tasks(master, now, &deal.framework_id, [&info], &verdict, out);

@@ -12,7 +12,7 @@ use crate::event::to_agent;
 use crate::master::{Master, Out};
 use crate::state::Task;
 use crate::status::Verdict;
-use crate::{checks, task};
+use crate::{authorization, checks, task};
 
 pub(super) fn launch_group(
     master: &mut Master,
@@ -21,6 +21,14 @@ pub(super) fn launch_group(
     mut group: LaunchGroup,
     out: &mut Out,
 ) {
+    let unauthorized = group.task_group.tasks.iter().find_map(|task| {
+        let task = pb::TaskInfo { executor: group.executor.clone(), ..task.clone() };
+        authorization::run_task(master, &deal.framework_id, &task).err()
+    });
+    if let Some(why) = unauthorized {
+        let verdict = Verdict::new(pb::TaskState::TASK_ERROR, Reason::REASON_TASK_GROUP_UNAUTHORIZED, why);
+        return tell_tasks(master, now, &deal.framework_id, &group.task_group.tasks, &verdict, out);
+    }
     if let Err(why) = checks::group(master, deal, &group) {
         let verdict = Verdict::new(pb::TaskState::TASK_ERROR, Reason::REASON_TASK_GROUP_INVALID, why);
         return tell_tasks(master, now, &deal.framework_id, &group.task_group.tasks, &verdict, out);

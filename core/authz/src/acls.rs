@@ -1,0 +1,169 @@
+//! The rules and how they decide.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::{Action, Objects};
+
+/// The endpoints that rules for `get_endpoints` may name.
+const PATHS: &[&str] = &[
+    "/containers",
+    "/containerizer/debug",
+    "/files/debug",
+    "/logging/toggle",
+    "/metrics/snapshot",
+    "/monitor/statistics",
+];
+
+/// Principals or objects, as a rule names them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entity {
+    Any,
+    None,
+    Some(BTreeSet<String>),
+}
+
+/// Who may do an action to what; or, with `None`, who may not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    pub principals: Entity,
+    pub objects: Entity,
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject<'a> {
+    /// Nobody in particular.
+    Anonymous,
+    Principal(&'a str),
+    /// Somebody with claims and without a name, such as an executor; rules cannot mean them.
+    Claims,
+}
+
+/// All rules of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Acls {
+    /// What is allowed that no rule speaks of.
+    permissive: bool,
+    rules: BTreeMap<Action, Vec<Rule>>,
+}
+
+/// Why rules are no rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AclsError {
+    /// The action's rules cannot tell objects apart.
+    Unexpected { action: Action },
+    /// No rule can protect this endpoint.
+    Path { path: String },
+}
+
+/// What the programs ask: everything is allowed if there are no rules at all. A cheap clone.
+#[derive(Clone, Debug, Default)]
+pub struct Authorizer {
+    acls: Option<Arc<Acls>>,
+}
+
+impl Acls {
+    pub fn new(permissive: bool, rules: BTreeMap<Action, Vec<Rule>>) -> Result<Self, AclsError> {
+        for (action, rules) in &rules {
+            rules.iter().try_for_each(|rule| check(*action, rule))?;
+        }
+        Ok(Self { permissive, rules })
+    }
+
+    /// Whether `subject` may do `action` to `object`; none is "any object at all".
+    pub fn allows(&self, subject: Subject<'_>, action: Action, object: Option<&str>) -> bool {
+        let principal = match subject {
+            Subject::Anonymous => None,
+            Subject::Principal(name) => Some(name),
+            Subject::Claims => return false,
+        };
+        let holds = if action.objects() == Objects::Roles { holds_role } else { holds_name };
+        for rule in self.rules.get(&action).into_iter().flatten() {
+            if rule.principals.matches(principal, holds_name) && rule.objects.matches(object, holds) {
+                // What matches a list is in it.
+                return rule.principals != Entity::None && rule.objects != Entity::None;
+            }
+        }
+        self.permissive
+    }
+}
+
+impl Entity {
+    /// Whether a rule with this entity speaks of `asked`; none is "anybody" or "anything".
+    fn matches(&self, asked: Option<&str>, holds: fn(&BTreeSet<String>, &str) -> bool) -> bool {
+        match (self, asked) {
+            (Entity::Any | Entity::None, _) => true,
+            (Entity::Some(values), Some(asked)) => holds(values, asked),
+            (Entity::Some(_), None) => false,
+        }
+    }
+}
+
+fn holds_name(values: &BTreeSet<String>, asked: &str) -> bool {
+    values.contains(asked)
+}
+
+/// `eng/%` means every role below `eng`, and not `eng` itself.
+fn holds_role(values: &BTreeSet<String>, asked: &str) -> bool {
+    let below = |value: &String| {
+        let parent = value.strip_suffix("/%");
+        parent.is_some_and(|parent| {
+            asked.strip_prefix(parent).is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
+        })
+    };
+    values.contains(asked) || values.iter().any(below)
+}
+
+fn check(action: Action, rule: &Rule) -> Result<(), AclsError> {
+    match (action.objects(), &rule.objects) {
+        (Objects::AnyOrNone, Entity::Some(_)) => Err(AclsError::Unexpected { action }),
+        (Objects::Paths, Entity::Some(paths)) => {
+            match paths.iter().find(|path| !PATHS.contains(&path.as_str())) {
+                Some(path) => Err(AclsError::Path { path: path.clone() }),
+                None => Ok(()),
+            }
+        }
+        (Objects::Names | Objects::Roles | Objects::Paths | Objects::AnyOrNone, _) => Ok(()),
+    }
+}
+
+impl Authorizer {
+    pub fn new(acls: Option<Acls>) -> Self {
+        Self { acls: acls.map(Arc::new) }
+    }
+
+    /// Whether there are rules; without any, everybody sees and may do everything.
+    pub fn is_set(&self) -> bool {
+        self.acls.is_some()
+    }
+
+    pub fn allows(&self, subject: Subject<'_>, action: Action, object: Option<&str>) -> bool {
+        self.acls.as_ref().is_none_or(|acls| acls.allows(subject, action, object))
+    }
+}
+
+impl<'a> From<Option<&'a str>> for Subject<'a> {
+    fn from(principal: Option<&'a str>) -> Self {
+        principal.map_or(Subject::Anonymous, Subject::Principal)
+    }
+}
+
+impl fmt::Display for AclsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AclsError::Unexpected { action } => {
+                write!(f, "'{}' of '{}' must be ANY or NONE", action.object_key(), action.key())
+            }
+            AclsError::Path { path } => write!(f, "'{path}' of 'get_endpoints' cannot be protected"),
+        }
+    }
+}
+
+impl core::error::Error for AclsError {}
+
+#[cfg(test)]
+mod tests;
