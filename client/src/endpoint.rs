@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 /// The port of a master when an address does not say.
 pub const MASTER_PORT: u16 = 5050;
+/// The port of etcd when an address does not say.
+const ETCD_PORT: u16 = 2379;
 /// A chain of redirects longer than this is an error: masters disagree about the leader.
 pub const REDIRECTS_MAX: usize = 5;
 
@@ -92,6 +94,8 @@ impl fmt::Display for Endpoint {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Masters {
     known: Vec<Endpoint>,
+    /// If the known ones are members of etcd: below which prefix it names the leading master.
+    etcd: Option<String>,
     next: usize,
     leader: Option<Endpoint>,
     redirects: usize,
@@ -100,17 +104,28 @@ pub struct Masters {
 impl FromStr for Masters {
     type Err = AddressError;
 
-    /// Reads a comma-separated list of addresses.
+    /// Reads a comma-separated list of addresses, or `etcd://host:port,host:port/prefix`.
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        let known =
-            text.split(',').map(|one| Endpoint::parse(one, MASTER_PORT)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { known, next: 0, leader: None, redirects: 0 })
+        let (hosts, port, etcd) = match text.strip_prefix("etcd://") {
+            Some(rest) => {
+                let why = "expected etcd://host:port/prefix";
+                let (hosts, prefix) = rest
+                    .split_once('/')
+                    .map(|(hosts, prefix)| (hosts, prefix.trim_matches('/')))
+                    .filter(|(_, prefix)| !prefix.is_empty())
+                    .ok_or_else(|| AddressError { text: text.to_owned(), why })?;
+                (hosts, ETCD_PORT, Some(prefix.to_owned()))
+            }
+            None => (text, MASTER_PORT, None),
+        };
+        let known = hosts.split(',').map(|one| Endpoint::parse(one, port)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { known, etcd, next: 0, leader: None, redirects: 0 })
     }
 }
 
 impl From<Endpoint> for Masters {
     fn from(endpoint: Endpoint) -> Self {
-        Self { known: vec![endpoint], next: 0, leader: None, redirects: 0 }
+        Self { known: vec![endpoint], etcd: None, next: 0, leader: None, redirects: 0 }
     }
 }
 
@@ -118,6 +133,16 @@ impl Masters {
     /// Whom to ask now.
     pub fn target(&self) -> &Endpoint {
         self.leader.as_ref().unwrap_or(&self.known[self.next])
+    }
+
+    /// If the target is a member of etcd that must be asked first: below which prefix.
+    pub(crate) fn unresolved(&self) -> Option<String> {
+        self.etcd.clone().filter(|_| self.leader.is_none())
+    }
+
+    /// etcd named the leader.
+    pub(crate) fn found(&mut self, leader: Endpoint) {
+        self.leader = Some(leader);
     }
 
     /// How many addresses were given.
@@ -202,6 +227,21 @@ mod tests {
         assert_eq!(masters.target(), &endpoint("c", 2, "/master"));
         masters.failed();
         assert_eq!(masters.target(), &endpoint("a", 5050, ""));
+    }
+
+    #[test]
+    fn etcd_is_asked_until_it_names_a_leader() {
+        let mut masters: Masters = "etcd://a,b:1/tepui/x/".parse().expect("an address");
+        assert_eq!(masters.target(), &endpoint("a", 2379, ""));
+        assert_eq!(masters.unresolved().as_deref(), Some("tepui/x"));
+        masters.found(endpoint("m", 5050, ""));
+        assert_eq!((masters.target(), masters.unresolved()), (&endpoint("m", 5050, ""), None));
+        masters.failed();
+        assert_eq!(masters.target(), &endpoint("b", 1, ""));
+        assert!(masters.unresolved().is_some());
+        for wrong in ["etcd://a", "etcd://a/", "etcd:///p"] {
+            assert!(wrong.parse::<Masters>().is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -33,6 +33,7 @@
 pub mod backoff;
 mod connection;
 mod credential;
+mod discovery;
 pub mod duration;
 pub mod ending;
 pub mod endpoint;

@@ -9,9 +9,11 @@ use hyper::body::Incoming;
 use serde_json::Value;
 use tepui_proto::Wire;
 use tepui_proto::mesos::v1::{agent, master};
+use tracing::debug;
 
 use crate::connection::{self, Ask, Connection};
 use crate::credential::Credential;
+use crate::discovery;
 use crate::endpoint::{AddressError, Endpoint, Masters};
 use crate::fault::Fault;
 use crate::format::Format;
@@ -120,7 +122,16 @@ impl Client {
         let mut masters = self.masters.clone();
         let mut tries = self.masters.count();
         loop {
-            let peer = masters.target().clone();
+            let peer = match discovery::target(&mut masters).await {
+                Ok(peer) => peer,
+                Err(fault) if tries > 1 => {
+                    debug!(%fault, "cannot find the leading master");
+                    tries -= 1;
+                    masters.failed();
+                    continue;
+                }
+                Err(fault) => return Err(fault),
+            };
             let fault = match Connection::new(peer.clone()).send(&ask).await {
                 Ok(answer) => match connection::location(&answer) {
                     Some(location) if masters.redirected(&location, &ask.path) => continue,

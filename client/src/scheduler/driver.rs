@@ -15,6 +15,7 @@ use super::event::Event;
 use super::session::{Link, Outcome, Session};
 use super::{CALLS_QUEUE_MAX, Caller, EVENTS_QUEUE_MAX, Options, Scheduler};
 use crate::connection::{self, Ask, Connection};
+use crate::discovery;
 use crate::endpoint::{Endpoint, Masters};
 use crate::fault::Fault;
 use crate::random;
@@ -103,7 +104,18 @@ impl Driver {
         let ask =
             Ask::post(PATH, format, format.encode(&call)).with_credential(self.options.credential.as_ref());
         loop {
-            let master = self.masters.target().clone();
+            let found = tokio::select! {
+                found = discovery::target(&mut self.masters) => found,
+                () = self.events.closed() => return Err(Abandoned),
+            };
+            let master = match found {
+                Ok(master) => master,
+                Err(fault) => {
+                    debug!(%fault, "cannot find the leading master");
+                    self.masters.failed();
+                    return Ok(None);
+                }
+            };
             let mut connection = Connection::new(master.clone());
             let answer = tokio::select! {
                 answer = connection.send(&ask) => answer,

@@ -27,8 +27,8 @@ const COMMIT_TIMES_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// Turns whose records share one commit.
 const COMMIT_TURNS_MAX: usize = 256;
 
-/// Between tries while the disk is full.
-const DISK_FULL_PAUSE: Duration = Duration::from_millis(500);
+/// Between tries while the disk is full or etcd is away.
+const PASSING_FAULT_PAUSE: Duration = Duration::from_millis(500);
 
 type Items<R, E> = Vec<Item<R, E>>;
 
@@ -148,13 +148,15 @@ where
 impl<R, E, S> Committer<R, E, S> {
     fn commit(&mut self, writes: &[Write]) -> Result<(), StoreFault> {
         let mut result = self.store.commit(writes);
-        if matches!(result, Err(StoreFault::DiskFull { .. })) {
-            tracing::warn!("the disk is full; waiting for room before anything else is done");
-            while matches!(result, Err(StoreFault::DiskFull { .. })) && !*self.stop_asked.borrow() {
-                thread::sleep(DISK_FULL_PAUSE);
+        if let Err(fault) = &result
+            && fault.is_passing()
+        {
+            tracing::warn!(%fault, "waiting until records can be made durable before anything else is done");
+            while matches!(&result, Err(fault) if fault.is_passing()) && !*self.stop_asked.borrow() {
+                thread::sleep(PASSING_FAULT_PAUSE);
                 result = self.store.reopen().and_then(|()| self.store.commit(writes));
             }
-            tracing::info!(durable = result.is_ok(), "no longer waiting for room on the disk");
+            tracing::info!(durable = result.is_ok(), "no longer waiting to make records durable");
         }
         result
     }

@@ -1,4 +1,4 @@
-//! What can go wrong between us and the disk. Every fault names the file.
+//! What can go wrong between us and the disk, or etcd. Every fault of a file names the file.
 
 use std::path::{Path, PathBuf};
 
@@ -21,11 +21,22 @@ pub enum StoreFault {
         #[source]
         err: std::io::Error,
     },
+    #[error("etcd is not available: {what}")]
+    Unavailable { what: String },
+    #[error("another master leads now")]
+    Deposed,
+    #[error("etcd cannot be used: {what}")]
+    Etcd { what: String },
     #[error("cannot {doing} {path}: {what}")]
     Engine { doing: &'static str, path: PathBuf, what: String },
 }
 
 impl StoreFault {
+    /// Whether the same writes may succeed later.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, StoreFault::DiskFull { .. } | StoreFault::Unavailable { .. })
+    }
+
     pub(crate) fn io(doing: &'static str, path: &Path, err: std::io::Error) -> Self {
         use std::io::ErrorKind;
         let path = path.to_path_buf();

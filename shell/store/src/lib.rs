@@ -2,18 +2,21 @@
 //!
 //! Fed by the runtime's commit thread, read once at start. What keys and values mean is the machine's business.
 //! A commit is all or nothing and is on disk when it returns. After a failed one nobody can say what the file holds
-//! until it is opened again; with a disk that was merely full that can be done, everything else is fatal.
+//! until it is opened again; with a disk that was merely full, or an etcd that was merely away, that
+//! can be done, everything else is fatal.
 //!
-//! Never here: clocks, threads, retries.
+//! Never here: threads, retries of a commit.
 #![forbid(unsafe_code)]
 
 mod embedded;
+pub mod etcd;
 mod fault;
 mod memory;
 
 use std::path::Path;
 
 pub use embedded::Embedded;
+use etcd::EtcdRecords;
 pub use fault::StoreFault;
 pub use memory::Memory;
 use tepui_fsm::Write;
@@ -25,6 +28,8 @@ pub enum Store {
     Embedded(Embedded),
     /// For tests and throw-away clusters; survives as long as a clone of it.
     Memory(Memory),
+    /// Shared by several masters, of which one leads; reading and writing wait for the network.
+    Etcd(EtcdRecords),
 }
 
 impl Store {
@@ -42,6 +47,7 @@ impl Store {
         match self {
             Store::Embedded(embedded) => embedded.load(),
             Store::Memory(memory) => Ok(memory.load()),
+            Store::Etcd(records) => records.load(),
         }
     }
 
@@ -50,6 +56,7 @@ impl Store {
         match self {
             Store::Embedded(embedded) => embedded.commit(writes),
             Store::Memory(memory) => memory.commit(writes),
+            Store::Etcd(records) => records.commit(writes),
         }
     }
 
@@ -58,7 +65,7 @@ impl Store {
     pub fn reopen(&mut self) -> Result<(), StoreFault> {
         match self {
             Store::Embedded(embedded) => embedded.reopen(),
-            Store::Memory(_) => Ok(()),
+            Store::Memory(_) | Store::Etcd(_) => Ok(()),
         }
     }
 }

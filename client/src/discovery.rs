@@ -1,0 +1,52 @@
+//! Who leads, when etcd says it: the leading master's key holds its MasterInfo as JSON.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Value, json};
+use tepui_proto::mesos::v1::MasterInfo;
+
+use crate::connection::{self, Ask, Connection};
+use crate::endpoint::{Endpoint, Masters};
+use crate::fault::Fault;
+use crate::format::Format;
+
+/// Whom to ask now: the leader if it is known, else the next of the masters, else whom etcd names.
+pub(crate) async fn target(masters: &mut Masters) -> Result<Endpoint, Fault> {
+    let member = masters.target().clone();
+    let Some(prefix) = masters.unresolved() else { return Ok(member) };
+    let body = json!({"key": BASE64_STANDARD.encode(format!("/{prefix}/leader"))});
+    let ask = Ask::post("/v3/kv/range", Format::Json, body.to_string().into_bytes());
+    let answer = Connection::new(member.clone()).send(&ask).await?;
+    let body = connection::body_of(&member, answer).await?;
+    let leader = read(&body).ok_or_else(|| Fault::Refused {
+        status: 503,
+        message: format!("etcd at {member} knows no leading master below /{prefix}"),
+    })?;
+    masters.found(leader.clone());
+    Ok(leader)
+}
+
+/// The leader's address in what etcd answered.
+fn read(answer: &[u8]) -> Option<Endpoint> {
+    let answer: Value = serde_json::from_slice(answer).ok()?;
+    let value = BASE64_STANDARD.decode(answer["kvs"][0]["value"].as_str()?).ok()?;
+    let info: MasterInfo = tepui_proto::json::from_slice(&value).ok()?;
+    let host = info.hostname.as_deref().or(info.address.ip.as_deref())?;
+    let port = u16::try_from(info.port).ok()?;
+    Some(Endpoint { host: host.to_owned(), port, prefix: String::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_leader_is_read() {
+        let info = BASE64_STANDARD.encode(r#"{"id":"m","ip":1,"port":5050,"hostname":"h"}"#);
+        let answer = json!({"kvs": [{"key": "x", "value": info}]}).to_string();
+        assert_eq!(read(answer.as_bytes()).map(|leader| leader.to_string()).as_deref(), Some("h:5050"));
+        for nothing in ["{}", "what", r#"{"kvs":[{"value":"e30="}]}"#] {
+            assert_eq!(read(nothing.as_bytes()), None, "{nothing}");
+        }
+    }
+}
