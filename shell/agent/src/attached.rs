@@ -3,17 +3,14 @@
 use tepui_core_agent::{Executor, State};
 use tepui_http::files::Attached;
 
-use crate::document::About;
-
 /// Under what name the agent's log is shown.
 const LOG: &str = "/slave/log";
 
 /// Every name of every sandbox that is still known, and of the agent's log.
-pub(crate) fn all(state: &State, about: &About) -> Vec<Attached> {
+pub(crate) fn all(state: &State, log: Option<&str>) -> Vec<Attached> {
     let names =
         |executor: &Executor| names(executor.framework_id.as_str(), executor.id.as_str(), &executor.sandbox);
-    let log =
-        about.external_log_file.iter().map(|file| Attached { path: LOG.to_owned(), real: file.clone() });
+    let log = log.map(|file| Attached { path: LOG.to_owned(), real: file.to_owned() });
     executors(state).flat_map(names).chain(log).collect()
 }
 

@@ -9,6 +9,7 @@ use tepui_http::{Exchanges, HttpError, Response, accepted, empty, message};
 use tepui_types::Answer;
 use tokio::sync::watch;
 
+use crate::access::Access;
 use crate::link::Links;
 use crate::routes::Kind;
 use crate::run::AgentEnd;
@@ -19,6 +20,7 @@ pub(crate) struct Effects {
     pub containerizer: Containerizer,
     pub publisher: watch::Sender<Arc<State>>,
     pub exit: watch::Sender<Option<AgentEnd>>,
+    pub access: Access,
 }
 
 impl Effects {
@@ -45,7 +47,10 @@ impl Effects {
             Effect::OpenExecutor { conn } => self.exchanges.open(conn, &[]),
             Effect::Executor { conn, event } => self.exchanges.push(conn, &*event),
             Effect::CloseExecutor { conn } => self.exchanges.close(conn),
-            Effect::Container(op) => self.containerizer.submit(op),
+            Effect::Container(mut op) => {
+                self.access.equip(&self.publisher.borrow(), &mut op);
+                self.containerizer.submit(op);
+            }
             Effect::Publish { state } => {
                 self.publisher.send_replace(Arc::new(state));
             }

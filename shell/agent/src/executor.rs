@@ -14,6 +14,8 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         // The others have no body to be accepted.
         _ => Encoding::Json,
     };
+    let principal = request.principal.as_ref();
+    program.access.check_executor(&program.state(), principal, &call.framework_id, &call.executor_id)?;
     let exchange = program.exchanges.begin(Kind::Executor, encoding, &request);
     let input = Input::Executor { conn: exchange.conn, call: Box::new(call) };
     program.handle.send(input).await.map_err(stopping)?;

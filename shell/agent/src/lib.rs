@@ -7,6 +7,7 @@
 //! Never here: decisions about tasks.
 #![forbid(unsafe_code)]
 
+mod access;
 mod attached;
 mod containers;
 mod detect;
@@ -24,8 +25,13 @@ mod run;
 mod samples;
 mod statistics;
 mod target;
+mod visible;
 
+pub use access::Access;
 pub use options::Options;
 pub use run::{AgentEnd, AgentFault, RunningAgent, run};
 pub use samples::fixed_estimator;
+pub use tepui_authz::Authorizer;
 pub use tepui_core_agent::{Config, Estimator, QosController, Recover};
+pub use tepui_http::auth::{Credential, JwtKey};
+pub use tepui_http::{Authentication, parse_acls};

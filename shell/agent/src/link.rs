@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::{CONTENT_TYPE, HOST, LOCATION};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tepui_core_agent::{Input, LinkId};
+use tepui_http::auth::Credential;
 use tepui_http::{Body, CALL_BYTES_MAX, Encoding, Outgoing, StreamLimits, keep_alive};
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_proto::{recordio, wire};
@@ -34,6 +35,7 @@ const REFUSAL_BYTES_MAX: usize = 1024;
 pub(crate) struct Links {
     handle: Handle<Input>,
     targets: Arc<Mutex<Targets>>,
+    credential: Option<Credential>,
     limits: StreamLimits,
     runtime: runtime::Handle,
     current: Option<Current>,
@@ -46,16 +48,22 @@ struct Current {
 }
 
 impl Links {
-    pub fn new(handle: Handle<Input>, targets: Targets, limits: StreamLimits) -> Self {
+    pub fn new(
+        handle: Handle<Input>,
+        targets: Targets,
+        credential: Option<Credential>,
+        limits: StreamLimits,
+    ) -> Self {
         let targets = Arc::new(Mutex::new(targets));
-        Self { handle, targets, limits, runtime: runtime::Handle::current(), current: None }
+        Self { handle, targets, credential, limits, runtime: runtime::Handle::current(), current: None }
     }
 
     /// Opens a link; the one before is cut off.
     pub fn connect(&mut self, id: LinkId) {
         self.current = None;
         let (outgoing, body) = Outgoing::new(self.limits);
-        let link = Link { id, handle: self.handle.clone(), targets: self.targets.clone() };
+        let credential = self.credential.clone();
+        let link = Link { id, handle: self.handle.clone(), targets: self.targets.clone(), credential };
         // Whatever ends it is told as LinkDown; it has nothing to panic by.
         let task = self.runtime.spawn(link.run(body)).abort_handle();
         self.current = Some(Current { id, outgoing, task });
@@ -84,14 +92,24 @@ struct Link {
     id: LinkId,
     handle: Handle<Input>,
     targets: Arc<Mutex<Targets>>,
+    credential: Option<Credential>,
 }
 
 impl Link {
     async fn run(self, body: Body) {
-        let target = self.targets().take();
-        let reason = match self.hold(&target, body).await {
-            Ok(never) => match never {},
-            Err(reason) => format!("{target}: {reason}"),
+        let next = self.targets().take();
+        let reason = match next.resolve().await {
+            Ok(target) => {
+                let reason = tokio::select! {
+                    held = self.hold(&target.address, body) => match held {
+                        Ok(never) => match never {},
+                        Err(reason) => reason,
+                    },
+                    () = target.replaced() => "another master leads".to_owned(),
+                };
+                format!("{}: {reason}", target.address)
+            }
+            Err(reason) => reason,
         };
         tracing::info!(reason, "link with the master is down");
         // Fails only if the machine has ended.
@@ -106,11 +124,13 @@ impl Link {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(text)?;
         // Ends with the connection, whose errors come out of the request and the body as well.
         let driver = AbortOnDrop(tokio::spawn(connection).abort_handle());
-        let request = http::Request::post("/api/v1/agent")
+        let mut request = http::Request::post("/api/v1/agent")
             .header(HOST, target)
-            .header(CONTENT_TYPE, Encoding::Protobuf.name())
-            .body(body)
-            .map_err(text)?;
+            .header(CONTENT_TYPE, Encoding::Protobuf.name());
+        if let Some(credential) = &self.credential {
+            request = request.header(AUTHORIZATION, credential.header());
+        }
+        let request = request.body(body).map_err(text)?;
         self.tell(Input::LinkUp { link: self.id }).await?;
         let response = sender.send_request(request).await.map_err(text)?;
         let result = match response.status() {

@@ -5,13 +5,13 @@ mod shape;
 use std::time::Duration;
 
 use http::StatusCode;
+use tepui_authz::Action;
 use tepui_core_agent::{Input, Phase};
 use tepui_http::{Encoding, HttpError, Request, Response, accepts, empty, files, message, read_call};
 use tepui_proto::Enumeration;
 use tepui_proto::mesos::v1::agent::call::Type;
 use tepui_proto::mesos::v1::agent::{Call, Response as Answer, response};
 
-use crate::attached;
 use crate::routes::{Kind, Program, stopping};
 
 pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Response, HttpError> {
@@ -23,10 +23,14 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
     if state.phase == Phase::Recovering {
         return Err(HttpError::unavailable("Agent has not finished recovery"));
     }
+    program.access.check_container(&state, &request, &call)?;
     match kind {
         Type::UNKNOWN => Err(HttpError::plain(StatusCode::NOT_IMPLEMENTED)),
+        Type::GET_FLAGS => {
+            program.access.allowed(&request, Action::ViewFlags, None)?;
+            program.read(call, encoding, &request).await
+        }
         Type::GET_HEALTH
-        | Type::GET_FLAGS
         | Type::GET_VERSION
         | Type::GET_LOGGING_LEVEL
         | Type::GET_STATE
@@ -38,8 +42,11 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         | Type::GET_AGENT
         | Type::GET_RESOURCE_PROVIDERS
         | Type::GET_METRICS => program.read(call, encoding, &request).await,
-        Type::SET_LOGGING_LEVEL => set_logging_level(program, &call),
-        Type::LIST_FILES | Type::READ_FILE => look(program, call, encoding).await,
+        Type::SET_LOGGING_LEVEL => {
+            program.access.allowed(&request, Action::SetLogLevel, None)?;
+            set_logging_level(program, &call)
+        }
+        Type::LIST_FILES | Type::READ_FILE => look(program, &request, call, encoding).await,
         // What needs resource providers or images.
         Type::ADD_RESOURCE_PROVIDER_CONFIG
         | Type::UPDATE_RESOURCE_PROVIDER_CONFIG
@@ -83,10 +90,15 @@ async fn ask(
 }
 
 /// Reads of sandboxes.
-async fn look(program: &Program, call: Call, encoding: Encoding) -> Result<Response, HttpError> {
-    let (state, about) = (program.state(), program.about.clone());
+async fn look(
+    program: &Program,
+    request: &Request,
+    call: Call,
+    encoding: Encoding,
+) -> Result<Response, HttpError> {
+    let attached = program.attached_for(request);
     let answer = files::looking(move || {
-        let attached = attached::all(&state, &about);
+        let attached = attached();
         let mut answer = Answer::default();
         if let Some(list) = call.list_files.as_option() {
             let file_infos = files::list(&attached, &list.path)?;

@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use tepui_container::{CgroupOptions, Isolation, Launcher};
 use tepui_core_agent::Config;
+use tepui_http::auth::Credential;
 use tepui_http::{Logging, ServerLimits, StreamLimits};
 use tepui_proto::mesos::v1 as pb;
+
+use crate::access::Access;
 
 /// Everything an agent is started with.
 #[derive(Clone, Debug)]
@@ -18,7 +21,7 @@ pub struct Options {
     pub advertise_ip: Option<IpAddr>,
     pub advertise_port: Option<u16>,
     pub hostname: Option<String>,
-    /// `host:port`, several separated by commas.
+    /// `host:port`, several separated by commas, or `etcd://host:port,host:port/prefix`.
     pub master: String,
     pub work_dir: PathBuf,
     pub runtime_dir: PathBuf,
@@ -49,6 +52,9 @@ pub struct Options {
     pub flags: Vec<(String, String)>,
     /// The level of the log, which operators may change.
     pub logging: Logging,
+    pub access: Access,
+    /// What the agent shows to the master.
+    pub credential: Option<Credential>,
     pub streams: StreamLimits,
     pub server: ServerLimits,
     /// Inputs that may wait for the machine; with more, their senders wait.
@@ -84,6 +90,8 @@ impl Default for Options {
             external_log_file: None,
             flags: Vec::new(),
             logging: Logging::default(),
+            access: Access::default(),
+            credential: None,
             streams: StreamLimits::default(),
             server: ServerLimits::default(),
             mailbox_inputs_max: 4096,

@@ -3,20 +3,24 @@
 use std::sync::{Arc, LazyLock};
 
 use http::StatusCode;
+use tepui_authz::Action;
 use tepui_container::{Containerizer, Meter};
 use tepui_core_agent::{Input, Phase, State};
 use tepui_http::files::{self, Verb};
 use tepui_http::{
-    Encoding, EntityTag, Exchanges, Handler, HttpError, Logging, MetricsForm, Order, Pen, Renderings,
-    Request, Response, Router, System, accepts_gzip, check_timeout, classic, empty, json, write_json,
+    Encoding, EntityTag, Exchanges, Handler, HttpError, Logging, MetricsForm, Order, Pen, Principal,
+    Renderings, Request, Response, Router, System, accepts_gzip, check_timeout, classic, empty, json,
+    write_json,
 };
 use tepui_proto::mesos::v1::agent::Call;
 use tepui_runtime::{Closed, Handle};
 use tokio::sync::watch;
 
+use crate::access::Access;
 use crate::document::About;
 use crate::read::{self, Sources};
 use crate::statistics::{self, View};
+use crate::visible::{visible, with_sandboxes};
 use crate::{attached, document, executor, metrics, operator, origin};
 
 /// What an exchange with the machine is for.
@@ -27,7 +31,7 @@ pub(crate) enum Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Endpoint {
+pub(crate) enum Endpoint {
     Executor,
     Operator,
     State,
@@ -80,13 +84,39 @@ pub(crate) struct Program {
     pub logging: Logging,
     pub containerizer: Containerizer,
     pub meter: Meter,
-    /// Of `/state`, compressed or not.
-    pub renderings: Renderings<bool>,
+    /// Of `/state`, compressed or not, as each sees it.
+    pub renderings: Renderings<(bool, Option<Principal>)>,
+    pub access: Access,
 }
 
 impl Program {
     pub fn state(&self) -> Arc<State> {
         self.states.borrow().clone()
+    }
+
+    /// The state as who sent the request may see it.
+    pub fn seen_by(&self, request: &Request) -> Arc<State> {
+        visible(&self.state(), &self.access.authorizer, request.subject())
+    }
+
+    /// What documents say besides the state, as who sent the request may see it.
+    fn about_for(&self, request: &Request) -> Arc<About> {
+        match self.access.authorizer.allows(request.subject(), Action::ViewFlags, None) {
+            true => self.about.clone(),
+            false => Arc::new(About {
+                flags: Vec::new(),
+                pid: self.about.pid.clone(),
+                external_log_file: self.about.external_log_file.clone(),
+            }),
+        }
+    }
+
+    /// The files that who sent the request may read.
+    pub fn attached_for(&self, request: &Request) -> impl FnOnce() -> Vec<files::Attached> + Send + 'static {
+        let state = with_sandboxes(&self.state(), &self.access.authorizer, request.subject());
+        let log_seen = self.access.authorizer.allows(request.subject(), Action::AccessMesosLog, None);
+        let log = self.about.external_log_file.clone().filter(|_| log_seen);
+        move || attached::all(&state, log.as_deref())
     }
 
     /// The state, once it is known; rendered once for all who ask.
@@ -102,12 +132,13 @@ impl Program {
         let is_script = request.query.get("jsonp").is_some();
         let gzip = accepts_gzip(&request.headers) && !is_script;
         let order = || {
-            let (state, about) = (self.state(), self.about.clone());
+            let (state, about) = (self.seen_by(request), self.about_for(request));
             let version = state.version;
             let draw = move |pen| write_json(pen, |w| document::state(w, &state, &about));
             Order { version, gzip, render: Box::new(draw) }
         };
-        let rendition = self.renderings.get(gzip, arrived.version, order).await;
+        let viewer = self.access.authorizer.is_set().then(|| request.principal.clone().unwrap_or_default());
+        let rendition = self.renderings.get((gzip, viewer), arrived.version, order).await;
         let tag = tag(rendition.version);
         let response = match is_script {
             true => json(&request.query, rendition.whole().await?),
@@ -124,8 +155,8 @@ impl Program {
         request: &Request,
     ) -> Result<Response, HttpError> {
         let sources = Sources {
-            state: self.state(),
-            about: self.about.clone(),
+            state: self.seen_by(request),
+            about: self.about_for(request),
             logging_level: self.logging.level(),
             meter: self.meter.clone(),
             fetcher: self.containerizer.fetcher_counts(),
@@ -163,14 +194,15 @@ impl Program {
         self.renderings.alone(order).response(content_type).await
     }
 
-    async fn respond(&self, request: Request) -> Result<Response, HttpError> {
+    async fn respond(&self, mut request: Request) -> Result<Response, HttpError> {
         let (endpoint, rest) = ROUTER.find(&request.components).ok_or_else(HttpError::not_found)?;
+        self.access.admit(endpoint, &mut request)?;
         match endpoint {
             Endpoint::Executor => executor::call(self, request).await,
             Endpoint::Operator => operator::call(self, request).await,
             Endpoint::State => self.state_document(&request).await,
             Endpoint::Usage(view) => {
-                statistics::answer(view, self.meter.clone(), self.state(), &request).await
+                statistics::answer(view, self.meter.clone(), self.seen_by(&request), &request).await
             }
             Endpoint::Metrics(form) => match rest.is_empty() {
                 true => self.metrics(form, &request).await,
@@ -182,8 +214,7 @@ impl Program {
             Endpoint::Health => Ok(empty(StatusCode::OK)),
             Endpoint::Version => Ok(json(&request.query, classic::version())),
             Endpoint::Files(verb) => {
-                let (state, about) = (self.state(), self.about.clone());
-                files::answer(verb, move || attached::all(&state, &about), &request).await
+                files::answer(verb, self.attached_for(&request), &request).await
             }
             // Nothing that a container waits for is kept from its operator.
             Endpoint::ContainerizerDebug => Ok(json(&request.query, r#"{"pending":[]}"#)),

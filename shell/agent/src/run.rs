@@ -105,10 +105,11 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let (handle, inputs) = mailbox(options.mailbox_inputs_max);
     let mut effects = Effects {
         exchanges: exchanges.clone(),
-        links: Links::new(handle.clone(), targets, options.streams),
+        links: Links::new(handle.clone(), targets, options.credential.clone(), options.streams),
         containerizer: containerizer.clone(),
         publisher,
         exit: exit_sender,
+        access: options.access.clone(),
     };
     let sink = move |released| effects.make_visible(released);
     let running = tepui_runtime::start("agent", machine, inputs, store, clock, Limits::default(), sink)?;
@@ -133,6 +134,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
         containerizer,
         meter,
         renderings: Renderings::start().map_err(AgentFault::Thread)?,
+        access: options.access.clone(),
     };
     let listening = server.serve(Arc::new(program), options.server);
     tracing::info!(%address, "agent serves");

@@ -1,17 +1,32 @@
 //! Which master to link with next: the ones that were named, in turn, or the one that another named as leader.
 
+use std::time::Duration;
+
+use tepui_http::leader_authority;
+use tepui_store::etcd::{Etcd, EtcdAddress};
+
+/// How long one member of etcd may take to say who leads.
+const ETCD_PATIENCE: Duration = Duration::from_secs(2);
+
 /// The masters of `--master`.
 #[derive(Debug)]
 pub(crate) struct Targets {
+    /// None are if etcd says who leads.
     named: Vec<String>,
+    etcd: Option<Etcd>,
     next: usize,
     /// Where a standby sent us; used once.
     leader: Option<String>,
 }
 
 impl Targets {
-    /// `host:port`, several separated by commas.
+    /// `host:port`, several separated by commas, or `etcd://host:port,host:port/prefix`. Inside a tokio runtime.
     pub fn parse(text: &str) -> Result<Self, String> {
+        if EtcdAddress::is_meant(text) {
+            let address = text.parse().map_err(|why| format!("--master: {why}"))?;
+            let etcd = Some(Etcd::new(address, ETCD_PATIENCE));
+            return Ok(Self { named: Vec::new(), etcd, next: 0, leader: None });
+        }
         let named: Vec<String> =
             text.split(',').map(str::trim).filter(|one| !one.is_empty()).map(String::from).collect();
         if named.is_empty() {
@@ -20,22 +35,27 @@ impl Targets {
         if let Some(wrong) = named.iter().find(|one| !is_host_port(one)) {
             return Err(format!("--master: {wrong:?} is not of the form host:port"));
         }
-        Ok(Self { named, next: 0, leader: None })
+        Ok(Self { named, etcd: None, next: 0, leader: None })
     }
 
-    /// The next to try.
-    pub fn take(&mut self) -> String {
+    /// The next to try, or whom to ask for it.
+    pub fn take(&mut self) -> Next {
         if let Some(leader) = self.leader.take() {
-            return leader;
+            return Next::Master(leader);
+        }
+        if let Some(etcd) = &self.etcd {
+            return Next::Ask(etcd.clone());
         }
         let target = self.named[self.next % self.named.len()].clone();
         self.next = self.next.wrapping_add(1);
-        target
+        Next::Master(target)
     }
 
-    /// The link worked: a next one should begin with the same master.
+    /// The link worked: a next one should begin with the same master, unless etcd knows better.
     pub fn keep(&mut self, target: &str) {
-        self.leader = Some(target.to_owned());
+        if self.etcd.is_none() {
+            self.leader = Some(target.to_owned());
+        }
     }
 
     /// Follows a Location: `//host:port/path` or a full URL. False if it names no host.
@@ -51,6 +71,48 @@ impl Targets {
 
     pub fn named(&self) -> &[String] {
         &self.named
+    }
+}
+
+/// Where to go next.
+#[derive(Debug)]
+pub(crate) enum Next {
+    Master(String),
+    Ask(Etcd),
+}
+
+/// A master to link with.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub address: String,
+    /// If etcd named it as the leader: what it says of itself there.
+    named_by: Option<(Etcd, Vec<u8>)>,
+}
+
+impl Target {
+    /// Ends when etcd names another leader, if it was etcd that named this one.
+    pub async fn replaced(&self) {
+        match &self.named_by {
+            Some((etcd, said)) => etcd.leader_replaced(said).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Next {
+    /// The master.
+    pub async fn resolve(self) -> Result<Target, String> {
+        match self {
+            Next::Master(address) => Ok(Target { address, named_by: None }),
+            Next::Ask(etcd) => match etcd.leader().await {
+                Ok(Some(said)) => {
+                    let address = leader_authority(&said).ok_or("the leader has no address")?;
+                    Ok(Target { address, named_by: Some((etcd, said)) })
+                }
+                Ok(None) => Err("no master leads".to_owned()),
+                Err(fault) => Err(fault.to_string()),
+            },
+        }
     }
 }
 
@@ -70,14 +132,18 @@ mod tests {
     #[test]
     fn masters_are_tried_in_turn_and_redirects_followed() {
         let mut targets = Targets::parse("a:1, b:2,").unwrap();
-        assert_eq!([targets.take(), targets.take(), targets.take()], ["a:1", "b:2", "a:1"]);
+        let take = |targets: &mut Targets| match targets.take() {
+            Next::Master(target) => target,
+            Next::Ask(_) => "etcd".to_owned(),
+        };
+        assert_eq!([take(&mut targets), take(&mut targets), take(&mut targets)], ["a:1", "b:2", "a:1"]);
         assert!(targets.redirect("//c:3/master/api/v1/agent"));
-        assert_eq!([targets.take(), targets.take()], ["c:3", "b:2"]);
+        assert_eq!([take(&mut targets), take(&mut targets)], ["c:3", "b:2"]);
         assert!(targets.redirect("http://d:4/x"));
-        assert_eq!(targets.take(), "d:4");
+        assert_eq!(take(&mut targets), "d:4");
         assert!(!targets.redirect("/relative"));
         targets.keep("b:2");
-        assert_eq!(targets.take(), "b:2");
+        assert_eq!(take(&mut targets), "b:2");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a peer did wrong, or we could not do: a status and a plain text.
 
 use bytes::Bytes;
-use http::header::{ALLOW, HeaderValue};
+use http::header::{ALLOW, HeaderValue, WWW_AUTHENTICATE};
 use http::{Method, StatusCode};
 use tepui_types::Refusal;
 
@@ -14,11 +14,13 @@ pub struct HttpError {
     pub message: String,
     /// The methods that would be right, for 405.
     allow: Option<&'static str>,
+    /// The ways to prove who one is, for 401.
+    challenge: Option<String>,
 }
 
 impl HttpError {
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), allow: None }
+        Self { status, message: message.into(), allow: None, challenge: None }
     }
 
     /// A status that needs no more words: `404 Not Found.`
@@ -29,6 +31,16 @@ impl HttpError {
 
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// `401` with the ways to prove who one is.
+    pub fn unauthorized(challenge: String) -> Self {
+        Self { challenge: Some(challenge), ..Self::plain(StatusCode::UNAUTHORIZED) }
+    }
+
+    /// `403`: known and not allowed.
+    pub fn forbidden() -> Self {
+        Self::plain(StatusCode::FORBIDDEN)
     }
 
     pub fn not_found() -> Self {
@@ -44,7 +56,7 @@ impl HttpError {
         let names = expected.replace(", ", "', '");
         let message =
             format!("405 Method Not Allowed. Expecting one of {{ '{names}' }}, but received '{received}'.");
-        Self { status: StatusCode::METHOD_NOT_ALLOWED, message, allow: Some(expected) }
+        Self { allow: Some(expected), ..Self::new(StatusCode::METHOD_NOT_ALLOWED, message) }
     }
 
     /// `501`, for what is known and cannot be done.
@@ -68,6 +80,9 @@ impl From<HttpError> for Response {
         let mut response = text(error.status, Bytes::from(error.message));
         if let Some(allow) = error.allow {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+        }
+        if let Some(challenge) = error.challenge.and_then(|text| HeaderValue::from_str(&text).ok()) {
+            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
         }
         response
     }

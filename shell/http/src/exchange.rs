@@ -21,6 +21,7 @@ use tepui_types::ConnId;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
+use crate::auth::Principal;
 use crate::body::Body;
 use crate::queue::{Queue, StreamLimits};
 use crate::respond::Response;
@@ -61,6 +62,7 @@ struct Entry<K> {
     encoding: Encoding,
     stage: Stage,
     disconnect: Disconnect,
+    principal: Option<Principal>,
     /// Reads the request's body, if that is a stream too.
     reader: Option<AbortHandle>,
 }
@@ -97,7 +99,8 @@ impl<K: Kind> Exchanges<K> {
         let conn = ConnId(self.shared.next_conn.fetch_add(1, Ordering::Relaxed));
         let (sender, answer) = oneshot::channel();
         let stage = Stage::Waiting(sender);
-        let entry = Entry { kind, encoding, stage, disconnect: request.disconnect.clone(), reader: None };
+        let (disconnect, principal) = (request.disconnect.clone(), request.principal.clone());
+        let entry = Entry { kind, encoding, stage, disconnect, principal, reader: None };
         self.shared.lock().by_conn.insert(conn, entry);
         let guard = Guard { armed: true, conn, shared: self.shared.clone() };
         Exchange { conn, answer, guard }
@@ -148,6 +151,19 @@ impl<K: Kind> Exchanges<K> {
             let record = record.get_or_insert_with(|| frame(encoding, event)).clone();
             self.push_record(conn, &queue, record);
         }
+    }
+
+    /// Every stream of a kind, with who reads it.
+    pub fn readers(&self, kind: K) -> Vec<(ConnId, Option<Principal>)> {
+        let entries = self.shared.lock();
+        let conns = entries.streams.get(&kind).into_iter().flatten();
+        let reader = |conn: &ConnId| Some((*conn, entries.by_conn.get(conn)?.principal.clone()));
+        conns.filter_map(reader).collect()
+    }
+
+    /// Who sent the request of an exchange.
+    pub fn principal(&self, conn: ConnId) -> Option<Principal> {
+        self.shared.lock().by_conn.get(&conn).and_then(|entry| entry.principal.clone())
     }
 
     /// How many streams of a kind there are.
@@ -232,7 +248,7 @@ impl<K: Kind> Exchange<K> {
                 self.guard.armed = false;
                 response
             }
-            Err(_) => HttpError::unavailable("This process is stopping").into(),
+            Err(_) => HttpError::unavailable("This process is stopping, or leads no longer").into(),
         }
     }
 }

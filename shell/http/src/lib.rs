@@ -6,6 +6,8 @@
 //! Never here: what a call means.
 #![forbid(unsafe_code)]
 
+mod acls;
+pub mod auth;
 mod body;
 mod call;
 pub mod classic;
@@ -14,6 +16,7 @@ mod etag;
 mod exchange;
 pub mod files;
 mod gzip;
+mod leader;
 mod logging;
 mod metrics;
 mod negotiate;
@@ -27,12 +30,16 @@ mod respond;
 mod server;
 mod socket;
 mod system;
+mod throttle;
 
+pub use acls::parse_acls;
+pub use auth::{Authentication, Principal, Realm};
 pub use body::{Body, ChunkSender};
 pub use call::{CALL_BYTES_MAX, parse_call, read_call};
 pub use error::HttpError;
 pub use etag::EntityTag;
 pub use exchange::{Ended, Exchange, Exchanges};
+pub use leader::leader_authority;
 pub use logging::Logging;
 pub use metrics::{Group, Metrics, MetricsForm, check_timeout, path_part};
 pub use negotiate::{Encoding, accepts, accepts_gzip, accepts_type};
@@ -42,10 +49,11 @@ pub use queue::StreamLimits;
 pub use renderings::{Order, Renderings};
 pub use rendition::{Pen, Rendition, write_json};
 pub use request::{Query, Request};
-pub use respond::{Response, accepted, empty, encoded, json, message, redirect, text, with_header};
+pub use respond::{Response, accepted, empty, encoded, json, message, redirect, text, typed, with_header};
 pub use server::{Handler, Listening, Server, ServerLimits};
 pub use socket::{advertised_ip, default_hostname, keep_alive};
 pub use system::System;
+pub use throttle::Throttle;
 
 #[cfg(test)]
 mod tests;

@@ -10,8 +10,10 @@ use http::header::{CONTENT_ENCODING, HeaderMap};
 use http::{Method, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use tepui_authz::Subject;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::auth::{Principal, subject};
 use crate::gzip::{self, Inflated};
 use crate::server::Disconnect;
 use crate::{HttpError, path};
@@ -52,6 +54,8 @@ pub struct Request {
     pub query: Query,
     pub headers: HeaderMap,
     pub peer: SocketAddr,
+    /// Who sent it, once that was found out; none if nobody asked.
+    pub principal: Option<Principal>,
     pub(crate) disconnect: Disconnect,
     body_read_timeout: Duration,
     budget: BodyBudget,
@@ -86,6 +90,7 @@ impl Request {
             method: head.method,
             headers: head.headers,
             peer,
+            principal: None,
             disconnect,
             body_read_timeout,
             budget,
@@ -97,6 +102,16 @@ impl Request {
     /// One header as text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// Who sent it, as the rules see them.
+    pub fn subject(&self) -> Subject<'_> {
+        subject(self.principal.as_ref())
+    }
+
+    /// The name of who sent it.
+    pub fn principal_name(&self) -> Option<String> {
+        self.principal.as_ref().and_then(|principal| principal.name.clone())
     }
 
     /// Refuses other methods than these, written as in `Allow`: `GET, PUT`.

@@ -26,7 +26,7 @@ pub fn accepted() -> Response {
 
 /// Errors and other words.
 pub fn text(status: StatusCode, words: impl Into<Bytes>) -> Response {
-    typed(status, "text/plain; charset=utf-8", words)
+    with_status(status, "text/plain; charset=utf-8", words)
 }
 
 /// A document of the classic endpoints: JSON, or a call of the function that `jsonp` names.
@@ -38,9 +38,9 @@ pub fn json(query: &Query, document: impl Into<Bytes>) -> Response {
         }
         Some(callback) => {
             let script = [callback.as_bytes(), b"(", &document.into(), b")"].concat();
-            typed(StatusCode::OK, "text/javascript", script)
+            typed("text/javascript", script)
         }
-        None => typed(StatusCode::OK, "application/json", document),
+        None => typed("application/json", document),
     }
 }
 
@@ -57,7 +57,7 @@ pub fn message<M: Wire>(encoding: Encoding, message: &M) -> Response {
 
 /// A message that is bytes already.
 pub fn encoded(encoding: Encoding, bytes: impl Into<Bytes>) -> Response {
-    typed(StatusCode::OK, encoding.name(), bytes)
+    typed(encoding.name(), bytes)
 }
 
 /// `307` to `location`.
@@ -74,7 +74,12 @@ pub fn with_header(mut response: Response, name: HeaderName, value: HeaderValue)
     response
 }
 
-fn typed(status: StatusCode, content_type: &'static str, bytes: impl Into<Bytes>) -> Response {
+/// `200` of another kind.
+pub fn typed(content_type: &'static str, bytes: impl Into<Bytes>) -> Response {
+    with_status(StatusCode::OK, content_type, bytes)
+}
+
+fn with_status(status: StatusCode, content_type: &'static str, bytes: impl Into<Bytes>) -> Response {
     let mut response = Response::new(Body::Bytes(bytes.into()));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));

@@ -4,10 +4,12 @@
 
 use std::sync::Arc;
 
+use tepui_authz::{Action, Authorizer};
 use tepui_core_master::State;
+use tepui_http::auth::subject;
 use tepui_http::{
-    Encoding, EntityTag, HttpError, MetricsForm, Order, Pen, Renderings, Rendition, Request, Response,
-    accepts_gzip, json, write_json,
+    Encoding, EntityTag, HttpError, MetricsForm, Order, Pen, Principal, Renderings, Rendition, Request,
+    Response, accepts_gzip, json, write_json,
 };
 use tokio::sync::watch;
 
@@ -19,6 +21,7 @@ pub(crate) struct Documents {
     states: watch::Receiver<Arc<State>>,
     about: Arc<About>,
     renderings: Renderings<Key>,
+    authorizer: Authorizer,
 }
 
 /// What may be shared: whole documents and answers, as they are sent.
@@ -26,6 +29,8 @@ pub(crate) struct Documents {
 struct Key {
     what: What,
     gzip: bool,
+    /// By whom it is seen; the same for all if there are no rules.
+    viewer: Option<Principal>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,8 +40,30 @@ enum What {
 }
 
 impl Documents {
-    pub fn start(states: watch::Receiver<Arc<State>>, about: About) -> std::io::Result<Self> {
-        Ok(Self { states, about: Arc::new(about), renderings: Renderings::start()? })
+    pub fn start(
+        states: watch::Receiver<Arc<State>>,
+        about: About,
+        authorizer: Authorizer,
+    ) -> std::io::Result<Self> {
+        Ok(Self { states, about: Arc::new(about), renderings: Renderings::start()?, authorizer })
+    }
+
+    /// 403 unless who sent the request may do this.
+    pub fn allowed(&self, request: &Request, action: Action, object: Option<&str>) -> Result<(), HttpError> {
+        match self.authorizer.allows(request.subject(), action, object) {
+            true => Ok(()),
+            false => Err(HttpError::forbidden()),
+        }
+    }
+
+    /// The newest state as who sent the request may see it.
+    pub fn seen_by(&self, request: &Request) -> State {
+        self.state().visible_to(&self.authorizer, request.subject())
+    }
+
+    /// For whom something is rendered, if that matters.
+    fn viewer(&self, request: &Request) -> Option<Principal> {
+        self.authorizer.is_set().then(|| request.principal.clone().unwrap_or_default())
     }
 
     pub fn state(&self) -> Arc<State> {
@@ -56,10 +83,14 @@ impl Documents {
         let rendition = match selection.is_everything() {
             true => {
                 let what = What::Document(document);
-                let order = || self.order(gzip, self.draw(document, Selection::default()));
-                self.renderings.get(Key { what, gzip }, arrived.version, order).await
+                let order = || self.order(gzip, request, self.draw(document, Selection::default(), request));
+                let key = Key { what, gzip, viewer: self.viewer(request) };
+                self.renderings.get(key, arrived.version, order).await
             }
-            false => self.renderings.alone(self.order(gzip, self.draw(document, selection))),
+            false => {
+                let draw = self.draw(document, selection, request);
+                self.renderings.alone(self.order(gzip, request, draw))
+            }
         };
         let tag = tag(rendition.version);
         let response = match is_script {
@@ -77,14 +108,14 @@ impl Documents {
         request: &Request,
     ) -> Result<Response, HttpError> {
         let gzip = accepts_gzip(&request.headers);
-        let key = Key { what: What::Part(part, encoding), gzip };
+        let key = Key { what: What::Part(part, encoding), gzip, viewer: self.viewer(request) };
         let draw = || {
             move |state: &State, pen: Pen| match encoding {
                 Encoding::Json => read::write(part, state, pen),
                 Encoding::Protobuf => read::encode(part, state, pen),
             }
         };
-        let order = || self.order(gzip, draw());
+        let order = || self.order(gzip, request, draw());
         let rendition: Arc<Rendition> = self.renderings.get(key, self.state().version, order).await;
         rendition.response(encoding.name()).await
     }
@@ -92,7 +123,7 @@ impl Documents {
     /// `/allocator/offer_constraints_debug`: why frameworks are not offered agents.
     pub async fn excluded(&self, request: &Request) -> Result<Response, HttpError> {
         let draw = move |state: &State, pen: Pen| write_json(pen, |w| document::excluded(w, state));
-        let rendition = self.renderings.alone(self.order(false, draw));
+        let rendition = self.renderings.alone(self.order(false, request, draw));
         Ok(json(&request.query, rendition.whole().await?))
     }
 
@@ -107,7 +138,7 @@ impl Documents {
         let queues = Queues { shared_renditions: self.renderings.shared(), ..queues };
         let is_script = form == Form::Document(MetricsForm::Snapshot) && request.query.get("jsonp").is_some();
         let gzip = accepts_gzip(&request.headers) && !is_script;
-        let rendition = self.renderings.alone(self.order(gzip, move |state, mut pen| {
+        let rendition = self.renderings.alone(self.order(gzip, request, move |state, mut pen| {
             pen.write(form.write(&metrics::collect(state, &sensors, queues)));
             pen.finish();
         }));
@@ -117,14 +148,33 @@ impl Documents {
         }
     }
 
-    fn draw(&self, document: Document, selection: Selection) -> impl FnOnce(&State, Pen) + Send + 'static {
-        let about = self.about.clone();
+    fn draw(
+        &self,
+        document: Document,
+        selection: Selection,
+        request: &Request,
+    ) -> impl FnOnce(&State, Pen) + Send + 'static {
+        let flags_seen = self.authorizer.allows(request.subject(), Action::ViewFlags, None);
+        let about = match flags_seen {
+            true => self.about.clone(),
+            false => Arc::new(About {
+                flags: Vec::new(),
+                cluster: self.about.cluster.clone(),
+                external_log_file: self.about.external_log_file.clone(),
+            }),
+        };
         move |state: &State, pen: Pen| document.render(state, &about, &selection, pen)
     }
 
-    /// The newest state, to be drawn by one of the renderers.
-    fn order(&self, gzip: bool, draw: impl FnOnce(&State, Pen) + Send + 'static) -> Order {
+    /// The newest state, as its reader may see it, to be drawn by one of the renderers.
+    fn order(&self, gzip: bool, request: &Request, draw: impl FnOnce(&State, Pen) + Send + 'static) -> Order {
         let state = self.state();
-        Order { version: state.version, gzip, render: Box::new(move |pen| draw(&state, pen)) }
+        let version = state.version;
+        let (authorizer, reader) = (self.authorizer.clone(), request.principal.clone());
+        let render = move |pen: Pen| match authorizer.is_set() {
+            true => draw(&state.visible_to(&authorizer, subject(reader.as_ref())), pen),
+            false => draw(&state, pen),
+        };
+        Order { version, gzip, render: Box::new(render) }
     }
 }

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use http::header::{HeaderName, HeaderValue};
-use tepui_core_master::{Effect, State};
+use tepui_authz::Authorizer;
+use tepui_core_master::{Effect, State, event_seen};
+use tepui_http::auth::subject;
 use tepui_http::{Exchanges, HttpError, Response, accepted, empty, message};
 use tepui_proto::Wire;
+use tepui_proto::mesos::v1::master::Event;
 use tepui_types::{Answer, ConnId};
 use tokio::runtime;
 use tokio::sync::watch;
@@ -18,13 +21,18 @@ const STREAM_ID: HeaderName = HeaderName::from_static("mesos-stream-id");
 pub(crate) struct Effects {
     exchanges: Exchanges<Kind>,
     publisher: watch::Sender<Arc<State>>,
+    authorizer: Authorizer,
     /// Where large snapshots are rendered.
     runtime: runtime::Handle,
 }
 
 impl Effects {
-    pub fn new(exchanges: Exchanges<Kind>, publisher: watch::Sender<Arc<State>>) -> Self {
-        Self { exchanges, publisher, runtime: runtime::Handle::current() }
+    pub fn new(
+        exchanges: Exchanges<Kind>,
+        publisher: watch::Sender<Arc<State>>,
+        authorizer: Authorizer,
+    ) -> Self {
+        Self { exchanges, publisher, authorizer, runtime: runtime::Handle::current() }
     }
 
     /// The snapshot goes first: who was told something by an event must find it in the documents.
@@ -45,7 +53,7 @@ impl Effects {
             Effect::OpenAgent { conn } => self.exchanges.open(conn, &[]),
             Effect::Agent { conn, event } => self.exchanges.push(conn, &*event),
             Effect::OpenOperator { conn, state } => self.open_operator(conn, state),
-            Effect::Operator { event } => self.exchanges.push_all(Kind::Operator, &*event),
+            Effect::Operator { event } => self.tell_operators(&event),
             Effect::CloseScheduler { conn }
             | Effect::CloseAgent { conn }
             | Effect::CloseOperator { conn } => {
@@ -57,11 +65,28 @@ impl Effects {
         }
     }
 
+    /// Each operator hears what they may see.
+    fn tell_operators(&self, event: &Event) {
+        if !self.authorizer.is_set() {
+            return self.exchanges.push_all(Kind::Operator, event);
+        }
+        let state = self.publisher.borrow().clone();
+        for (conn, reader) in self.exchanges.readers(Kind::Operator) {
+            if let Some(event) = event_seen(&state, event, &self.authorizer, subject(reader.as_ref())) {
+                self.exchanges.push(conn, &event);
+            }
+        }
+    }
+
     /// The whole state is the stream's first record. It is rendered elsewhere; what happens meanwhile waits behind it.
     fn open_operator(&self, conn: ConnId, state: State) {
         let Some(encoding) = self.exchanges.open_held(conn) else { return };
-        let exchanges = self.exchanges.clone();
-        self.runtime.spawn_blocking(move || exchanges.start_with(conn, &read::subscribed(&state, encoding)));
+        let (exchanges, authorizer) = (self.exchanges.clone(), self.authorizer.clone());
+        let reader = exchanges.principal(conn);
+        self.runtime.spawn_blocking(move || {
+            let seen = state.visible_to(&authorizer, subject(reader.as_ref()));
+            exchanges.start_with(conn, &read::subscribed(&seen, encoding));
+        });
     }
 }
 

@@ -6,11 +6,13 @@
 //! Never here: decisions about the cluster.
 #![forbid(unsafe_code)]
 
+mod access;
 mod agents;
 mod convert;
 mod document;
 mod documents;
 mod effects;
+mod front;
 mod maintenance;
 mod metered;
 mod metrics;
@@ -19,16 +21,21 @@ mod options;
 mod pages;
 mod quota;
 mod read;
+mod reign;
 mod roles;
 mod routes;
 mod run;
 mod scheduler;
 mod teardown;
+mod term;
 mod weights;
 
-pub use options::{Options, RegistryAt};
+pub use options::{Access, Options, RegistryAt};
 pub use run::{MasterFault, RunningMaster, run};
-pub use tepui_http::Logging;
+pub use tepui_authz::Authorizer;
+pub use tepui_http::auth::Credentials;
+pub use tepui_http::{Authentication, Logging, Throttle, parse_acls};
+pub use tepui_store::etcd::EtcdAddress;
 
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@ mod small;
 use std::time::Duration;
 
 use http::StatusCode;
+use tepui_authz::Action;
 use tepui_core_master::Input;
 use tepui_http::{Encoding, HttpError, Request, Response, accepts, empty, files, message, read_call};
 use tepui_proto::mesos::v1::master::call::Type;
@@ -13,7 +14,7 @@ use tepui_proto::mesos::v1::master::{Call, Response as Answer, response};
 
 use crate::metrics::Form;
 use crate::read::Part;
-use crate::routes::{Kind, Program, stopping};
+use crate::routes::{Kind, Program};
 
 pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Response, HttpError> {
     let call: Call = read_call(&mut request).await?;
@@ -31,7 +32,7 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         | Type::GET_MASTER
         | Type::GET_QUOTA
         | Type::GET_MAINTENANCE_STATUS
-        | Type::GET_MAINTENANCE_SCHEDULE => Ok(message(encoding, &small::answer(program, kind))),
+        | Type::GET_MAINTENANCE_SCHEDULE => Ok(message(encoding, &small::answer(program, kind, &request)?)),
         Type::GET_STATE => program.documents.part(Part::State, encoding, &request).await,
         Type::GET_AGENTS => program.documents.part(Part::Agents, encoding, &request).await,
         Type::GET_FRAMEWORKS => program.documents.part(Part::Frameworks, encoding, &request).await,
@@ -39,8 +40,14 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         Type::GET_TASKS => program.documents.part(Part::Tasks, encoding, &request).await,
         Type::GET_ROLES => program.documents.part(Part::Roles, encoding, &request).await,
         Type::GET_METRICS => program.metrics(Form::List(encoding), &request).await,
-        Type::SET_LOGGING_LEVEL => set_logging_level(program, &call),
-        Type::LIST_FILES | Type::READ_FILE => look(program, call, encoding).await,
+        Type::SET_LOGGING_LEVEL => {
+            program.documents.allowed(&request, Action::SetLogLevel, None)?;
+            set_logging_level(program, &call)
+        }
+        Type::LIST_FILES | Type::READ_FILE => {
+            program.documents.allowed(&request, Action::AccessMesosLog, None)?;
+            look(program, call, encoding).await
+        }
         Type::SUBSCRIBE
         | Type::UPDATE_WEIGHTS
         | Type::RESERVE_RESOURCES
@@ -65,7 +72,7 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
 
 /// Reads of the log's file.
 async fn look(program: &Program, call: Call, encoding: Encoding) -> Result<Response, HttpError> {
-    let attached = program.attached.clone();
+    let attached = program.local.attached.clone();
     let answer = files::looking(move || {
         let mut answer = Answer::default();
         if let Some(list) = call.list_files.as_option() {
@@ -88,7 +95,7 @@ fn set_logging_level(program: &Program, call: &Call) -> Result<Response, HttpErr
     let asked = &call.set_logging_level;
     let nanos = u64::try_from(asked.duration.nanoseconds)
         .map_err(|_| HttpError::bad_request("Invalid duration: it is negative"))?;
-    program.logging.set(asked.level, Duration::from_nanos(nanos));
+    program.local.logging.set(asked.level, Duration::from_nanos(nanos));
     Ok(empty(StatusCode::OK))
 }
 
@@ -100,7 +107,8 @@ pub(crate) async fn ask(
     encoding: Encoding,
 ) -> Result<Response, HttpError> {
     let exchange = program.exchanges.begin(Kind::Operator, encoding, request);
-    let input = Input::Operator { conn: exchange.conn, principal: None, call: Box::new(call) };
-    program.handle.send(input).await.map_err(stopping)?;
+    let input =
+        Input::Operator { conn: exchange.conn, principal: request.principal_name(), call: Box::new(call) };
+    program.tell(input).await?;
     Ok(exchange.answered().await)
 }

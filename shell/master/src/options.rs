@@ -2,10 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use tepui_core_master::Config;
-use tepui_http::{Logging, ServerLimits, StreamLimits};
+use tepui_http::{Authentication, Logging, ServerLimits, StreamLimits, Throttle};
 use tepui_proto::mesos::v1 as pb;
+use tepui_store::etcd::EtcdAddress;
 
 /// Where the registry is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +16,21 @@ pub enum RegistryAt {
     WorkDir(PathBuf),
     /// Nowhere; for tests.
     Memory,
+    /// In etcd, shared with other masters, of which one leads.
+    Etcd(EtcdAddress),
+}
+
+/// Who must prove who they are, and how often they may call. What they may do is in [`Config`].
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    pub authentication: Authentication,
+    /// Documents and other reads.
+    pub readonly: bool,
+    /// Operators' calls and changes.
+    pub readwrite: bool,
+    pub frameworks: bool,
+    pub agents: bool,
+    pub throttle: Throttle,
 }
 
 /// Everything a master is started with.
@@ -27,6 +44,8 @@ pub struct Options {
     /// As shown to people and in redirects.
     pub hostname: Option<String>,
     pub registry: RegistryAt,
+    /// How long a leader may be silent before another takes its place.
+    pub leader_lease: Duration,
     /// The cluster's name, shown in documents.
     pub cluster: Option<String>,
     pub domain: Option<pb::DomainInfo>,
@@ -40,6 +59,7 @@ pub struct Options {
     pub logging: Logging,
     /// Whether metrics of each framework are shown.
     pub publish_per_framework_metrics: bool,
+    pub access: Access,
     pub streams: StreamLimits,
     pub server: ServerLimits,
     /// Inputs that may wait for the machine; with more, their senders wait.
@@ -55,6 +75,7 @@ impl Default for Options {
             advertise_port: None,
             hostname: None,
             registry: RegistryAt::Memory,
+            leader_lease: Duration::from_secs(10),
             cluster: None,
             domain: None,
             config: Config::default(),
@@ -62,6 +83,7 @@ impl Default for Options {
             flags: Vec::new(),
             logging: Logging::default(),
             publish_per_framework_metrics: true,
+            access: Access::default(),
             streams: StreamLimits::default(),
             server: ServerLimits::default(),
             mailbox_inputs_max: 4096,

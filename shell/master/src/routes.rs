@@ -6,10 +6,11 @@ use http::StatusCode;
 use tepui_core_master::{Input, State};
 use tepui_http::files::{self, Attached, Verb};
 use tepui_http::{
-    Exchanges, Handler, HttpError, Logging, MetricsForm, Request, Response, Router, System, check_timeout,
-    classic, empty, json, redirect,
+    Exchanges, HttpError, Logging, Metrics, MetricsForm, Query, Request, Response, Router, System,
+    check_timeout, classic, empty, json, redirect, typed,
 };
 use tepui_runtime::{Closed, Handle};
+use tepui_store::etcd::Leadership;
 
 use crate::convert::Conversion;
 use crate::document::Document;
@@ -27,7 +28,7 @@ pub(crate) enum Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Endpoint {
+pub(crate) enum Endpoint {
     Scheduler,
     Agent,
     Operator,
@@ -96,16 +97,101 @@ const SHARED: &[(&str, Endpoint)] = &[
 
 static ROUTER: LazyLock<Router<Endpoint>> = LazyLock::new(|| Router::new("master", OWN, SHARED));
 
-/// What the handlers of requests share.
+/// The endpoint of a request and the components behind its own.
+pub(crate) fn route(request: &Request) -> Option<(Endpoint, Vec<String>)> {
+    ROUTER.find(&request.components)
+}
+
+/// What is about this process and not about the cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct Local {
+    pub flags: Vec<(String, String)>,
+    pub logging: Logging,
+    /// The files that operators may read.
+    pub attached: Vec<Attached>,
+}
+
+impl Endpoint {
+    /// Whether a standby answers by itself instead of pointing to the leader.
+    pub fn is_local(self) -> bool {
+        match self {
+            Endpoint::Metrics(_)
+            | Endpoint::LoggingToggle
+            | Endpoint::SystemStats
+            | Endpoint::Flags
+            | Endpoint::Health
+            | Endpoint::Version
+            | Endpoint::Files(_)
+            | Endpoint::Pages => true,
+            Endpoint::Scheduler
+            | Endpoint::Agent
+            | Endpoint::Operator
+            | Endpoint::Document(_)
+            | Endpoint::Convert(_)
+            | Endpoint::Quota
+            | Endpoint::Weights
+            | Endpoint::MaintenanceSchedule
+            | Endpoint::MaintenanceStatus
+            | Endpoint::Machine(_)
+            | Endpoint::OfferConstraintsDebug
+            | Endpoint::Teardown
+            | Endpoint::Redirect => false,
+        }
+    }
+}
+
+impl Local {
+    /// Answers what needs no leader.
+    pub async fn respond(
+        &self,
+        endpoint: Endpoint,
+        rest: Vec<String>,
+        request: &Request,
+    ) -> Result<Response, HttpError> {
+        match endpoint {
+            Endpoint::Metrics(form) => Ok(standby_metrics(form, &request.query)),
+            Endpoint::LoggingToggle => self.logging.toggle(request),
+            Endpoint::SystemStats => Ok(json(&request.query, System::now().document())),
+            Endpoint::Flags => Ok(json(&request.query, classic::flags(&self.flags))),
+            Endpoint::Health => Ok(empty(StatusCode::OK)),
+            Endpoint::Version => Ok(json(&request.query, classic::version())),
+            Endpoint::Files(verb) => {
+                let attached = self.attached.clone();
+                files::answer(verb, move || attached, request).await
+            }
+            Endpoint::Pages => pages::page(&rest),
+            Endpoint::Scheduler
+            | Endpoint::Agent
+            | Endpoint::Operator
+            | Endpoint::Document(_)
+            | Endpoint::Convert(_)
+            | Endpoint::Quota
+            | Endpoint::Weights
+            | Endpoint::MaintenanceSchedule
+            | Endpoint::MaintenanceStatus
+            | Endpoint::Machine(_)
+            | Endpoint::OfferConstraintsDebug
+            | Endpoint::Teardown
+            | Endpoint::Redirect => Err(HttpError::unavailable("No leader elected")),
+        }
+    }
+}
+
+/// What the handlers of requests share while this master leads.
 pub(crate) struct Program {
     pub handle: Handle<Input>,
     pub exchanges: Exchanges<Kind>,
     pub documents: Documents,
-    pub flags: Vec<(String, String)>,
-    pub logging: Logging,
+    pub local: Local,
     pub sensors: Sensors,
-    /// The files that operators may read.
-    pub attached: Vec<Attached>,
+    /// None if nobody else could lead.
+    pub leadership: Option<Leadership>,
+}
+
+impl std::fmt::Debug for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Program").finish_non_exhaustive()
+    }
 }
 
 impl Program {
@@ -113,8 +199,20 @@ impl Program {
         self.documents.state()
     }
 
-    async fn respond(&self, request: Request) -> Result<Response, HttpError> {
-        let (endpoint, rest) = ROUTER.find(&request.components).ok_or_else(HttpError::not_found)?;
+    /// Tells the machine something, unless another master may lead by now.
+    pub async fn tell(&self, input: Input) -> Result<(), HttpError> {
+        if !self.leadership.as_ref().is_none_or(Leadership::holds) {
+            return Err(HttpError::unavailable("This master cannot reach the registry or leads no longer"));
+        }
+        self.handle.send(input).await.map_err(stopping)
+    }
+
+    pub async fn respond(
+        &self,
+        endpoint: Endpoint,
+        rest: Vec<String>,
+        request: Request,
+    ) -> Result<Response, HttpError> {
         match endpoint {
             Endpoint::Scheduler => scheduler::call(self, request).await,
             Endpoint::Agent => agents::link(self, request).await,
@@ -131,21 +229,18 @@ impl Program {
                 true => self.metrics(Form::Document(form), &request).await,
                 false => Err(HttpError::not_found()),
             },
-            Endpoint::LoggingToggle => self.logging.toggle(&request),
-            Endpoint::SystemStats => Ok(json(&request.query, System::now().document())),
-            Endpoint::Flags => Ok(json(&request.query, classic::flags(&self.flags))),
-            Endpoint::Health => Ok(empty(StatusCode::OK)),
-            Endpoint::Version => Ok(json(&request.query, classic::version())),
             Endpoint::Redirect => match rest.is_empty() {
                 true => Ok(self.redirect()),
                 false => Err(HttpError::not_found()),
             },
-            Endpoint::Files(verb) => {
-                let attached = self.attached.clone();
-                files::answer(verb, move || attached, &request).await
-            }
             Endpoint::OfferConstraintsDebug => self.documents.excluded(&request).await,
-            Endpoint::Pages => pages::page(&rest),
+            Endpoint::LoggingToggle
+            | Endpoint::SystemStats
+            | Endpoint::Flags
+            | Endpoint::Health
+            | Endpoint::Version
+            | Endpoint::Files(_)
+            | Endpoint::Pages => self.local.respond(endpoint, rest, &request).await,
         }
     }
 
@@ -168,13 +263,17 @@ impl Program {
     }
 }
 
-impl Handler for Program {
-    async fn handle(self: Arc<Self>, request: Request) -> Response {
-        self.respond(request).await.unwrap_or_else(Response::from)
+/// What a standby has to say of itself.
+fn standby_metrics(form: MetricsForm, query: &Query) -> Response {
+    let mut metrics = Metrics::default();
+    metrics.gauge("master/elected", 0.0);
+    match form {
+        MetricsForm::Snapshot => json(query, form.write(&metrics)),
+        MetricsForm::Text => typed(form.content_type(), form.write(&metrics)),
     }
 }
 
 /// The machine is ending.
-pub(crate) fn stopping(_: Closed) -> HttpError {
+fn stopping(_: Closed) -> HttpError {
     HttpError::unavailable("This master is stopping")
 }

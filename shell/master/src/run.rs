@@ -1,32 +1,24 @@
 //! Starting and ending a master.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
-use tepui_core_master::{Config, Input, Master, State};
-use tepui_fsm::Rng;
-use tepui_http::classic::API_VERSION;
 use tepui_http::files::Attached;
-use tepui_http::{Ended, Exchanges, Listening, Server, advertised_ip, default_hostname};
-use tepui_proto::mesos::v1 as pb;
-use tepui_registry::Registry;
-use tepui_runtime::{Clock, Handle, Limits, Running, RuntimeFault, entropy, mailbox};
+use tepui_http::{Listening, Server};
+use tepui_runtime::RuntimeFault;
 use tepui_store::{Store, StoreFault};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::document::About;
-use crate::documents::Documents;
-use crate::effects::Effects;
-use crate::metered::{AllocationTimes, Metered};
-use crate::metrics::Sensors;
+use crate::front::Front;
 use crate::options::{Options, RegistryAt};
-use crate::routes::{Kind, Program};
+use crate::reign::Reign;
+use crate::routes::Local;
+use crate::term::{Term, master_info};
 
 /// The registry's file below the work directory.
-const REGISTRY_FILE: &str = "registry.redb";
+pub(crate) const REGISTRY_FILE: &str = "registry.redb";
 
 /// Under what name the master's log is shown.
 const LOG: &str = "/master/log";
@@ -56,6 +48,8 @@ pub enum MasterFault {
     Entropy(#[source] std::io::Error),
     #[error("cannot start a thread")]
     Thread(#[source] std::io::Error),
+    #[error("the task that holds the election failed: {0}")]
+    Reign(String),
     #[error(transparent)]
     Runtime(#[from] RuntimeFault),
 }
@@ -64,70 +58,59 @@ pub enum MasterFault {
 #[derive(Debug)]
 pub struct RunningMaster {
     address: SocketAddr,
-    hostname: String,
-    running: Running,
     listening: Listening,
-    exchanges: Exchanges<Kind>,
-    closings: JoinHandle<()>,
-    states: watch::Receiver<Arc<State>>,
+    rule: Rule,
+}
+
+/// How it comes to lead.
+#[derive(Debug)]
+enum Rule {
+    /// It is the only one.
+    Alone(Term),
+    /// When it is elected.
+    Elected { stop: watch::Sender<bool>, reign: JoinHandle<Result<(), MasterFault>> },
 }
 
 /// Starts a master. Must be called inside a tokio runtime.
 pub async fn run(options: Options) -> Result<RunningMaster, MasterFault> {
-    let store = open_store(&options.registry)?;
-    let fetching = Instant::now();
-    let records = store.load()?;
-    let registry_fetch = fetching.elapsed();
-    let registry = Registry::load(records).map_err(|err| MasterFault::Registry(err.to_string()))?;
     let listen = SocketAddr::new(options.ip, options.port);
-    let server = Server::bind(listen).map_err(|err| MasterFault::Listen { address: listen, err })?;
-    let master_info = master_info(&options, server.address())?;
-    let hostname = master_info.hostname.clone().unwrap_or_default();
-    let seed = entropy().map_err(MasterFault::Entropy)?;
-    let config = Config { master_info, seed, ..options.config };
-    config.check().map_err(MasterFault::Config)?;
-    if !registry.is_new() && !config.weights.is_empty() {
-        tracing::warn!(
-            "--weights is ignored: the registry has the weights since the first start; use PUT /weights"
-        );
-    }
-
-    let clock = Clock::start();
-    let allocations = Arc::new(AllocationTimes::default());
-    let master = Master::new(config, registry, clock.now());
-    let machine = Metered { master, clock, times: allocations.clone() };
-    let (publisher, states) = watch::channel(Arc::new(machine.state().clone()));
-    let (exchanges, ended) = Exchanges::new(options.streams);
-    let (handle, inputs) = mailbox(options.mailbox_inputs_max);
-    let mut effects = Effects::new(exchanges.clone(), publisher);
-    let sink = move |released| effects.make_visible(released);
-    let running = tepui_runtime::start("master", machine, inputs, store, clock, Limits::default(), sink)?;
-    let closings = tokio::spawn(tell_closings(ended, handle.clone()));
-    let external_log_file = options.external_log_file.as_ref().map(|file| file.display().to_string());
-    let attached = external_log_file.iter().map(|file| Attached { path: LOG.to_owned(), real: file.clone() });
-    let attached: Vec<Attached> = attached.collect();
-    let about = About { flags: options.flags.clone(), cluster: options.cluster, external_log_file };
-    let documents = Documents::start(states.clone(), about).map_err(MasterFault::Thread)?;
-    let sensors = Sensors {
-        commits: running.commits(),
-        allocations,
-        registry_fetch,
-        registry_file: registry_file(&options.registry),
-        per_framework: options.publish_per_framework_metrics,
-    };
-    let program = Program {
-        handle,
-        exchanges: exchanges.clone(),
-        documents,
-        flags: options.flags,
-        logging: options.logging,
-        sensors,
-        attached,
+    let log = options.external_log_file.iter();
+    let log = log.map(|file| Attached { path: LOG.to_owned(), real: file.display().to_string() });
+    let (flags, logging) = (options.flags.clone(), options.logging.clone());
+    let local = Local { flags, logging, attached: log.collect() };
+    let front =
+        Arc::new(Front::new(local.clone(), options.access.clone(), options.config.authorizer.clone()));
+    let server_limits = options.server;
+    let bind = || Server::bind(listen).map_err(|err| MasterFault::Listen { address: listen, err });
+    let (server, rule) = match open_store(&options.registry)? {
+        Some(store) => {
+            let server = bind()?;
+            let info = master_info(&options, server.address())?;
+            let term = Term::begin(&options, &local, info, store, None).await?;
+            front.lead(term.program.clone());
+            (server, Rule::Alone(term))
+        }
+        None => {
+            options.config.check().map_err(MasterFault::Config)?;
+            let server = bind()?;
+            let bound = server.address();
+            (server, elected(options, local, bound, front.clone()))
+        }
     };
     let address = server.address();
-    let listening = server.serve(Arc::new(program), options.server);
+    let listening = server.serve(front, server_limits);
     tracing::info!(%address, "master serves");
-    Ok(RunningMaster { address, hostname, running, listening, exchanges, closings, states })
+    Ok(RunningMaster { address, listening, rule })
+}
+
+fn elected(options: Options, local: Local, bound: SocketAddr, front: Arc<Front>) -> Rule {
+    let RegistryAt::Etcd(address) = options.registry.clone() else {
+        unreachable!("only a registry in etcd is opened by an election");
+    };
+    let (stop, stop_asked) = watch::channel(false);
+    let reign = Reign { options, local, bound, front, stop: stop_asked };
+    // Its failure is the master's: `ended` notices, `stop` says why.
+    Rule::Elected { stop, reign: tokio::spawn(reign.run(address)) }
 }
 
 impl RunningMaster {
@@ -136,96 +119,37 @@ impl RunningMaster {
         self.address
     }
 
-    pub fn hostname(&self) -> &str {
-        &self.hostname
-    }
-
-    /// The newest published state.
-    pub fn state(&self) -> Arc<State> {
-        self.states.borrow().clone()
-    }
-
     /// Waits until the master ends by itself; `stop` then says why. Cancel safe.
     pub async fn ended(&mut self) {
-        self.running.ended().await;
+        match &mut self.rule {
+            Rule::Alone(term) => term.ended().await,
+            // The task holds the receiver until it ends.
+            Rule::Elected { stop, .. } => stop.closed().await,
+        }
     }
 
-    /// Ends it in order. The machine goes first, so that it does not take our closing of its peers' streams for
-    /// their leaving.
-    pub async fn stop(self) -> Result<(), RuntimeFault> {
-        let result = self.running.stop().await;
-        self.closings.abort();
-        self.exchanges.close_all();
+    /// Ends it in order.
+    pub async fn stop(self) -> Result<(), MasterFault> {
+        let result = match self.rule {
+            Rule::Alone(term) => term.end().await.map_err(MasterFault::from),
+            Rule::Elected { stop, reign } => {
+                stop.send_replace(true);
+                reign.await.unwrap_or_else(|err| Err(MasterFault::Reign(err.to_string())))
+            }
+        };
         self.listening.stop().await;
         result
     }
 }
 
-/// Tells the machine about streams that ended from the outside.
-async fn tell_closings(mut ended: mpsc::UnboundedReceiver<Ended<Kind>>, handle: Handle<Input>) {
-    while let Some(Ended { conn, kind }) = ended.recv().await {
-        let input = match kind {
-            Kind::Scheduler => Input::SchedulerClosed { conn },
-            Kind::Agent => Input::AgentClosed { conn },
-            Kind::Operator => Input::OperatorClosed { conn },
-        };
-        if handle.send(input).await.is_err() {
-            return;
-        }
-    }
-}
-
-fn registry_file(registry: &RegistryAt) -> Option<PathBuf> {
+/// None if it is opened by an election.
+fn open_store(registry: &RegistryAt) -> Result<Option<Store>, MasterFault> {
     match registry {
-        RegistryAt::Memory => None,
-        RegistryAt::WorkDir(dir) => Some(dir.join(REGISTRY_FILE)),
-    }
-}
-
-fn open_store(registry: &RegistryAt) -> Result<Store, MasterFault> {
-    match registry {
-        RegistryAt::Memory => Ok(Store::memory()),
+        RegistryAt::Memory => Ok(Some(Store::memory())),
         RegistryAt::WorkDir(dir) => {
             std::fs::create_dir_all(dir).map_err(|err| MasterFault::WorkDir { path: dir.clone(), err })?;
-            Ok(Store::open(&dir.join(REGISTRY_FILE))?)
+            Ok(Some(Store::open(&dir.join(REGISTRY_FILE))?))
         }
-    }
-}
-
-/// What the master says about itself. Its id is new with every start.
-fn master_info(options: &Options, bound: SocketAddr) -> Result<pb::MasterInfo, MasterFault> {
-    use pb::master_info::Capability;
-    use pb::master_info::capability::Type;
-
-    let ip = options.advertise_ip.unwrap_or_else(|| advertised_ip(bound.ip()));
-    let port = u32::from(options.advertise_port.unwrap_or(bound.port()));
-    let hostname = options.hostname.clone().unwrap_or_else(|| default_hostname(ip));
-    let id = Rng::seeded(entropy().map_err(MasterFault::Entropy)?).uuid_text();
-    let address = pb::Address {
-        hostname: Some(hostname.clone()),
-        ip: Some(ip.to_string()),
-        port: port as i32,
-        ..Default::default()
-    };
-    let capabilities = [Type::AGENT_UPDATE, Type::AGENT_DRAINING, Type::QUOTA_V2];
-    Ok(pb::MasterInfo {
-        id,
-        ip: ip_as_word(ip),
-        port,
-        pid: Some(format!("master@{}", SocketAddr::new(ip, port as u16))),
-        hostname: Some(hostname),
-        version: Some(API_VERSION.to_owned()),
-        address: address.into(),
-        domain: options.domain.clone().into(),
-        capabilities: capabilities.map(|kind| Capability { r#type: Some(kind), ..Default::default() }).into(),
-        ..Default::default()
-    })
-}
-
-/// IPv4 as v1 writes it: network order, read as a little-endian word. IPv6 does not fit and is 0.
-fn ip_as_word(ip: IpAddr) -> u32 {
-    match ip {
-        IpAddr::V4(ip) => u32::from_le_bytes(ip.octets()),
-        IpAddr::V6(_) => 0,
+        RegistryAt::Etcd(_) => Ok(None),
     }
 }

@@ -5,7 +5,7 @@ use tepui_http::{Encoding, HttpError, Request, Response, accepts, read_call};
 use tepui_proto::mesos::v1::scheduler::Call;
 use tepui_proto::mesos::v1::scheduler::call::Type;
 
-use crate::routes::{Kind, Program, stopping};
+use crate::routes::{Kind, Program};
 
 pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Response, HttpError> {
     let call: Call = read_call(&mut request).await?;
@@ -16,7 +16,8 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
     };
     let stream_id = request.header("Mesos-Stream-Id").map(str::to_owned);
     let exchange = program.exchanges.begin(Kind::Scheduler, encoding, &request);
-    let input = Input::Scheduler { conn: exchange.conn, stream_id, principal: None, call: Box::new(call) };
-    program.handle.send(input).await.map_err(stopping)?;
+    let principal = request.principal_name();
+    let input = Input::Scheduler { conn: exchange.conn, stream_id, principal, call: Box::new(call) };
+    program.tell(input).await?;
     Ok(exchange.answered().await)
 }

@@ -1,6 +1,7 @@
 //! `/weights` and `/weight`: all weights, that of one role, and new ones.
 
 use http::{Method, StatusCode};
+use tepui_authz::Action;
 use tepui_core_master::State;
 use tepui_http::{CALL_BYTES_MAX, Encoding, HttpError, Request, Response, empty, json};
 use tepui_proto::json::JsonWriter;
@@ -23,11 +24,13 @@ pub(crate) async fn weights(
 ) -> Result<Response, HttpError> {
     if !below.is_empty() {
         request.expect_method("GET")?;
-        return one(&program.state(), &below.join("/"), &request);
+        let role = below.join("/");
+        program.documents.allowed(&request, Action::ViewRole, Some(&role))?;
+        return one(&program.state(), &role, &request);
     }
     request.expect_method("GET, PUT")?;
     if request.method == Method::GET {
-        return Ok(json(&request.query, list(&program.state())));
+        return Ok(json(&request.query, list(&program.documents.seen_by(&request))));
     }
     let body = request.read_body(CALL_BYTES_MAX).await?;
     let weight_infos = parse(&body).map_err(HttpError::bad_request)?;

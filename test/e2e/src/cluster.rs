@@ -162,7 +162,8 @@ fn end_cgroup(cgroup: &Path) {
 }
 
 impl Program {
-    fn start(kind: &str, work_dir: &Path, flags: &[String], starter: Vec<String>) -> Self {
+    /// Starts a `master` or an `agent` on loopback and waits until it listens.
+    pub fn start(kind: &str, work_dir: &Path, flags: &[String], starter: Vec<String>) -> Self {
         let mut arguments = vec![kind.to_string(), format!("--work_dir={}", work_dir.display())];
         arguments.push("--ip=127.0.0.1".to_string());
         arguments.extend(flags.iter().cloned());
@@ -253,6 +254,11 @@ impl Program {
 
     pub fn is_running(&mut self) -> bool {
         self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+    }
+
+    /// Whether it was started and not killed.
+    pub fn has_child(&self) -> bool {
+        self.child.is_some()
     }
 
     pub fn id(&self) -> u32 {

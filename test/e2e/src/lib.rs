@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod cluster;
+mod etcd;
 mod framework;
 mod gate;
 mod http;
@@ -13,6 +14,7 @@ mod scheduler;
 mod web;
 
 pub use cluster::{Cluster, Program, binary};
+pub use etcd::{Etcd, Masters};
 pub use framework::{Delivery, Framework};
 pub use gate::Gate;
 pub use http::{Http, Response, Stream};

@@ -12,6 +12,8 @@ use crate::{Http, PATIENCE, Response, Stream, wait_for};
 /// A subscribed framework. Events are read by a thread; acknowledgements are the test's business unless it asks.
 pub struct Scheduler {
     http: Http,
+    /// The value of the Authorization header.
+    proof: Option<String>,
     stream_id: String,
     pub framework_id: String,
     /// The agent of the last offer.
@@ -34,16 +36,23 @@ pub enum Polled {
 impl Scheduler {
     /// Subscribes with this framework_info and waits for SUBSCRIBED.
     pub fn subscribe(http: &Http, framework_info: Value) -> Self {
-        wait_for("SUBSCRIBED", || Self::try_subscribe(http, &framework_info))
+        wait_for("SUBSCRIBED", || Self::try_subscribe(http, &framework_info, None))
+    }
+
+    /// The same with a proof of who it is.
+    pub fn subscribe_as(http: &Http, framework_info: Value, proof: &str) -> Self {
+        wait_for("SUBSCRIBED", || Self::try_subscribe(http, &framework_info, Some(proof)))
     }
 
     /// Subscribes if there is a master that takes it.
-    fn try_subscribe(http: &Http, framework_info: &Value) -> Option<Self> {
+    fn try_subscribe(http: &Http, framework_info: &Value, proof: Option<&str>) -> Option<Self> {
         let mut call = json!({"type": "SUBSCRIBE", "subscribe": {"framework_info": framework_info}});
         if let Some(id) = framework_info.get("id") {
             call["framework_id"] = id.clone();
         }
-        let mut stream = http.try_stream("/api/v1/scheduler", &[("Accept", "application/json")], &call)?;
+        let mut headers = vec![("Accept", "application/json")];
+        headers.extend(proof.map(|proof| ("Authorization", proof)));
+        let mut stream = http.try_stream("/api/v1/scheduler", &headers, &call)?;
         if stream.status == 503 {
             return None;
         }
@@ -55,6 +64,7 @@ impl Scheduler {
             subscribed["subscribed"]["framework_id"]["value"].as_str().expect("an id").to_string();
         Some(Self {
             http: http.clone(),
+            proof: proof.map(str::to_string),
             stream_id,
             framework_id,
             agent_id: Value::Null,
@@ -79,7 +89,9 @@ impl Scheduler {
         if call.get("framework_id").is_none() {
             call["framework_id"] = json!({"value": self.framework_id});
         }
-        let headers = [("Content-Type", "application/json"), ("Mesos-Stream-Id", self.stream_id.as_str())];
+        let mut headers =
+            vec![("Content-Type", "application/json"), ("Mesos-Stream-Id", self.stream_id.as_str())];
+        headers.extend(self.proof.as_deref().map(|proof| ("Authorization", proof)));
         self.http.send("POST", "/api/v1/scheduler", &headers, call.to_string().as_bytes())
     }
 

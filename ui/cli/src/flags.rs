@@ -5,6 +5,7 @@
 //!
 //! Never here: what a flag means.
 
+pub mod access;
 pub mod agent;
 pub mod heading;
 pub mod master;
@@ -21,12 +22,30 @@ use clap::{Arg, Command};
 /// Environment prefixes, the stronger first.
 const ENVIRONMENT_PREFIXES: [&str; 2] = ["TEPUI_", "MESOS_"];
 
-/// Commands all of whose flags may stand in the environment; of the others, only where the master is.
+/// Commands all of whose flags may stand in the environment; of the others, only some.
 const PROGRAMS: [&str; 3] = ["master", "agent", "dev"];
 
 /// Flags whose value names a file and is not replaced by its content.
-const PATH_FLAGS: [&str; 5] =
-    ["work_dir", "runtime_dir", "log_dir", "external_log_file", "fetcher_cache_dir"];
+const PATH_FLAGS: [&str; 14] = [
+    "work_dir",
+    "runtime_dir",
+    "log_dir",
+    "external_log_file",
+    "fetcher_cache_dir",
+    // Their content is not for `/flags`.
+    "credentials",
+    "credential",
+    "http_credentials",
+    "jwt_secret_key",
+    "executor_secret_key",
+    "tls_cert",
+    "tls_key",
+    "tls_ca",
+    "token_file",
+];
+
+/// Flags of every command that may stand in the environment.
+const EVERYWHERE: [&str; 5] = ["master", "principal", "secret", "token_file", "tls_ca"];
 
 /// Rewrites the arguments behind the subcommand `name` and adds flags from the environment.
 ///
@@ -104,7 +123,7 @@ fn environment(
     let mut found = Vec::new();
     for argument in command.get_arguments() {
         let Some(name) = argument.get_long() else { continue };
-        let may_be = PROGRAMS.contains(&command.get_name()) || name == "master";
+        let may_be = PROGRAMS.contains(&command.get_name()) || EVERYWHERE.contains(&name);
         if given.contains(name) || !may_be || !takes_value(argument) {
             continue;
         }

@@ -102,6 +102,12 @@ impl Eyes<'_> {
             .filter(|(role, _)| self.see(Action::ViewRole, role))
             .map(|(role, weight)| (role.clone(), *weight))
             .collect();
+        seen.quotas = all
+            .quotas
+            .iter()
+            .filter(|(role, _)| self.see(Action::GetQuota, role))
+            .map(|(role, quota)| (role.clone(), quota.clone()))
+            .collect();
         seen.roles = all.roles.as_ref().map(|roles| {
             Arc::new(
                 roles.iter().filter(|role| self.see(Action::ViewRole, role)).cloned().collect::<Vec<_>>(),

@@ -1,7 +1,8 @@
 //! The answers to reads that fit on one screen.
 
+use tepui_authz::Action;
 use tepui_core_master::{State, cluster_status};
-use tepui_http::classic;
+use tepui_http::{HttpError, Request, classic};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::master::call::Type;
 use tepui_proto::mesos::v1::master::{Response as Answer, response};
@@ -9,8 +10,11 @@ use tepui_proto::mesos::v1::master::{Response as Answer, response};
 use crate::quota;
 use crate::routes::Program;
 
-pub(super) fn answer(program: &Program, kind: Type) -> Answer {
-    let state = program.state();
+pub(super) fn answer(program: &Program, kind: Type, request: &Request) -> Result<Answer, HttpError> {
+    if let Some(action) = needed(kind) {
+        program.documents.allowed(request, action, None)?;
+    }
+    let state = program.documents.seen_by(request);
     let mut answer = Answer::default();
     match kind {
         Type::GET_HEALTH => {
@@ -23,7 +27,7 @@ pub(super) fn answer(program: &Program, kind: Type) -> Answer {
                 value: Some(value.clone()),
                 ..Default::default()
             };
-            let flags = program.flags.iter().map(flag).collect();
+            let flags = program.local.flags.iter().map(flag).collect();
             answer.r#type = Some(response::Type::GET_FLAGS);
             answer.get_flags = response::GetFlags { flags, ..Default::default() }.into();
         }
@@ -34,7 +38,7 @@ pub(super) fn answer(program: &Program, kind: Type) -> Answer {
         }
         Type::GET_LOGGING_LEVEL => {
             answer.r#type = Some(response::Type::GET_LOGGING_LEVEL);
-            let level = program.logging.level();
+            let level = program.local.logging.level();
             answer.get_logging_level = response::GetLoggingLevel { level, ..Default::default() }.into();
         }
         Type::GET_OPERATIONS => {
@@ -74,7 +78,17 @@ pub(super) fn answer(program: &Program, kind: Type) -> Answer {
             answer.get_master = get_master.into();
         }
     }
-    answer
+    Ok(answer)
+}
+
+/// What a read needs as a whole; the others show what their reader may see.
+fn needed(kind: Type) -> Option<Action> {
+    match kind {
+        Type::GET_FLAGS => Some(Action::ViewFlags),
+        Type::GET_MAINTENANCE_STATUS => Some(Action::GetMaintenanceStatus),
+        Type::GET_MAINTENANCE_SCHEDULE => Some(Action::GetMaintenanceSchedule),
+        _ => None,
+    }
 }
 
 fn operations(state: &State) -> response::GetOperations {

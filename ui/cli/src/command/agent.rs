@@ -4,16 +4,20 @@ mod detail;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use tepui_container::{CgroupOptions, Isolation, Launcher};
-use tepui_shell_agent::{AgentEnd, Options, Recover, RunningAgent};
+use tepui_shell_agent::{
+    Access, AgentEnd, Authentication, Authorizer, Credential, JwtKey, Options, Recover, RunningAgent,
+    parse_acls,
+};
 use tokio::signal::unix;
 
 use super::{Cluster, Signals, block_on};
 use crate::flags::agent::AgentFlags;
-use crate::flags::value;
+use crate::flags::{access, value};
 use crate::{logging, output};
 
 /// What `--containerizers` may name today.
@@ -40,7 +44,7 @@ const USAGE: &str = "tepui agent --master=HOST:PORT --work_dir=DIR [FLAGS]\n    
 impl Agent {
     pub fn run(self, mut shown: Vec<(String, String)>) -> Result<ExitCode> {
         match &self.id {
-            Some(id) => detail::show(&Cluster { master: self.flags.master }, id, self.json),
+            Some(id) => detail::show(&Cluster::at(self.flags.master), id, self.json),
             None => {
                 shown.retain(|(flag, _)| flag != "json");
                 start(self.flags, shown)
@@ -118,6 +122,8 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
         disk_watch_interval: flags.disk_watch_interval,
         flags: shown,
         work_dir,
+        access: access(flags)?,
+        credential: credential(flags)?,
         ..Options::default()
     };
     one_of("containerizers", &flags.containerizers, CONTAINERIZERS)?;
@@ -138,6 +144,43 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
     config.switch_user = flags.switch_user;
     flags.oversubscription.set(config)?;
     Ok(options)
+}
+
+/// Who must authenticate, and what they may do.
+fn access(flags: &AgentFlags) -> Result<Access> {
+    access::only_basic("http_authenticators", flags.http_authenticators.as_deref())?;
+    let key = match &flags.jwt_secret_key {
+        Some(path) => Some(Arc::new(JwtKey::new(&access::read("jwt_secret_key", path)?))),
+        None if flags.authenticate_http_executors => {
+            bail!("--jwt_secret_key is missing: --authenticate_http_executors needs a key for the tokens")
+        }
+        None => None,
+    };
+    let is_needed = flags.authenticate_http_readonly || flags.authenticate_http_readwrite;
+    let credentials = access::credentials("http_credentials", flags.http_credentials.as_deref(), is_needed)?;
+    let acls = match &flags.acls {
+        Some(text) => {
+            let text = access::json_or_file("acls", text)?;
+            Some(parse_acls(&text).map_err(|why| anyhow!("--acls: {why}"))?)
+        }
+        None => None,
+    };
+    Ok(Access {
+        authentication: Authentication::new(credentials, key.clone()),
+        readonly: flags.authenticate_http_readonly,
+        readwrite: flags.authenticate_http_readwrite,
+        executors: flags.authenticate_http_executors,
+        authorizer: Authorizer::new(acls),
+        key,
+    })
+}
+
+fn credential(flags: &AgentFlags) -> Result<Option<Credential>> {
+    let Some(path) = &flags.credential else { return Ok(None) };
+    let text = access::read("credential", path)?;
+    let credential =
+        Credential::parse(&text).map_err(|why| anyhow!("--credential: {}: {why}", path.display()))?;
+    Ok(Some(credential))
 }
 
 /// The flag, else a directory for root's agents, else one below the work directory.

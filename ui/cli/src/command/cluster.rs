@@ -1,11 +1,13 @@
 //! Which cluster a command talks to, and what to tell people when it does not answer.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Error, Result, anyhow};
 use clap::Args;
 use serde_json::Value;
 use tepui_client::endpoint::MASTER_PORT;
 use tepui_client::operator::Client;
-use tepui_client::{EventStream, Fault};
+use tepui_client::{Credential, EventStream, Fault};
 use tepui_proto::mesos::v1::master;
 
 /// Where calls of the operator API go.
@@ -13,16 +15,48 @@ const CALLS: &str = "/api/v1";
 
 #[derive(Args, Clone, Debug)]
 pub struct Cluster {
-    /// The master, or several by comma: `host:port`. Also TEPUI_MASTER.
+    /// The master, or several by comma: `host:port`, or `etcd://host:port/prefix`. Also TEPUI_MASTER.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:5050")]
     pub master: String,
+    /// Who you are, if the cluster asks. Also TEPUI_PRINCIPAL.
+    #[arg(long, value_name = "NAME", requires = "secret", hide_short_help = true)]
+    principal: Option<String>,
+    /// Your secret; rather set TEPUI_SECRET, which others do not see.
+    #[arg(long, value_name = "SECRET", requires = "principal", hide_short_help = true)]
+    secret: Option<String>,
+    /// A file with a token to show instead. Also TEPUI_TOKEN_FILE.
+    #[arg(long, value_name = "FILE", conflicts_with = "principal", hide_short_help = true)]
+    token_file: Option<PathBuf>,
 }
 
 impl Cluster {
+    /// The cluster of a master, as whom the environment says.
+    pub fn at(master: String) -> Self {
+        let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        Self {
+            master,
+            principal: set("TEPUI_PRINCIPAL"),
+            secret: set("TEPUI_SECRET"),
+            token_file: set("TEPUI_TOKEN_FILE").map(PathBuf::from),
+        }
+    }
+
     pub fn client(&self) -> Result<Client> {
-        Client::new(&self.master).with_context(|| {
+        let client = Client::new(&self.master).with_context(|| {
             format!("--master={} cannot be used; give HOST:PORT, as in --master=10.0.0.1:5050", self.master)
-        })
+        })?;
+        Ok(client.with_credential(self.credential()?))
+    }
+
+    /// What is shown to masters and agents.
+    pub fn credential(&self) -> Result<Option<Credential>> {
+        if let (Some(principal), Some(secret)) = (&self.principal, &self.secret) {
+            return Ok(Some(Credential::Basic { principal: principal.clone(), secret: secret.clone() }));
+        }
+        let Some(path) = &self.token_file else { return Ok(None) };
+        let token = std::fs::read_to_string(path)
+            .with_context(|| format!("--token_file: cannot read {}", path.display()))?;
+        Ok(Some(Credential::Bearer(token.trim().to_owned())))
     }
 
     /// Gets a JSON document of the master.
@@ -73,7 +107,11 @@ impl Cluster {
                 "what answers at {at} is not a master that knows {path} ({status})\n\
                  masters listen on port {MASTER_PORT} unless told otherwise, agents on 5051; {name_it}"
             ),
-            Fault::Refused { status: status @ (401 | 403), message } => {
+            Fault::Refused { status: 401, .. } => anyhow!(
+                "the master at {at} wants to know who you are\n\
+                 say so with --principal and TEPUI_SECRET, or with --token_file"
+            ),
+            Fault::Refused { status: status @ 403, message } => {
                 anyhow!("the master at {at} does not allow it: {status} {message}")
             }
             Fault::Refused { status: 503, .. } => {
@@ -100,7 +138,7 @@ mod tests {
 
     #[test]
     fn faults_say_what_to_do_next() {
-        let cluster = Cluster { master: "m:5050".to_string() };
+        let cluster = Cluster::at("m:5050".to_string());
         let explained = |fault: Fault| format!("{:#}", cluster.explain(fault, "/tasks"));
         let refused = |status: u16, message: &str| Fault::Refused { status, message: message.to_string() };
         let connect =

@@ -1,14 +1,20 @@
 //! `tepui master`: from flags to a running master, until it is told to end.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use tepui_shell_master::{Options, RegistryAt, RunningMaster};
+use anyhow::{Context, Result, anyhow, bail};
+use tepui_shell_master::{
+    Access, Authorizer, EtcdAddress, Options, RegistryAt, RunningMaster, Throttle, parse_acls,
+};
 
 use super::{block_on, signal};
 use crate::flags::master::MasterFlags;
-use crate::flags::value;
+use crate::flags::{access, value};
 use crate::{logging, output};
+
+/// Less cannot be told from a slow network.
+const LEADER_LEASE_MIN: Duration = Duration::from_secs(1);
 
 pub fn run(flags: MasterFlags, shown: Vec<(String, String)>) -> Result<ExitCode> {
     let logging = logging::start(&flags.logging);
@@ -38,6 +44,7 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
         advertise_port: flags.advertise_port,
         hostname: flags.hostname.clone().or_else(|| (!flags.hostname_lookup).then(|| flags.ip.to_string())),
         registry: registry(flags)?,
+        leader_lease: flags.leader_lease,
         cluster: flags.cluster.clone(),
         domain: flags.domain.as_deref().map(super::domain).transpose()?,
         external_log_file: flags.logging.external_log_file.clone(),
@@ -45,7 +52,13 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
         publish_per_framework_metrics: flags.publish_per_framework_metrics,
         ..Options::default()
     };
+    options.access = access(flags)?;
     let config = &mut options.config;
+    if let Some(text) = &flags.acls {
+        let acls =
+            parse_acls(&access::json_or_file("acls", text)?).map_err(|why| anyhow!("--acls: {why}"))?;
+        config.authorizer = Authorizer::new(Some(acls));
+    }
     config.roles = flags.roles.as_deref().map(value::list);
     config.weights = flags
         .weights
@@ -78,9 +91,45 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
     Ok(options)
 }
 
+/// Who must authenticate, and how often they may call.
+fn access(flags: &MasterFlags) -> Result<Access> {
+    access::only_basic("http_authenticators", flags.http_authenticators.as_deref())?;
+    access::only_basic("http_framework_authenticators", flags.http_framework_authenticators.as_deref())?;
+    let closed = [
+        flags.authenticate_http_readonly,
+        flags.authenticate_http_readwrite,
+        flags.authenticate_http_frameworks,
+        flags.authenticate_agents,
+    ];
+    let is_needed = closed.contains(&true);
+    let throttle = match &flags.rate_limits {
+        Some(text) => Throttle::parse(&access::json_or_file("rate_limits", text)?)
+            .map_err(|why| anyhow!("--rate_limits: {why}"))?,
+        None => Throttle::default(),
+    };
+    Ok(Access {
+        authentication: access::authentication("credentials", flags.credentials.as_deref(), is_needed)?,
+        readonly: flags.authenticate_http_readonly,
+        readwrite: flags.authenticate_http_readwrite,
+        frameworks: flags.authenticate_http_frameworks,
+        agents: flags.authenticate_agents,
+        throttle,
+    })
+}
+
 fn registry(flags: &MasterFlags) -> Result<RegistryAt> {
     match (flags.registry.as_str(), &flags.work_dir) {
         ("in_memory", _) => Ok(RegistryAt::Memory),
+        (etcd, _) if EtcdAddress::is_meant(etcd) => {
+            let address = etcd.parse().map_err(|why| anyhow!("--registry: {why}"))?;
+            if flags.leader_lease < LEADER_LEASE_MIN {
+                bail!("--leader_lease must be at least {LEADER_LEASE_MIN:?}");
+            }
+            Ok(RegistryAt::Etcd(address))
+        }
+        (other, _) if other != "replicated_log" => {
+            bail!("--registry is replicated_log, in_memory or etcd://host:port/prefix, not {other:?}")
+        }
         (_, Some(work_dir)) => {
             let path = std::path::absolute(work_dir).context("--work_dir cannot be made absolute")?;
             Ok(RegistryAt::WorkDir(path))

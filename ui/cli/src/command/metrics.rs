@@ -32,7 +32,7 @@ impl Metrics {
         const PATH: &str = "/metrics/snapshot";
         let Some(typed) = &self.agent else { return self.list.cluster.get(PATH).await };
         let agent = find::agent(&self.list.cluster, typed).await?;
-        sandbox::client(&agent)?.get(PATH).await.context("the agent does not answer")
+        sandbox::client(&self.list.cluster, &agent)?.get(PATH).await.context("the agent does not answer")
     }
 }
 

@@ -32,14 +32,16 @@ pub async fn of(cluster: &Cluster, task: Value) -> Result<Sandbox> {
 async fn agent_of(cluster: &Cluster, task: &Value) -> Result<Client> {
     let id = text(task, "slave_id");
     let answer = cluster.query("/slaves", &[("slave_id", id)]).await?;
-    client(&answer["slaves"][0]).with_context(|| format!("agent {id} of the task is not registered now"))
+    client(cluster, &answer["slaves"][0])
+        .with_context(|| format!("agent {id} of the task is not registered now"))
 }
 
 /// A client of an agent as `/slaves` has it.
-pub fn client(agent: &Value) -> Result<Client> {
+pub fn client(cluster: &Cluster, agent: &Value) -> Result<Client> {
     let endpoint = Endpoint::from_pid(text(agent, "pid")).context("the agent's address cannot be read")?;
     // The prefix is the agent's own; /files is beside it.
-    Ok(Client::at(Endpoint { prefix: String::new(), ..endpoint }))
+    let client = Client::at(Endpoint { prefix: String::new(), ..endpoint });
+    Ok(client.with_credential(cluster.credential()?))
 }
 
 /// The task's directory in an agent's `/state`: its executor's, or a folder in it for tasks of a default executor.

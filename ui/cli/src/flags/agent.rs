@@ -141,6 +141,30 @@ pub struct AgentFlags {
     /// Accepted for compatibility: helpers are part of this binary.
     #[arg(long)]
     pub launcher_dir: Option<PathBuf>,
+    /// Whether readers of documents must authenticate.
+    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
+    pub authenticate_http_readonly: bool,
+    /// Whether operators who change something must authenticate.
+    #[arg(long, alias = "authenticate_http", value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
+    pub authenticate_http_readwrite: bool,
+    /// Whether executors must show the token that the agent gives them.
+    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
+    pub authenticate_http_executors: bool,
+    /// How operators authenticate; `basic` is what there is.
+    #[arg(long)]
+    pub http_authenticators: Option<String>,
+    /// Names and secrets of operators: a file with {"credentials":[{"principal":"...","secret":"..."}]}.
+    #[arg(long)]
+    pub http_credentials: Option<PathBuf>,
+    /// The key of executors' tokens: a file.
+    #[arg(long, alias = "executor_secret_key")]
+    pub jwt_secret_key: Option<PathBuf>,
+    /// What the agent shows to the master: a file with {"principal":"...","secret":"..."}.
+    #[arg(long)]
+    pub credential: Option<PathBuf>,
+    /// Who may do what: JSON, or a file of it.
+    #[arg(long)]
+    pub acls: Option<String>,
     #[command(flatten)]
     pub oversubscription: OversubscriptionFlags,
     #[command(flatten)]

@@ -63,6 +63,19 @@ const AGENT: Groups = &[
         "Clean-up",
         &["gc_delay", "gc_disk_headroom", "disk_watch_interval", "max_completed_executors_per_framework"],
     ),
+    (
+        "Who may do what",
+        &[
+            "credential",
+            "http_credentials",
+            "authenticate_http_readonly",
+            "authenticate_http_readwrite",
+            "authenticate_http_executors",
+            "jwt_secret_key",
+            "http_authenticators",
+            "acls",
+        ],
+    ),
     LOGGING,
 ];
 
@@ -76,6 +89,7 @@ const MASTER: Groups = &[
         &[
             "work_dir",
             "registry",
+            "leader_lease",
             "registry_gc_interval",
             "registry_max_agent_age",
             "registry_max_agent_count",
@@ -106,6 +120,20 @@ const MASTER: Groups = &[
         ],
     ),
     (
+        "Who may do what",
+        &[
+            "credentials",
+            "authenticate_http_readonly",
+            "authenticate_http_readwrite",
+            "authenticate_http_frameworks",
+            "authenticate_agents",
+            "http_authenticators",
+            "http_framework_authenticators",
+            "acls",
+            "rate_limits",
+        ],
+    ),
+    (
         "What is remembered",
         &[
             "max_completed_frameworks",
@@ -122,6 +150,17 @@ const LOGGING: (&str, &[&str]) = ("Logging", &["logging_level", "external_log_fi
 
 /// What values are called, by the end of the flag's name; the first that fits counts.
 const VALUES: &[(&str, &str)] = &[
+    ("authenticate_http_readonly", "BOOL"),
+    ("authenticate_http_readwrite", "BOOL"),
+    ("authenticate_http_frameworks", "BOOL"),
+    ("authenticate_http_executors", "BOOL"),
+    ("authenticate_agents", "BOOL"),
+    ("authenticators", "LIST"),
+    ("credentials", "FILE"),
+    ("credential", "FILE"),
+    ("jwt_secret_key", "FILE"),
+    ("acls", "JSON|FILE"),
+    ("rate_limits", "JSON|FILE"),
     ("hostname_lookup", "BOOL"),
     ("switch_user", "BOOL"),
     ("strict", "BOOL"),
@@ -151,6 +190,7 @@ const VALUES: &[(&str, &str)] = &[
     ("max_agent_ping_timeouts", "N"),
     ("_count", "N"),
     ("_age", "DURATION"),
+    ("_lease", "DURATION"),
     ("_timeout", "DURATION"),
     ("_interval", "DURATION"),
     ("_period", "DURATION"),

@@ -32,9 +32,13 @@ pub struct MasterFlags {
     /// Where the registry lives.
     #[arg(long)]
     pub work_dir: Option<PathBuf>,
-    /// `replicated_log` (one durable file under --work_dir) or `in_memory` (forgotten at the end).
-    #[arg(long, default_value = "replicated_log", value_parser = ["replicated_log", "in_memory"])]
+    /// `replicated_log` (one durable file under --work_dir), `in_memory` (forgotten at the end) or
+    /// `etcd://host:2379,host:2379/prefix` (shared by several masters, of which one leads).
+    #[arg(long, default_value = "replicated_log")]
     pub registry: String,
+    /// How long a leading master may be silent before another takes its place (with a registry in etcd).
+    #[arg(long, value_parser = value::duration, default_value = "10secs")]
+    pub leader_lease: Duration,
     /// Name of the cluster, for people.
     #[arg(long)]
     pub cluster: Option<String>,
@@ -107,6 +111,33 @@ pub struct MasterFlags {
     /// How many unreachable and how many gone agents are remembered.
     #[arg(long, default_value_t = 102_400)]
     pub registry_max_agent_count: usize,
+    /// Whether readers of documents must authenticate.
+    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
+    pub authenticate_http_readonly: bool,
+    /// Whether operators who change something must authenticate.
+    #[arg(long, alias = "authenticate_http", value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
+    pub authenticate_http_readwrite: bool,
+    /// Whether frameworks must authenticate.
+    #[arg(long, alias = "authenticate_frameworks", alias = "authenticate", value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
+    pub authenticate_http_frameworks: bool,
+    /// Whether agents must authenticate.
+    #[arg(long, alias = "authenticate_slaves", value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
+    pub authenticate_agents: bool,
+    /// How operators authenticate; `basic` is what there is.
+    #[arg(long)]
+    pub http_authenticators: Option<String>,
+    /// How frameworks authenticate; `basic` is what there is.
+    #[arg(long)]
+    pub http_framework_authenticators: Option<String>,
+    /// Names and secrets: a file with {"credentials":[{"principal":"...","secret":"..."}]}.
+    #[arg(long)]
+    pub credentials: Option<PathBuf>,
+    /// Who may do what: JSON, or a file of it.
+    #[arg(long)]
+    pub acls: Option<String>,
+    /// How often each principal may call: JSON, or a file of it.
+    #[arg(long)]
+    pub rate_limits: Option<String>,
     #[command(flatten)]
     pub logging: super::agent::LoggingFlags,
 }

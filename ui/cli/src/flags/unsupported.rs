@@ -30,19 +30,9 @@ const BOTH: Table = &[
         ],
         "there are no loadable modules; what they were used for is built in or a framework",
     ),
-    (&["zk", "zk_session_timeout"], "ZooKeeper is not used; one master keeps its registry under --work_dir"),
     (
-        &[
-            "acls",
-            "credentials",
-            "credential",
-            "http_credentials",
-            "authenticate_http_readonly",
-            "authenticate_http_readwrite",
-            "authenticate_http",
-            "http_authenticators",
-        ],
-        "authentication and authorization are not there yet; bind to an address you trust",
+        &["zk", "zk_session_timeout"],
+        "ZooKeeper is not used; several masters share a registry in etcd: --registry=etcd://host:2379/prefix",
     ),
     (&["firewall_rules"], "endpoints cannot be disabled one by one yet; use the host's firewall"),
 ];
@@ -50,21 +40,12 @@ const BOTH: Table = &[
 const MASTER: Table = &[
     (
         &["quorum", "log_auto_initialize"],
-        "there is no replicated log; the registry is one file under --work_dir",
+        "there is no replicated log; the registry is one file under --work_dir, or in etcd",
     ),
     (
-        &[
-            "authenticate_frameworks",
-            "authenticate",
-            "authenticate_agents",
-            "authenticate_slaves",
-            "authenticate_http_frameworks",
-            "http_framework_authenticators",
-            "authenticators",
-        ],
-        "authentication is not there yet; bind to an address you trust",
+        &["authenticators", "authentication_v0_timeout"],
+        "old drivers do not exist here; frameworks and agents authenticate by HTTP, with --credentials",
     ),
-    (&["rate_limits"], "it throttled old driver frameworks only, which do not exist here"),
     (&["whitelist"], "agents cannot be whitelisted by file; do not start those that should get no tasks"),
     (
         &["role_sorter", "user_sorter", "framework_sorter"],
@@ -82,10 +63,6 @@ const AGENT: Table = &[
             "image_provisioner_backend",
         ],
         "container images are not there yet",
-    ),
-    (
-        &["authenticate_http_executors", "jwt_secret_key", "executor_secret_key"],
-        "executor authentication is not there yet; bind to an address you trust",
     ),
     (
         &["resource_provider_config_dir", "csi_plugin_config_dir", "disk_profile_adaptor"],

@@ -32,7 +32,8 @@ pub async fn run(run: Run) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
     // Asked first: a framework waits for a master, a person should hear at once that there is none.
     run.cluster.get("/version").await?;
-    let mut scheduler = scheduler::connect(&run.cluster.master, framework(&run))?;
+    let options = scheduler::Options { credential: run.cluster.credential()?, ..Default::default() };
+    let mut scheduler = scheduler::connect_with(&run.cluster.master, framework(&run), options)?;
     let mut tasks = Tasks::new(&run);
     let outcome = tasks.follow(&mut scheduler, &mut signals).await;
     match (outcome, scheduler.teardown().await) {

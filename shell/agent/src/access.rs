@@ -1,0 +1,219 @@
+//! Who is let in, and what they may do here: realms of endpoints, tokens of executors, rules about containers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tepui_authz::{Action, Authorizer};
+use tepui_core_agent::{Executor, Framework, State};
+use tepui_http::auth::JwtKey;
+use tepui_http::files::Verb;
+use tepui_http::{Authentication, HttpError, Principal, Realm, Request};
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::agent::Call;
+use tepui_proto::mesos::v1::agent::call::Type;
+use tepui_types::{ContainerId, ContainerOp, ExecutorId, FrameworkId};
+
+use crate::routes::Endpoint;
+use crate::statistics::View;
+
+/// The variable in which an executor finds its token.
+const TOKEN: &str = "MESOS_EXECUTOR_AUTHENTICATION_TOKEN";
+
+/// Who must prove who they are, and what they may do.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    pub authentication: Authentication,
+    /// Documents and other reads.
+    pub readonly: bool,
+    /// Operators' calls.
+    pub readwrite: bool,
+    pub executors: bool,
+    pub authorizer: Authorizer,
+    /// Makes the tokens of executors.
+    pub key: Option<Arc<JwtKey>>,
+}
+
+impl Access {
+    /// Lets a request in, or refuses it before its body is read.
+    pub(crate) fn admit(&self, endpoint: Endpoint, request: &mut Request) -> Result<(), HttpError> {
+        if let Some(realm) = self.realm(endpoint) {
+            request.principal = self.authentication.check(realm, &request.headers)?;
+        }
+        let wish = match endpoint {
+            Endpoint::Flags => Some((Action::ViewFlags, None)),
+            Endpoint::LoggingToggle => Some((Action::GetEndpoint, Some("/logging/toggle"))),
+            Endpoint::Metrics(_) => Some((Action::GetEndpoint, Some("/metrics/snapshot"))),
+            Endpoint::Usage(View::Statistics) => Some((Action::GetEndpoint, Some("/monitor/statistics"))),
+            Endpoint::Usage(View::Containers) => Some((Action::GetEndpoint, Some("/containers"))),
+            Endpoint::ContainerizerDebug => Some((Action::GetEndpoint, Some("/containerizer/debug"))),
+            Endpoint::Files(Verb::Debug) => Some((Action::GetEndpoint, Some("/files/debug"))),
+            Endpoint::Executor
+            | Endpoint::Operator
+            | Endpoint::State
+            | Endpoint::Files(_)
+            | Endpoint::SystemStats
+            | Endpoint::Health
+            | Endpoint::Version => None,
+        };
+        match wish {
+            Some((action, object)) => self.allowed(request, action, object),
+            None => Ok(()),
+        }
+    }
+
+    /// 403 unless who sent the request may do this.
+    pub(crate) fn allowed(
+        &self,
+        request: &Request,
+        action: Action,
+        object: Option<&str>,
+    ) -> Result<(), HttpError> {
+        match self.authorizer.allows(request.subject(), action, object) {
+            true => Ok(()),
+            false => Err(HttpError::forbidden()),
+        }
+    }
+
+    /// None for what everybody may ask.
+    fn realm(&self, endpoint: Endpoint) -> Option<Realm> {
+        // Built-in executors launch nested containers through the operator API, with the token they have.
+        let takes_tokens = self.key.is_some();
+        match endpoint {
+            Endpoint::Executor => {
+                Some(Realm { name: "mesos-agent-executor", is_closed: self.executors, takes_tokens })
+            }
+            Endpoint::Operator | Endpoint::LoggingToggle => {
+                Some(Realm { name: "mesos-agent-readwrite", is_closed: self.readwrite, takes_tokens })
+            }
+            Endpoint::State
+            | Endpoint::Usage(_)
+            | Endpoint::Metrics(_)
+            | Endpoint::Flags
+            | Endpoint::ContainerizerDebug
+            | Endpoint::Files(_) => {
+                Some(Realm { name: "mesos-agent-readonly", is_closed: self.readonly, takes_tokens })
+            }
+            Endpoint::SystemStats | Endpoint::Health | Endpoint::Version => None,
+        }
+    }
+
+    /// Gives the container of an executor its token.
+    pub(crate) fn equip(&self, state: &State, op: &mut ContainerOp) {
+        let (Some(key), ContainerOp::Launch(spec)) = (&self.key, op) else { return };
+        let executor = find_executor(state, &spec.id);
+        if let Some((_, executor)) = executor {
+            spec.environment.insert(TOKEN.to_owned(), key.mint(&claims(executor)));
+        }
+    }
+
+    /// An executor speaks for itself only.
+    pub(crate) fn check_executor(
+        &self,
+        state: &State,
+        principal: Option<&Principal>,
+        framework: &pb::FrameworkID,
+        executor: &pb::ExecutorID,
+    ) -> Result<(), HttpError> {
+        let Some(principal) = principal.filter(|_| self.executors) else { return Ok(()) };
+        let framework = state.frameworks.get(&FrameworkId::from(framework));
+        let known = framework.and_then(|framework| framework.executors.get(&ExecutorId::from(executor)));
+        // Of one that is not known the machine says so.
+        match known {
+            Some(known) if !is_self(principal, known) => Err(HttpError::forbidden()),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Whether a call about a container may be made: by its own executor, or by whom the rules allow.
+    pub(crate) fn check_container(
+        &self,
+        state: &State,
+        request: &Request,
+        call: &Call,
+    ) -> Result<(), HttpError> {
+        let Some((id, nested, alone)) = container_wish(call) else { return Ok(()) };
+        let executor = find_executor(state, ContainerId::from(id).top());
+        if let Some(principal) = &request.principal
+            && principal.name.is_none()
+        {
+            let own = executor.is_some_and(|(_, executor)| is_self(principal, executor));
+            return if own { Ok(()) } else { Err(HttpError::forbidden()) };
+        }
+        let Some((framework, executor)) = executor else {
+            return self.allowed(request, alone, None);
+        };
+        let user = executor.info.command.user.as_deref().unwrap_or(&framework.info.user);
+        nested.iter().try_for_each(|action| self.allowed(request, *action, Some(user)))
+    }
+}
+
+fn claims(executor: &Executor) -> BTreeMap<String, String> {
+    let claims = [
+        ("fid", executor.framework_id.as_str()),
+        ("eid", executor.id.as_str()),
+        ("cid", executor.container_id.value()),
+    ];
+    claims.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+}
+
+fn is_self(principal: &Principal, executor: &Executor) -> bool {
+    let own = claims(executor);
+    own.iter().all(|(name, value)| principal.claims.get(name) == Some(value))
+}
+
+fn find_executor<'s>(state: &'s State, id: &ContainerId) -> Option<(&'s Framework, &'s Executor)> {
+    let of =
+        |framework: &'s Framework| framework.executors.values().map(move |executor| (framework, &**executor));
+    state.frameworks.values().flat_map(|one| of(one)).find(|(_, executor)| executor.container_id == *id)
+}
+
+type ContainerWish<'c> = (&'c pb::ContainerID, &'static [Action], Action);
+
+/// The container of a call, what it takes below an executor, and what it takes on its own.
+fn container_wish(call: &Call) -> Option<ContainerWish<'_>> {
+    Some(match call.r#type? {
+        Type::LAUNCH_NESTED_CONTAINER => {
+            (&*call.launch_nested_container.container_id, LAUNCH, Action::LaunchStandaloneContainer)
+        }
+        Type::LAUNCH_CONTAINER => {
+            (&*call.launch_container.container_id, LAUNCH, Action::LaunchStandaloneContainer)
+        }
+        Type::LAUNCH_NESTED_CONTAINER_SESSION => (
+            &*call.launch_nested_container_session.container_id,
+            LAUNCH_SESSION,
+            Action::LaunchStandaloneContainer,
+        ),
+        Type::WAIT_NESTED_CONTAINER => {
+            (&*call.wait_nested_container.container_id, WAIT, Action::WaitStandaloneContainer)
+        }
+        Type::WAIT_CONTAINER => (&*call.wait_container.container_id, WAIT, Action::WaitStandaloneContainer),
+        Type::KILL_NESTED_CONTAINER => {
+            (&*call.kill_nested_container.container_id, KILL, Action::KillStandaloneContainer)
+        }
+        Type::KILL_CONTAINER => (&*call.kill_container.container_id, KILL, Action::KillStandaloneContainer),
+        Type::REMOVE_NESTED_CONTAINER => {
+            (&*call.remove_nested_container.container_id, REMOVE, Action::RemoveStandaloneContainer)
+        }
+        Type::REMOVE_CONTAINER => {
+            (&*call.remove_container.container_id, REMOVE, Action::RemoveStandaloneContainer)
+        }
+        Type::ATTACH_CONTAINER_OUTPUT => (
+            &*call.attach_container_output.container_id,
+            &[Action::AttachContainerOutput],
+            Action::ViewStandaloneContainer,
+        ),
+        Type::ATTACH_CONTAINER_INPUT => (
+            &*call.attach_container_input.container_id,
+            &[Action::AttachContainerInput],
+            Action::ViewStandaloneContainer,
+        ),
+        _ => return None,
+    })
+}
+
+const LAUNCH: &[Action] = &[Action::LaunchNestedContainerAsUser, Action::LaunchNestedContainerUnderParent];
+const LAUNCH_SESSION: &[Action] =
+    &[Action::LaunchNestedContainerSessionAsUser, Action::LaunchNestedContainerSessionUnderParent];
+const WAIT: &[Action] = &[Action::WaitNestedContainer];
+const KILL: &[Action] = &[Action::KillNestedContainer];
+const REMOVE: &[Action] = &[Action::RemoveNestedContainer];

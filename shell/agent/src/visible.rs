@@ -1,0 +1,76 @@
+//! The agent's state as one principal may see it: what is not to be seen is simply not there.
+
+use std::sync::Arc;
+
+use tepui_authz::{Action, Authorizer, Subject};
+use tepui_core_agent::{Executor, Framework, State, Task};
+
+/// What `subject` may see of the state.
+pub(crate) fn visible(all: &Arc<State>, authorizer: &Authorizer, subject: Subject<'_>) -> Arc<State> {
+    if !authorizer.is_set() {
+        return all.clone();
+    }
+    let eyes = Eyes { authorizer, subject, sandboxes: false };
+    Arc::new(eyes.state(all))
+}
+
+/// The state with the sandboxes into which `subject` may look.
+pub(crate) fn with_sandboxes(all: &Arc<State>, authorizer: &Authorizer, subject: Subject<'_>) -> Arc<State> {
+    if !authorizer.is_set() {
+        return all.clone();
+    }
+    let eyes = Eyes { authorizer, subject, sandboxes: true };
+    Arc::new(eyes.state(all))
+}
+
+struct Eyes<'a> {
+    authorizer: &'a Authorizer,
+    subject: Subject<'a>,
+    /// Looks for sandboxes and nothing else.
+    sandboxes: bool,
+}
+
+impl Eyes<'_> {
+    fn see(&self, action: Action, user: &str) -> bool {
+        self.authorizer.allows(self.subject, action, Some(user))
+    }
+
+    fn state(&self, all: &State) -> State {
+        let is_seen = |framework: &&Arc<Framework>| {
+            self.sandboxes || self.see(Action::ViewFramework, &framework.info.user)
+        };
+        let live = all.frameworks.values().filter(is_seen);
+        let completed = all.completed_frameworks.iter().filter(is_seen);
+        State {
+            frameworks: live.map(|framework| (framework.id.clone(), self.framework(framework))).collect(),
+            completed_frameworks: completed.map(|framework| self.framework(framework)).collect(),
+            ..all.clone()
+        }
+    }
+
+    fn framework(&self, all: &Framework) -> Arc<Framework> {
+        let action = if self.sandboxes { Action::AccessSandbox } else { Action::ViewExecutor };
+        let is_seen = |executor: &&Arc<Executor>| {
+            self.see(action, executor.info.command.user.as_deref().unwrap_or(&all.info.user))
+        };
+        let live = all.executors.values().filter(is_seen);
+        let completed = all.completed_executors.iter().filter(is_seen);
+        Arc::new(Framework {
+            executors: live.map(|one| (one.id.clone(), self.executor(one, all))).collect(),
+            completed_executors: completed.map(|one| self.executor(one, all)).collect(),
+            ..all.clone()
+        })
+    }
+
+    fn executor(&self, all: &Executor, framework: &Framework) -> Arc<Executor> {
+        let is_seen = |task: &&Arc<Task>| {
+            let user = task.task.user.as_deref().filter(|user| !user.is_empty());
+            self.sandboxes || self.see(Action::ViewTask, user.unwrap_or(&framework.info.user))
+        };
+        let mut seen = all.clone();
+        let tasks = all.tasks.values().filter(is_seen);
+        seen.tasks = tasks.map(|task| (task.id.clone(), task.clone())).collect();
+        seen.completed_tasks = all.completed_tasks.iter().filter(is_seen).cloned().collect();
+        Arc::new(seen)
+    }
+}

@@ -1,0 +1,110 @@
+//! The one handler of the listener: it knows whether this master leads, and answers as v1 does when it does not.
+//!
+//! A standby redirects to the leader; what is about this process alone it answers itself. A master that has led and
+//! knows no leader still shows what it saw last, and refuses to change anything.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tepui_authz::Authorizer;
+use tepui_http::{Handler, HttpError, Request, Response, leader_authority, redirect};
+use tepui_store::etcd::Observed;
+
+use crate::access;
+use crate::options::Access;
+use crate::routes::{Endpoint, Local, Program, route};
+
+pub(crate) struct Front {
+    local: Local,
+    access: Access,
+    authorizer: Authorizer,
+    standing: Mutex<Standing>,
+}
+
+/// Whether this master leads.
+#[derive(Clone)]
+enum Standing {
+    Leading(Arc<Program>),
+    Standby {
+        /// `host:port`.
+        leader: Option<String>,
+        /// The last term's; its machine has ended.
+        last: Option<Arc<Program>>,
+    },
+}
+
+impl Front {
+    pub fn new(local: Local, access: Access, authorizer: Authorizer) -> Self {
+        let standing = Mutex::new(Standing::Standby { leader: None, last: None });
+        Self { local, access, authorizer, standing }
+    }
+
+    pub fn lead(&self, program: Arc<Program>) {
+        *self.lock() = Standing::Leading(program);
+    }
+
+    /// The term is over; nobody is known to lead.
+    pub fn step_down(&self) {
+        let mut standing = self.lock();
+        if let Standing::Leading(program) = &*standing {
+            *standing = Standing::Standby { leader: None, last: Some(program.clone()) };
+        }
+    }
+
+    /// What the election showed.
+    pub fn observe(&self, observed: Observed) {
+        let seen = match observed {
+            Observed::Leader(introduction) => leader_authority(&introduction),
+            Observed::NoLeader => None,
+            Observed::Unknown(why) => {
+                tracing::warn!(why, "cannot see who leads");
+                return;
+            }
+        };
+        if let Standing::Standby { leader, last } = &mut *self.lock()
+            && *leader != seen
+        {
+            tracing::info!(leader = seen.as_deref().unwrap_or("nobody"), "who leads");
+            if seen.is_some() {
+                // The leader knows better.
+                *last = None;
+            }
+            *leader = seen;
+        }
+    }
+
+    async fn respond(&self, mut request: Request) -> Result<Response, HttpError> {
+        let (endpoint, rest) = route(&request).ok_or_else(HttpError::not_found)?;
+        self.access.admit(endpoint, &mut request).await?;
+        access::check(&self.authorizer, endpoint, &request)?;
+        let standing = self.lock().clone();
+        match standing {
+            Standing::Leading(program) => program.respond(endpoint, rest, request).await,
+            Standing::Standby { leader, last } => match (leader, last) {
+                _ if endpoint.is_local() => self.local.respond(endpoint, rest, &request).await,
+                (Some(leader), _) if endpoint == Endpoint::Redirect => Ok(redirect(&format!("//{leader}"))),
+                (Some(leader), _) => Ok(redirect(&location(&leader, &request))),
+                (None, Some(program)) if endpoint != Endpoint::Redirect => {
+                    program.respond(endpoint, rest, request).await
+                }
+                (None, _) => Err(HttpError::unavailable("No leader elected")),
+            },
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().expect("no code panics while it holds this lock")
+    }
+}
+
+impl Handler for Front {
+    async fn handle(self: Arc<Self>, request: Request) -> Response {
+        self.respond(request).await.unwrap_or_else(Response::from)
+    }
+}
+
+/// As v1 writes it: without a scheme, and always below `/master` for what is the master's own.
+fn location(leader: &str, request: &Request) -> String {
+    let prefixed = request.components.first().is_some_and(|first| first == "master");
+    let prefix = if prefixed { "" } else { "/master" };
+    format!("//{leader}{prefix}{}", request.target)
+}

@@ -1,0 +1,184 @@
+//! One term of a leading master: the machine on its registry, and what requests need of it.
+//!
+//! A term ends with the process, or with the leadership; the next one begins from the registry, with a new id.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tepui_core_master::{Config, Input, Master};
+use tepui_http::{Ended, Exchanges};
+use tepui_proto::mesos::v1 as pb;
+use tepui_registry::Registry;
+use tepui_runtime::{Clock, Handle, Limits, Running, RuntimeFault, entropy, mailbox};
+use tepui_store::etcd::Leadership;
+use tepui_store::{Store, StoreFault};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use crate::document::About;
+use crate::documents::Documents;
+use crate::effects::Effects;
+use crate::metered::{AllocationTimes, Metered};
+use crate::metrics::Sensors;
+use crate::options::{Options, RegistryAt};
+use crate::routes::{Kind, Local, Program};
+use crate::run::{MasterFault, REGISTRY_FILE};
+
+/// A machine that runs, and its surroundings.
+#[derive(Debug)]
+pub(crate) struct Term {
+    pub program: Arc<Program>,
+    running: Running,
+    exchanges: Exchanges<Kind>,
+    closings: JoinHandle<()>,
+}
+
+impl Term {
+    /// Starts the machine on what the store holds. Without a leadership nobody else could lead.
+    pub async fn begin(
+        options: &Options,
+        local: &Local,
+        info: pb::MasterInfo,
+        store: Store,
+        leadership: Option<Leadership>,
+    ) -> Result<Self, MasterFault> {
+        let fetching = Instant::now();
+        let (store, records) = load(store).await?;
+        let registry_fetch = fetching.elapsed();
+        let registry = Registry::load(records).map_err(|err| MasterFault::Registry(err.to_string()))?;
+        let seed = entropy().map_err(MasterFault::Entropy)?;
+        let config = Config { master_info: info, seed, ..options.config.clone() };
+        config.check().map_err(MasterFault::Config)?;
+        if !registry.is_new() && !config.weights.is_empty() {
+            tracing::warn!(
+                "--weights is ignored: the registry has the weights since the first start; use PUT /weights"
+            );
+        }
+
+        let clock = Clock::start();
+        let allocations = Arc::new(AllocationTimes::default());
+        let master = Master::new(config, registry, clock.now());
+        let machine = Metered { master, clock, times: allocations.clone() };
+        let (publisher, states) = watch::channel(Arc::new(machine.state().clone()));
+        let (exchanges, ended) = Exchanges::new(options.streams);
+        let (handle, inputs) = mailbox(options.mailbox_inputs_max);
+        let mut effects = Effects::new(exchanges.clone(), publisher, options.config.authorizer.clone());
+        let leads = leadership.clone();
+        // What a master that may have been replaced decides, nobody hears.
+        let sink = move |released| {
+            if leads.as_ref().is_none_or(Leadership::holds) {
+                effects.make_visible(released);
+            }
+        };
+        let running = tepui_runtime::start("master", machine, inputs, store, clock, Limits::default(), sink)?;
+        let closings = tokio::spawn(tell_closings(ended, handle.clone()));
+        let external_log_file = options.external_log_file.as_ref().map(|file| file.display().to_string());
+        let about =
+            About { flags: options.flags.clone(), cluster: options.cluster.clone(), external_log_file };
+        let authorizer = options.config.authorizer.clone();
+        let documents = Documents::start(states, about, authorizer).map_err(MasterFault::Thread)?;
+        let sensors = Sensors {
+            commits: running.commits(),
+            allocations,
+            registry_fetch,
+            registry_file: registry_file(&options.registry),
+            per_framework: options.publish_per_framework_metrics,
+        };
+        let exchanged = exchanges.clone();
+        let program =
+            Program { handle, exchanges: exchanged, documents, local: local.clone(), sensors, leadership };
+        Ok(Self { program: Arc::new(program), running, exchanges, closings })
+    }
+
+    /// Waits until the machine ends by itself. Cancel safe.
+    pub async fn ended(&mut self) {
+        self.running.ended().await;
+    }
+
+    /// Ends it in order. The machine goes first, so that it does not take our closing of its peers' streams for
+    /// their leaving.
+    pub async fn end(self) -> Result<(), RuntimeFault> {
+        let result = self.running.stop().await;
+        self.closings.abort();
+        self.exchanges.close_all();
+        result
+    }
+
+    /// As `end`, when nobody may believe this master any more: its peers are cut off first.
+    pub async fn abandon(self) -> Result<(), RuntimeFault> {
+        self.closings.abort();
+        self.exchanges.close_all();
+        let result = self.running.stop().await;
+        self.exchanges.close_all();
+        result
+    }
+}
+
+/// Reading may wait for the network.
+async fn load(store: Store) -> Result<(Store, Vec<(String, Vec<u8>)>), StoreFault> {
+    let loading = tokio::task::spawn_blocking(move || store.load().map(|records| (store, records)));
+    loading.await.expect("loading does not panic: stores guard themselves")
+}
+
+/// Tells the machine about streams that ended from the outside.
+async fn tell_closings(mut ended: mpsc::UnboundedReceiver<Ended<Kind>>, handle: Handle<Input>) {
+    while let Some(Ended { conn, kind }) = ended.recv().await {
+        let input = match kind {
+            Kind::Scheduler => Input::SchedulerClosed { conn },
+            Kind::Agent => Input::AgentClosed { conn },
+            Kind::Operator => Input::OperatorClosed { conn },
+        };
+        if handle.send(input).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn registry_file(registry: &RegistryAt) -> Option<PathBuf> {
+    match registry {
+        RegistryAt::Memory | RegistryAt::Etcd(_) => None,
+        RegistryAt::WorkDir(dir) => Some(dir.join(REGISTRY_FILE)),
+    }
+}
+
+/// What the master says about itself. Its id is new with every term, so that ids made of it are.
+pub(crate) fn master_info(options: &Options, bound: SocketAddr) -> Result<pb::MasterInfo, MasterFault> {
+    use std::net::IpAddr;
+
+    use pb::master_info::Capability;
+    use pb::master_info::capability::Type;
+    use tepui_fsm::Rng;
+    use tepui_http::classic::API_VERSION;
+    use tepui_http::{advertised_ip, default_hostname};
+
+    let ip = options.advertise_ip.unwrap_or_else(|| advertised_ip(bound.ip()));
+    let port = u32::from(options.advertise_port.unwrap_or(bound.port()));
+    let hostname = options.hostname.clone().unwrap_or_else(|| default_hostname(ip));
+    let id = Rng::seeded(entropy().map_err(MasterFault::Entropy)?).uuid_text();
+    let address = pb::Address {
+        hostname: Some(hostname.clone()),
+        ip: Some(ip.to_string()),
+        port: port as i32,
+        ..Default::default()
+    };
+    // IPv4 as v1 writes it: network order, read as a little-endian word. IPv6 does not fit and is 0.
+    let word = match ip {
+        IpAddr::V4(ip) => u32::from_le_bytes(ip.octets()),
+        IpAddr::V6(_) => 0,
+    };
+    let capabilities = [Type::AGENT_UPDATE, Type::AGENT_DRAINING, Type::QUOTA_V2];
+    Ok(pb::MasterInfo {
+        id,
+        ip: word,
+        port,
+        pid: Some(format!("master@{}", SocketAddr::new(ip, port as u16))),
+        hostname: Some(hostname),
+        version: Some(API_VERSION.to_owned()),
+        address: address.into(),
+        domain: options.domain.clone().into(),
+        capabilities: capabilities.map(|kind| Capability { r#type: Some(kind), ..Default::default() }).into(),
+        ..Default::default()
+    })
+}

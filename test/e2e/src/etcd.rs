@@ -1,0 +1,189 @@
+//! A real etcd of one or more members on free ports, and masters that share it.
+
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::{Http, Program, wait_for};
+
+/// A running etcd. Dropping it ends every member and removes every file.
+pub struct Etcd {
+    members: Vec<Member>,
+    _folder: tempfile::TempDir,
+}
+
+struct Member {
+    arguments: Vec<String>,
+    client: String,
+    child: Option<Child>,
+    log: std::path::PathBuf,
+}
+
+/// Masters that share one etcd.
+pub struct Masters {
+    pub masters: Vec<Program>,
+    pub etcd: Etcd,
+    folder: tempfile::TempDir,
+}
+
+/// The lease of the tests: long enough for a busy machine, short enough to wait for.
+const LEASE: &str = "--leader_lease=2secs";
+
+impl Etcd {
+    pub fn start(members: usize) -> Self {
+        let folder = tempfile::Builder::new().prefix("tepui-etcd-").tempdir().expect("a temporary directory");
+        let ports: Vec<u16> = free_ports(members * 2);
+        let peer = |at: usize| format!("http://127.0.0.1:{}", ports[members + at]);
+        let cluster: Vec<String> = (0..members).map(|at| format!("m{at}={}", peer(at))).collect();
+        let member = |at: usize| {
+            let client = format!("127.0.0.1:{}", ports[at]);
+            let arguments = [
+                format!("--name=m{at}"),
+                format!("--data-dir={}", folder.path().join(format!("m{at}")).display()),
+                format!("--listen-client-urls=http://{client}"),
+                format!("--advertise-client-urls=http://{client}"),
+                format!("--listen-peer-urls={}", peer(at)),
+                format!("--initial-advertise-peer-urls={}", peer(at)),
+                format!("--initial-cluster={}", cluster.join(",")),
+                "--heartbeat-interval=50".to_string(),
+                "--election-timeout=500".to_string(),
+            ];
+            let log = folder.path().join(format!("m{at}.log"));
+            Member { arguments: arguments.to_vec(), client, child: None, log }
+        };
+        let members: Vec<Member> = (0..members).map(member).collect();
+        let mut etcd = Self { members, _folder: folder };
+        (0..etcd.members.len()).for_each(|at| etcd.start_member(at));
+        etcd.wait_until_healthy();
+        etcd
+    }
+
+    /// `etcd://host:port,host:port/prefix`.
+    pub fn address(&self) -> String {
+        let clients: Vec<&str> = self.members.iter().map(|member| member.client.as_str()).collect();
+        format!("etcd://{}/tepui/e2e", clients.join(","))
+    }
+
+    /// SIGKILL.
+    pub fn kill_member(&mut self, at: usize) {
+        self.members[at].kill();
+    }
+
+    pub fn start_member(&mut self, at: usize) {
+        let member = &mut self.members[at];
+        let log = File::options().create(true).append(true).open(&member.log).expect("the log can be opened");
+        let child = Command::new("etcd")
+            .args(&member.arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .expect("etcd starts; test/setup installs it");
+        member.child = Some(child);
+    }
+
+    pub fn wait_until_healthy(&self) {
+        wait_for("etcd to be healthy", || {
+            let healthy = |member: &Member| Http::new(&member.client).get("/health").text().contains("true");
+            self.members.iter().filter(|member| member.child.is_some()).all(healthy).then_some(())
+        });
+    }
+}
+
+impl Member {
+    fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().expect("the child can be killed");
+            child.wait().expect("the child can be waited for");
+        }
+    }
+}
+
+impl Drop for Etcd {
+    fn drop(&mut self) {
+        self.members.iter_mut().for_each(Member::kill);
+    }
+}
+
+impl Masters {
+    /// So many masters on an etcd of so many members; one of them leads.
+    pub fn start(masters: usize, members: usize) -> Self {
+        let folder = tempfile::Builder::new().prefix("tepui-e2e-").tempdir().expect("a temporary directory");
+        let etcd = Etcd::start(members);
+        let flags = [format!("--registry={}", etcd.address()), LEASE.to_string()];
+        let master =
+            |at: usize| Program::start("master", &folder.path().join(format!("master-{at}")), &flags, Vec::new());
+        let masters = (0..masters).map(master).collect();
+        let masters = Self { masters, etcd, folder };
+        masters.leader();
+        masters
+    }
+
+    /// Which one leads, once all that run agree.
+    pub fn leader(&self) -> usize {
+        wait_for("a master to lead", || self.named(|_| true))
+    }
+
+    /// Which one leads once this one, dead or silenced by the test, does not.
+    pub fn leader_after(&self, old: usize) -> usize {
+        let asked = |at| at != old;
+        wait_for("another master to lead", || self.named(asked).filter(|leader| *leader != old))
+    }
+
+    /// Whom those that are asked name, if they agree.
+    fn named(&self, is_asked: impl Fn(usize) -> bool) -> Option<usize> {
+        let asked = self.masters.iter().enumerate().filter(|(at, one)| one.has_child() && is_asked(*at));
+        let mut named = asked.map(|(_, master)| leader_of(&Http::new(&master.address)));
+        let first = named.next()??;
+        let same = named.all(|other| other.as_ref() == Some(&first));
+        let port = first.rsplit(':').next()?.to_string();
+        let of_port = |master: &Program| master.address.ends_with(&format!(":{port}"));
+        self.masters.iter().position(of_port).filter(|_| same)
+    }
+
+    pub fn http(&self, at: usize) -> Http {
+        Http::new(&self.masters[at].address)
+    }
+
+    /// All masters by comma.
+    pub fn list(&self) -> String {
+        let all: Vec<&str> = self.masters.iter().map(|master| master.address.as_str()).collect();
+        all.join(",")
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// An agent that finds the leader by `master`.
+    pub fn agent(&self, name: &str, master: &str) -> Program {
+        let flags = [
+            format!("--master={master}"),
+            format!("--runtime_dir={}", self.folder().join(format!("run-{name}")).display()),
+            "--resources=cpus:8;mem:4096;disk:4096;ports:[31000-32000]".to_string(),
+            "--registration_backoff_factor=100ms".to_string(),
+        ];
+        Program::start("agent", &self.folder().join(name), &flags, Vec::new())
+    }
+
+    /// Waits until the master at `at` knows so many active agents.
+    pub fn wait_for_agents(&self, at: usize, count: usize) {
+        wait_for("agents to register", || {
+            let agents = self.http(at).get("/slaves").json()?;
+            let agents = agents["slaves"].as_array()?;
+            (agents.iter().filter(|agent| agent["active"] == true).count() == count).then_some(())
+        });
+    }
+}
+
+/// Whom a master names as the leader: `//host:port`.
+fn leader_of(http: &Http) -> Option<String> {
+    http.get("/redirect").header("location").map(str::to_string)
+}
+
+fn free_ports(count: usize) -> Vec<u16> {
+    let listeners: Vec<TcpListener> =
+        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port")).collect();
+    listeners.iter().map(|listener| listener.local_addr().expect("it is bound").port()).collect()
+}

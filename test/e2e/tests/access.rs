@@ -1,0 +1,258 @@
+//! Who is let in and what they may do: every realm, tokens of executors, rules, and what a reader sees.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+use tepui_e2e::{Cluster, Http, Response, Scheduler, binary, scalar, wait_for};
+
+const CREDENTIALS: &str = r#"{"credentials":[
+    {"principal":"ops","secret":"ops-secret"},
+    {"principal":"dev","secret":"dev-secret"},
+    {"principal":"agent","secret":"agent-secret"}]}"#;
+
+/// `Basic` of a principal whose secret is its name and `-secret`.
+fn proof(principal: &str) -> String {
+    // By hand: a test kit needs no more than three names.
+    let encoded = match principal {
+        "ops" => "b3BzOm9wcy1zZWNyZXQ=",
+        "dev" => "ZGV2OmRldi1zZWNyZXQ=",
+        "wrong" => "b3BzOndyb25n",
+        other => panic!("nobody is called {other}"),
+    };
+    format!("Basic {encoded}")
+}
+
+fn get(http: &Http, path: &str, who: Option<&str>) -> Response {
+    send(http, "GET", path, who, &Value::Null)
+}
+
+fn send(http: &Http, method: &str, path: &str, who: Option<&str>, body: &Value) -> Response {
+    let proof = who.map(proof).unwrap_or_default();
+    let mut headers = vec![("Content-Type", "application/json")];
+    if who.is_some() {
+        headers.push(("Authorization", proof.as_str()));
+    }
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    http.send(method, path, &headers, body.as_bytes())
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn flag(name: &str, path: &Path) -> String {
+    format!("--{name}={}", path.display())
+}
+
+/// A cluster in which everybody must say who they are, and the folder of its secrets.
+fn closed(acls: Option<&str>) -> (Cluster, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let credentials = write(folder.path(), "credentials", CREDENTIALS);
+    let own = write(folder.path(), "credential", r#"{"principal":"agent","secret":"agent-secret"}"#);
+    let key = write(folder.path(), "key", "the key of the tokens");
+    let mut master = vec![
+        flag("credentials", &credentials),
+        "--authenticate_http_readonly".into(),
+        "--authenticate_http_readwrite".into(),
+        "--authenticate_http_frameworks".into(),
+        "--authenticate_agents".into(),
+        "--http_framework_authenticators=basic".into(),
+    ];
+    let mut agent = vec![
+        "--resources=cpus:8;mem:4096;disk:4096;ports:[31000-32000]".into(),
+        flag("credential", &own),
+        flag("http_credentials", &credentials),
+        flag("jwt_secret_key", &key),
+        "--authenticate_http_readonly".into(),
+        "--authenticate_http_readwrite".into(),
+        "--authenticate_http_executors".into(),
+    ];
+    if let Some(acls) = acls {
+        let acls = write(folder.path(), "acls", acls);
+        master.push(flag("acls", &acls));
+        agent.push(flag("acls", &acls));
+    }
+    let text = |flags: &'_ [String]| flags.to_vec();
+    let master = text(&master);
+    let mut cluster = Cluster::without_agents(&master.iter().map(String::as_str).collect::<Vec<_>>());
+    let work_dir = cluster.folder().join("agent-0");
+    let address = cluster.master.address.clone();
+    cluster.add_agent_of(&address, &work_dir, &agent.iter().map(String::as_str).collect::<Vec<_>>());
+    wait_for("the agent to register", || {
+        let agents = get(&cluster.http(), "/slaves", Some("ops")).json()?;
+        (agents["slaves"][0]["active"] == true).then_some(())
+    });
+    (cluster, folder)
+}
+
+fn subscribe(cluster: &Cluster, who: &str, role: &str) -> Scheduler {
+    Scheduler::subscribe_as(&cluster.http(), Scheduler::info(role), &proof(who))
+}
+
+#[test]
+fn nobody_gets_in_without_a_proof_and_executors_have_tokens() {
+    let (cluster, folder) = closed(None);
+    let (master, agent) = (cluster.http(), cluster.agent_http());
+    for (http, path, method, realm) in [
+        (&master, "/state", "GET", "mesos-master-readonly"),
+        (&master, "/metrics/snapshot", "GET", "mesos-master-readonly"),
+        (&master, "/flags", "GET", "mesos-master-readonly"),
+        (&master, "/api/v1", "POST", "mesos-master-readwrite"),
+        (&master, "/teardown", "POST", "mesos-master-readwrite"),
+        (&master, "/api/v1/scheduler", "POST", "mesos-master-scheduler"),
+        (&master, "/api/v1/agent", "POST", "mesos-master-agent"),
+        (&agent, "/state", "GET", "mesos-agent-readonly"),
+        (&agent, "/files/debug", "GET", "mesos-agent-readonly"),
+        (&agent, "/api/v1", "POST", "mesos-agent-readwrite"),
+        (&agent, "/api/v1/executor", "POST", "mesos-agent-executor"),
+    ] {
+        for who in [None, Some("wrong")] {
+            // The body is no JSON: it is not looked at.
+            let answer = send(http, method, path, who, &json!("no call"));
+            assert_eq!(answer.status, 401, "{path} {who:?}");
+            let challenge = answer.header("www-authenticate").expect("a challenge").to_string();
+            assert!(challenge.starts_with(&format!("Basic realm=\"{realm}\"")), "{path}: {challenge}");
+        }
+    }
+    for path in ["/health", "/version", "/"] {
+        assert_eq!(get(&master, path, None).status, 200, "{path}");
+    }
+    let health = json!({"type": "GET_HEALTH"});
+    assert_eq!(send(&master, "POST", "/api/v1", Some("dev"), &health).status, 200);
+    assert_eq!(send(&agent, "POST", "/api/v1", Some("dev"), &health).status, 200);
+
+    // Both kinds of built-in executors do their work with the tokens they got.
+    let mut scheduler = subscribe(&cluster, "dev", "dev");
+    let offer = scheduler.offer();
+    let plain = Scheduler::task(&offer, "plain", "sleep 1000");
+    scheduler.launch(&offer, &[plain]);
+    scheduler.reach("plain", "TASK_RUNNING");
+    let offer = scheduler.fresh_offer();
+    let executor = json!({"type": "DEFAULT", "executor_id": {"value": "e"},
+        "framework_id": {"value": scheduler.framework_id},
+        "resources": [scalar("cpus", 0.1), scalar("mem", 32.0), scalar("disk", 1.0)]});
+    let group = json!({"tasks": [Scheduler::task(&offer, "grouped", "exit 0")]});
+    scheduler.accept(
+        &offer,
+        json!([{"type": "LAUNCH_GROUP",
+        "launch_group": {"executor": executor, "task_group": group}}]),
+    );
+    scheduler.reach("grouped", "TASK_FINISHED");
+
+    // A framework is who it authenticated as.
+    let mut call = json!({"type": "KILL", "kill": {"task_id": {"value": "plain"}}});
+    call["framework_id"] = json!({"value": scheduler.framework_id});
+    let stream = scheduler.stream_id().to_string();
+    let basic = proof("ops");
+    let headers =
+        [("Content-Type", "application/json"), ("Authorization", &*basic), ("Mesos-Stream-Id", &*stream)];
+    let answer = master.send("POST", "/api/v1/scheduler", &headers, call.to_string().as_bytes());
+    assert_eq!(answer.status, 400, "{}", answer.text());
+    let info = get(&master, "/frameworks", Some("dev")).json().unwrap();
+    assert_eq!(info["frameworks"][0]["principal"], "dev");
+
+    // No secret is shown or written anywhere.
+    let shown = [
+        get(&master, "/flags", Some("ops")).text(),
+        get(&master, "/state", Some("ops")).text(),
+        get(&agent, "/state", Some("ops")).text(),
+        get(&agent, "/flags", Some("ops")).text(),
+        cluster.master.log(),
+        cluster.agents[0].log(),
+    ];
+    for secret in ["ops-secret", "agent-secret", "the key of the tokens", "b3BzOm9wcy1zZWNyZXQ="] {
+        assert!(shown.iter().all(|text| !text.contains(secret)), "{secret}");
+    }
+    drop(folder);
+}
+
+#[test]
+fn people_say_who_they_are_on_the_command_line() {
+    let (cluster, folder) = closed(None);
+    let run = |variables: &[(&str, &str)], arguments: &[&str]| {
+        let flag = format!("--master={}", cluster.master.address);
+        let mut command = Command::new(binary());
+        command.args(arguments).arg(flag).envs(variables.iter().copied());
+        let output = command.output().expect("the binary starts");
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (done, said) = run(&[], &["agents"]);
+    assert!(!done && said.contains("wants to know who you are"), "{said}");
+    assert!(run(&[("TEPUI_PRINCIPAL", "ops"), ("TEPUI_SECRET", "ops-secret")], &["agents"]).0);
+    assert!(run(&[], &["agents", "--principal=ops", "--secret=ops-secret"]).0);
+    assert!(!run(&[], &["agents", "--principal=ops", "--secret=other"]).0);
+    drop(folder);
+}
+
+const ACLS: &str = r#"{"permissive": true,
+    "register_frameworks": [{"principals":{"values":["dev"]},"roles":{"values":["dev"]}},
+                            {"principals":{"type":"ANY"},"roles":{"type":"NONE"}}],
+    "run_tasks": [{"principals":{"values":["dev"]},"users":{"values":["root"]}},
+                  {"principals":{"type":"ANY"},"users":{"type":"NONE"}}],
+    "view_frameworks": [{"principals":{"values":["ops"]},"users":{"type":"ANY"}},
+                        {"principals":{"type":"ANY"},"users":{"type":"NONE"}}],
+    "view_flags": [{"principals":{"values":["ops"]},"flags":{"type":"ANY"}},
+                   {"principals":{"type":"ANY"},"flags":{"type":"NONE"}}],
+    "access_sandboxes": [{"principals":{"values":["ops"]},"users":{"type":"ANY"}},
+                         {"principals":{"type":"ANY"},"users":{"type":"NONE"}}],
+    "mark_agents_gone": [{"principals":{"values":["ops"]},"agents":{"type":"ANY"}},
+                         {"principals":{"type":"ANY"},"agents":{"type":"NONE"}}],
+    "teardown_frameworks": [{"principals":{"values":["ops"]},"framework_principals":{"values":["dev"]}},
+                            {"principals":{"type":"ANY"},"framework_principals":{"type":"NONE"}}]}"#;
+
+#[test]
+fn rules_decide_what_everybody_may_do_and_see() {
+    let (cluster, folder) = closed(Some(ACLS));
+    let (master, agent) = (cluster.http(), cluster.agent_http());
+    let mut scheduler = subscribe(&cluster, "dev", "dev");
+    let offer = scheduler.offer();
+    let allowed = Scheduler::task(&offer, "allowed", "echo hello; sleep 1000");
+    let mut denied = Scheduler::task(&offer, "denied", "sleep 1000");
+    denied["command"]["user"] = json!("nobody");
+    scheduler.launch(&offer, &[allowed, denied]);
+    let status = scheduler.update("denied", "TASK_ERROR");
+    assert_eq!(status["reason"], "REASON_TASK_UNAUTHORIZED");
+    scheduler.reach("allowed", "TASK_RUNNING");
+
+    // Another role is not theirs.
+    let other = json!({"type": "SUBSCRIBE", "subscribe": {"framework_info": Scheduler::info("prod")}});
+    let basic = proof("dev");
+    let mut stream = master.stream("/api/v1/scheduler", &[("Authorization", &basic)], &other);
+    assert_eq!(stream.next_event().unwrap()["type"], "ERROR");
+
+    // Reads show what their reader may see.
+    let names = |http: &Http, path: &str, who: &str| {
+        let document = get(http, path, Some(who)).json().unwrap();
+        document["frameworks"].as_array().unwrap().len()
+    };
+    for (http, path) in [(&master, "/state"), (&master, "/frameworks"), (&agent, "/state")] {
+        assert_eq!(names(http, path, "ops"), 1, "{path}");
+        assert_eq!(names(http, path, "dev"), 0, "{path}");
+    }
+    let tasks = |who| get(&master, "/tasks", Some(who)).json().unwrap()["tasks"].as_array().unwrap().len();
+    assert_eq!((tasks("ops"), tasks("dev")), (1, 0));
+    let call = json!({"type": "GET_FRAMEWORKS"});
+    let seen = send(&master, "POST", "/api/v1", Some("dev"), &call).json().unwrap();
+    assert_eq!(seen["get_frameworks"]["frameworks"].as_array().map_or(0, Vec::len), 0);
+    assert_eq!(get(&master, "/flags", Some("dev")).status, 403);
+    assert_eq!(get(&master, "/flags", Some("ops")).status, 200);
+    assert!(get(&master, "/state", Some("dev")).json().unwrap()["flags"].as_object().unwrap().is_empty());
+    let sandbox = format!("/frameworks/{}/executors/allowed/runs/latest", scheduler.framework_id);
+    let browse = format!("/files/browse?path={sandbox}");
+    assert_eq!(get(&agent, &browse, Some("ops")).status, 200);
+    assert_eq!(get(&agent, &browse, Some("dev")).status, 404);
+
+    // Changes are for those who may make them.
+    let id = get(&master, "/slaves", Some("ops")).json().unwrap()["slaves"][0]["id"].clone();
+    let gone = json!({"type": "MARK_AGENT_GONE", "mark_agent_gone": {"agent_id": {"value": id}}});
+    assert_eq!(send(&master, "POST", "/api/v1", Some("dev"), &gone).status, 403);
+    let teardown =
+        json!({"type": "TEARDOWN", "teardown": {"framework_id": {"value": scheduler.framework_id}}});
+    assert_eq!(send(&master, "POST", "/api/v1", Some("dev"), &teardown).status, 403);
+    assert_eq!(send(&master, "POST", "/api/v1", Some("ops"), &teardown).status, 200);
+    assert_eq!(send(&master, "POST", "/api/v1", Some("ops"), &gone).status, 200);
+    drop(folder);
+}

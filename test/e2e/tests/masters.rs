@@ -1,0 +1,147 @@
+//! Several masters that share an etcd: one leads, the others point to it; it dies, is paused, or loses etcd, and
+//! nothing that was promised is lost, nothing runs twice, nobody else's word counts.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tepui_e2e::{Http, Masters, Scheduler, binary, wait_for};
+
+fn mark_gone(http: &Http, agent: &str) -> u16 {
+    let call = json!({"type": "MARK_AGENT_GONE", "mark_agent_gone": {"agent_id": {"value": agent}}});
+    http.post("/api/v1", &call).status
+}
+
+fn agent_ids(http: &Http) -> Vec<String> {
+    let agents = http.get("/slaves").json().expect("a leader shows its agents");
+    let ids = agents["slaves"].as_array().expect("a list").iter();
+    ids.map(|agent| agent["id"].as_str().expect("an id").to_string()).collect()
+}
+
+#[test]
+fn a_standby_points_to_the_leader_and_takes_over_when_it_dies() {
+    let mut masters = Masters::start(3, 1);
+    let first = masters.leader();
+    let standby = (first + 1) % 3;
+    let port = masters.masters[first].address.rsplit(':').next().unwrap().to_string();
+
+    // What a standby answers by itself, and what it leaves to the leader.
+    let answer = masters.http(standby).get("/state?jsonp=f");
+    assert_eq!(
+        (answer.status, answer.header("location").unwrap()),
+        (307, &*format!("//localhost:{port}/master/state?jsonp=f"))
+    );
+    for path in ["/api/v1", "/master/api/v1/scheduler"] {
+        let answer = masters.http(standby).post(path, &json!({"type": "GET_HEALTH"}));
+        assert_eq!(answer.status, 307, "{path}");
+        assert!(answer.header("location").unwrap().contains(&port));
+    }
+    for path in ["/health", "/flags", "/version", "/metrics/snapshot", "/"] {
+        assert_eq!(masters.http(standby).get(path).status, 200, "{path}");
+    }
+    assert_eq!(masters.http(standby).get("/metrics/snapshot").json().unwrap()["master/elected"], 0.0);
+
+    // Tasks run on agents that find the leader in three ways.
+    let _by_etcd = masters.agent("by-etcd", &masters.etcd.address());
+    let _by_list = masters.agent("by-list", &masters.list());
+    let _by_redirect = masters.agent("by-redirect", &masters.masters[standby].address);
+    masters.wait_for_agents(first, 3);
+    let before = agent_ids(&masters.http(first));
+    let mut scheduler = Scheduler::subscribe(&masters.http(first), Scheduler::info("dev"));
+    let started = masters.folder().join("started");
+    let offer = scheduler.offer();
+    let command = format!("echo once >> {}; sleep 1000", started.display());
+    let tasks = ["a", "b"].map(|id| Scheduler::task(&offer, id, &command));
+    assert_eq!(scheduler.launch(&offer, &tasks).status, 202);
+    scheduler.reach("a", "TASK_RUNNING");
+    scheduler.reach("b", "TASK_RUNNING");
+
+    masters.masters[first].kill();
+    let killed = Instant::now();
+    let second = masters.leader_after(first);
+    // The lease of two seconds, half a second until etcd notices, and a machine that is busy with other tests.
+    assert!(killed.elapsed() < Duration::from_secs(20), "{:?}", killed.elapsed());
+    let mut info = Scheduler::info("dev");
+    info["id"] = json!({"value": scheduler.framework_id});
+    let mut scheduler = Scheduler::subscribe(&masters.http(second), info);
+    // The third agent named one master only; that one leads now, or names who does.
+    masters.wait_for_agents(second, 3);
+    let mut after = agent_ids(&masters.http(second));
+    after.sort();
+    assert_eq!(after, {
+        let mut before = before;
+        before.sort();
+        before
+    });
+    assert_eq!(scheduler.call(json!({"type": "RECONCILE", "reconcile": {"tasks": []}})).status, 202);
+    scheduler.reach("a", "TASK_RUNNING");
+    scheduler.reach("b", "TASK_RUNNING");
+    assert_eq!(std::fs::read_to_string(&started).unwrap().lines().count(), 2, "nothing ran twice");
+    scheduler.call(json!({"type": "KILL", "kill": {"task_id": {"value": "a"}}}));
+    scheduler.reach("a", "TASK_KILLED");
+
+    // The client library asks etcd too.
+    let flag = format!("--master={}", masters.etcd.address());
+    let listed = Command::new(binary()).args(["agents", &flag]).output().expect("the binary starts");
+    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+
+    // The old one comes back as a standby.
+    masters.masters[first].restart();
+    wait_for("the old leader to follow", || (masters.http(first).get("/state").status == 307).then_some(()));
+}
+
+#[test]
+fn a_paused_leader_cannot_write_and_follows_when_it_wakes() {
+    let masters = Masters::start(2, 1);
+    let first = masters.leader();
+    let second = 1 - first;
+    let _agent = masters.agent("agent", &masters.etcd.address());
+    masters.wait_for_agents(first, 1);
+    let agent = agent_ids(&masters.http(first)).remove(0);
+
+    masters.masters[first].signal("STOP");
+    let to_old: Vec<_> = (0..4)
+        .map(|_| {
+            let (http, agent) = (masters.http(first), agent.clone());
+            std::thread::spawn(move || mark_gone(&http, &agent))
+        })
+        .collect();
+    assert_eq!(masters.leader_after(first), second);
+    // The agent hears from etcd that its master leads no longer, though that one never hung up.
+    masters.wait_for_agents(second, 1);
+    assert_eq!(mark_gone(&masters.http(second), &agent), 200);
+    masters.masters[first].signal("CONT");
+
+    for answer in to_old {
+        let status = answer.join().unwrap();
+        assert!(matches!(status, 307 | 503), "the old leader answered {status}");
+    }
+    wait_for("the old leader to follow", || (masters.http(first).get("/state").status == 307).then_some(()));
+    assert_eq!(masters.leader(), second);
+}
+
+#[test]
+fn without_a_quorum_nothing_is_changed_and_everything_can_be_seen() {
+    let mut masters = Masters::start(2, 3);
+    let first = masters.leader();
+    let _agent = masters.agent("agent", &masters.list());
+    masters.wait_for_agents(first, 1);
+    let agent = agent_ids(&masters.http(first)).remove(0);
+
+    masters.etcd.kill_member(0);
+    masters.etcd.kill_member(1);
+    assert_eq!(mark_gone(&masters.http(first), &agent), 503);
+    wait_for("the leader to doubt", || (mark_gone(&masters.http(first), &agent) == 503).then_some(()));
+    let state: Value = masters.http(first).get("/state").json().expect("what was seen last is still shown");
+    assert_eq!(state["slaves"][0]["id"], json!(agent));
+    assert_eq!(masters.http(first).get("/health").status, 200);
+
+    masters.etcd.start_member(0);
+    masters.etcd.start_member(1);
+    masters.etcd.wait_until_healthy();
+    // What was refused may have been written or not; asking again ends well either way.
+    wait_for("a leader that can write", || {
+        let leader = masters.leader();
+        (mark_gone(&masters.http(leader), &agent) == 200).then_some(())
+    });
+}
