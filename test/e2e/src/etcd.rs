@@ -112,8 +112,9 @@ impl Masters {
         let folder = tempfile::Builder::new().prefix("tepui-e2e-").tempdir().expect("a temporary directory");
         let etcd = Etcd::start(members);
         let flags = [format!("--registry={}", etcd.address()), LEASE.to_string()];
-        let master =
-            |at: usize| Program::start("master", &folder.path().join(format!("master-{at}")), &flags, Vec::new());
+        let master = |at: usize| {
+            Program::start("master", &folder.path().join(format!("master-{at}")), &flags, Vec::new())
+        };
         let masters = (0..masters).map(master).collect();
         let masters = Self { masters, etcd, folder };
         masters.leader();
