@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn proofs() {
         let text = br#"{"credentials":[{"principal":"ops","secret":"a:b"},{"principal":"empty"}]}"#;
-        let key = Arc::new(JwtKey::new(b"key"));
+        let key = Arc::new(JwtKey::new(b"tokens-secret"));
         let claims = BTreeMap::from([("fid".to_owned(), "F".to_owned())]);
         let bearer = |key: &JwtKey| format!("Bearer {}", key.mint(&claims));
         let authentication = Authentication::new(Credentials::parse(text).unwrap(), Some(key.clone()));
@@ -139,7 +139,7 @@ mod tests {
             assert_eq!(found, expected, "{shown} {realm:?}");
         }
         let debug = format!("{authentication:?}");
-        assert!(!debug.contains("a:b") && !debug.contains("key"), "{debug}");
+        assert!(!debug.contains("a:b") && !debug.contains("tokens-secret"), "{debug}");
     }
 
     #[test]

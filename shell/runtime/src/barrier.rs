@@ -151,7 +151,12 @@ impl<R, E, S> Committer<R, E, S> {
         if let Err(fault) = &result
             && fault.is_passing()
         {
-            tracing::warn!(%fault, "waiting until records can be made durable before anything else is done");
+            match fault {
+                StoreFault::DiskFull { .. } => {
+                    tracing::warn!("the disk is full; waiting for room before anything else is done");
+                }
+                other => tracing::warn!(%other, "waiting for the store before anything else is done"),
+            }
             while matches!(&result, Err(fault) if fault.is_passing()) && !*self.stop_asked.borrow() {
                 thread::sleep(PASSING_FAULT_PAUSE);
                 result = self.store.reopen().and_then(|()| self.store.commit(writes));

@@ -39,7 +39,7 @@ fn send(http: &Http, method: &str, path: &str, who: Option<&str>, body: &Value) 
 
 fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
     let path = folder.join(name);
-    std::fs::write(&path, text).unwrap();
+    std::fs::write(&path, text).expect("the file can be written");
     path
 }
 
@@ -49,7 +49,7 @@ fn flag(name: &str, path: &Path) -> String {
 
 /// A cluster in which everybody must say who they are, and the folder of its secrets.
 fn closed(acls: Option<&str>) -> (Cluster, tempfile::TempDir) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("a temporary directory");
     let credentials = write(folder.path(), "credentials", CREDENTIALS);
     let own = write(folder.path(), "credential", r#"{"principal":"agent","secret":"agent-secret"}"#);
     let key = write(folder.path(), "key", "the key of the tokens");
