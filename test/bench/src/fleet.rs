@@ -50,18 +50,20 @@ pub struct Fleet {
 
 #[derive(Debug)]
 struct Shared {
-    master: String,
+    /// Tried in turn until one takes an agent in.
+    masters: Vec<String>,
     backoff: Duration,
     /// How often any agent heard SUBSCRIBED.
     subscribed: watch::Sender<usize>,
 }
 
 impl Fleet {
-    /// Starts agents `from..from + plan.agents`. Must be called inside a tokio runtime.
-    pub fn start(master: &str, from: usize, plan: Plan) -> Self {
+    /// Starts agents `from..from + plan.agents` of one master, or several by comma. Must be called inside a tokio
+    /// runtime.
+    pub fn start(masters: &str, from: usize, plan: Plan) -> Self {
         let (sender, subscribed) = watch::channel(0);
-        let shared =
-            Arc::new(Shared { master: master.to_owned(), backoff: plan.backoff, subscribed: sender });
+        let masters = masters.split(',').map(str::to_owned).collect();
+        let shared = Arc::new(Shared { masters, backoff: plan.backoff, subscribed: sender });
         let mut links = JoinSet::new();
         for number in from..from + plan.agents {
             let agent = Agent::new(number, plan.life, plan.slots);
@@ -80,12 +82,14 @@ impl Fleet {
 /// Holds a link as long as the fleet lives.
 async fn live(mut agent: Agent, seed: u64, shared: Arc<Shared>) {
     let mut rng = Rng::seeded(seed);
-    let mut tries = 0;
+    let (mut tries, mut next) = (0, 0);
     loop {
+        let master = &shared.masters[next % shared.masters.len()];
         // Why a link ended does not matter: a new one heals it.
-        if let Ok(true) = hold(&mut agent, &shared).await {
+        if let Ok(true) = hold(&mut agent, master, &shared).await {
             tries = 0;
         }
+        next += 1;
         let longest = shared.backoff.saturating_mul(1 << u32::min(tries, DOUBLINGS_MAX)).min(BACKOFF_MAX);
         tokio::time::sleep(longest.mul_f64(rng.unit()).max(BACKOFF_MIN)).await;
         tries += 1;
@@ -93,15 +97,15 @@ async fn live(mut agent: Agent, seed: u64, shared: Arc<Shared>) {
 }
 
 /// One link, from its SUBSCRIBE to its end; true if the master took the agent in.
-async fn hold(agent: &mut Agent, shared: &Shared) -> Result<bool> {
-    let stream = TcpStream::connect(&shared.master).await?;
+async fn hold(agent: &mut Agent, master: &str, shared: &Shared) -> Result<bool> {
+    let stream = TcpStream::connect(master).await?;
     stream.set_nodelay(true)?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     // Ends with the link: dropping the body's sender and the answer closes the connection.
     tokio::spawn(connection);
     let (calls, body) = mpsc::unbounded_channel();
     let request = http::Request::post("/api/v1/agent")
-        .header(http::header::HOST, &shared.master)
+        .header(http::header::HOST, master)
         .header(http::header::CONTENT_TYPE, "application/x-protobuf")
         .body(Calls(body))?;
     say(&calls, &[agent.subscribe()]);

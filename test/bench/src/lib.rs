@@ -10,6 +10,7 @@
 mod agent;
 pub mod allocator;
 pub mod end_to_end;
+mod etcd;
 pub mod failover;
 mod fleet;
 mod framework;
@@ -20,8 +21,10 @@ pub mod metrics;
 pub mod operators;
 mod program;
 pub mod reading;
+pub mod registry;
 mod report;
 mod spread;
+pub mod takeover;
 mod web;
 
 pub use program::binary;

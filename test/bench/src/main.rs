@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use tepui_bench::{
-    Report, allocator, end_to_end, failover, idle, launch, memory, metrics, operators, reading,
+    Report, allocator, end_to_end, failover, idle, launch, memory, metrics, operators, reading, registry,
+    takeover,
 };
 
 #[global_allocator]
@@ -35,6 +36,10 @@ enum Which {
     Idle(idle::Options),
     /// Real tasks on real agents.
     EndToEnd(end_to_end::Options),
+    /// The leading one of several masters is killed; another takes its place.
+    Takeover(takeover::Options),
+    /// Changes of the registry, made durable.
+    Registry(registry::Options),
     /// The allocator alone.
     Allocator(allocator::Options),
     /// Readers of /state in a large cluster, and launches beside them.
@@ -64,6 +69,8 @@ fn run(which: &Which) -> Result<Report> {
         Which::Memory(options) => memory::run(options),
         Which::Idle(options) => idle::run(options),
         Which::EndToEnd(options) => end_to_end::run(options),
+        Which::Takeover(options) => takeover::run(options),
+        Which::Registry(options) => registry::run(options),
         Which::Allocator(options) => allocator::run(options),
         Which::Read(options) => reading::run(options),
         Which::Operators(options) => operators::run(options),

@@ -1,7 +1,8 @@
 //! Every benchmark does its work, at tiny sizes. What the numbers are is nobody's business here.
 
 use tepui_bench::{
-    allocator, binary, end_to_end, failover, idle, launch, memory, metrics, operators, reading,
+    allocator, binary, end_to_end, failover, idle, launch, memory, metrics, operators, reading, registry,
+    takeover,
 };
 
 fn assert_built() {
@@ -102,4 +103,20 @@ fn allocator_runs_every_shape() {
     assert_eq!(allocator::run(&small).expect("it runs").rows(), 4);
     let other = allocator::Options { only: Some("decline".to_owned()), agents_max: 0, runs: 1 };
     assert_eq!(allocator::run(&other).expect("it runs").rows(), 0);
+}
+
+#[test]
+fn another_master_takes_over() {
+    assert_built();
+    let options = takeover::Options { agents: 5, members: 1, lease_seconds: 1, backoff_ms: 20, runs: 1 };
+    assert_eq!(takeover::run(&options).expect("it runs").rows(), 1);
+}
+
+#[test]
+fn the_registry_takes_changes_in_a_file_and_in_etcd() {
+    assert_built();
+    for members in [0, 1] {
+        let options = registry::Options { operations: 20, clients: 4, members };
+        assert_eq!(registry::run(&options).expect("it runs").rows(), 1);
+    }
 }

@@ -1,0 +1,86 @@
+//! A real etcd on free ports of this machine, for what is measured with several masters.
+
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use tepui_client::operator::Client;
+
+/// How long the members may take to find each other.
+const HEALTHY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Running members. Dropping it ends them.
+#[derive(Debug)]
+pub struct Etcd {
+    members: Vec<Child>,
+    clients: Vec<String>,
+}
+
+impl Etcd {
+    pub async fn start(folder: &Path, members: usize) -> Result<Self> {
+        let ports = free_ports(members * 2)?;
+        let url = |port: u16| format!("http://127.0.0.1:{port}");
+        let peer = |at: usize| url(ports[members + at]);
+        let cluster: Vec<String> = (0..members).map(|at| format!("m{at}={}", peer(at))).collect();
+        let mut etcd = Self { members: Vec::new(), clients: Vec::new() };
+        for at in 0..members {
+            let log = File::create(folder.join(format!("etcd-{at}.log")))?;
+            let child = Command::new("etcd")
+                .arg(format!("--name=m{at}"))
+                .arg(format!("--data-dir={}", folder.join(format!("etcd-{at}")).display()))
+                .arg(format!("--listen-client-urls={}", url(ports[at])))
+                .arg(format!("--advertise-client-urls={}", url(ports[at])))
+                .arg(format!("--listen-peer-urls={}", peer(at)))
+                .arg(format!("--initial-advertise-peer-urls={}", peer(at)))
+                .arg(format!("--initial-cluster={}", cluster.join(",")))
+                .args(["--heartbeat-interval=50", "--election-timeout=500"])
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(log)
+                .spawn()
+                .context("etcd does not start; test/setup installs it")?;
+            etcd.members.push(child);
+            etcd.clients.push(format!("127.0.0.1:{}", ports[at]));
+        }
+        etcd.healthy().await?;
+        Ok(etcd)
+    }
+
+    /// `etcd://host:port,host:port/prefix`.
+    pub fn address(&self) -> String {
+        format!("etcd://{}/tepui/bench", self.clients.join(","))
+    }
+
+    async fn healthy(&self) -> Result<()> {
+        let began = Instant::now();
+        for client in &self.clients {
+            let client = Client::new(client)?;
+            while client.get("/health").await.is_err() {
+                if began.elapsed() > HEALTHY_TIMEOUT {
+                    bail!("etcd does not become healthy");
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Etcd {
+    fn drop(&mut self) {
+        for child in &mut self.members {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn free_ports(count: usize) -> Result<Vec<u16>> {
+    let listeners: Vec<TcpListener> =
+        (0..count).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
+    Ok(listeners.iter().map(TcpListener::local_addr).map(|at| at.map(|at| at.port())).collect::<Result<_, _>>()?)
+}
