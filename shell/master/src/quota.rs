@@ -21,7 +21,12 @@ pub(crate) async fn quota(
     let call = match request.method {
         Method::POST => set(&request.read_body(CALL_BYTES_MAX).await?)?,
         Method::DELETE => remove(below)?,
-        _ => return Ok(json(&request.query, tepui_proto::json::to_vec(&status(&program.documents.seen_by(&request))))),
+        _ => {
+            return Ok(json(
+                &request.query,
+                tepui_proto::json::to_vec(&status(&program.documents.seen_by(&request))),
+            ));
+        }
     };
     operator::ask(program, &request, call, Encoding::Json).await
 }

@@ -82,5 +82,9 @@ impl Drop for Etcd {
 fn free_ports(count: usize) -> Result<Vec<u16>> {
     let listeners: Vec<TcpListener> =
         (0..count).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
-    Ok(listeners.iter().map(TcpListener::local_addr).map(|at| at.map(|at| at.port())).collect::<Result<_, _>>()?)
+    Ok(listeners
+        .iter()
+        .map(TcpListener::local_addr)
+        .map(|at| at.map(|at| at.port()))
+        .collect::<Result<_, _>>()?)
 }
