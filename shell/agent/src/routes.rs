@@ -213,9 +213,7 @@ impl Program {
             Endpoint::Flags => Ok(json(&request.query, classic::flags(&self.about.flags))),
             Endpoint::Health => Ok(empty(StatusCode::OK)),
             Endpoint::Version => Ok(json(&request.query, classic::version())),
-            Endpoint::Files(verb) => {
-                files::answer(verb, self.attached_for(&request), &request).await
-            }
+            Endpoint::Files(verb) => files::answer(verb, self.attached_for(&request), &request).await,
             // Nothing that a container waits for is kept from its operator.
             Endpoint::ContainerizerDebug => Ok(json(&request.query, r#"{"pending":[]}"#)),
         }
