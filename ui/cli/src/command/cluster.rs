@@ -48,6 +48,11 @@ impl Cluster {
         Ok(client.with_credential(self.credential()?))
     }
 
+    /// Who is asking, if they said so.
+    pub fn principal(&self) -> Option<String> {
+        self.principal.clone()
+    }
+
     /// What is shown to masters and agents.
     pub fn credential(&self) -> Result<Option<Credential>> {
         if let (Some(principal), Some(secret)) = (&self.principal, &self.secret) {

@@ -54,9 +54,9 @@ pub struct Reservation {
     /// The role it is kept for.
     #[arg(long)]
     pub role: String,
-    /// Who reserved it.
-    #[arg(long)]
-    pub principal: Option<String>,
+    /// Who reserved it, if not you.
+    #[arg(long, value_name = "NAME")]
+    pub reserver: Option<String>,
 }
 
 impl Reservation {
@@ -65,7 +65,7 @@ impl Reservation {
         let reservation = ReservationInfo {
             r#type: Some(reservation_info::Type::DYNAMIC),
             role: Some(self.role.clone()),
-            principal: self.principal.clone(),
+            principal: self.reserver.clone(),
             ..Default::default()
         };
         Resource { reservations: vec![reservation], ..resource }
@@ -101,8 +101,10 @@ impl Unreserve {
 
 impl What {
     fn run(&self, verb: &str, call: impl FnOnce(&str, Vec<Resource>) -> Call) -> Result<ExitCode> {
+        let reserver = self.reservation.reserver.clone().or_else(|| self.cluster.principal());
+        let reservation = Reservation { reserver, ..self.reservation.clone() };
         let amounts = self.resources.0.iter();
-        let resources = amounts.map(|(name, amount)| self.reservation.of(scalar(name, *amount))).collect();
+        let resources = amounts.map(|(name, amount)| reservation.of(scalar(name, *amount))).collect();
         let id = block_on(async {
             let agent = find::agent(&self.cluster, &self.agent).await?;
             let id = text(&agent, "id").to_string();

@@ -36,9 +36,9 @@ pub struct Volumes {
     /// The role of a new volume; its disk must be reserved for it.
     #[arg(long)]
     role: Option<String>,
-    /// Who reserved the disk and makes the volume.
-    #[arg(long)]
-    principal: Option<String>,
+    /// Who reserved the disk and makes the volume, if not you.
+    #[arg(long, value_name = "NAME")]
+    reserver: Option<String>,
     /// Where a task finds the volume, below its sandbox.
     #[arg(long, default_value = "data")]
     path: String,
@@ -59,12 +59,10 @@ impl Volumes {
 
     fn create(&self, agent: &str, id: &str, size: f64) -> Result<ExitCode> {
         let role = self.role.clone().context("--role is missing: whose volume is it to be?")?;
-        let reservation = Reservation { role, principal: self.principal.clone() };
-        let persistence = disk_info::Persistence {
-            id: id.to_string(),
-            principal: self.principal.clone(),
-            ..Default::default()
-        };
+        let reserver = self.reserver.clone().or_else(|| self.list.cluster.principal());
+        let reservation = Reservation { role, reserver: reserver.clone() };
+        let persistence =
+            disk_info::Persistence { id: id.to_string(), principal: reserver, ..Default::default() };
         let volume =
             Volume { container_path: self.path.clone(), mode: volume::Mode::RW, ..Default::default() };
         let disk = DiskInfo { persistence: persistence.into(), volume: volume.into(), ..Default::default() };
