@@ -135,21 +135,22 @@ impl<K: Kind> Exchanges<K> {
     /// Appends an event to a stream. A subscriber that is too slow is cut off.
     pub fn push<M: Wire>(&self, conn: ConnId, event: &M) {
         if let Some((encoding, queue)) = self.shared.stream(conn) {
-            self.push_record(conn, &queue, frame(encoding, event));
+            self.push_records(conn, &queue, &[frame(encoding, event)]);
         }
     }
 
-    /// Appends an event to every stream of a kind.
-    pub fn push_all<M: Wire>(&self, kind: K, event: &M) {
+    /// Appends events to every stream of a kind. Each is written once, however many streams there are.
+    pub fn push_all<M: Wire>(&self, kind: K, events: &[&M]) {
         let streams = self.shared.streams_of(kind);
         let [mut json, mut protobuf] = [None, None];
         for (conn, encoding, queue) in streams {
-            let record: &mut Option<Bytes> = match encoding {
+            let records: &mut Option<Vec<Bytes>> = match encoding {
                 Encoding::Json => &mut json,
                 Encoding::Protobuf => &mut protobuf,
             };
-            let record = record.get_or_insert_with(|| frame(encoding, event)).clone();
-            self.push_record(conn, &queue, record);
+            let records =
+                records.get_or_insert_with(|| events.iter().map(|event| frame(encoding, *event)).collect());
+            self.push_records(conn, &queue, records);
         }
     }
 
@@ -217,8 +218,8 @@ impl<K: Kind> Exchanges<K> {
         Some(encoding)
     }
 
-    fn push_record(&self, conn: ConnId, queue: &Queue, record: Bytes) {
-        if queue.push(record, Instant::now()).is_err() {
+    fn push_records(&self, conn: ConnId, queue: &Queue, records: &[Bytes]) {
+        if queue.push_all(records, Instant::now()).is_err() {
             tracing::warn!(conn = conn.0, "subscriber reads too slowly, disconnecting it");
             self.shared.end_from_outside(conn);
         }

@@ -78,12 +78,17 @@ impl Queue {
 
     /// Appends a record.
     pub fn push(&self, record: Bytes, now: Instant) -> Result<(), TooSlow> {
+        self.push_all(&[record], now)
+    }
+
+    /// Appends records; the reader is woken once.
+    pub fn push_all(&self, records: &[Bytes], now: Instant) -> Result<(), TooSlow> {
         let mut inner = self.lock();
         if inner.end != End::Open {
             return Ok(());
         }
-        inner.bytes += record.len();
-        inner.records.push_back(record);
+        inner.bytes += records.iter().map(Bytes::len).sum::<usize>();
+        inner.records.extend(records.iter().cloned());
         if self.is_too_slow(&mut inner, now) {
             inner.records.clear();
             inner.end = End::Broken;

@@ -265,7 +265,7 @@ async fn a_stream_is_records_in_chunks_until_it_is_closed() {
     assert!(seen.contains("transfer-encoding: chunked\r\n"), "{seen}");
     let record = r#"{"type":"ERROR","error":{"message":"e1"}}"#;
     assert!(seen.contains(&format!("\r\n2C\r\n41\n{record}\r\n")), "{seen}");
-    bench.exchanges.push_all(Kind, &event(3));
+    bench.exchanges.push_all(Kind, &[&event(3)]);
     bench.exchanges.close(conn);
     let rest = read_until(&mut stream, "0\r\n\r\n").await;
     assert!(rest.contains("e3"), "{rest}");

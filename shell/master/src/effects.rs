@@ -4,16 +4,13 @@ use std::sync::Arc;
 
 use http::header::{HeaderName, HeaderValue};
 use tepui_authz::Authorizer;
-use tepui_core_master::{Effect, State, event_seen};
-use tepui_http::auth::subject;
+use tepui_core_master::{Effect, State};
 use tepui_http::{Exchanges, HttpError, Response, accepted, empty, message};
 use tepui_proto::Wire;
-use tepui_proto::mesos::v1::master::Event;
 use tepui_types::{Answer, ConnId};
-use tokio::runtime;
 use tokio::sync::watch;
 
-use crate::read;
+use crate::followers::{Followers, Telling};
 use crate::routes::Kind;
 
 const STREAM_ID: HeaderName = HeaderName::from_static("mesos-stream-id");
@@ -21,18 +18,17 @@ const STREAM_ID: HeaderName = HeaderName::from_static("mesos-stream-id");
 pub(crate) struct Effects {
     exchanges: Exchanges<Kind>,
     publisher: watch::Sender<Arc<State>>,
-    authorizer: Authorizer,
-    /// Where large snapshots are rendered.
-    runtime: runtime::Handle,
+    followers: Followers,
 }
 
 impl Effects {
-    pub fn new(
+    pub fn start(
         exchanges: Exchanges<Kind>,
         publisher: watch::Sender<Arc<State>>,
         authorizer: Authorizer,
-    ) -> Self {
-        Self { exchanges, publisher, authorizer, runtime: runtime::Handle::current() }
+    ) -> std::io::Result<Self> {
+        let followers = Followers::start(exchanges.clone(), authorizer)?;
+        Ok(Self { exchanges, publisher, followers })
     }
 
     /// The snapshot goes first: who was told something by an event must find it in the documents.
@@ -52,41 +48,19 @@ impl Effects {
             Effect::Scheduler { conn, event } => self.exchanges.push(conn, &*event),
             Effect::OpenAgent { conn } => self.exchanges.open(conn, &[]),
             Effect::Agent { conn, event } => self.exchanges.push(conn, &*event),
-            Effect::OpenOperator { conn, state } => self.open_operator(conn, state),
-            Effect::Operator { event } => self.tell_operators(&event),
-            Effect::CloseScheduler { conn }
-            | Effect::CloseAgent { conn }
-            | Effect::CloseOperator { conn } => {
-                self.exchanges.close(conn);
+            Effect::OpenOperator { conn, state } => {
+                self.followers.tell(Telling::Open { conn, state: Box::new(state) });
             }
+            Effect::Operator { event } => {
+                let state = self.publisher.borrow().clone();
+                self.followers.tell(Telling::Event { event, state });
+            }
+            Effect::CloseOperator { conn } => self.followers.tell(Telling::Close { conn }),
+            Effect::CloseScheduler { conn } | Effect::CloseAgent { conn } => self.exchanges.close(conn),
             Effect::Publish { state } => {
                 self.publisher.send_replace(Arc::new(state));
             }
         }
-    }
-
-    /// Each operator hears what they may see.
-    fn tell_operators(&self, event: &Event) {
-        if !self.authorizer.is_set() {
-            return self.exchanges.push_all(Kind::Operator, event);
-        }
-        let state = self.publisher.borrow().clone();
-        for (conn, reader) in self.exchanges.readers(Kind::Operator) {
-            if let Some(event) = event_seen(&state, event, &self.authorizer, subject(reader.as_ref())) {
-                self.exchanges.push(conn, &event);
-            }
-        }
-    }
-
-    /// The whole state is the stream's first record. It is rendered elsewhere; what happens meanwhile waits behind it.
-    fn open_operator(&self, conn: ConnId, state: State) {
-        let Some(encoding) = self.exchanges.open_held(conn) else { return };
-        let (exchanges, authorizer) = (self.exchanges.clone(), self.authorizer.clone());
-        let reader = exchanges.principal(conn);
-        self.runtime.spawn_blocking(move || {
-            let seen = state.visible_to(&authorizer, subject(reader.as_ref()));
-            exchanges.start_with(conn, &read::subscribed(&seen, encoding));
-        });
     }
 }
 

@@ -12,6 +12,7 @@ mod convert;
 mod document;
 mod documents;
 mod effects;
+mod followers;
 mod front;
 mod maintenance;
 mod metered;

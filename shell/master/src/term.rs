@@ -64,7 +64,9 @@ impl Term {
         let (publisher, states) = watch::channel(Arc::new(machine.state().clone()));
         let (exchanges, ended) = Exchanges::new(options.streams);
         let (handle, inputs) = mailbox(options.mailbox_inputs_max);
-        let mut effects = Effects::new(exchanges.clone(), publisher, options.config.authorizer.clone());
+        let authorizer = options.config.authorizer.clone();
+        let mut effects =
+            Effects::start(exchanges.clone(), publisher, authorizer).map_err(MasterFault::Thread)?;
         let leads = leadership.clone();
         // What a master that may have been replaced decides, nobody hears.
         let sink = move |released| {

@@ -52,7 +52,9 @@ pub struct Options {
 }
 
 pub fn run(options: &Options) -> Result<Report> {
-    raise_open_files((options.agents + options.readers) as u64 * 2 + OTHER_FILES)?;
+    // Twice the agents that launches need, one after the other.
+    let agents = options.agents + 2 * launching(options).1;
+    raise_open_files((agents + options.readers) as u64 + OTHER_FILES)?;
     tokio::runtime::Runtime::new()?.block_on(all(options))
 }
 
@@ -114,12 +116,17 @@ async fn documents(master: &Program, options: &Options, readers: usize) -> Resul
     Ok(row.measured("master_cpus", cpu).measured("master_mib", after.rss_mib))
 }
 
+/// How many short tasks, on how many agents with room for how many each. One agent's worth is launched at a time, ten
+/// times a second.
+fn launching(options: &Options) -> (usize, usize, usize) {
+    let tasks = (options.rate as f64 * options.seconds).ceil().max(1.0) as usize;
+    let slots = (options.rate / 10).max(1);
+    (tasks, tasks.div_ceil(slots), slots)
+}
+
 /// Short tasks at an even rate, on agents of their own, beside so many readers.
 async fn launches(master: &Program, options: &Options, readers: usize) -> Result<Row> {
-    let tasks = (options.rate as f64 * options.seconds).ceil().max(1.0) as usize;
-    // One agent's worth is launched at a time, ten times a second.
-    let slots = (options.rate / 10).max(1);
-    let agents = tasks.div_ceil(slots);
+    let (tasks, agents, slots) = launching(options);
     let from = options.agents + if readers == 0 { 0 } else { agents };
     let plan = fleet::Plan { agents, life: Life::Short, slots, backoff: Duration::ZERO };
     let fleet = Fleet::start(&master.address, from, plan);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use super::{Kind, Metrics, Sample};
+use super::{Group, Kind, Metrics, Sample};
 
 /// Before every name.
 const PREFIX: &str = "tepui_";
@@ -20,19 +20,27 @@ impl Metrics {
             });
             families[index].push(sample);
         }
+        let labels: Vec<String> = self.groups.iter().map(labels).collect();
         let mut text = String::new();
-        families.iter().for_each(|samples| self.family(&mut text, samples));
+        families.iter().for_each(|samples| self.family(&mut text, samples, &labels));
         text
     }
 
-    fn family(&self, text: &mut String, samples: &[&Sample]) {
+    /// `labels` are those of the groups, each written once for all its samples.
+    fn family(&self, text: &mut String, samples: &[&Sample], labels: &[String]) {
         let Some(first) = samples.first() else { return };
         let name = self.prometheus_name(first);
         let kind = if first.kind == Kind::Counter { "counter" } else { "gauge" };
         let _ = writeln!(text, "# TYPE {name} {kind}");
         for sample in samples {
             text.push_str(&name);
-            self.labels(text, sample);
+            let own = sample.by.as_ref().map(|(name, value)| label(name, value));
+            let parts = [labels[sample.group].as_str(), own.as_deref().unwrap_or_default()];
+            match parts {
+                ["", ""] => (),
+                [one, ""] | ["", one] => _ = write!(text, "{{{one}}}"),
+                [of_group, own] => _ = write!(text, "{{{of_group},{own}}}"),
+            }
             let _ = writeln!(text, " {}", sample.value);
         }
     }
@@ -46,27 +54,24 @@ impl Metrics {
             group.chars().chain(joint.chars()).chain(sample.name.chars()).map(allowed).collect();
         format!("{PREFIX}{middle}{end}")
     }
+}
 
-    fn labels(&self, text: &mut String, sample: &Sample) {
-        let of_group = self.groups[sample.group].labels.iter().map(|(name, value)| (*name, value.as_str()));
-        let of_sample = sample.by.iter().map(|(name, value)| (*name, &**value));
-        let mut open = '{';
-        for (name, value) in of_group.chain(of_sample) {
-            text.push(open);
-            let _ = write!(text, "{name}=\"");
-            value.chars().for_each(|c| match c {
-                '\\' => text.push_str("\\\\"),
-                '"' => text.push_str("\\\""),
-                '\n' => text.push_str("\\n"),
-                // Some readers take the others for the end of a line.
-                other if other.is_control() => text.push(char::REPLACEMENT_CHARACTER),
-                other => text.push(other),
-            });
-            text.push('"');
-            open = ',';
-        }
-        if open == ',' {
-            text.push('}');
-        }
-    }
+fn labels(group: &Group) -> String {
+    let labels: Vec<String> = group.labels.iter().map(|(name, value)| label(name, value)).collect();
+    labels.join(",")
+}
+
+/// `name="value"`
+fn label(name: &str, value: &str) -> String {
+    let mut text = format!("{name}=\"");
+    value.chars().for_each(|c| match c {
+        '\\' => text.push_str("\\\\"),
+        '"' => text.push_str("\\\""),
+        '\n' => text.push_str("\\n"),
+        // Some readers take the others for the end of a line.
+        other if other.is_control() => text.push(char::REPLACEMENT_CHARACTER),
+        other => text.push(other),
+    });
+    text.push('"');
+    text
 }
