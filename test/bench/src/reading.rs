@@ -85,9 +85,10 @@ async fn still_cluster(master: &Program, options: &Options) -> Result<(Fleet, Fr
     let fleet = Fleet::start(&master.address, 0, plan);
     fleet.subscribed(options.agents).await?;
     let plan = framework::Plan {
-        frameworks: 1,
+        frameworks: 4,
         tasks: options.tasks,
-        window: usize::MAX,
+        // So that no framework falls behind with its updates.
+        window: 500,
         format: Format::Protobuf,
         command: "sleep 3600".to_owned(),
         until: TaskState::TASK_RUNNING,
