@@ -26,13 +26,13 @@ impl Etcd {
         let peer = |at: usize| url(ports[members + at]);
         let cluster: Vec<String> = (0..members).map(|at| format!("m{at}={}", peer(at))).collect();
         let mut etcd = Self { members: Vec::new(), clients: Vec::new() };
-        for at in 0..members {
+        for (at, port) in ports.iter().take(members).enumerate() {
             let log = File::create(folder.join(format!("etcd-{at}.log")))?;
             let child = Command::new("etcd")
                 .arg(format!("--name=m{at}"))
                 .arg(format!("--data-dir={}", folder.join(format!("etcd-{at}")).display()))
-                .arg(format!("--listen-client-urls={}", url(ports[at])))
-                .arg(format!("--advertise-client-urls={}", url(ports[at])))
+                .arg(format!("--listen-client-urls={}", url(*port)))
+                .arg(format!("--advertise-client-urls={}", url(*port)))
                 .arg(format!("--listen-peer-urls={}", peer(at)))
                 .arg(format!("--initial-advertise-peer-urls={}", peer(at)))
                 .arg(format!("--initial-cluster={}", cluster.join(",")))
@@ -43,7 +43,7 @@ impl Etcd {
                 .spawn()
                 .context("etcd does not start; test/setup installs it")?;
             etcd.members.push(child);
-            etcd.clients.push(format!("127.0.0.1:{}", ports[at]));
+            etcd.clients.push(format!("127.0.0.1:{}", port));
         }
         etcd.healthy().await?;
         Ok(etcd)
