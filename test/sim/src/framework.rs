@@ -409,11 +409,15 @@ fn take_in(world: &mut World, index: usize, event: Heard) {
             let wait = between(&mut world.rng, MS, SECOND);
             plan(world, index, wait, Step::Wake);
         }
-        Heard::Disconnected
-        | Heard::InverseOffers(_)
-        | Heard::RescindInverseOffer(_)
-        | Heard::Message(_)
-        | Heard::Failure(_) => (),
+        Heard::InverseOffers(asked) => {
+            let ids = asked.into_iter().map(|asked| (*asked.id).clone());
+            let answer = match world.rng.chance(0.5) {
+                true => calls::accept_inverse_offers(ids, None),
+                false => calls::decline_inverse_offers(ids, None),
+            };
+            call(world, index, answer);
+        }
+        Heard::Disconnected | Heard::RescindInverseOffer(_) | Heard::Message(_) | Heard::Failure(_) => (),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Operators that change the cluster while it runs: weights, quotas, maintenance, agents taken out of use. When everything
-//! heals they take all of it back.
+//! Operators that change the cluster while it runs: weights, quotas, maintenance, reservations, agents taken out of
+//! use. When everything heals they take back what stands in the way.
 
 use std::collections::BTreeSet;
 
@@ -18,13 +18,14 @@ const ROLES: [&str; 3] = ["role0", "role0/sub", "role1"];
 /// One change, whatever comes of it.
 pub(crate) fn change(world: &mut World) {
     world.counts.operator_calls += 1;
-    let call = match world.rng.below(8) {
+    let call = match world.rng.below(9) {
         0 => weights(world),
         1 | 2 => quota(world),
         3 => schedule(world),
         4 => machines(world),
         5 => drain(world),
         6 => deactivate(world),
+        7 => reserve(world),
         _ => reactivate(world),
     };
     if let Some(call) = call {
@@ -149,6 +150,24 @@ fn deactivate(world: &mut World) -> Option<Call> {
     let deactivate =
         call::DeactivateAgent { agent_id: any_agent(world)?.to_proto().into(), ..Default::default() };
     Some(Call { deactivate_agent: deactivate.into(), ..of(Type::DEACTIVATE_AGENT) })
+}
+
+/// Some memory for a role, wherever it is: offers that hold it are taken back.
+fn reserve(world: &mut World) -> Option<Call> {
+    let id = any_agent(world)?;
+    let role = *pick(&mut world.rng, &ROLES)?;
+    let mut resource = tepui_client::shorthand::scalar("mem", 32.0);
+    resource.reservations.push(pb::resource::ReservationInfo {
+        r#type: Some(pb::resource::reservation_info::Type::DYNAMIC),
+        role: Some(role.into()),
+        ..Default::default()
+    });
+    let reserve = call::ReserveResources {
+        agent_id: id.to_proto().into(),
+        resources: vec![resource],
+        ..Default::default()
+    };
+    Some(Call { reserve_resources: reserve.into(), ..of(Type::RESERVE_RESOURCES) })
 }
 
 fn reactivate(world: &mut World) -> Option<Call> {

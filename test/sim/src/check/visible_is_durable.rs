@@ -116,12 +116,20 @@ impl VisibleIsDurable {
                 true
             }
             TaskState::TASK_GONE_BY_OPERATOR => {
-                self.registry.gone.contains_key(&id) || self.said_by_agents.contains(&status.task_id.value)
+                self.registry.gone.contains_key(&id)
+                    || self.said_by_agents.contains(&status.task_id.value)
+                    || self.will_be_gone(&id)
             }
             _ => true,
         };
         let (task, state) = (&status.task_id.value, status.state);
         stored.then_some(()).ok_or_else(|| format!("{task} is {state:?} before {id} is stored as such"))
+    }
+
+    /// An agent that drains to be gone tells of its tasks as if it were, also when it comes back to the master.
+    fn will_be_gone(&self, id: &AgentId) -> bool {
+        let drain = self.registry.deactivated.get(id).and_then(|deactivation| deactivation.drain.as_ref());
+        drain.is_some_and(|drain| drain.config.mark_gone == Some(true))
     }
 
     fn agent_says(&mut self, index: usize, effect: &agent::Effect) -> Result<(), String> {
