@@ -55,7 +55,10 @@ impl List for Roles {
     async fn fetch(&self) -> Result<Value> {
         let mut answer = self.list.cluster.get("/roles").await?;
         // What the shares are of. An operator who may not see it sees no shares.
-        answer["metrics"] = self.list.cluster.get("/metrics/snapshot").await.unwrap_or_default();
+        if let Some(answer) = answer.as_object_mut() {
+            let metrics = self.list.cluster.get("/metrics/snapshot").await.unwrap_or_default();
+            answer.insert("metrics".to_string(), metrics);
+        }
         Ok(answer)
     }
 
