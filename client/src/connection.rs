@@ -10,6 +10,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -17,6 +18,7 @@ use crate::credential::Credential;
 use crate::endpoint::Endpoint;
 use crate::fault::Fault;
 use crate::format::{Format, MESSAGE_BYTES_MAX};
+use crate::tls;
 
 /// A peer that does not complete the TCP handshake in this time counts as absent.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -132,6 +134,20 @@ impl Connection {
             .map_err(|_| Fault::Timeout { peer: self.peer.to_string(), after: CONNECT_TIMEOUT })?
             .map_err(|err| Fault::Connect { peer: self.peer.to_string(), err })?;
         stream.set_nodelay(true).map_err(|err| Fault::Connect { peer: self.peer.to_string(), err })?;
+        if !self.peer.secure && !tls::is_on() {
+            return self.shake_hands(stream).await;
+        }
+        let secured = timeout(CONNECT_TIMEOUT, tls::connect(&self.peer.host, stream))
+            .await
+            .map_err(|_| Fault::Timeout { peer: self.peer.to_string(), after: CONNECT_TIMEOUT })?
+            .map_err(|err| Fault::Connect { peer: self.peer.to_string(), err })?;
+        self.shake_hands(secured).await
+    }
+
+    async fn shake_hands(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    ) -> Result<SendRequest<Full<Bytes>>, Fault> {
         let (sender, driver) =
             http1::handshake(TokioIo::new(stream)).await.map_err(|err| self.broken(err))?;
         // Ends with the connection; what went wrong on it is told to whoever waits for an answer.

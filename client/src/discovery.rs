@@ -33,7 +33,7 @@ fn read(answer: &[u8]) -> Option<Endpoint> {
     let info: MasterInfo = tepui_proto::json::from_slice(&value).ok()?;
     let host = info.hostname.as_deref().or(info.address.ip.as_deref())?;
     let port = u16::try_from(info.port).ok()?;
-    Some(Endpoint { host: host.to_owned(), port, prefix: String::new() })
+    Some(Endpoint { host: host.to_owned(), port, prefix: String::new(), secure: false })
 }
 
 #[cfg(test)]

@@ -18,6 +18,8 @@ pub struct Endpoint {
     pub host: String,
     pub port: u16,
     pub prefix: String,
+    /// Over TLS, as `https://` says. If the process trusts anybody ([`crate::tls`]), everything is.
+    pub secure: bool,
 }
 
 /// A text that is no address.
@@ -29,13 +31,18 @@ pub struct AddressError {
 }
 
 impl Endpoint {
-    /// Reads `host`, `host:port`, `[v6]:port`, each with or without `http://`; a trailing path becomes the prefix.
+    /// Reads `host`, `host:port`, `[v6]:port`, each with or without `http://` or `https://`; a trailing path becomes
+    /// the prefix.
     pub fn parse(text: &str, default_port: u16) -> Result<Self, AddressError> {
         let wrong = |why| AddressError { text: text.to_owned(), why };
         let rest = text.trim();
-        let rest = rest.strip_prefix("http://").unwrap_or(rest);
+        let (rest, secure) = match (rest.strip_prefix("http://"), rest.strip_prefix("https://")) {
+            (Some(rest), _) => (rest, false),
+            (None, Some(rest)) => (rest, true),
+            (None, None) => (rest, false),
+        };
         if rest.contains("://") {
-            return Err(wrong("only http:// is supported"));
+            return Err(wrong("only http:// and https:// are supported"));
         }
         let rest = rest.strip_prefix("//").unwrap_or(rest);
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -52,7 +59,7 @@ impl Endpoint {
             Some(port) => port.parse().map_err(|_| wrong("the port is not a number below 65536"))?,
             None => default_port,
         };
-        Ok(Self { host: host.to_owned(), port, prefix: path.trim_end_matches('/').to_owned() })
+        Ok(Self { host: host.to_owned(), port, prefix: path.trim_end_matches('/').to_owned(), secure })
     }
 
     /// Reads an agent pid such as `slave(1)@10.0.0.1:5051`; the part before `@` is the prefix of its paths.
@@ -69,6 +76,8 @@ impl Endpoint {
     /// Follows the `Location` of a 307 that answered a request for `path`.
     pub fn redirected(&self, location: &str, path: &str) -> Result<Self, AddressError> {
         let mut target = Self::parse(location, self.port)?;
+        // Without a scheme it is the one of the request.
+        target.secure |= self.secure && location.starts_with("//");
         if let Some(prefix) = target.prefix.strip_suffix(path) {
             target.prefix = prefix.to_owned();
         }
@@ -184,7 +193,7 @@ mod tests {
     use super::*;
 
     fn endpoint(host: &str, port: u16, prefix: &str) -> Endpoint {
-        Endpoint { host: host.into(), port, prefix: prefix.into() }
+        Endpoint { host: host.into(), port, prefix: prefix.into(), secure: false }
     }
 
     #[test]
@@ -201,7 +210,7 @@ mod tests {
         for (text, expected) in table {
             assert_eq!(Endpoint::parse(text, MASTER_PORT), Ok(expected), "{text}");
         }
-        for text in ["", ":5050", "h:port", "https://h", "zk://h:2181/mesos", "h:70000", "a b"] {
+        for text in ["", ":5050", "h:port", "zk://h:2181/mesos", "h:70000", "a b"] {
             assert!(Endpoint::parse(text, MASTER_PORT).is_err(), "{text}");
         }
         assert_eq!(endpoint("::1", 1, "").authority(), "[::1]:1");
@@ -249,6 +258,6 @@ mod tests {
         let mut masters: Masters = "a".parse().expect("an address");
         let followed = (0..10).take_while(|_| masters.redirected("//a:5050", "/api/v1")).count();
         assert_eq!(followed, REDIRECTS_MAX);
-        assert!(!masters.redirected("https://a", "/api/v1"), "a redirect that we cannot follow");
+        assert!(!masters.redirected("zk://a", "/api/v1"), "a redirect that we cannot follow");
     }
 }

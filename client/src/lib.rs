@@ -45,6 +45,7 @@ pub mod random;
 pub mod scheduler;
 pub mod shorthand;
 mod stream;
+pub mod tls;
 
 pub use connection::{CONNECT_TIMEOUT, RESPONSE_TIMEOUT};
 pub use credential::Credential;

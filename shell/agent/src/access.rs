@@ -1,6 +1,7 @@
 //! Who is let in, and what they may do here: realms of endpoints, tokens of executors, rules about containers.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tepui_authz::{Action, Authorizer};
@@ -15,6 +16,9 @@ use tepui_types::{ContainerId, ContainerOp, ExecutorId, FrameworkId};
 
 use crate::routes::Endpoint;
 use crate::statistics::View;
+
+/// The variable in which an executor finds whom to trust; if it is set, the agent speaks TLS.
+const TRUST: &str = "TEPUI_TLS_CA";
 
 /// The variable in which an executor finds its token.
 const TOKEN: &str = "MESOS_EXECUTOR_AUTHENTICATION_TOKEN";
@@ -31,6 +35,8 @@ pub struct Access {
     pub authorizer: Authorizer,
     /// Makes the tokens of executors.
     pub key: Option<Arc<JwtKey>>,
+    /// Whom executors should trust, if the agent speaks TLS.
+    pub executors_trust: Option<PathBuf>,
 }
 
 impl Access {
@@ -97,12 +103,15 @@ impl Access {
         }
     }
 
-    /// Gives the container of an executor its token.
+    /// Gives the container of an executor its token, and whom to trust.
     pub(crate) fn equip(&self, state: &State, op: &mut ContainerOp) {
-        let (Some(key), ContainerOp::Launch(spec)) = (&self.key, op) else { return };
-        let executor = find_executor(state, &spec.id);
-        if let Some((_, executor)) = executor {
+        let ContainerOp::Launch(spec) = op else { return };
+        let Some((_, executor)) = find_executor(state, &spec.id) else { return };
+        if let Some(key) = &self.key {
             spec.environment.insert(TOKEN.to_owned(), key.mint(&claims(executor)));
+        }
+        if let Some(trusted) = &self.executors_trust {
+            spec.environment.insert(TRUST.to_owned(), trusted.display().to_string());
         }
     }
 

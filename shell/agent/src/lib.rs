@@ -34,4 +34,4 @@ pub use samples::fixed_estimator;
 pub use tepui_authz::Authorizer;
 pub use tepui_core_agent::{Config, Estimator, QosController, Recover};
 pub use tepui_http::auth::{Credential, JwtKey};
-pub use tepui_http::{Authentication, parse_acls};
+pub use tepui_http::{Authentication, Tls, TlsFiles, parse_acls};

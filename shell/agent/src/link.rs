@@ -15,10 +15,11 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tepui_core_agent::{Input, LinkId};
 use tepui_http::auth::Credential;
-use tepui_http::{Body, CALL_BYTES_MAX, Encoding, Outgoing, StreamLimits, keep_alive};
+use tepui_http::{Body, CALL_BYTES_MAX, Encoding, Outgoing, StreamLimits, Tls, keep_alive};
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_proto::{recordio, wire};
 use tepui_runtime::Handle;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime;
 use tokio::task::AbortHandle;
@@ -36,6 +37,7 @@ pub(crate) struct Links {
     handle: Handle<Input>,
     targets: Arc<Mutex<Targets>>,
     credential: Option<Credential>,
+    tls: Option<Tls>,
     limits: StreamLimits,
     runtime: runtime::Handle,
     current: Option<Current>,
@@ -52,18 +54,19 @@ impl Links {
         handle: Handle<Input>,
         targets: Targets,
         credential: Option<Credential>,
+        tls: Option<Tls>,
         limits: StreamLimits,
     ) -> Self {
         let targets = Arc::new(Mutex::new(targets));
-        Self { handle, targets, credential, limits, runtime: runtime::Handle::current(), current: None }
+        Self { handle, targets, credential, tls, limits, runtime: runtime::Handle::current(), current: None }
     }
 
     /// Opens a link; the one before is cut off.
     pub fn connect(&mut self, id: LinkId) {
         self.current = None;
         let (outgoing, body) = Outgoing::new(self.limits);
-        let credential = self.credential.clone();
-        let link = Link { id, handle: self.handle.clone(), targets: self.targets.clone(), credential };
+        let (credential, tls) = (self.credential.clone(), self.tls.clone());
+        let link = Link { id, handle: self.handle.clone(), targets: self.targets.clone(), credential, tls };
         // Whatever ends it is told as LinkDown; it has nothing to panic by.
         let task = self.runtime.spawn(link.run(body)).abort_handle();
         self.current = Some(Current { id, outgoing, task });
@@ -93,6 +96,7 @@ struct Link {
     handle: Handle<Input>,
     targets: Arc<Mutex<Targets>>,
     credential: Option<Credential>,
+    tls: Option<Tls>,
 }
 
 impl Link {
@@ -121,6 +125,23 @@ impl Link {
         let connecting = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(target)).await;
         let stream = connecting.map_err(|_| "no answer")?.map_err(text)?;
         keep_alive(&stream).map_err(text)?;
+        match &self.tls {
+            None => self.speak(target, stream, body).await,
+            Some(tls) => {
+                let host = target.rsplit_once(':').map_or(target, |(host, _)| host);
+                let secured = tokio::time::timeout(CONNECT_TIMEOUT, tls.connect(host, stream)).await;
+                let secured = secured.map_err(|_| "no TLS was agreed on in time")??;
+                self.speak(target, secured, body).await
+            }
+        }
+    }
+
+    async fn speak(
+        &self,
+        target: &str,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        body: Body,
+    ) -> Result<std::convert::Infallible, String> {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(text)?;
         // Ends with the connection, whose errors come out of the request and the body as well.
         let driver = AbortOnDrop(tokio::spawn(connection).abort_handle());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tepui_container::{CgroupOptions, Isolation, Launcher};
 use tepui_core_agent::Config;
 use tepui_http::auth::Credential;
-use tepui_http::{Logging, ServerLimits, StreamLimits};
+use tepui_http::{Logging, ServerLimits, StreamLimits, Tls};
 use tepui_proto::mesos::v1 as pb;
 
 use crate::access::Access;
@@ -53,6 +53,8 @@ pub struct Options {
     /// The level of the log, which operators may change.
     pub logging: Logging,
     pub access: Access,
+    /// The certificate to show, also to the master; without one, plain HTTP.
+    pub tls: Option<Tls>,
     /// What the agent shows to the master.
     pub credential: Option<Credential>,
     pub streams: StreamLimits,
@@ -91,6 +93,7 @@ impl Default for Options {
             flags: Vec::new(),
             logging: Logging::default(),
             access: Access::default(),
+            tls: None,
             credential: None,
             streams: StreamLimits::default(),
             server: ServerLimits::default(),

@@ -105,7 +105,13 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let (handle, inputs) = mailbox(options.mailbox_inputs_max);
     let mut effects = Effects {
         exchanges: exchanges.clone(),
-        links: Links::new(handle.clone(), targets, options.credential.clone(), options.streams),
+        links: Links::new(
+            handle.clone(),
+            targets,
+            options.credential.clone(),
+            options.tls.clone(),
+            options.streams,
+        ),
         containerizer: containerizer.clone(),
         publisher,
         exit: exit_sender,
@@ -136,7 +142,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
         renderings: Renderings::start().map_err(AgentFault::Thread)?,
         access: options.access.clone(),
     };
-    let listening = server.serve(Arc::new(program), options.server);
+    let listening = server.serve(Arc::new(program), options.server, options.tls);
     tracing::info!(%address, "agent serves");
     Ok(RunningAgent { address, running, handle, listening, exchanges, tasks, states, exit })
 }

@@ -31,6 +31,7 @@ mod server;
 mod socket;
 mod system;
 mod throttle;
+mod tls;
 
 pub use acls::parse_acls;
 pub use auth::{Authentication, Principal, Realm};
@@ -54,6 +55,7 @@ pub use server::{Handler, Listening, Server, ServerLimits};
 pub use socket::{advertised_ip, default_hostname, keep_alive};
 pub use system::System;
 pub use throttle::Throttle;
+pub use tls::{Tls, TlsFiles};
 
 #[cfg(test)]
 mod tests;

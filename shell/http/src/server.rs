@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
@@ -20,6 +21,7 @@ use crate::gzip::compress;
 use crate::request::{BodyBudget, Request};
 use crate::respond::Response;
 use crate::socket::keep_alive;
+use crate::tls::Tls;
 
 /// Connections the kernel holds for us until we accept them.
 const BACKLOG_CONNECTIONS_MAX: u32 = 4096;
@@ -29,6 +31,9 @@ const HEADERS_MAX: usize = 128;
 
 /// What the head of a request may take in memory.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// How long a peer may take to agree on a key.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// After a failure to accept, for instance because no file descriptors are left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -99,10 +104,10 @@ impl Server {
         self.address
     }
 
-    /// Starts to answer.
-    pub fn serve<H: Handler>(self, handler: Arc<H>, limits: ServerLimits) -> Listening {
+    /// Starts to answer, over TLS if there is a certificate.
+    pub fn serve<H: Handler>(self, handler: Arc<H>, limits: ServerLimits, tls: Option<Tls>) -> Listening {
         let (stop, stop_asked) = watch::channel(false);
-        let accepting = tokio::spawn(accept(self.listener, handler, limits, stop_asked));
+        let accepting = tokio::spawn(accept(self.listener, handler, limits, tls, stop_asked));
         Listening { stop, accepting }
     }
 }
@@ -128,11 +133,13 @@ struct Shared<H> {
     handler: Arc<H>,
     limits: ServerLimits,
     budget: BodyBudget,
+    tls: Option<Tls>,
 }
 
 impl<H> Clone for Shared<H> {
     fn clone(&self) -> Self {
-        Self { handler: self.handler.clone(), limits: self.limits, budget: self.budget.clone() }
+        let (handler, budget, tls) = (self.handler.clone(), self.budget.clone(), self.tls.clone());
+        Self { handler, limits: self.limits, budget, tls }
     }
 }
 
@@ -140,10 +147,11 @@ async fn accept<H: Handler>(
     listener: TcpListener,
     handler: Arc<H>,
     limits: ServerLimits,
+    tls: Option<Tls>,
     mut stop: watch::Receiver<bool>,
 ) {
     let room = Arc::new(Semaphore::new(limits.connections_max));
-    let shared = Shared { handler, limits, budget: BodyBudget::default() };
+    let shared = Shared { handler, limits, budget: BodyBudget::default(), tls };
     let mut connections = JoinSet::new();
     loop {
         let next = async {
@@ -183,12 +191,27 @@ async fn connection<H: Handler>(
     stream: TcpStream,
     peer: SocketAddr,
     shared: Shared<H>,
-    mut stop: watch::Receiver<bool>,
+    stop: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
 ) {
     if let Err(err) = keep_alive(&stream) {
         tracing::debug!(%peer, %err, "cannot set socket options");
     }
+    let Some(tls) = shared.tls.clone() else { return exchange(stream, peer, shared, stop).await };
+    match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => exchange(stream, peer, shared, stop).await,
+        Ok(Err(err)) => tracing::debug!(%peer, %err, "no TLS could be agreed on"),
+        Err(_) => tracing::debug!(%peer, "no TLS was agreed on in time"),
+    }
+}
+
+/// Requests and answers on one connection, until it ends.
+async fn exchange<H: Handler>(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: SocketAddr,
+    shared: Shared<H>,
+    mut stop: watch::Receiver<bool>,
+) {
     let head_read_timeout = shared.limits.head_read_timeout;
     let disconnect = Disconnect::default();
     let service_disconnect = disconnect.clone();

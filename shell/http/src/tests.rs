@@ -87,7 +87,7 @@ fn bench_of(limits: StreamLimits, server_limits: ServerLimits) -> Bench {
     let server = Server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = server.address();
     let program = Program { exchanges: exchanges.clone(), begun: begun_sender, records: records_sender };
-    let listening = server.serve(Arc::new(program), server_limits);
+    let listening = server.serve(Arc::new(program), server_limits, None);
     Bench { address, exchanges, ended, begun, records, listening }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tepui_core_master::Config;
-use tepui_http::{Authentication, Logging, ServerLimits, StreamLimits, Throttle};
+use tepui_http::{Authentication, Logging, ServerLimits, StreamLimits, Throttle, Tls};
 use tepui_proto::mesos::v1 as pb;
 use tepui_store::etcd::EtcdAddress;
 
@@ -60,6 +60,8 @@ pub struct Options {
     /// Whether metrics of each framework are shown.
     pub publish_per_framework_metrics: bool,
     pub access: Access,
+    /// The certificate to show; without one, plain HTTP.
+    pub tls: Option<Tls>,
     pub streams: StreamLimits,
     pub server: ServerLimits,
     /// Inputs that may wait for the machine; with more, their senders wait.
@@ -84,6 +86,7 @@ impl Default for Options {
             logging: Logging::default(),
             publish_per_framework_metrics: true,
             access: Access::default(),
+            tls: None,
             streams: StreamLimits::default(),
             server: ServerLimits::default(),
             mailbox_inputs_max: 4096,

@@ -80,7 +80,7 @@ pub async fn run(options: Options) -> Result<RunningMaster, MasterFault> {
     let local = Local { flags, logging, attached: log.collect() };
     let front =
         Arc::new(Front::new(local.clone(), options.access.clone(), options.config.authorizer.clone()));
-    let server_limits = options.server;
+    let (server_limits, tls) = (options.server, options.tls.clone());
     let bind = || Server::bind(listen).map_err(|err| MasterFault::Listen { address: listen, err });
     let (server, rule) = match open_store(&options.registry)? {
         Some(store) => {
@@ -98,7 +98,7 @@ pub async fn run(options: Options) -> Result<RunningMaster, MasterFault> {
         }
     };
     let address = server.address();
-    let listening = server.serve(front, server_limits);
+    let listening = server.serve(front, server_limits, tls);
     tracing::info!(%address, "master serves");
     Ok(RunningMaster { address, listening, rule })
 }

@@ -222,7 +222,7 @@ impl Program {
         let stdout = child.stdout.take().expect("stdout is piped");
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line).expect("stdout can be read");
-        match line.trim().rsplit_once("http://") {
+        match line.trim().rsplit_once("://") {
             Some((_, address)) => address.to_string(),
             None => panic!("it did not start; it wrote:\n{line}{}", self.log()),
         }

@@ -10,6 +10,7 @@ pub mod agent;
 pub mod heading;
 pub mod master;
 pub mod oversubscription;
+pub mod tls;
 mod unsupported;
 pub mod value;
 

@@ -136,9 +136,9 @@ fn the_help_is_grouped() {
     assert_eq!(headings(""), "Programs: Look: Act: Other: Options:");
     assert_eq!(
         headings("master"),
-        "Options: Network: Registry: Roles and offers: Agents: What is remembered: Who may do what: Logging:"
+        "Options: Network: Registry: Roles and offers: Agents: What is remembered: Who may do what: TLS: Logging:"
     );
     let agent = "Arguments: Options: Network: Directories: Resources: Containers: Restarts and time limits: \
-                 Clean-up: Who may do what: Oversubscription: Logging:";
+                 Clean-up: Who may do what: Oversubscription: TLS: Logging:";
     assert_eq!(headings("agent"), agent);
 }

@@ -16,7 +16,7 @@ async fn bench() -> Bench {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (handle, inputs) = mailbox(16);
     let targets = Targets::parse(&listener.local_addr().unwrap().to_string()).unwrap();
-    Bench { links: Links::new(handle, targets, None, StreamLimits::default()), listener, inputs }
+    Bench { links: Links::new(handle, targets, None, None, StreamLimits::default()), listener, inputs }
 }
 
 impl Bench {

@@ -57,7 +57,8 @@ fn start(flags: AgentFlags, shown: Vec<(String, String)>) -> Result<ExitCode> {
     let logging = logging::start(&flags.logging);
     block_on(async {
         let mut agent = tepui_shell_agent::run(Options { logging, ..options(&flags, shown)? }).await?;
-        output::notice(&format!("agent listening on http://{}", agent.address()));
+        let scheme = if flags.tls.tls_cert.is_some() { "https" } else { "http" };
+        output::notice(&format!("agent listening on {scheme}://{}", agent.address()));
         let end = serve(&mut agent).await?;
         agent.stop().await?;
         match end {
@@ -123,9 +124,12 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
         flags: shown,
         work_dir,
         access: access(flags)?,
+        tls: flags.tls.load()?,
         credential: credential(flags)?,
         ..Options::default()
     };
+    let closed = flags.authenticate_http_readwrite && flags.authenticate_http_executors;
+    flags.tls.check_address(flags.ip, closed)?;
     one_of("containerizers", &flags.containerizers, CONTAINERIZERS)?;
     let config = &mut options.config;
     config.cgroups_enable_cfs = flags.cgroups_enable_cfs;
@@ -172,7 +176,16 @@ fn access(flags: &AgentFlags) -> Result<Access> {
         executors: flags.authenticate_http_executors,
         authorizer: Authorizer::new(acls),
         key,
+        executors_trust: executors_trust(flags)?,
     })
+}
+
+/// Executors connect to an agent that speaks TLS, so they must trust somebody.
+fn executors_trust(flags: &AgentFlags) -> Result<Option<PathBuf>> {
+    let Some(cert) = &flags.tls.tls_cert else { return Ok(None) };
+    // A certificate that vouches for itself is enough for those who are started with it.
+    let trusted = flags.tls.tls_ca.as_ref().unwrap_or(cert);
+    Ok(Some(std::path::absolute(trusted).context("--tls_ca cannot be made absolute")?))
 }
 
 fn credential(flags: &AgentFlags) -> Result<Option<Credential>> {

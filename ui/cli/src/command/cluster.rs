@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::Value;
 use tepui_client::endpoint::MASTER_PORT;
 use tepui_client::operator::Client;
+use tepui_client::tls::{self, Trust};
 use tepui_client::{Credential, EventStream, Fault};
 use tepui_proto::mesos::v1::master;
 
@@ -27,6 +28,9 @@ pub struct Cluster {
     /// A file with a token to show instead. Also TEPUI_TOKEN_FILE.
     #[arg(long, value_name = "FILE", conflicts_with = "principal", hide_short_help = true)]
     token_file: Option<PathBuf>,
+    /// Whose certificates count (PEM); the cluster is spoken to over TLS then. Also TEPUI_TLS_CA.
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    tls_ca: Option<PathBuf>,
 }
 
 impl Cluster {
@@ -38,10 +42,15 @@ impl Cluster {
             principal: set("TEPUI_PRINCIPAL"),
             secret: set("TEPUI_SECRET"),
             token_file: set("TEPUI_TOKEN_FILE").map(PathBuf::from),
+            tls_ca: set("TEPUI_TLS_CA").map(PathBuf::from),
         }
     }
 
     pub fn client(&self) -> Result<Client> {
+        if let Some(ca) = &self.tls_ca {
+            let trust = Trust { ca: ca.clone(), own: None };
+            tls::trust(&trust).map_err(|why| anyhow!("--tls_ca: {why}"))?;
+        }
         let client = Client::new(&self.master).with_context(|| {
             format!("--master={} cannot be used; give HOST:PORT, as in --master=10.0.0.1:5050", self.master)
         })?;

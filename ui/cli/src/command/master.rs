@@ -20,7 +20,8 @@ pub fn run(flags: MasterFlags, shown: Vec<(String, String)>) -> Result<ExitCode>
     let logging = logging::start(&flags.logging);
     block_on(async {
         let mut master = tepui_shell_master::run(Options { logging, ..options(&flags, shown)? }).await?;
-        output::notice(&format!("master listening on http://{}", master.address()));
+        let scheme = if flags.tls.tls_cert.is_some() { "https" } else { "http" };
+        output::notice(&format!("master listening on {scheme}://{}", master.address()));
         serve(&mut master).await?;
         master.stop().await?;
         Ok(ExitCode::SUCCESS)
@@ -53,6 +54,9 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
         ..Options::default()
     };
     options.access = access(flags)?;
+    let closed = options.access.readwrite && options.access.frameworks && options.access.agents;
+    flags.tls.check_address(flags.ip, closed)?;
+    options.tls = flags.tls.load()?;
     let config = &mut options.config;
     if let Some(text) = &flags.acls {
         let acls =

@@ -168,6 +168,8 @@ pub struct AgentFlags {
     #[command(flatten)]
     pub oversubscription: OversubscriptionFlags,
     #[command(flatten)]
+    pub tls: super::tls::TlsFlags,
+    #[command(flatten)]
     pub logging: LoggingFlags,
 }
 

@@ -76,6 +76,7 @@ const AGENT: Groups = &[
             "acls",
         ],
     ),
+    TLS,
     LOGGING,
 ];
 
@@ -143,8 +144,12 @@ const MASTER: Groups = &[
             "publish_per_framework_metrics",
         ],
     ),
+    TLS,
     LOGGING,
 ];
+
+const TLS: (&str, &[&str]) =
+    ("TLS", &["tls_cert", "tls_key", "tls_ca", "tls_verify_clients", "allow_insecure"]);
 
 const LOGGING: (&str, &[&str]) = ("Logging", &["logging_level", "external_log_file", "quiet"]);
 
@@ -159,6 +164,11 @@ const VALUES: &[(&str, &str)] = &[
     ("credentials", "FILE"),
     ("credential", "FILE"),
     ("jwt_secret_key", "FILE"),
+    ("tls_cert", "FILE"),
+    ("tls_key", "FILE"),
+    ("tls_ca", "FILE"),
+    ("tls_verify_clients", "BOOL"),
+    ("allow_insecure", "BOOL"),
     ("acls", "JSON|FILE"),
     ("rate_limits", "JSON|FILE"),
     ("hostname_lookup", "BOOL"),

@@ -139,5 +139,7 @@ pub struct MasterFlags {
     #[arg(long)]
     pub rate_limits: Option<String>,
     #[command(flatten)]
+    pub tls: super::tls::TlsFlags,
+    #[command(flatten)]
     pub logging: super::agent::LoggingFlags,
 }

@@ -1,0 +1,93 @@
+//! TLS for clients: whom to trust, for the whole process.
+//!
+//! Set once by [`trust`], or by `TEPUI_TLS_CA` (and `TEPUI_TLS_CERT`, `TEPUI_TLS_KEY` for a certificate of one's own),
+//! which is how executors are told. Once set, every connection is encrypted; without it only those to `https://`,
+//! which are refused because nobody is trusted.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+static CONNECTOR: OnceLock<Option<TlsConnector>> = OnceLock::new();
+
+/// Files in PEM.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trust {
+    /// Whose certificates count.
+    pub ca: PathBuf,
+    /// A certificate and its key to show, if peers ask for one.
+    pub own: Option<(PathBuf, PathBuf)>,
+}
+
+/// Whom this process trusts from now on. Only the first call counts.
+pub fn trust(trust: &Trust) -> Result<(), String> {
+    let connector = connector(trust)?;
+    // Set already: by an earlier call, which counts.
+    let _ = CONNECTOR.set(Some(connector));
+    Ok(())
+}
+
+/// Whether connections are encrypted.
+pub(crate) fn is_on() -> bool {
+    of_process().is_some()
+}
+
+/// Speaks TLS on a connection to `host`.
+pub(crate) async fn connect(host: &str, stream: TcpStream) -> std::io::Result<TlsStream<TcpStream>> {
+    let nobody = || std::io::Error::other("nobody is trusted: set TEPUI_TLS_CA or --tls_ca");
+    let connector = of_process().ok_or_else(nobody)?;
+    let name = ServerName::try_from(host.to_owned()).map_err(std::io::Error::other)?;
+    connector.connect(name, stream).await
+}
+
+fn of_process() -> Option<&'static TlsConnector> {
+    CONNECTOR.get_or_init(from_environment).as_ref()
+}
+
+fn from_environment() -> Option<TlsConnector> {
+    let path = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let ca = path("TEPUI_TLS_CA")?;
+    let trust = Trust { ca, own: path("TEPUI_TLS_CERT").zip(path("TEPUI_TLS_KEY")) };
+    match connector(&trust) {
+        Ok(connector) => Some(connector),
+        Err(why) => {
+            tracing::error!(why, "TEPUI_TLS_CA cannot be used");
+            None
+        }
+    }
+}
+
+fn connector(trust: &Trust) -> Result<TlsConnector, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(&trust.ca)? {
+        roots.add(certificate).map_err(|err| format!("{}: {err}", trust.ca.display()))?;
+    }
+    let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().map_err(|err| err.to_string())?;
+    let builder = builder.with_root_certificates(roots);
+    let config = match &trust.own {
+        Some((cert, key)) => {
+            let key = PrivateKeyDer::from_pem_file(key)
+                .map_err(|err| format!("cannot read the key {}: {err}", key.display()))?;
+            builder.with_client_auth_cert(certificates(cert)?, key).map_err(|err| err.to_string())?
+        }
+        None => builder.with_no_client_auth(),
+    };
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let found = read.map_err(|err| format!("cannot read {}: {err}", path.display()))?;
+    match found.is_empty() {
+        true => Err(format!("{} holds no certificate", path.display())),
+        false => Ok(found),
+    }
+}
