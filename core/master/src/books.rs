@@ -32,6 +32,8 @@ pub(crate) fn allocator(config: &Config, registry: &Registry, rng: &mut Rng) -> 
         min_allocatable: config.min_allocatable().unwrap_or_else(|_| MinAllocatable::usual()),
         filter_gpu_resources: config.filter_gpu_resources,
         fair_sharing_excluded: excluded.map(|name| Name::new(name)).collect(),
+        agent_recovery_factor: config.allocator_agent_recovery_factor,
+        recovery_timeout: config.allocator_recovery_timeout,
         region,
         allocation_slack: config.allocation_slack,
         allocation_slack_opt_out: roles(config.allocation_slack_opt_out.iter().cloned()),

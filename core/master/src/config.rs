@@ -25,6 +25,10 @@ pub struct Config {
     pub min_allocatable_resources: String,
     pub fair_sharing_excluded_resource_names: Vec<String>,
     pub filter_gpu_resources: bool,
+    /// With quota set, a new master offers nothing before this part of the known agents is back, or so much time has
+    /// passed.
+    pub allocator_agent_recovery_factor: f64,
+    pub allocator_recovery_timeout: Duration,
     /// Lend what is reserved but idle, as revocable resources, to frameworks that take such.
     pub allocation_slack: bool,
     /// Roles whose reservations, and those of the roles below them, are not lent.
@@ -51,6 +55,9 @@ impl Config {
     /// What is wrong with a flag, so that a master is not started with it.
     pub fn check(&self) -> Result<(), String> {
         self.min_allocatable().map_err(|why| format!("--min_allocatable_resources: {why}"))?;
+        if !(0.0..=1.0).contains(&self.allocator_agent_recovery_factor) {
+            return Err(String::from("--allocator_agent_recovery_factor: it is a part, from 0 to 1"));
+        }
         match self.agent_removal_rate_limit {
             Some((0, _)) => Err(String::from("--agent_removal_rate_limit: it lets no agent be removed")),
             Some(_) | None => Ok(()),
@@ -76,6 +83,8 @@ impl Default for Config {
             min_allocatable_resources: String::from("cpus:0.01|mem:32"),
             fair_sharing_excluded_resource_names: Vec::new(),
             filter_gpu_resources: true,
+            allocator_agent_recovery_factor: 0.8,
+            allocator_recovery_timeout: 600 * SECOND,
             allocation_slack: true,
             allocation_slack_opt_out: Vec::new(),
             agent_ping_timeout: 15 * SECOND,

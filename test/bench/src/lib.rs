@@ -26,6 +26,7 @@ mod report;
 mod spread;
 pub mod takeover;
 mod web;
+pub mod weights;
 
 pub use program::binary;
 pub use report::Report;

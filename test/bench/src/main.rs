@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use tepui_bench::{
     Report, allocator, end_to_end, failover, idle, launch, memory, metrics, operators, reading, registry,
-    takeover,
+    takeover, weights,
 };
 
 #[global_allocator]
@@ -48,6 +48,8 @@ enum Which {
     Operators(operators::Options),
     /// Metrics of many frameworks.
     Metrics(metrics::Options),
+    /// Many clients change weights at once.
+    Weights(weights::Options),
 }
 
 fn main() -> Result<()> {
@@ -70,10 +72,11 @@ fn run(which: &Which) -> Result<Report> {
         Which::Idle(options) => idle::run(options),
         Which::EndToEnd(options) => end_to_end::run(options),
         Which::Takeover(options) => takeover::run(options),
-        Which::Registry(options) => registry::run(options),
         Which::Allocator(options) => allocator::run(options),
         Which::Read(options) => reading::run(options),
         Which::Operators(options) => operators::run(options),
         Which::Metrics(options) => metrics::run(options),
+        Which::Registry(options) => registry::run(options),
+        Which::Weights(options) => weights::run(options),
     }
 }

@@ -2,7 +2,7 @@
 
 use tepui_bench::{
     allocator, binary, end_to_end, failover, idle, launch, memory, metrics, operators, reading, registry,
-    takeover,
+    takeover, weights,
 };
 
 fn assert_built() {
@@ -95,6 +95,13 @@ fn metrics_come_in_both_forms() {
     assert_built();
     let options = metrics::Options { frameworks: 3, runs: 2 };
     assert_eq!(metrics::run(&options).expect("it runs").rows(), 2);
+}
+
+#[test]
+fn weights_change_under_many_clients() {
+    assert_built();
+    let options = weights::Options { clients: 4, updates: 3, runs: 2 };
+    assert_eq!(weights::run(&options).expect("it runs").rows(), 2);
 }
 
 #[test]

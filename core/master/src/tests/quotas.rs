@@ -222,3 +222,34 @@ fn a_quota_outlives_the_master_and_waits_for_agents() {
         "#]],
     );
 }
+
+/// With a factor of zero, or when it has waited for long enough, a new master offers what there is.
+#[test]
+fn how_long_a_new_master_waits_for_agents_can_be_set() {
+    let limit = update(r#"{"role":"a","limits":{"cpus":{"value":3}}}"#);
+    let script = format!(
+        "agent A cpus:2
+         agent B cpus:2
+         agent C cpus:2
+         {limit}
+         master restarts
+         framework F role:a
+         A back
+         skip 4s
+         --
+         skip 8s"
+    );
+    /// Whether F was offered something before and after the mark.
+    fn offered(config: Config, script: &str) -> (bool, bool) {
+        let mut run = Script::new(config);
+        run.play(script);
+        let said = run.said();
+        let (early, late) = said.split_once("--\n").expect("the mark");
+        (early.contains("F <- OFFERS"), late.contains("F <- OFFERS"))
+    }
+    let patient =
+        Config { allocator_recovery_timeout: core::time::Duration::from_secs(8), ..Config::default() };
+    let careless = Config { allocator_agent_recovery_factor: 0.0, ..Config::default() };
+    assert_eq!(offered(patient, &script), (false, true));
+    assert_eq!(offered(careless, &script), (true, false));
+}

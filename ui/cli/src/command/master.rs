@@ -78,6 +78,8 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
     config.fair_sharing_excluded_resource_names =
         flags.fair_sharing_excluded_resource_names.as_deref().map(value::list).unwrap_or_default();
     config.filter_gpu_resources = flags.filter_gpu_resources;
+    config.allocator_agent_recovery_factor = flags.allocator_agent_recovery_factor;
+    config.allocator_recovery_timeout = flags.allocator_recovery_timeout;
     config.allocation_slack = flags.allocation_slack;
     config.allocation_slack_opt_out =
         flags.allocation_slack_opt_out.as_deref().map(value::list).unwrap_or_default();

@@ -106,6 +106,8 @@ const MASTER: Groups = &[
             "min_allocatable_resources",
             "fair_sharing_excluded_resource_names",
             "filter_gpu_resources",
+            "allocator_agent_recovery_factor",
+            "allocator_recovery_timeout",
             "allocation_slack",
             "allocation_slack_opt_out",
             "root_submissions",

@@ -66,6 +66,12 @@ pub struct MasterFlags {
     /// Offer agents with GPUs only to frameworks that know GPUs.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
     pub filter_gpu_resources: bool,
+    /// With quota set, offer nothing after a restart before this part of the known agents is back.
+    #[arg(long, default_value = "0.8", value_name = "PART")]
+    pub allocator_agent_recovery_factor: f64,
+    /// With quota set, do not wait longer for agents after a restart.
+    #[arg(long, value_parser = value::duration, default_value = "10mins")]
+    pub allocator_recovery_timeout: Duration,
     /// Lend what is reserved but idle, as revocable resources, until its owner wants it back.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
     pub allocation_slack: bool,
