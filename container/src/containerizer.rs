@@ -222,6 +222,11 @@ impl Dispatcher {
             ContainerOp::Update { id, resources, limits, volumes } => {
                 self.pass(&id, Command::Update(Update { resources, limits, volumes }));
             }
+            ContainerOp::Examine { id } => {
+                if !self.pass(&id, Command::Examine) {
+                    self.context.emit(ContainerEvent::Examined { id, killed: None }).await;
+                }
+            }
             ContainerOp::Signal { id, signal } => {
                 if !self.pass(&id, Command::Signal(signal)) {
                     self.context.emit(ContainerEvent::NoSuchContainer { id }).await;

@@ -24,14 +24,20 @@ impl Hierarchies {
     pub fn detect() -> io::Result<Hierarchies> {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo")?;
         let unified = |mount: &Path| std::fs::read_to_string(mount.join("cgroup.controllers")).ok();
-        Ok(Hierarchies::from_mounts(&mounts, unified))
+        Ok(Hierarchies::from_mounts(&mounts, is_cgroup, unified))
     }
 
-    /// From the text of `/proc/self/mountinfo`; `unified` reads which controllers a v2 mount has.
-    fn from_mounts(mounts: &str, unified: impl Fn(&Path) -> Option<String>) -> Hierarchies {
+    /// From the text of `/proc/self/mountinfo`; `visible` tells what is not covered by a later mount, `unified` which
+    /// controllers a v2 mount has.
+    fn from_mounts(
+        mounts: &str,
+        visible: impl Fn(&Path) -> bool,
+        unified: impl Fn(&Path) -> Option<String>,
+    ) -> Hierarchies {
         let mut found = Vec::new();
         let mut taken = BTreeSet::new();
-        let mounts: Vec<Mount<'_>> = mounts.lines().filter_map(Mount::parse).collect();
+        let mut mounts: Vec<Mount<'_>> = mounts.lines().filter_map(Mount::parse).collect();
+        mounts.retain(|mount| mount.kind.starts_with("cgroup") && visible(&mount.path));
         for mount in mounts.iter().filter(|mount| mount.kind == "cgroup") {
             let names: Vec<&str> = mount.options.split(',').collect();
             let fresh = |one: &Controller| names.contains(&one.v1_name()) && taken.insert(*one);
@@ -74,6 +80,13 @@ impl Hierarchies {
     pub fn available(&self) -> BTreeSet<Controller> {
         self.0.iter().flat_map(|hierarchy| hierarchy.controllers.iter().copied()).collect()
     }
+}
+
+/// Whether a path shows a cgroup file system, of either version.
+fn is_cgroup(path: &Path) -> bool {
+    const MAGIC_V1: u64 = 0x0027_e0eb;
+    const MAGIC_V2: u64 = 0x6367_7270;
+    rustix::fs::statfs(path).is_ok_and(|found| matches!(found.f_type as u64, MAGIC_V1 | MAGIC_V2))
 }
 
 /// One line of mountinfo.
@@ -121,7 +134,11 @@ mod tests {
     use super::*;
 
     fn check(mounts: &str, unified: &str, expected: Expect) {
-        let found = Hierarchies::from_mounts(mounts, |_| Some(unified.to_owned()));
+        let found = Hierarchies::from_mounts(
+            mounts,
+            |path| !path.starts_with("/hidden"),
+            |_| Some(unified.to_owned()),
+        );
         let lines = found.iter().map(|one| {
             let names: Vec<String> = one.controllers.iter().map(|one| format!("{one:?}")).collect();
             format!("{:?} {} {}\n", one.version, one.mount.display(), names.join(","))
@@ -132,6 +149,7 @@ mod tests {
     #[test]
     fn v1_v2_and_both() {
         let v1 = "\
+            30 1 0:1 / /hidden/cpu rw - cgroup cgroup rw,cpu\n\
             31 1 0:1 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
             32 1 0:2 / /mnt/a\\040b rw - cgroup cgroup rw,memory\n\
             33 1 0:3 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd\n\

@@ -28,6 +28,8 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 #[derive(Debug)]
 pub(super) enum Command {
     Update(Update),
+    /// Was somebody killed for want of memory?
+    Examine,
     /// Everything asked before is done.
     Settled(oneshot::Sender<()>),
     Signal(i32),
@@ -178,6 +180,7 @@ impl Container {
                 command = self.inbox.recv() => match command {
                     None => return Err(Stop::Abandoned),
                     Some(Command::Update(update)) => waiting.update = Some(update),
+                    Some(Command::Examine) => self.say_examined(None).await,
                     Some(Command::Settled(done)) => drop(done),
                     Some(Command::Signal(_)) => return Err(destroyed(stage)),
                     Some(Command::Destroy { first }) => {
@@ -202,6 +205,7 @@ impl Container {
                 command = self.inbox.recv() => match command {
                     None => return,
                     Some(Command::Update(update)) => self.update(&mut volumes, update).await,
+                    Some(Command::Examine) => self.say_examined(self.judge().await).await,
                     Some(Command::Settled(done)) => done.send(()).unwrap_or_default(),
                     Some(Command::Signal(signal)) => self.signal(process, signal).await,
                     Some(Command::Destroy { first }) => break first,
@@ -217,13 +221,33 @@ impl Container {
         }
         // Without a status the supervisor itself was killed, and its command with it.
         let status = self.runtime().status().unwrap_or(libc::SIGKILL);
-        let linux = self.context.linux.as_ref();
-        let killed = linux.filter(|_| status != 0).and_then(|linux| linux.judge(&self.id));
+        let killed = if status == 0 { None } else { self.judge().await };
+        self.answer_late(&killed).await;
         let termination = Termination { status: Some(status), ..killed.unwrap_or_default() };
         destroy::remove(&cgroups).await;
         tracing::info!(container = %self.id, status, why = termination.message, "container ended");
         self.context.emit(ContainerEvent::Exited { id: self.id.clone(), termination }).await;
         self.context.tell(Message::Ended { id: self.id, launched: true });
+    }
+
+    async fn judge(&self) -> Option<Termination> {
+        let (linux, id) = (self.context.linux.clone()?, self.id.clone());
+        tokio::task::spawn_blocking(move || linux.judge(&id)).await.ok().flatten()
+    }
+
+    async fn say_examined(&self, killed: Option<Termination>) {
+        self.context.emit(ContainerEvent::Examined { id: self.id.clone(), killed }).await;
+    }
+
+    /// Who asked just before the end gets an answer all the same; from now on the table gives it.
+    async fn answer_late(&mut self, killed: &Option<Termination>) {
+        self.inbox.close();
+        while let Some(command) = self.inbox.recv().await {
+            match command {
+                Command::Examine => self.say_examined(killed.clone()).await,
+                Command::Update(_) | Command::Settled(_) | Command::Signal(_) | Command::Destroy { .. } => (),
+            }
+        }
     }
 
     /// The supervisor passes on whatever it can catch; the rest is done for it.

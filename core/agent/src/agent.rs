@@ -40,6 +40,8 @@ pub struct Agent {
     /// The open event streams of executors.
     pub(crate) conns: BTreeMap<ConnId, (FrameworkId, ExecutorId)>,
     pub(crate) executors_by_container: BTreeMap<ContainerId, (FrameworkId, ExecutorId)>,
+    /// What executors said while their containers are looked at.
+    pub(crate) waiting_updates: BTreeMap<ContainerId, executor::Waiting>,
     /// Operator calls that are not answered yet.
     pub(crate) requests: Requests,
     pub(crate) gc: Unused,

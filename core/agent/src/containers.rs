@@ -11,7 +11,7 @@ use tepui_types::{ContainerEvent, ExecutorId, FrameworkId, LaunchStage, Terminat
 use crate::agent::{Agent, Out};
 use crate::lifecycle::{self, executor_ended};
 use crate::state::Cause;
-use crate::{gc, operator, recover, status};
+use crate::{executor, gc, operator, recover, status};
 
 pub(crate) fn event(agent: &mut Agent, now: Now, event: ContainerEvent, out: &mut Out) {
     match event {
@@ -43,7 +43,9 @@ pub(crate) fn event(agent: &mut Agent, now: Now, event: ContainerEvent, out: &mu
                 lifecycle::destroy(agent, now, &framework, &executor, cause, out);
             }
         }
+        ContainerEvent::Examined { id, killed } => executor::examined(agent, now, &id, killed, out),
         ContainerEvent::Exited { id, termination } => {
+            executor::ended(agent, now, &id, out);
             if let Some((framework, executor)) = agent.executors_by_container.get(&id).cloned() {
                 executor_ended(agent, now, &framework, &executor, termination, out);
             } else {

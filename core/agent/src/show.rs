@@ -220,6 +220,7 @@ impl fmt::Display for Asked<'_> {
             }
             ContainerOp::Launch(spec) => write!(f, "launch {}{}", spec.id, Amounts(&spec.resources)),
             ContainerOp::Update { id, resources, .. } => write!(f, "update {id}{}", Amounts(resources)),
+            ContainerOp::Examine { id } => write!(f, "examine {id}"),
             ContainerOp::Signal { id, signal } => write!(f, "signal {id} {signal}"),
             ContainerOp::Destroy { id } => write!(f, "destroy {id}"),
             ContainerOp::Remove { id, .. } => write!(f, "remove {id}"),
@@ -262,6 +263,8 @@ impl fmt::Display for Told<'_> {
                 write!(f, "{id} not launched ({stage:?}): {message}")
             }
             ContainerEvent::UpdateFailed { id, message } => write!(f, "{id} not updated: {message}"),
+            ContainerEvent::Examined { id, killed: None } => write!(f, "{id} was not short of memory"),
+            ContainerEvent::Examined { id, killed: Some(_) } => write!(f, "{id} was short of memory"),
             ContainerEvent::Exited { id, termination } => match termination.status {
                 Some(status) => write!(f, "{id} exited with status {status}"),
                 None => write!(f, "{id} exited"),

@@ -84,12 +84,12 @@ impl<'a> Parties<'a> {
         }
     }
 
-    /// The framework's tasks under an executor on the agent, live or unreachable.
+    /// The framework's tasks under an executor of this name, on any agent and in any state: for as long as the master
+    /// knows of it.
     fn tasks_under<'b>(&'b self, executor: &'b ExecutorId) -> impl Iterator<Item = &'b Task> + use<'a, 'b> {
-        let tasks = self.framework.tasks.values().chain(self.framework.unreachable_tasks.iter());
-        tasks
-            .map(|task| &**task)
-            .filter(move |task| task.agent_id == self.agent.id && task.executor_id.as_ref() == Some(executor))
+        let ended = self.framework.unreachable_tasks.iter().chain(self.framework.completed_tasks.iter());
+        let tasks = self.framework.tasks.values().chain(ended);
+        tasks.map(|task| &**task).filter(move |task| task.executor_id.as_ref() == Some(executor))
     }
 }
 

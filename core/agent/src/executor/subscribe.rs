@@ -9,7 +9,7 @@ use tepui_proto::mesos::v1::executor_info;
 use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_types::{ConnId, ExecutorId, FrameworkId, TaskId};
 
-use super::heartbeat;
+use super::{heartbeat, update};
 use crate::agent::{Agent, Out, Timer};
 use crate::state::{ExecutorPhase, TaskStage};
 use crate::status::{self, Verdict};
@@ -35,9 +35,9 @@ pub(super) fn subscribe(
     } else {
         welcome(agent, conn, &framework, &id, out);
         let has_news = !call.unacknowledged_updates.is_empty();
-        for update in call.unacknowledged_updates {
-            let status = update.status.into_option().unwrap_or_default();
-            status::from_executor(agent, now, &framework, &id, status, out);
+        for unacknowledged in call.unacknowledged_updates {
+            let status = unacknowledged.status.into_option().unwrap_or_default();
+            update::update(agent, now, framework.clone(), id.clone(), status, out);
         }
         let known = call.unacknowledged_tasks.iter().map(|task| TaskId::from(&*task.task_id)).collect();
         drop_unknown(agent, now, &framework, &id, known, out);

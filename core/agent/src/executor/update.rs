@@ -1,13 +1,25 @@
 //! UPDATE: an executor reports what became of a task.
+//!
+//! That a task failed may have a reason the executor cannot see: the kernel killed for want of memory. So where the
+//! kernel limits memory, such an update waits until the container was looked at. The executor had reaped the task before
+//! it spoke, hence the look comes late enough. What it says meanwhile waits behind, so that its order is kept; nothing of
+//! that is acknowledged, so an agent that crashes hears it again.
+
+use alloc::collections::VecDeque;
+use alloc::format;
 
 use tepui_fsm::Now;
 use tepui_proto::mesos::v1 as pb;
-use tepui_types::{ExecutorId, FrameworkId};
+use tepui_proto::mesos::v1::TaskState;
+use tepui_types::{ContainerId, ContainerOp, ExecutorId, FrameworkId, Termination};
 
 use crate::agent::{Agent, Out};
 use crate::status;
 
-pub(super) fn update(
+/// Updates of an executor that wait for a look at its container; the first one needs it.
+pub(crate) type Waiting = VecDeque<pb::TaskStatus>;
+
+pub(crate) fn update(
     agent: &mut Agent,
     now: Now,
     framework: FrameworkId,
@@ -15,5 +27,69 @@ pub(super) fn update(
     status: pb::TaskStatus,
     out: &mut Out,
 ) {
-    status::from_executor(agent, now, &framework, &executor, status, out);
+    let container = agent.state.executor(&framework, &executor).map(|executor| executor.container_id.clone());
+    let Some(container) = container else {
+        return status::from_executor(agent, now, &framework, &executor, status, out);
+    };
+    if let Some(waiting) = agent.waiting_updates.get_mut(&container) {
+        waiting.push_back(status);
+    } else if wants_a_look(agent, &container, &status) {
+        agent.waiting_updates.insert(container.clone(), Waiting::from([status]));
+        agent.container(ContainerOp::Examine { id: container }, out);
+    } else {
+        status::from_executor(agent, now, &framework, &executor, status, out);
+    }
+}
+
+/// A failure without a reason, of a task in the executor's own container, under an agent that limits memory.
+fn wants_a_look(agent: &Agent, container: &ContainerId, status: &pb::TaskStatus) -> bool {
+    let limits_memory =
+        agent.config.isolation.iter().any(|name| name == "cgroups/mem" || name == "cgroups/all");
+    let own = status.container_status.container_id.as_option().map(ContainerId::from);
+    limits_memory
+        && status.state == TaskState::TASK_FAILED
+        && status.reason.is_none()
+        && own.is_none_or(|own| own == *container)
+}
+
+/// The container was looked at.
+pub(crate) fn examined(
+    agent: &mut Agent,
+    now: Now,
+    id: &ContainerId,
+    killed: Option<Termination>,
+    out: &mut Out,
+) {
+    let Some((framework, executor)) = agent.executors_by_container.get(id).cloned() else { return };
+    let Some(mut waiting) = agent.waiting_updates.remove(id) else { return };
+    if let Some(mut first) = waiting.pop_front() {
+        if let Some(killed) = killed {
+            explain(&mut first, killed);
+        }
+        status::from_executor(agent, now, &framework, &executor, first, out);
+    }
+    for status in waiting {
+        update(agent, now, framework.clone(), executor.clone(), status, out);
+    }
+}
+
+/// The container ended: what it said before is taken as it was said.
+pub(crate) fn ended(agent: &mut Agent, now: Now, id: &ContainerId, out: &mut Out) {
+    let Some((framework, executor)) = agent.executors_by_container.get(id).cloned() else { return };
+    for status in agent.waiting_updates.remove(id).unwrap_or_default() {
+        status::from_executor(agent, now, &framework, &executor, status, out);
+    }
+}
+
+/// Adds to what an executor said what only the kernel knew.
+fn explain(status: &mut pb::TaskStatus, killed: Termination) {
+    status.reason = killed.reason;
+    status.message = match (status.message.take(), killed.message) {
+        (Some(said), Some(why)) => Some(format!("{said}: {why}")),
+        (said, why) => said.or(why),
+    };
+    if !killed.limited.is_empty() {
+        let limitation = pb::TaskResourceLimitation { resources: killed.limited, ..Default::default() };
+        status.limitation = limitation.into();
+    }
 }

@@ -159,6 +159,7 @@ fn fresh(config: Config, now: Now) -> Result<Agent, RecoverError> {
         timers: Deadlines::new(),
         conns: BTreeMap::new(),
         executors_by_container: BTreeMap::new(),
+        waiting_updates: BTreeMap::new(),
         requests: Default::default(),
         gc: BTreeMap::new(),
         operation_patience: BTreeMap::new(),

@@ -347,6 +347,15 @@ impl World {
             ["failed", message @ ..] => {
                 ContainerEvent::LaunchFailed { id, stage: LaunchStage::Start, message: message.join(" ") }
             }
+            ["examined"] => ContainerEvent::Examined { id, killed: None },
+            ["examined", message @ ..] => {
+                let killed = Termination {
+                    reason: Some(pb::task_status::Reason::REASON_CONTAINER_LIMITATION_MEMORY),
+                    message: Some(message.join(" ")),
+                    ..Default::default()
+                };
+                ContainerEvent::Examined { id, killed: Some(killed) }
+            }
             ["exited", status] => {
                 let termination = Termination { status: status.parse().ok(), ..Default::default() };
                 ContainerEvent::Exited { id, termination }

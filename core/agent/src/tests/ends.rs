@@ -380,3 +380,112 @@ fn updates_that_come_with_a_subscription_are_checked_too() {
         "#]],
     );
 }
+
+/// Where memory is limited, a failure waits until the container was looked at, and everything else behind it.
+#[test]
+fn a_failure_is_explained_by_a_look_at_the_container() {
+    check(
+        "
+        isolation cgroups/mem
+        start
+        recovered
+        go
+        launch t1 executor=e1
+        launch t2 executor=e1 old
+        e1 subscribe
+        e1 update t1 FAILED
+        e1 update t2 FAILED
+        container C1 examined Memory limit exceeded
+        container C1 examined
+        ",
+        expect![[r#"
+            > isolation cgroups/mem
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch t1 executor=e1
+              = framework F
+              = executor e1 live
+              = task t1 of executor e1
+              container launch C1 cpus:1.5;mem:96
+            > launch t2 executor=e1 old
+              = task t2 of executor e1
+            > e1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED e1
+              container update C1 cpus:2.5;mem:160
+              = executor e1 live delivered
+              conn 1 <- LAUNCH t1
+              conn 1 <- LAUNCH t2
+            > e1 update t1 FAILED
+              container examine C1
+              conn 2 <- 202
+            > e1 update t2 FAILED
+              conn 3 <- 202
+            > container C1 examined Memory limit exceeded
+              = update t1#0 TASK_FAILED
+              master <- UPDATE t1 TASK_FAILED REASON_CONTAINER_LIMITATION_MEMORY 'Memory limit exceeded'
+              container update C1 cpus:1.5;mem:96
+              conn 1 <- ACKNOWLEDGED t1
+              container examine C1
+            > container C1 examined
+              = update t2#0 TASK_FAILED
+              master <- UPDATE t2 TASK_FAILED
+              container update C1 cpus:0.5;mem:32
+              conn 1 <- ACKNOWLEDGED t2
+        "#]],
+    );
+}
+
+#[test]
+fn a_container_that_ends_while_it_is_looked_at() {
+    check(
+        "
+        isolation cgroups/mem
+        start
+        recovered
+        go
+        launch t1 executor=e1
+        e1 subscribe
+        e1 update t1 FAILED
+        container C1 exited 256
+        ",
+        expect![[r#"
+            > isolation cgroups/mem
+            > start
+              container recover
+            > recovered
+              = boot id boot-1
+            > go
+              connect link 1
+              master <- SUBSCRIBE new
+              = agent S0
+            > launch t1 executor=e1
+              = framework F
+              = executor e1 live
+              = task t1 of executor e1
+              container launch C1 cpus:1.5;mem:96
+            > e1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED e1
+              = executor e1 live delivered
+              conn 1 <- LAUNCH t1
+            > e1 update t1 FAILED
+              container examine C1
+              conn 2 <- 202
+            > container C1 exited 256
+              = update t1#0 TASK_FAILED
+              master <- UPDATE t1 TASK_FAILED
+              container update C1 cpus:0.5;mem:32
+              conn 1 <- ACKNOWLEDGED t1
+              conn 1 closes
+              = executor e1 terminated delivered
+              master <- EXITED_EXECUTOR e1 status 256
+        "#]],
+    );
+}

@@ -37,9 +37,6 @@ pub(crate) fn launch_group(launch: &Launch<'_>, group: &LaunchGroup) -> Result<(
 
 fn group_task(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<(), String> {
     task::task(launch, task)?;
-    if !task.executor.is_set() {
-        return Err("'TaskInfo.executor' must be set".into());
-    }
     if is_docker(&task.container) {
         return Err("Docker ContainerInfo is not supported on the task".into());
     }
@@ -68,7 +65,9 @@ fn group_executor(launch: &Launch<'_>, group: &LaunchGroup) -> Result<(), String
         return Err("Docker ContainerInfo is not supported on the executor".into());
     }
     let tasks = &group.task_group.tasks;
-    if let Some(task) = tasks.iter().find(|task| *task.executor != *info) {
+    // Left out, it is filled in.
+    let differs = |task: &&pb::TaskInfo| task.executor.is_set() && *task.executor != *info;
+    if let Some(task) = tasks.iter().find(differs) {
         return Err(format!(
             "The `ExecutorInfo` of task '{}' is different from its group's",
             task.task_id.value

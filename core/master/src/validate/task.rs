@@ -35,7 +35,8 @@ pub(crate) fn launch(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<(), Str
     }
     match shares_cgroups(task) {
         Some(false) => Err("Only tasks in a task group may have 'share_cgroups' set to 'false'".into()),
-        Some(true) | None => Ok(()),
+        Some(true) => Err("Only tasks in a task group may have 'share_cgroups' set".into()),
+        None => Ok(()),
     }
 }
 
@@ -133,7 +134,8 @@ fn executor_of_task(info: &pb::ExecutorInfo) -> Result<(), String> {
         Some(true) => {
             Err("The 'share_cgroups' field cannot be set to 'true' on an executor's container".into())
         }
-        Some(false) | None => Ok(()),
+        Some(false) => Err("Only the executor of a task group may have 'share_cgroups' set".into()),
+        None => Ok(()),
     }
 }
 

@@ -182,7 +182,10 @@ fn recorded_task_sentences() {
                 &[("container", "{'type':'MESOS','linux_info':{'share_cgroups':false}}")],
                 "Only tasks in a task group may have 'share_cgroups' set to 'false'",
             ),
-            (&[("container", "{'type':'MESOS','linux_info':{'share_cgroups':true}}")], ""),
+            (
+                &[("container", "{'type':'MESOS','linux_info':{'share_cgroups':true}}")],
+                "Only tasks in a task group may have 'share_cgroups' set",
+            ),
             (
                 &[("health_check", "{'type':'HTTP'}")],
                 "Task uses invalid health check: Expecting 'http' to be set for HTTP health check",
@@ -434,6 +437,10 @@ fn executors() {
             (
                 &[("container", "{'type':'MESOS','linux_info':{'share_cgroups':true}}")],
                 "The 'share_cgroups' field cannot be set to 'true' on an executor's container",
+            ),
+            (
+                &[("container", "{'type':'MESOS','linux_info':{'share_cgroups':false}}")],
+                "Only the executor of a task group may have 'share_cgroups' set",
             ),
             (&[("executor_id", "{'value':'running'}")], ""),
             (&[("executor_id", "{'value':'running'}"), ("labels", "{'labels':[{'key':'k'}]}")], ""),

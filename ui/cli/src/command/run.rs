@@ -43,6 +43,12 @@ pub struct Run {
     /// Megabytes.
     #[arg(long, default_value_t = 0.0)]
     pub disk: f64,
+    /// How many processors it may use at most, `inf` for all there are; agents need the isolator `cgroups/cpu`.
+    #[arg(long, value_name = "CPUS|inf")]
+    pub cpus_limit: Option<f64>,
+    /// How many megabytes it may use at most, `inf` for all there are; agents need the isolator `cgroups/mem`.
+    #[arg(long, value_name = "MEM|inf")]
+    pub mem_limit: Option<f64>,
     /// Role in which to ask for resources.
     #[arg(long, default_value = "*")]
     pub role: String,
@@ -76,6 +82,13 @@ impl Run {
         for (name, value) in [("cpus", self.cpus), ("mem", self.mem), ("disk", self.disk)] {
             if !value.is_finite() || value < 0.0 {
                 bail!("--{name}={value} must be a number that is not negative");
+            }
+        }
+        for (name, limit, request) in
+            [("cpus", self.cpus_limit, self.cpus), ("mem", self.mem_limit, self.mem)]
+        {
+            if limit.is_some_and(|limit| limit.is_nan() || limit < request) {
+                bail!("--{name}_limit must not be less than --{name}={request}");
             }
         }
         if self.reconnect_timeout < RECONNECT_TIMEOUT_MIN {

@@ -77,16 +77,37 @@ impl Task {
         });
         let agent = self.cluster.query("/slaves", &[("slave_id", text(&classic, "slave_id"))]).await;
         let agent = agent.map(|mut answer| answer["slaves"][0].take()).unwrap_or_default();
+        let usage = tokio::time::timeout(SANDBOX_PATIENCE, usage(&agent, &classic)).await;
         let sandbox = tokio::time::timeout(SANDBOX_PATIENCE, sandbox::of(&self.cluster, classic)).await;
         let sandbox = sandbox.ok().and_then(Result::ok).map(|sandbox| sandbox.directory);
-        Place { hostname: text(&agent, "hostname").to_string(), sandbox: sandbox.unwrap_or_default() }
+        Place {
+            hostname: text(&agent, "hostname").to_string(),
+            sandbox: sandbox.unwrap_or_default(),
+            usage: usage.ok().flatten().unwrap_or_default(),
+        }
     }
+}
+
+/// What the container the task runs in uses right now, with its executor and whoever shares it.
+async fn usage(agent: &Value, task: &Value) -> Option<String> {
+    let id = text(task, "executor_id");
+    let executor = if id.is_empty() { text(task, "id") } else { id };
+    let query = format!("/containers?framework_id={}&executor_id={executor}", text(task, "framework_id"));
+    let answer = sandbox::client(agent).ok()?.get(&query).await.ok()?;
+    shown_usage(&answer[0]["statistics"])
+}
+
+fn shown_usage(statistics: &Value) -> Option<String> {
+    let total = ["mem_total_bytes", "mem_rss_bytes"].into_iter().find_map(|key| statistics[key].as_f64())?;
+    let time = number(statistics, "cpus_user_time_secs") + number(statistics, "cpus_system_time_secs");
+    Some(format!("mem:{} cpu time:{}s", amount::bytes(total), amount::number(time)))
 }
 
 #[derive(Default)]
 struct Place {
     hostname: String,
     sandbox: String,
+    usage: String,
 }
 
 fn render(task: &Value, place: &Place, now: f64, colours: bool) -> String {
@@ -107,6 +128,7 @@ fn render(task: &Value, place: &Place, now: f64, colours: bool) -> String {
         .value("user", text(task, "user"))
         .value("resources", resources(&v1_resources(&task["resources"])))
         .value("limits", resources(&v1_limits(&task["limits"])))
+        .value("usage", &place.usage)
         .value("labels", labels(&task["labels"]))
         .value("addresses", addresses(&last))
         .value("container", text(&last["container_status"]["container_id"], "value"))
@@ -205,7 +227,13 @@ mod tests {
                         "network_infos": [{"ip_addresses": [{"ip_address": "10.0.0.2"}]}]}},
             ],
         });
-        let place = Place { hostname: "host-a".to_string(), sandbox: "/var/lib/tepui/x".to_string() };
+        let statistics =
+            json!({"mem_rss_bytes": 2097152, "cpus_user_time_secs": 1.5, "cpus_system_time_secs": 0.25});
+        let place = Place {
+            hostname: "host-a".to_string(),
+            sandbox: "/var/lib/tepui/x".to_string(),
+            usage: shown_usage(&statistics).expect("it is complete"),
+        };
         expect![[r#"
             task       web-1
             name       web
@@ -219,6 +247,7 @@ mod tests {
             user       www
             resources  cpus:0.75 mem_revocable:64M ports:[31000-31001] zones:{a, b}
             limits     cpus:2 mem:Infinity
+            usage      mem:2M cpu time:1.75s
             labels     tier=front\u{1b}
             addresses  10.0.0.2
             container  c-1

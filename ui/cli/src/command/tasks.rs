@@ -42,8 +42,20 @@ impl Tasks {
 }
 
 impl List for Tasks {
-    const COLUMNS: &'static [&'static str] =
-        &["TASK", "NAME", "STATE", "SINCE", "CPUS", "MEM", "DISK", "GPUS", "ROLE", "AGENT", "FRAMEWORK"];
+    const COLUMNS: &'static [&'static str] = &[
+        "TASK",
+        "NAME",
+        "STATE",
+        "SINCE",
+        "CPUS",
+        "MEM",
+        "LIMITS",
+        "DISK",
+        "GPUS",
+        "ROLE",
+        "AGENT",
+        "FRAMEWORK",
+    ];
     const COLUMNS_KEPT: usize = 6;
 
     fn flags(&self) -> &ListFlags {
@@ -86,12 +98,26 @@ fn row(task: &Value, seen: &Seen<'_>) -> Vec<Cell> {
         seen.age(since),
         amount_of(held, "cpus", amount::number),
         amount_of(held, "mem", amount::megabytes),
+        Cell::text(limits(&task["limits"])),
         amount_of(held, "disk", amount::megabytes),
         amount_of(held, "gpus", amount::number),
         Cell::text(text(task, "role")),
         seen.id(task, "slave_id"),
         seen.id(task, "framework_id"),
     ]
+}
+
+/// `cpus:2 mem:inf`; nothing if it may use what it asked for.
+fn limits(limits: &Value) -> String {
+    let show = |(name, limit): (&String, &Value)| {
+        let amount = match (limit.as_f64(), name.as_str()) {
+            (Some(limit), "mem") => amount::megabytes(limit),
+            (Some(limit), _) => amount::number(limit),
+            (None, _) => "inf".to_string(),
+        };
+        format!("{name}:{amount}")
+    };
+    limits.as_object().into_iter().flatten().map(show).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -142,12 +168,21 @@ mod tests {
             job-1  job   failed     1d3h    10  1.5G  eng   S0     0001
             job-2  job   finished    30s     1  1.5G  eng   S1     0001"#]],
         );
+        let mut bursting = json!({"tasks": [answer["tasks"][0]]});
+        bursting["tasks"][0]["limits"] = json!({"cpus": 2.0, "mem": "Infinity"});
+        check::<Tasks>(
+            "--all",
+            &bursting,
+            expect![[r#"
+            TASK   NAME  STATE    SINCE  CPUS   MEM  LIMITS          ROLE  AGENT  FRAMEWORK
+            web-1  web   running   1m5s   0.5  1.5G  cpus:2 mem:inf  eng   S0     0000"#]],
+        );
         check::<Tasks>("--agent host-c", &answer, expect!["no such tasks"]);
         check::<Tasks>(
             "--sort nothing",
             &answer,
             expect![
-                "error: --sort=nothing: there is no such column; there are: task, name, state, since, cpus, mem, disk, gpus, role, agent, framework"
+                "error: --sort=nothing: there is no such column; there are: task, name, state, since, cpus, mem, limits, disk, gpus, role, agent, framework"
             ],
         );
         check::<Tasks>("", &json!({"tasks": []}), expect!["no tasks; run one with `tepui run -- COMMAND`"]);

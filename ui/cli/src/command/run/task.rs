@@ -1,5 +1,7 @@
 //! What `tepui run` asks a cluster for: the framework, the task, and what the end of a task means for our own exit.
 
+use std::collections::BTreeMap;
+
 use tepui_client::ending::Ending;
 use tepui_client::v1::{
     CommandInfo, Environment, FrameworkInfo, Offer, Resource, TaskID, TaskInfo, TaskState, TaskStatus,
@@ -41,8 +43,16 @@ pub fn task(run: &Run, offer: &Offer, id: String, name: String) -> TaskInfo {
         agent_id: offer.agent_id.clone(),
         resources: wanted(run).into_iter().filter(|(_, amount)| *amount > 0.0).map(resource).collect(),
         command: command(run).into(),
+        limits: limits(run),
         ..Default::default()
     }
+}
+
+/// What each task may use at most, where that is more than it asks for.
+fn limits(run: &Run) -> BTreeMap<String, value::Scalar> {
+    let limits = [("cpus", run.cpus_limit), ("mem", run.mem_limit)];
+    let scalar = |value| value::Scalar { value, ..Default::default() };
+    limits.into_iter().filter_map(|(name, limit)| Some((name.to_string(), scalar(limit?)))).collect()
 }
 
 /// Whether so many tasks of this run fit into the offer.
