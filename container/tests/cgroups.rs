@@ -170,8 +170,36 @@ async fn only_a_task_that_may_burst_is_the_first_to_go() {
     kernel::remove_root(&root);
 }
 
+/// Above its request a task is the very first to go, below it is not; also after a restart of the agent.
+#[tokio::test]
+async fn the_score_follows_the_use() {
+    let Some(mut host) = host("cgroups/mem") else { return };
+    let (a, root) = (id("a"), host.options.cgroups.root.clone());
+    let wait_for = |file: &str| format!("while ! [ -e {file} ]; do sleep 0.05; done");
+    let holds = |until: &str| format!("dd if=/dev/zero bs=100M count=1 2>/dev/null | ({})", wait_for(until));
+    let script = format!("{}; {}; {}; sleep 1000", wait_for("one"), holds("two"), wait_for("three"));
+    host.launch(sized(&host, &a, &script, (1.0, 64.0), &[("mem", 512.0)])).await;
+    let scores = |root: &Path| {
+        let procs = kernel::read(root, "memory", &id("a"), "cgroup.procs");
+        let score = |pid: &str| {
+            std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).ok()?.trim().parse().ok()
+        };
+        procs.lines().filter_map(score).collect::<Vec<i32>>()
+    };
+    let all = |wanted: fn(i32) -> bool| scores(&root).iter().all(|score| wanted(*score)).then_some(());
+    until(|| all(|score| (900..1000).contains(&score))).await;
+    std::fs::write(host.sandbox(&a).join("one"), "").unwrap();
+    until(|| all(|score| score == 1000)).await;
+    let mut host = host.restart();
+    host.recover(&[&a]).await;
+    std::fs::write(host.sandbox(&a).join("two"), "").unwrap();
+    until(|| all(|score| (900..1000).contains(&score))).await;
+    host.destroy(&a).await;
+    kernel::remove_root(&root);
+}
+
 /// Takes memory until it is stopped, in a process that the shell waits for.
-const HOG: &str = "tail -c 300m /dev/zero | tail -c 300m > /dev/null";
+const HOG: &str = "head -c 300M /dev/zero | tail > /dev/null";
 
 #[tokio::test]
 async fn who_exceeds_its_limit_is_told_so() {

@@ -43,6 +43,10 @@ impl Place {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cgroups {
     pub places: Vec<Place>,
+    /// How readily its processes go for want of memory while they use no more than they asked for. Set for those that may
+    /// use more.
+    #[serde(default)]
+    pub oom_score_adj: Option<i32>,
 }
 
 impl Cgroups {
@@ -99,7 +103,7 @@ impl Layout {
                 places.push(place);
             }
         }
-        (Cgroups { places }, steps)
+        (Cgroups { places, oom_score_adj: None }, steps)
     }
 
     fn make(&self, hierarchy: &Hierarchy, place: &Place) -> Vec<Step> {

@@ -5,6 +5,7 @@
 //! What a container has is kept in its runtime directory, so that a later agent with other flags still ends it.
 //! Never here: processes being started, tasks, reasons for the end of a task other than memory.
 
+pub(crate) mod burst;
 pub(crate) mod demand;
 pub(crate) mod destroy;
 pub(crate) mod hierarchy;

@@ -13,6 +13,7 @@ use tepui_types::{ContainerEvent, ContainerId, LaunchSpec, LaunchStage, Terminat
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{Context, Message};
+use crate::cgroups::burst::{self, Burst};
 use crate::cgroups::{Place, destroy};
 use crate::host::beneath;
 use crate::host::process::Process;
@@ -196,8 +197,10 @@ impl Container {
     pub async fn watch(mut self, process: Process, mut volumes: Vec<Volume>) {
         let mut gone = false;
         let mut ended = pin!(process.ended());
+        let mut burst = Burst::follow(&self.runtime().cgroups());
         let first = loop {
             tokio::select! {
+                () = burst::next(&mut burst) => (),
                 () = &mut ended, if !gone => {
                     gone = true;
                     self.context.tell(Message::Ending(self.id.clone()));
@@ -356,9 +359,9 @@ async fn fetch(context: &Context, spec: &LaunchSpec, identity: Option<&Identity>
 /// Makes what the container is to be kept in, and tells the supervisor.
 async fn isolate(context: &Context, spec: &LaunchSpec, init: &mut InitSpec) -> Result<(), String> {
     let Some(linux) = &context.linux else { return Ok(()) };
-    let prepared = linux.prepare(spec).await?;
-    init.cgroups = prepared.cgroups.places.iter().map(Place::processes).collect();
-    init.oom_score_adj = prepared.oom_score_adj;
+    let cgroups = linux.prepare(spec).await?;
+    init.cgroups = cgroups.places.iter().map(Place::processes).collect();
+    init.oom_score_adj = cgroups.oom_score_adj;
     Ok(())
 }
 

@@ -1,10 +1,11 @@
 //! The host: processes, users and directories of the machine as the kernel tells them.
 //!
 //! Everything above asks here and never reads `/proc` or calls the kernel by itself.
-//! Never here: containers, sandboxes, decisions. Nothing here looks at cgroups; the place for that is a module beside.
+//! Never here: containers, sandboxes, decisions.
 
 #![allow(unsafe_code)]
 
 pub(crate) mod beneath;
+pub(crate) mod event;
 pub(crate) mod process;
 pub(crate) mod user;

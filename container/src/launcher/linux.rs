@@ -59,12 +59,6 @@ pub(crate) struct Linux {
     kills_seen: Arc<Mutex<BTreeMap<PathBuf, u64>>>,
 }
 
-/// What a container is started in.
-pub(crate) struct Prepared {
-    pub cgroups: Cgroups,
-    pub oom_score_adj: Option<i32>,
-}
-
 /// Chooses: `None` is posix. The reason why something cannot be had is complete.
 pub(crate) fn choose(
     launcher: Launcher,
@@ -173,29 +167,28 @@ fn controllers(
 
 impl Linux {
     /// Makes a container's cgroups and sets what it may use.
-    pub async fn prepare(&self, spec: &LaunchSpec) -> Result<Prepared, String> {
+    pub async fn prepare(&self, spec: &LaunchSpec) -> Result<Cgroups, String> {
         let (linux, spec) = (self.clone(), spec.clone());
         let prepared = tokio::task::spawn_blocking(move || linux.prepare_now(&spec)).await;
         prepared.unwrap_or_else(|_| Err(String::from("the agent is going down")))
     }
 
-    fn prepare_now(&self, spec: &LaunchSpec) -> Result<Prepared, String> {
+    fn prepare_now(&self, spec: &LaunchSpec) -> Result<Cgroups, String> {
         let shared = spec.id.parent().filter(|_| shares_cgroups(spec));
         let shared = shared.map(|parent| self.runtime.container(parent).cgroups());
         let demand = Demand::new(&spec.resources, &spec.limits);
         if spec.id.parent().is_some() && shared.is_none() {
             self.check_requests(spec)?;
         }
-        let (cgroups, mut steps) = self.layout.create(&spec.id, shared.as_ref());
+        let (mut cgroups, mut steps) = self.layout.create(&spec.id, shared.as_ref());
         steps.extend(cgroups.settle(&demand, &self.layout.policy, true));
+        if spec.of_task && cgroups.own(Controller::Memory).is_some() && demand.bursts() {
+            cgroups.oom_score_adj = Some(oom::score_adj(demand.mem_bytes, memory_bytes()));
+        }
         let kept = self.runtime.container(&spec.id).write_cgroups(&cgroups);
         kept.map_err(|err| format!("cannot keep its cgroups: {err}"))?;
         plan::apply(&steps).map_err(|fault| fault.to_string())?;
-        let own = spec.id.parent().is_none() || shared.is_none();
-        let bursts =
-            own && spec.of_task && self.layout.controllers.contains(&Controller::Memory) && demand.bursts();
-        let oom_score_adj = bursts.then(|| oom::score_adj(demand.mem_bytes, memory_bytes()));
-        Ok(Prepared { cgroups, oom_score_adj })
+        Ok(cgroups)
     }
 
     /// What has cgroups of its own below another container must say what it needs.

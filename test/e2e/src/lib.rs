@@ -13,7 +13,7 @@ pub mod recorded;
 mod scheduler;
 mod web;
 
-pub use cluster::{Cluster, Program, binary};
+pub use cluster::{Cluster, Program, binary, cgroup_mounts};
 pub use etcd::{Etcd, Masters};
 pub use framework::{Delivery, Framework};
 pub use gate::Gate;

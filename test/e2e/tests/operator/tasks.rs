@@ -110,11 +110,7 @@ const CASES: &[(&str, Change, &[&str])] = &[
         RUNS,
     ),
     ("v-norole", |_| (), RUNS),
-    (
-        "v-share-true",
-        |task| task["container"] = json!({"type": "MESOS", "linux_info": {"share_cgroups": true}}),
-        RUNS,
-    ),
+    ("v-share-true", |task| task["container"] = json!({"type": "MESOS", "linux_info": {}}), RUNS),
     ("v-cmdempty", |task| task["command"] = json!({}), &["TASK_STARTING", "TASK_FAILED"]),
     (
         "v-argv",

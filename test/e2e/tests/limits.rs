@@ -1,0 +1,301 @@
+//! Limits of tasks, from the API to the files of the kernel and to the reason of an end. Needs root and cgroups on v1.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+use tepui_e2e::{Cluster, Scheduler, binary, cgroup_mounts, scalar, wait_for};
+
+const RESOURCES: &str = "--resources=cpus:8;mem:4096;disk:4096;ports:[31000-32000]";
+const ISOLATION: &str = "--isolation=cgroups/cpu,cgroups/mem";
+/// Takes memory until it is stopped.
+const HOG: &str = "head -c 1G /dev/zero | tail > /dev/null";
+
+/// A cluster whose kernel limits tasks, and a scheduler.
+struct Bench {
+    cluster: Cluster,
+    scheduler: Scheduler,
+}
+
+impl Bench {
+    /// None, said aloud, where this cannot be tried.
+    fn start(flags: &[&str]) -> Option<Self> {
+        let is_root =
+            std::fs::metadata("/proc/self").is_ok_and(|this| std::os::unix::fs::MetadataExt::uid(&this) == 0);
+        if !is_root || mount("memory").is_none() || mount("cpu").is_none() {
+            eprintln!("skipped: needs root and the cpu and memory controllers of cgroups v1");
+            return None;
+        }
+        let flags: Vec<&str> = [RESOURCES, ISOLATION].into_iter().chain(flags.iter().copied()).collect();
+        let cluster = Cluster::with(&[], &flags);
+        let scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
+        Some(Self { cluster, scheduler })
+    }
+
+    /// An offer that is large enough for everything here.
+    fn offer(&mut self) -> Value {
+        let has = |offer: &Value, name: &str| {
+            offer["resources"].as_array().is_some_and(|all| all.iter().any(|one| one["name"] == name))
+        };
+        let mut offer = self.scheduler.fresh_offer();
+        while !(has(&offer, "disk") && has(&offer, "cpus")) {
+            offer = self.scheduler.offer();
+        }
+        offer
+    }
+
+    fn launch(&mut self, id: &str, command: &str, sizes: Sizes, change: impl FnOnce(&mut Value)) {
+        let offer = self.offer();
+        let mut task = sizes.task(&offer, id, command);
+        change(&mut task);
+        assert_eq!(self.scheduler.launch(&offer, &[task]).status, 202);
+    }
+
+    fn launch_group(&mut self, executor: &str, share: Option<bool>, tasks: &[(&str, &str, Sizes)]) {
+        let offer = self.offer();
+        let task = |(id, command, sizes): &(&str, &str, Sizes)| {
+            let mut task = sizes.task(&offer, id, command);
+            if let Some(share) = share {
+                task["container"] = json!({"type": "MESOS", "linux_info": {"share_cgroups": share}});
+            }
+            task
+        };
+        let executor = json!({
+            "type": "DEFAULT", "executor_id": {"value": executor},
+            "framework_id": {"value": self.scheduler.framework_id},
+            "resources": [scalar("cpus", 0.1), scalar("mem", 32.0), scalar("disk", 1.0)]
+        });
+        let tasks: Vec<Value> = tasks.iter().map(task).collect();
+        let group = json!({"executor": executor, "task_group": {"tasks": tasks}});
+        self.scheduler.accept(&offer, json!([{"type": "LAUNCH_GROUP", "launch_group": group}]));
+    }
+
+    /// The container of a task that has started.
+    fn container(&mut self, task: &str) -> Value {
+        let status = self.scheduler.reach(task, "TASK_RUNNING");
+        status["container_status"]["container_id"].clone()
+    }
+
+    fn kill(&mut self, task: &str) {
+        let kill = json!({"task_id": {"value": task}, "kill_policy": {"grace_period": {"nanoseconds": 0}}});
+        self.scheduler.call(json!({"type": "KILL", "kill": kill}));
+        self.scheduler.reach(task, "TASK_KILLED");
+    }
+
+    fn cgroup(&self, controller: &str, id: &Value) -> PathBuf {
+        let root = mount(controller).expect("it was there").join(self.cluster.cgroups_root(0));
+        root.join(below(id))
+    }
+
+    /// shares, quota, soft limit and limit in megabytes (-1: endless).
+    fn values(&self, id: &Value) -> (i64, i64, i64, i64) {
+        let number = |controller: &str, file: &str| {
+            let path = self.cgroup(controller, id).join(file);
+            let text =
+                std::fs::read_to_string(&path).unwrap_or_else(|err| panic!("{}: {err}", path.display()));
+            text.trim().parse::<i64>().expect("a number")
+        };
+        let mb = |bytes: i64| if bytes > i64::MAX / 2 { -1 } else { bytes / (1024 * 1024) };
+        (
+            number("cpu", "cpu.shares"),
+            number("cpu", "cpu.cfs_quota_us"),
+            mb(number("memory", "memory.soft_limit_in_bytes")),
+            mb(number("memory", "memory.limit_in_bytes")),
+        )
+    }
+}
+
+/// What a task asks for and may use.
+#[derive(Clone, Copy)]
+struct Sizes {
+    request: (f64, f64),
+    cpus: Option<f64>,
+    mem: Option<f64>,
+}
+
+impl Sizes {
+    const fn of(request: (f64, f64), cpus: Option<f64>, mem: Option<f64>) -> Self {
+        Self { request, cpus, mem }
+    }
+
+    fn task(&self, offer: &Value, id: &str, command: &str) -> Value {
+        let mut task = Scheduler::task(offer, id, command);
+        task["resources"] = json!([scalar("cpus", self.request.0), scalar("mem", self.request.1)]);
+        let limit = |value: f64| {
+            if value.is_finite() { json!({"value": value}) } else { json!({"value": "Infinity"}) }
+        };
+        for (name, value) in [("cpus", self.cpus), ("mem", self.mem)] {
+            if let Some(value) = value {
+                task["limits"][name] = limit(value);
+            }
+        }
+        task
+    }
+}
+
+fn mount(controller: &str) -> Option<PathBuf> {
+    cgroup_mounts().into_iter().find(|mount| {
+        let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
+        mounts.lines().any(|line| {
+            let words: Vec<&str> = line.split(' ').collect();
+            words.len() > 3
+                && words[2] == "cgroup"
+                && Path::new(words[1]) == mount
+                && words[3].split(',').any(|option| option == controller)
+        })
+    })
+}
+
+/// Where the cgroup of a container is, below that of its agent.
+fn below(id: &Value) -> PathBuf {
+    let value = id["value"].as_str().expect("an id");
+    match id["parent"]["value"].is_string() {
+        true => below(&id["parent"]).join("mesos").join(value),
+        false => PathBuf::from(value),
+    }
+}
+
+const INF: f64 = f64::INFINITY;
+
+/// The table of the design for tasks outside of groups, each cell read from the kernel; the command executor adds
+/// 0.1 cpus and 32 megabytes.
+#[test]
+fn tasks_outside_of_groups() {
+    for cfs in [false, true] {
+        let Some(mut bench) = Bench::start(if cfs { &["--cgroups_enable_cfs"] } else { &[] }) else { return };
+        // Without a limit on processors the flag decides.
+        let request = |quota: i64| if cfs { quota } else { -1 };
+        for (id, sizes, expected) in [
+            ("plain", Sizes::of((0.1, 32.0), None, None), (204, request(20_000), 64, 64)),
+            ("both", Sizes::of((0.2, 64.0), Some(0.5), Some(128.0)), (307, 60_000, 96, 160)),
+            ("endless", Sizes::of((0.1, 32.0), Some(INF), Some(INF)), (204, -1, 64, -1)),
+            ("cpus", Sizes::of((0.1, 32.0), Some(0.5), None), (204, 60_000, 64, 64)),
+            ("mem", Sizes::of((1.0, 1024.0), None, Some(2048.0)), (1126, request(110_000), 1056, 2080)),
+        ] {
+            bench.launch(id, "sleep 1000", sizes, |_| ());
+            let container = bench.container(id);
+            assert_eq!(bench.values(&container), expected, "{id}, cfs {cfs}");
+            bench.kill(id);
+            wait_for("its cgroup to go", || (!bench.cgroup("memory", &container).exists()).then_some(()));
+        }
+        for share in [true, false] {
+            let id = format!("share-{share}");
+            bench.launch(&id, "true", Sizes::of((0.1, 32.0), None, None), |task| {
+                task["container"] = json!({"type": "MESOS", "linux_info": {"share_cgroups": share}});
+            });
+            bench.scheduler.reach(&id, "TASK_ERROR");
+        }
+    }
+}
+
+/// The table of the design for task groups.
+#[test]
+fn task_groups() {
+    for cfs in [false, true] {
+        let Some(mut bench) = Bench::start(if cfs { &["--cgroups_enable_cfs"] } else { &[] }) else { return };
+        let request = |quota: i64| if cfs { quota } else { -1 };
+        let plain = Sizes::of((0.1, 32.0), None, None);
+        let bursting = Sizes::of((0.1, 32.0), Some(0.5), Some(64.0));
+
+        // Cgroups of their own, with and without limits; the executor's are the sums.
+        bench.launch_group(
+            "own",
+            Some(false),
+            &[("o1", "sleep 1000", plain), ("o2", "sleep 1000", bursting)],
+        );
+        let (first, second) = (bench.container("o1"), bench.container("o2"));
+        let executor = first["parent"].clone();
+        assert_eq!(bench.values(&first), (102, request(10_000), 32, 32));
+        assert_eq!(bench.values(&second), (102, 50_000, 32, 64));
+        // One without a limit on processors, and nothing that makes its request one: then the sum has none either.
+        assert_eq!(bench.values(&executor), (307, request(70_000), 96, 128));
+        let adjusted = |id: &Value| {
+            let procs =
+                std::fs::read_to_string(bench.cgroup("memory", id).join("cgroup.procs")).expect("readable");
+            let pid = procs.lines().next().expect("a process").to_owned();
+            let score = std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).expect("readable");
+            score.trim().parse::<i32>().expect("a number") > 900
+        };
+        assert_eq!([&executor, &first, &second].map(adjusted), [false, false, true]);
+        bench.kill("o1");
+
+        // Shared, without limits.
+        bench.launch_group("shared", Some(true), &[("s1", "sleep 1000", plain), ("s2", "sleep 1000", plain)]);
+        let (first, second) = (bench.container("s1"), bench.container("s2"));
+        assert!([&first, &second].iter().all(|id| !bench.cgroup("memory", id).exists()));
+        assert_eq!(bench.values(&first["parent"]), (307, request(30_000), 96, 96));
+        bench.kill("s1");
+
+        // Shared, with limits; said or not.
+        for (executor, share) in [("refused-1", Some(true)), ("refused-2", None)] {
+            let id = format!("task-{executor}");
+            bench.launch_group(executor, share, &[(&id, "true", bursting)]);
+            let status = bench.scheduler.reach(&id, "TASK_ERROR");
+            assert_eq!(status["reason"], "REASON_TASK_GROUP_INVALID");
+        }
+        // Whoever had one kind of isolation cannot have the other.
+        bench.launch_group("own", None, &[("again", "true", plain)]);
+        bench.scheduler.reach("again", "TASK_ERROR");
+    }
+}
+
+/// The executor lives on and says "killed"; the agent knows why.
+#[test]
+fn a_task_over_its_limit_says_so() {
+    let Some(mut bench) = Bench::start(&[]) else { return };
+    bench.launch("hog", HOG, Sizes::of((0.5, 32.0), None, Some(96.0)), |_| ());
+    let status = bench.scheduler.reach("hog", "TASK_FAILED");
+    assert_eq!(status["reason"], "REASON_CONTAINER_LIMITATION_MEMORY", "{status}");
+    let message = status["message"].as_str().unwrap_or_default();
+    assert!(message.starts_with("Command exited with status 137: Memory limit exceeded:"), "{message}");
+    assert!(message.contains("Requested: 64MB Limit: 128MB Maximum Used: 12"), "{message}");
+    assert_eq!(status["limitation"]["resources"][0]["name"], "mem");
+
+    bench.launch("other", "exit 3", Sizes::of((0.5, 32.0), None, None), |_| ());
+    assert!(bench.scheduler.reach("other", "TASK_FAILED").get("reason").is_none());
+
+    let (hog, good) = (Sizes::of((0.1, 32.0), None, Some(64.0)), Sizes::of((0.1, 32.0), None, None));
+    bench.launch_group("own", Some(false), &[("g-hog", HOG, hog), ("g-good", "sleep 1000", good)]);
+    let status = bench.scheduler.reach("g-hog", "TASK_FAILED");
+    assert_eq!(status["reason"], "REASON_CONTAINER_LIMITATION_MEMORY", "{status}");
+    assert!(
+        status["message"].as_str().is_some_and(|said| said.contains("Requested: 32MB Limit: 64MB")),
+        "{status}"
+    );
+    bench.scheduler.reach("g-good", "TASK_KILLED");
+
+    bench.launch_group("shared", None, &[("s-hog", HOG, good), ("s-good", "sleep 1000", good)]);
+    let status = bench.scheduler.reach("s-hog", "TASK_FAILED");
+    assert_eq!(status["reason"], "REASON_CONTAINER_LIMITATION_MEMORY", "{status}");
+    let status = bench.scheduler.reach("s-good", "TASK_KILLED");
+    assert_ne!(status["reason"], "REASON_CONTAINER_LIMITATION_MEMORY", "{status}");
+}
+
+#[test]
+fn people_set_limits_and_see_them() {
+    let Some(bench) = Bench::start(&[]) else { return };
+    bench.scheduler.call(json!({"type": "TEARDOWN"})); // It holds all there is.
+    let master = format!("--master={}", bench.cluster.master.address);
+    let tepui = |arguments: &[&str]| {
+        Command::new(binary()).args(arguments).arg(&master).output().expect("tepui starts")
+    };
+    let mut running = Command::new(binary())
+        .args(["run", &master, "--name=burst", "--cpus=0.1", "--cpus-limit=2", "--mem=32", "--mem-limit=inf"])
+        .args(["--", "sleep", "1000"])
+        .spawn()
+        .expect("tepui starts");
+    let list = wait_for("the task to run", || {
+        let list = String::from_utf8_lossy(&tepui(&["tasks", "--state=running"]).stdout).into_owned();
+        list.contains("burst").then_some(list)
+    });
+    assert!(list.contains("cpus:2 mem:inf"), "{list}");
+    let detail = String::from_utf8_lossy(&tepui(&["task", "burst"]).stdout).into_owned();
+    assert!(
+        detail.contains("limits") && detail.contains("mem:Infinity") && detail.contains("usage"),
+        "{detail}"
+    );
+    running.kill().expect("it runs");
+    running.wait().expect("it was started here");
+    let refused = tepui(&["run", "--mem=64", "--mem-limit=32", "--", "true"]);
+    assert!(!refused.status.success(), "{refused:?}");
+}
