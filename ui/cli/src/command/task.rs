@@ -77,7 +77,7 @@ impl Task {
         });
         let agent = self.cluster.query("/slaves", &[("slave_id", text(&classic, "slave_id"))]).await;
         let agent = agent.map(|mut answer| answer["slaves"][0].take()).unwrap_or_default();
-        let usage = tokio::time::timeout(SANDBOX_PATIENCE, usage(&agent, &classic)).await;
+        let usage = tokio::time::timeout(SANDBOX_PATIENCE, usage(&self.cluster, &agent, &classic)).await;
         let sandbox = tokio::time::timeout(SANDBOX_PATIENCE, sandbox::of(&self.cluster, classic)).await;
         let sandbox = sandbox.ok().and_then(Result::ok).map(|sandbox| sandbox.directory);
         Place {
@@ -89,11 +89,11 @@ impl Task {
 }
 
 /// What the container the task runs in uses right now, with its executor and whoever shares it.
-async fn usage(agent: &Value, task: &Value) -> Option<String> {
+async fn usage(cluster: &Cluster, agent: &Value, task: &Value) -> Option<String> {
     let id = text(task, "executor_id");
     let executor = if id.is_empty() { text(task, "id") } else { id };
     let query = format!("/containers?framework_id={}&executor_id={executor}", text(task, "framework_id"));
-    let answer = sandbox::client(agent).ok()?.get(&query).await.ok()?;
+    let answer = sandbox::client(cluster, agent).ok()?.get(&query).await.ok()?;
     shown_usage(&answer[0]["statistics"])
 }
 
