@@ -409,4 +409,4 @@ impl Allocator {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,15 +1,15 @@
 //! Explain: why a framework or a role was offered what it was, and was not offered the rest.
 //!
 //! Found out when somebody asks, from the same books and by the same rules that the cycle uses; nothing is kept for it
-//! but the times of outstanding offers. Each agent is counted under the one thing that stands first in the way.
+//! but the times of offers. Each agent is counted under the one thing that stands first in the way.
 //!
 //! Never: words for people (the master's answer and the command line have those).
 
 use alloc::vec::Vec;
 
 use tepui_fsm::Mono;
-use tepui_resources::{Limits, Quantities, Role};
-use tepui_types::FrameworkId;
+use tepui_resources::{Limits, Quantities, Resources, Role};
+use tepui_types::{AgentId, FrameworkId};
 
 use crate::cycle::Stage;
 use crate::share::Weight;
@@ -35,6 +35,8 @@ pub struct FrameworkReport {
 pub struct Standing {
     pub framework: FrameworkId,
     pub role: Role,
+    /// Connected: an inactive framework is offered nothing.
+    pub active: bool,
     /// It wants no offers for this role.
     pub suppressed: bool,
     /// Of the cluster, by its dominant resource.
@@ -44,8 +46,17 @@ pub struct Standing {
     pub place: Option<Place>,
     /// When it was last offered something in this role, if it ever was.
     pub last_offered: Option<Mono>,
-    /// Of every agent, what stands first in the way, and of how many it does. Only where a framework was asked about.
-    pub agents: Vec<(Reason, usize)>,
+    /// Of every agent, what stands first in the way; most agents first. Only where a framework was asked about.
+    pub findings: Vec<Finding>,
+}
+
+/// What stands first in the way of some agents.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    pub reason: Reason,
+    pub agents: usize,
+    /// One of them.
+    pub example: AgentId,
 }
 
 /// `place` of `of`; the first is served first.
@@ -80,7 +91,7 @@ pub struct RoleReport {
 pub enum Reason {
     /// Nothing: it is looked at with the next batch, or others come first.
     Waiting,
-    /// Something of it is offered to this framework already.
+    /// Something of it is offered to this framework already: the oldest such offer.
     Offered {
         since: Mono,
     },
@@ -90,7 +101,7 @@ pub enum Reason {
     /// The framework lacks this capability; for `MultiRole` and `HierarchicalRole` the agent does.
     LacksCapability(Capability),
     OfferConstraint,
-    /// Enough would be free if this framework had answered an offer.
+    /// Enough would be free if this framework had answered an offer: the oldest such offer.
     HeldInOffer {
         by: FrameworkId,
         since: Mono,
@@ -101,9 +112,10 @@ pub enum Reason {
     InUse,
     /// What is free, or the whole agent, is less than the smallest offer.
     BelowMinAllocatable,
-    /// Its own refusal.
+    /// Its own refusal of these, and when the last such refusal ends.
     Refused {
         until: Mono,
+        refused: Resources,
     },
     /// This role is at its limit.
     QuotaLimit {
@@ -112,7 +124,9 @@ pub enum Reason {
         limits: Limits,
     },
     /// Kept for guarantees that are not met.
-    Headroom,
+    Headroom {
+        required: Quantities,
+    },
 }
 
 /// Names as v1 has them.
@@ -136,10 +150,7 @@ impl Allocator {
         let mut roles = Vec::new();
         for client in self.subscribed_clients(slot) {
             let mut standing = self.standing(client, &order);
-            for (agent, _) in self.agents.iter() {
-                count(&mut standing.agents, self.why(agent, client));
-            }
-            standing.agents.sort_by_key(|(_, agents)| core::cmp::Reverse(*agents));
+            standing.findings = self.findings(client);
             roles.push(standing);
         }
         roles.sort_by(|a, b| a.role.cmp(&b.role));
@@ -186,13 +197,14 @@ impl Allocator {
         let framework = &self.frameworks[entry.framework];
         Standing {
             framework: framework.id.clone(),
+            active: framework.active,
             suppressed: framework.suppressed.contains(&role),
             role,
             share: self.tree.share(&entry.held.amount, Weight::ONE).to_f64(),
             held: entry.held.amount.clone(),
             place: place.map(|place| Place { place: place + 1, of: order.len() }),
             last_offered: entry.last_offered,
-            agents: Vec::new(),
+            findings: Vec::new(),
         }
     }
 
@@ -204,9 +216,5 @@ impl Allocator {
     }
 }
 
-fn count(reasons: &mut Vec<(Reason, usize)>, reason: Reason) {
-    match reasons.iter_mut().find(|(known, _)| *known == reason) {
-        Some((_, agents)) => *agents += 1,
-        None => reasons.push((reason, 1)),
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -4,11 +4,13 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 
+use tepui_fsm::Mono;
 use tepui_proto::mesos::v1::{master, scheduler};
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_types::{Answer, ConnId};
 
 use crate::State;
+use crate::explain::Report;
 
 /// One thing to be made visible, in order.
 #[derive(Clone, Debug)]
@@ -53,6 +55,12 @@ pub enum Effect {
     },
     CloseOperator {
         conn: ConnId,
+    },
+    /// Answers a question on `conn` and ends it. `now` is what its times are to be compared with.
+    Explained {
+        conn: ConnId,
+        now: Mono,
+        report: Box<Report>,
     },
     /// The newest state for readers. At most one per turn.
     Publish {

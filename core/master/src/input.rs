@@ -7,6 +7,8 @@ use tepui_proto::mesos::v1::{master, scheduler};
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_types::ConnId;
 
+use crate::explain::Subject;
+
 /// One thing that happened outside. Bodies are already parsed; required fields are present.
 #[derive(Clone, Debug)]
 pub enum Input {
@@ -28,6 +30,8 @@ pub enum Input {
     /// An operator call on /api/v1 that changes something (reads are answered from snapshots), or the start of an
     /// operator's event stream (SUBSCRIBE).
     Operator { conn: ConnId, principal: Option<String>, call: Box<master::Call> },
+    /// A question why somebody is offered what it is.
+    Explain { conn: ConnId, subject: Subject },
     /// An operator's event stream ended.
     OperatorClosed { conn: ConnId },
 }

@@ -25,6 +25,7 @@ mod effect;
 mod event;
 mod excluded;
 mod executor;
+pub mod explain;
 mod framework;
 mod garbage;
 mod input;

@@ -24,7 +24,7 @@ use crate::operation::Operations;
 use crate::reachability::Liveness;
 use crate::state::{Agent, Framework, Map, Recent, State, Task};
 use crate::timers::Timer;
-use crate::{Config, Effect, Input, agent, boot, call, drain, offer, operator, slack, timers};
+use crate::{Config, Effect, Input, agent, boot, call, drain, explain, offer, operator, slack, timers};
 
 pub(crate) type Out = Outbox<Master>;
 
@@ -96,6 +96,7 @@ impl Fsm for Master {
                 operator::take(self, now, conn, principal.as_deref(), *call, out);
             }
             Input::OperatorClosed { conn } => operator::closed(self, conn),
+            Input::Explain { conn, subject } => explain::explain(self, now, conn, &subject, out),
         }
         self.count_crossing(arrival, from, out);
     }

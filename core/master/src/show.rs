@@ -21,6 +21,7 @@ impl fmt::Display for Input {
                 write!(f, "operator {}: {:?}", conn.0, call.r#type.unwrap_or(master::call::Type::UNKNOWN))
             }
             Input::OperatorClosed { conn } => write!(f, "operator {}: closed", conn.0),
+            Input::Explain { conn, subject } => write!(f, "operator {}: explain {subject:?}", conn.0),
         }
     }
 }
@@ -42,6 +43,7 @@ impl fmt::Display for Effect {
             }
             Effect::Operator { event } => write!(f, "operators <- {}", OperatorEvent(event)),
             Effect::CloseOperator { conn } => write!(f, "operator {} closed", conn.0),
+            Effect::Explained { conn, .. } => write!(f, "operator {} <- an explanation", conn.0),
             Effect::Publish { state } => write!(f, "publish {}", state.version),
         }
     }

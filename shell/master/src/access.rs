@@ -41,6 +41,7 @@ impl Access {
             | Endpoint::Metrics(_)
             | Endpoint::Flags
             | Endpoint::OfferConstraintsDebug
+            | Endpoint::Explain(_)
             | Endpoint::Files(_) => readonly,
             Endpoint::SystemStats
             | Endpoint::Health
@@ -79,6 +80,7 @@ pub(crate) fn check(authorizer: &Authorizer, endpoint: Endpoint, request: &Reque
         | Endpoint::Version
         | Endpoint::Redirect
         | Endpoint::OfferConstraintsDebug
+        | Endpoint::Explain(_)
         | Endpoint::Pages => None,
     };
     match wish {

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use http::header::{HeaderName, HeaderValue};
 use tepui_authz::Authorizer;
 use tepui_core_master::{Effect, State};
-use tepui_http::{Exchanges, HttpError, Response, accepted, empty, message};
+use tepui_http::{Exchanges, HttpError, Query, Response, accepted, empty, json, message};
 use tepui_proto::Wire;
 use tepui_types::{Answer, ConnId};
 use tokio::sync::watch;
 
+use crate::explain;
 use crate::followers::{Followers, Telling};
 use crate::routes::Kind;
 
@@ -57,6 +58,10 @@ impl Effects {
             }
             Effect::CloseOperator { conn } => self.followers.tell(Telling::Close { conn }),
             Effect::CloseScheduler { conn } | Effect::CloseAgent { conn } => self.exchanges.close(conn),
+            Effect::Explained { conn, now, report } => {
+                let document = explain::document(&self.publisher.borrow(), now, &report);
+                self.exchanges.answer(conn, |_| json(&Query::default(), document));
+            }
             Effect::Publish { state } => {
                 self.publisher.send_replace(Arc::new(state));
             }

@@ -12,6 +12,7 @@ mod convert;
 mod document;
 mod documents;
 mod effects;
+mod explain;
 mod followers;
 mod front;
 mod maintenance;

@@ -15,9 +15,10 @@ use tepui_store::etcd::Leadership;
 use crate::convert::Conversion;
 use crate::document::Document;
 use crate::documents::Documents;
+use crate::explain::About;
 use crate::maintenance::Machine;
 use crate::metrics::{Form, Queues, Sensors};
-use crate::{agents, convert, maintenance, operator, pages, quota, scheduler, teardown, weights};
+use crate::{agents, convert, explain, maintenance, operator, pages, quota, scheduler, teardown, weights};
 
 /// What an exchange with the machine is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,6 +41,7 @@ pub(crate) enum Endpoint {
     Machine(Machine),
     Teardown,
     Weights,
+    Explain(About),
     Metrics(MetricsForm),
     LoggingToggle,
     SystemStats,
@@ -64,6 +66,8 @@ const OWN: &[(&str, Endpoint)] = &[
     ("/tasks", Endpoint::Document(Document::Tasks)),
     ("/roles", Endpoint::Document(Document::Roles)),
     ("/teardown", Endpoint::Teardown),
+    ("/explain/framework", Endpoint::Explain(About::Framework)),
+    ("/explain/role", Endpoint::Explain(About::Role)),
     ("/quota", Endpoint::Quota),
     ("/weights", Endpoint::Weights),
     ("/weight", Endpoint::Weights),
@@ -134,6 +138,7 @@ impl Endpoint {
             | Endpoint::MaintenanceStatus
             | Endpoint::Machine(_)
             | Endpoint::OfferConstraintsDebug
+            | Endpoint::Explain(_)
             | Endpoint::Teardown
             | Endpoint::Redirect => false,
         }
@@ -171,6 +176,7 @@ impl Local {
             | Endpoint::MaintenanceStatus
             | Endpoint::Machine(_)
             | Endpoint::OfferConstraintsDebug
+            | Endpoint::Explain(_)
             | Endpoint::Teardown
             | Endpoint::Redirect => Err(HttpError::unavailable("No leader elected")),
         }
@@ -225,6 +231,7 @@ impl Program {
             Endpoint::Machine(way) => maintenance::machine(self, request, way).await,
             Endpoint::Teardown => teardown::teardown(self, request).await,
             Endpoint::Weights => weights::weights(self, request, &rest).await,
+            Endpoint::Explain(about) => explain::explain(self, about, &rest, &request).await,
             Endpoint::Metrics(form) => match rest.is_empty() {
                 true => self.metrics(Form::Document(form), &request).await,
                 false => Err(HttpError::not_found()),

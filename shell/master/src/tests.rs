@@ -315,6 +315,39 @@ async fn an_agent_links_and_its_resources_are_offered_and_shown() {
     master.stop().await.unwrap();
 }
 
+#[tokio::test]
+async fn why_somebody_is_offered_what_it_is() {
+    let master = start().await;
+    let _agent = link_up(&master).await;
+    let mut events = Stream::subscribe(&master, "/api/v1/scheduler", SUBSCRIBE).await;
+    let subscribed = events.event("SUBSCRIBED").await;
+    events.event("OFFERS").await;
+    let id = subscribed.split(r#""framework_id":{"value":""#).nth(1).unwrap().split('"').next().unwrap();
+    for prefix in ["", "/master"] {
+        let answer = get(&master, &format!("{prefix}/explain/framework/{id}")).await;
+        let answer: Value = serde_json::from_str(&answer.body).unwrap();
+        assert_eq!(answer["agents"]["registered"], 1, "{answer}");
+        let standing = &answer["roles"][0];
+        assert_eq!(
+            (&standing["role"], &standing["place"], &standing["share"]),
+            (&"dev".into(), &1.into(), &1.0.into())
+        );
+        let reason = &standing["reasons"][0];
+        assert_eq!((&reason["reason"], &reason["agents"]), (&"OFFERED".into(), &1.into()));
+        assert!(reason["text"].as_str().unwrap().starts_with("1 agent: offered to it already"), "{reason}");
+        let answer = get(&master, &format!("{prefix}/explain/role/dev")).await;
+        let answer: Value = serde_json::from_str(&answer.body).unwrap();
+        assert_eq!((&answer["weight"], &answer["held"]["cpus"]), (&1.0.into(), &4.0.into()));
+        assert_eq!(answer["frameworks"][0]["framework_id"], id);
+    }
+    for (path, status) in [("/explain/framework/x", 404), ("/explain/role/x/y", 404), ("/explain/role", 404)]
+    {
+        assert_eq!(get(&master, path).await.status, status, "{path}");
+    }
+    assert_eq!(post(&master, "/explain/role/dev", "", "{}").await.status, 405);
+    master.stop().await.unwrap();
+}
+
 /// The names in a JSON object, sorted.
 fn keys(value: &Value) -> Vec<&str> {
     let mut keys: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();

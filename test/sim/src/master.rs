@@ -158,7 +158,10 @@ pub(crate) fn make_visible(world: &mut World, effect: Effect) {
         Effect::CloseScheduler { conn } | Effect::CloseAgent { conn } => world.close(conn, End::Server),
         Effect::OpenAgent { .. } => (),
         Effect::Agent { conn, event } => world.send(conn, End::Client, Message::LinkEvent(event)),
-        Effect::OpenOperator { .. } | Effect::Operator { .. } | Effect::CloseOperator { .. } => (),
+        Effect::OpenOperator { .. }
+        | Effect::Operator { .. }
+        | Effect::CloseOperator { .. }
+        | Effect::Explained { .. } => (),
         Effect::Publish { .. } => (),
     }
 }

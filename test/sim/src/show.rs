@@ -114,6 +114,7 @@ pub(crate) fn master_effect(effect: &master::Effect) -> Option<String> {
         master::Effect::OpenOperator { .. }
         | master::Effect::Operator { .. }
         | master::Effect::CloseOperator { .. }
+        | master::Effect::Explained { .. }
         | master::Effect::Publish { .. } => return None,
     })
 }

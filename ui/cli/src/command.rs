@@ -9,6 +9,7 @@ pub mod dev;
 pub mod drain;
 pub mod events;
 pub mod executors;
+pub mod explain;
 pub mod files;
 mod filter;
 mod find;

@@ -19,6 +19,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "executors",
             "task",
             "framework",
+            "explain",
             "logs",
             "files",
             "events",

@@ -23,7 +23,7 @@ use anyhow::Result;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use command::{
-    agent, agents, completions, dev, drain, events, executors, files, framework, frameworks, logs,
+    agent, agents, completions, dev, drain, events, executors, explain, files, framework, frameworks, logs,
     maintenance, metrics, offers, quota, reserve, roles, run, summary, task, tasks, teardown, volumes,
     weights,
 };
@@ -69,6 +69,8 @@ enum Command {
     Task(task::Task),
     /// Everything about one framework, with its tasks.
     Framework(framework::Framework),
+    /// Why a framework or a role is offered what it is, and not the rest.
+    Explain(explain::Explain),
     /// Print what a task wrote.
     Logs(logs::Logs),
     /// List the files of a task.
@@ -213,6 +215,7 @@ fn dispatch(tepui: Tepui, shown: Flags) -> Result<ExitCode> {
         Command::Executors(executors) => executors.run(),
         Command::Task(task) => task.run(),
         Command::Framework(framework) => framework.run(),
+        Command::Explain(explain) => explain.run(),
         Command::Logs(logs) => logs.run(),
         Command::Files(files) => files.run(),
         Command::Events(events) => events.run(),

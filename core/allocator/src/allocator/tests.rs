@@ -65,8 +65,8 @@ fn resource(text: &str) -> Resource {
 }
 
 /// An allocator and the grants it made, by number.
-struct Script {
-    allocator: Allocator,
+pub(crate) struct Script {
+    pub(crate) allocator: Allocator,
     now: Mono,
     grants: Vec<Grant>,
     said: String,
@@ -98,11 +98,11 @@ fn roles(text: &str) -> Vec<Role> {
 }
 
 impl Script {
-    fn new(options: Options) -> Self {
+    pub(crate) fn new(options: Options) -> Self {
         Self { allocator: Allocator::new(options), now: Mono(0), grants: Vec::new(), said: String::new() }
     }
 
-    fn line(&mut self, line: &str) {
+    pub(crate) fn line(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let names = || roles(words.get(2).copied().unwrap_or(""));
         match words[0] {

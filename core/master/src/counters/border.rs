@@ -41,7 +41,8 @@ impl Arrival {
             Input::SchedulerClosed { .. }
             | Input::AgentClosed { .. }
             | Input::Operator { .. }
-            | Input::OperatorClosed { .. } => None,
+            | Input::OperatorClosed { .. }
+            | Input::Explain { .. } => None,
         }
     }
 }

@@ -60,7 +60,8 @@ impl Script {
             | Effect::CloseScheduler { .. }
             | Effect::Answer { .. }
             | Effect::OpenOperator { .. }
-            | Effect::CloseOperator { .. } => (),
+            | Effect::CloseOperator { .. }
+            | Effect::Explained { .. } => (),
         }
         self.say(&effect.to_string());
     }

@@ -1,0 +1,194 @@
+//! Every reason once, from the smallest cluster that has it.
+
+use alloc::format;
+use alloc::string::String;
+
+use expect_test::{Expect, expect};
+
+use super::*;
+use crate::Options;
+use crate::allocator::tests::Script;
+
+fn check(script: &str, expected: Expect) {
+    let mut state = Script::new(Options::default());
+    script.lines().map(str::trim).filter(|line| !line.is_empty()).for_each(|line| state.line(line));
+    let report = state.allocator.explain_framework(&FrameworkId::new("F")).expect("F is there");
+    let mut said = String::new();
+    for standing in report.roles {
+        let place = standing
+            .place
+            .map_or_else(|| "out of the order".into(), |it| format!("{} of {}", it.place, it.of));
+        said += &format!("{}: {place}, share {:.3}\n", standing.role, standing.share);
+        for Finding { reason, agents, example } in standing.findings {
+            said += &format!("  {agents} as {example}: {reason}\n", reason = show(&reason));
+        }
+    }
+    expected.assert_eq(&said);
+}
+
+fn show(reason: &Reason) -> String {
+    let at = |at: &Mono| at.0 / 1_000_000_000;
+    match reason {
+        Reason::Offered { since } => format!("offered since {}", at(since)),
+        Reason::HeldInOffer { by, since } => format!("held by {by} since {}", at(since)),
+        Reason::Refused { until, refused } => format!("refused {refused} until {}", at(until)),
+        Reason::QuotaLimit { role, consumed, limits } => {
+            let limits: Quantities = limits.iter().map(|(name, limit)| (name.clone(), limit)).collect();
+            format!("{role} has {consumed} of {limits}")
+        }
+        Reason::Headroom { required } => format!("{required} is kept"),
+        Reason::ReservedFor(role) => format!("reserved for {role}"),
+        Reason::Waiting
+        | Reason::AgentInactive
+        | Reason::NotWhitelisted
+        | Reason::LacksCapability(_)
+        | Reason::OfferConstraint
+        | Reason::InUse
+        | Reason::BelowMinAllocatable => format!("{reason:?}"),
+    }
+}
+
+#[test]
+fn offered_refused_and_waiting() {
+    check(
+        "
+        agent A cpus:1
+        agent B cpus:2
+        framework F role=web
+        at 1
+        decline #2
+        agent C cpus:4
+        ",
+        expect![[r#"
+            web: 1 of 1, share 0.143
+              1 as C: Waiting
+              1 as A: offered since 1
+              1 as B: refused cpus:2 until 6
+        "#]],
+    );
+}
+
+#[test]
+fn held_by_others_or_in_use() {
+    check(
+        "
+        agent A cpus:1
+        agent B cpus:2
+        framework G role=ads
+        at 3
+        launch #1 cpus:1
+        framework F role=web
+        at 4
+        ",
+        expect![[r#"
+            web: 1 of 2, share 0.000
+              1 as B: held by G since 3
+              1 as A: InUse
+        "#]],
+    );
+}
+
+#[test]
+fn reserved_too_small_or_not_for_it() {
+    check(
+        "
+        agent A cpus(ads):1
+        agent B cpus:0.001
+        agent C cpus:1 rack=a
+        agent D cpus:1 gpus:1
+        agent E cpus:1 domain=far/1
+        agent G cpus!:1
+        agent H cpus:1
+        deactivate H
+        framework F role=web where=!rack cannot=gpu,revocable
+        at 0
+        ",
+        expect![[r#"
+            web: 1 of 1, share 0.167
+              1 as E: offered since 0
+              1 as H: AgentInactive
+              1 as D: LacksCapability(GpuResources)
+              1 as G: LacksCapability(RevocableResources)
+              1 as C: OfferConstraint
+              1 as A: reserved for ads
+              1 as B: BelowMinAllocatable
+        "#]],
+    );
+}
+
+#[test]
+fn quota_keeps_it() {
+    check(
+        "
+        quota web most=cpus:1
+        agent A cpus:4 used=F/web/cpus:1
+        framework F role=web
+        at 0
+        ",
+        expect![[r#"
+            web: 1 of 1, share 0.250
+              1 as A: web has cpus:1 of cpus:1
+        "#]],
+    );
+    check(
+        "
+        quota ads least=cpus:4
+        agent A cpus:4
+        framework F role=web
+        at 0
+        ",
+        expect![[r#"
+            web: 1 of 1, share 0.000
+              1 as A: cpus:4 is kept
+        "#]],
+    );
+}
+
+#[test]
+fn out_of_the_order() {
+    check(
+        "
+        agent A cpus:4
+        agent B cpus:4 used=G/ads/cpus:2
+        framework G role=ads
+        framework F role=web,ops suppressed=ops
+        weight web 4
+        at 0
+        ",
+        expect![[r#"
+            ops: out of the order, share 0.000
+              2 as A: offered since 0
+            web: 1 of 2, share 0.750
+              2 as A: offered since 0
+        "#]],
+    );
+}
+
+#[test]
+fn a_role_among_its_siblings() {
+    let mut state = Script::new(Options::default());
+    for line in [
+        "quota web least=cpus:3 most=cpus:4",
+        "weight web 2",
+        "agent A cpus:10 used=F/web/cpus:2",
+        "framework F role=web",
+        "framework G role=ads",
+    ] {
+        state.line(line);
+    }
+    let report = state.allocator.explain_role(&"web".into()).expect("web is there");
+    let said = format!(
+        "{} weight {} share {} {:?} holds {} consumes {} requires {} surplus {} frameworks {}",
+        report.role,
+        report.weight,
+        report.share,
+        report.place,
+        report.held,
+        report.consumed,
+        report.required,
+        report.surplus,
+        report.frameworks.len(),
+    );
+    expect!["web weight 2 share 0.09999999999999999 Some(Place { place: 2, of: 2 }) holds cpus:2 consumes cpus:2 requires cpus:1 surplus cpus:7 frameworks 1"].assert_eq(&said);
+    assert!(state.allocator.explain_role(&"other".into()).is_none());
+}

@@ -1,0 +1,288 @@
+//! `/explain/framework/<id>` and `/explain/role/<role>`: why somebody is offered what it is, in plain words and counts.
+//!
+//! The machine finds out when asked; here its findings become JSON with a sentence for each.
+
+use tepui_authz::Action;
+use tepui_core_master::explain::{
+    Capability, Finding, FrameworkReport, Place, Reason, Report, RoleReport, Standing, Subject,
+};
+use tepui_core_master::{Input, State};
+use tepui_fsm::Mono;
+use tepui_http::{Encoding, HttpError, Request, Response};
+use tepui_proto::json::JsonWriter;
+use tepui_resources::{Name, Quantities, Role, Scalar};
+use tepui_types::FrameworkId;
+
+use crate::routes::{Kind, Program};
+
+/// What an endpoint explains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum About {
+    Framework,
+    Role,
+}
+
+pub(crate) async fn explain(
+    program: &Program,
+    about: About,
+    rest: &[String],
+    request: &Request,
+) -> Result<Response, HttpError> {
+    request.expect_method("GET")?;
+    let name = rest.join("/");
+    if name.is_empty() {
+        return Err(HttpError::not_found());
+    }
+    let subject = match about {
+        About::Framework => Subject::Framework(FrameworkId::new(name)),
+        About::Role => Subject::Role(Role::from(name.as_str())),
+    };
+    check(program, &subject, request)?;
+    let exchange = program.exchanges.begin(Kind::Operator, Encoding::Json, request);
+    program.tell(Input::Explain { conn: exchange.conn, subject }).await?;
+    Ok(exchange.answered().await)
+}
+
+/// Whoever may not see somebody is not told how it stands.
+fn check(program: &Program, subject: &Subject, request: &Request) -> Result<(), HttpError> {
+    match subject {
+        Subject::Role(role) => {
+            program.documents.allowed(request, Action::ViewRole, Some(role.as_str()))
+        }
+        Subject::Framework(id) => match program.documents.seen_by(request).frameworks.contains_key(id) {
+            true => Ok(()),
+            false => Err(HttpError::not_found()),
+        },
+    }
+}
+
+/// The answer; `now` is the machine's time of asking.
+pub(crate) fn document(state: &State, now: Mono, report: &Report) -> Vec<u8> {
+    let mut w = JsonWriter::new();
+    match report {
+        Report::Framework(report) => framework(&mut w, state, now, report),
+        Report::Role(report) => role(&mut w, now, report),
+    }
+    w.into_vec()
+}
+
+fn framework(w: &mut JsonWriter, state: &State, now: Mono, report: &FrameworkReport) {
+    let name = state.frameworks.get(&report.framework).map(|framework| framework.info.name.as_str());
+    w.object(|w| {
+        w.field("framework_id", report.framework.as_str());
+        w.field("name", name.unwrap_or_default());
+        w.field("active", &report.active);
+        w.object_field("agents", |w| {
+            w.field("registered", &(state.agents.size() as u64));
+            w.field("unreachable", &(state.unreachable_agents.size() as u64));
+            w.field("recovering", &(state.recovered_agents.size() as u64));
+        });
+        w.array_field("roles", |w| {
+            for standing in &report.roles {
+                w.object(|w| {
+                    self::standing(w, now, standing, report.active);
+                    w.array_field("reasons", |w| {
+                        standing.findings.iter().for_each(|finding| self::finding(w, now, finding));
+                    });
+                });
+            }
+        });
+    });
+}
+
+fn standing(w: &mut JsonWriter, now: Mono, standing: &Standing, active: bool) {
+    w.field("framework_id", standing.framework.as_str());
+    w.field("role", standing.role.as_str());
+    w.field("suppressed", &standing.suppressed);
+    w.field("share", &standing.share);
+    quantities(w, "held", &standing.held);
+    place(w, standing.place);
+    let text = match (active, standing.suppressed) {
+        (false, _) => "not connected".to_owned(),
+        (true, true) => "suppressed: it asked for no offers in this role".to_owned(),
+        (true, false) => place_text(standing.place),
+    };
+    w.field("place_text", text.as_str());
+    let ago = standing.last_offered.map(|at| seconds(at, now));
+    w.optional_field("last_offered_seconds_ago", ago.as_ref());
+    let text = ago.map_or_else(|| "never".to_owned(), |ago| format!("{} ago", time(ago)));
+    w.field("last_offered_text", text.as_str());
+}
+
+fn role(w: &mut JsonWriter, now: Mono, report: &RoleReport) {
+    w.object(|w| {
+        w.field("role", report.role.as_str());
+        w.field("weight", &report.weight);
+        w.field("share", &report.share);
+        place(w, report.place);
+        w.field("place_text", place_text(report.place).as_str());
+        quantities(w, "held", &report.held);
+        if let Some(quota) = &report.quota {
+            w.object_field("quota", |w| {
+                quantities(w, "guarantees", &quota.guarantees);
+                amounts(w, "limits", quota.limits.iter());
+            });
+        }
+        quantities(w, "consumed", &report.consumed);
+        quantities(w, "required", &report.required);
+        quantities(w, "surplus", &report.surplus);
+        w.array_field("frameworks", |w| {
+            for one in &report.frameworks {
+                w.object(|w| standing(w, now, one, one.active));
+            }
+        });
+    });
+}
+
+fn place(w: &mut JsonWriter, place: Option<Place>) {
+    if let Some(Place { place, of }) = place {
+        w.field("place", &(place as u64));
+        w.field("of", &(of as u64));
+    }
+}
+
+/// `2nd of 5`.
+fn place_text(place: Option<Place>) -> String {
+    let Some(Place { place, of }) = place else { return "nobody in it can be offered anything".to_owned() };
+    let ending = match (place % 10, place % 100) {
+        (1, hundred) if hundred != 11 => "st",
+        (2, hundred) if hundred != 12 => "nd",
+        (3, hundred) if hundred != 13 => "rd",
+        _ => "th",
+    };
+    format!("{place}{ending} of {of}")
+}
+
+fn finding(w: &mut JsonWriter, now: Mono, finding: &Finding) {
+    let agents = match finding.agents {
+        1 => "1 agent".to_owned(),
+        more => format!("{more} agents"),
+    };
+    w.object(|w| {
+        w.field("agents", &(finding.agents as u64));
+        w.field("reason", code(&finding.reason));
+        w.field("text", format!("{agents}: {}", words(&finding.reason, now)).as_str());
+        w.field("example_agent_id", finding.example.as_str());
+    });
+}
+
+/// For programs.
+fn code(reason: &Reason) -> &'static str {
+    match reason {
+        Reason::Waiting => "WAITING",
+        Reason::Offered { .. } => "OFFERED",
+        Reason::AgentInactive => "AGENT_INACTIVE",
+        Reason::NotWhitelisted => "NOT_WHITELISTED",
+        Reason::LacksCapability(_) => "LACKS_CAPABILITY",
+        Reason::OfferConstraint => "OFFER_CONSTRAINT",
+        Reason::HeldInOffer { .. } => "HELD_IN_OFFER",
+        Reason::ReservedFor(_) => "RESERVED",
+        Reason::InUse => "IN_USE",
+        Reason::BelowMinAllocatable => "BELOW_MIN_ALLOCATABLE",
+        Reason::Refused { .. } => "FILTERED",
+        Reason::QuotaLimit { .. } => "QUOTA_LIMIT",
+        Reason::Headroom { .. } => "QUOTA_HEADROOM",
+    }
+}
+
+/// For people.
+fn words(reason: &Reason, now: Mono) -> String {
+    match reason {
+        Reason::Waiting => {
+            "nothing stands in the way; others come first, or it waits for the next batch".into()
+        }
+        Reason::Offered { since } => {
+            format!("offered to it already, for {}, and not answered yet", time(seconds(*since, now)))
+        }
+        Reason::AgentInactive => "not connected, deactivated or draining".into(),
+        Reason::NotWhitelisted => "not on the whitelist".into(),
+        Reason::LacksCapability(capability) => lacking(*capability),
+        Reason::OfferConstraint => "excluded by its own offer constraints".into(),
+        Reason::HeldInOffer { by, since } => {
+            format!("held in an outstanding offer by framework {by} for {}", time(seconds(*since, now)))
+        }
+        Reason::ReservedFor(role) => format!("what is free is reserved for role {role}"),
+        Reason::InUse => "all that is fit for it is in use".into(),
+        Reason::BelowMinAllocatable => "what is fit for it is less than the smallest offer".into(),
+        Reason::Refused { until, refused } => format!(
+            "filtered for another {} by its own decline of {refused}; REVIVE ends that",
+            time(seconds(now, *until))
+        ),
+        Reason::QuotaLimit { role, consumed, limits } => {
+            let full = limits.iter().map(|(name, limit)| format!("{name} {} of {limit}", consumed.get(name)));
+            format!("role {role} has reached its quota limit: {}", full.collect::<Vec<_>>().join(", "))
+        }
+        Reason::Headroom { required } => {
+            format!("what is free is kept for guarantees that are not met: {required}")
+        }
+    }
+}
+
+fn lacking(capability: Capability) -> String {
+    match capability {
+        Capability::GpuResources => "it has GPUs, and the framework lacks GPU_RESOURCES",
+        Capability::RegionAware => "it is in another region, and the framework lacks REGION_AWARE",
+        Capability::RevocableResources => {
+            "what is free is revocable, and the framework lacks REVOCABLE_RESOURCES"
+        }
+        Capability::SharedResources => "what is free is shared, and the framework lacks SHARED_RESOURCES",
+        Capability::ReservationRefinement => {
+            "what is free has a refined reservation, and the framework lacks RESERVATION_REFINEMENT"
+        }
+        Capability::MultiRole => "the agent lacks MULTI_ROLE, which the framework has",
+        Capability::HierarchicalRole => "the agent lacks HIERARCHICAL_ROLE, which the role needs",
+    }
+    .to_owned()
+}
+
+fn seconds(from: Mono, to: Mono) -> f64 {
+    to.0.saturating_sub(from.0) as f64 / 1e9
+}
+
+/// `0.4 s`, `42 s`, `7 min`, `3 h`, `2 days`.
+fn time(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds < 9.95 => format!("{seconds:.1} s"),
+        seconds if seconds < 600.0 => format!("{seconds:.0} s"),
+        seconds if seconds < 7_200.0 => format!("{:.0} min", seconds / 60.0),
+        seconds if seconds < 172_800.0 => format!("{:.0} h", seconds / 3_600.0),
+        seconds => format!("{:.0} days", seconds / 86_400.0),
+    }
+}
+
+fn quantities(w: &mut JsonWriter, key: &str, quantities: &Quantities) {
+    amounts(w, key, quantities.iter());
+}
+
+fn amounts<'a>(w: &mut JsonWriter, key: &str, amounts: impl Iterator<Item = (&'a Name, Scalar)>) {
+    w.object_field(key, |w| {
+        for (name, amount) in amounts {
+            w.field(name.as_str(), &amount.to_f64());
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_and_times_read_well() {
+        for (place, text) in [(1, "1st of 200"), (2, "2nd of 200"), (3, "3rd of 200"), (11, "11th of 200")] {
+            assert_eq!(place_text(Some(Place { place, of: 200 })), text);
+        }
+        for (place, text) in [(112, "112th of 200"), (121, "121st of 200")] {
+            assert_eq!(place_text(Some(Place { place, of: 200 })), text);
+        }
+        for (seconds, text) in [
+            (0.0, "0.0 s"),
+            (4.26, "4.3 s"),
+            (42.0, "42 s"),
+            (900.0, "15 min"),
+            (1e5, "28 h"),
+            (1e6, "12 days"),
+        ] {
+            assert_eq!(time(seconds), text);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! `tepui explain`: why a framework or a role is offered what it is, and not the rest.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use serde_json::Value;
+
+use super::{Cluster, block_on, find};
+use crate::amount;
+use crate::detail::{Detail, resources};
+use crate::listing::{lists, number, text};
+use crate::output::{self, Tone};
+use crate::table::{Cell, Table};
+
+/// Tell why a framework or a role is offered what it is, and not the rest.
+#[derive(Args)]
+pub struct Explain {
+    #[command(flatten)]
+    cluster: Cluster,
+    /// Print the answer as the master gives it, as JSON.
+    #[arg(long)]
+    json: bool,
+    /// A role, or a framework: its id, the end or beginning of it, or its name.
+    subject: String,
+}
+
+impl Explain {
+    pub fn run(self) -> Result<ExitCode> {
+        block_on(async {
+            let answer = self.ask().await?;
+            match self.json {
+                true => output::json(&answer),
+                false => output::line(&render(&answer, output::colours())),
+            }
+        })?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// A role of that very name comes first; everything else is taken for a framework.
+    async fn ask(&self) -> Result<Value> {
+        let roles = self.cluster.get("/roles").await?;
+        if lists(&roles, &["roles"]).any(|role| text(role, "name") == self.subject) {
+            return self.cluster.get(&format!("/explain/role/{}", self.subject)).await;
+        }
+        let framework = find::framework(&self.cluster, &self.subject).await?;
+        self.cluster.get(&format!("/explain/framework/{}", text(&framework, "id"))).await
+    }
+}
+
+fn render(answer: &Value, colours: bool) -> String {
+    match answer.get("framework_id") {
+        Some(_) => framework(answer, colours),
+        None => role(answer, colours),
+    }
+}
+
+fn framework(answer: &Value, colours: bool) -> String {
+    let mut detail = Detail::default();
+    detail.value("framework", text(answer, "framework_id")).value("name", text(answer, "name"));
+    if answer["active"] == false {
+        detail.toned("state", "not connected: it is offered nothing", Tone::Bad);
+    }
+    let agents = &answer["agents"];
+    let away = [("unreachable", "unreachable"), ("recovering", "not back since the master started")]
+        .into_iter()
+        .filter(|(key, _)| number(agents, key) > 0.0)
+        .map(|(key, words)| format!(", {} {words}", number(agents, key)));
+    detail.value("agents", format!("{}{}", number(agents, "registered"), away.collect::<String>()));
+    let mut text = detail.render(colours);
+    for standing in lists(answer, &["roles"]) {
+        text += &format!("\n\n{}", self::standing(standing, colours));
+    }
+    text
+}
+
+fn standing(standing: &Value, colours: bool) -> String {
+    let mut detail = Detail::default();
+    detail.value("role", text(standing, "role")).value("place", text(standing, "place_text"));
+    detail.value("share", percent(standing)).value("holds", resources(&standing["held"]));
+    detail.value("offered last", text(standing, "last_offered_text"));
+    let row = |reason: &Value| vec![Cell::text(text(reason, "text"))];
+    let rows = lists(standing, &["reasons"]).map(row).collect();
+    detail.table("AGENTS", Table::new(&["WHY"], rows));
+    detail.render(colours)
+}
+
+fn role(answer: &Value, colours: bool) -> String {
+    let mut detail = Detail::default();
+    detail.value("role", text(answer, "role")).value("place", text(answer, "place_text"));
+    detail.value("share", percent(answer)).value("weight", amount::number(number(answer, "weight")));
+    detail.value("holds", resources(&answer["held"])).value("consumes", resources(&answer["consumed"]));
+    detail.value("guarantee", resources(&answer["quota"]["guarantees"]));
+    detail.value("limit", resources(&answer["quota"]["limits"]));
+    detail.value("kept for it", resources(&answer["required"]));
+    detail.value("for anybody", resources(&answer["surplus"]));
+    let row = |standing: &Value| {
+        vec![
+            Cell::text(text(standing, "framework_id")),
+            Cell::text(text(standing, "place_text")),
+            Cell::text(percent(standing)),
+            Cell::text(resources(&standing["held"])),
+            Cell::text(text(standing, "last_offered_text")),
+        ]
+    };
+    let rows = lists(answer, &["frameworks"]).map(row).collect();
+    detail.table("FRAMEWORKS", Table::new(&["FRAMEWORK", "PLACE", "SHARE", "HOLDS", "OFFERED LAST"], rows));
+    detail.render(colours)
+}
+
+fn percent(standing: &Value) -> String {
+    format!("{} %", amount::number((number(standing, "share") * 1000.0).round() / 10.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_framework_in_plain_words() {
+        let answer = json!({
+            "framework_id": "m-0001", "name": "web", "active": true,
+            "agents": {"registered": 12, "unreachable": 1, "recovering": 0},
+            "roles": [{
+                "role": "eng", "place_text": "2nd of 5", "share": 0.25, "held": {"cpus": 2.0, "mem": 64.0},
+                "last_offered_text": "3 s ago",
+                "reasons": [
+                    {"agents": 9, "text": "9 agents: all that is fit for it is in use"},
+                    {"agents": 3, "text": "3 agents: refused for another 42 s by its own decline of cpus:1"},
+                ],
+            }],
+        });
+        expect![""].assert_eq(&render(&answer, false));
+    }
+
+    #[test]
+    fn a_role_in_plain_words() {
+        let answer = json!({
+            "role": "eng", "place_text": "1st of 2", "share": 0.5, "weight": 2.0, "held": {"cpus": 4.0},
+            "consumed": {"cpus": 4.0}, "required": {"cpus": 2.0}, "surplus": {"mem": 64.0},
+            "quota": {"guarantees": {"cpus": 6.0}, "limits": {"cpus": 8.0}},
+            "frameworks": [{"framework_id": "m-0001", "place_text": "suppressed", "share": 0.5, "held": {"cpus": 4.0},
+                "last_offered_text": "never"}],
+        });
+        expect![""].assert_eq(&render(&answer, false));
+    }
+}
