@@ -133,7 +133,22 @@ mod tests {
                 ],
             }],
         });
-        expect![""].assert_eq(&render(&answer, false));
+        expect![[r#"
+            framework  m-0001
+            name       web
+            agents     12, 1 unreachable
+
+            role          eng
+            place         2nd of 5
+            share         25 %
+            holds         cpus:2 mem:64M
+            offered last  3 s ago
+
+            AGENTS
+              WHY
+              9 agents: all that is fit for it is in use
+              3 agents: refused for another 42 s by its own decline of cpus:1"#]]
+        .assert_eq(&render(&answer, false));
     }
 
     #[test]
@@ -145,6 +160,21 @@ mod tests {
             "frameworks": [{"framework_id": "m-0001", "place_text": "suppressed", "share": 0.5, "held": {"cpus": 4.0},
                 "last_offered_text": "never"}],
         });
-        expect![""].assert_eq(&render(&answer, false));
+        expect![[r#"
+            role         eng
+            place        1st of 2
+            share        50 %
+            weight       2
+            holds        cpus:4
+            consumes     cpus:4
+            guarantee    cpus:6
+            limit        cpus:8
+            kept for it  cpus:2
+            for anybody  mem:64M
+
+            FRAMEWORKS
+              FRAMEWORK  PLACE       SHARE  HOLDS   OFFERED LAST
+              m-0001     suppressed  50 %   cpus:4  never"#]]
+        .assert_eq(&render(&answer, false));
     }
 }
