@@ -17,6 +17,7 @@ use crate::filters::Filters;
 use crate::ids::Ids;
 use crate::inverse::Inverse;
 use crate::ledger::{Ledger, Part};
+use crate::lottery::Sorters;
 use crate::marks::Traits;
 use crate::recovery::Recovery;
 use crate::slab::{AgentSlot, ClientSlot, FrameworkSlot, Slab};
@@ -89,7 +90,8 @@ pub(crate) struct Framework {
 
 impl Allocator {
     pub fn new(options: Options) -> Self {
-        let tree = Tree::new(options.fair_sharing_excluded.clone(), options.seed);
+        let sorters = Sorters { roles: options.role_sorter, frameworks: options.framework_sorter };
+        let tree = Tree::new(sorters, options.fair_sharing_excluded.clone(), options.seed);
         let cycle = Cycle::new(options.seed);
         Self {
             slack_terms: options.slack_terms(),

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `allocator`, `spec`, `options` | who there is and what they want |
 //! | `moves`, `ledger` | what happens to resources, and who holds them |
-//! | `tree`, `booking`, `ranking`, `share`, `order`, `walk` | roles and frameworks, what they hold, who comes next |
+//! | `tree`, `booking`, `ranking`, `lottery`, `share`, `order`, `walk` | roles and frameworks, what they hold, who comes next |
 //! | `quota`, `recovery` | what roles must and may have; the pause before that is known |
 //! | `slack` | what is reserved but idle, and lent; off unless `Options` say so |
 //! | `cycle`, `look`, `offer` | which agents are looked at; who could have what of one; what is offered |
@@ -38,6 +38,7 @@ mod ids;
 mod inverse;
 mod ledger;
 mod look;
+mod lottery;
 mod marks;
 mod min_allocatable;
 mod moves;
@@ -62,7 +63,7 @@ pub use cycle::{Allocation, Grant, InverseGrant};
 pub use explain::{Capability, Finding, FrameworkReport, Place, Reason, RoleReport, Standing};
 pub use min_allocatable::{MinAllocatable, MinAllocatableError};
 pub use moves::{Held, Holder};
-pub use options::Options;
+pub use options::{Options, Sorter};
 pub use quota::Quota;
 pub use slack::Slack;
 pub use spec::{

@@ -47,6 +47,7 @@ impl Allocator {
         let mut look = core::mem::take(&mut self.cycle.look);
         let mut walk = core::mem::replace(self.walk_mut(scope), Walk::new(scope));
         self.tree.settle_order();
+        self.tree.draw_order();
         walk.start(&self.tree, self.cycle.stage);
         look.begin(&self.agents[slot], &self.tree, self.options.filter_gpu_resources);
         look.lending = self.lending(slot);

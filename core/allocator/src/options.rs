@@ -9,6 +9,16 @@ use tepui_resources::{Name, Role};
 
 use crate::MinAllocatable;
 
+/// How competitors are put in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sorter {
+    /// By weighted dominant shares.
+    #[default]
+    Drf,
+    /// By weighted lot.
+    Random,
+}
+
 #[derive(Clone, Debug)]
 pub struct Options {
     /// How long returned resources may wait, so that one run serves many; also the shortest life of a filter.
@@ -16,6 +26,8 @@ pub struct Options {
     pub min_allocatable: MinAllocatable,
     /// Keep agents with gpus for frameworks that know gpus.
     pub filter_gpu_resources: bool,
+    pub role_sorter: Sorter,
+    pub framework_sorter: Sorter,
     /// Left out of fair sharing.
     pub fair_sharing_excluded: Vec<Name>,
     /// The master's own region: agents elsewhere are for region aware frameworks only.
@@ -40,6 +52,8 @@ impl Default for Options {
             allocation_interval: Duration::from_secs(1),
             min_allocatable: MinAllocatable::usual(),
             filter_gpu_resources: true,
+            role_sorter: Sorter::Drf,
+            framework_sorter: Sorter::Drf,
             fair_sharing_excluded: Vec::new(),
             region: None,
             turn_agents_max: 2_000,

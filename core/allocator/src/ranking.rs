@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use tepui_resources::Quantities;
 
+use crate::options::Sorter;
 use crate::order::Key;
 use crate::share::{Share, Weight};
 use crate::slab::{ClientSlot, NodeSlot};
@@ -43,14 +44,23 @@ impl Tree {
     }
 
     fn client_key(&self, client: &Client) -> Key {
+        if self.sorters.frameworks == Sorter::Random {
+            return client.key;
+        }
         client.key.with(self.share(&client.held.amount, Weight::ONE), client.held.grants)
     }
 
     fn own_key(&self, node: &Node) -> Key {
+        if self.sorters.roles == Sorter::Random {
+            return node.own_key;
+        }
         node.own_key.with(self.share(&node.own.amount, Weight::ONE), node.own.grants)
     }
 
     fn node_key(&self, node: &Node) -> Key {
+        if self.sorters.roles == Sorter::Random {
+            return node.key;
+        }
         node.key.with(self.share(&node.subtree.amount, node.weight), node.subtree.grants)
     }
 
@@ -89,15 +99,21 @@ impl Tree {
         }
         let keys = |(slot, node): (NodeSlot, &Node)| (slot, self.node_key(node), self.own_key(node));
         let nodes: Vec<_> = self.nodes.iter().map(keys).collect();
-        for (slot, key, own_key) in &nodes {
-            self.nodes[*slot].key = *key;
-            self.nodes[*slot].own_key = *own_key;
+        for (slot, key, own_key) in nodes {
+            self.nodes[slot].key = key;
+            self.nodes[slot].own_key = own_key;
         }
-        for (slot, _, own_key) in nodes {
-            let (mut clients, mut children) = {
-                let node = &mut self.nodes[slot];
-                (core::mem::take(&mut node.clients), core::mem::take(&mut node.children))
-            };
+        self.sort_by_keys();
+    }
+
+    /// Puts everybody where their keys say.
+    pub(crate) fn sort_by_keys(&mut self) {
+        let nodes: Vec<NodeSlot> = self.nodes.iter().map(|(slot, _)| slot).collect();
+        for slot in nodes {
+            let node = &mut self.nodes[slot];
+            let own_key = node.own_key;
+            let (mut clients, mut children) =
+                (core::mem::take(&mut node.clients), core::mem::take(&mut node.children));
             clients.sort_by(|client| self.clients[client].key);
             children.sort_by(|child| match child {
                 Child::Own => own_key,

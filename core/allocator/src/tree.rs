@@ -16,6 +16,7 @@ use crate::MinAllocatable;
 use crate::bits::Bits;
 use crate::booking::{Counted, Tally};
 use crate::constraints::Group;
+use crate::lottery::Sorters;
 use crate::marks::{Glance, Marks, Traits};
 use crate::order::{Key, Order};
 use crate::quota::Claims;
@@ -56,7 +57,8 @@ pub(crate) struct Tree {
     pub(crate) borrowers: u32,
     /// A run is under way, from one call to the next.
     pub(crate) in_run: bool,
-    rng: Rng,
+    pub(crate) sorters: Sorters,
+    pub(crate) rng: Rng,
 }
 
 /// A role.
@@ -110,7 +112,7 @@ pub(crate) struct Wishes {
 }
 
 impl Tree {
-    pub(crate) fn new(excluded: Vec<Name>, seed: u64) -> Self {
+    pub(crate) fn new(sorters: Sorters, excluded: Vec<Name>, seed: u64) -> Self {
         let mut rng = Rng::seeded(seed);
         let mut nodes = Slab::new();
         let root = nodes.insert(Node::new(Role::new(""), None, Weight::ONE, &mut rng));
@@ -135,6 +137,7 @@ impl Tree {
             eased: Vec::new(),
             borrowers: 0,
             in_run: false,
+            sorters,
             rng,
         }
     }

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use tepui_allocator::{MinAllocatable, MinAllocatableError};
+use tepui_allocator::{MinAllocatable, MinAllocatableError, Sorter};
 use tepui_authz::Authorizer;
 use tepui_proto::mesos::v1 as pb;
 
@@ -25,8 +25,9 @@ pub struct Config {
     pub min_allocatable_resources: String,
     pub fair_sharing_excluded_resource_names: Vec<String>,
     pub filter_gpu_resources: bool,
-    /// With quota set, a new master offers nothing before this part of the known agents is back, or so much time has
-    /// passed.
+    pub role_sorter: Sorter,
+    pub framework_sorter: Sorter,
+    /// With quota set, a new master offers nothing before this part of the known agents is back, or so much time has passed.
     pub allocator_agent_recovery_factor: f64,
     pub allocator_recovery_timeout: Duration,
     /// Lend what is reserved but idle, as revocable resources, to frameworks that take such.
@@ -83,6 +84,8 @@ impl Default for Config {
             min_allocatable_resources: String::from("cpus:0.01|mem:32"),
             fair_sharing_excluded_resource_names: Vec::new(),
             filter_gpu_resources: true,
+            role_sorter: Sorter::Drf,
+            framework_sorter: Sorter::Drf,
             allocator_agent_recovery_factor: 0.8,
             allocator_recovery_timeout: 600 * SECOND,
             allocation_slack: true,

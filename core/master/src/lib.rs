@@ -65,3 +65,4 @@ pub use state::{
     Agent, AgentLink, Drain, Executor, Framework, FrameworkLink, InverseOffer, Map, Offer, Operation,
     OperationUuid, Recent, Set, State, Task, event_seen,
 };
+pub use tepui_allocator::Sorter;

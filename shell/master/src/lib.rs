@@ -35,6 +35,7 @@ mod weights;
 pub use options::{Access, Options, RegistryAt};
 pub use run::{MasterFault, RunningMaster, run};
 pub use tepui_authz::Authorizer;
+pub use tepui_core_master::Sorter;
 pub use tepui_http::auth::Credentials;
 pub use tepui_http::{Authentication, Logging, Throttle, Tls, TlsFiles, parse_acls};
 pub use tepui_store::etcd::EtcdAddress;

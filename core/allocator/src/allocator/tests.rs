@@ -17,7 +17,7 @@ use tepui_types::{AgentId, FrameworkId};
 use crate::{
     AgentCapabilities, AgentSpec, Allocator, Attribute, AttributeConstraint, AttributeValue, Domain,
     FrameworkCapabilities, FrameworkSpec, Grant, Holder, MinAllocatable, OfferConstraints, Options, Pattern,
-    Predicate, Quota, Selector,
+    Predicate, Quota, Selector, Sorter,
 };
 
 mod properties;

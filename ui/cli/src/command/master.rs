@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use tepui_shell_master::{
-    Access, Authorizer, EtcdAddress, Options, RegistryAt, RunningMaster, Throttle, parse_acls,
+    Access, Authorizer, EtcdAddress, Options, RegistryAt, RunningMaster, Sorter, Throttle, parse_acls,
 };
 
 use super::{block_on, signal};
@@ -78,6 +78,8 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
     config.fair_sharing_excluded_resource_names =
         flags.fair_sharing_excluded_resource_names.as_deref().map(value::list).unwrap_or_default();
     config.filter_gpu_resources = flags.filter_gpu_resources;
+    config.role_sorter = sorter(&flags.role_sorter);
+    config.framework_sorter = sorter(&flags.framework_sorter);
     config.allocator_agent_recovery_factor = flags.allocator_agent_recovery_factor;
     config.allocator_recovery_timeout = flags.allocator_recovery_timeout;
     config.allocation_slack = flags.allocation_slack;
@@ -121,6 +123,13 @@ fn access(flags: &MasterFlags) -> Result<Access> {
         agents: flags.authenticate_agents,
         throttle,
     })
+}
+
+fn sorter(name: &str) -> Sorter {
+    match name {
+        "random" => Sorter::Random,
+        _ => Sorter::Drf,
+    }
 }
 
 fn registry(flags: &MasterFlags) -> Result<RegistryAt> {

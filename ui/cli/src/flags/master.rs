@@ -66,10 +66,16 @@ pub struct MasterFlags {
     /// Offer agents with GPUs only to frameworks that know GPUs.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
     pub filter_gpu_resources: bool,
-    /// With quota set, offer nothing after a restart before this part of the known agents is back.
-    #[arg(long, default_value = "0.8", value_name = "PART")]
+    /// How roles are put in order: by weighted dominant shares or by weighted lot.
+    #[arg(long, alias = "user_sorter", default_value = "drf", value_parser = ["drf", "random"])]
+    pub role_sorter: String,
+    /// How the frameworks of a role are put in order.
+    #[arg(long, default_value = "drf", value_parser = ["drf", "random"])]
+    pub framework_sorter: String,
+    /// With quota set, a new master offers nothing before this part of the known agents is back.
+    #[arg(long, default_value_t = 0.8)]
     pub allocator_agent_recovery_factor: f64,
-    /// With quota set, do not wait longer for agents after a restart.
+    /// ... or so much time has passed.
     #[arg(long, value_parser = value::duration, default_value = "10mins")]
     pub allocator_recovery_timeout: Duration,
     /// Lend what is reserved but idle, as revocable resources, until its owner wants it back.

@@ -627,3 +627,25 @@ fn only_whitelisted_hosts_are_offered() {
     allocator.set_whitelist(None);
     assert_eq!(offered(&mut allocator, 2_000_000_000), ["B"]);
 }
+
+#[test]
+fn by_lot_everybody_comes_first_as_often_as_its_weight_says() {
+    let options =
+        Options { role_sorter: Sorter::Random, framework_sorter: Sorter::Random, ..Options::default() };
+    let mut allocator = Allocator::new(options);
+    for (name, role) in [("F", "web"), ("G", "web"), ("H", "ads")] {
+        allocator.add_framework(FrameworkSpec::new(framework(name), role.into()));
+    }
+    allocator.set_weights(&BTreeMap::from([("web".into(), 4.0)]));
+    for n in 0..2_000 {
+        allocator.add_agent(agent(&format!("A{n}")), agent_spec(&["cpus:1"]).0, Vec::new());
+    }
+    let mut given: BTreeMap<FrameworkId, usize> = BTreeMap::new();
+    for grant in allocator.allocate(Mono(0)).grants {
+        *given.entry(grant.framework).or_default() += 1;
+    }
+    for (name, share) in [("F", 800), ("G", 800), ("H", 400)] {
+        assert!(given[&framework(name)].abs_diff(share) < 100, "{given:?}");
+    }
+    allocator.audit().unwrap();
+}
