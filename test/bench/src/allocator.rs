@@ -1,15 +1,21 @@
-//! `allocator`: the allocator alone, in the shapes of the benchmarks that Mesos has for its own (those without quota).
+//! `allocator`: the allocator alone, in the shapes of the benchmarks that Mesos has for its own, and in whole clusters.
 //!
-//! Each step of a shape is timed in every run; a row gives the least and the median time. A *cycle* is one batch: all
-//! agents that changed are looked at and their offers handed out. Nothing but time passes between two cycles besides
+//! Each step of a shape is timed in every run; a row gives the least and the median time and, where the C++ allocator was
+//! measured at that size on a machine like ours (`reference`), how many times faster the least is. A *cycle* is one batch:
+//! all agents that changed are looked at and their offers handed out. Nothing but time passes between two cycles besides
 //! what the shape says.
 
 mod bench;
+mod cluster;
+mod others;
+mod quotas;
+mod reference;
 mod shapes;
 
+use std::io::{IsTerminal, Write, stderr};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::report::{Report, Row};
@@ -18,9 +24,15 @@ use shapes::Shape;
 
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// Only shapes with this in their name.
+    /// Only shapes with this in their name, as `quota-many-roles`; all of them without.
     #[arg(long)]
-    pub only: Option<String>,
+    pub shape: Option<String>,
+    /// So many agents instead of the sizes of each shape.
+    #[arg(long)]
+    pub agents: Option<usize>,
+    /// So many frameworks.
+    #[arg(long)]
+    pub frameworks: Option<usize>,
     /// Only sizes with at most so many agents.
     #[arg(long, default_value_t = usize::MAX)]
     pub agents_max: usize,
@@ -33,43 +45,98 @@ struct Step {
     name: &'static str,
     offers: usize,
     took: Duration,
+    /// What the process grew by since the shape began.
+    memory_mib: Option<f64>,
 }
 
 pub fn run(options: &Options) -> Result<Report> {
     let mut report = Report::new("allocator").setting("runs", options.runs);
-    for shape in Shape::ALL {
-        let wanted = options.only.as_ref().is_none_or(|only| shape.name().contains(only.as_str()));
-        for (agents, frameworks) in shape.sizes().iter().copied() {
-            if wanted && agents <= options.agents_max {
-                measure(*shape, agents, frameworks, options.runs)
-                    .into_iter()
-                    .for_each(|row| report.push(row));
-            }
-        }
+    let named =
+        |shape: &Shape| options.shape.as_ref().is_none_or(|part| shape.name().contains(part.as_str()));
+    let sized = |shape: Shape| options.sizes(shape).into_iter().map(move |size| (shape, size));
+    let wanted: Vec<(Shape, (usize, usize))> =
+        Shape::ALL.iter().copied().filter(named).flat_map(sized).collect();
+    if !Shape::ALL.iter().any(named) {
+        let names: Vec<&str> = Shape::ALL.iter().map(|shape| shape.name()).collect();
+        bail!("there is no such shape; there are: {}", names.join(", "));
     }
+    for (done, (shape, (agents, frameworks))) in wanted.iter().enumerate() {
+        let rows = measure(*shape, *agents, *frameworks, options.runs, |run| {
+            progress(&format!(
+                "[{}/{}] {} {agents}x{frameworks}, run {run} of {}",
+                done + 1,
+                wanted.len(),
+                shape.name(),
+                options.runs
+            ));
+        });
+        rows.into_iter().for_each(|row| report.push(row));
+    }
+    progress("");
     Ok(report)
 }
 
-/// A row per step.
-fn measure(shape: Shape, agents: usize, frameworks: usize, runs: usize) -> Vec<Row> {
-    let mut steps: Vec<(&'static str, usize, Spread)> = Vec::new();
-    for _ in 0..runs {
-        for (index, step) in shape.run(agents, frameworks).into_iter().enumerate() {
-            if steps.len() == index {
-                steps.push((step.name, step.offers, Spread::default()));
-            }
-            steps[index].2.push(step.took);
+impl Options {
+    fn sizes(&self, shape: Shape) -> Vec<(usize, usize)> {
+        let Some(agents) = self.agents else {
+            let small = shape.sizes().iter().copied().filter(|(agents, _)| *agents <= self.agents_max);
+            return small.map(|(agents, own)| (agents, self.frameworks.unwrap_or(own))).collect();
+        };
+        let known: Vec<(usize, usize)> =
+            shape.sizes().iter().copied().filter(|(own, _)| *own == agents).collect();
+        match (self.frameworks, known.is_empty()) {
+            (Some(frameworks), _) => vec![(agents, frameworks)],
+            (None, false) => known,
+            (None, true) => vec![(agents, shape.frameworks(agents))],
         }
     }
-    let row = |(name, offers, spread): (&'static str, usize, Spread)| {
-        Row::new()
+}
+
+/// Where it is, for people who wait.
+fn progress(text: &str) {
+    if stderr().is_terminal() {
+        // A terminal that went away is nobody to tell.
+        let _ = write!(stderr(), "\r\x1b[K{text}");
+    }
+}
+
+/// A row per step.
+fn measure(
+    shape: Shape,
+    agents: usize,
+    frameworks: usize,
+    runs: usize,
+    mut before: impl FnMut(usize),
+) -> Vec<Row> {
+    let mut steps: Vec<(Step, Spread)> = Vec::new();
+    for run in 0..runs {
+        before(run + 1);
+        for (index, step) in shape.run(agents, frameworks).into_iter().enumerate() {
+            let took = step.took;
+            if steps.len() == index {
+                steps.push((step, Spread::default()));
+            }
+            steps[index].1.push(took);
+        }
+    }
+    let row = |(step, spread): (Step, Spread)| {
+        let mut row = Row::new()
             .with("shape", shape.name())
             .with("agents", agents)
             .with("frameworks", frameworks)
-            .with("step", name)
-            .with("offers", offers)
+            .with("step", step.name)
+            .with("offers", step.offers)
             .measured("min_ms", spread.min_ms())
-            .measured("median_ms", spread.median_ms())
+            .measured("median_ms", spread.median_ms());
+        if let Some(theirs) = reference::min_ms(shape.name(), agents, frameworks, step.name) {
+            row = row
+                .measured("mesos_min_ms", theirs)
+                .measured("times_faster", theirs / spread.min_ms().max(1e-6));
+        }
+        match step.memory_mib {
+            Some(memory) => row.measured("memory_mib", memory),
+            None => row,
+        }
     };
     steps.into_iter().map(row).collect()
 }

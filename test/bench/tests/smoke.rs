@@ -106,10 +106,39 @@ fn weights_change_under_many_clients() {
 
 #[test]
 fn allocator_runs_every_shape() {
-    let small = allocator::Options { only: Some("roles".to_owned()), agents_max: 20, runs: 2 };
-    assert_eq!(allocator::run(&small).expect("it runs").rows(), 4);
-    let other = allocator::Options { only: Some("decline".to_owned()), agents_max: 0, runs: 1 };
-    assert_eq!(allocator::run(&other).expect("it runs").rows(), 0);
+    let options = allocator::Options {
+        shape: None,
+        agents: Some(10),
+        frameworks: Some(4),
+        agents_max: usize::MAX,
+        runs: 2,
+    };
+    let rows = allocator::run(&options).expect("it runs").to_json()["rows"].clone();
+    let offers = |shape: &str, step: &str| -> Vec<u64> {
+        let rows = rows.as_array().expect("rows").iter();
+        rows.filter(|row| row["shape"] == shape && row["step"] == step)
+            .map(|row| row["offers"].as_u64().expect("a number"))
+            .collect()
+    };
+    // Every agent is offered once and there is nothing more to give; nothing goes to those who want nothing.
+    assert_eq!((offers("roles", "first cycle"), offers("roles", "second cycle")), (vec![10], vec![0]));
+    // One role wants two agents, three want half of one each.
+    assert!(offers("quota-many-roles", "first cycle")[0] >= 4);
+    assert_eq!(offers("quota-many-roles", "second cycle"), [0]);
+    assert_eq!(offers("quota-roles", "first cycle"), [4]);
+    assert_eq!(offers("add-and-update", "update agents"), [10]);
+    assert_eq!(offers("suppress", "cycle"), [10; 5]);
+    assert_eq!(offers("suppress", "cycle, all suppressed"), [0]);
+    assert_eq!(offers("extreme-suppress", "cycle"), [10; 3]);
+    assert_eq!(offers("decline", "early cycle"), [10]);
+    assert_eq!(offers("decline", "late cycle, all agents again"), [0]);
+    assert_eq!(offers("backlog", "add agents"), [10]);
+    assert_eq!(offers("volumes", "cycle"), [10; 3]);
+    assert_eq!(offers("multi-framework", "round"), [10; 10]);
+    assert_eq!(offers("sorter", "allocate all"), [0]);
+    assert!(offers("cluster", "first cycle")[0] >= 10);
+    assert_eq!(offers("cluster", "the same, all agents again"), [0]);
+    assert!(allocator::run(&allocator::Options { shape: Some("none".to_owned()), ..options }).is_err());
 }
 
 #[test]

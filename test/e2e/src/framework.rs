@@ -65,6 +65,11 @@ impl Framework {
         self.offers.remove(0)
     }
 
+    /// An offer that still stands, if there is one.
+    pub fn try_offer(&mut self) -> Option<Value> {
+        (!self.offers.is_empty()).then(|| self.offers.remove(0))
+    }
+
     /// Takes events in until the condition holds.
     pub fn until(&mut self, what: &str, condition: impl Fn(&Self) -> bool) {
         let deadline = Instant::now() + PATIENCE;

@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod agents;
 mod belongings;
+pub mod bench;
 mod cluster;
 pub mod completions;
 pub mod dev;

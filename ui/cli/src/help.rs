@@ -43,7 +43,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "teardown",
         ],
     ),
-    ("Other", &["completions", "version", "help"]),
+    ("Other", &["bench", "completions", "version", "help"]),
 ];
 
 const TEMPLATE: &str = "{about}\n\n{usage-heading} {usage}{after-help}\n\nOptions:\n{options}\n\n\

@@ -23,7 +23,7 @@ use anyhow::Result;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use command::{
-    agent, agents, completions, dev, drain, events, executors, explain, files, framework, frameworks, logs,
+    agent, agents, bench, completions, dev, drain, events, executors, explain, files, framework, frameworks, logs,
     maintenance, metrics, offers, quota, reserve, roles, run, summary, task, tasks, teardown, volumes,
     weights,
 };
@@ -103,6 +103,8 @@ enum Command {
     Weights(weights::Weights),
     /// Run a command as a task, show its output and exit with its code.
     Run(run::Run),
+    /// Measure the numbers of SPECIFICATION.md.
+    Bench(bench::Bench),
     /// Print completions for a shell.
     Completions(completions::Completions),
     /// Show which version this is.
@@ -215,6 +217,7 @@ fn dispatch(tepui: Tepui, shown: Flags) -> Result<ExitCode> {
         Command::Executors(executors) => executors.run(),
         Command::Task(task) => task.run(),
         Command::Framework(framework) => framework.run(),
+        Command::Bench(bench) => bench.run(),
         Command::Explain(explain) => explain.run(),
         Command::Logs(logs) => logs.run(),
         Command::Files(files) => files.run(),

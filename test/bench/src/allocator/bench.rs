@@ -17,12 +17,15 @@ pub(super) struct Bench {
     /// Offers that nobody answered yet.
     offers: Vec<Grant>,
     pub(super) steps: Vec<Step>,
+    memory_before_mib: f64,
 }
 
 impl Bench {
     pub(super) fn new() -> Self {
-        let options = Options { allocation_interval: INTERVAL, ..Options::default() };
-        Self { allocator: Allocator::new(options), now: Mono(0), offers: Vec::new(), steps: Vec::new() }
+        let options = Options { allocation_interval: INTERVAL, allocation_slack: true, ..Options::default() };
+        let memory_before_mib = resident_mib();
+        let allocator = Allocator::new(options);
+        Self { allocator, now: Mono(0), offers: Vec::new(), steps: Vec::new(), memory_before_mib }
     }
 
     /// Times `work` and everything the allocator decides because of it.
@@ -30,20 +33,27 @@ impl Bench {
         let began = Instant::now();
         work(&mut self.allocator);
         let offers = self.settle();
-        self.steps.push(Step { name, offers, took: began.elapsed() });
+        self.steps.push(Step { name, offers, took: began.elapsed(), memory_mib: None });
     }
 
     /// Times `work` while the allocator is paused.
     pub(super) fn paused_step(&mut self, name: &'static str, work: impl FnOnce(&mut Allocator)) {
         let began = Instant::now();
         work(&mut self.allocator);
-        self.steps.push(Step { name, offers: 0, took: began.elapsed() });
+        self.steps.push(Step { name, offers: 0, took: began.elapsed(), memory_mib: None });
     }
 
     /// Times one batch.
     pub(super) fn cycle(&mut self, name: &'static str) {
         self.now = self.now + INTERVAL;
         self.step(name, |_| ());
+    }
+
+    /// Notes with the last step what everything takes by now.
+    pub(super) fn weigh(&mut self) {
+        if let Some(step) = self.steps.last_mut() {
+            step.memory_mib = Some((resident_mib() - self.memory_before_mib).max(0.0));
+        }
     }
 
     /// Work that is not timed and lets nothing be decided.
@@ -53,10 +63,34 @@ impl Bench {
 
     /// Gives all offers back, not timed.
     pub(super) fn return_all(&mut self, refuse_seconds: f64) {
+        self.return_some(usize::MAX, refuse_seconds);
+    }
+
+    /// Gives so many offers back, the oldest first, not timed.
+    pub(super) fn return_some(&mut self, count: usize, refuse_seconds: f64) {
         let until = self.allocator.refusal(self.now, Some(refuse_seconds));
-        for offer in self.offers.drain(..) {
+        for offer in self.offers.drain(..count.min(self.offers.len())) {
             self.allocator.give_back(&offer.agent, &offer.framework, &offer.resources, until);
         }
+    }
+
+    /// Launches a task on every offer and gives the rest back, not timed.
+    pub(super) fn launch_on_all(&mut self, task: &Resources) {
+        for offer in self.offers.drain(..) {
+            let task = task.clone().allocate(&offer.role);
+            if offer.resources.contains(&task) {
+                self.allocator.launch(&offer.agent, &offer.framework, &task);
+                let rest = &offer.resources - &task;
+                self.allocator.give_back(&offer.agent, &offer.framework, &rest, None);
+            } else {
+                self.allocator.give_back(&offer.agent, &offer.framework, &offer.resources, None);
+            }
+        }
+    }
+
+    /// The offers that nobody answered yet.
+    pub(super) fn offers(&self) -> &[Grant] {
+        &self.offers
     }
 
     fn settle(&mut self) -> usize {
@@ -68,6 +102,13 @@ impl Bench {
             }
         }
     }
+}
+
+/// What this process holds in memory.
+fn resident_mib() -> f64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").ok();
+    let resident = pages.and_then(|text| text.split_whitespace().nth(1)?.parse::<f64>().ok());
+    resident.unwrap_or(0.0) * 4096.0 / (1024.0 * 1024.0)
 }
 
 pub(super) fn agent_id(number: usize) -> AgentId {

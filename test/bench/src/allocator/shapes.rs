@@ -3,17 +3,21 @@
 use tepui_resources::{Resources, Role};
 use tepui_types::FrameworkId;
 
-use super::Step;
 use super::bench::{Bench, agent, agent_id, framework, framework_id, port_ranges, resources, revocable_cpus};
+use super::{Step, cluster, others, quotas};
 
 /// Refused without end.
-const FOR_EVER_SECS: f64 = f64::INFINITY;
+pub(super) const FOR_EVER_SECS: f64 = f64::INFINITY;
 const ALL_ROLES: &str = "*";
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
+    /// As many roles and frameworks as agents, each role with a quota: most of half an agent, some of two.
+    QuotaManyRoles,
     /// Two agents and two frameworks per role; everything is offered once.
     Roles,
+    /// The same with a quota of two agents for each role.
+    QuotaRoles,
     /// Agents come with tasks, then each gets revocable resources.
     AddAndUpdate,
     /// More and more frameworks want no offers.
@@ -24,52 +28,113 @@ pub(super) enum Shape {
     Decline,
     /// Agents with nothing on them, then every framework revives.
     Backlog,
+    /// A role with a quota for each framework, then agents come.
+    QuotaPerFramework,
+    /// Agents with reservations and a volume each.
+    Volumes,
+    /// The same with shared volumes.
+    SharedVolumes,
+    /// One agent with labelled reservations of hundreds of roles; one more is made and undone.
+    Reservations,
+    /// Few large agents and many frameworks that launch something in every round.
+    MultiFramework,
+    /// What is held by many, without offers.
+    Sorter,
+    /// The same in a deep tree of roles.
+    SorterTree,
+    /// A whole cluster: roles of one and of many frameworks, reservations on a third of the agents.
+    Cluster,
 }
 
 impl Shape {
     pub(super) const ALL: &'static [Shape] = &[
+        Shape::QuotaManyRoles,
         Shape::Roles,
+        Shape::QuotaRoles,
         Shape::AddAndUpdate,
         Shape::Suppress,
         Shape::ExtremeSuppress,
         Shape::Decline,
         Shape::Backlog,
+        Shape::QuotaPerFramework,
+        Shape::Volumes,
+        Shape::SharedVolumes,
+        Shape::Reservations,
+        Shape::MultiFramework,
+        Shape::Sorter,
+        Shape::SorterTree,
+        Shape::Cluster,
     ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
+            Shape::QuotaManyRoles => "quota-many-roles",
             Shape::Roles => "roles",
+            Shape::QuotaRoles => "quota-roles",
             Shape::AddAndUpdate => "add-and-update",
             Shape::Suppress => "suppress",
             Shape::ExtremeSuppress => "extreme-suppress",
             Shape::Decline => "decline",
             Shape::Backlog => "backlog",
+            Shape::QuotaPerFramework => "quota-per-framework",
+            Shape::Volumes => "volumes",
+            Shape::SharedVolumes => "shared-volumes",
+            Shape::Reservations => "reservations",
+            Shape::MultiFramework => "multi-framework",
+            Shape::Sorter => "sorter",
+            Shape::SorterTree => "sorter-tree",
+            Shape::Cluster => "cluster",
         }
     }
 
     /// Agents and frameworks.
     pub(super) fn sizes(self) -> &'static [(usize, usize)] {
         match self {
-            Shape::Roles => &[(20, 20), (200, 200), (2000, 2000)],
+            Shape::QuotaManyRoles => &[(30, 30), (300, 300), (3000, 3000)],
+            Shape::Roles | Shape::QuotaRoles => &[(20, 20), (200, 200), (2000, 2000)],
             Shape::AddAndUpdate => {
                 &[(1000, 50), (1000, 1000), (5000, 200), (10_000, 200), (10_000, 1000), (50_000, 1000)]
             }
             Shape::Suppress => &[(1000, 200), (10_000, 200), (10_000, 1000)],
             Shape::ExtremeSuppress => &[(10_000, 1000), (10_000, 6000)],
             Shape::Decline => &[(1000, 50), (1000, 200), (10_000, 200)],
-            Shape::Backlog => &[(10_000, 1000)],
+            Shape::Backlog | Shape::QuotaPerFramework => &[(10_000, 1000)],
+            Shape::Volumes | Shape::SharedVolumes => &[(10_000, 200)],
+            Shape::Reservations => &[(1, 200)],
+            Shape::MultiFramework => &[(80, 554)],
+            Shape::Sorter => &[(50_000, 1000)],
+            Shape::SorterTree => &[(10_000, 1024)],
+            Shape::Cluster => &[(1000, 50), (5000, 100), (10_000, 200), (25_000, 500), (50_000, 1000)],
+        }
+    }
+
+    /// How many frameworks go with so many agents.
+    pub(super) fn frameworks(self, agents: usize) -> usize {
+        match self {
+            Shape::QuotaManyRoles | Shape::Roles | Shape::QuotaRoles => agents,
+            _ => (agents / 50).clamp(2, 1000),
         }
     }
 
     pub(super) fn run(self, agents: usize, frameworks: usize) -> Vec<Step> {
         let mut bench = Bench::new();
         match self {
+            Shape::QuotaManyRoles => quotas::many_roles(&mut bench, agents, frameworks),
             Shape::Roles => roles(&mut bench, agents, frameworks),
+            Shape::QuotaRoles => quotas::roles(&mut bench, agents, frameworks),
             Shape::AddAndUpdate => add_and_update(&mut bench, agents, frameworks),
             Shape::Suppress => suppress(&mut bench, agents, frameworks),
             Shape::ExtremeSuppress => extreme_suppress(&mut bench, agents, frameworks),
             Shape::Decline => decline(&mut bench, agents, frameworks),
             Shape::Backlog => backlog(&mut bench, agents, frameworks),
+            Shape::QuotaPerFramework => quotas::per_framework(&mut bench, agents, frameworks),
+            Shape::Volumes => others::volumes(&mut bench, agents, frameworks, false),
+            Shape::SharedVolumes => others::volumes(&mut bench, agents, frameworks, true),
+            Shape::Reservations => others::reservations(&mut bench, frameworks),
+            Shape::MultiFramework => others::multi_framework(&mut bench, agents, frameworks),
+            Shape::Sorter => others::sorter(&mut bench, agents, frameworks),
+            Shape::SorterTree => others::sorter_tree(&mut bench, agents, frameworks),
+            Shape::Cluster => cluster::cluster(&mut bench, agents, frameworks),
         }
         bench.steps
     }
@@ -83,9 +148,15 @@ fn roles(bench: &mut Bench, agents: usize, frameworks: usize) {
             allocator.add_framework(framework(number, &format!("role-{}", number / 2)));
         }
     });
+    two_cycles(bench, agents);
+}
+
+/// One that gives and one that finds nothing to give; and one that knows that before looking.
+pub(super) fn two_cycles(bench: &mut Bench, agents: usize) {
     bench.cycle("first cycle");
     look_again(bench, agents);
     bench.cycle("second cycle");
+    bench.cycle("cycle, nothing changed");
 }
 
 fn add_and_update(bench: &mut Bench, agents: usize, frameworks: usize) {
@@ -160,14 +231,20 @@ fn busy_cluster(bench: &mut Bench, agents: usize, frameworks: usize, used_mem: u
     add_agents(bench, agents, &total, frameworks, &used);
 }
 
-fn add_frameworks(bench: &mut Bench, frameworks: usize) {
+pub(super) fn add_frameworks(bench: &mut Bench, frameworks: usize) {
     bench.step("add frameworks", |allocator| {
         (0..frameworks).for_each(|number| allocator.add_framework(framework(number, ALL_ROLES)));
     });
 }
 
 /// Agents on which the frameworks, if there are any, use something in turn.
-fn add_agents(bench: &mut Bench, agents: usize, total: &Resources, frameworks: usize, used: &Resources) {
+pub(super) fn add_agents(
+    bench: &mut Bench,
+    agents: usize,
+    total: &Resources,
+    frameworks: usize,
+    used: &Resources,
+) {
     let used = used.clone().allocate(&Role::from(ALL_ROLES));
     let held = |number: usize| -> Vec<(FrameworkId, Resources)> {
         let framework = number.checked_rem(frameworks);
@@ -181,6 +258,6 @@ fn add_agents(bench: &mut Bench, agents: usize, total: &Resources, frameworks: u
 }
 
 /// Makes the next cycle look at every agent, changed or not.
-fn look_again(bench: &mut Bench, agents: usize) {
+pub(super) fn look_again(bench: &mut Bench, agents: usize) {
     bench.prepare(|allocator| (0..agents).for_each(|number| allocator.activate_agent(&agent_id(number))));
 }

@@ -1,0 +1,97 @@
+//! Who gets what, end to end: shares by weight, and slack that is lent, counted and known again after a crash.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+use tepui_e2e::{Cluster, Framework, Scheduler, binary, scalar, wait_for};
+
+const FAST: &str = "--allocation_interval=50ms";
+
+#[test]
+fn two_frameworks_with_weights_1_and_3_converge_to_shares_1_to_3() {
+    let cluster = Cluster::with(&[FAST, "--weights=heavy=3"], &["--resources=cpus:8;mem:4096;disk:4096"]);
+    let mut light = Framework::subscribe(&cluster.http(), Scheduler::info("light"));
+    let mut heavy = Framework::subscribe(&cluster.http(), Scheduler::info("heavy"));
+    let mut launched = 0;
+    while launched < 8 {
+        for framework in [&mut light, &mut heavy] {
+            framework.take_in();
+            if let Some(offer) = framework.try_offer() {
+                let mut task = Scheduler::task(&offer, &format!("t{launched}"), "sleep 1000");
+                task["resources"] = json!([scalar("cpus", 1.0), scalar("mem", 32.0)]);
+                assert_eq!(framework.scheduler.launch(&offer, &[task]).status, 202);
+                launched += 1;
+            }
+        }
+    }
+    for (role, cpus) in [("light", 2.0), ("heavy", 6.0)] {
+        let roles = cluster.http().get("/roles").json().expect("roles");
+        let role = roles["roles"].as_array().expect("a list").iter().find(|one| one["name"] == role).cloned();
+        assert_eq!(role.expect("it is there")["allocated"]["cpus"], cpus, "{roles}");
+    }
+}
+
+#[test]
+fn slack_is_lent_and_its_books_are_exact_again_after_the_master_was_killed() {
+    let resources = "--resources=cpus:1;mem:256;cpus(web):4;mem(web):1024;disk:4096";
+    let mut cluster = Cluster::with(&[FAST], &[resources]);
+    let mut borrower = Framework::subscribe(&cluster.http(), borrowing("ads"));
+    let offer = borrower.offer();
+    assert_eq!((slack(&offer, "cpus"), slack(&offer, "mem")), (4.0, 1024.0), "{offer}");
+    let mut task = Scheduler::task(&offer, "guest", "sleep 1000");
+    task["resources"] = json!([lent("cpus", 2.5), lent("mem", 64.0)]);
+    assert_eq!(borrower.scheduler.launch(&offer, &[task]).status, 202);
+    borrower.until("the guest to run", |borrower| borrower.is("guest", "TASK_RUNNING"));
+    let shown = cluster.http().get("/tasks").json().expect("tasks");
+    assert_eq!(shown["tasks"][0]["resources"]["cpus_revocable"], 2.5, "{shown}");
+    wait_for_slack(&cluster, 2.5);
+
+    cluster.master.kill();
+    cluster.master.restart();
+    borrower.reconnect();
+    wait_for_slack(&cluster, 2.5);
+    let offer = borrower.offer();
+    assert_eq!((slack(&offer, "cpus"), slack(&offer, "mem")), (1.5, 960.0), "{offer}");
+
+    let id = &borrower.scheduler.framework_id;
+    let explained = explain(&cluster, &[id]);
+    assert!(explained.contains("role          ads") && explained.contains("1 agent:"), "{explained}");
+    let explained = explain(&cluster, &["ads"]);
+    assert!(explained.contains("1st of 1") && explained.contains(id.as_str()), "{explained}");
+}
+
+/// Waits until four cpus can be lent and so many are.
+fn wait_for_slack(cluster: &Cluster, allocated: f64) {
+    wait_for("the books to be right", || {
+        let metrics = cluster.http().get("/metrics/snapshot").json()?;
+        let of = |name: &str| metrics[format!("allocator/slack/cpus/{name}")].as_f64();
+        (of("total") == Some(4.0) && of("allocated") == Some(allocated)).then_some(())
+    });
+}
+
+fn explain(cluster: &Cluster, arguments: &[&str]) -> String {
+    let master = format!("--master={}", cluster.master.address);
+    let said = Command::new(binary()).arg("explain").arg(master).args(arguments).output().expect("it runs");
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    String::from_utf8_lossy(&said.stdout).into_owned()
+}
+
+/// A framework that takes revocable resources.
+fn borrowing(role: &str) -> Value {
+    let mut info = Scheduler::info(role);
+    info["capabilities"].as_array_mut().expect("a list").push(json!({"type": "REVOCABLE_RESOURCES"}));
+    info
+}
+
+/// How much slack of this name an offer holds.
+fn slack(offer: &Value, name: &str) -> f64 {
+    let resources = offer["resources"].as_array().into_iter().flatten();
+    let lent = resources.filter(|one| one["name"] == name && one["revocable"]["type"] == "ALLOCATION_SLACK");
+    lent.filter_map(|one| one["scalar"]["value"].as_f64()).sum()
+}
+
+fn lent(name: &str, amount: f64) -> Value {
+    let mut resource = scalar(name, amount);
+    resource["revocable"] = json!({"type": "ALLOCATION_SLACK"});
+    resource
+}
