@@ -56,7 +56,7 @@ fn race(rng: &mut Rng, weight: Weight) -> Share {
     // The digits after the first 1 are the fraction f; log2(1 + f) is f + 0.344 f (1 - f) within a hundredth.
     let fraction = ((drawn << zeros << 1) >> (u64::BITS - DIGITS)) as i128;
     let one = 1i128 << DIGITS;
-    let logarithm = fraction + (fraction * (one - fraction) >> DIGITS) * 344 / 1000;
+    let logarithm = fraction + ((fraction * (one - fraction)) >> DIGITS) * 344 / 1000;
     let time = i128::from(zeros + 1) * one - logarithm;
     Share::of(i64::try_from(time).unwrap_or(i64::MAX), 1 << DIGITS, weight)
 }
