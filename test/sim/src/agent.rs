@@ -13,6 +13,7 @@ use crate::event::Event;
 use crate::executor::Executor;
 use crate::host::{self, Host};
 use crate::net::{Client, End, Kind, Message, Node};
+use crate::plan::Plan;
 use crate::process::{Disk, Process};
 use crate::show;
 use crate::world::World;
@@ -71,13 +72,33 @@ pub(crate) fn start(world: &mut World, index: usize) {
     world.plan_turn(Node::Agent(index));
 }
 
+/// What a machine has; with slack a part of it is reserved for a role.
+fn resources(plan: &Plan, agent: &AgentNode) -> Vec<pb::Resource> {
+    let scalar = tepui_client::shorthand::scalar;
+    let all = [("cpus", agent.cpus), ("mem", agent.mem), ("disk", agent.disk_mb)];
+    if !plan.slack {
+        return all.into_iter().map(|(name, amount)| scalar(name, amount)).collect();
+    }
+    let reserved = |name, amount| {
+        let mut resource = scalar(name, amount);
+        resource.reservations.push(pb::resource::ReservationInfo {
+            r#type: Some(pb::resource::reservation_info::Type::STATIC),
+            role: Some("role1".into()),
+            ..Default::default()
+        });
+        resource
+    };
+    all.into_iter()
+        .flat_map(|(name, amount)| [scalar(name, amount / 2.0), reserved(name, amount / 2.0)])
+        .collect()
+}
+
 fn config(world: &mut World, index: usize) -> Config {
     let (plan, agent) = (&world.plan, &world.agents[index]);
-    let scalar = tepui_client::shorthand::scalar;
     let agent_info = pb::AgentInfo {
         hostname: format!("host{index}"),
         port: Some(5051),
-        resources: vec![scalar("cpus", agent.cpus), scalar("mem", agent.mem), scalar("disk", agent.disk_mb)],
+        resources: resources(plan, agent),
         ..Default::default()
     };
     Config {

@@ -129,6 +129,13 @@ impl Framework {
         format!("{what}{}.{}.{}", self.index, self.memory.incarnation, self.memory.serial)
     }
 
+    /// It takes revocable resources from now on.
+    pub(crate) fn borrow_resources(&mut self) {
+        let capability = tepui_client::shorthand::capability(Capability::REVOCABLE_RESOURCES);
+        self.memory.info.capabilities.push(capability);
+        self.session = Session::new(self.memory.info.clone());
+    }
+
     /// Tasks that, as far as it knows, have not ended.
     pub(crate) fn live_tasks(&self) -> impl Iterator<Item = (&String, &Task)> {
         self.memory.tasks.iter().filter(|(_, task)| !is_terminal(task.state))

@@ -41,6 +41,8 @@ pub(crate) struct Plan {
     pub(crate) recovery_timeout: u64,
     /// Frameworks share volumes, resize them and run tasks on them.
     pub(crate) volumes: bool,
+    /// Agents come with reservations, and some frameworks borrow what of them is idle.
+    pub(crate) slack: bool,
 }
 
 /// What the simulator learnt later is drawn from a generator of its own: seeds that leave it out keep their history.
@@ -75,6 +77,7 @@ impl Plan {
             recovery_timeout: between(rng, 20, 120) * SECOND,
             volumes: later.chance(0.4),
             operators: sometimes(&mut later, 0.4, 2, 20),
+            slack: later.chance(0.4),
         }
     }
 }

@@ -69,7 +69,11 @@ impl World {
         let mut rng = Rng::seeded(seed);
         let plan = Plan::draw(seed, &mut rng);
         let agents = (0..plan.agents).map(|index| AgentNode::new(index, &mut rng)).collect();
-        let frameworks = (0..plan.frameworks).map(|index| Framework::new(index, &plan, &mut rng)).collect();
+        let mut frameworks: Vec<Framework> =
+            (0..plan.frameworks).map(|index| Framework::new(index, &plan, &mut rng)).collect();
+        if plan.slack {
+            frameworks.iter_mut().step_by(2).for_each(Framework::borrow_resources);
+        }
         World {
             plan,
             sabotage,

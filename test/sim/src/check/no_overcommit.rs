@@ -1,10 +1,11 @@
 //! No overcommit: nothing is offered or used twice.
 //!
 //! In the master's books, after every turn: per agent, what is offered and what tasks and executors use is not more
-//! than its total, and the allocator's own audit holds. On the machine: running tasks never need more cpu than there is.
+//! than its total, and the allocator's own audit holds; slack is offered only of what its owners leave idle. On the
+//! machine: running tasks never need more cpu than there is.
 
 use tepui_core_master::{Agent, Master};
-use tepui_resources::Resources;
+use tepui_resources::{Quantities, Resource, Resources, Revocable};
 use tepui_types::TaskStateExt;
 
 use super::{Check, Fact};
@@ -60,9 +61,29 @@ fn books(master: &Master) -> Result<(), String> {
 
 /// What is offered is there. What is used was there when it was given, but may be reserved otherwise since.
 fn within(agent: &Agent, offered: &Resources, used: &Resources) -> Result<(), String> {
-    let amounts = (offered + used).quantities();
-    let fits =
-        agent.total.contains(&offered.clone().single_copies()) && agent.total.quantities().contains(&amounts);
+    let own = |resources: &Resources| resources.filter(|one| !is_slack(one));
+    let (own_offered, own_used) = (own(offered).single_copies(), own(used));
+    let amounts = (&own_offered + &own_used).quantities();
+    let fits = agent.total.contains(&own_offered) && agent.total.quantities().contains(&amounts);
     fits.then_some(())
-        .ok_or_else(|| format!("{} has {}, {offered} is offered and {used} used", agent.id, agent.total))
+        .ok_or_else(|| format!("{} has {}, {offered} is offered and {used} used", agent.id, agent.total))?;
+    let left = idle(agent, &own_used) - &used.filter(is_slack).quantities();
+    let lent = offered.filter(is_slack).quantities();
+    left.contains(&lent).then_some(()).ok_or_else(|| {
+        format!("{} has {}, {used} is used, and {lent} of it is offered as slack", agent.id, agent.total)
+    })
+}
+
+/// What is reserved and not used by its owners.
+fn idle(agent: &Agent, used: &Resources) -> Quantities {
+    let reserved = |resources: &Resources| {
+        resources
+            .filter(|one| one.is_reserved() && !one.is_persistent_volume() && !one.is_shared())
+            .quantities()
+    };
+    reserved(&agent.total) - &reserved(used)
+}
+
+fn is_slack(resource: &Resource) -> bool {
+    resource.revocable() == Revocable::AllocationSlack
 }

@@ -93,6 +93,11 @@ fn accept(world: &mut World, index: usize, offer: &pb::Offer) {
         role: offer.allocation_info.role.clone().unwrap_or_default(),
         resources: offer.resources.clone(),
     };
+    // What is lent and what is not cannot be used together.
+    if pool.resources.iter().any(|resource| resource.revocable.is_set()) {
+        let borrows = world.rng.chance(0.6);
+        pool.resources.retain(|resource| resource.revocable.is_set() == borrows);
+    }
     let mut operations = Vec::new();
     for _ in 0..=world.rng.below(2) {
         let with_volumes = world.plan.volumes && world.rng.chance(0.4);
