@@ -10,6 +10,7 @@ use crate::Allocator;
 use crate::booking::plain_quantities;
 use crate::cycle::Stage;
 use crate::ledger::is_slack;
+use crate::marks::Traits;
 use crate::slab::{ClientSlot, NodeSlot};
 use crate::tree::Child;
 use crate::walk::{Scope, Walk};
@@ -95,9 +96,13 @@ impl Allocator {
                 return Err("a client is in the order twice, or must not be".into());
             }
         }
-        match tree.clients.iter().filter(|(_, client)| client.active).count() == met.len() {
+        if tree.clients.iter().filter(|(_, client)| client.active).count() != met.len() {
+            return Err("an active client is not in the order".into());
+        }
+        let borrows = |client: &&ClientSlot| tree.glance(**client).traits.has_any(Traits::REVOCABLE);
+        match met.iter().filter(borrows).count() == tree.nodes[tree.root].borrowers as usize {
             true => Ok(()),
-            false => Err("an active client is not in the order".into()),
+            false => Err("those who take revocable resources are not counted".into()),
         }
     }
 

@@ -71,9 +71,12 @@ impl Allocator {
         slot.map_or(Resources::new(), |slot| self.agents[slot].ledger.slack().over.clone())
     }
 
-    /// Whether something of an agent can be lent, and there is somebody who borrows.
+    /// Whether something of an agent can be lent, and there is somebody who could borrow it.
     pub(crate) fn lends(&self, slot: AgentSlot) -> bool {
-        self.agents[slot].ledger.slack().has_rest && self.tree.borrowers > 0
+        let slack = self.agents[slot].ledger.slack();
+        let borrowers =
+            |owner: &Role| self.tree.node(owner).map_or(0, |owner| self.tree.borrowers_from(owner));
+        slack.has_rest && slack.idle.iter().filter_map(Resource::reservation_role).any(|it| borrowers(it) > 0)
     }
 }
 

@@ -53,8 +53,6 @@ pub(crate) struct Tree {
     pub(crate) available: Quantities,
     /// Roles that quota kept something from and that may have more now.
     pub(crate) eased: Vec<NodeSlot>,
-    /// Clients in order that take revocable resources.
-    pub(crate) borrowers: u32,
     /// A run is under way, from one call to the next.
     pub(crate) in_run: bool,
     pub(crate) sorters: Sorters,
@@ -73,8 +71,9 @@ pub(crate) struct Node {
     /// Held by its own frameworks, and by all of its subtree.
     pub(crate) own: Tally,
     pub(crate) subtree: Tally,
-    /// Clients in order in the subtree.
+    /// Clients in order in the subtree, and those of them that take revocable resources.
     pub(crate) active: u32,
+    pub(crate) borrowers: u32,
     pub(crate) children: Order<Child>,
     pub(crate) clients: Order<ClientSlot>,
     pub(crate) key: Key,
@@ -135,7 +134,6 @@ impl Tree {
             marks: [Marks::default()].into(),
             available: Quantities::new(),
             eased: Vec::new(),
-            borrowers: 0,
             in_run: false,
             sorters,
             rng,
@@ -254,18 +252,28 @@ impl Tree {
     }
 
     pub(crate) fn set_wishes(&mut self, client: ClientSlot, traits: Traits, wishes: Wishes) {
-        let active = self.clients[client].active;
-        self.borrowers -= self.borrows(client, active);
+        self.count_borrower(client, false);
         let glance = &mut self.glances[client.index()];
         glance.traits = traits;
         glance.own_least = wishes.min_allocatable.is_some();
         self.clients[client].wishes = wishes;
-        self.borrowers += self.borrows(client, active);
+        self.count_borrower(client, true);
     }
 
-    /// One if this is a client in order that takes revocable resources.
-    fn borrows(&self, client: ClientSlot, active: bool) -> u32 {
-        u32::from(active && self.glance(client).traits.has_any(Traits::REVOCABLE))
+    /// Counts a client in order that takes revocable resources, or counts it no more.
+    fn count_borrower(&mut self, client: ClientSlot, counts: bool) {
+        if self.clients[client].active && self.glance(client).traits.has_any(Traits::REVOCABLE) {
+            let node = self.clients[client].node;
+            self.each_above(node, |tree, at| match counts {
+                true => tree.nodes[at].borrowers += 1,
+                false => tree.nodes[at].borrowers -= 1,
+            });
+        }
+    }
+
+    /// How many could be lent what is reserved for this role: those outside of it.
+    pub(crate) fn borrowers_from(&self, owner: NodeSlot) -> u32 {
+        self.nodes[self.root].borrowers - self.nodes[owner].borrowers
     }
 
     /// Puts a client into the order, or takes it out.
@@ -275,8 +283,9 @@ impl Tree {
         }
         self.settle_order();
         self.version += 1;
-        self.borrowers = self.borrowers + self.borrows(slot, active) - self.borrows(slot, !active);
+        self.count_borrower(slot, false);
         self.clients[slot].active = active;
+        self.count_borrower(slot, true);
         let (key, at) = (self.clients[slot].key, self.clients[slot].node);
         let node = &mut self.nodes[at];
         match active {
@@ -376,6 +385,7 @@ impl Node {
             own: Tally::default(),
             subtree: Tally::default(),
             active: 0,
+            borrowers: 0,
             children: Order::default(),
             clients: Order::default(),
             key: Key::drawn(rng),
