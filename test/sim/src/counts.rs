@@ -15,6 +15,7 @@ pub struct Counts {
     pub finished: u64,
     pub lost: u64,
     pub killed: u64,
+    pub preempted: u64,
     pub master_crashes: u64,
     pub agent_crashes: u64,
     pub reboots: u64,
@@ -41,6 +42,7 @@ impl Counts {
             ("finished", self.finished),
             ("lost", self.lost),
             ("killed", self.killed),
+            ("preempted", self.preempted),
             ("master crashes", self.master_crashes),
             ("agent crashes", self.agent_crashes),
             ("reboots", self.reboots),
@@ -68,6 +70,7 @@ impl AddAssign for Counts {
         self.finished += other.finished;
         self.lost += other.lost;
         self.killed += other.killed;
+        self.preempted += other.preempted;
         self.master_crashes += other.master_crashes;
         self.agent_crashes += other.agent_crashes;
         self.reboots += other.reboots;

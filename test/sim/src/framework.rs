@@ -452,6 +452,8 @@ fn updated(world: &mut World, index: usize, status: pb::TaskStatus) {
             TaskState::TASK_LOST if ended => world.counts.lost += 1,
             _ => (), // The rest is not counted.
         }
+        let preempted = status.reason == Some(pb::task_status::Reason::REASON_CONTAINER_PREEMPTED);
+        world.counts.preempted += u64::from(ended && preempted);
     }
     world.checks.see(&Fact::FrameworkSees { id: &id, status: &status });
     if status.uuid.is_some() {

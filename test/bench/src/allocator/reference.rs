@@ -65,7 +65,6 @@ const MEASURED: &[(&str, usize, usize, &str, f64)] = &[
     ("decline", 1000, 200, "early cycle", 35.0),
     ("decline", 1000, 200, "late cycle, all agents again", 1600.0),
     ("decline", 10_000, 200, "early cycle", 457.0),
-    ("decline", 10_000, 200, "late cycle", 847.0),
     ("backlog", 10_000, 1000, "add agents", 541.0),
     ("backlog", 10_000, 1000, "revive all", 3130.0),
     ("quota-per-framework", 10_000, 1000, "add agents", 40_400.0),
