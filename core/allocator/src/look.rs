@@ -107,6 +107,11 @@ impl Look {
         }
     }
 
+    /// Roles that something free is reserved for, and that somebody may be in.
+    pub(crate) fn owners(&self) -> &[NodeSlot] {
+        &self.owners
+    }
+
     /// Whether the agent as a whole is nothing for such a client.
     pub(crate) fn is_unfit_for(&self, traits: Traits) -> bool {
         !traits.has_all(self.needed) || traits.has_any(self.unfit)

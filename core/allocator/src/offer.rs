@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use tepui_resources::{Resource, Resources};
 
+use crate::allocator::Wants;
 use crate::booking::{Booking, is_plain};
 use crate::constraints::admits;
 use crate::cycle::Stage;
@@ -52,15 +53,30 @@ impl Allocator {
         look.begin(&self.agents[slot], &self.tree, self.options.filter_gpu_resources);
         look.lending = self.lending(slot);
         let mut left = !self.is_spent(slot) || look.lending.is_some();
-        while left && let Some(client) = walk.next(&self.tree) {
+        let mut narrow = self.narrow_walk(slot, scope, &look);
+        while left && let Some(client) = narrow.as_mut().unwrap_or(&mut walk).next(&self.tree) {
             if let Some(grant) = self.offer(slot, client, &mut look) {
                 self.add_grant(slot, client, grant, &mut decided.grants);
                 left = !self.is_spent(slot) || look.lending.is_some();
                 look.begin(&self.agents[slot], &self.tree, self.options.filter_gpu_resources);
+                narrow = self.narrow_walk(slot, scope, &look).or(narrow);
             }
         }
         *self.walk_mut(scope) = walk;
         self.cycle.look = look;
+    }
+
+    /// If all that is left is reserved for one role, or for roles that nobody is in, nobody else needs to be asked.
+    fn narrow_walk(&self, slot: AgentSlot, scope: Scope, look: &Look) -> Option<Walk> {
+        let reserved = || self.agents[slot].ledger.free().iter().all(Resource::is_reserved);
+        if self.cycle.stage == Stage::Guarantees || look.lending.is_some() || !reserved() {
+            return None;
+        }
+        match look.owners() {
+            [] => Some(Walk::below(scope, None)),
+            [owner] => Some(Walk::below(scope, Some(*owner))),
+            [_, _, ..] => None,
+        }
     }
 
     fn walk_mut(&mut self, scope: Scope) -> &mut Walk {
@@ -125,6 +141,10 @@ impl Allocator {
             self.cycle.lent.insert(slot);
             look.lending = None;
             resources += slack;
+            // What this role could not borrow, being its own, another one may in the next run.
+            if self.agents[slot].ledger.slack().has_rest() {
+                self.want(slot, Wants::Batch);
+            }
         }
         self.note_free(slot);
         self.frameworks[framework].agents.insert(slot);

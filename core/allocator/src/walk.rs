@@ -47,6 +47,11 @@ impl Walk {
         }
     }
 
+    /// A walk over those at and below a role, or over nobody; for agents that are shown to everyone.
+    pub(crate) fn below(scope: Scope, role: Option<NodeSlot>) -> Self {
+        Self { path: role.map(|role| (role, 0)).into_iter().collect(), ..Self::new(scope) }
+    }
+
     pub(crate) fn next(&mut self, tree: &Tree) -> Option<ClientSlot> {
         if self.next == self.met.len() {
             let client = self.go_on(tree)?;

@@ -385,3 +385,18 @@ fn without_the_switch_nothing_is_lent() {
         "#]],
     );
 }
+
+#[test]
+fn what_the_first_borrower_may_not_have_goes_to_another() {
+    check(
+        "
+        agent A cpus(web):4 mem(ads):64
+        framework F role=web,ads,ops suppressed=ops
+        at 0
+        revive F ops
+        at 2
+        at 4
+        ",
+        expect![""],
+    );
+}
