@@ -60,40 +60,6 @@ fn slack_is_lent_and_its_books_are_exact_again_after_the_master_was_killed() {
     assert!(explained.contains("1st of 1") && explained.contains(id.as_str()), "{explained}");
 }
 
-#[test]
-fn an_owner_takes_back_what_was_lent_and_the_borrower_sees_it() {
-    let resources = "--resources=cpus:1;mem:256;cpus(web):4;mem(web):1024;disk:4096";
-    let cluster = Cluster::with(&[FAST], &[resources, "--slack_eviction_grace=1secs"]);
-    let mut borrower = Framework::subscribe(&cluster.http(), borrowing("ads"));
-    let offer = borrower.offer();
-    let mut guest = Scheduler::task(&offer, "guest", "sleep 1000");
-    guest["resources"] = json!([lent("cpus", 3.0), lent("mem", 64.0)]);
-    assert_eq!(borrower.scheduler.launch(&offer, &[guest]).status, 202);
-    borrower.until("the guest to run", |borrower| borrower.is("guest", "TASK_RUNNING"));
-
-    let mut owner = Framework::subscribe(&cluster.http(), Scheduler::info("web"));
-    let offer = owner.offer();
-    let mut host = Scheduler::task(&offer, "host", "sleep 1000");
-    host["resources"] = json!([reserved(&offer, "cpus", 2.0), reserved(&offer, "mem", 64.0)]);
-    assert_eq!(owner.scheduler.launch(&offer, &[host]).status, 202);
-    borrower.until("the guest to go", |borrower| borrower.is("guest", "TASK_GONE"));
-    let status = &borrower.diary["guest"].last().expect("an update").status;
-    assert_eq!(status["reason"], "REASON_CONTAINER_PREEMPTED", "{status}");
-    assert!(status["message"].as_str().is_some_and(|message| message.contains("web")), "{status}");
-    owner.until("the host to run", |owner| owner.is("host", "TASK_RUNNING"));
-    let metrics = cluster.http().get("/metrics/snapshot").json().expect("metrics");
-    assert_eq!(metrics["master/slack_evictions"], 1.0);
-}
-
-/// So much of what an offer holds reserved.
-fn reserved(offer: &Value, name: &str, amount: f64) -> Value {
-    let mut all = offer["resources"].as_array().expect("a list").iter();
-    let found = all.find(|one| one["name"] == name && one.get("reservations").is_some());
-    let mut resource = found.expect("it is reserved").clone();
-    resource["scalar"]["value"] = json!(amount);
-    resource
-}
-
 /// Waits until four cpus can be lent and so many are.
 fn wait_for_slack(cluster: &Cluster, allocated: f64) {
     wait_for("the books to be right", || {

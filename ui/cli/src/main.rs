@@ -23,8 +23,8 @@ use anyhow::Result;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use command::{
-    agent, agents, bench, completions, dev, drain, events, executors, explain, files, framework, frameworks, logs,
-    maintenance, metrics, offers, quota, reserve, roles, run, summary, task, tasks, teardown, volumes,
+    agent, agents, bench, completions, dev, drain, events, executors, explain, files, framework, frameworks,
+    logs, maintenance, metrics, offers, quota, reserve, roles, run, summary, task, tasks, teardown, volumes,
     weights,
 };
 use flags::master::MasterFlags;

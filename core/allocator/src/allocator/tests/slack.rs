@@ -397,6 +397,10 @@ fn what_the_first_borrower_may_not_have_goes_to_another() {
         at 2
         at 4
         ",
-        expect![""],
+        expect![[r#"
+            #1 A -> F/ads mem(reservations: [(DYNAMIC,ads)]):64
+            #2 A -> F/ads cpus{REV: ALLOCATION_SLACK}:4
+            #3 A -> F/web cpus(reservations: [(DYNAMIC,web)]):4; mem{REV: ALLOCATION_SLACK}:64
+        "#]],
     );
 }
