@@ -30,7 +30,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub(crate) fn fields(&self) -> [(&'static str, u64); 21] {
+    pub(crate) fn fields(&self) -> [(&'static str, u64); 22] {
         [
             ("events", self.events),
             ("offers", self.offers),
