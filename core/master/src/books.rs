@@ -37,8 +37,6 @@ pub(crate) fn allocator(config: &Config, registry: &Registry, rng: &mut Rng) -> 
         region,
         role_sorter: config.role_sorter,
         framework_sorter: config.framework_sorter,
-        agent_recovery_factor: config.allocator_agent_recovery_factor,
-        recovery_timeout: config.allocator_recovery_timeout,
         allocation_slack: config.allocation_slack,
         allocation_slack_opt_out: roles(config.allocation_slack_opt_out.iter().cloned()),
         seed: rng.next_u64(),
