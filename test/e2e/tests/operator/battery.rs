@@ -8,8 +8,6 @@ use tepui_e2e::{Cluster, Http, Response};
 
 use super::personal;
 
-const RECORDED: &str = include_str!("../../recorded/operator.jsonl");
-
 /// Where the recorded agent and master kept their files.
 const RECORDED_AGENT_DIR: &str = "/var/lib/mesos/agent";
 
@@ -52,8 +50,8 @@ pub struct Battery {
     rows: Vec<Row>,
     recorded_directories: Vec<(String, &'static str)>,
     directories: Vec<(String, &'static str)>,
-    /// The recorded sandbox and ours.
-    sandbox: Option<(String, String)>,
+    /// What requests name that was recorded, and what it is in this run.
+    ours: Vec<(String, String)>,
 }
 
 struct Row {
@@ -64,8 +62,12 @@ struct Row {
 }
 
 impl Battery {
-    pub fn new(cluster: &Cluster, listed: &'static [(&'static str, &'static [&'static str])]) -> Self {
-        let recorded = read(RECORDED);
+    pub fn new(
+        recorded: &str,
+        cluster: &Cluster,
+        listed: &'static [(&'static str, &'static [&'static str])],
+    ) -> Self {
+        let recorded = read(recorded);
         let work_dir = cluster.agents[0].work_dir.canonicalize().expect("the agent has a work directory");
         Self {
             met: vec![false; recorded.len()],
@@ -77,7 +79,7 @@ impl Battery {
             rows: Vec::new(),
             recorded_directories: vec![(RECORDED_AGENT_DIR.to_string(), "WORK_DIR")],
             directories: vec![(work_dir.display().to_string(), "WORK_DIR")],
-            sandbox: None,
+            ours: Vec::new(),
         }
     }
 
@@ -94,7 +96,18 @@ impl Battery {
             self.recorded.iter().find(|one| one.name == "agent files browse").expect("it is recorded");
         let path = browse.path.as_deref().expect("a path");
         let (_, recorded) = path.split_once("path=").expect("a query");
-        self.sandbox = Some((recorded.to_string(), ours.expect("the executor has a sandbox")));
+        let recorded = recorded.to_string();
+        self.know(&recorded, &ours.expect("the executor has a sandbox"));
+    }
+
+    /// Recorded requests name this; ours is put in its place.
+    pub fn know(&mut self, recorded: &str, ours: &str) {
+        self.ours.push((recorded.to_string(), ours.to_string()));
+    }
+
+    /// All names, in their order.
+    pub fn names(&self) -> Vec<String> {
+        self.recorded.iter().map(|one| one.name.clone()).collect()
     }
 
     /// The names up to this one, in their order.
@@ -108,11 +121,11 @@ impl Battery {
         let recorded = self.take(name);
         let http = if name.starts_with("agent ") { &self.agent } else { &self.master };
         let method = recorded.method.as_deref().expect("a request has a method");
-        let path = self.with_sandbox(recorded.path.as_deref().expect("a request has a path"));
-        let body = self.with_sandbox(recorded.body.as_deref().unwrap_or_default());
+        let path = self.with_ours(recorded.path.as_deref().expect("a request has a path"));
+        let body = self.with_ours(recorded.body.as_deref().unwrap_or_default());
         let mut headers: Vec<(&str, &str)> =
             recorded.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        if method == "POST" && !headers.iter().any(|(name, _)| *name == "Content-Type") {
+        if matches!(method, "POST" | "PUT") && !headers.iter().any(|(name, _)| *name == "Content-Type") {
             headers.push(("Content-Type", "application/json"));
         }
         let mut got = http.send(method, &path, &headers, body.as_bytes());
@@ -159,11 +172,8 @@ impl Battery {
         self.recorded[at].clone()
     }
 
-    fn with_sandbox(&self, text: &str) -> String {
-        match &self.sandbox {
-            Some((recorded, ours)) => text.replace(recorded, ours),
-            None => text.to_string(),
-        }
+    fn with_ours(&self, text: &str) -> String {
+        self.ours.iter().fold(text.to_string(), |text, (recorded, ours)| text.replace(recorded, ours))
     }
 
     fn compare_answers(&mut self, recorded: &Recorded, got: &Response) {
