@@ -85,9 +85,12 @@ pub(crate) fn check_capacity<'a>(
     }
 }
 
+/// By name, as v1 lists them.
 fn listed(amounts: &Quantities) -> String {
-    let amounts = amounts.iter().map(|(name, amount)| format!("{}:{}", name.as_str(), amount.to_f64()));
-    amounts.collect::<Vec<_>>().join("; ")
+    let mut amounts: Vec<_> =
+        amounts.iter().map(|(name, amount)| format!("{}:{}", name.as_str(), amount.to_f64())).collect();
+    amounts.sort_unstable();
+    amounts.join("; ")
 }
 
 /// Whether what the role uses and reserves fits its limits; offers do not count, they can be taken back.

@@ -48,6 +48,7 @@ pub struct Battery {
     /// Of the listed ones, those that were seen.
     seen: BTreeSet<&'static str>,
     rows: Vec<Row>,
+    /// What is named after one run: directories, and addresses in sentences.
     recorded_directories: Vec<(String, &'static str)>,
     directories: Vec<(String, &'static str)>,
     /// What requests name that was recorded, and what it is in this run.
@@ -103,6 +104,12 @@ impl Battery {
     /// Recorded requests name this; ours is put in its place.
     pub fn know(&mut self, recorded: &str, ours: &str) {
         self.ours.push((recorded.to_string(), ours.to_string()));
+    }
+
+    /// Sentences name the agent's address.
+    pub fn know_address(&mut self, recorded: &str, ours: &str) {
+        self.recorded_directories.push((recorded.to_string(), "ADDRESS"));
+        self.directories.push((ours.to_string(), "ADDRESS"));
     }
 
     /// All names, in their order.
