@@ -66,5 +66,5 @@ fn an_owner_takes_back_what_was_lent() {
         (&metrics["slave/slack_evictions"], &metrics["slave/slack_take_backs"]),
         (&json!(1.0), &json!(1.0))
     );
-    assert!(metrics["slave/slack_take_back_secs_max"].as_f64().is_some_and(|secs| secs > 0.5), "{metrics}");
+    assert!(metrics["slave/slack_take_back_secs_max"].as_f64().is_some_and(|secs| secs > 0.0), "{metrics}");
 }
