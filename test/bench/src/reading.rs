@@ -24,8 +24,8 @@ use crate::web;
 /// Files that a process opens besides its connections.
 const OTHER_FILES: u64 = 512;
 
-/// How often the master is asked how long its turns are.
-const TURNS_INTERVAL: Duration = Duration::from_millis(200);
+/// How often the master is asked for its metrics.
+const METRICS_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Args, Clone, Debug)]
 pub struct Options {
@@ -145,6 +145,8 @@ async fn launches(master: &Program, options: &Options, readers: usize) -> Result
     let readers_at_work = Readers::start(&master.address, readers, options.gzip);
     let (took, latencies) = frameworks.launch().await?;
     let read = readers_at_work.stop().await?;
+    drop((frameworks, fleet));
+    agents_left(&master.address, options.agents).await?;
     let row = Row::new()
         .with("what", "launches")
         .with("readers", readers)
@@ -152,6 +154,18 @@ async fn launches(master: &Program, options: &Options, readers: usize) -> Result
         .measured("mb_per_s", read.bytes as f64 / 1e6 / took.as_secs_f64())
         .measured("tasks_per_s", tasks as f64 / took.as_secs_f64());
     Ok(latencies.percentiles(row))
+}
+
+/// Waits until the master has noticed that all other agents are gone: their resources would be offered to whoever comes
+/// next, and withdrawn under its hands.
+async fn agents_left(master: &str, agents: usize) -> Result<()> {
+    loop {
+        let metrics = web::get_json(master, "/metrics/snapshot").await?;
+        if metrics["master/slaves_active"].as_f64() == Some(agents as f64) {
+            return Ok(());
+        }
+        tokio::time::sleep(METRICS_INTERVAL).await;
+    }
 }
 
 /// Readers of `/state`, each asking again as soon as it is answered.
@@ -215,7 +229,7 @@ async fn longest_turn(master: &str, time: Duration) -> Result<Turns> {
     let end = Instant::now() + time;
     let mut turns = Turns::default();
     while Instant::now() < end {
-        tokio::time::sleep(TURNS_INTERVAL).await;
+        tokio::time::sleep(METRICS_INTERVAL).await;
         let metrics = web::get_json(master, "/metrics/snapshot").await?;
         let value = |name: &str| metrics[name].as_f64().with_context(|| format!("no metric {name}"));
         turns.p99_ms = turns.p99_ms.max(value("master/turn_ms/p99")?);
