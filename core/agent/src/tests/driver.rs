@@ -25,7 +25,10 @@ use crate::{Agent, Config, Effect, Estimator, Input, LinkId, Load, QosController
 /// After so many characters the next word starts a new line.
 const LINE_CHARS: usize = 84;
 
-/// Runs the script and compares everything that came out.
+/// What came before this line is how other tests begin as well; one of them says what comes of it.
+pub(super) const BEGINNING_ENDS: &str = "...";
+
+/// Runs the script and compares everything that came out after its beginning.
 pub(super) fn check(script: &str, expected: Expect) {
     expected.assert_eq(&World::default().run(script).text);
 }
@@ -137,6 +140,10 @@ impl World {
 
     pub(super) fn run(mut self, script: &str) -> Self {
         for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            if line == BEGINNING_ENDS {
+                self.text.clear();
+                continue;
+            }
             self.text.push_str(&format!("> {line}\n"));
             self.connects = 0;
             let words: Vec<&str> = line.split_whitespace().collect();

@@ -5,7 +5,7 @@ use expect_test::expect;
 use super::driver::check;
 
 fn run(script: &str, expected: expect_test::Expect) {
-    check(&std::format!("start\nrecovered\ngo\n{script}"), expected);
+    check(&std::format!("start\nrecovered\ngo\n...\n{script}"), expected);
 }
 
 #[test]
@@ -25,14 +25,6 @@ fn repeated_updates_and_acknowledgements_change_nothing() {
         t1 update t9 RUNNING
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > launch t1
               = framework F
               = executor t1 live
@@ -80,6 +72,7 @@ fn an_update_is_told_again_until_it_is_acknowledged() {
         "
         launch t1
         t1 subscribe
+        ...
         t1 update t1 RUNNING
         wait 10s
         ping
@@ -91,24 +84,6 @@ fn an_update_is_told_again_until_it_is_acknowledged() {
         framework F renamed
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
-            > t1 subscribe
-              conn 1 <- 200, open
-              conn 1 <- SUBSCRIBED t1
-              = executor t1 live delivered
-              conn 1 <- LAUNCH t1
             > t1 update t1 RUNNING
               = update t1#0 TASK_RUNNING
               master <- UPDATE t1 TASK_RUNNING
@@ -154,14 +129,6 @@ fn an_executor_that_dies_takes_its_tasks_along() {
         ack t3
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > launch t1 executor=e1
               = framework F
               = executor e1 live
@@ -215,27 +182,10 @@ fn a_container_that_hits_its_limit() {
         "
         launch t1
         t1 subscribe
+        ...
         t1 exited 9 state=FAILED oom message=memory
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
-            > t1 subscribe
-              conn 1 <- 200, open
-              conn 1 <- SUBSCRIBED t1
-              = executor t1 live delivered
-              conn 1 <- LAUNCH t1
             > t1 exited 9 state=FAILED oom message=memory
               conn 1 closes
               = update t1#0 TASK_FAILED
@@ -263,14 +213,6 @@ fn calls_that_do_not_fit() {
         message t1 hello
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > t1 subscribe
               conn 1 <- 400: Framework cannot be found
             > t1 heartbeat
@@ -311,28 +253,11 @@ fn a_second_stream_closes_the_first() {
         "
         launch t1
         t1 subscribe
+        ...
         t1 subscribe tasks=t1
         wait 1800s
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
-            > t1 subscribe
-              conn 1 <- 200, open
-              conn 1 <- SUBSCRIBED t1
-              = executor t1 live delivered
-              conn 1 <- LAUNCH t1
             > t1 subscribe tasks=t1
               conn 2 <- 200, open
               conn 1 closes
@@ -350,27 +275,10 @@ fn updates_that_come_with_a_subscription_are_checked_too() {
         "
         launch t1
         t1 subscribe
+        ...
         t1 subscribe tasks=t1 updates=t1:STAGING:x
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
-            > t1 subscribe
-              conn 1 <- 200, open
-              conn 1 <- SUBSCRIBED t1
-              = executor t1 live delivered
-              conn 1 <- LAUNCH t1
             > t1 subscribe tasks=t1 updates=t1:STAGING:x
               conn 2 <- 200, open
               conn 1 closes

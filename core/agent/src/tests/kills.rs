@@ -5,7 +5,7 @@ use expect_test::expect;
 use super::driver::check;
 
 fn run(script: &str, expected: expect_test::Expect) {
-    check(&std::format!("start\nrecovered\ngo\n{script}"), expected);
+    check(&std::format!("start\nrecovered\ngo\n...\n{script}"), expected);
 }
 
 #[test]
@@ -20,14 +20,6 @@ fn before_the_executor_is_there() {
         ack t1
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > launch t1
               = framework F
               = executor t1 live
@@ -65,14 +57,6 @@ fn one_of_a_group_before_delivery() {
         kill b
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > group e1 a,b
               = framework F
               = executor e1 live
@@ -95,25 +79,13 @@ fn while_the_executor_runs() {
     run(
         "
         launch t1
+        ...
         t1 subscribe
         kill t1 grace=3s
         t1 update t1 KILLED
         kill t1
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
             > t1 subscribe
               conn 1 <- 200, open
               conn 1 <- SUBSCRIBED t1
@@ -146,14 +118,6 @@ fn while_the_stream_is_down() {
         e1 subscribe tasks=t1
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > launch t1 executor=e1
               = framework F
               = executor e1 live
@@ -194,14 +158,6 @@ fn of_tasks_nobody_knows() {
         kill t1
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > kill t1
             > launch t2
               = framework F
@@ -221,6 +177,7 @@ fn an_executor_is_shut_down_with_grace() {
     run(
         "
         launch t1 executor=e1
+        ...
         e1 subscribe
         shutdown executor e1
         e1 update t1 KILLED
@@ -229,19 +186,6 @@ fn an_executor_is_shut_down_with_grace() {
         ack t1
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1 executor=e1
-              = framework F
-              = executor e1 live
-              = task t1 of executor e1
-              container launch C1 cpus:1.5;mem:96
             > e1 subscribe
               conn 1 <- 200, open
               conn 1 <- SUBSCRIBED e1
@@ -277,6 +221,7 @@ fn a_framework_is_shut_down_quietly() {
     run(
         "
         launch t1 executor=e1
+        ...
         launch t2
         e1 subscribe
         e1 update t1 RUNNING
@@ -287,19 +232,6 @@ fn a_framework_is_shut_down_quietly() {
         t2 exited 0
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1 executor=e1
-              = framework F
-              = executor e1 live
-              = task t1 of executor e1
-              container launch C1 cpus:1.5;mem:96
             > launch t2
               = executor t2 live
               = task t2 of executor t2
@@ -352,6 +284,7 @@ fn a_framework_that_ends_is_not_told_of() {
     run(
         "
         launch t1
+        ...
         shutdown framework F
         down
         wait 5s
@@ -363,19 +296,6 @@ fn a_framework_that_ends_is_not_told_of() {
         launch t3
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
             > shutdown framework F
               = framework F terminating
               = executor t1 terminating
@@ -415,28 +335,11 @@ fn the_agent_leaves() {
         "
         launch t1
         t1 subscribe
+        ...
         unregister
         t1 exited 0
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
-            > t1 subscribe
-              conn 1 <- 200, open
-              conn 1 <- SUBSCRIBED t1
-              = executor t1 live delivered
-              conn 1 <- LAUNCH t1
             > unregister
               master <- UNREGISTER
               = framework F terminating
@@ -464,30 +367,13 @@ fn the_agent_is_shut_down() {
         "
         launch t1
         t1 subscribe
+        ...
         shutdown
         launch t2
         t1 exited 0
         store
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
-            > t1 subscribe
-              conn 1 <- 200, open
-              conn 1 <- SUBSCRIBED t1
-              = executor t1 live delivered
-              conn 1 <- LAUNCH t1
             > shutdown
               = framework F terminating
               = executor t1 terminating delivered

@@ -8,6 +8,7 @@ const READY: &str = "
     start
     recovered
     go
+    ...
 ";
 
 fn run(script: &str, expected: expect_test::Expect) {
@@ -25,14 +26,6 @@ fn a_custom_executor_takes_several_tasks() {
         e1 update t1 FINISHED
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > launch t1 executor=e1
               = framework F
               = executor e1 live
@@ -70,14 +63,6 @@ fn a_group_is_delivered_as_one() {
         group e1 c,d old
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > group e1 a,b
               = framework F
               = executor e1 live
@@ -111,14 +96,6 @@ fn an_executor_that_exists_or_does_not() {
         launch t4 executor=e1 old
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > launch t1 executor=e1 old
               = framework F
               = update t1#0 TASK_DROPPED
@@ -164,14 +141,6 @@ fn words_for_frameworks_that_know_no_better() {
         ack t1 framework=G
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > launch t1 executor=e1 old framework=G
               master <- UPDATE t1 TASK_LOST REASON_EXECUTOR_TERMINATED 'Executor does not exist any
                   more'
@@ -189,14 +158,6 @@ fn the_same_task_twice_is_launched_once() {
         launch t1
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > launch t1
               = framework F
               = executor t1 live
@@ -216,14 +177,6 @@ fn resources_that_are_not_there() {
         launch t2 reserved
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > launch t1 reserved
               = framework F
               = update t1#0 TASK_DROPPED
@@ -247,14 +200,6 @@ fn limits_that_nobody_would_enforce() {
         launch t1 limit
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > launch t1 limit
               = framework F
               = update t1#0 TASK_DROPPED
@@ -294,6 +239,7 @@ fn launches_that_fail() {
     run(
         "
         launch t1
+        ...
         t1 failed sandbox Failed to create executor directory '/w/x': No such user
         launch t2
         t2 failed fetch Failed to fetch all URIs
@@ -301,19 +247,6 @@ fn launches_that_fail() {
         e3 failed start out of processes
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
             > t1 failed sandbox Failed to create executor directory '/w/x': No such user
               = update t1#0 TASK_DROPPED
               master <- UPDATE t1 TASK_DROPPED REASON_EXECUTOR_TERMINATED 'Failed to create executor
@@ -347,24 +280,12 @@ fn an_executor_that_never_registers() {
     run(
         "
         launch t1
+        ...
         wait 59s
         wait 2s
         t1 exited 9
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
             > wait 59s
             > wait 2s
               = executor t1 terminating
@@ -383,23 +304,11 @@ fn an_executor_that_never_registers_because_it_is_still_fetched() {
     run(
         "
         launch t1
+        ...
         wait 61s
         t1 failed fetch Container destroyed while fetching
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
             > wait 61s
               = executor t1 terminating
               container destroy C1
@@ -423,14 +332,6 @@ fn an_update_that_cannot_be_set() {
         e1 exited 9
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > launch t1 executor=e1
               = framework F
               = executor e1 live
@@ -467,6 +368,7 @@ fn nothing_is_launched_while_draining() {
     run(
         "
         launch t1
+        ...
         t1 subscribe
         drain grace=5s
         launch t2
@@ -477,19 +379,6 @@ fn nothing_is_launched_while_draining() {
         launch t3
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
             > t1 subscribe
               conn 1 <- 200, open
               conn 1 <- SUBSCRIBED t1
@@ -537,6 +426,7 @@ fn a_drained_agent_that_is_marked_gone_says_so() {
     run(
         "
         launch t1
+        ...
         t1 subscribe
         drain gone
         t1 update t1 KILLING
@@ -545,19 +435,6 @@ fn a_drained_agent_that_is_marked_gone_says_so() {
         ack t1
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
             > t1 subscribe
               conn 1 <- 200, open
               conn 1 <- SUBSCRIBED t1

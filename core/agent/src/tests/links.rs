@@ -58,6 +58,7 @@ fn a_silent_link_is_given_up() {
         "
         start
         recovered
+        ...
         go
         wait 74s
         ping
@@ -67,10 +68,6 @@ fn a_silent_link_is_given_up() {
         wait 61s
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
             > go
               connect link 1
               master <- SUBSCRIBE new
@@ -94,6 +91,7 @@ fn what_the_master_believes_in_vain() {
         "
         start
         recovered
+        ...
         wait 1s
         up
         subscribed missing=t7 operation=9
@@ -106,10 +104,6 @@ fn what_the_master_believes_in_vain() {
         wait 60s
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
             > wait 1s
               connect link 1
             > up
@@ -144,6 +138,7 @@ fn an_executor_that_ends_while_the_agent_subscribes() {
         start
         recovered
         go
+        ...
         launch t1 executor=e1
         down
         wait 5s
@@ -152,14 +147,6 @@ fn an_executor_that_ends_while_the_agent_subscribes() {
         subscribed
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > launch t1 executor=e1
               = framework F
               = executor e1 live
@@ -187,20 +174,13 @@ fn another_identity_is_refused() {
         start
         recovered
         go
+        ...
         down
         wait 1s
         up
         subscribed id=S1
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > down
             > wait 1s
               connect link 2
@@ -221,6 +201,7 @@ fn everything_is_told_again_on_a_new_link() {
         recovered
         go
         launch t1 executor=e1
+        ...
         e1 subscribe
         launch t2
         e1 update t1 RUNNING
@@ -234,19 +215,6 @@ fn everything_is_told_again_on_a_new_link() {
         operation o1 ack
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1 executor=e1
-              = framework F
-              = executor e1 live
-              = task t1 of executor e1
-              container launch C1 cpus:1.5;mem:96
             > e1 subscribe
               conn 1 <- 200, open
               conn 1 <- SUBSCRIBED e1
@@ -292,6 +260,7 @@ fn operations_are_reported_until_acknowledged() {
         start
         recovered
         go
+        ...
         operation o1 RESERVE disk:64
         operation o1 RESERVE disk:64
         operation o2 CREATE disk:64
@@ -302,14 +271,6 @@ fn operations_are_reported_until_acknowledged() {
         operation o4 UNRESERVE disk:65
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > operation o1 RESERVE disk:64
               = operation OPERATION_FINISHED
               master <- UPDATE_OPERATION OPERATION_FINISHED

@@ -6,7 +6,7 @@ use super::driver::check;
 
 fn run(script: &str, expected: expect_test::Expect) {
     check(
-        &std::format!("start\nrecovered\ngo\ngroup e1 a,b\ne1 launched 7\ne1 subscribe\n{script}"),
+        &std::format!("start\nrecovered\ngo\ngroup e1 a,b\ne1 launched 7\ne1 subscribe\n...\n{script}"),
         expected,
     );
 }
@@ -32,26 +32,6 @@ fn from_launch_to_removal() {
         call remove C1.a
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > group e1 a,b
-              = framework F
-              = executor e1 live
-              = task a of executor e1
-              = task b of executor e1
-              container launch C1 cpus:2.5;mem:160
-            > e1 launched 7
-            > e1 subscribe
-              conn 1 <- 200, open
-              conn 1 <- SUBSCRIBED e1
-              = executor e1 live delivered
-              conn 1 <- LAUNCH_GROUP a,b
             > call launch C1.a needs=cpus:1
               = container C1.a
               container launch C1.a cpus:1
@@ -105,26 +85,6 @@ fn ids_that_are_unknown_or_make_no_sense() {
         call attach C1.a
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > group e1 a,b
-              = framework F
-              = executor e1 live
-              = task a of executor e1
-              = task b of executor e1
-              container launch C1 cpus:2.5;mem:160
-            > e1 launched 7
-            > e1 subscribe
-              conn 1 <- 200, open
-              conn 1 <- SUBSCRIBED e1
-              = executor e1 live delivered
-              conn 1 <- LAUNCH_GROUP a,b
             > call wait nope
               conn 2 <- 404: Container nope cannot be found
             > call kill nope
@@ -162,26 +122,6 @@ fn a_launch_that_fails_leaves_nothing() {
         call wait C1.a
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > group e1 a,b
-              = framework F
-              = executor e1 live
-              = task a of executor e1
-              = task b of executor e1
-              container launch C1 cpus:2.5;mem:160
-            > e1 launched 7
-            > e1 subscribe
-              conn 1 <- 200, open
-              conn 1 <- SUBSCRIBED e1
-              = executor e1 live delivered
-              conn 1 <- LAUNCH_GROUP a,b
             > call launch C1.a
               = container C1.a
               container launch C1.a
@@ -199,6 +139,7 @@ fn clients_that_go_away_are_not_answered() {
     run(
         "
         call launch C1.a
+        ...
         hang up 2
         container C1.a launched 5
         call wait C1.a
@@ -207,29 +148,6 @@ fn clients_that_go_away_are_not_answered() {
         container C1.a exited 256
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > group e1 a,b
-              = framework F
-              = executor e1 live
-              = task a of executor e1
-              = task b of executor e1
-              container launch C1 cpus:2.5;mem:160
-            > e1 launched 7
-            > e1 subscribe
-              conn 1 <- 200, open
-              conn 1 <- SUBSCRIBED e1
-              = executor e1 live delivered
-              conn 1 <- LAUNCH_GROUP a,b
-            > call launch C1.a
-              = container C1.a
-              container launch C1.a
             > hang up 2
             > container C1.a launched 5
             > call wait C1.a
@@ -247,6 +165,7 @@ fn nothing_outlives_its_executor() {
     run(
         "
         call launch C1.a
+        ...
         container C1.a launched 5
         call wait C1.a
         call wait C1
@@ -254,29 +173,6 @@ fn nothing_outlives_its_executor() {
         call wait C1.a
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > group e1 a,b
-              = framework F
-              = executor e1 live
-              = task a of executor e1
-              = task b of executor e1
-              container launch C1 cpus:2.5;mem:160
-            > e1 launched 7
-            > e1 subscribe
-              conn 1 <- 200, open
-              conn 1 <- SUBSCRIBED e1
-              = executor e1 live delivered
-              conn 1 <- LAUNCH_GROUP a,b
-            > call launch C1.a
-              = container C1.a
-              container launch C1.a
             > container C1.a launched 5
               conn 2 <- 200
             > call wait C1.a
@@ -303,6 +199,7 @@ fn nested_ones_survive_a_restart() {
     run(
         "
         call launch C1.a
+        ...
         container C1.a launched 5
         call launch C1.b
         container C1.b launched 6
@@ -316,29 +213,6 @@ fn nested_ones_survive_a_restart() {
         container C1.a exited 9
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > group e1 a,b
-              = framework F
-              = executor e1 live
-              = task a of executor e1
-              = task b of executor e1
-              container launch C1 cpus:2.5;mem:160
-            > e1 launched 7
-            > e1 subscribe
-              conn 1 <- 200, open
-              conn 1 <- SUBSCRIBED e1
-              = executor e1 live delivered
-              conn 1 <- LAUNCH_GROUP a,b
-            > call launch C1.a
-              = container C1.a
-              container launch C1.a
             > container C1.a launched 5
               conn 2 <- 200
             > call launch C1.b
@@ -379,26 +253,6 @@ fn a_standalone_container() {
         call wait alone
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > group e1 a,b
-              = framework F
-              = executor e1 live
-              = task a of executor e1
-              = task b of executor e1
-              container launch C1 cpus:2.5;mem:160
-            > e1 launched 7
-            > e1 subscribe
-              conn 1 <- 200, open
-              conn 1 <- SUBSCRIBED e1
-              = executor e1 live delivered
-              conn 1 <- LAUNCH_GROUP a,b
             > call launch alone needs=cpus:0.1
               = container alone
               container launch C2 cpus:0.1

@@ -11,6 +11,7 @@ fn after_the_machine_restarted() {
         start
         recovered
         go
+        ...
         launch t1
         t1 subscribe
         t1 update t1 RUNNING
@@ -26,14 +27,6 @@ fn after_the_machine_restarted() {
         go
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > launch t1
               = framework F
               = executor t1 live
@@ -89,6 +82,7 @@ fn with_more_resources_than_before() {
         start
         recovered
         go
+        ...
         operation o1 RESERVE cpus:1
         has cpus:8;mem:1024;disk:2048
         restart
@@ -99,14 +93,6 @@ fn with_more_resources_than_before() {
         launch t1 reserved
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > operation o1 RESERVE cpus:1
               = operation OPERATION_FINISHED
               master <- UPDATE_OPERATION OPERATION_FINISHED
@@ -141,6 +127,7 @@ fn what_does_not_checkpoint_is_gone() {
         start
         recovered
         go
+        ...
         launch t1 framework=G
         t1 subscribe framework=G
         t1 update t1 RUNNING framework=G
@@ -148,14 +135,6 @@ fn what_does_not_checkpoint_is_gone() {
         restart
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > launch t1 framework=G
               container launch C1 cpus:1.1;mem:96
             > t1 subscribe framework=G
@@ -183,6 +162,7 @@ fn records_that_cannot_be_read() {
         recovered
         go
         launch t1
+        ...
         launch t2
         corrupt executor/F/t1
         corrupt nonsense
@@ -195,19 +175,6 @@ fn records_that_cannot_be_read() {
         store
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
             > launch t2
               = executor t2 live
               = task t2 of executor t2
@@ -242,6 +209,7 @@ fn old_sandboxes_are_removed_in_time() {
         recovered
         go
         launch t1
+        ...
         t1 exited 0
         ack t1
         wait 518400s
@@ -258,19 +226,6 @@ fn old_sandboxes_are_removed_in_time() {
         done /w/slaves/S0/frameworks/F not permitted
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
             > t1 exited 0
               = update t1#0 TASK_FAILED
               master <- UPDATE t1 TASK_FAILED REASON_EXECUTOR_TERMINATED 'Executor terminated'
@@ -331,6 +286,7 @@ fn volumes_are_made_again() {
         start
         recovered
         go
+        ...
         operation o1 RESERVE disk:64
         operation o2 CREATE disk:64
         restart
@@ -344,14 +300,6 @@ fn volumes_are_made_again() {
         recovered
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > operation o1 RESERVE disk:64
               = operation OPERATION_FINISHED
               master <- UPDATE_OPERATION OPERATION_FINISHED

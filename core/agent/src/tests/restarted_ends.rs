@@ -13,6 +13,7 @@ fn a_shutdown_is_not_forgotten() {
         go
         launch t1
         t1 subscribe
+        ...
         shutdown executor t1
         restart
         recovered
@@ -21,24 +22,6 @@ fn a_shutdown_is_not_forgotten() {
         t1 exited 0
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
-            > t1 subscribe
-              conn 1 <- 200, open
-              conn 1 <- SUBSCRIBED t1
-              = executor t1 live delivered
-              conn 1 <- LAUNCH t1
             > shutdown executor t1
               = executor t1 terminating delivered
               conn 1 <- SHUTDOWN
@@ -70,6 +53,7 @@ fn cleaning_up() {
         launch t1
         t1 subscribe
         t1 update t1 RUNNING
+        ...
         cleanup
         restart
         recovered
@@ -78,29 +62,6 @@ fn cleaning_up() {
         store
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
-            > t1 subscribe
-              conn 1 <- 200, open
-              conn 1 <- SUBSCRIBED t1
-              = executor t1 live delivered
-              conn 1 <- LAUNCH t1
-            > t1 update t1 RUNNING
-              = update t1#0 TASK_RUNNING
-              master <- UPDATE t1 TASK_RUNNING
-              conn 1 <- ACKNOWLEDGED t1
-              conn 2 <- 202
             > cleanup
             > restart
               container recover C1
@@ -141,35 +102,13 @@ fn draining_goes_on() {
         launch t1
         t1 subscribe
         t1 update t1 RUNNING
+        ...
         drain
         restart
         recovered
         t1 subscribe
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
-            > t1 subscribe
-              conn 1 <- 200, open
-              conn 1 <- SUBSCRIBED t1
-              = executor t1 live delivered
-              conn 1 <- LAUNCH t1
-            > t1 update t1 RUNNING
-              = update t1#0 TASK_RUNNING
-              master <- UPDATE t1 TASK_RUNNING
-              conn 1 <- ACKNOWLEDGED t1
-              conn 2 <- 202
             > drain
               = drain
               = task t1 of executor t1
@@ -197,29 +136,12 @@ fn told_to_leave_before_the_containers_are_known() {
         go
         launch t1
         t1 subscribe
+        ...
         restart
         unregister
         recovered all
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
-            > t1 subscribe
-              conn 1 <- 200, open
-              conn 1 <- SUBSCRIBED t1
-              = executor t1 live delivered
-              conn 1 <- LAUNCH t1
             > restart
               container recover C1
             > unregister
@@ -251,32 +173,13 @@ fn told_to_leave_while_executors_come_back() {
         launch t1
         t1 subscribe
         restart
+        ...
         recovered
         unregister
         wait 10s
         t1 exited 9
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
-            > t1 subscribe
-              conn 1 <- 200, open
-              conn 1 <- SUBSCRIBED t1
-              = executor t1 live delivered
-              conn 1 <- LAUNCH t1
-            > restart
-              container recover C1
             > recovered
             > unregister
               = framework F terminating
@@ -307,6 +210,7 @@ fn an_end_that_a_crash_interrupts() {
         go
         launch t1
         t1 subscribe
+        ...
         shutdown framework F
         restart
         recovered
@@ -317,24 +221,6 @@ fn an_end_that_a_crash_interrupts() {
         t1 exited 0
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
-            > t1 subscribe
-              conn 1 <- 200, open
-              conn 1 <- SUBSCRIBED t1
-              = executor t1 live delivered
-              conn 1 <- LAUNCH t1
             > shutdown framework F
               = framework F terminating
               = executor t1 terminating delivered
@@ -372,6 +258,7 @@ fn a_kill_is_not_forgotten() {
         go
         launch t1
         t1 subscribe
+        ...
         t1 close
         kill t1 grace=3s
         kill t1 grace=3s
@@ -380,24 +267,6 @@ fn a_kill_is_not_forgotten() {
         t1 subscribe tasks=t1
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
-            > t1 subscribe
-              conn 1 <- 200, open
-              conn 1 <- SUBSCRIBED t1
-              = executor t1 live delivered
-              conn 1 <- LAUNCH t1
             > t1 close
             > kill t1 grace=3s
               = task t1 of executor t1

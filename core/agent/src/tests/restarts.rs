@@ -12,6 +12,7 @@ fn while_a_task_runs() {
         recovered
         go
         launch t1
+        ...
         t1 launched 7
         t1 subscribe
         t1 update t1 RUNNING
@@ -27,19 +28,6 @@ fn while_a_task_runs() {
         store
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
             > t1 launched 7
             > t1 subscribe
               conn 1 <- 200, open
@@ -100,6 +88,7 @@ fn while_the_executor_registers() {
         start
         recovered
         go
+        ...
         group e1 a,b
         launch t1 executor=e2
         launch t2 executor=e2 old
@@ -110,14 +99,6 @@ fn while_the_executor_registers() {
         e2 subscribe
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > group e1 a,b
               = framework F
               = executor e1 live
@@ -164,30 +145,13 @@ fn while_a_task_was_handed_over() {
         go
         launch t1 executor=e1
         e1 subscribe
+        ...
         restart
         recovered
         e1 subscribe
         go
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1 executor=e1
-              = framework F
-              = executor e1 live
-              = task t1 of executor e1
-              container launch C1 cpus:1.5;mem:96
-            > e1 subscribe
-              conn 1 <- 200, open
-              conn 1 <- SUBSCRIBED e1
-              = executor e1 live delivered
-              conn 1 <- LAUNCH t1
             > restart
               container recover C1
             > recovered
@@ -216,6 +180,7 @@ fn an_executor_that_does_not_come_back() {
         launch t1
         t1 subscribe
         t1 update t1 RUNNING
+        ...
         restart
         recovered
         wait 2s
@@ -223,29 +188,6 @@ fn an_executor_that_does_not_come_back() {
         go
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
-            > t1 subscribe
-              conn 1 <- 200, open
-              conn 1 <- SUBSCRIBED t1
-              = executor t1 live delivered
-              conn 1 <- LAUNCH t1
-            > t1 update t1 RUNNING
-              = update t1#0 TASK_RUNNING
-              master <- UPDATE t1 TASK_RUNNING
-              conn 1 <- ACKNOWLEDGED t1
-              conn 2 <- 202
             > restart
               container recover C1
             > recovered
@@ -273,6 +215,7 @@ fn a_container_that_ended_meanwhile() {
         go
         launch t1 executor=e1
         e1 subscribe
+        ...
         e1 update t1 RUNNING
         restart
         recovered C1
@@ -281,24 +224,6 @@ fn a_container_that_ended_meanwhile() {
         ack t1
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1 executor=e1
-              = framework F
-              = executor e1 live
-              = task t1 of executor e1
-              container launch C1 cpus:1.5;mem:96
-            > e1 subscribe
-              conn 1 <- 200, open
-              conn 1 <- SUBSCRIBED e1
-              = executor e1 live delivered
-              conn 1 <- LAUNCH t1
             > e1 update t1 RUNNING
               = update t1#0 TASK_RUNNING
               master <- UPDATE t1 TASK_RUNNING
@@ -338,30 +263,11 @@ fn while_a_command_task_was_handed_over() {
         launch t1
         t1 subscribe
         restart
+        ...
         recovered
         t1 subscribe
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
-            > t1 subscribe
-              conn 1 <- 200, open
-              conn 1 <- SUBSCRIBED t1
-              = executor t1 live delivered
-              conn 1 <- LAUNCH t1
-            > restart
-              container recover C1
             > recovered
             > t1 subscribe
               conn 2 <- 200, open
@@ -382,6 +288,7 @@ fn while_a_group_was_handed_over() {
         start
         recovered
         go
+        ...
         group e1 a,b
         e1 subscribe
         restart
@@ -389,14 +296,6 @@ fn while_a_group_was_handed_over() {
         e1 subscribe
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > group e1 a,b
               = framework F
               = executor e1 live
@@ -434,6 +333,7 @@ fn while_a_framework_ends() {
         recovered
         go
         launch t1
+        ...
         t1 launched 7
         t1 subscribe
         t1 update t1 RUNNING
@@ -445,19 +345,6 @@ fn while_a_framework_ends() {
         store
         ",
         expect![[r#"
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
-            > launch t1
-              = framework F
-              = executor t1 live
-              = task t1 of executor t1
-              container launch C1 cpus:1.1;mem:96
             > t1 launched 7
             > t1 subscribe
               conn 1 <- 200, open

@@ -87,6 +87,7 @@ fn a_borrower_that_cannot_be_asked_or_does_not_listen() {
         start
         recovered
         go
+        ...
         launch b1 needs=cpus^:2 framework=G
         launch b2 needs=cpus^:2
         b2 subscribe
@@ -96,15 +97,6 @@ fn a_borrower_that_cannot_be_asked_or_does_not_listen() {
         b2 exited 9
         ",
         expect![[r#"
-            > has cpus(ads):4;mem(ads):400;cpus:1;mem:100
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > launch b1 needs=cpus^:2 framework=G
               container launch C1 cpus:0.1;cpus:2;mem:32
             > launch b2 needs=cpus^:2
@@ -148,6 +140,7 @@ fn just_enough_go_and_the_youngest_first() {
         start
         recovered
         go
+        ...
         launch b1 needs=cpus^:1
         wait 1s
         launch b2 needs=cpus^:2
@@ -159,15 +152,6 @@ fn just_enough_go_and_the_youngest_first() {
         b2 exited 9
         ",
         expect![[r#"
-            > has cpus(ads):4;mem(ads):400;cpus:1;mem:100
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > launch b1 needs=cpus^:1
               = framework F
               = executor b1 live
@@ -219,20 +203,12 @@ fn no_one_goes_while_there_is_room() {
         start
         recovered
         go
+        ...
         launch b1 needs=cpus^:2
         launch o1 needs=cpus(ads):2
         launch c1 needs=cpus:1
         ",
         expect![[r#"
-            > has cpus(ads):4;mem(ads):400;cpus:1;mem:100
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > launch b1 needs=cpus^:2
               = framework F
               = executor b1 live
@@ -258,6 +234,7 @@ fn an_executor_that_runs_gets_the_task_later() {
         start
         recovered
         go
+        ...
         launch o1 executor=e1 own=cpus(ads):1 needs=cpus(ads):1
         e1 subscribe
         launch b1 needs=cpus^:2
@@ -266,15 +243,6 @@ fn an_executor_that_runs_gets_the_task_later() {
         b1 exited 9
         ",
         expect![[r#"
-            > has cpus(ads):4;mem(ads):400;cpus:1;mem:100
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > launch o1 executor=e1 own=cpus(ads):1 needs=cpus(ads):1
               = framework F
               = executor e1 live
@@ -315,6 +283,7 @@ fn a_reservation_is_given_up() {
         start
         recovered
         go
+        ...
         operation r1 RESERVE cpus:1
         launch b1 needs=cpus^:4
         launch b2 needs=cpus^:1
@@ -322,15 +291,6 @@ fn a_reservation_is_given_up() {
         b2 exited 9
         ",
         expect![[r#"
-            > has cpus(ads):4;mem(ads):400;cpus:1;mem:100
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > operation r1 RESERVE cpus:1
               = operation OPERATION_FINISHED
               master <- UPDATE_OPERATION OPERATION_FINISHED
@@ -365,6 +325,7 @@ fn a_restart_in_the_middle() {
         start
         recovered
         go
+        ...
         launch b1 needs=cpus^:4
         b1 subscribe
         b1 update b1 RUNNING
@@ -379,15 +340,6 @@ fn a_restart_in_the_middle() {
         o1 subscribe
         ",
         expect![[r#"
-            > has cpus(ads):4;mem(ads):400;cpus:1;mem:100
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > launch b1 needs=cpus^:4
               = framework F
               = executor b1 live
@@ -445,6 +397,7 @@ fn a_launch_that_waits_and_is_killed() {
         start
         recovered
         go
+        ...
         launch b1 needs=cpus^:4
         launch o1 needs=cpus(ads):4
         kill o1
@@ -457,15 +410,6 @@ fn a_launch_that_waits_and_is_killed() {
         shutdown framework F
         ",
         expect![[r#"
-            > has cpus(ads):4;mem(ads):400;cpus:1;mem:100
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > launch b1 needs=cpus^:4
               = framework F
               = executor b1 live
@@ -541,19 +485,11 @@ fn a_borrower_that_comes_too_late() {
         start
         recovered
         go
+        ...
         launch o1 needs=cpus(ads):4
         launch b1 needs=cpus^:2
         ",
         expect![[r#"
-            > has cpus(ads):4;mem(ads):400;cpus:1;mem:100
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > launch o1 needs=cpus(ads):4
               = framework F
               = executor o1 live
@@ -578,6 +514,7 @@ fn a_borrower_whose_task_ends_by_itself_meanwhile() {
         start
         recovered
         go
+        ...
         launch b1 executor=e1 own=mem:10 needs=cpus^:4
         e1 subscribe
         launch o1 needs=cpus(ads):4
@@ -586,15 +523,6 @@ fn a_borrower_whose_task_ends_by_itself_meanwhile() {
         e1 exited 0
         ",
         expect![[r#"
-            > has cpus(ads):4;mem(ads):400;cpus:1;mem:100
-            > start
-              container recover
-            > recovered
-              = boot id boot-1
-            > go
-              connect link 1
-              master <- SUBSCRIBE new
-              = agent S0
             > launch b1 executor=e1 own=mem:10 needs=cpus^:4
               = framework F
               = executor e1 live

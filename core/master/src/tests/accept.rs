@@ -42,17 +42,12 @@ fn operations_run_in_order_and_do_not_stop_each_other() {
         agent A cpus:4 mem:1024
         framework F role:web
         settle
+        ...
         F accept #0 refuse:0 : launch t1 cpus:3 mem:128 ; launch t2 cpus:3 mem:128
         ; launch t3 cpus:1 mem:128 ; launch t3 cpus:0.1 mem:1
         after 1s
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
-            F <- OFFERS #0 of A (cpus:4; mem:1024)
             A <- LAUNCH t1 (cpus:3; mem:128)
             F <- UPDATE t2 TASK_ERROR REASON_TASK_INVALID "Total resources cpus:3; mem:128 required by task and its executor is more than available cpus:1; mem:896"
             A <- LAUNCH t3 (cpus:1; mem:128)
@@ -69,18 +64,13 @@ fn what_is_left_is_declined_with_the_filter() {
         agent A cpus:4 mem:1024
         framework F role:web
         settle
+        ...
         F accept #0 refuse:30 : launch t1 cpus:1 mem:128
         after 29s
         --
         after 2s
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
-            F <- OFFERS #0 of A (cpus:4; mem:1024)
             A <- LAUNCH t1 (cpus:1; mem:128)
             F <- HEARTBEAT
             A <- PING
@@ -99,18 +89,13 @@ fn accepting_without_operations_is_declining() {
         agent A cpus:4 mem:1024
         framework F role:web
         settle
+        ...
         F accept #0 refuse:10 :
         after 9s
         --
         after 2s
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
-            F <- OFFERS #0 of A (cpus:4; mem:1024)
             --
             F <- OFFERS #1 of A (cpus:4; mem:1024)
         "#]],
@@ -182,6 +167,7 @@ fn several_offers_of_one_agent_are_used_together() {
         agent A cpus:4 mem:1024
         framework F role:web
         settle
+        ...
         F accept #0 refuse:0 : launch t1 cpus:3 mem:512
         A update t1 RUNNING
         F ack t1
@@ -192,12 +178,6 @@ fn several_offers_of_one_agent_are_used_together() {
         F accept #1 #2 : launch t2 cpus:4 mem:1024
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
-            F <- OFFERS #0 of A (cpus:4; mem:1024)
             A <- LAUNCH t1 (cpus:3; mem:512)
             F <- UPDATE t1 TASK_RUNNING
             A <- ACKNOWLEDGE t1
@@ -241,6 +221,7 @@ fn an_executor_is_booked_once_and_until_it_exits() {
         agent A cpus:4 mem:1024
         framework F role:web
         settle
+        ...
         F accept #0 refuse:0 : launch t1 cpus:1 mem:1 exec:e ; launch t2 cpus:1 mem:1 exec:e
         after 1s
         A update t1 FINISHED
@@ -253,12 +234,6 @@ fn an_executor_is_booked_once_and_until_it_exits() {
         after 1s
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
-            F <- OFFERS #0 of A (cpus:4; mem:1024)
             A <- LAUNCH t1 (cpus:1; mem:1) with a new executor
             A <- LAUNCH t2 (cpus:1; mem:1) with its executor
             F <- OFFERS #1 of A (cpus:1.5; mem:1022)

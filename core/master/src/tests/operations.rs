@@ -54,6 +54,7 @@ fn feedback() {
         agent A cpus:4 mem:1024 disk:100
         framework F role:web refine
         settle
+        ...
         F accept #0 refuse:0 : reserve cpus(web):2 id:r1
         F reconcile-operations
         A operation FINISHED
@@ -64,12 +65,6 @@ fn feedback() {
         F reconcile-operations
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
-            F <- OFFERS #0 of A (cpus:4; mem:1024; disk:100)
             A <- APPLY_OPERATION RESERVE
             F <- UPDATE_OPERATION_STATUS r1 OPERATION_PENDING
             F <- UPDATE_OPERATION_STATUS r1 OPERATION_FINISHED
@@ -113,16 +108,11 @@ fn an_operation_that_cannot_be_is_refused() {
         agent A cpus:4 mem:1024 disk:100
         framework F role:web refine
         settle
+        ...
         F accept #0 : reserve cpus(web):9 id:r1 ; unreserve cpus(web):1 id:r2
         ; reserve cpus(web):9 ; launch t1 cpus:1
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
-            F <- OFFERS #0 of A (cpus:4; mem:1024; disk:100)
             F <- UPDATE_OPERATION_STATUS r1 OPERATION_ERROR "cpus:4; mem:1024; disk:100 does not contain cpus:9"
             F <- UPDATE_OPERATION_STATUS r2 OPERATION_ERROR "cpus:4; mem:1024; disk:100 does not contain cpus(web):1"
             A <- LAUNCH t1 (cpus:1)
@@ -137,6 +127,7 @@ fn volumes_change_their_size() {
         agent A cpus:4 mem:1024 disk:100
         framework F role:web refine
         settle
+        ...
         F accept #0 refuse:0 : reserve disk(web):60 ; create disk(web)@v1:50
         ; grow disk(web)@v1:50 disk(web):10 id:g ; launch t1 disk(web)@v1:60 cpus:1
         after 1s
@@ -144,12 +135,6 @@ fn volumes_change_their_size() {
         after 1s
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
-            F <- OFFERS #0 of A (cpus:4; mem:1024; disk:100)
             A <- APPLY_OPERATION RESERVE
             A <- APPLY_OPERATION CREATE
             A <- APPLY_OPERATION GROW_VOLUME
@@ -223,6 +208,7 @@ fn resources_counted_before_an_operation_arrived() {
         agent A cpus:4 mem:1024 disk:100
         framework F role:web refine checkpoint
         settle
+        ...
         F accept #0 refuse:0 : reserve cpus(web):2 disk(web):50 ; create disk(web)@v1:50
         A resources cpus:4 mem:2048 disk:100
         after 1s
@@ -232,12 +218,6 @@ fn resources_counted_before_an_operation_arrived() {
         after 1s
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
-            F <- OFFERS #0 of A (cpus:4; mem:1024; disk:100)
             A <- APPLY_OPERATION RESERVE
             A <- APPLY_OPERATION CREATE
             F <- OFFERS #1 of A (cpus:2; cpus(web):2; mem:2048; disk:50; disk(web)[v1:data]:50)
@@ -318,18 +298,13 @@ fn a_framework_that_is_over_leaves_its_operations_to_the_master() {
         agent A cpus:4 mem:1024 disk:100
         framework F role:web refine checkpoint
         settle
+        ...
         F accept #0 refuse:0 : reserve cpus(web):2 id:r1 ; reserve cpus(web):1 id:r2
         A operation FINISHED
         F teardown
         A operation FINISHED
         ",
         expect![[r#"
-            record initialize cluster m
-            record admit agent A at A
-            A <- SUBSCRIBED A
-            F <- SUBSCRIBED F
-            F <- HEARTBEAT
-            F <- OFFERS #0 of A (cpus:4; mem:1024; disk:100)
             A <- APPLY_OPERATION RESERVE
             A <- APPLY_OPERATION RESERVE
             F <- UPDATE_OPERATION_STATUS r1 OPERATION_FINISHED
