@@ -1,0 +1,59 @@
+//! The pages, in a real browser: what they show of a cluster in which a task has run.
+
+use std::path::Path;
+use std::process::Command;
+
+use tepui_e2e::{Cluster, binary};
+
+/// How long the scripts of a page may think that they run, in milliseconds; the browser does not wait that long.
+const SCRIPT_MS: u32 = 4000;
+
+/// What stands on a page once its scripts have run.
+fn shown(profile: &Path, address: &str, page: &str) -> String {
+    let output = Command::new("chromium")
+        .args([
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+        ])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(format!("--virtual-time-budget={SCRIPT_MS}"))
+        .args(["--dump-dom", &format!("http://{address}/{page}")])
+        .output()
+        .expect("test/setup installs chromium");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_task_and_its_log_are_on_the_pages() {
+    let cluster = Cluster::start();
+    let ran = Command::new(binary())
+        .args(["run", "--name", "shown", "--", "echo 'a <b>line</b> of it'"])
+        .env("TEPUI_MASTER", &cluster.master.address)
+        .output()
+        .expect("the binary starts");
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let state = cluster.http().get("/state").json().expect("JSON");
+    let framework = &state["completed_frameworks"][0];
+    let (framework_id, task) = (&framework["id"], &framework["completed_tasks"][0]["id"]);
+    let task = task.as_str().expect("a task");
+    let task_page = format!("#/task/{}/{task}", framework_id.as_str().expect("a framework"));
+    let agent = state["slaves"][0]["id"].as_str().expect("an agent");
+    let profile = cluster.folder().join("browser");
+    for (page, parts) in [
+        ("", &[task, "TASK_FINISHED", "Newest tasks"][..]),
+        ("#/tasks", &[task, "TASK_FINISHED"]),
+        ("#/agents", &[agent]),
+        ("#/frameworks", &["tepui run shown"]),
+        (&task_page, &[task, "stdout", "a &lt;b&gt;line&lt;/b&gt; of it"]),
+        ("#/task/none/none", &["No such task"]),
+    ] {
+        let shown = shown(&profile, &cluster.master.address, page);
+        for part in parts {
+            assert!(shown.contains(part), "{part:?} is not on the page {page:?}:\n{shown}");
+        }
+    }
+}
