@@ -7,6 +7,7 @@
 
 pub mod access;
 pub mod agent;
+pub mod both;
 pub mod heading;
 pub mod master;
 pub mod oversubscription;

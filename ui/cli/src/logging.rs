@@ -3,7 +3,7 @@
 use tepui_shell_master::Logging;
 use tracing_subscriber::EnvFilter;
 
-use crate::flags::agent::LoggingFlags;
+use crate::flags::both::LoggingFlags;
 
 /// Starts logging for a program that runs until it is stopped; operators may ask it for more.
 pub fn start(flags: &LoggingFlags) -> Logging {

@@ -121,7 +121,7 @@ fn programs_take_booleans_from_the_environment() {
     let (tepui, _) = parse(vec!["tepui".to_string(), "master".to_string()], environment).unwrap();
     let Command::Master(flags) = tepui.command else { panic!("another command") };
     assert!(flags.logging.quiet);
-    assert!(!flags.hostname_lookup);
+    assert!(!flags.address.hostname_lookup);
 }
 
 #[test]

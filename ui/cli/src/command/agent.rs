@@ -90,11 +90,11 @@ async fn serve(agent: &mut RunningAgent) -> Result<Option<AgentEnd>> {
 fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> {
     let work_dir = std::path::absolute(&flags.work_dir).context("--work_dir cannot be made absolute")?;
     let mut options = Options {
-        ip: flags.ip,
+        ip: flags.address.ip,
         port: flags.port,
-        advertise_ip: flags.advertise_ip,
-        advertise_port: flags.advertise_port,
-        hostname: flags.hostname.clone().or_else(|| (!flags.hostname_lookup).then(|| flags.ip.to_string())),
+        advertise_ip: flags.address.advertise_ip,
+        advertise_port: flags.address.advertise_port,
+        hostname: flags.address.name(),
         master: flags.master.clone(),
         runtime_dir: runtime_dir(flags, &work_dir)?,
         program: std::env::current_exe().context("cannot find our own program")?,
@@ -129,7 +129,7 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
         ..Options::default()
     };
     let closed = flags.authenticate_http_readwrite && flags.authenticate_http_executors;
-    flags.tls.check_address(flags.ip, closed)?;
+    flags.tls.check_address(flags.address.ip, closed)?;
     one_of("containerizers", &flags.containerizers, CONTAINERIZERS)?;
     let config = &mut options.config;
     config.cgroups_enable_cfs = flags.cgroups_enable_cfs;

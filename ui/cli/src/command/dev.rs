@@ -10,7 +10,7 @@ use tepui_container::{CgroupOptions, isolation_of_host};
 use tepui_shell_master::{Logging, RegistryAt};
 
 use super::{Signals, block_on};
-use crate::flags::agent::LoggingFlags;
+use crate::flags::both::LoggingFlags;
 use crate::{logging, output};
 
 /// A cluster on this machine, for trying things out.

@@ -39,11 +39,11 @@ async fn serve(master: &mut RunningMaster) -> Result<()> {
 /// What the master is started with.
 fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options> {
     let mut options = Options {
-        ip: flags.ip,
+        ip: flags.address.ip,
         port: flags.port,
-        advertise_ip: flags.advertise_ip,
-        advertise_port: flags.advertise_port,
-        hostname: flags.hostname.clone().or_else(|| (!flags.hostname_lookup).then(|| flags.ip.to_string())),
+        advertise_ip: flags.address.advertise_ip,
+        advertise_port: flags.address.advertise_port,
+        hostname: flags.address.name(),
         registry: registry(flags)?,
         leader_lease: flags.leader_lease,
         cluster: flags.cluster.clone(),
@@ -55,7 +55,7 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
     };
     options.access = access(flags)?;
     let closed = options.access.readwrite && options.access.frameworks && options.access.agents;
-    flags.tls.check_address(flags.ip, closed)?;
+    flags.tls.check_address(flags.address.ip, closed)?;
     options.tls = flags.tls.load()?;
     let config = &mut options.config;
     if let Some(text) = &flags.acls {

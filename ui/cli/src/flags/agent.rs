@@ -1,12 +1,12 @@
-//! The flags of `tepui agent`, named and defaulted as in v1, and the logging flags both programs have.
+//! The flags of `tepui agent`, named and defaulted as in v1.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use clap::builder::ArgPredicate;
 
+use super::both::{AddressFlags, LoggingFlags};
 use super::oversubscription::OversubscriptionFlags;
 use super::value;
 
@@ -24,24 +24,11 @@ pub struct AgentFlags {
         default_value_if("id", IS_LOOK, "127.0.0.1:5050")
     )]
     pub master: String,
-    /// Address to listen on.
-    #[arg(long, default_value = "127.0.0.1")]
-    pub ip: IpAddr,
+    #[command(flatten)]
+    pub address: AddressFlags,
     /// Port to listen on; 0 takes a free one.
     #[arg(long, default_value_t = 5051)]
     pub port: u16,
-    /// Address told to others, if it is not the one listened on.
-    #[arg(long)]
-    pub advertise_ip: Option<IpAddr>,
-    /// Port told to others.
-    #[arg(long)]
-    pub advertise_port: Option<u16>,
-    /// Name told to others; the address if neither this nor a look-up gives one.
-    #[arg(long)]
-    pub hostname: Option<String>,
-    /// Whether to look up the name of the address.
-    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
-    pub hostname_lookup: bool,
     /// Where sandboxes, volumes and checkpoints live.
     #[arg(long, required = false, required_unless_present = "id", default_value_if("id", IS_LOOK, "."))]
     pub work_dir: PathBuf,
@@ -171,18 +158,4 @@ pub struct AgentFlags {
     pub tls: super::tls::TlsFlags,
     #[command(flatten)]
     pub logging: LoggingFlags,
-}
-
-#[derive(Args, Clone, Debug)]
-#[command(rename_all = "snake_case")]
-pub struct LoggingFlags {
-    /// The least severe messages to write: DEBUG, INFO, WARNING or ERROR.
-    #[arg(long, default_value = "INFO", ignore_case = true, value_parser = ["DEBUG", "INFO", "WARNING", "ERROR"])]
-    pub logging_level: String,
-    /// The file that the log is written to by whoever started us; operators may read it.
-    #[arg(long)]
-    pub external_log_file: Option<PathBuf>,
-    /// Write nothing to the terminal.
-    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
-    pub quiet: bool,
 }

@@ -1,34 +1,21 @@
 //! The flags of `tepui master`, named and defaulted as in v1.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 
+use super::both::{AddressFlags, LoggingFlags};
 use super::value;
 
 #[derive(Args, Clone, Debug)]
 #[command(rename_all = "snake_case")]
 pub struct MasterFlags {
-    /// Address to listen on.
-    #[arg(long, default_value = "127.0.0.1")]
-    pub ip: IpAddr,
+    #[command(flatten)]
+    pub address: AddressFlags,
     /// Port to listen on; 0 takes a free one.
     #[arg(long, default_value_t = 5050)]
     pub port: u16,
-    /// Address told to others, if it is not the one listened on.
-    #[arg(long)]
-    pub advertise_ip: Option<IpAddr>,
-    /// Port told to others.
-    #[arg(long)]
-    pub advertise_port: Option<u16>,
-    /// Name told to others; the address if neither this nor a look-up gives one.
-    #[arg(long)]
-    pub hostname: Option<String>,
-    /// Whether to look up the name of the address.
-    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
-    pub hostname_lookup: bool,
     /// Where the registry lives.
     #[arg(long)]
     pub work_dir: Option<PathBuf>,
@@ -153,5 +140,5 @@ pub struct MasterFlags {
     #[command(flatten)]
     pub tls: super::tls::TlsFlags,
     #[command(flatten)]
-    pub logging: super::agent::LoggingFlags,
+    pub logging: LoggingFlags,
 }
