@@ -8,6 +8,7 @@
 mod container;
 mod paths;
 mod recovery;
+mod session;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -25,6 +26,8 @@ use crate::fetcher::{Fetcher, FetcherCounts, Settings};
 use crate::isolators::Isolation;
 use crate::launcher::linux::{self, CgroupOptions, Launcher, Linux};
 use crate::runtime_dir::{self, RuntimeDir};
+use crate::stdio::attach;
+use crate::stdio::{AttachFault, ContainerLogger, Input, Output};
 
 /// How many containers may be between Launch and Launched at once; others wait their turn.
 const LAUNCHES_AT_ONCE_MAX: usize = 32;
@@ -53,6 +56,7 @@ pub struct Options {
     pub launcher: Launcher,
     pub isolation: Isolation,
     pub cgroups: CgroupOptions,
+    pub container_logger: ContainerLogger,
 }
 
 /// Why containers cannot be run at all.
@@ -75,6 +79,7 @@ pub enum ContainerizerFault {
 pub struct Containerizer {
     messages: mpsc::UnboundedSender<Message>,
     fetcher: Arc<Fetcher>,
+    runtime: RuntimeDir,
 }
 
 impl Containerizer {
@@ -107,6 +112,8 @@ impl Containerizer {
         };
         let fetcher = Fetcher::new(settings, &options.fetcher_cache_dir, options.fetcher_cache_size_bytes);
         let fetcher = Arc::new(fetcher.map_err(directory(&options.fetcher_cache_dir))?);
+        let handle =
+            Containerizer { messages: messages.clone(), fetcher: fetcher.clone(), runtime: runtime.clone() };
         let context = Arc::new(Context {
             fetcher: fetcher.clone(),
             options,
@@ -123,11 +130,21 @@ impl Containerizer {
             ended: VecDeque::new(),
         };
         tokio::spawn(dispatcher.run(inbox)); // Ends with the last handle; it has nothing to fail by.
-        Ok(Containerizer { messages, fetcher })
+        Ok(handle)
     }
 
     pub fn fetcher_counts(&self) -> FetcherCounts {
         self.fetcher.counts()
+    }
+
+    /// What a container writes from now on. Only for containers with a terminal and for sessions.
+    pub async fn attach_output(&self, id: &ContainerId) -> Result<Output, AttachFault> {
+        attach::output(&self.runtime.container(id)).await
+    }
+
+    /// To type into a container, if nobody else does.
+    pub async fn attach_input(&self, id: &ContainerId) -> Result<Input, AttachFault> {
+        attach::input(&self.runtime.container(id)).await
     }
 
     /// Hands over an operation; never waits.

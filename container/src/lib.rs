@@ -15,6 +15,7 @@ mod isolators;
 mod launcher;
 mod runtime_dir;
 mod sandbox;
+mod stdio;
 mod usage;
 
 use std::ffi::OsString;
@@ -25,6 +26,7 @@ pub use end_all::end_all;
 pub use fetcher::FetcherCounts;
 pub use isolators::{Isolation, IsolationFault};
 pub use launcher::linux::{CgroupOptions, Launcher, isolation_of_host};
+pub use stdio::{AttachFault, ContainerLogger, Input, Output, Piece, Rotation, Writer};
 pub use usage::{Meter, Usage};
 
 /// The hidden command of our program that [`init_main`] serves.

@@ -1,9 +1,10 @@
 //! The runtime directory: what must be known about containers that outlive the agent, and nothing else.
 //!
-//! `<runtime_dir>/containers/<id>/{pid,status,cgroups}`, nested ones in `containers/<id>` below their parent's. `pid` is written
-//! once, by whoever comes first: the supervisor, which thereby may start the command, or a restarted agent that found
-//! none and thereby forbids it. `status` is written by the supervisor when the command has ended. `cgroups` is written
-//! before they are made and stays until they are gone.
+//! `<runtime_dir>/containers/<id>/{pid,status,cgroups,moved,stdio.sock}`, nested ones in `containers/<id>` below their
+//! parent's. `pid` is written once, by whoever comes first: the supervisor, which thereby may start the command, or a
+//! restarted agent that found none and thereby forbids it. `status` is written by the supervisor when the command has
+//! ended. `cgroups` is written before they are made and stays until they are gone. `moved` says that the command writes
+//! to its files through the supervisor, `stdio.sock` is where others may listen and type.
 //! Never here: sandboxes, environments, secrets.
 
 use std::io::{self, Write};
@@ -18,6 +19,7 @@ use crate::host::process::{self, Process};
 const PID: &str = "pid";
 const STATUS: &str = "status";
 const CGROUPS: &str = "cgroups";
+const MOVED: &str = "moved";
 const CONTAINERS: &str = "containers";
 
 /// The longest value of a container id, in bytes: each becomes a file name with room for a suffix.
@@ -81,6 +83,16 @@ impl ContainerDir {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Keeps that the supervisor stands between the command and its output.
+    pub fn write_moved(&self) -> io::Result<()> {
+        std::fs::write(self.path.join(MOVED), "")
+    }
+
+    /// Whether the supervisor may have to say something after the command's end.
+    pub fn is_moved(&self) -> bool {
+        self.path.join(MOVED).exists()
     }
 
     pub fn make(&self) -> io::Result<()> {

@@ -233,9 +233,6 @@ fn sandbox_path_volumes(spec: &LaunchSpec, parent: Option<&Path>) -> Result<Vec<
     if info.mesos.as_option().is_some_and(|mesos| mesos.image.is_set()) {
         return Err(SandboxFault::Unsupported("container images need the linux launcher"));
     }
-    if info.tty_info.is_set() {
-        return Err(SandboxFault::Unsupported("terminals need the I/O switchboard"));
-    }
     let mut links = Vec::new();
     for volume in &info.volumes {
         let path = &volume.source.sandbox_path;

@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::{ContainerEvent, ContainerId, LaunchSpec, LaunchStage, Termination, Volume};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::{Context, Message};
+use super::{Context, Message, session};
 use crate::cgroups::burst::{self, Burst};
 use crate::cgroups::{Place, destroy};
 use crate::host::beneath;
@@ -21,9 +22,14 @@ use crate::host::user::Identity;
 use crate::launcher::{InitSpec, posix, tree};
 use crate::runtime_dir::{Claim, ContainerDir};
 use crate::sandbox::{self, Sandbox, SandboxFault};
+use crate::stdio::board::FINISH_MAX;
+use crate::stdio::plan;
 
 /// Given to a command whose environment has none.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// How long a supervisor may take to say the last words of a command that was killed.
+const SUPERVISOR_LAST_WORDS_MAX: Duration = FINISH_MAX.saturating_add(Duration::from_secs(1));
 
 /// What the table asks of a container.
 #[derive(Debug)]
@@ -128,6 +134,7 @@ impl Container {
         waiting: &mut Waiting,
     ) -> Result<Process, Stop> {
         let context = self.context.clone();
+        let parent_sandbox = around.sandbox.clone();
         let preparing = async {
             closed(around.paths_ready).await;
             if let Some(ready) = around.ready {
@@ -139,6 +146,9 @@ impl Container {
         let identity = self.unless_stopped(LaunchStage::Sandbox, waiting, preparing).await?;
         let failed = |message| Stop::Failed { stage: LaunchStage::Start, message };
         let mut init = init_spec(&context, spec, identity).map_err(failed)?;
+        if spec.is_session {
+            session::join(&context, &spec.id, parent_sandbox.as_deref(), &mut init).await.map_err(failed)?;
+        }
         let fetching = fetch(&context, spec, init.identity.as_ref());
         self.unless_stopped(LaunchStage::Fetch, waiting, fetching).await?;
         self.runtime().make().map_err(|err| failed(format!("cannot make the runtime directory: {err}")))?;
@@ -218,6 +228,11 @@ impl Container {
         closed(first).await;
         let cgroups = self.runtime().cgroups();
         destroy::kill(&cgroups).await;
+        if !gone && self.runtime().is_moved() {
+            // Who listens should hear the last words.
+            session::kill_below(process).await;
+            gone = tokio::time::timeout(SUPERVISOR_LAST_WORDS_MAX, &mut ended).await.is_ok();
+        }
         // A supervisor that ended by itself left nobody behind, and says so by the status.
         if !gone || self.runtime().status().is_none() {
             tree::destroy(process, self.sandbox.clone()).await;
@@ -386,10 +401,13 @@ fn init_spec(context: &Context, spec: &LaunchSpec, identity: Option<Identity>) -
     if let Some(name) = environment.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
         return Err(format!("'{}' cannot be the name of an environment variable", name.escape_debug()));
     }
+    let stdio = plan::plan(&context.options.container_logger, spec)?;
     Ok(InitSpec {
         runtime: context.runtime.container(&spec.id).path().to_owned(),
         work_dir: work_dir.clone(),
         sandbox: sandbox.ok_or("the sandbox is not below the work directory")?.to_owned(),
+        directory: None,
+        stdio,
         program,
         arguments,
         environment,

@@ -7,11 +7,12 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus};
 
 use nix::sys::signal::SigSet;
+use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::WaitPidFlag;
 
 use super::enter::Entry;
@@ -19,6 +20,8 @@ use super::{InitReport, InitSpec, tree};
 use crate::host::beneath;
 use crate::host::process::Process;
 use crate::runtime_dir::ContainerDir;
+use crate::stdio::board::{Board, Ends};
+use crate::stdio::log::Log;
 
 /// Exit codes of a command that could not be run, as shells give them.
 const EXIT_NOT_RUNNABLE: i32 = 126;
@@ -28,15 +31,16 @@ const EXIT_NOT_FOUND: i32 = 127;
 struct Prepared {
     this: Process,
     runtime: ContainerDir,
-    stdout: File,
-    stderr: File,
+    /// Only if the command does not write to its files by itself.
+    board: Option<Board>,
+    ends: Ends,
 }
 
 /// Supervises one container, as told on standard input. Must be the first thing the process does.
 pub(crate) fn supervise() -> io::Result<()> {
     stand_alone()?;
     let spec = read_spec()?;
-    let (prepared, entry) = match prepare(&spec) {
+    let (mut prepared, entry) = match prepare(&spec) {
         Ok(Some(prepared)) => prepared,
         // A restarted agent gave the container up: it must not start.
         Ok(None) => return Ok(()),
@@ -47,11 +51,14 @@ pub(crate) fn supervise() -> io::Result<()> {
     nix::unistd::dup2_stdin(null.as_fd())?;
     nix::unistd::dup2_stdout(null.as_fd())?;
     nix::unistd::dup2_stderr(null.as_fd())?;
-    let status = run(&spec, &prepared, entry);
+    let status = run(&spec, prepared.ends, prepared.board.as_mut(), entry);
     // If the disk is full the status is lost, and the container counts as killed; its processes must end all the same.
     let written = prepared.runtime.write_status(status.into_raw());
-    end_the_rest(prepared.this)?;
-    written
+    let ended = end_the_rest(prepared.this);
+    if let Some(board) = &mut prepared.board {
+        board.finish();
+    }
+    ended.and(written)
 }
 
 /// Leaves the agent's session and its files behind, and turns all signals into things to be waited for.
@@ -84,50 +91,121 @@ fn report(report: &InitReport) -> io::Result<()> {
 /// Everything that can fail before the command is started. `None` if the container is no longer wanted.
 fn prepare(spec: &InitSpec) -> io::Result<Option<(Prepared, Entry)>> {
     let sandbox = beneath::open_dir(&spec.work_dir, &spec.sandbox)?;
-    nix::unistd::fchdir(&sandbox)?;
-    let stdout = beneath::open_to_append(&sandbox, "stdout", 0o644)?;
-    let stderr = beneath::open_to_append(&sandbox, "stderr", 0o644)?;
+    match &spec.directory {
+        Some(other) => nix::unistd::fchdir(&beneath::open_dir(&spec.work_dir, other)?)?,
+        None => nix::unistd::fchdir(&sandbox)?,
+    }
+    let (board, ends) = open_stdio(spec, sandbox)?;
     let entry =
         Entry::new(spec).map_err(|err| io::Error::other(format!("cannot open its cgroups: {err}")))?;
     let (this, runtime) = (Process::this()?, ContainerDir::at(&spec.runtime));
     match runtime.claim(Some(this)) {
-        Ok(true) => Ok(Some((Prepared { this, runtime, stdout, stderr }, entry))),
+        Ok(true) => Ok(Some((Prepared { this, runtime, board, ends }, entry))),
         Ok(false) => Ok(None),
         Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(err) => Err(err),
     }
 }
 
+/// The command's input and output: its files, or a switchboard in front of them.
+fn open_stdio(spec: &InitSpec, sandbox: OwnedFd) -> io::Result<(Option<Board>, Ends)> {
+    let plan = &spec.stdio;
+    let stdout = Log::open(sandbox.try_clone()?, "stdout", plan.stdout)?;
+    let stderr = Log::open(sandbox, "stderr", plan.stderr)?;
+    if plan.is_moved() {
+        ContainerDir::at(&spec.runtime).write_moved()?;
+        let (board, ends) = Board::open(plan.board, &spec.runtime, [stdout, stderr], spec.identity.as_ref())?;
+        return Ok((Some(board), ends));
+    }
+    let ends = Ends {
+        stdin: File::open("/dev/null")?.into(),
+        stdout: stdout.file().try_clone()?.into(),
+        stderr: stderr.file().try_clone()?.into(),
+        is_terminal: false,
+    };
+    Ok((None, ends))
+}
+
 /// Runs the command to its end.
-fn run(spec: &InitSpec, prepared: &Prepared, entry: Entry) -> ExitStatus {
-    match start(spec, prepared, entry) {
-        Ok(child) => wait_for(&child),
+fn run(spec: &InitSpec, ends: Ends, board: Option<&mut Board>, entry: Entry) -> ExitStatus {
+    let stderr = ends.stderr.try_clone().map(File::from);
+    match start(spec, ends, entry) {
+        Ok(child) => {
+            drop(stderr); // Otherwise the output would never end.
+            match board {
+                Some(board) => serve_until_end_of(&child, board),
+                None => wait_for(&child),
+            }
+        }
         Err(err) => {
             let code = match err.kind() {
                 io::ErrorKind::NotFound => EXIT_NOT_FOUND,
                 _ => EXIT_NOT_RUNNABLE,
             };
             // The sandbox may be full; the status tells the rest.
-            writeln!(&prepared.stderr, "Failed to execute '{}': {err}", spec.program).ok();
+            if let Ok(mut stderr) = stderr {
+                writeln!(stderr, "Failed to execute '{}': {err}", spec.program).ok();
+            }
             ExitStatus::from_raw(code << 8)
         }
     }
 }
 
-fn start(spec: &InitSpec, prepared: &Prepared, entry: Entry) -> io::Result<Child> {
+fn start(spec: &InitSpec, ends: Ends, entry: Entry) -> io::Result<Child> {
     let mut command = Command::new(&spec.program);
     let (name, arguments) =
         spec.arguments.split_first().map_or((&spec.program, &[][..]), |(first, rest)| (first, rest));
-    command.arg0(name).args(arguments).env_clear().envs(&spec.environment).process_group(0);
-    command.stdin(Stdio::null()).stdout(prepared.stdout.try_clone()?).stderr(prepared.stderr.try_clone()?);
+    command.arg0(name).args(arguments).env_clear().envs(&spec.environment);
+    let is_terminal = ends.is_terminal;
+    if !is_terminal {
+        command.process_group(0);
+    }
+    command.stdin(ends.stdin).stdout(ends.stdout).stderr(ends.stderr);
     let become_command = move || {
         SigSet::empty().thread_set_mask()?;
+        if is_terminal {
+            take_terminal()?;
+        }
         entry.enter()
     };
     // SAFETY: only system calls, on memory allocated before the fork.
     // WHY: std neither unblocks signals nor enters cgroups nor sets the supplementary groups.
     unsafe { command.pre_exec(become_command) };
     command.spawn()
+}
+
+/// Leads a session of its own at the terminal that is its standard input. Nothing but system calls.
+fn take_terminal() -> io::Result<()> {
+    rustix::process::setsid()?;
+    // SAFETY: the descriptor is standard input, which is open for as long as it is borrowed here.
+    // WHY: std's own handle for it may allocate.
+    let stdin = unsafe { BorrowedFd::borrow_raw(libc::STDIN_FILENO) };
+    Ok(rustix::process::ioctl_tiocsctty(stdin)?)
+}
+
+/// As `wait_for`, with a switchboard to serve meanwhile.
+fn serve_until_end_of(child: &Child, board: &mut Board) -> ExitStatus {
+    let command = child.id().cast_signed();
+    let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+    let Ok(signals) = SignalFd::with_flags(&SigSet::all(), flags) else { return wait_for(child) };
+    loop {
+        if board.turn(Some(signals.as_fd()), None).is_err() {
+            return wait_for(child);
+        }
+        while let Ok(Some(signal)) = signals.read_signal() {
+            match signal.ssi_signo.cast_signed() {
+                libc::SIGCHLD => {
+                    if let Some(status) = reap(command) {
+                        return status;
+                    }
+                }
+                // SAFETY, WHY: as in `wait_for`.
+                signal => unsafe {
+                    libc::kill(command, signal);
+                },
+            }
+        }
+    }
 }
 
 /// Passes signals on and reaps until the command has ended.

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::process::Process;
 use crate::host::user::Identity;
+use crate::stdio::plan::StdioPlan;
 
 /// What the supervisor is told, on its standard input: it is never on a disk, because environments hold secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +29,11 @@ pub(crate) struct InitSpec {
     /// The sandbox is `work_dir/sandbox`, reached without following links.
     pub work_dir: PathBuf,
     pub sandbox: PathBuf,
+    /// Where the command begins, below `work_dir` as well; the sandbox if it is not set.
+    #[serde(default)]
+    pub directory: Option<PathBuf>,
+    #[serde(default)]
+    pub stdio: StdioPlan,
     pub program: String,
     /// The first is the command's name for itself.
     pub arguments: Vec<String>,

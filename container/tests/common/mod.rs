@@ -39,6 +39,7 @@ pub fn options(dir: &Path) -> Options {
         frameworks_home: None,
         launcher: Launcher::Posix,
         isolation: Isolation::default(),
+        container_logger: tepui_container::ContainerLogger::Sandbox,
         cgroups: CgroupOptions::default(),
     }
 }
@@ -70,6 +71,7 @@ pub fn spec_in(dir: &Path, id: &ContainerId, script: &str) -> LaunchSpec {
         limits: BTreeMap::new(),
         volumes: Vec::new(),
         of_task: true,
+        is_session: false,
     }
 }
 

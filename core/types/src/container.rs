@@ -76,6 +76,9 @@ pub struct LaunchSpec {
     /// A task's own container, not that of an executor on which several tasks depend: one that uses more memory than it
     /// asked for is the first to go when there is none left.
     pub of_task: bool,
+    /// Somebody looks into the parent by it: it begins in the parent's sandbox, with the parent's environment under its
+    /// own, and writes nothing before somebody listens.
+    pub is_session: bool,
 }
 
 /// A persistent volume of a container.

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tepui_container::{CgroupOptions, Isolation, Launcher};
+use tepui_container::{CgroupOptions, ContainerLogger, Isolation, Launcher};
 use tepui_core_agent::Config;
 use tepui_http::auth::Credential;
 use tepui_http::{Logging, ServerLimits, StreamLimits, Tls};
@@ -41,6 +41,9 @@ pub struct Options {
     pub fetcher_cache_size_bytes: u64,
     pub fetcher_stall_timeout: Duration,
     pub frameworks_home: Option<PathBuf>,
+    pub container_logger: ContainerLogger,
+    /// How often who listens to a container hears that it is still connected.
+    pub http_heartbeat_interval: Duration,
     /// How often the disk is looked at.
     pub disk_watch_interval: Duration,
     /// What the machine is set to. Addresses, directories, `isolation`, `agent_info`, `boot_id` and `seed` are filled in by
@@ -87,6 +90,8 @@ impl Default for Options {
             fetcher_cache_size_bytes: 2 * 1024 * 1024 * 1024,
             fetcher_stall_timeout: Duration::from_secs(60),
             frameworks_home: None,
+            container_logger: ContainerLogger::default(),
+            http_heartbeat_interval: Duration::from_secs(30),
             disk_watch_interval: Duration::from_secs(60),
             config: Config::default(),
             external_log_file: None,

@@ -292,5 +292,6 @@ fn container_options(options: &Options, config: &Config) -> tepui_container::Opt
         launcher: options.launcher,
         isolation: options.isolation.clone(),
         cgroups: CgroupOptions { enable_cfs: config.cgroups_enable_cfs, ..options.cgroups.clone() },
+        container_logger: options.container_logger.clone(),
     }
 }

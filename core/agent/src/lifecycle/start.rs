@@ -123,6 +123,7 @@ fn launch_spec(agent: &Agent, framework: &FrameworkId, id: &ExecutorId) -> Optio
         volumes: volumes(&config.work_dir, &resources),
         resources: resources.to_proto(Format::Post),
         of_task: executor.generated,
+        is_session: false,
     })
 }
 

@@ -1,0 +1,432 @@
+//! The switchboard: the part of the supervisor between a command's input and output and everybody else.
+//!
+//! Output goes to the sandbox's files and to all who listen; input comes from one who types. One thread and poll(2); each
+//! `turn` does what can be done now and waits if there is nothing. A board without a door moves output to files only.
+//! Limits: a listener's backlog and patience (`listener`), what was typed and not read, who may be connected.
+
+use std::fs::File;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustix::fs::{Mode, OFlags};
+
+use super::backlog::Backlog;
+use super::frame::{self, Decoder, Frame, Kind, Nonsense};
+use super::listener::Listener;
+use super::log::Log;
+use super::plan::BoardPlan;
+use super::terminal;
+use crate::host::beneath;
+use crate::host::user::Identity;
+
+/// The socket's name in the container's runtime directory.
+pub(super) const SOCKET: &str = "stdio.sock";
+
+/// How much is read at once.
+const PIECE_BYTES: usize = 32 * 1024;
+
+/// With so much typed and not read by the command, who types has to wait.
+const TYPED_BYTES_MAX: usize = 64 * 1024;
+
+/// More are sent away.
+const CONNECTIONS_MAX: usize = 64;
+
+/// How long a board serves on after its command has ended: listeners take what is left, a session waits for its first.
+pub(crate) const FINISH_MAX: Duration = Duration::from_secs(5);
+
+/// The command's ends.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    pub stdin: OwnedFd,
+    pub stdout: OwnedFd,
+    pub stderr: OwnedFd,
+    /// They are a terminal, which the command should be controlled by.
+    pub is_terminal: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Board {
+    door: Option<UnixListener>,
+    newcomers: Vec<Option<(UnixStream, Decoder)>>,
+    listeners: Vec<Listener>,
+    typist: Option<(UnixStream, Decoder)>,
+    input: Option<File>,
+    typed: Backlog,
+    /// Nothing comes after what was typed.
+    typed_all: bool,
+    /// Our end of the terminal, if there is one.
+    terminal: Option<File>,
+    outputs: Vec<(Kind, File)>,
+    /// Those of them that came to their end in this turn, in order.
+    ended: Vec<usize>,
+    logs: [Log; 2],
+    is_session: bool,
+    /// A session to which nobody has listened yet.
+    is_held: bool,
+    /// The command and all it started have ended.
+    is_over: bool,
+    said_end: bool,
+}
+
+/// Something to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Signals,
+    Door,
+    Newcomer(usize),
+    Listener(usize),
+    Typist,
+    Input,
+    Output(usize),
+}
+
+impl Board {
+    /// Makes the ends, and the door if there is to be one. The logs are stdout and stderr.
+    pub fn open(
+        plan: Option<BoardPlan>,
+        runtime: &Path,
+        logs: [Log; 2],
+        user: Option<&Identity>,
+    ) -> io::Result<(Board, Ends)> {
+        let mut board = Board {
+            door: plan.is_some().then(|| open_door(runtime)).transpose()?,
+            newcomers: Vec::new(),
+            listeners: Vec::new(),
+            typist: None,
+            input: None,
+            typed: Backlog::default(),
+            typed_all: false,
+            terminal: None,
+            outputs: Vec::new(),
+            ended: Vec::new(),
+            logs,
+            is_session: plan.is_some_and(|plan| plan.is_session),
+            is_held: plan.is_some_and(|plan| plan.is_session),
+            is_over: false,
+            said_end: false,
+        };
+        let ends = match plan.map(|plan| plan.terminal) {
+            Some(Some(window)) => board.open_terminal(window, user)?,
+            Some(None) => {
+                let (stdin, ours) = io::pipe()?;
+                board.input = Some(unblocked(OwnedFd::from(ours))?);
+                board.open_pipes(OwnedFd::from(stdin))?
+            }
+            None => board.open_pipes(OwnedFd::from(File::open("/dev/null")?))?,
+        };
+        Ok((board, ends))
+    }
+
+    fn open_terminal(&mut self, window: Option<(u16, u16)>, user: Option<&Identity>) -> io::Result<Ends> {
+        let (ours, theirs) = terminal::open(window, user)?;
+        let ours = unblocked(OwnedFd::from(ours))?;
+        self.input = Some(ours.try_clone()?);
+        self.outputs.push((Kind::Stdout, ours.try_clone()?));
+        self.terminal = Some(ours);
+        Ok(Ends {
+            stdin: theirs.try_clone()?,
+            stdout: theirs.try_clone()?,
+            stderr: theirs,
+            is_terminal: true,
+        })
+    }
+
+    fn open_pipes(&mut self, stdin: OwnedFd) -> io::Result<Ends> {
+        let (stdout, stderr): ((PipeReader, PipeWriter), (PipeReader, PipeWriter)) =
+            (io::pipe()?, io::pipe()?);
+        self.outputs.push((Kind::Stdout, unblocked(OwnedFd::from(stdout.0))?));
+        self.outputs.push((Kind::Stderr, unblocked(OwnedFd::from(stderr.0))?));
+        Ok(Ends { stdin, stdout: stdout.1.into(), stderr: stderr.1.into(), is_terminal: false })
+    }
+
+    /// Waits until there is something to do, does it, and returns also when a signal can be read.
+    pub fn turn(&mut self, signals: Option<BorrowedFd<'_>>, until: Option<Instant>) -> io::Result<()> {
+        let ready = self.wait(signals, until)?;
+        let now = Instant::now();
+        for source in ready {
+            match source {
+                Source::Signals => (), // Whose they are.
+                Source::Door => self.open_to_newcomers(),
+                Source::Newcomer(at) => self.hear_newcomer(at, now),
+                Source::Listener(at) => self.attend(at, now),
+                Source::Typist => self.hear_typist(),
+                Source::Input => self.feed(),
+                Source::Output(at) => {
+                    self.move_piece(at, now);
+                }
+            }
+        }
+        self.tidy(now);
+        if self.is_over && self.is_moving() {
+            self.move_rest(now);
+        }
+        if self.outputs.is_empty() && !self.said_end {
+            self.say_end(now);
+        }
+        Ok(())
+    }
+
+    /// Serves on until everybody has heard the rest, or the time is over. Nobody is left who could write.
+    pub fn finish(&mut self) {
+        let deadline = Instant::now() + FINISH_MAX;
+        self.is_over = true;
+        let is_done = |board: &Board| board.said_end && !board.listeners.iter().any(Listener::is_behind);
+        while !is_done(self) && Instant::now() < deadline {
+            let until = if self.is_moving() && !self.outputs.is_empty() { Instant::now() } else { deadline };
+            if self.turn(None, Some(until)).is_err() {
+                break; // Nothing can be waited for; what is left goes to the files.
+            }
+        }
+        self.listeners.clear();
+        self.is_held = false;
+        self.move_rest(Instant::now());
+    }
+
+    fn wait(&mut self, signals: Option<BorrowedFd<'_>>, until: Option<Instant>) -> io::Result<Vec<Source>> {
+        let mut waits: Vec<(Source, PollFd<'_>)> = Vec::new();
+        let mut add = |source, file, flags| waits.push((source, PollFd::new(file, flags)));
+        if let Some(signals) = signals {
+            add(Source::Signals, signals, PollFlags::POLLIN);
+        }
+        if let Some(door) = &self.door {
+            add(Source::Door, door.as_fd(), PollFlags::POLLIN);
+        }
+        for (at, (socket, _)) in self.newcomers.iter().flatten().enumerate() {
+            add(Source::Newcomer(at), socket.as_fd(), PollFlags::POLLIN);
+        }
+        for (at, listener) in self.listeners.iter().enumerate() {
+            let out = if listener.is_behind() { PollFlags::POLLOUT } else { PollFlags::empty() };
+            add(Source::Listener(at), listener.socket.as_fd(), PollFlags::POLLIN | out);
+        }
+        if let Some((socket, _)) = self.typist.as_ref().filter(|_| self.typed.len() < TYPED_BYTES_MAX) {
+            add(Source::Typist, socket.as_fd(), PollFlags::POLLIN);
+        }
+        if let Some(input) = self.input.as_ref().filter(|_| !self.typed.is_empty()) {
+            add(Source::Input, input.as_fd(), PollFlags::POLLOUT);
+        }
+        for (at, (_, file)) in self.outputs.iter().enumerate().filter(|_| self.is_moving() && !self.is_over) {
+            add(Source::Output(at), file.as_fd(), PollFlags::POLLIN);
+        }
+        let deadlines = self.listeners.iter().filter_map(|one| one.deadline(self.may_take_time()));
+        let timeout = deadlines.chain(until).min().map_or(PollTimeout::NONE, timeout_until);
+        let (sources, mut files): (Vec<Source>, Vec<PollFd<'_>>) = waits.into_iter().unzip();
+        match poll(&mut files, timeout) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => (),
+            Err(err) => return Err(err.into()),
+        }
+        let ready = files.iter().map(|file| file.any().unwrap_or(false));
+        Ok(sources.into_iter().zip(ready).filter_map(|(source, ready)| ready.then_some(source)).collect())
+    }
+
+    /// Whether output is read now.
+    fn is_moving(&self) -> bool {
+        !self.is_held && !self.listeners.iter().any(Listener::is_full)
+    }
+
+    fn may_take_time(&self) -> bool {
+        self.is_session && self.listeners.len() == 1
+    }
+
+    fn open_to_newcomers(&mut self) {
+        let Some(door) = &self.door else { return };
+        while let Ok((socket, _)) = door.accept() {
+            if self.newcomers.len() + self.listeners.len() < CONNECTIONS_MAX
+                && socket.set_nonblocking(true).is_ok()
+            {
+                self.newcomers.push(Some((socket, Decoder::default())));
+            }
+        }
+    }
+
+    /// The first frame says what a newcomer wants. Who leaves or talks nonsense is gone.
+    fn hear_newcomer(&mut self, at: usize, now: Instant) {
+        let Some((socket, mut decoder)) = self.newcomers[at].take() else { return };
+        if receive(&socket, &mut decoder).is_err() {
+            return;
+        }
+        match decoder.next() {
+            Ok(None) => self.newcomers[at] = Some((socket, decoder)),
+            Ok(Some(Frame { kind: Kind::Listen, .. })) => {
+                self.is_held = false;
+                let mut listener = Listener::new(socket, now);
+                if self.said_end {
+                    listener.say(Kind::End, &[], now);
+                }
+                self.listeners.push(listener);
+            }
+            Ok(Some(Frame { kind: Kind::Type, .. })) if self.typist.is_none() => {
+                tell(&socket, if self.said_end { Kind::End } else { Kind::Welcome });
+                self.typist = Some((socket, decoder)).filter(|_| !self.said_end);
+                self.heed_typist();
+            }
+            Ok(Some(Frame { kind: Kind::Type, .. })) => tell(&socket, Kind::Busy),
+            Ok(Some(_)) | Err(Nonsense) => (),
+        }
+    }
+
+    /// A listener takes something, or leaves.
+    fn attend(&mut self, at: usize, now: Instant) {
+        let listener = &mut self.listeners[at];
+        match (&listener.socket).read(&mut [0; 64]) {
+            Err(err) if err.kind() == io::ErrorKind::WouldBlock => listener.give(now),
+            // Nobody who listens has anything to say.
+            Ok(_) | Err(_) => listener.close(),
+        }
+    }
+
+    fn hear_typist(&mut self) {
+        let Some((socket, decoder)) = &mut self.typist else { return };
+        if receive(socket, decoder).is_err() {
+            self.typist = None; // Somebody else may type on.
+            return;
+        }
+        self.heed_typist();
+    }
+
+    fn heed_typist(&mut self) {
+        while let Some((_, decoder)) = &mut self.typist {
+            match decoder.next() {
+                Ok(None) => break,
+                Ok(Some(frame)) => self.heed(frame),
+                Err(Nonsense) => self.typist = None,
+            }
+        }
+        self.feed();
+    }
+
+    fn heed(&mut self, Frame { kind, bytes }: Frame) {
+        match kind {
+            Kind::Stdin if self.input.is_some() && !self.typed_all => self.typed.push(&bytes),
+            Kind::Stdin => (), // Nobody reads it any more.
+            // At a terminal the end is a character.
+            Kind::StdinEnd => self.typed_all = self.terminal.is_none(),
+            Kind::Window => self.resize(&bytes),
+            Kind::Listen | Kind::Type | Kind::Welcome | Kind::Busy | Kind::Stdout | Kind::Stderr => {
+                self.typist = None;
+            }
+            Kind::NoTerminal | Kind::End => self.typist = None,
+        }
+    }
+
+    fn resize(&mut self, bytes: &[u8]) {
+        match (&self.terminal, frame::parse_window(bytes)) {
+            (Some(terminal), Ok((rows, columns))) => {
+                terminal::resize(terminal, rows, columns).ok(); // A terminal that has hung up.
+            }
+            (None, Ok(_)) => {
+                if let Some((socket, _)) = self.typist.take() {
+                    tell(&socket, Kind::NoTerminal);
+                }
+            }
+            (_, Err(Nonsense)) => self.typist = None,
+        }
+    }
+
+    /// Gives the command what was typed, and the end of it.
+    fn feed(&mut self) {
+        let Some(input) = &self.input else { return };
+        let is_read = self.typed.drain_into(input).is_ok();
+        if !is_read || (self.typed_all && self.typed.is_empty()) {
+            self.input = None;
+            self.typed.clear();
+        }
+    }
+
+    /// Moves one piece of output; false if there is none now.
+    fn move_piece(&mut self, at: usize, now: Instant) -> bool {
+        let mut piece = [0; PIECE_BYTES];
+        let (kind, file) = &mut self.outputs[at];
+        let kind = *kind;
+        match file.read(&mut piece) {
+            Ok(length) if length > 0 => {
+                let piece = &piece[..length];
+                self.logs[usize::from(kind == Kind::Stderr)].write(piece);
+                self.listeners.iter_mut().for_each(|listener| listener.say(kind, piece, now));
+                true
+            }
+            Err(err) if matches!(err.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => false,
+            // The end; a terminal whose other end is closed says so by an error.
+            Ok(_) | Err(_) => {
+                self.ended.push(at);
+                false
+            }
+        }
+    }
+
+    /// Moves what is left of a command that has ended; what stays silent now has nobody to write to it.
+    fn move_rest(&mut self, now: Instant) {
+        for at in 0..self.outputs.len() {
+            while self.is_moving() && self.move_piece(at, now) {}
+        }
+        if self.is_moving() {
+            self.outputs.clear();
+        }
+        self.ended.clear();
+    }
+
+    /// Forgets who is gone, and cuts off who holds up the others.
+    fn tidy(&mut self, now: Instant) {
+        self.newcomers.retain(Option::is_some);
+        let may_take_time = self.may_take_time();
+        let is_late = |one: &Listener| one.deadline(may_take_time).is_some_and(|deadline| deadline <= now);
+        self.listeners.retain(|one| !one.is_gone() && !is_late(one));
+        for at in std::mem::take(&mut self.ended).into_iter().rev() {
+            self.outputs.remove(at);
+        }
+    }
+
+    /// All output was moved.
+    fn say_end(&mut self, now: Instant) {
+        self.said_end = true;
+        self.listeners.iter_mut().for_each(|listener| listener.say(Kind::End, &[], now));
+        if let Some((socket, _)) = self.typist.take() {
+            tell(&socket, Kind::End);
+        }
+    }
+}
+
+/// The socket in the runtime directory, for the agent's user only. Reached by a short path, whatever the directory's is.
+fn open_door(runtime: &Path) -> io::Result<UnixListener> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let dir = rustix::fs::open(runtime, flags, Mode::empty())?;
+    let before = rustix::process::umask(Mode::from_raw_mode(0o177));
+    let door = UnixListener::bind(beneath::held(&dir, SOCKET));
+    rustix::process::umask(before);
+    let door = door?;
+    door.set_nonblocking(true)?;
+    Ok(door)
+}
+
+fn unblocked(file: OwnedFd) -> io::Result<File> {
+    rustix::io::ioctl_fionbio(&file, true)?;
+    Ok(File::from(file))
+}
+
+/// Takes what has come. An error if the peer is gone.
+fn receive(mut socket: &UnixStream, decoder: &mut Decoder) -> io::Result<()> {
+    let mut piece = [0; PIECE_BYTES];
+    match socket.read(&mut piece) {
+        Ok(0) => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
+        Ok(length) => {
+            decoder.push(&piece[..length]);
+            Ok(())
+        }
+        Err(err) if matches!(err.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(()),
+        Err(err) => Err(err),
+    }
+}
+
+/// A word that always fits: nothing else is ever said to who types.
+fn tell(mut socket: &UnixStream, kind: Kind) {
+    socket.write_all(&frame::encoded(kind, &[])).ok();
+}
+
+fn timeout_until(deadline: Instant) -> PollTimeout {
+    // Rounded up, so that it is over when the wait is.
+    let millis = deadline.saturating_duration_since(Instant::now()).as_micros().div_ceil(1000);
+    PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX)
+}
