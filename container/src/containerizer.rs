@@ -23,7 +23,7 @@ use self::container::{Around, Command, Container, Update};
 use self::paths::Paths;
 use self::recovery::State;
 use crate::fetcher::{Fetcher, FetcherCounts, Settings};
-use crate::isolators::Isolation;
+use crate::isolators::{Isolation, IsolatorOptions};
 use crate::launcher::linux::{self, CgroupOptions, Launcher, Linux};
 use crate::runtime_dir::{self, RuntimeDir};
 use crate::stdio::attach;
@@ -55,6 +55,7 @@ pub struct Options {
     pub frameworks_home: Option<PathBuf>,
     pub launcher: Launcher,
     pub isolation: Isolation,
+    pub isolators: IsolatorOptions,
     pub cgroups: CgroupOptions,
     pub container_logger: ContainerLogger,
 }

@@ -1,15 +1,17 @@
 //! The runtime directory: what must be known about containers that outlive the agent, and nothing else.
 //!
-//! `<runtime_dir>/containers/<id>/{pid,status,cgroups,moved,stdio.sock}`, nested ones in `containers/<id>` below their
+//! `<runtime_dir>/containers/<id>/{pid,status,cgroups,init,moved,stdio.sock}`, nested ones in `containers/<id>` below their
 //! parent's. `pid` is written once, by whoever comes first: the supervisor, which thereby may start the command, or a
 //! restarted agent that found none and thereby forbids it. `status` is written by the supervisor when the command has
-//! ended. `cgroups` is written before they are made and stays until they are gone. `moved` says that the command writes
-//! to its files through the supervisor, `stdio.sock` is where others may listen and type.
+//! ended. `cgroups` is written before they are made and stays until they are gone. `init` is the process that holds the
+//! container's namespaces. `moved` says that the command writes to its files through the supervisor, `stdio.sock` is where
+//! others may listen and type.
 //! Never here: sandboxes, environments, secrets.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use tepui_types::ContainerId;
 
 use crate::cgroups::Cgroups;
@@ -19,6 +21,7 @@ use crate::host::process::{self, Process};
 const PID: &str = "pid";
 const STATUS: &str = "status";
 const CGROUPS: &str = "cgroups";
+const INIT: &str = "init";
 const MOVED: &str = "moved";
 const CONTAINERS: &str = "containers";
 
@@ -46,6 +49,14 @@ pub(crate) enum Claim {
     Supervisor(Process),
     /// It never started and never will, or did before this machine was last started.
     Void,
+}
+
+/// Who holds a container's namespaces.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Init {
+    pub process: Process,
+    /// Where the command began, if not in its sandbox as the host sees it.
+    pub directory: Option<PathBuf>,
 }
 
 impl RuntimeDir {
@@ -149,6 +160,18 @@ impl ContainerDir {
     pub fn cgroups(&self) -> Cgroups {
         let text = std::fs::read(self.path.join(CGROUPS)).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
+    }
+
+    /// Keeps who holds the container's namespaces.
+    pub fn write_init(&self, init: &Init) -> io::Result<()> {
+        let draft = self.path.join(format!("{INIT}.draft"));
+        std::fs::write(&draft, serde_json::to_vec(init)?)?;
+        std::fs::rename(&draft, self.path.join(INIT))
+    }
+
+    /// Who holds its namespaces; nobody if it has none of its own.
+    pub fn init(&self) -> Option<Init> {
+        serde_json::from_slice(&std::fs::read(self.path.join(INIT)).ok()?).ok()
     }
 
     pub fn status(&self) -> Option<i32> {

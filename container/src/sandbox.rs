@@ -89,9 +89,16 @@ impl<'a> Sandbox<'a> {
         Ok(Sandbox { work_dir, rest, identity })
     }
 
-    /// Makes everything that must be there before the first file is fetched.
-    pub fn prepare(&self, spec: &LaunchSpec, parent: Option<&Path>) -> Result<(), SandboxFault> {
-        let links = sandbox_path_volumes(spec, parent)?;
+    /// Makes everything that must be there before the first file is fetched. Volumes become links, unless they are to be
+    /// `mounted` later.
+    pub fn prepare(
+        &self,
+        spec: &LaunchSpec,
+        parent: Option<&Path>,
+        mounted: bool,
+    ) -> Result<(), SandboxFault> {
+        refuse(spec)?;
+        let links = if mounted { Vec::new() } else { sandbox_path_volumes(spec, parent)? };
         let failed = |what: &str| {
             let what = what.to_owned();
             move |err| SandboxFault::Make { what, err }
@@ -108,7 +115,10 @@ impl<'a> Sandbox<'a> {
             self.make_source(parent, link).map_err(|err| volume_fault(link, err))?;
             self.show(&dir, link)?;
         }
-        self.show_volumes(&dir, &spec.volumes)
+        match mounted {
+            true => self.give_volumes(&spec.volumes),
+            false => self.show_volumes(&dir, &spec.volumes),
+        }
     }
 
     fn make(&self) -> io::Result<OwnedFd> {
@@ -145,11 +155,13 @@ impl<'a> Sandbox<'a> {
     }
 
     fn show_volumes(&self, dir: &OwnedFd, volumes: &[Volume]) -> Result<(), SandboxFault> {
-        for volume in volumes {
-            self.give_volume(volume).map_err(|err| volume_fault(volume, err))?;
-            self.show(dir, volume)?;
-        }
-        Ok(())
+        self.give_volumes(volumes)?;
+        volumes.iter().try_for_each(|volume| self.show(dir, volume))
+    }
+
+    fn give_volumes(&self, volumes: &[Volume]) -> Result<(), SandboxFault> {
+        let give = |volume: &Volume| self.give_volume(volume).map_err(|err| volume_fault(volume, err));
+        volumes.iter().try_for_each(give)
     }
 
     /// A volume belongs to who uses it. A shared one keeps its first owner.
@@ -222,17 +234,23 @@ fn volume_fault(volume: &Volume, err: io::Error) -> SandboxFault {
     SandboxFault::Volume { source_path: volume.source.clone(), target: volume.target.clone(), err }
 }
 
-/// What a container may ask for that needs neither mounts nor images; the rest is refused by name. A nested container
-/// may see a directory of its parent's sandbox, which is how task groups share volumes.
-fn sandbox_path_volumes(spec: &LaunchSpec, parent: Option<&Path>) -> Result<Vec<Volume>, SandboxFault> {
-    use pb::volume::source::{Type, sandbox_path};
-    let Some(info) = &spec.container else { return Ok(Vec::new()) };
+/// What nobody can do yet.
+fn refuse(spec: &LaunchSpec) -> Result<(), SandboxFault> {
+    let Some(info) = &spec.container else { return Ok(()) };
     if info.r#type == pb::container_info::Type::DOCKER {
         return Err(SandboxFault::Unsupported("no containerizer for DOCKER containers"));
     }
     if info.mesos.as_option().is_some_and(|mesos| mesos.image.is_set()) {
         return Err(SandboxFault::Unsupported("container images need the linux launcher"));
     }
+    Ok(())
+}
+
+/// What a container may ask for that needs no mounts; the rest is refused by name. A nested container may see a directory
+/// of its parent's sandbox, which is how task groups share volumes.
+fn sandbox_path_volumes(spec: &LaunchSpec, parent: Option<&Path>) -> Result<Vec<Volume>, SandboxFault> {
+    use pb::volume::source::{Type, sandbox_path};
+    let Some(info) = &spec.container else { return Ok(Vec::new()) };
     let mut links = Vec::new();
     for volume in &info.volumes {
         let path = &volume.source.sandbox_path;

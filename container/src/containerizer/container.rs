@@ -19,6 +19,7 @@ use crate::cgroups::{Place, destroy};
 use crate::host::beneath;
 use crate::host::process::Process;
 use crate::host::user::Identity;
+use crate::isolators::{self, Parent, Plan, Site};
 use crate::launcher::{InitSpec, posix, tree};
 use crate::runtime_dir::{Claim, ContainerDir};
 use crate::sandbox::{self, Sandbox, SandboxFault};
@@ -154,7 +155,7 @@ impl Container {
         self.runtime().make().map_err(|err| failed(format!("cannot make the runtime directory: {err}")))?;
         let turn = async { Ok(context.launches.acquire().await) };
         let _turn = self.unless_stopped(LaunchStage::Start, waiting, turn).await?;
-        let isolated = isolate(&context, spec, &mut init).await;
+        let isolated = isolate(&context, spec, parent_sandbox.as_deref(), &mut init).await;
         let started = match isolated {
             Ok(()) => posix::start(&context.options.program, &spec.id.to_string(), &init)
                 .await
@@ -344,7 +345,7 @@ async fn prepare(
     let work = move || {
         let identity = sandbox::identity(copy.user.as_deref(), context.options.switch_user)?;
         let sandbox = Sandbox::new(&context.options.work_dir, &copy.sandbox, identity.as_ref())?;
-        sandbox.prepare(&copy, parent.as_deref())?;
+        sandbox.prepare(&copy, parent.as_deref(), context.options.isolation.mounts())?;
         Ok(identity)
     };
     let done: Result<_, SandboxFault> = match tokio::task::spawn_blocking(work).await {
@@ -372,12 +373,33 @@ async fn fetch(context: &Context, spec: &LaunchSpec, identity: Option<&Identity>
 }
 
 /// Makes what the container is to be kept in, and tells the supervisor.
-async fn isolate(context: &Context, spec: &LaunchSpec, init: &mut InitSpec) -> Result<(), String> {
+async fn isolate(
+    context: &Context,
+    spec: &LaunchSpec,
+    parent_sandbox: Option<&Path>,
+    init: &mut InitSpec,
+) -> Result<(), String> {
+    let parent = spec.id.parent().map(|parent| parent_of(context, parent, parent_sandbox));
+    init.plan = isolators::plan(&Site {
+        spec,
+        isolation: &context.options.isolation,
+        options: &context.options.isolators,
+        rootfs: None,
+        parent: parent.as_ref(),
+    })?;
     let Some(linux) = &context.linux else { return Ok(()) };
     let cgroups = linux.prepare(spec).await?;
     init.cgroups = cgroups.places.iter().map(Place::processes).collect();
     init.oom_score_adj = cgroups.oom_score_adj;
     Ok(())
+}
+
+/// The container around a nested one, as far as isolators care: its namespaces may be those of one further out.
+fn parent_of(context: &Context, parent: &ContainerId, sandbox: Option<&Path>) -> Parent {
+    let mut around = std::iter::successors(Some(parent), |id| id.parent());
+    let init = around.find_map(|id| context.runtime.container(id).init());
+    let (process, directory) = init.map_or((None, None), |init| (Some(init.process), init.directory));
+    Parent { process, directory: directory.unwrap_or_else(|| sandbox.unwrap_or(Path::new("/")).to_owned()) }
 }
 
 /// What the supervisor has to know.
@@ -414,5 +436,6 @@ fn init_spec(context: &Context, spec: &LaunchSpec, identity: Option<Identity>) -
         identity,
         cgroups: Vec::new(),
         oom_score_adj: None,
+        plan: Plan::default(),
     })
 }

@@ -44,9 +44,11 @@ pub(super) async fn kill_below(supervisor: Process) {
 
 /// The environment that the command of a running container was started with.
 fn environment(runtime: &RuntimeDir, id: &ContainerId) -> io::Result<BTreeMap<String, String>> {
-    let Claim::Supervisor(supervisor) = runtime.container(id).claimed()? else { return Ok(BTreeMap::new()) };
+    let dir = runtime.container(id);
+    let Claim::Supervisor(supervisor) = dir.claimed()? else { return Ok(BTreeMap::new()) };
+    let above = dir.init().map_or(supervisor, |init| init.process);
     let all = process::all()?;
-    let command = all.iter().find(|stat| stat.parent == supervisor.pid && !stat.ended);
+    let command = all.iter().find(|stat| stat.parent == above.pid && !stat.ended);
     let Some(command) = command else { return Ok(BTreeMap::new()) };
     let text = std::fs::read(format!("/proc/{}/environ", command.process.pid))?;
     Ok(parse(&text))

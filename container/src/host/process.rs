@@ -6,13 +6,14 @@
 use std::io;
 
 use rustix::process::{Pid, PidfdFlags, Signal};
+use serde::{Deserialize, Serialize};
 use tokio::io::{Interest, unix::AsyncFd};
 
 /// How often a process is looked at on kernels without pidfd_open(2).
 const EXIT_POLL_MS: u64 = 200;
 
 /// A process, for as long as this machine is up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Process {
     pub pid: i32,
     /// When it started, in clock ticks since the machine did.

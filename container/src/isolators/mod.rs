@@ -3,8 +3,18 @@
 //! `--isolation` becomes an [`Isolation`]; each isolator then plans its part of a launch. Which names are known, which of
 //! them are built and what they need is said here and nowhere else.
 
-use std::collections::BTreeSet;
+mod filesystem_linux;
+mod namespaces_ipc;
+mod namespaces_pid;
+pub(crate) mod plan;
+mod session;
+mod site;
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+pub(crate) use self::plan::Plan;
+pub(crate) use self::site::{Parent, Site};
 use crate::cgroups::Controller;
 
 /// What the operator chose, checked.
@@ -18,6 +28,9 @@ const BUILT: &[(&str, &[Controller])] = &[
     ("posix/cpu", &[]),
     ("posix/mem", &[]),
     ("filesystem/posix", &[]),
+    ("filesystem/linux", &[]),
+    ("namespaces/pid", &[]),
+    ("namespaces/ipc", &[]),
     ("cgroups/cpu", &[Controller::Cpu, Controller::Cpuacct]),
     ("cgroups/mem", &[Controller::Memory]),
     ("cgroups/cpuset", &[Controller::Cpuset]),
@@ -27,9 +40,13 @@ const BUILT: &[(&str, &[Controller])] = &[
     ("cgroups/all", &Controller::ALL),
 ];
 
+const FILESYSTEM_LINUX: &str = "filesystem/linux";
+
+/// What can only be done in a mount namespace.
+const NEED_MOUNTS: &[&str] = &["namespaces/pid"];
+
 /// Names of v1 that are not built.
 const NOT_BUILT: &[&str] = &[
-    "filesystem/linux",
     "filesystem/shared",
     "posix/rlimits",
     "cgroups/hugetlb",
@@ -42,8 +59,6 @@ const NOT_BUILT: &[&str] = &[
     "linux/capabilities",
     "linux/nnp",
     "linux/seccomp",
-    "namespaces/ipc",
-    "namespaces/pid",
     "volume/sandbox_path",
     "volume/host_path",
     "volume/image",
@@ -59,11 +74,63 @@ const NOT_BUILT: &[&str] = &[
     "environment_secret",
 ];
 
+/// What an operator chose for the isolators.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IsolatorOptions {
+    /// Where a container with a root file system of its own sees its sandbox. Absolute.
+    pub sandbox_directory: PathBuf,
+    /// What a container's shared memory may take unless it says so itself; unset: half of the machine's memory.
+    pub default_shm_bytes: Option<u64>,
+    pub disallow_sharing_agent_pid_namespace: bool,
+    pub disallow_sharing_agent_ipc_namespace: bool,
+}
+
+impl Default for IsolatorOptions {
+    /// The defaults of the v1 flags.
+    fn default() -> Self {
+        Self {
+            sandbox_directory: PathBuf::from("/mnt/mesos/sandbox"),
+            default_shm_bytes: None,
+            disallow_sharing_agent_pid_namespace: false,
+            disallow_sharing_agent_ipc_namespace: false,
+        }
+    }
+}
+
+/// How a container is kept apart: every isolator adds its part, in the order in which v1 makes them. The error names
+/// what of the launch cannot be had.
+pub(crate) fn plan(site: &Site) -> Result<Plan, String> {
+    let mut plan = Plan::default();
+    if site.spec.is_session {
+        session::plan(site, &mut plan);
+    }
+    for (name, isolator) in &PLANNERS {
+        if site.has(name) && !(site.spec.is_session && session::IS_JOINED.contains(name)) {
+            isolator(site, &mut plan)?;
+        }
+    }
+    Ok(plan)
+}
+
+/// What an isolator adds to a plan.
+type Planner = fn(&Site, &mut Plan) -> Result<(), String>;
+
+const PLANNERS: [(&str, Planner); 4] = [
+    ("filesystem/linux", filesystem_linux::plan),
+    ("namespaces/ipc", namespaces_ipc::plan),
+    ("namespaces/pid", namespaces_pid::plan),
+    ("filesystem/linux", filesystem_linux::hide),
+];
+
 /// Why a choice cannot be served.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IsolationFault {
     #[error("'{0}' is given twice")]
     Twice(String),
+    #[error("'{0}' and '{1}' cannot be used together")]
+    Exclusive(&'static str, &'static str),
+    #[error("'{0}' needs 'filesystem/linux'")]
+    NeedsMounts(&'static str),
     #[error("the isolator '{0}' is not there yet; there is: {built}", built = built())]
     NotBuilt(String),
     #[error("there is no isolator '{0}'; there is: {built}", built = built())]
@@ -96,7 +163,21 @@ impl Isolation {
                 }
             }
         }
-        Ok(Isolation { names })
+        let isolation = Isolation { names };
+        isolation.check().map(|()| isolation)
+    }
+
+    fn check(&self) -> Result<(), IsolationFault> {
+        match self.has(FILESYSTEM_LINUX) {
+            true if self.has("filesystem/posix") => {
+                Err(IsolationFault::Exclusive("filesystem/posix", FILESYSTEM_LINUX))
+            }
+            true => Ok(()),
+            false => match self.names().find(|name| NEED_MOUNTS.contains(name)) {
+                Some(name) => Err(IsolationFault::NeedsMounts(name)),
+                None => Ok(()),
+            },
+        }
     }
 
     /// In the words of v1, without old names.
@@ -104,9 +185,20 @@ impl Isolation {
         self.names.iter().copied()
     }
 
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+
+    /// Whether containers have mount namespaces of their own.
+    pub(crate) fn mounts(&self) -> bool {
+        self.has(FILESYSTEM_LINUX)
+    }
+
     /// Whether it takes more than processes: root, cgroups, namespaces.
     pub(crate) fn needs_linux(&self) -> Option<&'static str> {
-        self.names().find(|name| name.starts_with("cgroups/"))
+        let groups = ["cgroups/", "namespaces/", "linux/", "volume/"];
+        self.names()
+            .find(|name| *name == FILESYSTEM_LINUX || groups.iter().any(|group| name.starts_with(group)))
     }
 
     /// The controllers wanted by name.

@@ -7,19 +7,20 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
 
 use nix::sys::signal::SigSet;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::WaitPidFlag;
 
 use super::enter::Entry;
-use super::{InitReport, InitSpec, tree};
+use super::{InitReport, InitSpec, failure, tree};
 use crate::host::beneath;
-use crate::host::process::Process;
-use crate::runtime_dir::ContainerDir;
+use crate::host::process::{self, Process};
+use crate::runtime_dir::{ContainerDir, Init};
 use crate::stdio::board::{Board, Ends};
 use crate::stdio::log::Log;
 
@@ -33,7 +34,8 @@ struct Prepared {
     runtime: ContainerDir,
     /// Only if the command does not write to its files by itself.
     board: Option<Board>,
-    ends: Ends,
+    /// Until the command has them.
+    ends: Option<Ends>,
 }
 
 /// Supervises one container, as told on standard input. Must be the first thing the process does.
@@ -46,12 +48,20 @@ pub(crate) fn supervise() -> io::Result<()> {
         Ok(None) => return Ok(()),
         Err(err) => return report(&InitReport::Failed { message: err.to_string() }),
     };
-    report(&InitReport::from(prepared.this))?;
+    let started = match begin(&spec, &mut prepared, entry) {
+        Ok(started) => started,
+        Err(message) => return report(&InitReport::Failed { message }),
+    };
+    // Nobody to hear it: the next agent finds the container by its claim.
+    report(&InitReport::from(prepared.this)).ok();
     let null = File::options().read(true).write(true).open("/dev/null")?;
     nix::unistd::dup2_stdin(null.as_fd())?;
     nix::unistd::dup2_stdout(null.as_fd())?;
     nix::unistd::dup2_stderr(null.as_fd())?;
-    let status = run(&spec, prepared.ends, prepared.board.as_mut(), entry);
+    let status = match started {
+        Started::Runs(running) => running.wait(prepared.board.as_mut()),
+        Started::Ended(status) => status,
+    };
     // If the disk is full the status is lost, and the container counts as killed; its processes must end all the same.
     let written = prepared.runtime.write_status(status.into_raw());
     let ended = end_the_rest(prepared.this);
@@ -96,11 +106,10 @@ fn prepare(spec: &InitSpec) -> io::Result<Option<(Prepared, Entry)>> {
         None => nix::unistd::fchdir(&sandbox)?,
     }
     let (board, ends) = open_stdio(spec, sandbox)?;
-    let entry =
-        Entry::new(spec).map_err(|err| io::Error::other(format!("cannot open its cgroups: {err}")))?;
+    let entry = Entry::new(spec, ends.is_terminal)?;
     let (this, runtime) = (Process::this()?, ContainerDir::at(&spec.runtime));
     match runtime.claim(Some(this)) {
-        Ok(true) => Ok(Some((Prepared { this, runtime, board, ends }, entry))),
+        Ok(true) => Ok(Some((Prepared { this, runtime, board, ends: Some(ends) }, entry))),
         Ok(false) => Ok(None),
         Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(err) => Err(err),
@@ -126,18 +135,37 @@ fn open_stdio(spec: &InitSpec, sandbox: OwnedFd) -> io::Result<(Option<Board>, E
     Ok((None, ends))
 }
 
-/// Runs the command to its end.
-fn run(spec: &InitSpec, ends: Ends, board: Option<&mut Board>, entry: Entry) -> ExitStatus {
+/// What became of the attempt to run the command.
+enum Started {
+    Runs(Running),
+    /// It could not be executed, which is how it ended.
+    Ended(ExitStatus),
+}
+
+/// A command that runs.
+struct Running {
+    /// The command, or the init in front of it.
+    child: Child,
+    /// Where the init, if there is one, says how the command ended.
+    status: Option<OwnedFd>,
+}
+
+/// Starts the command. The error says what of its isolation could not be had.
+fn begin(spec: &InitSpec, prepared: &mut Prepared, entry: Entry) -> Result<Started, String> {
+    let Some(ends) = prepared.ends.take() else { return Err(String::from("it was started before")) };
+    // Dropped at the end: otherwise the output would never end.
     let stderr = ends.stderr.try_clone().map(File::from);
-    match start(spec, ends, entry) {
+    let entry = Arc::new(entry);
+    match start(spec, ends, &entry) {
         Ok(child) => {
-            drop(stderr); // Otherwise the output would never end.
-            match board {
-                Some(board) => serve_until_end_of(&child, board),
-                None => wait_for(&child),
-            }
+            let running = keep_init(spec, prepared, &entry, child);
+            running.map(Started::Runs).map_err(|err| format!("cannot keep its first process: {err}"))
         }
         Err(err) => {
+            let heard = entry.failure.read.try_clone().ok().and_then(|pipe| failure::heard(pipe, &spec.plan));
+            if let Some(message) = heard {
+                return Err(message);
+            }
             let code = match err.kind() {
                 io::ErrorKind::NotFound => EXIT_NOT_FOUND,
                 _ => EXIT_NOT_RUNNABLE,
@@ -146,41 +174,63 @@ fn run(spec: &InitSpec, ends: Ends, board: Option<&mut Board>, entry: Entry) -> 
             if let Ok(mut stderr) = stderr {
                 writeln!(stderr, "Failed to execute '{}': {err}", spec.program).ok();
             }
-            ExitStatus::from_raw(code << 8)
+            Ok(Started::Ended(ExitStatus::from_raw(code << 8)))
         }
     }
 }
 
-fn start(spec: &InitSpec, ends: Ends, entry: Entry) -> io::Result<Child> {
+fn start(spec: &InitSpec, ends: Ends, entry: &Arc<Entry>) -> io::Result<Child> {
     let mut command = Command::new(&spec.program);
     let (name, arguments) =
         spec.arguments.split_first().map_or((&spec.program, &[][..]), |(first, rest)| (first, rest));
     command.arg0(name).args(arguments).env_clear().envs(&spec.environment);
-    let is_terminal = ends.is_terminal;
-    if !is_terminal {
-        command.process_group(0);
-    }
     command.stdin(ends.stdin).stdout(ends.stdout).stderr(ends.stderr);
-    let become_command = move || {
-        SigSet::empty().thread_set_mask()?;
-        if is_terminal {
-            take_terminal()?;
-        }
-        entry.enter()
+    let become_command = {
+        let entry = entry.clone();
+        move || entry.enter()
     };
     // SAFETY: only system calls, on memory allocated before the fork.
-    // WHY: std neither unblocks signals nor enters cgroups nor sets the supplementary groups.
+    // WHY: std neither unblocks signals nor enters namespaces and cgroups nor sets the supplementary groups.
     unsafe { command.pre_exec(become_command) };
-    command.spawn()
+    entry.with_pids(|| command.spawn())
 }
 
-/// Leads a session of its own at the terminal that is its standard input. Nothing but system calls.
-fn take_terminal() -> io::Result<()> {
-    rustix::process::setsid()?;
-    // SAFETY: the descriptor is standard input, which is open for as long as it is borrowed here.
-    // WHY: std's own handle for it may allocate.
-    let stdin = unsafe { BorrowedFd::borrow_raw(libc::STDIN_FILENO) };
-    Ok(rustix::process::ioctl_tiocsctty(stdin)?)
+/// Writes down who holds the container's namespaces, for those who join them later.
+fn keep_init(spec: &InitSpec, prepared: &Prepared, entry: &Entry, child: Child) -> io::Result<Running> {
+    let mut init = child.id().cast_signed();
+    for _ in 1..entry.inits() {
+        let below = process::all()?.into_iter().find(|stat| stat.parent == init);
+        init = below.map_or(init, |stat| stat.process.pid);
+    }
+    let status = match entry.inits() {
+        0 => None,
+        _ => {
+            if let Some(stat) = Process::find(init)? {
+                let directory = spec.plan.working_directory.clone();
+                prepared.runtime.write_init(&Init { process: stat.process, directory })?;
+            }
+            Some(entry.status()?)
+        }
+    };
+    Ok(Running { child, status })
+}
+
+impl Running {
+    fn wait(self, board: Option<&mut Board>) -> ExitStatus {
+        let own = match board {
+            Some(board) => serve_until_end_of(&self.child, board),
+            None => wait_for(&self.child),
+        };
+        let Some(pipe) = self.status else { return own };
+        let mut bytes = [0; 4];
+        let told =
+            rustix::io::ioctl_fionbio(&pipe, true).is_ok() && File::from(pipe).read_exact(&mut bytes).is_ok();
+        match told {
+            true => ExitStatus::from_raw(i32::from_ne_bytes(bytes)),
+            // The init itself was killed, and the command with it.
+            false => ExitStatus::from_raw(libc::SIGKILL),
+        }
+    }
 }
 
 /// As `wait_for`, with a switchboard to serve meanwhile.

@@ -2,14 +2,19 @@
 //!
 //! `posix` runs in the agent and starts our own program again as a supervisor; `init` is that supervisor; `tree` finds
 //! and ends everything a container ever started. `enter` is what the Linux launcher adds to it: the last steps of the
-//! command's process before it becomes the command.
+//! command's process before it becomes the command, with `mounts` and `rights`; `shepherd` is the tiny init that stays in
+//! a container's namespaces; `failure` says which step could not be done.
 
 #![allow(unsafe_code)]
 
-pub(crate) mod enter;
+mod enter;
+mod failure;
 pub(crate) mod init;
 pub(crate) mod linux;
+mod mounts;
 pub(crate) mod posix;
+mod rights;
+mod shepherd;
 pub(crate) mod tree;
 
 use std::collections::BTreeMap;
@@ -19,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::process::Process;
 use crate::host::user::Identity;
+use crate::isolators::Plan;
 use crate::stdio::plan::StdioPlan;
 
 /// What the supervisor is told, on its standard input: it is never on a disk, because environments hold secrets.
@@ -45,6 +51,9 @@ pub(crate) struct InitSpec {
     /// How readily the kernel ends the command when memory runs out.
     #[serde(default)]
     pub oom_score_adj: Option<i32>,
+    /// How the command is kept apart from others.
+    #[serde(default)]
+    pub plan: Plan,
 }
 
 /// What the supervisor answers, on its standard output, before it starts the command.

@@ -40,6 +40,7 @@ pub fn options(dir: &Path) -> Options {
         launcher: Launcher::Posix,
         isolation: Isolation::default(),
         container_logger: tepui_container::ContainerLogger::Sandbox,
+        isolators: Default::default(),
         cgroups: CgroupOptions::default(),
     }
 }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tepui_container::{CgroupOptions, ContainerLogger, Isolation, Launcher};
+use tepui_container::{CgroupOptions, ContainerLogger, Isolation, IsolatorOptions, Launcher};
 use tepui_core_agent::Config;
 use tepui_http::auth::Credential;
 use tepui_http::{Logging, ServerLimits, StreamLimits, Tls};
@@ -35,6 +35,7 @@ pub struct Options {
     pub domain: Option<pb::DomainInfo>,
     pub launcher: Launcher,
     pub isolation: Isolation,
+    pub isolators: IsolatorOptions,
     /// `enable_cfs` is taken from `config`.
     pub cgroups: CgroupOptions,
     pub fetcher_cache_dir: PathBuf,
@@ -85,6 +86,7 @@ impl Default for Options {
             domain: None,
             launcher: Launcher::Auto,
             isolation: Isolation::default(),
+            isolators: IsolatorOptions::default(),
             cgroups: CgroupOptions::default(),
             fetcher_cache_dir: PathBuf::from("/tmp/tepui/fetch"),
             fetcher_cache_size_bytes: 2 * 1024 * 1024 * 1024,

@@ -291,6 +291,7 @@ fn container_options(options: &Options, config: &Config) -> tepui_container::Opt
         frameworks_home: options.frameworks_home.clone(),
         launcher: options.launcher,
         isolation: options.isolation.clone(),
+        isolators: options.isolators.clone(),
         cgroups: CgroupOptions { enable_cfs: config.cgroups_enable_cfs, ..options.cgroups.clone() },
         container_logger: options.container_logger.clone(),
     }

@@ -172,6 +172,7 @@ async fn end_containers(agent: &tepui_shell_agent::Options) {
         frameworks_home: None,
         launcher: agent.launcher,
         isolation: agent.isolation.clone(),
+        isolators: agent.isolators.clone(),
         cgroups: agent.cgroups.clone(),
     };
     match tepui_container::end_all(options).await {

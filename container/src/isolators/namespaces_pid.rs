@@ -1,0 +1,25 @@
+//! namespaces/pid: a container sees its own processes only, those nested in it included; it may ask to see all that its
+//! parent sees.
+
+use super::plan::{Join, Make, Mount, Namespace, Plan, Root, Target};
+use super::site::Site;
+
+pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), String> {
+    let shares = site.linux_info().and_then(|info| info.share_pid_namespace).unwrap_or(false);
+    if shares && !site.is_nested() && site.options.disallow_sharing_agent_pid_namespace {
+        return Err(String::from("Sharing agent pid namespace is not allowed"));
+    }
+    if let Some(process) = site.parent.and_then(|parent| parent.process) {
+        let join = plan.join.get_or_insert_with(|| Join { process, namespaces: Default::default() });
+        join.namespaces.insert(Namespace::Pid);
+    }
+    if !shares {
+        plan.namespaces.insert(Namespace::Pid);
+    }
+    // With a root file system /proc is there already. Whoever joins sees what the parent sees, not what the host does.
+    let differs = !shares || plan.join.is_some();
+    if site.rootfs.is_none() && differs && plan.namespaces.contains(&Namespace::Mount) {
+        plan.mounts.push(Mount::Proc { target: Target::new(Root::Host, "proc", Make::Nothing) });
+    }
+    Ok(())
+}

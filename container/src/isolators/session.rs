@@ -1,0 +1,17 @@
+//! Sessions: whoever looks into a container sees what that sees, and nothing of its own.
+
+use super::plan::{Join, Namespace, Plan};
+use super::site::Site;
+
+/// What a session has from the container it looks into.
+pub(super) const IS_JOINED: [&str; 3] = ["filesystem/linux", "namespaces/ipc", "namespaces/pid"];
+
+pub(super) fn plan(site: &Site, plan: &mut Plan) {
+    let Some(parent) = site.parent else { return };
+    if let Some(process) = parent.process {
+        let namespaces = [Namespace::Mount, Namespace::Pid, Namespace::Ipc, Namespace::Uts].into();
+        plan.join = Some(Join { process, namespaces });
+        // In another mount namespace nobody is where they were.
+        plan.working_directory = Some(parent.directory.clone());
+    }
+}

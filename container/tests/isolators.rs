@@ -1,0 +1,163 @@
+//! Isolators on a real kernel: what the command sees and may do, and that the host sees nothing of it.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Host, exited};
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::linux_info::IpcMode;
+use tepui_types::{ContainerId, ContainerOp, LaunchSpec, Volume};
+
+/// Everything that is mounted on the host.
+fn mounts() -> String {
+    std::fs::read_to_string("/proc/self/mountinfo").unwrap()
+}
+
+const ALL: &str = "filesystem/linux,namespaces/pid,namespaces/ipc";
+
+fn id(name: &str) -> ContainerId {
+    ContainerId::root(name)
+}
+
+fn linux(info: pb::LinuxInfo) -> Option<pb::ContainerInfo> {
+    Some(pb::ContainerInfo {
+        r#type: pb::container_info::Type::MESOS,
+        linux_info: info.into(),
+        ..Default::default()
+    })
+}
+
+/// Runs a script to its end and returns what it printed.
+async fn output(host: &mut Host, spec: LaunchSpec) -> String {
+    let id = spec.id.clone();
+    host.launch(spec).await;
+    let termination = host.exit_of(&id).await;
+    let (out, err) = (host.read(&id, "stdout"), host.read(&id, "stderr"));
+    assert_eq!(termination.status, exited(0), "{out}{err}");
+    out
+}
+
+#[tokio::test]
+async fn a_container_has_processes_of_its_own() {
+    let Some(mut host) = Host::linux(ALL) else { return };
+    let spec = host.spec(&id("a"), "echo $$; ls -d /proc/[0-9]* | wc -l; cat /proc/1/comm");
+    let out = output(&mut host, spec).await;
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines[0], "2", "the command comes after the init: {out}");
+    assert!(lines[1].parse::<u32>().unwrap() <= 4, "{out}");
+}
+
+#[tokio::test]
+async fn exit_codes_and_signals_pass_the_init() {
+    let Some(mut host) = Host::linux(ALL) else { return };
+    for (name, script, status) in
+        [("a", "exit 7", 7 << 8), ("b", "kill -9 $$", 9), ("c", "kill -TERM $$", 15)]
+    {
+        let spec = host.spec(&id(name), script);
+        assert_eq!(host.run(spec).await, Some(status), "{script}");
+    }
+    let spec = host.spec(&id("d"), "trap 'exit 3' USR1; echo ready; while :; do sleep 0.01; done");
+    host.launch(spec).await;
+    host.line(&id("d"), "stdout").await;
+    host.submit(ContainerOp::Signal { id: id("d"), signal: libc::SIGUSR1 });
+    assert_eq!(host.exit_of(&id("d")).await.status, exited(3));
+}
+
+#[tokio::test]
+async fn nested_containers_have_or_share_processes() {
+    let Some(mut host) = Host::linux(ALL) else { return };
+    host.launch_script(&id("a"), "exec sleep 1000").await;
+    let count = "echo $(ls -d /proc/[0-9]* | wc -l) $(grep -l sleep /proc/[0-9]*/comm 2>/dev/null | wc -l)";
+    let own = output_of_nested(&mut host, "own", count, None).await;
+    assert!(own.ends_with(" 0\n"), "its own processes only: {own}");
+    let shares = linux(pb::LinuxInfo { share_pid_namespace: Some(true), ..Default::default() });
+    let shared = output_of_nested(&mut host, "shared", count, shares).await;
+    assert!(shared.ends_with(" 1\n"), "its parent's too: {shared}");
+    host.destroy(&id("a")).await;
+}
+
+async fn output_of_nested(
+    host: &mut Host,
+    name: &str,
+    script: &str,
+    container: Option<pb::ContainerInfo>,
+) -> String {
+    let spec = host.spec(&id("a").child(name), script);
+    output(host, LaunchSpec { container, ..spec }).await
+}
+
+#[tokio::test]
+async fn volumes_are_mounted_and_read_only_ones_cannot_be_written() {
+    let Some(mut host) = Host::linux(ALL) else { return };
+    let before = mounts();
+    let volume = |name: &str, read_only| {
+        let source = host.dir.path().join(name);
+        std::fs::create_dir(&source).unwrap();
+        std::fs::write(source.join("file"), name).unwrap();
+        Volume {
+            source: source.display().to_string(),
+            target: format!("in/{name}"),
+            read_only,
+            shared: false,
+        }
+    };
+    let volumes = vec![volume("rw", false), volume("ro", true)];
+    let script = "cat in/rw/file in/ro/file && echo x > in/rw/new && ! echo x > in/ro/new && echo ok";
+    let spec = LaunchSpec { volumes, ..host.spec(&id("a"), script) };
+    assert_eq!(output(&mut host, spec).await, "rwrook\n");
+    assert!(host.dir.path().join("rw/new").is_file() && !host.dir.path().join("ro/new").exists());
+    assert_eq!(mounts(), before, "nothing of it is on the host");
+}
+
+#[tokio::test]
+async fn a_volume_that_is_missing_fails_the_launch_by_name() {
+    let Some(mut host) = Host::linux(ALL) else { return };
+    let source = host.dir.path().join("missing").display().to_string();
+    let volume = Volume { source, target: String::from("v"), read_only: false, shared: false };
+    let spec = LaunchSpec { volumes: vec![volume], ..host.spec(&id("a"), "true") };
+    let (_, why) = host.fail_to_launch(spec).await;
+    assert!(why.contains("missing") && why.contains("No such file"), "{why}");
+}
+
+#[tokio::test]
+async fn shared_memory_of_its_own_or_the_parents() {
+    let Some(mut host) = Host::linux(ALL) else { return };
+    let mode = |ipc_mode, shm_size| {
+        linux(pb::LinuxInfo { ipc_mode: Some(ipc_mode), shm_size, ..Default::default() })
+    };
+    let (private, share) = (IpcMode::PRIVATE, IpcMode::SHARE_PARENT);
+    let script = "touch /dev/shm/of-a && readlink /proc/self/ns/ipc && exec sleep 1000";
+    let spec = LaunchSpec { container: mode(private, Some(7)), ..host.spec(&id("a"), script) };
+    host.launch(spec).await;
+    let parents = host.line(&id("a"), "stdout").await;
+    let look = "df -k /dev/shm | tail -1 | awk '{print $2}'; ls /dev/shm; readlink /proc/self/ns/ipc";
+    let shared = output_of_nested(&mut host, "shares", look, mode(share, None)).await;
+    assert_eq!(shared, format!("7168\nof-a\n{parents}\n"));
+    let unsaid = output_of_nested(&mut host, "unsaid", look, None).await;
+    assert_eq!(unsaid, shared);
+    let own = output_of_nested(&mut host, "own", look, mode(private, Some(3))).await;
+    assert!(own.starts_with("3072\n") && !own.contains("of-a") && !own.contains(&parents), "{own}");
+    assert!(!std::path::Path::new("/dev/shm/of-a").exists());
+    host.destroy(&id("a")).await;
+    let spec = LaunchSpec { container: mode(share, Some(1)), ..host.spec(&id("b"), "true") };
+    assert!(host.fail_to_launch(spec).await.1.contains("Shared memory size"));
+}
+
+#[tokio::test]
+async fn a_session_sees_what_the_container_sees() {
+    let Some(mut host) = Host::linux(ALL) else { return };
+    let source = host.dir.path().join("data").display().to_string();
+    std::fs::create_dir(&source).unwrap();
+    std::fs::write(format!("{source}/file"), "seen\n").unwrap();
+    let volumes = vec![Volume { source, target: String::from("v"), read_only: false, shared: false }];
+    let script = "readlink /proc/self/ns/pid; exec sleep 1000";
+    let environment = [(String::from("OF"), String::from("parent"))].into();
+    let spec = LaunchSpec { volumes, environment, ..host.spec(&id("a"), script) };
+    host.launch(spec).await;
+    let pids = host.line(&id("a"), "stdout").await;
+    let script = "readlink /proc/self/ns/pid; cat v/file; echo $OF; cat /proc/[0-9]*/comm | grep -c sleep";
+    let spec = host.spec(&id("a").child("s"), script);
+    let seen = output(&mut host, LaunchSpec { is_session: true, ..spec }).await;
+    assert_eq!(seen, format!("{pids}\nseen\nparent\n1\n"));
+    host.destroy(&id("a")).await;
+}
