@@ -99,7 +99,7 @@ impl Fsm for Agent {
             Input::Executor { conn, call } => executor::call(self, now, conn, *call, out),
             Input::ExecutorClosed { conn } => executor::closed(self, conn),
             Input::Operator { conn, call } => operator::call(self, conn, *call, out),
-            Input::OperatorClosed { conn } => operator::closed(self, conn),
+            Input::OperatorClosed { conn } => operator::closed(self, conn, out),
             Input::Container(event) => containers::event(self, now, event, out),
             Input::Unregister => master::unregister(self, now, out),
             Input::Used { samples } => oversubscription::used(self, now, &samples),

@@ -165,6 +165,8 @@ pub struct Container {
     pub id: ContainerId,
     pub sandbox: Arc<str>,
     pub stage: ContainerStage,
+    /// It lives as long as the connection that asked for it, and does not survive a restart.
+    pub is_session: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -1,5 +1,6 @@
 //! `/api/v1` of the agent: reads are answered from the snapshot and the sandboxes, containers are the machine's.
 
+mod attach;
 mod shape;
 
 use std::time::Duration;
@@ -7,7 +8,10 @@ use std::time::Duration;
 use http::StatusCode;
 use tepui_authz::Action;
 use tepui_core_agent::{Input, Phase};
-use tepui_http::{Encoding, HttpError, Request, Response, accepts, empty, files, message, read_call};
+use tepui_http::{
+    Encoding, HttpError, Request, Response, accepts, accepts_stream, empty, files, message, read_call,
+    streamed_body,
+};
 use tepui_proto::Enumeration;
 use tepui_proto::mesos::v1::agent::call::Type;
 use tepui_proto::mesos::v1::agent::{Call, Response as Answer, response};
@@ -15,10 +19,17 @@ use tepui_proto::mesos::v1::agent::{Call, Response as Answer, response};
 use crate::routes::{Kind, Program, stopping};
 
 pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Response, HttpError> {
+    if let Some(records) = streamed_body(&request.headers)? {
+        return attach::input(program, request, records).await;
+    }
     let call: Call = read_call(&mut request).await?;
     let kind = shape::check(&call)
         .map_err(|why| HttpError::bad_request(format!("Failed to validate agent::Call: {why}")))?;
-    let encoding = accepts(&request.headers)?;
+    let is_stream = matches!(kind, Type::LAUNCH_NESTED_CONTAINER_SESSION | Type::ATTACH_CONTAINER_OUTPUT);
+    let encoding = match is_stream {
+        true => accepts_stream(&request.headers)?.encoding,
+        false => accepts(&request.headers)?,
+    };
     let state = program.state();
     if state.phase == Phase::Recovering {
         return Err(HttpError::unavailable("Agent has not finished recovery"));
@@ -53,13 +64,16 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         | Type::REMOVE_RESOURCE_PROVIDER_CONFIG
         | Type::MARK_RESOURCE_PROVIDER_GONE
         | Type::PRUNE_IMAGES => Err(HttpError::not_implemented(kind.proto_name())),
+        Type::LAUNCH_NESTED_CONTAINER_SESSION => attach::launch_session(program, &request, call).await,
+        Type::ATTACH_CONTAINER_OUTPUT => attach::output(program, &request, &state, &call).await,
+        Type::ATTACH_CONTAINER_INPUT => Err(HttpError::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "Expecting 'Content-Type' of application/recordio for ATTACH_CONTAINER_INPUT call",
+        )),
         Type::LAUNCH_NESTED_CONTAINER
         | Type::WAIT_NESTED_CONTAINER
         | Type::KILL_NESTED_CONTAINER
         | Type::REMOVE_NESTED_CONTAINER
-        | Type::LAUNCH_NESTED_CONTAINER_SESSION
-        | Type::ATTACH_CONTAINER_INPUT
-        | Type::ATTACH_CONTAINER_OUTPUT
         | Type::LAUNCH_CONTAINER
         | Type::WAIT_CONTAINER
         | Type::KILL_CONTAINER

@@ -1,6 +1,7 @@
 //! Which endpoint a request is for. The tables are the list of everything the agent answers.
 
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use http::StatusCode;
 use tepui_authz::Action;
@@ -87,6 +88,8 @@ pub(crate) struct Program {
     /// Of `/state`, compressed or not, as each sees it.
     pub renderings: Renderings<(bool, Option<Principal>)>,
     pub access: Access,
+    /// How often who listens to a container hears that it is still connected.
+    pub http_heartbeat_interval: Duration,
 }
 
 impl Program {

@@ -141,6 +141,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
         meter,
         renderings: Renderings::start().map_err(AgentFault::Thread)?,
         access: options.access.clone(),
+        http_heartbeat_interval: options.http_heartbeat_interval,
     };
     let listening = server.serve(Arc::new(program), options.server, options.tls);
     tracing::info!(%address, "agent serves");

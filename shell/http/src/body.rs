@@ -36,6 +36,11 @@ impl Body {
 }
 
 impl ChunkSender {
+    /// Waits until the peer has gone away.
+    pub async fn closed(&self) {
+        self.sender.closed().await;
+    }
+
     /// Waits until the peer has read enough; false if it went away.
     pub async fn send(&self, chunk: std::io::Result<Bytes>) -> bool {
         self.sender.send(chunk).await.is_ok()

@@ -43,7 +43,9 @@ pub use exchange::{Ended, Exchange, Exchanges};
 pub use leader::leader_authority;
 pub use logging::Logging;
 pub use metrics::{Group, Metrics, MetricsForm, check_timeout, path_part};
-pub use negotiate::{Encoding, accepts, accepts_gzip, accepts_type};
+pub use negotiate::{
+    Encoding, StreamForm, accepts, accepts_gzip, accepts_stream, accepts_type, streamed_body,
+};
 pub use outgoing::Outgoing;
 pub use path::{Router, components};
 pub use queue::StreamLimits;

@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use tepui_proto::{Wire, json, wire};
 
 use crate::HttpError;
@@ -57,6 +57,80 @@ pub fn accepts(headers: &HeaderMap) -> Result<Encoding, HttpError> {
             "Expecting 'Accept' to allow 'application/x-protobuf' or 'application/json'",
         )
     })
+}
+
+/// Streams of records, whatever the form of each.
+const RECORDIO: &str = "application/recordio";
+
+/// Says in which form the records of a stream are.
+const MESSAGE_CONTENT_TYPE: &str = "message-content-type";
+
+/// Says in which form the records of an answer should be.
+const MESSAGE_ACCEPT: &str = "message-accept";
+
+/// How a stream of messages is answered: the form of its records, and whether the stream itself is called RecordIO.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamForm {
+    pub encoding: Encoding,
+    is_named: bool,
+}
+
+impl StreamForm {
+    /// What the answer says about itself.
+    pub fn headers(self) -> Vec<(HeaderName, HeaderValue)> {
+        let name = HeaderValue::from_static(self.encoding.name());
+        match self.is_named {
+            true => vec![
+                (CONTENT_TYPE, HeaderValue::from_static(RECORDIO)),
+                (HeaderName::from_static(MESSAGE_CONTENT_TYPE), name),
+            ],
+            false => vec![(CONTENT_TYPE, name)],
+        }
+    }
+}
+
+/// The form of an answer that is a stream: a peer may name the form of the records, or that of the stream and then that of
+/// the records by `Message-Accept`.
+pub fn accepts_stream(headers: &HeaderMap) -> Result<StreamForm, HttpError> {
+    let refused = |words: &str| Err(HttpError::new(StatusCode::NOT_ACCEPTABLE, words.to_owned()));
+    let message_accept = HeaderName::from_static(MESSAGE_ACCEPT);
+    let is_plain = [Encoding::Json, Encoding::Protobuf].iter().any(|one| accepts_type(headers, one.name()));
+    if is_plain || !accepts_type(headers, RECORDIO) {
+        return match headers.contains_key(&message_accept) {
+            true => refused("Expecting 'Message-Accept' to be not set for non-streaming 'Accept' types"),
+            false => Ok(StreamForm { encoding: accepts(headers)?, is_named: false }),
+        };
+    }
+    let wanted =
+        |one: &Encoding| allows(headers, &message_accept, &[one.name(), "application/*", "*/*"], false);
+    match [Encoding::Json, Encoding::Protobuf].into_iter().find(wanted) {
+        Some(encoding) => Ok(StreamForm { encoding, is_named: true }),
+        None => refused("Expecting 'Message-Accept' to allow application/json or application/x-protobuf"),
+    }
+}
+
+/// The form of the records of a request that is a stream; `None` if it is not one.
+pub fn streamed_body(headers: &HeaderMap) -> Result<Option<Encoding>, HttpError> {
+    let media = |name: &str| headers.get(name).map(|value| media_type(value.to_str().unwrap_or_default()));
+    let unsupported = |words: &str| Err(HttpError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, words.to_owned()));
+    let records = media(MESSAGE_CONTENT_TYPE);
+    match (media(CONTENT_TYPE.as_str()).as_deref() == Some(RECORDIO), records) {
+        (false, None) => Ok(None),
+        (false, Some(_)) => {
+            unsupported("Expecting 'Message-Content-Type' to be not set for non-streaming requests")
+        }
+        (true, None) => {
+            Err(HttpError::bad_request("Expecting 'Message-Content-Type' to be set for streaming requests"))
+        }
+        (true, Some(name)) => {
+            match [Encoding::Json, Encoding::Protobuf].into_iter().find(|one| one.name() == name) {
+                Some(encoding) => Ok(Some(encoding)),
+                None => unsupported(
+                    "Expecting 'Message-Content-Type' of application/json or application/x-protobuf",
+                ),
+            }
+        }
+    }
 }
 
 /// Whether the Accept header allows `media`. An absent header allows everything.
@@ -137,6 +211,52 @@ mod tests {
         ] {
             let got = Encoding::of_body(&headers(CONTENT_TYPE, value)).map_err(|error| error.status.as_u16());
             assert_eq!(got, expected, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn streams_are_named_by_their_records_or_by_themselves() {
+        let headers = |accept: Option<&'static str>, message: Option<&'static str>| -> HeaderMap {
+            let pairs = [(ACCEPT, accept), (HeaderName::from_static(MESSAGE_ACCEPT), message)];
+            let value = |(name, value): (HeaderName, Option<&'static str>)| {
+                value.map(|value| (name, HeaderValue::from_static(value)))
+            };
+            pairs.into_iter().filter_map(value).collect()
+        };
+        let (json, protobuf) = ("application/json", "application/x-protobuf");
+        for (accept, message, expected) in [
+            (None, None, Ok((Encoding::Json, false))),
+            (Some(protobuf), None, Ok((Encoding::Protobuf, false))),
+            (Some(RECORDIO), Some(json), Ok((Encoding::Json, true))),
+            (Some(RECORDIO), Some(protobuf), Ok((Encoding::Protobuf, true))),
+            (Some(RECORDIO), None, Err(406)),
+            (Some(RECORDIO), Some("text/html"), Err(406)),
+            (Some(json), Some(json), Err(406)),
+            (Some("text/html"), None, Err(406)),
+        ] {
+            let form = accepts_stream(&headers(accept, message));
+            let form = form.map(|form| (form.encoding, form.is_named)).map_err(|err| err.status.as_u16());
+            assert_eq!(form, expected, "{accept:?} {message:?}");
+        }
+    }
+
+    #[test]
+    fn streamed_bodies_name_their_records() {
+        let json = "application/json";
+        for (content, message, expected) in [
+            (Some(json), None, Ok(None)),
+            (None, None, Ok(None)),
+            (Some(RECORDIO), Some(json), Ok(Some(Encoding::Json))),
+            (Some(RECORDIO), Some("application/x-protobuf"), Ok(Some(Encoding::Protobuf))),
+            (Some(RECORDIO), None, Err(400)),
+            (Some(RECORDIO), Some("text/html"), Err(415)),
+            (Some(json), Some(json), Err(415)),
+        ] {
+            let pairs = [(CONTENT_TYPE, content), (HeaderName::from_static(MESSAGE_CONTENT_TYPE), message)];
+            let pairs =
+                pairs.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::from_static(value?))));
+            let form = streamed_body(&pairs.collect()).map_err(|err| err.status.as_u16());
+            assert_eq!(form, expected, "{content:?} {message:?}");
         }
     }
 

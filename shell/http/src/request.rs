@@ -145,6 +145,17 @@ impl Request {
         }
     }
 
+    /// The next piece of a body that is a stream; `None` at its end. Not decompressed. Safe to abandon.
+    pub async fn next_piece(&mut self) -> Option<std::io::Result<Bytes>> {
+        loop {
+            match self.body.frame().await?.map(http_body::Frame::into_data) {
+                Ok(Ok(data)) => return Some(Ok(data)),
+                Ok(Err(_)) => (), // Trailers mean nothing here.
+                Err(err) => return Some(Err(std::io::Error::other(err))),
+            }
+        }
+    }
+
     /// The body as it comes, for streams.
     pub fn into_body(self) -> Incoming {
         self.body

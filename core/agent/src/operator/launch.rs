@@ -1,4 +1,5 @@
-//! LAUNCH_CONTAINER and LAUNCH_NESTED_CONTAINER: one more container, below another or standing alone.
+//! LAUNCH_CONTAINER, LAUNCH_NESTED_CONTAINER and LAUNCH_NESTED_CONTAINER_SESSION: one more container, below another or
+//! standing alone. One of a session is destroyed when the connection that asked for it is closed.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -6,7 +7,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use tepui_proto::mesos::v1 as pb;
-use tepui_proto::mesos::v1::agent::call::{LaunchContainer, LaunchNestedContainer};
+use tepui_proto::mesos::v1::agent::call::{
+    LaunchContainer, LaunchNestedContainer, LaunchNestedContainerSession,
+};
 use tepui_resources::Resources;
 use tepui_types::{Answer, ConnId, ContainerId, ContainerOp, LaunchSpec, Refusal, Status};
 
@@ -31,13 +34,47 @@ pub(super) fn launch_nested_container(
         container: call.container,
         ..Default::default()
     };
-    launch_container(agent, conn, call, out)
+    launch(agent, conn, call, false, out)
+}
+
+pub(super) fn launch_session(
+    agent: &mut Agent,
+    conn: ConnId,
+    call: LaunchNestedContainerSession,
+    out: &mut Out,
+) -> Answered {
+    if !call.container_id.parent.is_set() {
+        return Err(invalid("Expecting 'launch_nested_container_session.container_id.parent' to be present"));
+    }
+    if call.container.linux_info.share_cgroups == Some(false) {
+        return Err(invalid("'linux_info.share_cgroups' cannot be false for a session"));
+    }
+    if call.container.mesos.image.is_set() || !call.container.volumes.is_empty() {
+        return Err(invalid("a session can have neither an image nor volumes of its own"));
+    }
+    let call = LaunchContainer {
+        container_id: call.container_id,
+        command: call.command,
+        container: call.container,
+        ..Default::default()
+    };
+    launch(agent, conn, call, true, out)
 }
 
 pub(super) fn launch_container(
     agent: &mut Agent,
     conn: ConnId,
     call: LaunchContainer,
+    out: &mut Out,
+) -> Answered {
+    launch(agent, conn, call, false, out)
+}
+
+fn launch(
+    agent: &mut Agent,
+    conn: ConnId,
+    call: LaunchContainer,
+    is_session: bool,
     out: &mut Out,
 ) -> Answered {
     let id = checked_id(&call.container_id)?;
@@ -58,10 +95,15 @@ pub(super) fn launch_container(
         Some(parent) => live_parent_user(agent, parent)?,
         None => None,
     };
-    let spec = spec(agent, &id, call, user);
+    let mut spec = spec(agent, &id, call, user);
+    if is_session {
+        spec.is_session = true;
+        spec.environment.remove("MESOS_SANDBOX"); // It has its parent's.
+        agent.requests.sessions.insert(conn, id.clone());
+    }
     gc::unschedule(agent, &spec.sandbox, out);
-    let container =
-        Container { id: id.clone(), sandbox: spec.sandbox.as_str().into(), stage: ContainerStage::Launching };
+    let sandbox = spec.sandbox.as_str().into();
+    let container = Container { id: id.clone(), sandbox, stage: ContainerStage::Launching, is_session };
     agent.state.containers.insert_mut(id.clone(), Arc::new(container));
     agent.state.touch();
     agent.requests.launches.insert(id.clone(), conn);

@@ -8,7 +8,7 @@ mod launch;
 mod remove;
 mod wait;
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -17,7 +17,7 @@ use tepui_fsm::Now;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::agent::{Call, call};
 use tepui_proto::tepui::agent::v1 as stored;
-use tepui_types::{Answer, ConnId, ContainerId, Refusal, Status, Termination, check_id};
+use tepui_types::{Answer, ConnId, ContainerId, ContainerOp, Refusal, Status, Termination, check_id};
 
 use crate::agent::{Agent, Out};
 use crate::recover::termination_to;
@@ -28,6 +28,9 @@ const CONTAINER_ID_CHARS_MAX: usize = 242;
 /// How deep containers may be nested.
 const CONTAINER_DEPTH_MAX: usize = 16;
 
+/// Sessions that ended by themselves are remembered, with their sandboxes, for those who ask how; not more of them.
+const ENDED_SESSIONS_KEPT_MAX: usize = 100;
+
 /// Calls that wait for something to happen. Each is on a connection of its own, of which the shell allows so many.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
@@ -35,6 +38,10 @@ pub(crate) struct Requests {
     waits: BTreeMap<ContainerId, Vec<(ConnId, wait::Form)>>,
     /// By sandbox.
     removals: BTreeMap<String, ConnId>,
+    /// The container that each connection keeps alive.
+    sessions: BTreeMap<ConnId, ContainerId>,
+    /// Oldest first.
+    ended_sessions: VecDeque<ContainerId>,
 }
 
 pub(crate) fn call(agent: &mut Agent, conn: ConnId, call: Call, out: &mut Out) {
@@ -69,6 +76,11 @@ fn dispatch(agent: &mut Agent, conn: ConnId, call: Call, out: &mut Out) -> Answe
             let call = call.launch_nested_container.ok_or_else(|| name("launch_nested_container"))?;
             launch::launch_nested_container(agent, conn, call, out)
         }
+        Some(call::Type::LAUNCH_NESTED_CONTAINER_SESSION) => {
+            let call = call.launch_nested_container_session;
+            let call = call.ok_or_else(|| name("launch_nested_container_session"))?;
+            launch::launch_session(agent, conn, call, out)
+        }
         Some(call::Type::WAIT_CONTAINER) => {
             let call = call.wait_container.ok_or_else(|| name("wait_container"))?;
             wait::wait(agent, conn, &call.container_id, wait::Form::Plain)
@@ -93,14 +105,6 @@ fn dispatch(agent: &mut Agent, conn: ConnId, call: Call, out: &mut Out) -> Answe
             let call = call.remove_nested_container.ok_or_else(|| name("remove_nested_container"))?;
             remove::remove(agent, conn, &call.container_id, out)
         }
-        Some(call::Type::ATTACH_CONTAINER_OUTPUT) => {
-            let call = call.attach_container_output.ok_or_else(|| name("attach_container_output"))?;
-            let id = ContainerId::from(&*call.container_id);
-            match is_known(agent, &id) {
-                true => Err(not_implemented(call::Type::ATTACH_CONTAINER_OUTPUT)),
-                false => Err(Refusal::new(Status::NotFound, format!("Container {id} cannot be found"))),
-            }
-        }
         Some(other) => Err(not_implemented(other)),
     }
 }
@@ -109,8 +113,11 @@ fn not_implemented(call: call::Type) -> Refusal {
     Refusal::new(Status::NotImplemented, format!("{call:?} is not implemented"))
 }
 
-/// The client of a call that is not answered yet went away.
-pub(crate) fn closed(agent: &mut Agent, conn: ConnId) {
+/// The client of a call that is not answered yet went away, or that of a session did.
+pub(crate) fn closed(agent: &mut Agent, conn: ConnId, out: &mut Out) {
+    if let Some(id) = agent.requests.sessions.remove(&conn) {
+        agent.container(ContainerOp::Destroy { id }, out);
+    }
     let requests = &mut agent.requests;
     requests.launches.retain(|_, waiting| *waiting != conn);
     requests.removals.retain(|_, waiting| *waiting != conn);
@@ -147,14 +154,33 @@ pub(crate) fn ended(agent: &mut Agent, now: Now, id: &ContainerId, termination: 
     let Some(container) = agent.state.container_mut(id) else { return };
     container.stage = ContainerStage::Ended(termination.clone());
     let sandbox = container.sandbox.to_string();
+    let is_session = container.is_session;
     if id.parent().is_some() {
         record(agent, id, out);
     }
     wait::answer_all(agent, id, Some(&termination), out);
+    if is_session {
+        session_ended(agent, id, out);
+    }
     if id.parent().is_none() {
         forget_below(agent, id, out);
         forget(agent, id, out);
         gc::schedule(agent, now, sandbox, out);
+    }
+}
+
+/// A session ended; with too many of them remembered the oldest goes.
+fn session_ended(agent: &mut Agent, id: &ContainerId, out: &mut Out) {
+    agent.requests.sessions.retain(|_, kept| kept != id);
+    agent.requests.ended_sessions.push_back(id.clone());
+    if agent.requests.ended_sessions.len() <= ENDED_SESSIONS_KEPT_MAX {
+        return;
+    }
+    let Some(oldest) = agent.requests.ended_sessions.pop_front() else { return };
+    if let Some(container) = agent.state.containers.get(&oldest) {
+        let sandbox = container.sandbox.to_string();
+        forget(agent, &oldest, out);
+        agent.container(ContainerOp::Remove { id: oldest, sandbox }, out);
     }
 }
 
@@ -180,9 +206,12 @@ fn forget(agent: &mut Agent, id: &ContainerId, out: &mut Out) {
         let message = format!("Container {id} ended with its parent before it was launched");
         agent.refuse(conn, Status::BadRequest, message, out);
     }
+    let was_recorded = is_recorded(agent, id);
     if agent.state.containers.remove_mut(id) {
         agent.state.touch();
-        if is_recorded(agent, id) {
+        agent.requests.sessions.retain(|_, kept| kept != id);
+        agent.requests.ended_sessions.retain(|kept| kept != id);
+        if was_recorded {
             out.record(Record::ContainerRemoved { id: id.clone() });
         }
     }
@@ -219,8 +248,11 @@ fn executor_in<'a>(agent: &'a Agent, id: &ContainerId) -> Option<&'a Executor> {
     (executor.phase != ExecutorPhase::Terminated).then_some(executor)
 }
 
-/// Containers below an executor that does not survive a restart do not either.
+/// Containers below an executor that does not survive a restart do not either, and sessions never do.
 fn is_recorded(agent: &Agent, id: &ContainerId) -> bool {
+    if agent.state.containers.get(id).is_some_and(|container| container.is_session) {
+        return false;
+    }
     match agent.executors_by_container.get(id.top()) {
         Some((framework, _)) => agent.is_checkpointing(framework),
         None => true,

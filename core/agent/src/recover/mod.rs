@@ -359,7 +359,7 @@ fn finish(agent: &mut Agent, now: Now, out: &mut Out) {
 }
 
 impl crate::state::Container {
-    pub(crate) fn is_ended(&self) -> bool {
+    pub fn is_ended(&self) -> bool {
         matches!(self.stage, ContainerStage::Ended(_))
     }
 }

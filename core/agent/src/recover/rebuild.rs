@@ -173,7 +173,7 @@ fn add_container(agent: &mut Agent, id: &ContainerId, container: &stored::Stored
         Some(termination) => ContainerStage::Ended(termination_from(termination)),
         None => ContainerStage::Running { pid: None },
     };
-    let container = Container { id: id.clone(), sandbox: sandbox.into(), stage };
+    let container = Container { id: id.clone(), sandbox: sandbox.into(), stage, is_session: false };
     agent.state.containers.insert_mut(id.clone(), Arc::new(container));
     true
 }

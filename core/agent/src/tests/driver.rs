@@ -393,6 +393,14 @@ impl World {
                     call::LaunchNestedContainer { container_id: container_id.into(), ..Default::default() }
                         .into();
             }
+            "session" => {
+                call.r#type = Some(call::Type::LAUNCH_NESTED_CONTAINER_SESSION);
+                call.launch_nested_container_session = call::LaunchNestedContainerSession {
+                    container_id: container_id.into(),
+                    ..Default::default()
+                }
+                .into();
+            }
             "wait" => {
                 call.r#type = Some(call::Type::WAIT_NESTED_CONTAINER);
                 call.wait_nested_container =

@@ -107,8 +107,95 @@ fn ids_that_are_unknown_or_make_no_sense() {
             > call kill C1.a signal=99
               conn 10 <- 400: Failed to validate agent::Call: 99 is not a signal
             > call attach C1.a
-              conn 11 <- 400: Failed to validate agent::Call: Expecting 'attach_container_output'
+              conn 11 <- 501: ATTACH_CONTAINER_OUTPUT is not implemented
+        "#]],
+    );
+}
+
+#[test]
+fn a_session_ends_with_its_connection() {
+    run(
+        "
+        call session C1.a
+        container C1.a launched 5
+        hang up 2
+        container C1.a exited 9
+        call wait C1.a
+        call session C1.b
+        hang up 4
+        container C1.b failed destroyed
+        call session C1.c
+        container C1.c launched 6
+        container C1.c exited 0
+        hang up 5
+        call session C1.c
+        call session top
+        call remove C1.c
+        ",
+        expect![[r#"
+            > call session C1.a
+              container launch C1.a
+            > container C1.a launched 5
+              conn 2 <- 200
+            > hang up 2
+              container destroy C1.a
+            > container C1.a exited 9
+            > call wait C1.a
+              conn 3 <- 200 WAIT_NESTED_CONTAINER
+            > call session C1.b
+              container launch C1.b
+            > hang up 4
+              container destroy C1.b
+            > container C1.b failed destroyed
+            > call session C1.c
+              container launch C1.c
+            > container C1.c launched 6
+              conn 5 <- 200
+            > container C1.c exited 0
+            > hang up 5
+            > call session C1.c
+              conn 6 <- 400: Container C1.c has already ended
+            > call session top
+              conn 7 <- 400: Failed to validate agent::Call: Expecting 'launch_nested_container_session.container_id.parent'
                   to be present
+            > call remove C1.c
+              container remove C1.c
+        "#]],
+    );
+}
+
+#[test]
+fn a_session_is_unknown_after_a_restart() {
+    run(
+        "
+        call session C1.a
+        container C1.a launched 5
+        ...
+        crash
+        start
+        ",
+        expect![[r#"
+            > crash
+            > start
+              container recover C1
+        "#]],
+    );
+}
+
+#[test]
+fn only_so_many_ended_sessions_are_remembered() {
+    let mut script = std::string::String::new();
+    for number in 0..101 {
+        script += &std::format!("call session C1.s{number}\ncontainer C1.s{number} launched 5\n");
+        script += &std::format!("container C1.s{number} exited 0\n");
+    }
+    run(
+        &std::format!("{script}...\ncall wait C1.s0\ncall wait C1.s1"),
+        expect![[r#"
+            > call wait C1.s0
+              conn 103 <- 404: Container C1.s0 cannot be found
+            > call wait C1.s1
+              conn 104 <- 200 WAIT_NESTED_CONTAINER
         "#]],
     );
 }
