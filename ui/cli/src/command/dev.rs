@@ -175,7 +175,6 @@ async fn end_containers(agent: &tepui_shell_agent::Options) {
         isolators: agent.isolators.clone(),
         container_logger: agent.container_logger.clone(),
         cgroups: agent.cgroups.clone(),
-        container_logger: agent.container_logger.clone(),
     };
     match tepui_container::end_all(options).await {
         Ok(true) => {}
