@@ -1,10 +1,10 @@
 //! The runtime directory: what must be known about containers that outlive the agent, and nothing else.
 //!
-//! `<runtime_dir>/containers/<id>/{pid,status,cgroups,init,moved,stdio.sock}`, nested ones in `containers/<id>` below their
+//! `<runtime_dir>/containers/<id>/{pid,status,cgroups,init,volumes,moved,stdio.sock}`, nested ones in `containers/<id>` below their
 //! parent's. `pid` is written once, by whoever comes first: the supervisor, which thereby may start the command, or a
 //! restarted agent that found none and thereby forbids it. `status` is written by the supervisor when the command has
 //! ended. `cgroups` is written before they are made and stays until they are gone. `init` is the process that holds the
-//! container's namespaces. `moved` says that the command writes to its files through the supervisor, `stdio.sock` is where
+//! container's namespaces, `volumes` are the persistent volumes mounted in its sandbox. `moved` says that the command writes to its files through the supervisor, `stdio.sock` is where
 //! others may listen and type.
 //! Never here: sandboxes, environments, secrets.
 
@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use tepui_types::ContainerId;
+use tepui_types::{ContainerId, Volume};
 
 use crate::cgroups::Cgroups;
 use crate::host::beneath;
@@ -22,6 +22,7 @@ const PID: &str = "pid";
 const STATUS: &str = "status";
 const CGROUPS: &str = "cgroups";
 const INIT: &str = "init";
+const VOLUMES: &str = "volumes";
 const MOVED: &str = "moved";
 const CONTAINERS: &str = "containers";
 
@@ -57,6 +58,21 @@ pub(crate) struct Init {
     pub process: Process,
     /// Where the command began, if not in its sandbox as the host sees it.
     pub directory: Option<PathBuf>,
+}
+
+/// A persistent volume that is mounted in a container's sandbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Mounted {
+    pub source: String,
+    pub target: String,
+    pub read_only: bool,
+}
+
+impl From<&Volume> for Mounted {
+    fn from(volume: &Volume) -> Mounted {
+        let (source, target) = (volume.source.clone(), volume.target.clone());
+        Mounted { source, target, read_only: volume.read_only }
+    }
 }
 
 impl RuntimeDir {
@@ -172,6 +188,19 @@ impl ContainerDir {
     /// Who holds its namespaces; nobody if it has none of its own.
     pub fn init(&self) -> Option<Init> {
         serde_json::from_slice(&std::fs::read(self.path.join(INIT)).ok()?).ok()
+    }
+
+    /// Keeps which persistent volumes are mounted in the sandbox.
+    pub fn write_volumes(&self, volumes: &[Mounted]) -> io::Result<()> {
+        let draft = self.path.join(format!("{VOLUMES}.draft"));
+        std::fs::write(&draft, serde_json::to_vec(volumes)?)?;
+        std::fs::rename(&draft, self.path.join(VOLUMES))
+    }
+
+    /// Those that are mounted; none where volumes are links.
+    pub fn volumes(&self) -> Vec<Mounted> {
+        let text = std::fs::read(self.path.join(VOLUMES)).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
     }
 
     pub fn status(&self) -> Option<i32> {

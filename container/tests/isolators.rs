@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Host, exited};
+use common::{Host, exited, until};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::linux_info::IpcMode;
 use tepui_types::{ContainerId, ContainerOp, LaunchSpec, Volume};
@@ -25,6 +25,14 @@ fn linux(info: pb::LinuxInfo) -> Option<pb::ContainerInfo> {
         linux_info: info.into(),
         ..Default::default()
     })
+}
+
+fn volume(text: &str) -> pb::Volume {
+    tepui_proto::json::from_slice(text.replace('\'', "\"").as_bytes()).unwrap()
+}
+
+fn with_volumes(volumes: Vec<pb::Volume>) -> Option<pb::ContainerInfo> {
+    Some(pb::ContainerInfo { r#type: pb::container_info::Type::MESOS, volumes, ..Default::default() })
 }
 
 /// Runs a script to its end and returns what it printed.
@@ -160,4 +168,102 @@ async fn a_session_sees_what_the_container_sees() {
     let seen = output(&mut host, LaunchSpec { is_session: true, ..spec }).await;
     assert_eq!(seen, format!("{pids}\nseen\nparent\n1\n"));
     host.destroy(&id("a")).await;
+}
+
+#[tokio::test]
+async fn volumes_of_the_host_the_sandbox_and_the_parent() {
+    let Some(mut host) = Host::linux(ALL) else { return };
+    let before = mounts();
+    let dir = host.dir.path().join("host");
+    std::fs::create_dir(&dir).unwrap();
+    std::fs::write(dir.join("file"), "of the host\n").unwrap();
+    let path = dir.display();
+    let volumes = vec![
+        volume(&format!("{{'mode':'RO','container_path':'dir','host_path':'{path}'}}")),
+        volume(&format!("{{'mode':'RO','container_path':'one','host_path':'{path}/file'}}")),
+        volume("{'mode':'RW','container_path':'/mnt','host_path':'own'}"),
+    ];
+    let script = "cat dir/file one; ! touch dir/new; echo x > /mnt/y; cat own/y; exec sleep 1000";
+    let kept = host.dir.path().join("kept").display().to_string();
+    std::fs::create_dir(&kept).unwrap();
+    let persistent =
+        vec![Volume { source: kept.clone(), target: "kept".into(), read_only: false, shared: false }];
+    let spec =
+        LaunchSpec { container: with_volumes(volumes), volumes: persistent, ..host.spec(&id("a"), script) };
+    host.launch(spec).await;
+    let text = until(|| Some(host.read(&id("a"), "stdout")).filter(|text| text.ends_with("x\n"))).await;
+    assert_eq!(text, "of the host\nof the host\nx\n");
+    let of_parent = |name: &str, mode: &str| {
+        volume(&format!(
+            "{{'mode':'{mode}','container_path':'in/{name}','source':{{'type':'SANDBOX_PATH','sandbox_path':\
+             {{'type':'PARENT','path':'{name}'}}}}}}"
+        ))
+    };
+    let container =
+        with_volumes(vec![of_parent("own", "RO"), of_parent("kept", "RW"), of_parent("new", "RW")]);
+    let script = "cat in/own/y; ! touch in/own/z; echo 1 > in/kept/k; echo 2 > in/new/n";
+    let spec = LaunchSpec { container, ..host.spec(&id("a").child("b"), script) };
+    assert_eq!(output(&mut host, spec).await, "x\n");
+    assert_eq!(std::fs::read_to_string(format!("{kept}/k")).unwrap(), "1\n");
+    assert_eq!(host.read(&id("a"), "new/n"), "2\n");
+    host.destroy(&id("a")).await;
+    assert_eq!(mounts(), before, "nothing of it is on the host");
+}
+
+#[tokio::test]
+async fn a_link_in_the_parents_sandbox_leads_nowhere() {
+    let Some(mut host) = Host::linux(ALL) else { return };
+    host.launch_script(&id("a"), "ln -s /etc out; echo; exec sleep 1000").await;
+    host.line(&id("a"), "stdout").await;
+    let source = "{'type':'SANDBOX_PATH','sandbox_path':{'type':'PARENT','path':'out'}}";
+    let container =
+        with_volumes(vec![volume(&format!("{{'mode':'RW','container_path':'in','source':{source}}}"))]);
+    let spec = LaunchSpec { container, ..host.spec(&id("a").child("b"), "true") };
+    let (_, why) = host.fail_to_launch(spec).await;
+    assert!(why.contains("symbolic links"), "{why}");
+    host.destroy(&id("a")).await;
+}
+
+#[tokio::test]
+async fn a_secret_is_a_file_on_no_disk() {
+    let Some(mut host) = Host::linux(&format!("{ALL},volume/secret")) else { return };
+    let secret = "{'type':'SECRET','secret':{'type':'VALUE','value':{'data':'aHVzaA=='}}}";
+    let container =
+        with_volumes(vec![volume(&format!("{{'mode':'RW','container_path':'k/key','source':{secret}}}"))]);
+    let script = "cat k/key; echo; stat -c '%a %U' k/key; ls -A | sort | tr '\\n' ' '; awk '$5~/key$/' /proc/self/mountinfo | grep -c ramfs";
+    let user = Some(String::from("nobody"));
+    let spec = LaunchSpec { container, user, ..host.spec(&id("a"), script) };
+    assert_eq!(output(&mut host, spec).await, "hush\n600 nobody\nk stderr stdout 1\n");
+    assert_eq!(host.read(&id("a"), "k/key"), "", "the host sees the place, not the secret");
+}
+
+#[tokio::test]
+async fn limits_and_rights_of_commands() {
+    let Some(mut host) = Host::linux("posix/rlimits,linux/capabilities,linux/nnp") else { return };
+    let container = pb::ContainerInfo {
+        r#type: pb::container_info::Type::MESOS,
+        rlimit_info: tepui_proto::json::from_slice::<pb::RLimitInfo>(
+            br#"{"rlimits":[{"type":"RLMT_NOFILE","soft":100,"hard":200},{"type":"RLMT_CORE","soft":0,"hard":0}]}"#,
+        )
+        .unwrap()
+        .into(),
+        linux_info: tepui_proto::json::from_slice::<pb::LinuxInfo>(
+            br#"{"effective_capabilities":{"capabilities":["NET_BIND_SERVICE"]},
+                "bounding_capabilities":{"capabilities":["NET_BIND_SERVICE","KILL"]}}"#,
+        )
+        .unwrap()
+        .into(),
+        ..Default::default()
+    };
+    let script = "ulimit -n; ulimit -Hn; ulimit -c; grep -E 'Cap(Inh|Prm|Eff|Bnd|Amb)|NoNew' /proc/self/status | tr -d '\\t'";
+    for (name, user) in [("a", "nobody"), ("b", "root")] {
+        let user = Some(user.to_owned());
+        let spec = LaunchSpec { container: Some(container.clone()), user, ..host.spec(&id(name), script) };
+        let one = format!("{:0>16}", "400");
+        let expected = format!(
+            "100\n200\n0\nCapInh:{one}\nCapPrm:{one}\nCapEff:{one}\nCapBnd:{:0>16}\nCapAmb:{one}\nNoNewPrivs:1\n",
+            "420"
+        );
+        assert_eq!(output(&mut host, spec).await, expected, "{name}");
+    }
 }

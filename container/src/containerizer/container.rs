@@ -21,7 +21,7 @@ use crate::host::process::Process;
 use crate::host::user::Identity;
 use crate::isolators::{self, Parent, Plan, Site};
 use crate::launcher::{InitSpec, posix, tree};
-use crate::runtime_dir::{Claim, ContainerDir};
+use crate::runtime_dir::{Claim, ContainerDir, Mounted};
 use crate::sandbox::{self, Sandbox, SandboxFault};
 use crate::stdio::board::FINISH_MAX;
 use crate::stdio::plan;
@@ -384,9 +384,12 @@ async fn isolate(
         spec,
         isolation: &context.options.isolation,
         options: &context.options.isolators,
+        work_dir: &context.options.work_dir,
+        identity: init.identity.as_ref(),
         rootfs: None,
         parent: parent.as_ref(),
     })?;
+    keep_mounts(context, spec, &init.plan).await?;
     let Some(linux) = &context.linux else { return Ok(()) };
     let cgroups = linux.prepare(spec).await?;
     init.cgroups = cgroups.places.iter().map(Place::processes).collect();
@@ -394,12 +397,33 @@ async fn isolate(
     Ok(())
 }
 
+/// Makes what is mounted from, and writes down which persistent volumes are.
+async fn keep_mounts(context: &Context, spec: &LaunchSpec, plan: &Plan) -> Result<(), String> {
+    if !context.options.isolation.mounts() {
+        return Ok(());
+    }
+    let (dir, plan) = (context.runtime.container(&spec.id), plan.clone());
+    let volumes: Vec<Mounted> = spec.volumes.iter().map(Mounted::from).collect();
+    let work = move || {
+        isolators::directories::make(&plan)?;
+        dir.write_volumes(&volumes).map_err(|err| format!("cannot keep its volumes: {err}"))
+    };
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|_| Err(String::from("the agent is going down")))
+}
+
 /// The container around a nested one, as far as isolators care: its namespaces may be those of one further out.
 fn parent_of(context: &Context, parent: &ContainerId, sandbox: Option<&Path>) -> Parent {
     let mut around = std::iter::successors(Some(parent), |id| id.parent());
     let init = around.find_map(|id| context.runtime.container(id).init());
     let (process, directory) = init.map_or((None, None), |init| (Some(init.process), init.directory));
-    Parent { process, directory: directory.unwrap_or_else(|| sandbox.unwrap_or(Path::new("/")).to_owned()) }
+    let sandbox = sandbox.unwrap_or(Path::new("/")).to_owned();
+    Parent {
+        process,
+        directory: directory.unwrap_or_else(|| sandbox.clone()),
+        sandbox,
+        volumes: context.runtime.container(parent).volumes(),
+    }
 }
 
 /// What the supervisor has to know.

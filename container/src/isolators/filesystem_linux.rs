@@ -42,6 +42,14 @@ pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), String> {
     if let Some(rootfs) = site.rootfs {
         plan.rootfs = Some(rootfs.to_owned());
         plan.mounts.extend(root_mounts());
+        if !site.has("namespaces/ipc") {
+            let target = in_rootfs("dev/shm", Make::Directory);
+            plan.mounts.push(Mount::Tmpfs {
+                target,
+                mode: 0o1777,
+                bytes_max: site.options.default_shm_bytes,
+            });
+        }
         let inside = site.options.sandbox_directory.clone();
         plan.mounts.push(Mount::Sandbox { target: in_rootfs(below_root(&inside), Make::Directory) });
         plan.working_directory = Some(inside);
@@ -78,7 +86,7 @@ fn root_mounts() -> Vec<Mount> {
     });
     mounts.push(Mount::Tmpfs { target: dir("dev"), mode: 0o755, bytes_max: None });
     mounts.extend(NODES.map(|(name, major, minor)| Mount::Node {
-        target: in_rootfs(Path::new("dev").join(name), Make::File),
+        target: in_rootfs(Path::new("dev").join(name), Make::Nothing),
         kind: NodeKind::Character,
         major,
         minor,
@@ -86,7 +94,7 @@ fn root_mounts() -> Vec<Mount> {
     }));
     mounts.push(Mount::Devpts { target: dir("dev/pts") });
     mounts.extend(LINKS.map(|(name, to)| Mount::Link {
-        target: in_rootfs(Path::new("dev").join(name), Make::File),
+        target: in_rootfs(Path::new("dev").join(name), Make::Nothing),
         to: PathBuf::from(to),
     }));
     mounts

@@ -3,12 +3,18 @@
 //! `--isolation` becomes an [`Isolation`]; each isolator then plans its part of a launch. Which names are known, which of
 //! them are built and what they need is said here and nowhere else.
 
+pub(crate) mod directories;
+mod environment_secret;
 mod filesystem_linux;
+mod linux_capabilities;
+mod linux_nnp;
 mod namespaces_ipc;
 mod namespaces_pid;
 pub(crate) mod plan;
+mod posix_rlimits;
 mod session;
 mod site;
+pub(crate) mod volumes;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -31,6 +37,13 @@ const BUILT: &[(&str, &[Controller])] = &[
     ("filesystem/linux", &[]),
     ("namespaces/pid", &[]),
     ("namespaces/ipc", &[]),
+    ("posix/rlimits", &[]),
+    ("linux/capabilities", &[]),
+    ("linux/nnp", &[]),
+    ("volume/host_path", &[]),
+    ("volume/sandbox_path", &[]),
+    ("volume/secret", &[]),
+    ("environment_secret", &[]),
     ("cgroups/cpu", &[Controller::Cpu, Controller::Cpuacct]),
     ("cgroups/mem", &[Controller::Memory]),
     ("cgroups/cpuset", &[Controller::Cpuset]),
@@ -43,12 +56,14 @@ const BUILT: &[(&str, &[Controller])] = &[
 const FILESYSTEM_LINUX: &str = "filesystem/linux";
 
 /// What can only be done in a mount namespace.
-const NEED_MOUNTS: &[&str] = &["namespaces/pid"];
+const NEED_MOUNTS: &[&str] = &["namespaces/pid", "volume/host_path", "volume/secret"];
+
+/// What is always there.
+const IMPLIED: [&str; 1] = ["environment_secret"];
 
 /// Names of v1 that are not built.
 const NOT_BUILT: &[&str] = &[
     "filesystem/shared",
-    "posix/rlimits",
     "cgroups/hugetlb",
     "cgroups/net_cls",
     "cgroups/net_prio",
@@ -56,13 +71,8 @@ const NOT_BUILT: &[&str] = &[
     "appc/runtime",
     "docker/runtime",
     "linux/devices",
-    "linux/capabilities",
-    "linux/nnp",
     "linux/seccomp",
-    "volume/sandbox_path",
-    "volume/host_path",
     "volume/image",
-    "volume/secret",
     "volume/csi",
     "docker/volume",
     "disk/du",
@@ -71,7 +81,6 @@ const NOT_BUILT: &[&str] = &[
     "network/cni",
     "network/port_mapping",
     "network/ports",
-    "environment_secret",
 ];
 
 /// What an operator chose for the isolators.
@@ -83,6 +92,11 @@ pub struct IsolatorOptions {
     pub default_shm_bytes: Option<u64>,
     pub disallow_sharing_agent_pid_namespace: bool,
     pub disallow_sharing_agent_ipc_namespace: bool,
+    /// Capabilities of commands that do not ask for any; the most that one may ask for. Bits by the kernel's numbers.
+    pub effective_capabilities: Option<u64>,
+    pub bounding_capabilities: Option<u64>,
+    /// Directories below which the sources of host path volumes are made if they are missing.
+    pub host_path_volume_force_creation: Vec<PathBuf>,
 }
 
 impl Default for IsolatorOptions {
@@ -93,6 +107,9 @@ impl Default for IsolatorOptions {
             default_shm_bytes: None,
             disallow_sharing_agent_pid_namespace: false,
             disallow_sharing_agent_ipc_namespace: false,
+            effective_capabilities: None,
+            bounding_capabilities: None,
+            host_path_volume_force_creation: Vec::new(),
         }
     }
 }
@@ -115,11 +132,17 @@ pub(crate) fn plan(site: &Site) -> Result<Plan, String> {
 /// What an isolator adds to a plan.
 type Planner = fn(&Site, &mut Plan) -> Result<(), String>;
 
-const PLANNERS: [(&str, Planner); 4] = [
+/// In the order in which v1 makes them; `hide` needs to know what the others decided.
+const PLANNERS: [(&str, Planner); 9] = [
     ("filesystem/linux", filesystem_linux::plan),
+    ("posix/rlimits", posix_rlimits::plan),
+    ("linux/capabilities", linux_capabilities::plan),
+    ("linux/nnp", linux_nnp::plan),
     ("namespaces/ipc", namespaces_ipc::plan),
     ("namespaces/pid", namespaces_pid::plan),
     ("filesystem/linux", filesystem_linux::hide),
+    ("filesystem/linux", volumes::plan),
+    ("environment_secret", environment_secret::plan),
 ];
 
 /// Why a choice cannot be served.
@@ -186,7 +209,7 @@ impl Isolation {
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.names.contains(name)
+        self.names.contains(name) || IMPLIED.contains(&name)
     }
 
     /// Whether containers have mount namespaces of their own.
@@ -196,7 +219,7 @@ impl Isolation {
 
     /// Whether it takes more than processes: root, cgroups, namespaces.
     pub(crate) fn needs_linux(&self) -> Option<&'static str> {
-        let groups = ["cgroups/", "namespaces/", "linux/", "volume/"];
+        let groups = ["cgroups/", "namespaces/", "linux/"];
         self.names()
             .find(|name| *name == FILESYSTEM_LINUX || groups.iter().any(|group| name.starts_with(group)))
     }
@@ -214,23 +237,4 @@ impl Isolation {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_old_names_and_mistakes() {
-        let names = |given: &str| Isolation::parse(given.split(',')).map(|it| it.names().collect::<Vec<_>>());
-        assert_eq!(names("process").as_deref(), Ok(&["posix/cpu", "posix/mem"][..]));
-        assert_eq!(
-            names("cgroups,cgroups/pids").as_deref(),
-            Ok(&["cgroups/cpu", "cgroups/mem", "cgroups/pids"][..])
-        );
-        for (given, error) in [
-            ("posix/cpu,process", IsolationFault::Twice("posix/cpu".into())),
-            ("network/cni", IsolationFault::NotBuilt("network/cni".into())),
-            ("cgroups/memory", IsolationFault::Unknown("cgroups/memory".into())),
-        ] {
-            assert_eq!(names(given), Err(error), "{given}");
-        }
-    }
-}
+mod tests;

@@ -25,6 +25,9 @@ pub(crate) enum Namespace {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Plan {
+    /// Made by the agent before anything else, if they are missing.
+    #[serde(skip)]
+    pub directories: Vec<NewDirectory>,
     /// Namespaces of another container.
     pub join: Option<Join>,
     /// Namespaces of its own. If there are any, a tiny init of ours holds them until the command has ended.
@@ -41,6 +44,13 @@ pub(crate) struct Plan {
     pub no_new_privs: bool,
     /// Programs for the kernel, each installed on top of those before.
     pub seccomp: Vec<Filter>,
+}
+
+/// A directory of the host that something is mounted from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NewDirectory {
+    pub source: Source,
+    pub owner: Option<(u32, u32)>,
 }
 
 /// The first process of a container whose namespaces are entered.
@@ -176,7 +186,8 @@ pub(crate) struct Rlimit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Capabilities {
     /// Also permitted, inheritable and ambient: a command that is not root keeps them.
-    pub effective: u64,
+    /// Unset: whatever the user's are within the bounding set.
+    pub effective: Option<u64>,
     pub bounding: u64,
 }
 
@@ -196,6 +207,10 @@ impl Source {
     pub fn host(path: impl Into<PathBuf>) -> Source {
         Source { root: path.into(), path: PathBuf::new() }
     }
+
+    pub fn whole(&self) -> PathBuf {
+        if self.path.as_os_str().is_empty() { self.root.clone() } else { self.root.join(&self.path) }
+    }
 }
 
 impl Target {
@@ -212,6 +227,9 @@ impl fmt::Debug for Secret {
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for directory in &self.directories {
+            writeln!(f, "make {}", directory.source)?;
+        }
         if let Some(join) = &self.join {
             writeln!(f, "join{} of {}", words(&join.namespaces), join.process.pid)?;
         }
@@ -234,7 +252,8 @@ impl fmt::Display for Plan {
             writeln!(f, "rlimit {name} {} {}", show(soft), show(hard))?;
         }
         if let Some(sets) = &self.capabilities {
-            writeln!(f, "capabilities effective {:#x} bounding {:#x}", sets.effective, sets.bounding)?;
+            let effective = sets.effective.map_or(String::new(), |set| format!(" effective {set:#x}"));
+            writeln!(f, "capabilities{effective} bounding {:#x}", sets.bounding)?;
         }
         if self.no_new_privs {
             writeln!(f, "no new privileges")?;

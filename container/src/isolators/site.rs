@@ -7,6 +7,8 @@ use tepui_types::LaunchSpec;
 
 use super::{Isolation, IsolatorOptions};
 use crate::host::process::Process;
+use crate::host::user::Identity;
+use crate::runtime_dir::Mounted;
 
 /// One launch, with everything that is decided about it so far.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +16,9 @@ pub(crate) struct Site<'a> {
     pub spec: &'a LaunchSpec,
     pub isolation: &'a Isolation,
     pub options: &'a IsolatorOptions,
+    pub work_dir: &'a Path,
+    /// Who the command runs as; unset: whoever the agent is.
+    pub identity: Option<&'a Identity>,
     /// The root file system made of the container's image, if it has one.
     pub rootfs: Option<&'a Path>,
     pub parent: Option<&'a Parent>,
@@ -26,6 +31,9 @@ pub(crate) struct Parent {
     pub process: Option<Process>,
     /// Where its command began, as seen in its mount namespace.
     pub directory: PathBuf,
+    pub sandbox: PathBuf,
+    /// Persistent volumes that are mounted in its sandbox.
+    pub volumes: Vec<Mounted>,
 }
 
 impl<'a> Site<'a> {

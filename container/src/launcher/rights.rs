@@ -65,13 +65,14 @@ impl Rights {
         }
         if let Some(sets) = &self.capabilities {
             drop_bounding(sets.bounding).map_err(Failure::at("bounding capabilities"))?;
-            prctl(libc::PR_SET_KEEPCAPS, 1).map_err(Failure::at("capabilities"))?;
+            let keep = libc::c_ulong::from(sets.effective.is_some());
+            prctl(libc::PR_SET_KEEPCAPS, keep).map_err(Failure::at("capabilities"))?;
         }
         if let Some(identity) = &self.identity {
             identity.assume_with(&self.groups).map_err(Failure::at("its user"))?;
         }
-        if let Some(sets) = &self.capabilities {
-            set_capabilities(sets.effective).map_err(Failure::at("effective capabilities"))?;
+        if let Some(effective) = self.capabilities.and_then(|sets| sets.effective) {
+            set_capabilities(effective).map_err(Failure::at("effective capabilities"))?;
         }
         if self.no_new_privs {
             self.install().map_err(Failure::at("the seccomp filter"))?;

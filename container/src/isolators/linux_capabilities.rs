@@ -1,0 +1,73 @@
+//! linux/capabilities: which rights of root a command has, and which it can ever gain.
+//!
+//! What the container asks for goes before what the operator gives by default; nobody gets more than the operator's
+//! bounding set.
+
+use tepui_proto::Enumeration;
+use tepui_proto::mesos::v1::{self as pb, capability_info::Capability};
+
+use super::plan::{Capabilities, Plan};
+use super::site::Site;
+
+/// The first capability has this number in the protocol, and zero in the kernel.
+const FIRST: i32 = 1000;
+
+pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), String> {
+    let info = site.linux_info();
+    let set = |info: &pb::CapabilityInfo, field: &str| {
+        bits(&info.capabilities).ok_or_else(|| format!("linux_info.{field}: a capability is unknown"))
+    };
+    let asked =
+        |field: &str, value: Option<&pb::CapabilityInfo>| value.map(|value| set(value, field)).transpose();
+    let old = asked("capability_info", info.and_then(|info| info.capability_info.as_option()))?;
+    let effective =
+        asked("effective_capabilities", info.and_then(|info| info.effective_capabilities.as_option()))?;
+    let bounding =
+        asked("bounding_capabilities", info.and_then(|info| info.bounding_capabilities.as_option()))?;
+    if old.is_some() && effective.is_some() {
+        return Err(String::from(
+            "linux_info: only one of effective_capabilities and capability_info may be set",
+        ));
+    }
+    let options = &site.options;
+    if let (Some(asked), Some(most)) = (bounding, options.bounding_capabilities) {
+        check_within(asked, most)?;
+    }
+    let effective = effective.or(old).or(options.effective_capabilities);
+    let bounding = bounding.or(options.bounding_capabilities).or(effective);
+    let Some(bounding) = bounding else { return Ok(()) };
+    if let Some(effective) = effective {
+        check_within(effective, bounding)?;
+    }
+    plan.capabilities = Some(Capabilities { effective, bounding });
+    Ok(())
+}
+
+fn check_within(asked: u64, allowed: u64) -> Result<(), String> {
+    match asked & !allowed {
+        0 => Ok(()),
+        _ => Err(format!(
+            "Requested capabilities '{}', but only '{}' are allowed",
+            names(asked),
+            names(allowed)
+        )),
+    }
+}
+
+/// As bits by the kernel's numbers; `None` if one is not known.
+pub(crate) fn bits(capabilities: &[Capability]) -> Option<u64> {
+    capabilities.iter().try_fold(0, |bits, one| Some(bits | 1 << number(*one)?))
+}
+
+fn number(capability: Capability) -> Option<u32> {
+    u32::try_from(capability as i32 - FIRST).ok().filter(|number| *number < u64::BITS)
+}
+
+fn names(bits: u64) -> String {
+    let known = (0..u64::BITS).filter(|number| bits & (1 << number) != 0);
+    let name = |number: u32| {
+        let capability = Capability::from_i32(number.cast_signed() + FIRST).unwrap_or(Capability::UNKNOWN);
+        format!("{capability:?}")
+    };
+    format!("{{ {} }}", known.map(name).collect::<Vec<_>>().join(", "))
+}

@@ -1,0 +1,472 @@
+//! The plans of isolators as text.
+
+use std::path::Path;
+
+use expect_test::{Expect, expect};
+use tepui_proto::mesos::v1::{self as pb, capability_info::Capability, linux_info::IpcMode};
+use tepui_types::{ContainerId, LaunchSpec, Volume};
+
+use super::*;
+use crate::host::process::Process;
+use crate::host::user::Identity;
+use crate::runtime_dir::Mounted;
+
+/// A launch to plan for.
+struct Case {
+    isolation: &'static str,
+    spec: LaunchSpec,
+    options: IsolatorOptions,
+    rootfs: Option<&'static str>,
+}
+
+fn case(isolation: &'static str, id: ContainerId, container: pb::ContainerInfo) -> Case {
+    let spec = LaunchSpec {
+        id,
+        command: pb::CommandInfo::default(),
+        environment: Default::default(),
+        sandbox: String::from("/work/box"),
+        latest_link: None,
+        user: None,
+        container: Some(container),
+        resources: Vec::new(),
+        limits: Default::default(),
+        volumes: Vec::new(),
+        of_task: true,
+        is_session: false,
+    };
+    Case { isolation, spec, options: IsolatorOptions::default(), rootfs: None }
+}
+
+fn root() -> ContainerId {
+    ContainerId::root("a")
+}
+
+fn child() -> ContainerId {
+    root().child("b")
+}
+
+fn linux(info: pb::LinuxInfo) -> pb::ContainerInfo {
+    pb::ContainerInfo { linux_info: info.into(), ..Default::default() }
+}
+
+impl Case {
+    fn show(&self) -> String {
+        let isolation = Isolation::parse(self.isolation.split(',')).expect("known isolators");
+        let volume = Mounted { source: "/vol/1".into(), target: "shared".into(), read_only: false };
+        let parent = Parent {
+            process: Some(Process { pid: 77, start_ticks: 1 }),
+            directory: "/work/parent".into(),
+            sandbox: "/work/parent".into(),
+            volumes: vec![volume],
+        };
+        let identity = Identity { uid: 7, gid: 8, groups: Vec::new() };
+        let site = Site {
+            spec: &self.spec,
+            isolation: &isolation,
+            options: &self.options,
+            work_dir: Path::new("/work"),
+            identity: Some(&identity),
+            rootfs: self.rootfs.map(Path::new),
+            parent: self.spec.id.parent().map(|_| &parent),
+        };
+        plan(&site).map_or_else(|why| format!("error: {why}\n"), |plan| plan.to_string())
+    }
+
+    fn check(&self, expected: Expect) {
+        expected.assert_eq(&self.show());
+    }
+}
+
+#[test]
+fn nothing_is_planned_without_isolators() {
+    let asks = pb::ContainerInfo {
+        rlimit_info: limits(&[(RlimitType::RLMT_CORE, Some(1), Some(1))]),
+        ..linux(pb::LinuxInfo { share_pid_namespace: Some(true), ..Default::default() })
+    };
+    case("posix/cpu", root(), asks).check(expect![""]);
+}
+
+#[test]
+fn a_mount_namespace_with_persistent_volumes() {
+    let mut case = case("filesystem/linux", root(), Default::default());
+    let volume = |name: &str, read_only| Volume {
+        source: format!("/vol/{name}"),
+        target: name.into(),
+        read_only,
+        shared: false,
+    };
+    case.spec.volumes = vec![volume("data", false), volume("etc/conf", true)];
+    case.check(expect![[r#"
+        own mount
+        bind /vol/data on sandbox:/data (make a directory)
+        bind /vol/etc/conf on sandbox:/etc/conf (make a directory) ro
+    "#]]);
+}
+
+#[test]
+fn a_root_file_system() {
+    let mut case = case("filesystem/linux,namespaces/pid,namespaces/ipc", root(), Default::default());
+    case.rootfs = Some("/images/1");
+    case.check(expect![[r#"
+        own mount pid ipc
+        proc on rootfs:/proc (make a directory)
+        read-only rootfs:/proc/bus (if there)
+        read-only rootfs:/proc/fs (if there)
+        read-only rootfs:/proc/irq (if there)
+        read-only rootfs:/proc/sys (if there)
+        read-only rootfs:/proc/sysrq-trigger (if there)
+        sysfs on rootfs:/sys (make a directory)
+        tmpfs on rootfs:/sys/fs/cgroup (if there) 755
+        tmpfs on rootfs:/dev (make a directory) 755
+        node rootfs:/dev/full c 1:7 666
+        node rootfs:/dev/null c 1:3 666
+        node rootfs:/dev/random c 1:8 666
+        node rootfs:/dev/tty c 5:0 666
+        node rootfs:/dev/urandom c 1:9 666
+        node rootfs:/dev/zero c 1:5 666
+        devpts on rootfs:/dev/pts (make a directory)
+        link rootfs:/dev/fd to /proc/self/fd
+        link rootfs:/dev/stdin to /proc/self/fd/0
+        link rootfs:/dev/stdout to /proc/self/fd/1
+        link rootfs:/dev/stderr to /proc/self/fd/2
+        link rootfs:/dev/ptmx to pts/ptmx
+        sandbox on rootfs:/mnt/mesos/sandbox (make a directory)
+        tmpfs on rootfs:/dev/shm (make a directory) 1777
+        mask rootfs:/proc/acpi (if there)
+        mask rootfs:/proc/asound (if there)
+        mask rootfs:/proc/kcore (if there)
+        mask rootfs:/proc/keys (if there)
+        mask rootfs:/proc/key-users (if there)
+        mask rootfs:/proc/latency_stats (if there)
+        mask rootfs:/proc/sched_debug (if there)
+        mask rootfs:/proc/scsi (if there)
+        mask rootfs:/proc/timer_list (if there)
+        mask rootfs:/proc/timer_stats (if there)
+        mask rootfs:/sys/firmware (if there)
+        pivot /images/1
+        cd /mnt/mesos/sandbox
+    "#]]);
+}
+
+#[test]
+fn pid_namespaces() {
+    let share = |id| {
+        let info = pb::LinuxInfo { share_pid_namespace: Some(true), ..Default::default() };
+        case("filesystem/linux,namespaces/pid", id, linux(info))
+    };
+    let own = |id| case("filesystem/linux,namespaces/pid", id, Default::default());
+    own(root()).check(expect![[r#"
+        own mount pid
+        proc on /proc
+    "#]]);
+    own(child()).check(expect![[r#"
+        join pid of 77
+        own mount pid
+        proc on /proc
+    "#]]);
+    share(root()).check(expect![[r#"
+        own mount
+    "#]]);
+    share(child()).check(expect![[r#"
+        join pid of 77
+        own mount
+        proc on /proc
+    "#]]);
+    let mut refused = share(root());
+    refused.options.disallow_sharing_agent_pid_namespace = true;
+    refused.check(expect![[r#"
+        error: Sharing agent pid namespace is not allowed
+    "#]]);
+}
+
+#[test]
+fn ipc_namespaces() {
+    let ipc = |id, mode: Option<IpcMode>, shm_size| {
+        let info = pb::LinuxInfo { ipc_mode: mode, shm_size, ..Default::default() };
+        case("filesystem/linux,namespaces/ipc", id, linux(info))
+    };
+    let mut text = String::new();
+    for (id, mode, size) in [
+        (root(), None, None),
+        (child(), None, None),
+        (root(), Some(IpcMode::PRIVATE), Some(3)),
+        (child(), Some(IpcMode::PRIVATE), None),
+        (root(), Some(IpcMode::SHARE_PARENT), None),
+        (child(), Some(IpcMode::SHARE_PARENT), None),
+        (child(), Some(IpcMode::SHARE_PARENT), Some(3)),
+        (child(), None, Some(3)),
+    ] {
+        let shown = ipc(id.clone(), mode, size).show();
+        text += &format!("{id} {mode:?} {size:?}\n{shown}");
+    }
+    let mut refused = ipc(root(), Some(IpcMode::SHARE_PARENT), None);
+    refused.options.disallow_sharing_agent_ipc_namespace = true;
+    text += &refused.show();
+    expect![[r#"
+        a None None
+        own mount ipc
+        a.b None None
+        join ipc of 77
+        own mount
+        bind /dev/shm of 77 on /dev/shm
+        a Some(PRIVATE) Some(3)
+        own mount ipc
+        tmpfs on /dev/shm 1777 3145728 bytes
+        a.b Some(PRIVATE) None
+        own mount ipc
+        tmpfs on /dev/shm 1777
+        a Some(SHARE_PARENT) None
+        own mount
+        a.b Some(SHARE_PARENT) None
+        join ipc of 77
+        own mount
+        bind /dev/shm of 77 on /dev/shm
+        a.b Some(SHARE_PARENT) Some(3)
+        error: Shared memory size cannot be set for a container that shares its parent's
+        a.b None Some(3)
+        error: Shared memory size can only be set together with the private IPC mode
+        error: Sharing agent IPC namespace is not allowed
+    "#]]
+    .assert_eq(&text);
+}
+
+#[test]
+fn a_session_joins_and_has_nothing_of_its_own() {
+    let mut case =
+        case("filesystem/linux,namespaces/pid,namespaces/ipc,linux/nnp", child(), Default::default());
+    case.spec.is_session = true;
+    case.check(expect![[r#"
+        join mount pid ipc uts of 77
+        cd /work/parent
+        no new privileges
+    "#]]);
+}
+
+use pb::r_limit_info::r_limit::Type as RlimitType;
+
+type Limits = tepui_proto::MessageField<pb::RLimitInfo>;
+
+fn limits(all: &[(RlimitType, Option<u64>, Option<u64>)]) -> Limits {
+    let limit = |(kind, soft, hard): &(RlimitType, Option<u64>, Option<u64>)| pb::r_limit_info::RLimit {
+        r#type: Some(*kind),
+        soft: *soft,
+        hard: *hard,
+        ..Default::default()
+    };
+    pb::RLimitInfo { rlimits: all.iter().map(limit).collect(), ..Default::default() }.into()
+}
+
+#[test]
+fn rlimits() {
+    let show = |all: &[_]| {
+        let asks = pb::ContainerInfo { rlimit_info: limits(all), ..Default::default() };
+        case("posix/rlimits", root(), asks).show()
+    };
+    let (files, core) = (RlimitType::RLMT_NOFILE, RlimitType::RLMT_CORE);
+    let all = [
+        show(&[(files, Some(10), Some(20)), (core, None, None)]),
+        show(&[(files, Some(21), Some(20))]),
+        show(&[(files, Some(21), None)]),
+        show(&[(files, None, None), (files, None, None)]),
+        show(&[(RlimitType::UNKNOWN, None, None)]),
+    ];
+    expect![[r#"
+        rlimit RLMT_NOFILE 10 20
+        rlimit RLMT_CORE infinity infinity
+        error: rlimit_info: the soft limit 21 of RLMT_NOFILE is above its hard limit 20
+        error: rlimit_info: RLMT_NOFILE must have both a soft and a hard limit, or neither
+        error: rlimit_info: RLMT_NOFILE is given twice
+        error: rlimit_info: a limit has no known type
+    "#]]
+    .assert_eq(&all.concat());
+}
+
+#[test]
+fn capabilities() {
+    use Capability::{CHOWN, KILL, NET_RAW};
+    let set = |all: &[Capability]| pb::CapabilityInfo { capabilities: all.to_vec(), ..Default::default() };
+    let show = |asked: Option<&[Capability]>, bound: Option<&[Capability]>, flags: [Option<u64>; 2]| {
+        let info = pb::LinuxInfo {
+            effective_capabilities: asked.map(|all| set(all)).into(),
+            bounding_capabilities: bound.map(|all| set(all)).into(),
+            ..Default::default()
+        };
+        let mut case = case("linux/capabilities", root(), linux(info));
+        [case.options.effective_capabilities, case.options.bounding_capabilities] = flags;
+        case.show()
+    };
+    let all = [
+        show(None, None, [None, None]),
+        show(Some(&[CHOWN, NET_RAW]), None, [None, None]),
+        show(None, None, [Some(1), Some(3)]),
+        show(None, None, [None, Some(3)]),
+        show(Some(&[]), None, [Some(1), None]),
+        show(Some(&[KILL]), None, [None, Some(1)]),
+        show(None, Some(&[KILL]), [None, Some(1)]),
+        show(Some(&[KILL]), Some(&[CHOWN]), [None, None]),
+        show(Some(&[Capability::UNKNOWN]), None, [None, None]),
+    ];
+    expect![[r#"
+        capabilities effective 0x2001 bounding 0x2001
+        capabilities effective 0x1 bounding 0x3
+        capabilities bounding 0x3
+        capabilities effective 0x0 bounding 0x0
+        error: Requested capabilities '{ KILL }', but only '{ CHOWN }' are allowed
+        error: Requested capabilities '{ KILL }', but only '{ CHOWN }' are allowed
+        error: Requested capabilities '{ KILL }', but only '{ CHOWN }' are allowed
+        error: linux_info.effective_capabilities: a capability is unknown
+    "#]]
+    .assert_eq(&all.concat());
+}
+
+fn volumes(isolation: &'static str, id: ContainerId, all: &[&str]) -> Case {
+    let volume = |text: &&str| {
+        let text = text.replace('\'', "\"");
+        tepui_proto::json::from_slice(text.as_bytes()).expect("a volume")
+    };
+    let asks = pb::ContainerInfo { volumes: all.iter().map(volume).collect(), ..Default::default() };
+    case(isolation, id, asks)
+}
+
+const OF_PARENT: &str = "{'mode':'RW','container_path':'in','source':{'type':'SANDBOX_PATH','sandbox_path':{'type':'PARENT','path':'@'}}}";
+
+#[test]
+fn volumes_of_host_and_sandbox() {
+    let all = [
+        "{'mode':'RO','container_path':'etc','host_path':'/etc'}",
+        "{'mode':'RW','container_path':'/tmp','source':{'type':'HOST_PATH','host_path':{'path':'/usr'}}}",
+        "{'mode':'RW','container_path':'/etc','host_path':'/etc'}",
+        "{'mode':'RW','container_path':'passwd','host_path':'/etc/passwd'}",
+        "{'mode':'RW','container_path':'/tmp','host_path':'cache'}",
+    ];
+    volumes("filesystem/linux", root(), &all).check(expect![[r#"
+        make /work//box/cache
+        own mount
+        bind /etc on sandbox:/etc (make a directory) ro
+        bind /usr on /tmp
+        bind /etc/passwd on sandbox:/passwd (make a file)
+        bind /work//box/cache on /tmp
+    "#]]);
+    let mut inside = volumes("filesystem/linux", root(), &all[..3]);
+    inside.rootfs = Some("/images/1");
+    let text = inside.show();
+    let binds: Vec<&str> =
+        text.lines().filter(|line| line.starts_with("bind") || line.starts_with("sandbox")).collect();
+    expect![[r#"
+        sandbox on rootfs:/mnt/mesos/sandbox (make a directory)
+        bind /etc on rootfs:/mnt/mesos/sandbox/etc (make a directory) ro
+        bind /usr on rootfs:/tmp (make a directory)
+        bind /etc on rootfs:/etc (make a directory)"#]]
+    .assert_eq(&binds.join("\n"));
+    let of_parent = |path: &str| OF_PARENT.replace('@', path);
+    volumes(
+        "filesystem/linux",
+        child(),
+        &[&of_parent("own/dir"), &of_parent("shared"), &of_parent("shared/sub")],
+    )
+    .check(expect![[r#"
+        make /work//parent/own/dir
+        make /vol/1//sub
+        own mount
+        bind /work//parent/own/dir on sandbox:/in (make a directory)
+        bind /vol/1 on sandbox:/in (make a directory)
+        bind /vol/1//sub on sandbox:/in (make a directory)
+    "#]]);
+}
+
+#[test]
+fn volumes_that_cannot_be() {
+    let mut text = String::new();
+    for (id, volume) in [
+        (root(), "{'mode':'RW','container_path':'a'}"),
+        (root(), "{'mode':'RW','container_path':'a','host_path':'/no/such/path'}"),
+        (root(), "{'mode':'RW','container_path':'a','host_path':'own'}"),
+        (root(), "{'mode':'RW','container_path':'/no/such/path','host_path':'/etc'}"),
+        (root(), "{'mode':'RW','container_path':'../a','host_path':'/etc'}"),
+        (root(), "{'mode':'RW','container_path':'/tmp','host_path':'../own'}"),
+        (root(), &OF_PARENT.replace('@', "x")),
+        (child(), &OF_PARENT.replace('@', "../x")),
+        (child(), &OF_PARENT.replace('@', "shared/../../x")),
+        (
+            root(),
+            "{'mode':'RW','container_path':'a','source':{'type':'HOST_PATH','host_path':{'path':'etc'}}}",
+        ),
+        (
+            root(),
+            "{'mode':'RW','container_path':'a','source':{'type':'DOCKER_VOLUME','docker_volume':{'name':'v'}}}",
+        ),
+        (
+            root(),
+            "{'mode':'RW','container_path':'a','source':{'type':'SECRET','secret':{'type':'VALUE','value':{'data':'aGk='}}}}",
+        ),
+    ] {
+        text += &volumes("filesystem/linux", id, &[volume]).show();
+    }
+    expect![[r#"
+        error: volumes[0] 'a': exactly one of host_path, image and source must be set
+        error: volumes[0] 'a': the host path '/no/such/path' does not exist
+        error: volumes[0] 'a': a path of the own sandbox needs an absolute container_path
+        error: volumes[0] '/no/such/path': container_path does not exist on the host
+        error: volumes[0] '../a': container_path must not be empty and must not hold '..'
+        error: volumes[0] '/tmp': the sandbox path '../own' must be relative and stay inside the sandbox
+        error: volumes[0] 'in': only a nested container has a parent
+        error: volumes[0] 'in': the sandbox path '../x' must be relative and stay inside the sandbox
+        error: volumes[0] 'in': the sandbox path 'shared/../../x' must stay inside the sandbox
+        error: volumes[0] 'a': the host path 'etc' must be absolute
+        error: volumes[0] 'a': it needs the isolator 'docker/volume'
+        error: volumes[0] 'a': it needs the isolator 'volume/secret'
+    "#]]
+    .assert_eq(&text);
+}
+
+#[test]
+fn a_missing_host_path_below_a_chosen_directory_is_made() {
+    let volume = "{'mode':'RW','container_path':'a','host_path':'/data/made/x'}";
+    let mut case = volumes("filesystem/linux", root(), &[volume]);
+    case.options.host_path_volume_force_creation = vec!["/other".into(), "/data/made".into()];
+    case.check(expect![[r#"
+        make /data/made//x
+        own mount
+        bind /data/made//x on sandbox:/a (make a directory)
+    "#]]);
+}
+
+#[test]
+fn secrets() {
+    let volume = |secret: &str| {
+        format!("{{'mode':'RW','container_path':'keys/k','source':{{'type':'SECRET','secret':{secret}}}}}")
+    };
+    let by_value = volume("{'type':'VALUE','value':{'data':'aGk='}}");
+    volumes("filesystem/linux,volume/secret", root(), &[&by_value]).check(expect![[r#"
+        own mount
+        secret of 2 bytes on sandbox:/keys/k (make a file) 600
+    "#]]);
+    let by_name = volume("{'type':'REFERENCE','reference':{'name':'x'}}");
+    volumes("filesystem/linux,volume/secret", root(), &[&by_name]).check(expect![[r#"
+        error: volumes[0] 'keys/k': a secret by reference, and there is no secret resolver
+    "#]]);
+    let mut case = case("posix/cpu", root(), Default::default());
+    let variables = "{\"variables\":[{\"name\":\"KEY\",\"type\":\"SECRET\",\"secret\":{\"type\":\"REFERENCE\",\"reference\":{\"name\":\"x\"}}}]}";
+    case.spec.command.environment =
+        tepui_proto::json::from_slice::<pb::Environment>(variables.as_bytes()).expect("valid").into();
+    case.check(expect![[r#"
+        error: the environment variable 'KEY' is a secret given by reference, and there is no secret resolver
+    "#]]);
+}
+
+#[test]
+fn names_old_names_and_mistakes() {
+    let names = |given: &str| Isolation::parse(given.split(',')).map(|it| it.names().collect::<Vec<_>>());
+    assert_eq!(names("process").as_deref(), Ok(&["posix/cpu", "posix/mem"][..]));
+    assert_eq!(
+        names("cgroups,cgroups/pids").as_deref(),
+        Ok(&["cgroups/cpu", "cgroups/mem", "cgroups/pids"][..])
+    );
+    for (given, error) in [
+        ("posix/cpu,process", IsolationFault::Twice("posix/cpu".into())),
+        ("network/cni", IsolationFault::NotBuilt("network/cni".into())),
+        ("cgroups/memory", IsolationFault::Unknown("cgroups/memory".into())),
+    ] {
+        assert_eq!(names(given), Err(error), "{given}");
+    }
+}

@@ -1,0 +1,172 @@
+//! volume/host_path, volume/sandbox_path, volume/secret: the volumes of `ContainerInfo` that need nobody's help.
+//!
+//! Where a volume is seen: an absolute path in the container's own root file system, or else one that the host has
+//! already; a relative path in the sandbox. Images and drivers have their own makers; they ask [`target`] where to.
+
+use std::path::{Component, Path, PathBuf};
+
+use tepui_proto::mesos::v1::{self as pb, volume::source::Type, volume::source::sandbox_path};
+
+use super::filesystem_linux::{below_root, in_sandbox};
+use super::plan::{Make, Mount, NewDirectory, Plan, Root, Secret, Source, Target};
+use super::site::Site;
+use crate::host::beneath;
+
+/// Only its user reads a secret.
+const SECRET_MODE: u32 = 0o600;
+
+/// What a volume shows.
+enum Kind<'a> {
+    HostPath(&'a str),
+    /// Of the container's own sandbox.
+    Own(&'a str),
+    /// Of its parent's sandbox.
+    Parents(&'a str),
+    Secret(&'a pb::Secret),
+    /// Made by somebody else: who that is.
+    Others(&'static str),
+}
+
+pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), String> {
+    let volumes = site.spec.container.iter().flat_map(|info| &info.volumes);
+    for (index, volume) in volumes.enumerate() {
+        let named = |why: String| format!("volumes[{index}] '{}': {why}", volume.container_path);
+        if site.spec.is_session {
+            return Err(named(String::from("a session cannot have volumes of its own")));
+        }
+        let mount = kind(volume).and_then(|kind| mount(site, volume, &kind, plan)).map_err(named)?;
+        plan.mounts.extend(mount);
+    }
+    Ok(())
+}
+
+fn kind(volume: &pb::Volume) -> Result<Kind<'_>, String> {
+    let path = volume.host_path.as_deref();
+    match (path, volume.image.is_set(), volume.source.as_option()) {
+        (Some(path), false, None) if path.starts_with('/') => Ok(Kind::HostPath(path)),
+        (Some(path), false, None) => Ok(Kind::Own(path)),
+        (None, true, None) => Ok(Kind::Others("volume/image")),
+        (None, false, Some(source)) => kind_of_source(source),
+        _ => Err(String::from("exactly one of host_path, image and source must be set")),
+    }
+}
+
+fn kind_of_source(source: &pb::volume::Source) -> Result<Kind<'_>, String> {
+    match source.r#type.unwrap_or(Type::UNKNOWN) {
+        Type::HOST_PATH if source.host_path.path.starts_with('/') => {
+            Ok(Kind::HostPath(&source.host_path.path))
+        }
+        Type::HOST_PATH => Err(format!("the host path '{}' must be absolute", source.host_path.path)),
+        Type::SANDBOX_PATH => match source.sandbox_path.r#type.unwrap_or(sandbox_path::Type::UNKNOWN) {
+            sandbox_path::Type::SELF => Ok(Kind::Own(&source.sandbox_path.path)),
+            sandbox_path::Type::PARENT => Ok(Kind::Parents(&source.sandbox_path.path)),
+            sandbox_path::Type::UNKNOWN => Err(String::from("the type of its sandbox path is not known")),
+        },
+        Type::SECRET => Ok(Kind::Secret(&source.secret)),
+        Type::DOCKER_VOLUME => Ok(Kind::Others("docker/volume")),
+        Type::CSI_VOLUME => Ok(Kind::Others("volume/csi")),
+        Type::UNKNOWN => Err(String::from("the type of its source is not known")),
+    }
+}
+
+/// `None`: there is nothing to mount, or somebody else does.
+fn mount(site: &Site, volume: &pb::Volume, kind: &Kind, plan: &mut Plan) -> Result<Option<Mount>, String> {
+    let container_path = Path::new(&volume.container_path);
+    let read_only = volume.mode == pb::volume::Mode::RO;
+    let source = match kind {
+        Kind::HostPath(path) => host_path(site, Path::new(path), plan)?,
+        Kind::Own(_) if !container_path.is_absolute() => {
+            return Err(String::from("a path of the own sandbox needs an absolute container_path"));
+        }
+        Kind::Own(path) => sandbox_path(site, Path::new(&site.spec.sandbox), Path::new(path), plan)?,
+        Kind::Parents(path) => parents_path(site, Path::new(path), plan)?,
+        Kind::Secret(secret) => return self::secret(site, container_path, secret).map(Some),
+        Kind::Others(isolator) if site.has(isolator) => return Ok(None),
+        Kind::Others(isolator) => return Err(format!("it needs the isolator '{isolator}'")),
+    };
+    if matches!(kind, Kind::HostPath(path) if site.rootfs.is_none() && Path::new(path) == container_path) {
+        return Ok(None); // It is there already.
+    }
+    let is_file = source.whole().is_file();
+    let target = target(site, container_path, if is_file { Make::File } else { Make::Directory })?;
+    Ok(Some(Mount::Bind { source, target, read_only }))
+}
+
+/// Where a container sees a volume, whoever makes it.
+pub(crate) fn target(site: &Site, container_path: &Path, make: Make) -> Result<Target, String> {
+    if container_path.as_os_str().is_empty()
+        || container_path.components().any(|part| part == Component::ParentDir)
+    {
+        return Err(String::from("container_path must not be empty and must not hold '..'"));
+    }
+    Ok(match (container_path.is_absolute(), site.rootfs) {
+        (true, Some(_)) => Target::new(Root::Rootfs, below_root(container_path), make),
+        (true, None) if container_path.exists() => {
+            Target::new(Root::Host, below_root(container_path), Make::Nothing)
+        }
+        (true, None) => return Err(String::from("container_path does not exist on the host")),
+        (false, _) => in_sandbox(site, container_path, make),
+    })
+}
+
+fn host_path(site: &Site, path: &Path, plan: &mut Plan) -> Result<Source, String> {
+    if path.exists() {
+        return Ok(Source::host(path));
+    }
+    let made = site.options.host_path_volume_force_creation.iter().find_map(|root| {
+        let rest = beneath::relative(root, path)?;
+        Some(Source { root: root.clone(), path: rest.to_owned() })
+    });
+    let missing = || format!("the host path '{}' does not exist", path.display());
+    let source = made.ok_or_else(missing)?;
+    plan.directories.push(NewDirectory { source: source.clone(), owner: None });
+    Ok(source)
+}
+
+fn sandbox_path(site: &Site, sandbox: &Path, path: &Path, plan: &mut Plan) -> Result<Source, String> {
+    if !beneath::is_inner(path) {
+        return Err(format!(
+            "the sandbox path '{}' must be relative and stay inside the sandbox",
+            path.display()
+        ));
+    }
+    let inside = beneath::relative(site.work_dir, sandbox);
+    let inside = inside.ok_or("the sandbox is not below the work directory")?;
+    let source = Source { root: site.work_dir.to_owned(), path: inside.join(path) };
+    make_missing(site, &source, plan);
+    Ok(source)
+}
+
+/// What is mounted in the parent's sandbox is seen by nobody else there, so it is taken from where it comes from.
+fn parents_path(site: &Site, path: &Path, plan: &mut Plan) -> Result<Source, String> {
+    let parent = site.parent.ok_or("only a nested container has a parent")?;
+    let volume =
+        parent.volumes.iter().find_map(|volume| Some((volume, path.strip_prefix(&volume.target).ok()?)));
+    let Some((volume, rest)) = volume else { return sandbox_path(site, &parent.sandbox, path, plan) };
+    if !rest.as_os_str().is_empty() && !beneath::is_inner(rest) {
+        return Err(format!("the sandbox path '{}' must stay inside the sandbox", path.display()));
+    }
+    let source = Source { root: PathBuf::from(&volume.source), path: rest.to_owned() };
+    if !rest.as_os_str().is_empty() {
+        make_missing(site, &source, plan);
+    }
+    Ok(source)
+}
+
+fn make_missing(site: &Site, source: &Source, plan: &mut Plan) {
+    let owner = site.identity.map(|identity| (identity.uid, identity.gid));
+    plan.directories.push(NewDirectory { source: source.clone(), owner });
+}
+
+fn secret(site: &Site, container_path: &Path, secret: &pb::Secret) -> Result<Mount, String> {
+    if !site.has("volume/secret") {
+        return Err(String::from("it needs the isolator 'volume/secret'"));
+    }
+    let value = secret.value.as_option().ok_or("a secret by reference, and there is no secret resolver")?;
+    Ok(Mount::Secret {
+        target: target(site, container_path, Make::File)?,
+        content: Secret(value.data.to_vec()),
+        mode: SECRET_MODE,
+        owner: site.identity.map(|identity| (identity.uid, identity.gid)),
+    })
+}
