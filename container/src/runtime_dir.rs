@@ -1,11 +1,11 @@
 //! The runtime directory: what must be known about containers that outlive the agent, and nothing else.
 //!
-//! `<runtime_dir>/containers/<id>/{pid,status,cgroups,init,volumes,moved,stdio.sock}`, nested ones in `containers/<id>` below their
-//! parent's. `pid` is written once, by whoever comes first: the supervisor, which thereby may start the command, or a
-//! restarted agent that found none and thereby forbids it. `status` is written by the supervisor when the command has
-//! ended. `cgroups` is written before they are made and stays until they are gone. `init` is the process that holds the
-//! container's namespaces, `volumes` are the persistent volumes mounted in its sandbox. `moved` says that the command writes to its files through the supervisor, `stdio.sock` is where
-//! others may listen and type.
+//! `<runtime_dir>/containers/<id>/{pid,status,cgroups,init,volumes,moved,stdio.sock}`, nested ones in `containers/<id>`
+//! below their parent's. `pid` is written once, by whoever comes first: the supervisor, which thereby may start the
+//! command, or a restarted agent that found none and thereby forbids it. `status` is written by the supervisor when the
+//! command has ended. `cgroups` is written before they are made and stays until they are gone. `init` is the process that
+//! holds the container's namespaces, `volumes` are the persistent volumes mounted in its sandbox. `moved` says that the
+//! command writes to its files through the supervisor, `stdio.sock` is where others may listen and type.
 //! Never here: sandboxes, environments, secrets.
 
 use std::io::{self, Write};

@@ -51,5 +51,5 @@ fn resource(kind: Type) -> Option<u32> {
         Type::RLMT_RTTIME => libc::RLIMIT_RTTIME,
         Type::RLMT_SIGPENDING => libc::RLIMIT_SIGPENDING,
         Type::RLMT_STACK => libc::RLIMIT_STACK,
-    } as u32)
+    })
 }

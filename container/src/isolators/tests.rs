@@ -287,8 +287,8 @@ fn capabilities() {
     let set = |all: &[Capability]| pb::CapabilityInfo { capabilities: all.to_vec(), ..Default::default() };
     let show = |asked: Option<&[Capability]>, bound: Option<&[Capability]>, flags: [Option<u64>; 2]| {
         let info = pb::LinuxInfo {
-            effective_capabilities: asked.map(|all| set(all)).into(),
-            bounding_capabilities: bound.map(|all| set(all)).into(),
+            effective_capabilities: asked.map(set).into(),
+            bounding_capabilities: bound.map(set).into(),
             ..Default::default()
         };
         let mut case = case("linux/capabilities", root(), linux(info));
