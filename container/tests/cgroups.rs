@@ -218,6 +218,66 @@ async fn who_exceeds_its_limit_is_told_so() {
     kernel::remove_root(&root);
 }
 
+/// Holds so many megabytes until the file `go` is there.
+fn holds(megabytes: u32) -> String {
+    format!(
+        "dd if=/dev/zero bs={megabytes}M count=1 2>/dev/null | (while ! [ -e go ]; do sleep 0.05; done; cat >/dev/null)"
+    )
+}
+
+/// The cgroup of all containers is limited from outside: to them it is the machine.
+#[tokio::test]
+async fn when_the_machine_runs_out_of_memory_those_above_their_request_go() {
+    let Some(mut host) = host("cgroups/mem") else { return };
+    let root = host.options.cgroups.root.clone();
+    let machine = kernel::v1_mount("memory").unwrap().join(&root).join("memory.limit_in_bytes");
+    std::fs::write(machine, (160 * MB).to_string()).unwrap();
+    let (modest, hog) = (id("modest"), id("hog"));
+    host.launch(sized(&host, &modest, &holds(60), (0.1, 96.0), &[("mem", 128.0)])).await;
+    let usage = |id: &ContainerId| -> u64 {
+        kernel::read(&root, "memory", id, "memory.usage_in_bytes").parse().unwrap()
+    };
+    until(|| (usage(&modest) > 60 * MB).then_some(())).await;
+    host.launch(sized(&host, &hog, HOG, (0.1, 32.0), &[("mem", f64::INFINITY)])).await;
+    let end = host.exit_of(&hog).await;
+    assert_eq!(end.reason, Some(Reason::REASON_MEMORY_REQUEST_EXCEEDED), "{end:?}");
+    assert_eq!(end.state, Some(pb::TaskState::TASK_FAILED));
+    let message = end.message.unwrap();
+    let said =
+        "Memory request exceeded while the machine ran out of memory: Requested: 32MB Limit: Infinity Maximum Used: ";
+    assert!(message.starts_with(said), "{message}");
+    std::fs::write(host.sandbox(&modest).join("go"), "").unwrap();
+    assert_eq!(host.exit_of(&modest).await.status, Some(0));
+    kernel::remove_root(&root);
+}
+
+/// What counts as bursting follows the request.
+#[tokio::test]
+async fn a_larger_request_makes_a_burst_ordinary_use() {
+    let Some(mut host) = host("cgroups/mem") else { return };
+    let (a, root) = (id("a"), host.options.cgroups.root.clone());
+    host.launch(sized(&host, &a, &holds(100), (1.0, 64.0), &[("mem", 512.0)])).await;
+    let is_first = |first: bool| {
+        let procs = kernel::read(&root, "memory", &id("a"), "cgroup.procs");
+        let score = |pid: &str| std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).ok();
+        let mut scores = procs.lines().filter_map(score);
+        scores.all(|score| (score.trim() == "1000") == first).then_some(())
+    };
+    until(|| is_first(true)).await;
+    let update = |mem: f64| ContainerOp::Update {
+        id: id("a"),
+        resources: vec![scalar("cpus", 1.0), scalar("mem", mem)],
+        limits: limits(&[("mem", 512.0)]),
+        volumes: Vec::new(),
+    };
+    host.submit(update(256.0));
+    until(|| is_first(false)).await;
+    host.submit(update(64.0));
+    until(|| is_first(true)).await;
+    host.destroy(&a).await;
+    kernel::remove_root(&root);
+}
+
 /// Two nested containers share memory: only the one that was killed is blamed, and it is blamed once.
 #[tokio::test]
 async fn of_those_who_share_only_the_victim_is_blamed() {

@@ -1,7 +1,8 @@
 //! Whoever uses more memory than it asked for goes first when there is none left, for as long as it does.
 //!
-//! The kernel tells when the use crosses the request (v1); where it cannot (v2), the use is looked at now and then. Above
-//! the request every process of the container gets the highest score, below it the one it started with.
+//! The kernel tells when the use crosses the request (v1), or when the container has to wait for memory (v2), and then the
+//! use is looked at. Above the request every process of the container gets the highest score, below it the one it
+//! started with.
 //! One per container that may burst, in its own task. Never here: who may burst.
 
 use std::fs::File;
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::event::EventfdFlags;
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::{Cgroups, Controller, Place, Version, destroy};
@@ -22,6 +24,12 @@ const SCORE_ABOVE: i32 = 1000;
 /// How often the use is looked at where the kernel does not tell.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// How often it is looked at where the kernel tells of pressure: while there is none, scores count for nothing.
+const LOOK_WITHOUT_PRESSURE: Duration = Duration::from_secs(5);
+
+/// Told when something waited for memory for so long within so long, in microseconds.
+const PRESSURE_US: (u64, u64) = (10_000, 500_000);
+
 /// Follows one container.
 pub(crate) struct Burst {
     place: Place,
@@ -29,29 +37,45 @@ pub(crate) struct Burst {
     score: i32,
     /// As last seen.
     above: Option<bool>,
-    crossings: Option<Crossings>,
+    news: News,
+}
+
+/// How we hear that it is time to look.
+enum News {
+    Crossings(Crossings),
+    Pressure(AsyncFd<OwnedFd>),
+    /// Not at all.
+    None,
 }
 
 impl Burst {
     /// `None` if the container cannot use more than it asked for.
     pub fn follow(cgroups: &Cgroups) -> Option<Burst> {
         let (place, score) = (cgroups.own(Controller::Memory)?.clone(), cgroups.oom_score_adj?);
-        let crossings = match place.version {
-            Version::V1 => Crossings::watch(&place).map_err(|err| {
-                tracing::warn!(cgroup = %place.cgroup.display(), %err, "cannot hear of crossed requests, looking instead");
-            }),
-            Version::V2 => Err(()),
+        let news = match place.version {
+            Version::V1 => Crossings::watch(&place).map(News::Crossings),
+            Version::V2 => pressure(&place).map(News::Pressure),
         };
-        let mut burst = Burst { place, score, above: None, crossings: crossings.ok() };
+        let news = news.unwrap_or_else(|err| {
+            tracing::warn!(cgroup = %place.cgroup.display(), %err, "cannot hear of crossed requests, looking instead");
+            News::None
+        });
+        let mut burst = Burst { place, score, above: None, news };
         burst.look();
         Some(burst)
     }
 
     /// Waits for the next change and makes it count. Cancel safe.
     pub async fn next(&mut self) {
-        match &self.crossings {
-            Some(crossings) => crossings.next().await,
-            None => tokio::time::sleep(LOOK).await,
+        match &self.news {
+            News::Crossings(crossings) => crossings.next().await,
+            News::Pressure(event) => {
+                let told = tokio::time::timeout(LOOK_WITHOUT_PRESSURE, event.ready(Interest::PRIORITY)).await;
+                if let Ok(Ok(mut ready)) = told {
+                    ready.clear_ready();
+                }
+            }
+            News::None => tokio::time::sleep(LOOK).await,
         }
         self.look();
     }
@@ -85,6 +109,14 @@ pub(crate) async fn next(burst: &mut Option<Burst>) {
         Some(burst) => burst.next().await,
         None => std::future::pending().await,
     }
+}
+
+/// Becomes exceptional when processes of a v2 cgroup had to wait for memory.
+fn pressure(place: &Place) -> io::Result<AsyncFd<OwnedFd>> {
+    let mut file = File::options().read(true).write(true).open(place.cgroup.join("memory.pressure"))?;
+    let (stall, window) = PRESSURE_US;
+    file.write_all(format!("some {stall} {window}").as_bytes())?;
+    event::exceptional(file.into())
 }
 
 /// The kernel's word that the use of a v1 cgroup crossed its request, in either direction.

@@ -79,11 +79,13 @@ impl Counters {
     }
 }
 
-/// The counters of a container's memory cgroup and of those around it, its own first.
-pub(crate) fn read_all(place: &Place) -> Vec<Counters> {
+/// The counters of a container's memory cgroup and of those of the `around` containers it is nested in, its own first.
+/// What is beyond these is the machine: also the cgroup of all containers, which somebody else may have limited.
+pub(crate) fn read_all(place: &Place, around: usize) -> Vec<Counters> {
     let processes = place.processes();
     let own = Counters::read(place.version, &place.cgroup, &processes);
-    let around = place.cgroup.ancestors().skip(1);
+    // Between a container and those nested in it there is one more cgroup, which limits nothing.
+    let around = place.cgroup.ancestors().skip(1).take(2 * around);
     own.into_iter().chain(around.map_while(|cgroup| Counters::read(place.version, cgroup, cgroup))).collect()
 }
 
@@ -219,12 +221,12 @@ mod tests {
         write("memory.soft_limit_in_bytes", "67108864\n");
         write("memory.failcnt", "3\n");
         write("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
-        assert_eq!(read_all(&place(Version::V1)), [own(1, true, 128)]);
+        assert_eq!(read_all(&place(Version::V1), 0), [own(1, true, 128)]);
         write("memory.peak", "104857600\n");
         write("memory.max", "134217728\n");
         write("memory.low", "67108864\n");
         write("memory.events.local", "low 0\nmax 9\noom 0\noom_kill 0\n");
         write("leaf/memory.events.local", "oom 0\noom_kill 2\n");
-        assert_eq!(read_all(&place(Version::V2)), [own(2, false, 100)]);
+        assert_eq!(read_all(&place(Version::V2), 0), [own(2, false, 100)]);
     }
 }

@@ -218,7 +218,10 @@ impl Container {
                 }
                 command = self.inbox.recv() => match command {
                     None => return,
-                    Some(Command::Update(update)) => self.update(&mut volumes, update).await,
+                    Some(Command::Update(update)) => {
+                        self.update(&mut volumes, update).await;
+                        burst = Burst::follow(&self.runtime().cgroups()); // The request may be another one.
+                    }
                     Some(Command::Examine) => self.say_examined(self.judge().await).await,
                     Some(Command::Settled(done)) => done.send(()).unwrap_or_default(),
                     Some(Command::Signal(signal)) => self.signal(process, signal).await,

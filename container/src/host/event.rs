@@ -12,3 +12,10 @@ pub(crate) fn readable(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // WHY: there is no safe way to register a descriptor.
     Ok(unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE)? })
 }
+
+/// As [`readable`], for descriptors that tell by an exceptional condition.
+pub(crate) fn exceptional(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: the descriptor is open, owned by the AsyncFd, and never replaced in it.
+    // WHY: there is no safe way to register a descriptor.
+    Ok(unsafe { AsyncFd::register_with_interest(descriptor, Interest::PRIORITY)? })
+}

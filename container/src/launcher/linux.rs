@@ -217,8 +217,8 @@ impl Linux {
     /// Whether somebody in the container was killed for want of memory since this was asked last. A container whose
     /// memory is counted with its parent's shares its counters too.
     pub fn judge(&self, id: &ContainerId) -> Option<Termination> {
-        let place = self.memory_place(id)?;
-        let counters = oom::read_all(&place);
+        let (place, around) = self.memory_place(id)?;
+        let counters = oom::read_all(&place, around);
         let kills = counters.first()?.kills;
         let mut seen = self.kills_seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.retain(|cgroup, _| cgroup.is_dir());
@@ -226,9 +226,12 @@ impl Linux {
         oom::judge(&counters, before)
     }
 
-    fn memory_place(&self, id: &ContainerId) -> Option<Place> {
-        let own = self.runtime.container(id).cgroups().own(Controller::Memory).cloned();
-        own.or_else(|| id.parent().and_then(|parent| self.memory_place(parent)))
+    /// Where a container's memory is counted, and in how many containers that is nested.
+    fn memory_place(&self, id: &ContainerId) -> Option<(Place, usize)> {
+        match self.runtime.container(id).cgroups().own(Controller::Memory) {
+            Some(own) => Some((own.clone(), std::iter::successors(id.parent(), |id| id.parent()).count())),
+            None => id.parent().and_then(|parent| self.memory_place(parent)),
+        }
     }
 }
 
