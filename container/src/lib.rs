@@ -27,7 +27,7 @@ pub use fetcher::FetcherCounts;
 pub use isolators::{Isolation, IsolationFault, IsolatorOptions};
 pub use launcher::linux::{CgroupOptions, Launcher, isolation_of_host};
 pub use stdio::{AttachFault, ContainerLogger, Input, Output, Piece, Rotation, Writer};
-pub use usage::{Meter, Usage};
+pub use usage::{Memory, Meter, Throttled, Usage};
 
 /// The hidden command of our program that [`init_main`] serves.
 pub const HELPER_COMMAND: &str = "container-init";

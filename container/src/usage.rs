@@ -1,6 +1,7 @@
-//! What containers use, read from /proc: every process below their supervisors, those of nested containers included.
+//! What containers use: told by their cgroups; without these, read from /proc, where every process below a supervisor
+//! belongs to its container, those of nested containers included.
 //!
-//! One look at the whole machine serves all containers. Never here: limits, which are the agent's to know.
+//! One look at /proc serves all containers that need it. Never here: what was asked for, which is the agent's to know.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,17 +9,19 @@ use std::path::Path;
 use std::time::Duration;
 
 use nix::unistd::{SysconfVar, sysconf};
+use tepui_proto::mesos::v1::cgroup_info::blkio;
 use tepui_types::ContainerId;
 
+use crate::cgroups::counted;
 use crate::host::process::{self, Spent, Stat};
-use crate::launcher::tree;
+use crate::launcher::tree::Tree;
 use crate::runtime_dir::{Claim, RuntimeDir};
 
 /// Ticks of the kernel's clock per second, as it shows them to programs: the same everywhere.
 const TICKS_PER_SECOND: u64 = 100;
 
 /// What one container uses, and what those nested in it use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Usage {
     pub processes: u64,
     pub threads: u64,
@@ -26,6 +29,37 @@ pub struct Usage {
     pub cpus_user_time: Duration,
     pub cpus_system_time: Duration,
     pub mem_rss_bytes: u64,
+    /// These are known of containers in cgroups only.
+    pub throttled: Option<Throttled>,
+    pub memory: Option<Memory>,
+    pub blkio: Option<blkio::Statistics>,
+}
+
+/// How often a quota of processor time was used up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Throttled {
+    pub periods: u64,
+    pub throttled: u64,
+    pub time: Duration,
+}
+
+/// Memory by kind, as a cgroup counts it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// All of it, caches included: this is what limits hold for.
+    pub total_bytes: u64,
+    pub total_memsw_bytes: Option<u64>,
+    pub kmem_bytes: Option<u64>,
+    pub kmem_tcp_bytes: Option<u64>,
+    pub file_bytes: u64,
+    pub anon_bytes: u64,
+    pub mapped_file_bytes: u64,
+    pub swap_bytes: u64,
+    pub unevictable_bytes: u64,
+    /// What the container was promised, as the kernel knows it.
+    pub request_bytes: Option<u64>,
+    /// `None`: endless.
+    pub limit_bytes: Option<u64>,
 }
 
 /// Looks at the containers of one agent.
@@ -40,19 +74,33 @@ impl Meter {
         Ok(Self { runtime: RuntimeDir::open(runtime_dir)? })
     }
 
-    /// Of every outermost container that has a living process. May take as long as /proc is large.
+    /// Of every outermost container that has a living process, and of every nested one with cgroups of its own. May take
+    /// as long as /proc is large if some have no cgroups.
     pub fn read(&self) -> io::Result<BTreeMap<ContainerId, Usage>> {
-        let all = process::all()?;
         let mut usages: BTreeMap<ContainerId, Usage> = BTreeMap::new();
+        let mut others = Vec::new();
         for id in self.runtime.list()? {
+            let dir = self.runtime.container(&id);
             // Whatever cannot be read any more has ended in this very moment.
-            if let Ok(Claim::Supervisor(supervisor)) = self.runtime.container(&id).claimed()
-                && let Some(root) = all.iter().find(|stat| stat.process == supervisor && !stat.ended)
-            {
+            let Ok(Claim::Supervisor(supervisor)) = dir.claimed() else { continue };
+            match counted::read(&dir.cgroups()) {
+                Some(usage) => drop(usages.insert(id, usage)),
+                // It is counted with its parent.
+                None if id.parent().is_some() && usages.contains_key(id.top()) => (),
+                None => others.push((id, supervisor)),
+            }
+        }
+        if others.is_empty() {
+            return Ok(usages);
+        }
+        let all = process::all()?;
+        let tree = Tree::new(&all);
+        for (id, supervisor) in others {
+            if let Some(root) = tree.get(supervisor).filter(|stat| !stat.ended) {
                 let usage = usages.entry(id.top().clone()).or_default();
                 // The supervisor is ours, but what it waited for is the container's.
                 usage.add_times(&root.spent);
-                tree::descendants(&all, supervisor).into_iter().for_each(|stat| usage.add(stat));
+                tree.below(supervisor).into_iter().for_each(|stat| usage.add(stat));
             }
         }
         Ok(usages)

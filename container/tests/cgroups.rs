@@ -243,8 +243,7 @@ async fn when_the_machine_runs_out_of_memory_those_above_their_request_go() {
     assert_eq!(end.reason, Some(Reason::REASON_MEMORY_REQUEST_EXCEEDED), "{end:?}");
     assert_eq!(end.state, Some(pb::TaskState::TASK_FAILED));
     let message = end.message.unwrap();
-    let said =
-        "Memory request exceeded while the machine ran out of memory: Requested: 32MB Limit: Infinity Maximum Used: ";
+    let said = "Memory request exceeded while the machine ran out of memory: Requested: 32MB Limit: Infinity Maximum Used: ";
     assert!(message.starts_with(said), "{message}");
     std::fs::write(host.sandbox(&modest).join("go"), "").unwrap();
     assert_eq!(host.exit_of(&modest).await.status, Some(0));

@@ -23,14 +23,14 @@ async fn processes_of_a_container_are_counted_together() {
     let ready = host.sandbox(&outer).join("ready");
     until(|| ready.exists().then_some(())).await;
     let meter = Meter::open(&host.dir.path().join("run")).unwrap();
-    let read = |id: &ContainerId| meter.read().unwrap().get(id).copied().unwrap_or_default();
+    let read = |id: &ContainerId| meter.read().unwrap().get(id).cloned().unwrap_or_default();
     // Two sleeps, the shell and what is nested; a shell may be replaced by its last command.
     until(|| (3..=5).contains(&read(&outer).processes).then_some(())).await;
     let (outer_usage, other_usage) = (read(&outer), read(&other));
     assert!(outer_usage.mem_rss_bytes > 100_000, "{outer_usage:?}");
     assert!(outer_usage.threads >= outer_usage.processes);
-    let total = |usage: Usage| usage.cpus_user_time + usage.cpus_system_time;
-    assert!(total(outer_usage) >= Duration::from_millis(20), "an ended process counts: {outer_usage:?}");
+    let total = |usage: &Usage| usage.cpus_user_time + usage.cpus_system_time;
+    assert!(total(&outer_usage) >= Duration::from_millis(20), "an ended process counts: {outer_usage:?}");
     assert!(other_usage.processes >= 1 && other_usage.mem_rss_bytes < outer_usage.mem_rss_bytes);
     assert!(!meter.read().unwrap().contains_key(&inner), "it is a part of the outer one");
     for id in [inner, outer, other] {

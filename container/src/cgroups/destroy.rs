@@ -108,9 +108,14 @@ fn kill_one(pid: i32) {
 
 /// The processes of a cgroup and of all below it.
 pub(crate) fn processes_below(cgroup: &Path) -> io::Result<Vec<i32>> {
-    let mut found = processes(cgroup)?;
+    listed_below(cgroup, "cgroup.procs")
+}
+
+/// The numbers in a file of a cgroup and in those of all below it.
+pub(crate) fn listed_below(cgroup: &Path, file: &str) -> io::Result<Vec<i32>> {
+    let mut found = listed(cgroup, file)?;
     for child in children(cgroup)? {
-        match processes_below(&child) {
+        match listed_below(&child, file) {
             Ok(more) => found.extend(more),
             Err(err) if err.kind() == io::ErrorKind::NotFound => (),
             Err(err) => return Err(err),
@@ -119,8 +124,8 @@ pub(crate) fn processes_below(cgroup: &Path) -> io::Result<Vec<i32>> {
     Ok(found)
 }
 
-fn processes(cgroup: &Path) -> io::Result<Vec<i32>> {
-    match std::fs::read_to_string(cgroup.join("cgroup.procs")) {
+fn listed(cgroup: &Path, file: &str) -> io::Result<Vec<i32>> {
+    match std::fs::read_to_string(cgroup.join(file)) {
         Ok(text) => Ok(text.lines().filter_map(|line| line.parse().ok()).collect()),
         Err(err) if is_gone(&err) => Err(io::ErrorKind::NotFound.into()),
         Err(err) => Err(err),

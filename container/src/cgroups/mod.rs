@@ -6,6 +6,7 @@
 //! Never here: processes being started, tasks, reasons for the end of a task other than memory.
 
 pub(crate) mod burst;
+pub(crate) mod counted;
 pub(crate) mod demand;
 pub(crate) mod destroy;
 pub(crate) mod hierarchy;

@@ -23,34 +23,48 @@ const KILL_ATTEMPTS_BEFORE_WARNING: u32 = 60;
 /// After so many attempts (63 ms) a supervisor that has nothing left to supervise is killed.
 const SUPERVISOR_GRACE_ATTEMPTS: u32 = 6;
 
-/// Every living process below `root`, which itself is not among them.
-pub(crate) fn below(root: Process) -> io::Result<Vec<Process>> {
-    let all = process::all()?;
-    Ok(descendants(&all, root).into_iter().map(|stat| stat.process).collect())
+/// Who started whom, among processes that were looked at before.
+pub(crate) struct Tree<'a> {
+    stats: BTreeMap<i32, &'a Stat>,
+    children: BTreeMap<i32, Vec<&'a Stat>>,
 }
 
-/// The same, among processes that were looked at before.
-pub(crate) fn descendants(all: &[Stat], root: Process) -> Vec<&Stat> {
-    if !all.iter().any(|stat| stat.process == root) {
-        return Vec::new(); // Gone, or somebody else has the pid by now.
+impl<'a> Tree<'a> {
+    pub fn new(all: &'a [Stat]) -> Self {
+        let mut children: BTreeMap<i32, Vec<&Stat>> = BTreeMap::new();
+        for stat in all {
+            children.entry(stat.parent).or_default().push(stat);
+        }
+        Self { stats: all.iter().map(|stat| (stat.process.pid, stat)).collect(), children }
     }
-    let mut children: BTreeMap<i32, Vec<&Stat>> = BTreeMap::new();
-    for stat in all {
-        children.entry(stat.parent).or_default().push(stat);
+
+    /// The process itself, unless it is gone or somebody else has the pid by now.
+    pub fn get(&self, process: Process) -> Option<&'a Stat> {
+        self.stats.get(&process.pid).copied().filter(|stat| stat.process == process)
     }
-    let (mut seen, mut next) = (BTreeSet::from([root.pid]), vec![root.pid]);
-    let mut found = Vec::new();
-    while let Some(pid) = next.pop() {
-        for stat in children.get(&pid).into_iter().flatten() {
-            if seen.insert(stat.process.pid) {
-                next.push(stat.process.pid);
-                if !stat.ended {
-                    found.push(*stat);
+
+    /// Every living process below `root`, which itself is not among them.
+    pub fn below(&self, root: Process) -> Vec<&'a Stat> {
+        let mut found = Vec::new();
+        let (mut seen, mut next) = (BTreeSet::from([root.pid]), Vec::from_iter(self.get(root)));
+        while let Some(parent) = next.pop() {
+            for stat in self.children.get(&parent.process.pid).into_iter().flatten() {
+                if seen.insert(stat.process.pid) {
+                    next.push(stat);
+                    if !stat.ended {
+                        found.push(*stat);
+                    }
                 }
             }
         }
+        found
     }
-    found
+}
+
+/// Every living process below `root`, which itself is not among them.
+pub(crate) fn below(root: Process) -> io::Result<Vec<Process>> {
+    let all = process::all()?;
+    Ok(Tree::new(&all).below(root).into_iter().map(|stat| stat.process).collect())
 }
 
 /// Sends a signal to every process below `root`.
@@ -166,7 +180,8 @@ mod tests {
             stat(20, 1, 9, false),
         ];
         let pids = |root| {
-            let mut pids: Vec<i32> = descendants(&all, root).iter().map(|stat| stat.process.pid).collect();
+            let mut pids: Vec<i32> =
+                Tree::new(&all).below(root).iter().map(|stat| stat.process.pid).collect();
             pids.sort_unstable();
             pids
         };

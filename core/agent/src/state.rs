@@ -326,6 +326,12 @@ impl Executor {
         self.live_tasks().fold(self.own_booked(), |sum, task| sum + &task.resources)
     }
 
+    /// How much more than it has its container may use, by resource; infinite, if as much as there is.
+    pub fn limits(&self) -> &BTreeMap<String, f64> {
+        const NONE: &BTreeMap<String, f64> = &BTreeMap::new();
+        self.applied.as_ref().map_or(NONE, |(_, limits)| limits)
+    }
+
     /// What its container may use: its own resources and those of its live tasks.
     pub fn resources(&self) -> Resources {
         let own = Resources::from_proto(&self.info.resources).unwrap_or_default();

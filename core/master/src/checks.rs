@@ -10,7 +10,7 @@ use tepui_types::{AgentId, ExecutorId, FrameworkId, TaskId};
 
 use crate::master::Master;
 use crate::op::Deal;
-use crate::state::{Agent, Framework, Task};
+use crate::state::{Agent, Framework};
 use crate::validate::{self, Known, Launch, Scene, TaskUse};
 
 pub(crate) fn framework_info(info: &pb::FrameworkInfo) -> Result<(), String> {
@@ -83,14 +83,6 @@ impl<'a> Parties<'a> {
             known: self,
         }
     }
-
-    /// The framework's tasks under an executor of this name, on any agent and in any state: for as long as the master
-    /// knows of it.
-    fn tasks_under<'b>(&'b self, executor: &'b ExecutorId) -> impl Iterator<Item = &'b Task> + use<'a, 'b> {
-        let ended = self.framework.unreachable_tasks.iter().chain(self.framework.completed_tasks.iter());
-        let tasks = self.framework.tasks.values().chain(ended);
-        tasks.map(|task| &**task).filter(move |task| task.executor_id.as_ref() == Some(executor))
-    }
 }
 
 impl Known for Parties<'_> {
@@ -108,7 +100,6 @@ impl Known for Parties<'_> {
     }
 
     fn shares_cgroups(&self, id: &ExecutorId) -> Option<bool> {
-        let first = self.tasks_under(id).next()?;
-        Some(first.task.container.linux_info.share_cgroups.unwrap_or(true))
+        self.framework.shares_cgroups.get(id).copied()
     }
 }

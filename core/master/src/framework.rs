@@ -115,6 +115,7 @@ pub(crate) fn fresh(now: Now, id: FrameworkId, info: pb::FrameworkInfo, link: Fr
         tasks: Map::new_sync(),
         unreachable_tasks: Recent::new(),
         completed_tasks: Recent::new(),
+        shares_cgroups: Recent::new(),
     }
 }
 

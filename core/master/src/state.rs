@@ -150,6 +150,8 @@ pub struct Framework {
     /// Oldest first.
     pub unreachable_tasks: Recent<TaskId, Arc<Task>>,
     pub completed_tasks: Recent<TaskId, Arc<Task>>,
+    /// Whether the tasks under an executor of this name share its cgroups: decided by the first, for ever.
+    pub(crate) shares_cgroups: Recent<ExecutorId, bool>,
 }
 
 /// How the master is connected with a framework.

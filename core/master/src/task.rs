@@ -14,9 +14,12 @@ use tepui_types::{AgentId, ExecutorId, FrameworkId, TaskId, TaskStateExt};
 
 use crate::event::to_scheduler;
 use crate::master::{Master, Out};
-use crate::state::Task;
+use crate::state::{Framework, Task};
 use crate::status::Verdict;
 use crate::{notice, slack};
+
+/// Executors of one framework whose way of sharing cgroups is remembered; beyond that the oldest are free again.
+const EXECUTORS_REMEMBERED_MAX: usize = 10_000;
 
 impl Task {
     /// A task that is about to be sent to its agent.
@@ -107,7 +110,18 @@ pub(crate) fn add(master: &mut Master, task: Task, out: &mut Out) {
         agent.tasks.insert_mut((task.framework_id.clone(), task.id.clone()));
     }
     if let Some(framework) = master.framework_mut(&task.framework_id) {
+        remember_sharing(framework, &task);
         framework.tasks.insert_mut(task.id.clone(), Arc::new(task));
+    }
+}
+
+/// The first task under an executor decides for all that come later, also long after it ended.
+fn remember_sharing(framework: &mut Framework, task: &Task) {
+    if let Some(executor) = &task.executor_id
+        && !framework.shares_cgroups.contains(executor)
+    {
+        let shares = task.task.container.linux_info.share_cgroups.unwrap_or(true);
+        framework.shares_cgroups.push(EXECUTORS_REMEMBERED_MAX, executor.clone(), shares);
     }
 }
 
@@ -169,6 +183,7 @@ pub(crate) fn complete(master: &mut Master, framework_id: &FrameworkId, task_id:
 pub(crate) fn remember_completed(master: &mut Master, task: Arc<Task>) {
     let limit = master.config.max_completed_tasks_per_framework;
     if let Some(framework) = master.framework_mut(&task.framework_id) {
+        remember_sharing(framework, &task);
         framework.completed_tasks.push(limit, task.id.clone(), task);
     }
 }

@@ -76,6 +76,11 @@ fn read_if_file(text: &str) -> Result<String, String> {
 }
 
 fn cpus(_: &Path) -> u64 {
+    processors()
+}
+
+/// How many processors this machine has.
+pub(crate) fn processors() -> u64 {
     use nix::unistd::{SysconfVar, sysconf};
     match sysconf(SysconfVar::_NPROCESSORS_ONLN) {
         Ok(Some(count)) if count > 0 => count as u64,
@@ -85,12 +90,16 @@ fn cpus(_: &Path) -> u64 {
 
 /// Leaves a gigabyte to the system, or half of little.
 fn mem_megabytes() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    match total_bytes(&text) {
+    match memory_bytes() {
         Some(total) if total >= 2 * GIGABYTE => (total - GIGABYTE) / MEGABYTE,
         Some(total) => total / 2 / MEGABYTE,
         None => MEM_UNKNOWN_BYTES / MEGABYTE,
     }
+}
+
+/// All memory of this machine.
+pub(crate) fn memory_bytes() -> Option<u64> {
+    total_bytes(&std::fs::read_to_string("/proc/meminfo").ok()?)
 }
 
 fn total_bytes(meminfo: &str) -> Option<u64> {

@@ -216,6 +216,7 @@ fn containers(state: &State, call: &Call, statistics: &Statistics) -> response::
             container_id: pb::ContainerID { value: container.id.value().to_owned(), ..Default::default() }
                 .into(),
             container_status: container_status(container.id.to_proto(), pid).into(),
+            resource_statistics: statistics.get(&container.id).cloned().into(),
             ..Default::default()
         });
     response::GetContainers { containers: of_executors.chain(others).collect(), ..Default::default() }

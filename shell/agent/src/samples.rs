@@ -45,11 +45,14 @@ async fn measure(meter: Meter, every: Duration, handle: Handle<Input>) {
         ticks.tick().await;
         let meter = meter.clone();
         let samples = match tokio::task::spawn_blocking(move || meter.read()).await {
-            Ok(Ok(usages)) => usages.into_iter().map(|(id, usage)| Used {
-                id,
-                cpu_time: usage.cpus_user_time + usage.cpus_system_time,
-                mem_bytes: usage.mem_rss_bytes,
-            }),
+            // Nested ones are counted with their executor's.
+            Ok(Ok(usages)) => {
+                usages.into_iter().filter(|(id, _)| id.parent().is_none()).map(|(id, usage)| Used {
+                    id,
+                    cpu_time: usage.cpus_user_time + usage.cpus_system_time,
+                    mem_bytes: usage.mem_rss_bytes,
+                })
+            }
             Ok(Err(err)) => {
                 tracing::warn!(%err, "cannot measure what containers use");
                 continue;

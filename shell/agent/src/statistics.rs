@@ -1,19 +1,20 @@
 //! What executors use: `/monitor/statistics`, `/containers`, and the statistics of GET_CONTAINERS.
 //!
-//! Measured when asked for, by one look at /proc for all of them.
+//! Measured when asked for: from cgroups, or by one look at /proc for all that have none.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::StatusCode;
-use tepui_container::{Meter, Usage};
+use tepui_container::{Memory, Meter, Usage};
 use tepui_core_agent::{Executor, ExecutorPhase, State};
 use tepui_http::{HttpError, Query, Request, Response, json};
 use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::ContainerId;
 
+use crate::detect;
 use crate::read::container_status;
 
 const MEGABYTE: f64 = 1024.0 * 1024.0;
@@ -38,11 +39,16 @@ impl Statistics {
             BTreeMap::new()
         });
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-        let of = |executor: &Arc<Executor>| {
-            let usage = usages.get(&executor.container_id)?;
-            Some((executor.container_id.clone(), statistics(executor, usage, now)))
+        let executors: BTreeMap<&ContainerId, &Arc<Executor>> =
+            live(state).map(|executor| (&executor.container_id, executor)).collect();
+        let of = |(id, usage): (ContainerId, Usage)| {
+            let statistics = match executors.get(&id) {
+                Some(executor) => statistics(executor, &usage, now),
+                None => measured(&usage, now),
+            };
+            (id, statistics)
         };
-        Self(live(state).filter_map(of).collect())
+        Self(usages.into_iter().map(of).collect())
     }
 
     pub fn get(&self, id: &ContainerId) -> Option<&pb::ResourceStatistics> {
@@ -145,18 +151,54 @@ fn contained(w: &mut JsonWriter, executor: &Executor, measured: Option<&pb::Reso
     });
 }
 
+/// What an executor's container uses, with what it asked for and what it may use.
 fn statistics(executor: &Executor, usage: &Usage, now: f64) -> pb::ResourceStatistics {
     let resources = executor.resources();
-    let limit = |amount: f64| (amount > 0.0).then_some(amount);
+    let (cpus, mem) = (resources.cpus().to_f64(), resources.mem().to_f64());
+    let some = |amount: f64| (amount > 0.0).then_some(amount);
+    let limit = |name: &str, request: f64, machine: f64| {
+        let limit = executor.limits().get(name).copied().unwrap_or(request);
+        some(if limit.is_finite() { limit } else { machine })
+    };
+    let machine_mem = detect::memory_bytes().unwrap_or(0) as f64 / MEGABYTE;
+    let bytes = |megabytes: f64| (megabytes * MEGABYTE) as u64;
+    pb::ResourceStatistics {
+        cpus_soft_limit: some(cpus),
+        cpus_limit: limit("cpus", cpus, detect::processors() as f64),
+        mem_soft_limit_bytes: some(mem).map(bytes),
+        mem_limit_bytes: limit("mem", mem, machine_mem).map(bytes),
+        ..measured(usage, now)
+    }
+}
+
+/// What was measured, with the limits that hold in the kernel.
+fn measured(usage: &Usage, now: f64) -> pb::ResourceStatistics {
+    let throttled = usage.throttled.as_ref();
+    let memory = usage.memory.as_ref();
+    let of = |part: fn(&Memory) -> u64| memory.map(part);
     pb::ResourceStatistics {
         timestamp: now,
         processes: u32::try_from(usage.processes).ok(),
         threads: u32::try_from(usage.threads).ok(),
         cpus_user_time_secs: Some(usage.cpus_user_time.as_secs_f64()),
         cpus_system_time_secs: Some(usage.cpus_system_time.as_secs_f64()),
-        cpus_limit: limit(resources.cpus().to_f64()),
+        cpus_nr_periods: throttled.and_then(|it| u32::try_from(it.periods).ok()),
+        cpus_nr_throttled: throttled.and_then(|it| u32::try_from(it.throttled).ok()),
+        cpus_throttled_time_secs: throttled.map(|it| it.time.as_secs_f64()),
         mem_rss_bytes: Some(usage.mem_rss_bytes),
-        mem_limit_bytes: limit(resources.mem().to_f64() * MEGABYTE).map(|bytes| bytes as u64),
+        mem_total_bytes: of(|it| it.total_bytes),
+        mem_total_memsw_bytes: memory.and_then(|it| it.total_memsw_bytes),
+        mem_kmem_usage_bytes: memory.and_then(|it| it.kmem_bytes),
+        mem_kmem_tcp_usage_bytes: memory.and_then(|it| it.kmem_tcp_bytes),
+        mem_file_bytes: of(|it| it.file_bytes),
+        mem_cache_bytes: of(|it| it.file_bytes),
+        mem_anon_bytes: of(|it| it.anon_bytes),
+        mem_mapped_file_bytes: of(|it| it.mapped_file_bytes),
+        mem_swap_bytes: of(|it| it.swap_bytes),
+        mem_unevictable_bytes: of(|it| it.unevictable_bytes),
+        mem_soft_limit_bytes: memory.and_then(|it| it.request_bytes),
+        mem_limit_bytes: memory.and_then(|it| it.limit_bytes.or_else(detect::memory_bytes)),
+        blkio_statistics: usage.blkio.clone().into(),
         ..Default::default()
     }
 }

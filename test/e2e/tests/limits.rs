@@ -27,7 +27,8 @@ impl Bench {
             return None;
         }
         let flags: Vec<&str> = [RESOURCES, ISOLATION].into_iter().chain(flags.iter().copied()).collect();
-        let cluster = Cluster::with(&[], &flags);
+        // Nothing but the master's word for it tells of executors whose tasks have ended.
+        let cluster = Cluster::with(&["--max_completed_tasks_per_framework=0"], &flags);
         let scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
         Some(Self { cluster, scheduler })
     }
@@ -290,6 +291,7 @@ fn people_set_limits_and_see_them() {
         list.contains("burst").then_some(list)
     });
     assert!(list.contains("cpus:2 mem:inf"), "{list}");
+    assert!(list.contains("USED"), "{list}");
     let detail = String::from_utf8_lossy(&tepui(&["task", "burst"]).stdout).into_owned();
     assert!(
         detail.contains("limits") && detail.contains("mem:Infinity") && detail.contains("usage"),
@@ -299,4 +301,57 @@ fn people_set_limits_and_see_them() {
     running.wait().expect("it was started here");
     let refused = tepui(&["run", "--mem=64", "--mem-limit=32", "--", "true"]);
     assert!(!refused.status.success(), "{refused:?}");
+}
+
+/// Request, limit and what the kernel counted, for an executor's container and for a task's own.
+#[test]
+fn what_is_used_can_be_read() {
+    let Some(mut bench) = Bench::start(&[]) else { return };
+    let burn = "while :; do :; done";
+    bench.launch("busy", burn, Sizes::of((0.1, 32.0), Some(0.2), Some(INF)), |_| ());
+    bench.container("busy");
+    let sizes = Sizes::of((0.1, 32.0), Some(0.2), Some(64.0));
+    bench.launch_group("own", Some(false), &[("nested", burn, sizes)]);
+    let nested = bench.container("nested");
+    let http = bench.cluster.agent_http();
+    let busy = wait_for("a throttled task", || {
+        let all = http.get("/monitor/statistics").json()?;
+        let of = |one: &Value| (one["executor_id"] == "busy").then(|| one["statistics"].clone());
+        let busy = all.as_array()?.iter().find_map(of)?;
+        (busy["cpus_nr_throttled"].as_u64()? > 0 && busy["cpus_throttled_time_secs"].as_f64()? > 0.0)
+            .then_some(busy)
+    });
+    const MB: u64 = 1024 * 1024;
+    assert_eq!(
+        (&busy["cpus_soft_limit"], &busy["mem_soft_limit_bytes"]),
+        (&json!(0.2), &json!(64 * MB)),
+        "{busy}"
+    );
+    assert!((busy["cpus_limit"].as_f64().expect("a number") - 0.3).abs() < 1e-9, "{busy}");
+    assert!(busy["mem_limit_bytes"].as_u64() > Some(256 * MB), "endless is all there is: {busy}");
+    for key in
+        ["processes", "threads", "mem_total_bytes", "mem_anon_bytes", "mem_rss_bytes", "cpus_nr_periods"]
+    {
+        assert!(busy[key].as_u64() > Some(0), "{key}: {busy}");
+    }
+    for key in [
+        "mem_file_bytes",
+        "mem_cache_bytes",
+        "mem_mapped_file_bytes",
+        "mem_swap_bytes",
+        "mem_unevictable_bytes",
+    ] {
+        assert!(busy[key].is_u64(), "{key}: {busy}");
+    }
+    let call = json!({"type": "GET_CONTAINERS", "get_containers": {"show_nested": true}});
+    let all = http.post("/api/v1", &call).json().expect("an answer")["get_containers"]["containers"].clone();
+    let is_nested = |one: &&Value| one["container_status"]["container_id"] == nested;
+    let found = all.as_array().expect("a list").iter().find(is_nested).expect("the task's own container");
+    let own = &found["resource_statistics"];
+    assert_eq!(
+        (&own["mem_soft_limit_bytes"], &own["mem_limit_bytes"]),
+        (&json!(32 * MB), &json!(64 * MB)),
+        "{own}"
+    );
+    assert!(own["cpus_user_time_secs"].as_f64() > Some(0.0), "{own}");
 }

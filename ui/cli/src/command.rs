@@ -33,6 +33,7 @@ pub mod task;
 mod task_state;
 pub mod tasks;
 pub mod teardown;
+mod usage;
 pub mod volumes;
 pub mod weights;
 

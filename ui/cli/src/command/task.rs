@@ -10,6 +10,7 @@ use tepui_proto::mesos::v1::{self, master};
 
 use super::find::{self, Candidate};
 use super::task_state::TaskState;
+use super::usage::Usages;
 use super::{Cluster, block_on, sandbox};
 use crate::amount;
 use crate::detail::{Detail, labels, resources};
@@ -77,30 +78,15 @@ impl Task {
         });
         let agent = self.cluster.query("/slaves", &[("slave_id", text(&classic, "slave_id"))]).await;
         let agent = agent.map(|mut answer| answer["slaves"][0].take()).unwrap_or_default();
-        let usage = tokio::time::timeout(SANDBOX_PATIENCE, usage(&self.cluster, &agent, &classic)).await;
+        let usage = Usages::of_agent(&self.cluster, &agent).await.shown(task);
         let sandbox = tokio::time::timeout(SANDBOX_PATIENCE, sandbox::of(&self.cluster, classic)).await;
         let sandbox = sandbox.ok().and_then(Result::ok).map(|sandbox| sandbox.directory);
         Place {
             hostname: text(&agent, "hostname").to_string(),
             sandbox: sandbox.unwrap_or_default(),
-            usage: usage.ok().flatten().unwrap_or_default(),
+            usage: usage.unwrap_or_default(),
         }
     }
-}
-
-/// What the container the task runs in uses right now, with its executor and whoever shares it.
-async fn usage(cluster: &Cluster, agent: &Value, task: &Value) -> Option<String> {
-    let id = text(task, "executor_id");
-    let executor = if id.is_empty() { text(task, "id") } else { id };
-    let query = format!("/containers?framework_id={}&executor_id={executor}", text(task, "framework_id"));
-    let answer = sandbox::client(cluster, agent).ok()?.get(&query).await.ok()?;
-    shown_usage(&answer[0]["statistics"])
-}
-
-fn shown_usage(statistics: &Value) -> Option<String> {
-    let total = ["mem_total_bytes", "mem_rss_bytes"].into_iter().find_map(|key| statistics[key].as_f64())?;
-    let time = number(statistics, "cpus_user_time_secs") + number(statistics, "cpus_system_time_secs");
-    Some(format!("mem:{} cpu time:{}s", amount::bytes(total), amount::number(time)))
 }
 
 #[derive(Default)]
@@ -227,12 +213,10 @@ mod tests {
                         "network_infos": [{"ip_addresses": [{"ip_address": "10.0.0.2"}]}]}},
             ],
         });
-        let statistics =
-            json!({"mem_rss_bytes": 2097152, "cpus_user_time_secs": 1.5, "cpus_system_time_secs": 0.25});
         let place = Place {
             hostname: "host-a".to_string(),
             sandbox: "/var/lib/tepui/x".to_string(),
-            usage: shown_usage(&statistics).expect("it is complete"),
+            usage: "mem:2M cpu time:1.75s".to_string(),
         };
         expect![[r#"
             task       web-1

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::filter::Filter;
 use super::task_state::{self, TaskState};
+use super::usage;
 use crate::amount;
 use crate::listing::{self, List, ListFlags, Seen, amount_of, lists, number, text};
 use crate::table::Cell;
@@ -50,6 +51,7 @@ impl List for Tasks {
         "CPUS",
         "MEM",
         "LIMITS",
+        "USED",
         "DISK",
         "GPUS",
         "ROLE",
@@ -64,7 +66,13 @@ impl List for Tasks {
 
     async fn fetch(&self) -> Result<Value> {
         let answer = self.list.cluster.get("/tasks?limit=-1").await?;
-        self.filter.with_names(&self.list.cluster, answer).await
+        let mut answer = self.filter.with_names(&self.list.cluster, answer).await?;
+        if !self.list.json {
+            let live = self.entries(&answer)?.into_iter().filter(|task| TaskState::of(task).is_live());
+            let agents = live.map(|task| text(task, "slave_id").to_string()).collect();
+            usage::add(&self.list.cluster, &mut answer, &agents).await;
+        }
+        Ok(answer)
     }
 
     fn entries<'v>(&self, answer: &'v Value) -> Result<Vec<&'v Value>> {
@@ -99,6 +107,7 @@ fn row(task: &Value, seen: &Seen<'_>) -> Vec<Cell> {
         amount_of(held, "cpus", amount::number),
         amount_of(held, "mem", amount::megabytes),
         Cell::text(limits(&task["limits"])),
+        usage::noted(task).map_or_else(|| Cell::text(""), |bytes| Cell::number(amount::bytes(bytes), bytes)),
         amount_of(held, "disk", amount::megabytes),
         amount_of(held, "gpus", amount::number),
         Cell::text(text(task, "role")),
@@ -170,19 +179,20 @@ mod tests {
         );
         let mut bursting = json!({"tasks": [answer["tasks"][0]]});
         bursting["tasks"][0]["limits"] = json!({"cpus": 2.0, "mem": "Infinity"});
+        bursting["tasks"][0]["used_mem_bytes"] = json!(3_145_728);
         check::<Tasks>(
             "--all",
             &bursting,
             expect![[r#"
-            TASK   NAME  STATE    SINCE  CPUS   MEM  LIMITS          ROLE  AGENT  FRAMEWORK
-            web-1  web   running   1m5s   0.5  1.5G  cpus:2 mem:inf  eng   S0     0000"#]],
+            TASK   NAME  STATE    SINCE  CPUS   MEM  LIMITS          USED  ROLE  AGENT  FRAMEWORK
+            web-1  web   running   1m5s   0.5  1.5G  cpus:2 mem:inf    3M  eng   S0     0000"#]],
         );
         check::<Tasks>("--agent host-c", &answer, expect!["no such tasks"]);
         check::<Tasks>(
             "--sort nothing",
             &answer,
             expect![
-                "error: --sort=nothing: there is no such column; there are: task, name, state, since, cpus, mem, limits, disk, gpus, role, agent, framework"
+                "error: --sort=nothing: there is no such column; there are: task, name, state, since, cpus, mem, limits, used, disk, gpus, role, agent, framework"
             ],
         );
         check::<Tasks>("", &json!({"tasks": []}), expect!["no tasks; run one with `tepui run -- COMMAND`"]);
