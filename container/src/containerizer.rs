@@ -23,7 +23,7 @@ use self::container::{Around, Command, Container, Update};
 use self::paths::Paths;
 use self::recovery::State;
 use crate::fetcher::{Fetcher, FetcherCounts, Settings};
-use crate::isolators::{Isolation, IsolatorOptions};
+use crate::isolators::{self, Isolation, IsolatorOptions};
 use crate::launcher::linux::{self, CgroupOptions, Launcher, Linux};
 use crate::runtime_dir::{self, RuntimeDir};
 use crate::stdio::attach;
@@ -100,6 +100,7 @@ impl Containerizer {
         }
         std::fs::create_dir_all(&options.work_dir).map_err(directory(&options.work_dir))?;
         let runtime = RuntimeDir::open(&options.runtime_dir).map_err(directory(&options.runtime_dir))?;
+        isolators::check(&options.isolation, &options.isolators).map_err(ContainerizerFault::Isolation)?;
         let linux = linux::choose(options.launcher, &options.isolation, &options.cgroups, &runtime);
         let linux = linux.map_err(ContainerizerFault::Isolation)?;
         // Unbounded, because an operation is already decided and durable: to drop it would break the agent's word. There

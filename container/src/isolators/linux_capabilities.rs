@@ -59,7 +59,7 @@ pub(crate) fn bits(capabilities: &[Capability]) -> Option<u64> {
     capabilities.iter().try_fold(0, |bits, one| Some(bits | 1 << number(*one)?))
 }
 
-fn number(capability: Capability) -> Option<u32> {
+pub(super) fn number(capability: Capability) -> Option<u32> {
     u32::try_from(capability as i32 - FIRST).ok().filter(|number| *number < u64::BITS)
 }
 

@@ -8,6 +8,7 @@ mod environment_secret;
 mod filesystem_linux;
 mod linux_capabilities;
 mod linux_nnp;
+pub(crate) mod linux_seccomp;
 mod namespaces_ipc;
 mod namespaces_pid;
 pub(crate) mod plan;
@@ -40,6 +41,7 @@ const BUILT: &[(&str, &[Controller])] = &[
     ("posix/rlimits", &[]),
     ("linux/capabilities", &[]),
     ("linux/nnp", &[]),
+    ("linux/seccomp", &[]),
     ("volume/host_path", &[]),
     ("volume/sandbox_path", &[]),
     ("volume/secret", &[]),
@@ -71,7 +73,6 @@ const NOT_BUILT: &[&str] = &[
     "appc/runtime",
     "docker/runtime",
     "linux/devices",
-    "linux/seccomp",
     "volume/image",
     "volume/csi",
     "docker/volume",
@@ -97,6 +98,9 @@ pub struct IsolatorOptions {
     pub bounding_capabilities: Option<u64>,
     /// Directories below which the sources of host path volumes are made if they are missing.
     pub host_path_volume_force_creation: Vec<PathBuf>,
+    /// Where profiles of system calls are, and the one for containers that name none.
+    pub seccomp_config_dir: Option<PathBuf>,
+    pub seccomp_profile_name: Option<String>,
 }
 
 impl Default for IsolatorOptions {
@@ -110,8 +114,23 @@ impl Default for IsolatorOptions {
             effective_capabilities: None,
             bounding_capabilities: None,
             host_path_volume_force_creation: Vec::new(),
+            seccomp_config_dir: None,
+            seccomp_profile_name: None,
         }
     }
+}
+
+/// What must hold before the first container is launched: what an operator asked for must not fail task by task.
+pub(crate) fn check(isolation: &Isolation, options: &IsolatorOptions) -> Result<(), String> {
+    if !options.sandbox_directory.is_absolute() {
+        return Err(String::from("--sandbox_directory must be an absolute path"));
+    }
+    if let (Some(effective), Some(bounding)) = (options.effective_capabilities, options.bounding_capabilities)
+        && effective & !bounding != 0
+    {
+        return Err(String::from("--effective_capabilities are not all among --bounding_capabilities"));
+    }
+    if isolation.has("linux/seccomp") { linux_seccomp::check(options) } else { Ok(()) }
 }
 
 /// How a container is kept apart: every isolator adds its part, in the order in which v1 makes them. The error names
@@ -133,7 +152,7 @@ pub(crate) fn plan(site: &Site) -> Result<Plan, String> {
 type Planner = fn(&Site, &mut Plan) -> Result<(), String>;
 
 /// In the order in which v1 makes them; `hide` needs to know what the others decided.
-const PLANNERS: [(&str, Planner); 9] = [
+const PLANNERS: [(&str, Planner); 10] = [
     ("filesystem/linux", filesystem_linux::plan),
     ("posix/rlimits", posix_rlimits::plan),
     ("linux/capabilities", linux_capabilities::plan),
@@ -142,6 +161,7 @@ const PLANNERS: [(&str, Planner); 9] = [
     ("namespaces/pid", namespaces_pid::plan),
     ("filesystem/linux", filesystem_linux::hide),
     ("filesystem/linux", volumes::plan),
+    ("linux/seccomp", linux_seccomp::plan),
     ("environment_secret", environment_secret::plan),
 ];
 
