@@ -23,6 +23,7 @@ use self::container::{Around, Command, Container, Update};
 use self::paths::Paths;
 use self::recovery::State;
 use crate::fetcher::{Fetcher, FetcherCounts, Settings};
+use crate::isolators::watcher::Watching;
 use crate::isolators::{self, Isolation, IsolatorOptions};
 use crate::launcher::linux::{self, CgroupOptions, Launcher, Linux};
 use crate::runtime_dir::{self, RuntimeDir};
@@ -117,6 +118,7 @@ impl Containerizer {
         let handle =
             Containerizer { messages: messages.clone(), fetcher: fetcher.clone(), runtime: runtime.clone() };
         let context = Arc::new(Context {
+            watching: Watching::new(&options.isolation, &options.isolators),
             fetcher: fetcher.clone(),
             options,
             runtime,
@@ -178,6 +180,7 @@ pub(crate) struct Context {
     runtime: RuntimeDir,
     /// None: the posix launcher.
     linux: Option<Linux>,
+    watching: Watching,
     fetcher: Arc<Fetcher>,
     events: mpsc::Sender<ContainerEvent>,
     launches: Semaphore,

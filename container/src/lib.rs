@@ -39,6 +39,7 @@ pub fn cgroups_usable(root: &std::path::Path) -> Result<(), String> {
 
 const SUPERVISE: &str = "supervise";
 const FETCH: &str = "fetch";
+const REMOUNT: &str = "remount";
 
 /// The helper's entry point, with the arguments that follow [`HELPER_COMMAND`]. A program calls it before anything
 /// else: no thread may run yet, and nothing is read from the environment, which is empty.
@@ -47,6 +48,7 @@ pub fn init_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let done = match args.first().and_then(|arg| arg.to_str()) {
         Some(SUPERVISE) => launcher::init::supervise(),
         Some(FETCH) => fetcher::job::work(),
+        Some(REMOUNT) => launcher::remount::work(),
         _ => {
             eprintln!("{HELPER_COMMAND} is for the agent's own use");
             return ExitCode::from(2);

@@ -1,11 +1,12 @@
 //! The runtime directory: what must be known about containers that outlive the agent, and nothing else.
 //!
-//! `<runtime_dir>/containers/<id>/{pid,status,cgroups,init,volumes,moved,stdio.sock}`, nested ones in `containers/<id>`
-//! below their parent's. `pid` is written once, by whoever comes first: the supervisor, which thereby may start the
-//! command, or a restarted agent that found none and thereby forbids it. `status` is written by the supervisor when the
-//! command has ended. `cgroups` is written before they are made and stays until they are gone. `init` is the process that
-//! holds the container's namespaces, `volumes` are the persistent volumes mounted in its sandbox. `moved` says that the
-//! command writes to its files through the supervisor, `stdio.sock` is where others may listen and type.
+//! `<runtime_dir>/containers/<id>/{pid,status,cgroups,init,volumes,given,moved,stdio.sock}`, nested ones in
+//! `containers/<id>` below their parent's. `pid` is written once, by whoever comes first: the supervisor, which thereby
+//! may start the command, or a restarted agent that found none and thereby forbids it. `status` is written by the
+//! supervisor when the command has ended. `cgroups` is written before they are made and stays until they are gone. `init`
+//! is the process that holds the container's namespaces, `volumes` are the persistent volumes mounted in its sandbox,
+//! `given` is what it may take of what is looked at now and then. `moved` says that the command writes to its files
+//! through the supervisor, `stdio.sock` is where others may listen and type.
 //! Never here: sandboxes, environments, secrets.
 
 use std::io::{self, Write};
@@ -17,12 +18,14 @@ use tepui_types::{ContainerId, Volume};
 use crate::cgroups::Cgroups;
 use crate::host::beneath;
 use crate::host::process::{self, Process};
+use crate::isolators::watcher::Given;
 
 const PID: &str = "pid";
 const STATUS: &str = "status";
 const CGROUPS: &str = "cgroups";
 const INIT: &str = "init";
 const VOLUMES: &str = "volumes";
+const GIVEN: &str = "given";
 const MOVED: &str = "moved";
 const CONTAINERS: &str = "containers";
 
@@ -58,6 +61,8 @@ pub(crate) struct Init {
     pub process: Process,
     /// Where the command began, if not in its sandbox as the host sees it.
     pub directory: Option<PathBuf>,
+    /// Where the sandbox is seen, if not where the host sees it.
+    pub sandbox: Option<PathBuf>,
 }
 
 /// A persistent volume that is mounted in a container's sandbox.
@@ -200,6 +205,18 @@ impl ContainerDir {
     /// Those that are mounted; none where volumes are links.
     pub fn volumes(&self) -> Vec<Mounted> {
         let text = std::fs::read(self.path.join(VOLUMES)).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+
+    /// Keeps what the container was given of what is looked at now and then.
+    pub fn write_given(&self, given: &Given) -> io::Result<()> {
+        let draft = self.path.join(format!("{GIVEN}.draft"));
+        std::fs::write(&draft, serde_json::to_vec(given)?)?;
+        std::fs::rename(&draft, self.path.join(GIVEN))
+    }
+
+    pub fn given(&self) -> Given {
+        let text = std::fs::read(self.path.join(GIVEN)).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
     }
 

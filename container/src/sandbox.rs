@@ -47,24 +47,38 @@ pub(crate) struct Sandbox<'a> {
     identity: Option<&'a Identity>,
 }
 
-/// Replaces the links to volumes in a running container's sandbox. They are given to whom the sandbox was given.
+/// Replaces the links to volumes in a running container's sandbox.
 pub(crate) fn update_volumes(
     work_dir: &Path,
     path: &str,
     before: &[Volume],
     after: &[Volume],
 ) -> Result<(), SandboxFault> {
+    with_owner(work_dir, path, |sandbox, dir| {
+        for gone in before.iter().filter(|volume| !after.contains(volume)) {
+            sandbox.hide(dir, gone)?;
+        }
+        sandbox.show_volumes(dir, after)
+    })
+}
+
+/// Gives volumes to whom a running container's sandbox was given.
+pub(crate) fn give_volumes(work_dir: &Path, path: &str, volumes: &[Volume]) -> Result<(), SandboxFault> {
+    with_owner(work_dir, path, |sandbox, _| sandbox.give_volumes(volumes))
+}
+
+fn with_owner(
+    work_dir: &Path,
+    path: &str,
+    work: impl FnOnce(&Sandbox, &OwnedFd) -> Result<(), SandboxFault>,
+) -> Result<(), SandboxFault> {
     let rest = beneath::relative(work_dir, Path::new(path)).ok_or(SandboxFault::Outside)?;
     let failed = |err| SandboxFault::Make { what: String::from("the directory"), err };
     let dir = beneath::open_dir(work_dir, rest).map_err(failed)?;
     let owner = rustix::fs::fstat(&dir).map_err(|err| failed(err.into()))?;
     let identity = Identity { uid: owner.st_uid, gid: owner.st_gid, groups: Vec::new() };
-    let sandbox =
-        Sandbox { work_dir, rest, identity: Some(&identity).filter(|identity| !identity.is_ours()) };
-    for gone in before.iter().filter(|volume| !after.contains(volume)) {
-        sandbox.hide(&dir, gone)?;
-    }
-    sandbox.show_volumes(&dir, after)
+    let identity = Some(&identity).filter(|identity| !identity.is_ours());
+    work(&Sandbox { work_dir, rest, identity }, &dir)
 }
 
 /// Who the command runs as: `None` for whoever the agent is.

@@ -267,3 +267,132 @@ async fn limits_and_rights_of_commands() {
         assert_eq!(output(&mut host, spec).await, expected, "{name}");
     }
 }
+
+#[tokio::test]
+async fn a_running_container_gains_and_loses_volumes() {
+    let Some(mut host) = Host::linux(ALL) else { return };
+    let before = mounts();
+    let volume = |name: &str, read_only| {
+        let source = host.dir.path().join(name);
+        std::fs::create_dir_all(&source).unwrap();
+        std::fs::write(source.join("file"), format!("{name}\n")).unwrap();
+        Volume { source: source.display().to_string(), target: name.to_owned(), read_only, shared: false }
+    };
+    let (one, two) = (volume("one", false), volume("two", true));
+    let script = "cat one/file; until [ -e two/file ]; do sleep 0.01; done; cat two/file; ! touch two/x && echo ro; \
+                  while [ -e one/file ]; do sleep 0.01; done; echo gone";
+    host.launch(LaunchSpec { volumes: vec![one.clone()], ..host.spec(&id("a"), script) }).await;
+    host.line(&id("a"), "stdout").await;
+    let update = |volumes| ContainerOp::Update {
+        id: id("a"),
+        resources: Vec::new(),
+        limits: Default::default(),
+        volumes,
+    };
+    host.submit(update(vec![one, two.clone()]));
+    until(|| host.read(&id("a"), "stdout").contains("ro").then_some(())).await;
+    let mut host = host.restart();
+    host.recover(&[&id("a")]).await;
+    host.submit(update(vec![two]));
+    assert_eq!(host.exit_of(&id("a")).await.status, exited(0));
+    assert_eq!(host.read(&id("a"), "stdout"), "one\ntwo\nro\ngone\n");
+    assert_eq!(mounts(), before, "nothing of it is on the host");
+}
+
+fn scalar(name: &str, value: f64) -> pb::Resource {
+    pb::Resource {
+        name: name.to_owned(),
+        scalar: pb::value::Scalar { value, ..Default::default() }.into(),
+        ..Default::default()
+    }
+}
+
+#[tokio::test]
+async fn who_fills_the_disk_is_ended() {
+    let enforce = |options: &mut tepui_container::Options| {
+        options.isolators.container_disk_watch_interval = std::time::Duration::from_millis(20);
+        options.isolators.enforce_container_disk_quota = true;
+    };
+    let Some(mut host) = Host::linux_with("disk/du", enforce) else { return };
+    let fill = "dd if=/dev/zero of=fill bs=1M count=5 2>/dev/null; exec sleep 1000";
+    let spec = LaunchSpec { resources: vec![scalar("disk", 2.0)], ..host.spec(&id("a"), fill) };
+    host.launch(spec).await;
+    let end = host.exit_of(&id("a")).await;
+    assert_eq!(end.reason, Some(pb::task_status::Reason::REASON_CONTAINER_LIMITATION_DISK));
+    let message = end.message.unwrap();
+    assert!(message.starts_with("Disk usage (") && message.ends_with("exceeds quota (2MB)"), "{message}");
+    assert_eq!((end.state, end.limited.len()), (Some(pb::TaskState::TASK_FAILED), 1));
+    // Found again by the next agent, which never launched it.
+    let wait = "touch ready; until [ -e go ]; do sleep 0.01; done; ";
+    let spec =
+        LaunchSpec { resources: vec![scalar("disk", 2.0)], ..host.spec(&id("b"), &format!("{wait}{fill}")) };
+    host.launch(spec).await;
+    let mut host = host.restart();
+    host.recover(&[&id("b")]).await;
+    std::fs::write(host.sandbox(&id("b")).join("go"), "").unwrap();
+    assert!(host.exit_of(&id("b")).await.message.unwrap().contains("exceeds quota"));
+}
+
+#[tokio::test]
+async fn who_listens_on_a_port_of_others_is_ended() {
+    let enforce = |options: &mut tepui_container::Options| {
+        options.isolators.container_ports_watch_interval = std::time::Duration::from_millis(20);
+        options.isolators.enforce_container_ports = true;
+    };
+    let Some(mut host) = Host::linux_with("network/ports", enforce) else { return };
+    let listen = "exec python3 -c 'import socket,time; s=socket.socket(); s.bind((\"127.0.0.1\",0)); s.listen(); \
+                  print(s.getsockname()[1], flush=True); time.sleep(1000)'";
+    host.launch_script(&id("a"), listen).await;
+    let port = host.line(&id("a"), "stdout").await;
+    let end = host.exit_of(&id("a")).await;
+    assert_eq!(end.reason, Some(pb::task_status::Reason::REASON_CONTAINER_LIMITATION));
+    let message = format!("Container 'a' is listening on unallocated port(s): [{port}-{port}]");
+    assert_eq!(end.message.as_deref(), Some(message.as_str()));
+    let all = br#"{"name":"ports","type":"RANGES","ranges":{"range":[{"begin":1,"end":65535}]}}"#;
+    let resources = vec![tepui_proto::json::from_slice(all).unwrap()];
+    let listen = listen.replace("1000", "0.3");
+    let spec = LaunchSpec { resources, ..host.spec(&id("b"), &listen) };
+    assert_eq!(host.run(spec).await, exited(0));
+}
+
+#[tokio::test]
+async fn system_calls_are_filtered_by_profiles() {
+    let dir = tempfile::tempdir().unwrap();
+    let profile = |action: &str, names: &str, errno: u16| {
+        format!(
+            r#"{{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{{"names":[{names}],"action":"{action}","errnoRet":{errno}}}]}}"#
+        )
+    };
+    std::fs::write(dir.path().join("usual"), profile("SCMP_ACT_ERRNO", r#""mkdir","mkdirat""#, 38)).unwrap();
+    std::fs::write(dir.path().join("hard"), profile("SCMP_ACT_KILL_PROCESS", r#""mkdir","mkdirat""#, 0))
+        .unwrap();
+    std::fs::write(dir.path().join("broken"), "{").unwrap();
+    let choose = |options: &mut tepui_container::Options| {
+        options.isolators.seccomp_config_dir = Some(dir.path().to_owned());
+        options.isolators.seccomp_profile_name = Some(String::from("usual"));
+    };
+    for isolation in ["linux/seccomp", "linux/seccomp,linux/nnp"] {
+        let Some(mut host) = Host::linux_with(isolation, choose) else { return };
+        let seccomp =
+            |info: pb::SeccompInfo| linux(pb::LinuxInfo { seccomp: info.into(), ..Default::default() });
+        let named = |name: &str| {
+            seccomp(pb::SeccompInfo { profile_name: Some(name.to_owned()), ..Default::default() })
+        };
+        let script = "mkdir d";
+        let spec = host.spec(&id("a"), script);
+        assert_eq!(host.run(LaunchSpec { user: Some(String::from("nobody")), ..spec }).await, exited(1));
+        assert!(host.read(&id("a"), "stderr").contains("not implemented"));
+        let spec = LaunchSpec { container: named("hard"), ..host.spec(&id("b"), "exec mkdir d") };
+        assert_eq!(host.run(spec).await.map(|status| status & 0x7f), Some(libc::SIGSYS));
+        let none = seccomp(pb::SeccompInfo { unconfined: Some(true), ..Default::default() });
+        let spec = LaunchSpec { container: none, ..host.spec(&id("c"), script) };
+        assert_eq!(host.run(spec).await, exited(0));
+        for (name, why) in
+            [("broken", "cannot be understood"), ("missing", "cannot read"), ("../x", "must be the name")]
+        {
+            let spec = LaunchSpec { container: named(name), ..host.spec(&id("d"), script) };
+            let (_, message) = host.fail_to_launch(spec).await;
+            assert!(message.contains(why) && message.contains(name), "{message}");
+        }
+    }
+}

@@ -19,7 +19,9 @@ use crate::cgroups::{Place, destroy};
 use crate::host::beneath;
 use crate::host::process::Process;
 use crate::host::user::Identity;
+use crate::isolators::watcher::{Given, Watched, Watcher};
 use crate::isolators::{self, Parent, Plan, Site};
+use crate::launcher::remount::{self, Remount};
 use crate::launcher::{InitSpec, posix, tree};
 use crate::runtime_dir::{Claim, ContainerDir, Mounted};
 use crate::sandbox::{self, Sandbox, SandboxFault};
@@ -209,9 +211,15 @@ impl Container {
         let mut gone = false;
         let mut ended = pin!(process.ended());
         let mut burst = Burst::follow(&self.runtime().cgroups());
+        let mut limitation = None;
+        let mut watcher = self.watcher(process);
         let first = loop {
             tokio::select! {
                 () = burst::next(&mut burst) => (),
+                found = watcher.next(), if limitation.is_none() && !gone => {
+                    limitation = Some(found);
+                    self.context.tell(Message::Ending(self.id.clone()));
+                }
                 () = &mut ended, if !gone => {
                     gone = true;
                     self.context.tell(Message::Ending(self.id.clone()));
@@ -221,6 +229,7 @@ impl Container {
                     Some(Command::Update(update)) => {
                         self.update(&mut volumes, update).await;
                         burst = Burst::follow(&self.runtime().cgroups()); // The request may be another one.
+                        watcher.give(self.runtime().given());
                     }
                     Some(Command::Examine) => self.say_examined(self.judge().await).await,
                     Some(Command::Settled(done)) => done.send(()).unwrap_or_default(),
@@ -243,13 +252,19 @@ impl Container {
         }
         // Without a status the supervisor itself was killed, and its command with it.
         let status = self.runtime().status().unwrap_or(libc::SIGKILL);
-        let killed = if status == 0 { None } else { self.judge().await };
+        let killed = if status == 0 || limitation.is_some() { limitation } else { self.judge().await };
         self.answer_late(&killed).await;
         let termination = Termination { status: Some(status), ..killed.unwrap_or_default() };
         destroy::remove(&cgroups).await;
         tracing::info!(container = %self.id, status, why = termination.message, "container ended");
         self.context.emit(ContainerEvent::Exited { id: self.id.clone(), termination }).await;
         self.context.tell(Message::Ended { id: self.id, launched: true });
+    }
+
+    /// Looks for what no kernel limits.
+    fn watcher(&self, supervisor: Process) -> Watcher {
+        let watched = Watched { id: self.id.clone(), supervisor, cgroups: self.runtime().cgroups() };
+        self.context.watching.follow(watched, self.runtime().given())
     }
 
     async fn judge(&self) -> Option<Termination> {
@@ -292,6 +307,10 @@ impl Container {
 
     async fn update(&self, volumes: &mut Vec<Volume>, update: Update) {
         let Update { resources, limits, volumes: after } = update;
+        let given = Given::new(&self.sandbox.to_string_lossy(), &resources, &after);
+        if let Err(err) = self.runtime().write_given(&given) {
+            tracing::warn!(container = %self.id, %err, "cannot keep what a container was given");
+        }
         let resized = match &self.context.linux {
             Some(linux) => linux.update(&self.runtime().cgroups(), &resources, &limits).await,
             None => Ok(()), // Requests and limits mean nothing to the posix launcher.
@@ -306,6 +325,9 @@ impl Container {
     }
 
     async fn update_volumes(&self, volumes: &mut Vec<Volume>, after: Vec<Volume>) -> Result<(), String> {
+        if self.context.options.isolation.mounts() {
+            return self.remount_volumes(after).await;
+        }
         if *volumes == after {
             return Ok(());
         }
@@ -315,6 +337,29 @@ impl Container {
             sandbox::update_volumes(&context.options.work_dir, &sandbox, &before, &after)
         });
         changed.await.unwrap_or(Ok(())).map_err(|fault| fault.to_string())
+    }
+
+    /// Changes what is mounted in the container. What is written down is what is there.
+    async fn remount_volumes(&self, after: Vec<Volume>) -> Result<(), String> {
+        let (before, wanted) =
+            (self.runtime().volumes(), after.iter().map(Mounted::from).collect::<Vec<_>>());
+        let Some(init) = self.runtime().init().filter(|_| before != wanted) else { return Ok(()) };
+        let (context, sandbox) = (self.context.clone(), self.sandbox.display().to_string());
+        let given = move || sandbox::give_volumes(&context.options.work_dir, &sandbox, &after);
+        let given = tokio::task::spawn_blocking(given).await.unwrap_or(Ok(()));
+        given.map_err(|fault| fault.to_string())?;
+        let missing_in = |others: &[Mounted]| {
+            let others = others.to_vec();
+            move |one: &Mounted| !others.contains(one)
+        };
+        let what = Remount {
+            process: init.process,
+            sandbox: init.sandbox.unwrap_or_else(|| self.sandbox.clone()),
+            gone: before.iter().filter(|one| missing_in(&wanted)(one)).cloned().collect(),
+            new: wanted.iter().filter(|one| missing_in(&before)(one)).cloned().collect(),
+        };
+        remount::ask(&self.context.options.program, &what).await?;
+        self.runtime().write_volumes(&wanted).map_err(|err| format!("cannot keep its volumes: {err}"))
     }
 
     fn runtime(&self) -> ContainerDir {
@@ -393,6 +438,9 @@ async fn isolate(
         parent: parent.as_ref(),
     })?;
     keep_mounts(context, spec, &init.plan).await?;
+    let given = Given::new(&spec.sandbox, &spec.resources, &spec.volumes);
+    let kept = context.runtime.container(&spec.id).write_given(&given);
+    kept.map_err(|err| format!("cannot keep what it was given: {err}"))?;
     let Some(linux) = &context.linux else { return Ok(()) };
     let cgroups = linux.prepare(spec).await?;
     init.cgroups = cgroups.places.iter().map(Place::processes).collect();

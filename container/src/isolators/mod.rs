@@ -4,6 +4,7 @@
 //! them are built and what they need is said here and nowhere else.
 
 pub(crate) mod directories;
+mod disk_du;
 mod environment_secret;
 mod filesystem_linux;
 mod linux_capabilities;
@@ -11,14 +12,17 @@ mod linux_nnp;
 pub(crate) mod linux_seccomp;
 mod namespaces_ipc;
 mod namespaces_pid;
+mod network_ports;
 pub(crate) mod plan;
 mod posix_rlimits;
 mod session;
 mod site;
 pub(crate) mod volumes;
+pub(crate) mod watcher;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::Duration;
 
 pub(crate) use self::plan::Plan;
 pub(crate) use self::site::{Parent, Site};
@@ -46,6 +50,8 @@ const BUILT: &[(&str, &[Controller])] = &[
     ("volume/sandbox_path", &[]),
     ("volume/secret", &[]),
     ("environment_secret", &[]),
+    ("disk/du", &[]),
+    ("network/ports", &[]),
     ("cgroups/cpu", &[Controller::Cpu, Controller::Cpuacct]),
     ("cgroups/mem", &[Controller::Memory]),
     ("cgroups/cpuset", &[Controller::Cpuset]),
@@ -76,12 +82,10 @@ const NOT_BUILT: &[&str] = &[
     "volume/image",
     "volume/csi",
     "docker/volume",
-    "disk/du",
     "disk/xfs",
     "gpu/nvidia",
     "network/cni",
     "network/port_mapping",
-    "network/ports",
 ];
 
 /// What an operator chose for the isolators.
@@ -101,6 +105,14 @@ pub struct IsolatorOptions {
     /// Where profiles of system calls are, and the one for containers that name none.
     pub seccomp_config_dir: Option<PathBuf>,
     pub seccomp_profile_name: Option<String>,
+    /// How often disks are looked at, and whether who holds too much is ended.
+    pub container_disk_watch_interval: Duration,
+    pub enforce_container_disk_quota: bool,
+    /// How often ports are looked at, and whether who listens where it may not is ended.
+    pub container_ports_watch_interval: Duration,
+    pub enforce_container_ports: bool,
+    /// Ports that are looked at, from and to; unset: all.
+    pub policed_ports: Option<Vec<(u16, u16)>>,
 }
 
 impl Default for IsolatorOptions {
@@ -116,6 +128,11 @@ impl Default for IsolatorOptions {
             host_path_volume_force_creation: Vec::new(),
             seccomp_config_dir: None,
             seccomp_profile_name: None,
+            container_disk_watch_interval: Duration::from_secs(15),
+            enforce_container_disk_quota: false,
+            container_ports_watch_interval: Duration::from_secs(30),
+            enforce_container_ports: false,
+            policed_ports: None,
         }
     }
 }

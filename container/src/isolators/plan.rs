@@ -200,6 +200,14 @@ impl Plan {
     pub fn needs_init(&self) -> bool {
         !self.namespaces.is_empty()
     }
+
+    /// Where the container sees its sandbox, if not where the host does.
+    pub fn sandbox_inside(&self) -> Option<PathBuf> {
+        self.mounts.iter().find_map(|mount| match mount {
+            Mount::Sandbox { target } => Some(PathBuf::from("/").join(&target.path)),
+            _ => None,
+        })
+    }
 }
 
 impl Source {

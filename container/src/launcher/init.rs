@@ -206,8 +206,8 @@ fn keep_init(spec: &InitSpec, prepared: &Prepared, entry: &Entry, child: Child) 
         0 => None,
         _ => {
             if let Some(stat) = Process::find(init)? {
-                let directory = spec.plan.working_directory.clone();
-                prepared.runtime.write_init(&Init { process: stat.process, directory })?;
+                let (directory, sandbox) = (spec.plan.working_directory.clone(), spec.plan.sandbox_inside());
+                prepared.runtime.write_init(&Init { process: stat.process, directory, sandbox })?;
             }
             Some(entry.status()?)
         }

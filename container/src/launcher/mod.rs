@@ -13,6 +13,7 @@ pub(crate) mod init;
 pub(crate) mod linux;
 mod mounts;
 pub(crate) mod posix;
+pub(crate) mod remount;
 mod rights;
 mod shepherd;
 pub(crate) mod tree;

@@ -102,15 +102,58 @@ impl Mounts {
     }
 }
 
+/// The sandbox of a running container, for who is in its mount namespace.
+pub(super) struct Ground(Roots);
+
+impl Ground {
+    /// The working directory.
+    pub fn here() -> io::Result<Ground> {
+        Ok(Ground(Roots { host: open(c"/")?, sandbox: open(c".")?, rootfs: None }))
+    }
+
+    /// Mounts a tree that was taken elsewhere.
+    pub fn show(&self, tree: &OwnedFd, target: &Path) -> io::Result<()> {
+        let target = place(&Target::new(Root::Sandbox, target, Make::Directory))?;
+        match target.ready(&self.0)? {
+            Some(on) => move_mount(tree.as_raw_fd(), on.as_raw_fd()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Takes away what is mounted below the working directory; nothing there is no error.
+pub(super) fn hide(target: &Path) -> io::Result<()> {
+    let target = text(target)?;
+    // SAFETY: a path that ends with NUL. WHY: std does not unmount.
+    match done(unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH | libc::UMOUNT_NOFOLLOW) }) {
+        Err(err) if matches!(err.raw_os_error(), Some(libc::EINVAL | libc::ENOENT)) => Ok(()),
+        hidden => hidden,
+    }
+}
+
+/// A copy of what is mounted at a path, and below it, that is mounted nowhere yet.
+pub(super) fn clone_tree(root: RawFd, path: &Path) -> io::Result<OwnedFd> {
+    open_tree(root, &text(path)?)
+}
+
+fn open_tree(root: RawFd, path: &CStr) -> io::Result<OwnedFd> {
+    let flags = libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | libc::AT_RECURSIVE as libc::c_uint;
+    // SAFETY: a path that ends with NUL; the descriptor is nobody else's. WHY: mount(2) sees one namespace only.
+    owned(unsafe { libc::syscall(libc::SYS_open_tree, root, path.as_ptr(), flags) } as RawFd)
+}
+
+fn move_mount(tree: RawFd, on: RawFd) -> io::Result<()> {
+    let (empty, flags) = (c"".as_ptr(), libc::MOVE_MOUNT_F_EMPTY_PATH | libc::MOVE_MOUNT_T_EMPTY_PATH);
+    // SAFETY: descriptors and constant strings. WHY: the only call that takes mounts of another namespace.
+    done(unsafe { libc::syscall(libc::SYS_move_mount, tree, empty, on, empty, flags) } as libc::c_int)
+}
+
 /// Goes into a namespace and comes back with a copy of what is mounted there.
 fn take_tree(namespace: &OwnedFd, path: &CStr) -> io::Result<OwnedFd> {
     let (home, sandbox) = (open_file(c"/proc/self/ns/mnt")?, open(c".")?);
     // SAFETY: descriptors only. WHY: as below.
     done(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNS) })?;
-    let flags = libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | libc::AT_RECURSIVE as libc::c_uint;
-    // SAFETY: a path that ends with NUL; the descriptor is nobody else's. WHY: mount(2) sees one namespace only.
-    let tree =
-        owned(unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), flags) } as RawFd);
+    let tree = open_tree(libc::AT_FDCWD, path);
     // SAFETY: descriptors only. WHY: the rest is done at home.
     unsafe {
         done(libc::setns(home.as_raw_fd(), libc::CLONE_NEWNS))?;
@@ -202,16 +245,15 @@ impl Step {
             Step::Bind { source, target, read_only } => {
                 let source = source.open(roots)?;
                 bind(&source, target, roots)?;
-                if *read_only { target.open(roots)?.map_or(Ok(()), |on| set_read_only(&on)) } else { Ok(()) }
+                if *read_only {
+                    target.open(roots)?.map_or(Ok(()), |on| set_read_only(on.as_raw_fd()))
+                } else {
+                    Ok(())
+                }
             }
             Step::Tree { tree, target, .. } => {
                 let Some(on) = target.ready(roots)? else { return Ok(()) };
-                let (tree, empty) = (tree.load(Relaxed), c"".as_ptr());
-                let flags = libc::MOVE_MOUNT_F_EMPTY_PATH | libc::MOVE_MOUNT_T_EMPTY_PATH;
-                // SAFETY: descriptors and constant strings. WHY: the only call that takes mounts of another namespace.
-                let moved =
-                    unsafe { libc::syscall(libc::SYS_move_mount, tree, empty, on.as_raw_fd(), empty, flags) };
-                done(moved as libc::c_int)
+                move_mount(tree.load(Relaxed), on.as_raw_fd())
             }
             Step::Special { kind, flags, data, target } => {
                 let Some(on) = target.ready(roots)? else { return Ok(()) };
@@ -234,7 +276,7 @@ impl Step {
             Step::ReadOnly(target) => {
                 let Some(there) = target.open(roots)? else { return Ok(()) };
                 bind(&there, target, roots)?;
-                target.open(roots)?.map_or(Ok(()), |on| set_read_only(&on))
+                target.open(roots)?.map_or(Ok(()), |on| set_read_only(on.as_raw_fd()))
             }
             Step::Mask(target) => mask(target, roots),
             Step::Secret { target, content, mode, owner } => {
@@ -346,28 +388,21 @@ fn bind(source: &OwnedFd, target: &Place, roots: &Roots) -> io::Result<()> {
 }
 
 /// With everything mounted below it, where the kernel can do that.
-fn set_read_only(on: &OwnedFd) -> io::Result<()> {
+pub(super) fn set_read_only(on: RawFd) -> io::Result<()> {
     // SAFETY: all zero is a valid value: no change. WHY: no wrapper knows the call.
     let mut change: libc::mount_attr = unsafe { std::mem::zeroed() };
     change.attr_set = libc::MOUNT_ATTR_RDONLY;
     let flags = libc::AT_EMPTY_PATH | libc::AT_RECURSIVE;
     // SAFETY: the struct and its size are right. WHY: as above.
     let set = unsafe {
-        libc::syscall(
-            libc::SYS_mount_setattr,
-            on.as_raw_fd(),
-            c"".as_ptr(),
-            flags,
-            &change,
-            size_of_val(&change),
-        )
+        libc::syscall(libc::SYS_mount_setattr, on, c"".as_ptr(), flags, &change, size_of_val(&change))
     };
     if set == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ENOSYS) {
         return done(set as libc::c_int);
     }
     let mut buffer = [0; 32];
     let flags = libc::MS_REMOUNT | libc::MS_BIND | libc::MS_RDONLY;
-    mount(None, fd_path(on, &mut buffer), None, flags, None)
+    mount(None, fd_path(&on, &mut buffer), None, flags, None)
 }
 
 fn mask(target: &Place, roots: &Roots) -> io::Result<()> {
@@ -486,7 +521,7 @@ fn done(result: libc::c_int) -> io::Result<()> {
 }
 
 /// `/proc/self/fd/<n>` without allocating.
-fn fd_path<'a>(fd: &OwnedFd, buffer: &'a mut [u8; 32]) -> &'a CStr {
+fn fd_path<'a>(fd: &impl AsRawFd, buffer: &'a mut [u8; 32]) -> &'a CStr {
     const PREFIX: &[u8] = b"/proc/self/fd/";
     buffer[..PREFIX.len()].copy_from_slice(PREFIX);
     let (mut number, mut digits, mut count) = (fd.as_raw_fd().unsigned_abs(), [0u8; 10], 0);

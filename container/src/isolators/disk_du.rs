@@ -1,0 +1,138 @@
+//! disk/du: what sandboxes and persistent volumes hold, found by walking through them.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use tepui_proto::mesos::v1::{self as pb, resource::disk_info::source::Type, task_status::Reason};
+use tepui_types::{Termination, Volume};
+
+const BYTES_PER_MB: f64 = 1024.0 * 1024.0;
+/// What the kernel counts blocks in, whatever a file system does.
+const BLOCK_BYTES: u64 = 512;
+/// So deep may directories be; what is deeper is not counted.
+const DEPTH_MAX: usize = 128;
+
+/// What each path may hold: the sandbox what of `disk` belongs to no volume, a volume its own size. Nothing was given:
+/// nothing is looked at. A volume that is a disk of its own cannot hold too much.
+pub(super) fn quotas(sandbox: &str, resources: &[pb::Resource], volumes: &[Volume]) -> Vec<(PathBuf, u64)> {
+    let mut plain = None;
+    let mut quotas = Vec::new();
+    for resource in resources.iter().filter(|resource| resource.name == "disk") {
+        let (disk, size) = (&resource.disk, resource.scalar.value);
+        match disk.volume.as_option() {
+            _ if disk.source.r#type == Type::MOUNT => (),
+            None => plain = Some(plain.unwrap_or(0.0) + size),
+            Some(volume) => {
+                let found = volumes.iter().find(|one| one.target == volume.container_path);
+                quotas.extend(found.map(|one| (PathBuf::from(&one.source), bytes(size))));
+            }
+        }
+    }
+    quotas.extend(plain.map(|size| (PathBuf::from(sandbox), bytes(size))));
+    quotas
+}
+
+fn bytes(mb: f64) -> u64 {
+    (mb * BYTES_PER_MB) as u64 // Saturates.
+}
+
+/// The first path that holds more than it may. Blocking, and as long as the trees are large.
+pub(super) fn exceeded(quotas: &[(PathBuf, u64)]) -> Option<Termination> {
+    quotas.iter().find_map(|(path, quota)| {
+        let used = used_bytes(path);
+        (used > *quota).then(|| limitation(used, *quota))
+    })
+}
+
+fn limitation(used: u64, quota: u64) -> Termination {
+    let disk = pb::Resource {
+        name: String::from("disk"),
+        r#type: pb::value::Type::SCALAR,
+        scalar: pb::value::Scalar { value: used as f64 / BYTES_PER_MB, ..Default::default() }.into(),
+        ..Default::default()
+    };
+    Termination {
+        state: Some(pb::TaskState::TASK_FAILED),
+        reason: Some(Reason::REASON_CONTAINER_LIMITATION_DISK),
+        message: Some(format!("Disk usage ({}) exceeds quota ({})", text(used), text(quota))),
+        limited: vec![disk],
+        ..Default::default()
+    }
+}
+
+/// In the largest unit that is not below one, as v1 writes amounts.
+fn text(bytes: u64) -> String {
+    let units = [("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)];
+    match units.into_iter().find(|(_, unit)| bytes >= *unit) {
+        Some((name, unit)) => format!("{}{name}", bytes / unit),
+        None => format!("{bytes}B"),
+    }
+}
+
+/// What all files below a path take, each once; links and other file systems are not followed.
+pub(super) fn used_bytes(root: &Path) -> u64 {
+    let Ok(meta) = root.symlink_metadata() else { return 0 };
+    let (device, mut linked, mut total) = (meta.dev(), BTreeSet::new(), meta.blocks());
+    let mut next = vec![(root.to_owned(), 0)];
+    while let Some((dir, depth)) = next.pop() {
+        // What vanishes meanwhile holds nothing.
+        for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+            let Ok(meta) = entry.metadata() else { continue };
+            if meta.dev() != device || (meta.nlink() > 1 && !meta.is_dir() && !linked.insert(meta.ino())) {
+                continue;
+            }
+            total += meta.blocks();
+            if meta.is_dir() && depth < DEPTH_MAX {
+                next.push((entry.path(), depth + 1));
+            }
+        }
+    }
+    total.saturating_mul(BLOCK_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_counted_once() {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(dir.path().join("sub")).expect("made");
+        let empty = used_bytes(dir.path());
+        std::fs::write(dir.path().join("sub/file"), vec![1; 1 << 20]).expect("written");
+        std::fs::hard_link(dir.path().join("sub/file"), dir.path().join("again")).expect("linked");
+        std::os::unix::fs::symlink("/usr", dir.path().join("out")).expect("linked");
+        let used = used_bytes(dir.path()) - empty;
+        assert!((1 << 20..(1 << 20) + 16384).contains(&used), "{used}");
+        assert_eq!(used_bytes(&dir.path().join("missing")), 0);
+    }
+
+    #[test]
+    fn who_may_hold_what() {
+        let resource =
+            |text: &str| tepui_proto::json::from_slice(text.replace('\'', "\"").as_bytes()).expect("valid");
+        let disk = |disk: &str| {
+            resource(&format!("{{'name':'disk','type':'SCALAR','scalar':{{'value':2}},'disk':{disk}}}"))
+        };
+        let volume = "'persistence':{'id':'x'},'volume':{'mode':'RW','container_path':'data'}";
+        let resources = [
+            resource("{'name':'cpus','type':'SCALAR','scalar':{'value':2}}"),
+            resource("{'name':'disk','type':'SCALAR','scalar':{'value':1}}"),
+            disk(&format!("{{{volume}}}")),
+            disk(&format!("{{{volume},'source':{{'type':'MOUNT'}}}}")),
+        ];
+        let volumes =
+            [Volume { source: "/vol/x".into(), target: "data".into(), read_only: false, shared: false }];
+        let mb = 1 << 20;
+        assert_eq!(quotas("/box", &resources, &volumes), [("/vol/x".into(), 2 * mb), ("/box".into(), mb)]);
+        assert!(quotas("/box", &resources[..1], &volumes).is_empty());
+    }
+
+    #[test]
+    fn amounts_as_text() {
+        for (bytes, shown) in [(7, "7B"), (2048, "2KB"), (3 << 20, "3MB"), (5 << 30, "5GB")] {
+            assert_eq!(text(bytes), shown);
+        }
+    }
+}
