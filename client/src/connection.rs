@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, header};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::channel::Channel;
+use http_body_util::{BodyExt, Either, Full, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -65,7 +66,11 @@ impl Ask {
         self
     }
 
-    fn to(&self, peer: &Endpoint) -> Result<Request<Full<Bytes>>, http::Error> {
+    fn to(&self, peer: &Endpoint) -> Result<Request<Body>, http::Error> {
+        self.carrying(Either::Left(Full::new(self.body.clone())), peer)
+    }
+
+    fn carrying(&self, body: Body, peer: &Endpoint) -> Result<Request<Body>, http::Error> {
         let mut request = Request::builder()
             .method(&self.method)
             .uri(format!("{}{}", peer.prefix, self.path))
@@ -73,15 +78,18 @@ impl Ask {
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
-        request.body(Full::new(self.body.clone()))
+        request.body(body)
     }
 }
+
+/// What a request carries: all of it at once, or piece by piece while its answer is awaited.
+type Body = Either<Full<Bytes>, Channel<Bytes>>;
 
 /// A connection that can be used again for the next request.
 #[derive(Debug)]
 pub struct Connection {
     peer: Endpoint,
-    sender: Option<SendRequest<Full<Bytes>>>,
+    sender: Option<SendRequest<Body>>,
 }
 
 impl Connection {
@@ -101,22 +109,33 @@ impl Connection {
         if let Some(mut sender) = self.sender.take()
             && sender.ready().await.is_ok()
         {
-            match self.exchange(sender, ask).await {
+            match self.exchange(sender, ask.to(&self.peer)?, ask.patience).await {
                 Err(Fault::Broken { err, .. }) if err.is_canceled() => (), // Closed while idle: nothing was sent.
                 outcome => return outcome,
             }
         }
         let sender = self.open().await?;
-        self.exchange(sender, ask).await
+        self.exchange(sender, ask.to(&self.peer)?, ask.patience).await
+    }
+
+    /// Sends a request whose body comes piece by piece, on a connection of its own. It may be answered before its end.
+    pub async fn send_pieces(
+        &mut self,
+        ask: &Ask,
+        pieces: Channel<Bytes>,
+    ) -> Result<Response<Incoming>, Fault> {
+        let sender = self.open().await?;
+        self.exchange(sender, ask.carrying(Either::Right(pieces), &self.peer)?, ask.patience).await
     }
 
     async fn exchange(
         &mut self,
-        mut sender: SendRequest<Full<Bytes>>,
-        ask: &Ask,
+        mut sender: SendRequest<Body>,
+        request: Request<Body>,
+        patience: Option<Duration>,
     ) -> Result<Response<Incoming>, Fault> {
-        let answer = sender.send_request(ask.to(&self.peer)?);
-        let answer = match ask.patience {
+        let answer = sender.send_request(request);
+        let answer = match patience {
             Some(after) => timeout(after, answer)
                 .await
                 .map_err(|_| Fault::Timeout { peer: self.peer.to_string(), after })?,
@@ -127,7 +146,7 @@ impl Connection {
         Ok(answer)
     }
 
-    async fn open(&self) -> Result<SendRequest<Full<Bytes>>, Fault> {
+    async fn open(&self) -> Result<SendRequest<Body>, Fault> {
         let connect = TcpStream::connect((self.peer.host.as_str(), self.peer.port));
         let stream = timeout(CONNECT_TIMEOUT, connect)
             .await
@@ -147,7 +166,7 @@ impl Connection {
     async fn shake_hands(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    ) -> Result<SendRequest<Full<Bytes>>, Fault> {
+    ) -> Result<SendRequest<Body>, Fault> {
         let (sender, driver) =
             http1::handshake(TokioIo::new(stream)).await.map_err(|err| self.broken(err))?;
         // Ends with the connection; what went wrong on it is told to whoever waits for an answer.

@@ -2,7 +2,9 @@
 //!
 //! Each request goes out on a connection of its own, so that a long answer never holds up another request.
 
+pub mod attach;
 pub mod files;
+pub mod session;
 
 use bytes::Bytes;
 use hyper::body::Incoming;

@@ -90,6 +90,16 @@ impl Asked {
         self.format.decode(&self.body).expect("a message")
     }
 
+    /// The messages of a body that is a stream of records.
+    pub fn records<M: Wire + Default>(&self) -> Vec<M> {
+        assert_eq!(self.header("content-type"), Some("application/recordio"));
+        assert_eq!(self.header("message-content-type"), Some(self.format.media_type()));
+        let mut decoder = recordio::Decoder::new(self.body.len());
+        decoder.push(&self.body);
+        let records = std::iter::from_fn(|| decoder.next());
+        records.map(|record| self.format.decode(&record.expect("a record")).expect("a message")).collect()
+    }
+
     pub fn answer(self, answer: Answer) {
         self.reply.send(answer.0).expect("the client waits");
     }
@@ -103,7 +113,8 @@ impl Asked {
 
     /// Answers with a stream of events of type `E`.
     pub fn stream<E: Wire + Default>(self, headers: &[(&str, &str)]) -> Stream {
-        assert_eq!(self.header("accept"), Some(self.format.media_type()));
+        let named = self.header("message-accept").or(self.header("accept"));
+        assert_eq!(named, Some(self.format.media_type()));
         let (frames, receiver) = mpsc::unbounded_channel::<Bytes>();
         let frames_out = futures_util::stream::unfold(receiver, |mut receiver| async {
             receiver.recv().await.map(|bytes| (Ok::<_, Infallible>(Frame::data(bytes)), receiver))
