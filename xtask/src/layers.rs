@@ -35,6 +35,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("core/agent", &["api/proto", "core/fsm", "core/types", "core/resources"]),
     ("client", &["api/proto"]),
+    ("container/docker", &[]),
     ("container", &["api/proto", "core/types", "core/resources"]),
     ("executors", &["api/proto", "client"]),
     ("shell/store", &["core/fsm"]),

@@ -1,0 +1,57 @@
+//! Why the engine did not do what it was asked to.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What the engine itself said is in the message, word for word.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineFault {
+    #[error("cannot {doing}: the Docker engine is not there at {}: {err}", socket.display())]
+    Connect { doing: &'static str, socket: PathBuf, err: io::Error },
+    #[error("cannot {doing}: {message}")]
+    Refused { doing: &'static str, status: u16, message: String },
+    #[error("cannot {doing}: the Docker engine did not answer within {limit:?}")]
+    TimedOut { doing: &'static str, limit: Duration },
+    #[error("cannot {doing}: the connection to the Docker engine broke: {why}")]
+    Broken { doing: &'static str, why: String },
+    #[error("cannot {doing}: the Docker engine's answer makes no sense: {why}")]
+    Garbled { doing: &'static str, why: String },
+    #[error("cannot {doing}: the Docker engine's answer is larger than {bytes_max} bytes")]
+    TooLarge { doing: &'static str, bytes_max: usize },
+    #[error("the Docker engine speaks version '{theirs}' of its API; {}.{} is the oldest that will do", min.0, min.1)]
+    Version { theirs: String, min: (u32, u32) },
+}
+
+impl EngineFault {
+    fn status(&self) -> Option<u16> {
+        match self {
+            EngineFault::Refused { status, .. } => Some(*status),
+            EngineFault::Connect { .. }
+            | EngineFault::TimedOut { .. }
+            | EngineFault::Broken { .. }
+            | EngineFault::Garbled { .. }
+            | EngineFault::TooLarge { .. }
+            | EngineFault::Version { .. } => None,
+        }
+    }
+
+    /// Whether something of that name is there already.
+    pub fn is_conflict(&self) -> bool {
+        self.status() == Some(409)
+    }
+}
+
+pub(super) fn unless_missing<T>(done: Result<T, EngineFault>) -> Result<Option<T>, EngineFault> {
+    match done {
+        Err(fault) if fault.status() == Some(404) => Ok(None),
+        done => done.map(Some),
+    }
+}
+
+pub(super) fn unless_conflict(done: Result<(), EngineFault>) -> Result<(), EngineFault> {
+    match done {
+        Err(fault) if fault.is_conflict() => Ok(()),
+        done => done,
+    }
+}

@@ -1,0 +1,322 @@
+//! The Engine API, as far as containers of tasks need it: one method per call, every one with a limit of time and size.
+//!
+//! Each call has a connection of its own, so that a slow one holds up nobody and to drop a future is to hang up.
+
+mod answers;
+mod fault;
+mod logs;
+mod transport;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Method;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+pub use self::answers::{Address, Created, Image, Inspected, Listed, Network, State};
+pub use self::fault::EngineFault;
+pub use self::logs::{Logs, Stream};
+use self::transport::Call;
+
+/// The versions of the API that this client can speak; the engine's own is taken if it lies between.
+const VERSION_MIN: (u32, u32) = (1, 30);
+const VERSION_MAX: (u32, u32) = (1, 44);
+
+/// How long the engine may take for anything but what waits by its nature.
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+/// A download of an image that brings nothing for so long has failed.
+const PULL_STALL_TIMEOUT: Duration = Duration::from_secs(300);
+/// The largest answer that is read; `inspect` of a container takes some kilobytes.
+const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The longest line of progress while an image is pulled.
+const LINE_BYTES_MAX: usize = 1024 * 1024;
+/// How much later than an end word may come that it was for want of memory.
+const OOM_EVENT_DELAY_SECS: u64 = 1;
+
+/// What stands for itself in a path or a query.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// A Docker engine, by its socket. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    socket: Arc<PathBuf>,
+    version: Arc<OnceCell<String>>,
+}
+
+/// A command to run in a container that runs already.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exec {
+    pub arguments: Vec<String>,
+    /// `NAME=value`.
+    pub environment: Vec<String>,
+}
+
+/// Asked before a container starts, so that the shortest life is not missed.
+#[derive(Debug)]
+pub struct Waiting(transport::Answer);
+
+impl Engine {
+    pub fn at(socket: &Path) -> Engine {
+        Engine { socket: Arc::new(socket.to_owned()), version: Arc::new(OnceCell::new()) }
+    }
+
+    /// The version of the API that both sides speak, asked for once.
+    pub async fn version(&self) -> Result<&str, EngineFault> {
+        let negotiate = async {
+            let call =
+                Call { doing: "ask for the version", method: Method::GET, path: "/_ping".into(), body: None };
+            let theirs = transport::ask(&self.socket, &call, CALL_TIMEOUT).await?.api_version();
+            choose_version(theirs.as_deref().unwrap_or_default())
+        };
+        self.version.get_or_try_init(|| negotiate).await.map(String::as_str)
+    }
+
+    /// Makes a container from a document of the API.
+    pub async fn create(&self, name: &str, document: &Value) -> Result<Created, EngineFault> {
+        let path = format!("/containers/create?name={}", escaped(name));
+        self.json("create the container", Method::POST, &path, Some(document)).await
+    }
+
+    /// One that runs already is left alone.
+    pub async fn start(&self, name: &str) -> Result<(), EngineFault> {
+        self.done("start the container", &format!("/containers/{}/start", escaped(name))).await
+    }
+
+    /// `None` if there is none.
+    pub async fn inspect(&self, name: &str) -> Result<Option<Inspected>, EngineFault> {
+        let path = format!("/containers/{}/json", escaped(name));
+        let found = self.json::<Value>("inspect the container", Method::GET, &path, None).await;
+        match fault::unless_missing(found)? {
+            Some(raw) => Inspected::new(raw).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Begins to wait for the next end of a container. What is returned answers then.
+    pub async fn wait(&self, name: &str) -> Result<Waiting, EngineFault> {
+        let path = format!("/containers/{}/wait?condition=next-exit", escaped(name));
+        self.open("wait for the container", Method::POST, &path, None).await.map(Waiting)
+    }
+
+    /// What a container writes from now on; nothing is missed if it has not started yet.
+    pub async fn attach(&self, name: &str, has_terminal: bool) -> Result<Logs, EngineFault> {
+        let path = format!("/containers/{}/attach?stream=1&stdout=1&stderr=1", escaped(name));
+        let answer = self.open("attach to the container", Method::POST, &path, None).await?;
+        Ok(Logs::new(answer, has_terminal))
+    }
+
+    /// Asks a container to end, and ends it when `grace` is over. One that is not there or has ended is fine.
+    pub async fn stop(&self, name: &str, grace: Duration) -> Result<(), EngineFault> {
+        let path = format!("/containers/{}/stop?t={}", escaped(name), grace.as_secs());
+        let call = self.call("stop the container", Method::POST, &path, None).await?;
+        let done = transport::ask(&self.socket, &call, CALL_TIMEOUT.saturating_add(grace)).await;
+        fault::unless_missing(done).map(drop)
+    }
+
+    /// Sends a signal, by its name, to a container's first process. One that is not there or does not run is fine.
+    pub async fn kill(&self, name: &str, signal: &str) -> Result<(), EngineFault> {
+        let path = format!("/containers/{}/kill?signal={}", escaped(name), escaped(signal));
+        let done = self.done("signal the container", &path).await;
+        fault::unless_missing(fault::unless_conflict(done)).map(drop)
+    }
+
+    /// Removes a container with its anonymous volumes, running or not. One that is not there is fine.
+    pub async fn remove(&self, name: &str) -> Result<(), EngineFault> {
+        let path = format!("/containers/{}?force=1&v=1", escaped(name));
+        let call = self.call("remove the container", Method::DELETE, &path, None).await?;
+        let done = transport::ask(&self.socket, &call, CALL_TIMEOUT).await.map(drop);
+        // In conflict with another removal that is under way already.
+        fault::unless_missing(fault::unless_conflict(done)).map(drop)
+    }
+
+    /// Changes the limits of a running container.
+    pub async fn update(&self, name: &str, limits: &Value) -> Result<(), EngineFault> {
+        let path = format!("/containers/{}/update", escaped(name));
+        self.json::<Value>("update the container", Method::POST, &path, Some(limits)).await.map(drop)
+    }
+
+    /// Every container whose name begins with `prefix`, running or not.
+    pub async fn list(&self, prefix: &str) -> Result<Vec<Listed>, EngineFault> {
+        let filters = json!({"name": [format!("^/{prefix}")]}).to_string();
+        let path = format!("/containers/json?all=1&filters={}", escaped(&filters));
+        self.json("list containers", Method::GET, &path, None).await
+    }
+
+    /// `None` if it is not there.
+    pub async fn image(&self, image: &str) -> Result<Option<Image>, EngineFault> {
+        // Slashes are part of the path here.
+        let escaped: Vec<String> = image.split('/').map(escaped).collect();
+        let path = format!("/images/{}/json", escaped.join("/"));
+        fault::unless_missing(self.json("inspect the image", Method::GET, &path, None).await)
+    }
+
+    /// Brings an image from its registry. Without a tag or digest, `latest`. `auth` is what `X-Registry-Auth` takes.
+    pub async fn pull(&self, image: &str, auth: Option<&str>) -> Result<(), EngineFault> {
+        let (doing, (name, tag)) = ("pull the image", reference(image));
+        let path = format!("/images/create?fromImage={}&tag={}", escaped(name), escaped(tag));
+        let call = self.call(doing, Method::POST, &path, None).await?;
+        let mut answer = transport::open(&self.socket, &call, auth, PULL_STALL_TIMEOUT).await?;
+        let mut line = Vec::new();
+        while let Some(chunk) = answer.chunk(PULL_STALL_TIMEOUT).await? {
+            for byte in chunk {
+                match byte {
+                    b'\n' => progress(doing, &std::mem::take(&mut line))?,
+                    byte if line.len() < LINE_BYTES_MAX => line.push(byte),
+                    _ => return Err(EngineFault::TooLarge { doing, bytes_max: LINE_BYTES_MAX }),
+                }
+            }
+        }
+        progress(doing, &line)
+    }
+
+    /// Runs a command in a running container and gives its exit code.
+    pub async fn exec(&self, name: &str, exec: &Exec) -> Result<i64, EngineFault> {
+        let doing = "run a command in the container";
+        let document = json!({"Cmd": exec.arguments, "Env": exec.environment, "AttachStdout": true, "AttachStderr": true});
+        let path = format!("/containers/{}/exec", escaped(name));
+        let made: Created = self.json(doing, Method::POST, &path, Some(&document)).await?;
+        let path = format!("/exec/{}/start", escaped(&made.id));
+        let document = json!({"Detach": false, "Tty": false});
+        let mut answer = self.open(doing, Method::POST, &path, Some(&document)).await?;
+        while answer.endless_chunk().await?.is_some() {} // It ends with the command. Nobody wants what it says.
+        let path = format!("/exec/{}/json", escaped(&made.id));
+        let ended: Value = self.json(doing, Method::GET, &path, None).await?;
+        let garbled = || EngineFault::Garbled { doing, why: "no exit code".into() };
+        ended["ExitCode"].as_i64().ok_or_else(garbled)
+    }
+
+    /// Whether somebody in a container was killed for want of memory since a time, in seconds. For ends that `inspect`
+    /// does not explain: the engine may have heard of the end first.
+    pub async fn was_out_of_memory(&self, name: &str, since: u64, now: u64) -> Result<bool, EngineFault> {
+        let doing = "look for events of the container";
+        let filters = json!({"container": [name], "event": ["oom"]}).to_string();
+        let until = now + OOM_EVENT_DELAY_SECS;
+        let path = format!("/events?since={since}&until={until}&filters={}", escaped(&filters));
+        let mut answer = self.open(doing, Method::GET, &path, None).await?;
+        Ok(answer.chunk(CALL_TIMEOUT).await?.is_some())
+    }
+
+    async fn call(
+        &self,
+        doing: &'static str,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Call, EngineFault> {
+        let path = format!("/v{}{path}", self.version().await?);
+        Ok(Call { doing, method, path, body: body.map(Value::to_string) })
+    }
+
+    async fn json<T: serde::de::DeserializeOwned>(
+        &self,
+        doing: &'static str,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<T, EngineFault> {
+        let call = self.call(doing, method, path, body).await?;
+        let answer = transport::ask(&self.socket, &call, CALL_TIMEOUT).await?;
+        serde_json::from_slice(&answer.body)
+            .map_err(|err| EngineFault::Garbled { doing, why: err.to_string() })
+    }
+
+    async fn done(&self, doing: &'static str, path: &str) -> Result<(), EngineFault> {
+        let call = self.call(doing, Method::POST, path, None).await?;
+        transport::ask(&self.socket, &call, CALL_TIMEOUT).await.map(drop)
+    }
+
+    async fn open(
+        &self,
+        doing: &'static str,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<transport::Answer, EngineFault> {
+        let call = self.call(doing, method, path, body).await?;
+        transport::open(&self.socket, &call, None, CALL_TIMEOUT).await
+    }
+}
+
+impl Waiting {
+    /// The exit code, as soon as there is one.
+    pub async fn exit_code(mut self) -> Result<i64, EngineFault> {
+        let mut body = Vec::new();
+        while let Some(chunk) = self.0.endless_chunk().await? {
+            body.extend_from_slice(&chunk);
+            if body.len() > ANSWER_BYTES_MAX {
+                return Err(EngineFault::TooLarge { doing: self.0.doing, bytes_max: ANSWER_BYTES_MAX });
+            }
+        }
+        let garbled = |why: String| EngineFault::Garbled { doing: self.0.doing, why };
+        let ended: Value = serde_json::from_slice(&body).map_err(|err| garbled(err.to_string()))?;
+        ended["StatusCode"].as_i64().ok_or_else(|| garbled(ended.to_string()))
+    }
+}
+
+fn escaped(text: &str) -> String {
+    utf8_percent_encode(text, PLAIN).to_string()
+}
+
+/// An image's name, and its tag or digest.
+fn reference(image: &str) -> (&str, &str) {
+    if let Some((name, digest)) = image.split_once('@') {
+        return (name, digest);
+    }
+    match image.rsplit_once(':') {
+        Some((name, tag)) if !tag.contains('/') => (name, tag),
+        Some(_) | None => (image, "latest"),
+    }
+}
+
+/// A line of progress; the last one may say that it failed.
+fn progress(doing: &'static str, line: &[u8]) -> Result<(), EngineFault> {
+    let told: Value = serde_json::from_slice(line).unwrap_or_default();
+    match told["error"].as_str() {
+        Some(message) => Err(EngineFault::Refused { doing, status: 0, message: message.to_owned() }),
+        None => Ok(()),
+    }
+}
+
+/// The newest version that both sides speak.
+fn choose_version(theirs: &str) -> Result<String, EngineFault> {
+    let parsed =
+        theirs.split_once('.').and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+    match parsed {
+        Some(version) if version >= VERSION_MIN => {
+            let (major, minor) = version.min(VERSION_MAX);
+            Ok(format!("{major}.{minor}"))
+        }
+        Some(_) | None => Err(EngineFault::Version { theirs: theirs.to_owned(), min: VERSION_MIN }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_and_references() {
+        for (theirs, chosen) in [
+            ("1.41", Some("1.41")),
+            ("1.52", Some("1.44")),
+            ("2.0", Some("1.44")),
+            ("1.24", None),
+            ("", None),
+            ("x.y", None),
+        ] {
+            assert_eq!(choose_version(theirs).ok().as_deref(), chosen, "{theirs}");
+        }
+        for (image, expected) in [
+            ("busybox", ("busybox", "latest")),
+            ("busybox:1.36", ("busybox", "1.36")),
+            ("host:5000/a/b", ("host:5000/a/b", "latest")),
+            ("host:5000/a/b:c", ("host:5000/a/b", "c")),
+            ("a/b@sha256:00ff", ("a/b", "sha256:00ff")),
+        ] {
+            assert_eq!(reference(image), expected);
+        }
+    }
+}

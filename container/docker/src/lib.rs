@@ -1,0 +1,12 @@
+//! Docker: a client of the Engine API over its unix socket.
+//!
+//! Used by the containerizer and by the docker executor alike, which is why it knows neither. Never here: the `docker`
+//! command line, tasks, agents.
+#![forbid(unsafe_code)]
+
+mod engine;
+
+pub use engine::{
+    Address, Created, Engine, EngineFault, Exec, Image, Inspected, Listed, Logs, Network, State, Stream,
+    Waiting,
+};

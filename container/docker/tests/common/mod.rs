@@ -1,0 +1,147 @@
+//! A Docker engine of a test's own: its own directories, socket and pid file, and one image made on the spot.
+//!
+//! It ends with the test, however that ends, and takes its containers, mounts and files along.
+#![allow(dead_code)]
+
+use std::io::{Read, Write};
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// Only a failing test waits so long.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// The image that every engine here has.
+pub const IMAGE: &str = "busybox";
+
+/// What the image can do.
+const APPLETS: [&str; 18] = [
+    "sh", "sleep", "cat", "echo", "true", "false", "wget", "nc", "httpd", "ls", "id", "env", "dd", "mkdir",
+    "touch", "head", "tail", "kill",
+];
+
+/// In whose network the engine lives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Networks {
+    /// The machine's; there is no bridge, so as not to meet those of others.
+    Host,
+    /// One of its own, with a bridge.
+    Own,
+}
+
+pub struct Dockerd {
+    dir: tempfile::TempDir,
+    child: Child,
+}
+
+pub fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+impl Dockerd {
+    /// An engine that answers, with [`IMAGE`].
+    pub fn start(networks: Networks) -> Dockerd {
+        let dir = tempfile::Builder::new().prefix("tepui-dockerd-").tempdir().expect("a directory");
+        // Killed with whoever runs the test, should that be killed.
+        let mut command = match networks {
+            Networks::Host => Command::new("setpriv"),
+            Networks::Own => {
+                let mut command = Command::new("unshare");
+                command.args(["--net", "setpriv"]);
+                command
+            }
+        };
+        command.args(["--pdeathsig", "TERM", "dockerd", "--iptables=false", "--userland-proxy=false"]);
+        if networks == Networks::Host {
+            command.arg("--bridge=none");
+        }
+        for (flag, name) in [("--data-root", "data"), ("--exec-root", "exec"), ("--pidfile", "pid")] {
+            command.arg(flag).arg(dir.path().join(name));
+        }
+        command.arg("--host").arg(format!("unix://{}", dir.path().join("docker.sock").display()));
+        let log = std::fs::File::create(dir.path().join("log")).expect("a file");
+        command.stdin(Stdio::null()).stdout(log.try_clone().expect("a file")).stderr(log);
+        let child = command.spawn().expect("setpriv of util-linux and dockerd of docker.io are installed");
+        let mut dockerd = Dockerd { dir, child };
+        dockerd.wait_until_it_answers();
+        dockerd.import(IMAGE);
+        dockerd
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.dir.path().join("docker.sock")
+    }
+
+    fn wait_until_it_answers(&mut self) {
+        let begun = Instant::now();
+        while request(&self.socket(), "GET", "/_ping", &[]).is_none_or(|(status, _)| status != 200) {
+            let ended = self.child.try_wait().expect("a child");
+            let log = || std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
+            assert!(ended.is_none() && begun.elapsed() < PATIENCE, "dockerd does not answer:\n{}", log());
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Makes an image of nothing but busybox.
+    fn import(&self, name: &str) {
+        let root = self.dir.path().join("root");
+        std::fs::create_dir_all(root.join("bin")).expect("made");
+        std::fs::create_dir_all(root.join("tmp")).expect("made");
+        std::fs::copy("/bin/busybox", root.join("bin/busybox")).expect("busybox-static is installed");
+        APPLETS.iter().for_each(|applet| symlink("busybox", root.join("bin").join(applet)).expect("linked"));
+        let tar = Command::new("tar").arg("-C").arg(&root).args(["-c", "."]).output().expect("tar runs");
+        assert!(tar.status.success());
+        let path = format!("/images/create?fromSrc=-&repo={name}&tag=latest");
+        let (status, said) = request(&self.socket(), "POST", &path, &tar.stdout).expect("an answer");
+        assert_eq!(status, 200, "{said}");
+    }
+
+    /// Containers end at once; asked by the engine they would take their time.
+    fn remove_containers(&self) {
+        let Some((_, listed)) = request(&self.socket(), "GET", "/containers/json?all=1", &[]) else { return };
+        for id in listed.split("\"Id\":\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+            request(&self.socket(), "DELETE", &format!("/containers/{id}?force=1&v=1"), &[]);
+        }
+    }
+}
+
+impl Drop for Dockerd {
+    fn drop(&mut self) {
+        self.remove_containers();
+        kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM).ok();
+        let begun = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if begun.elapsed() > PATIENCE {
+                self.child.kill().ok();
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
+        let ours = mounts.lines().filter_map(|line| line.split(' ').nth(1));
+        let mut ours: Vec<&str> = ours.filter(|path| Path::new(path).starts_with(self.dir.path())).collect();
+        ours.reverse();
+        for path in ours {
+            Command::new("umount").args(["-l", path]).status().ok();
+        }
+    }
+}
+
+/// One request, and the whole answer. `None` if nobody is there.
+pub fn request(socket: &Path, method: &str, path: &str, body: &[u8]) -> Option<(u16, String)> {
+    let mut stream = UnixStream::connect(socket).ok()?;
+    let kind = "Content-Type: application/x-tar";
+    let head = format!("{method} {path} HTTP/1.0\r\n{kind}\r\nContent-Length: {}\r\n\r\n", body.len());
+    stream.write_all(head.as_bytes()).ok()?;
+    stream.write_all(body).ok()?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).ok()?;
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
+}
