@@ -8,13 +8,18 @@ use std::time::Duration;
 use http::StatusCode;
 use tepui_authz::Action;
 use tepui_core_master::Input;
-use tepui_http::{Encoding, HttpError, Request, Response, accepts, empty, files, message, read_call};
+use tepui_http::{
+    Encoding, Exchange, HttpError, Request, Response, accepts, empty, files, message, read_call,
+};
 use tepui_proto::mesos::v1::master::call::Type;
 use tepui_proto::mesos::v1::master::{Call, Response as Answer, response};
 
 use crate::metrics::Form;
 use crate::read::Part;
 use crate::routes::{Kind, Program};
+
+/// What an operator hears while the disk is full or etcd is away.
+const STUCK: &str = "The registry cannot be written before its disk has room or its quorum is back";
 
 pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Response, HttpError> {
     let call: Call = read_call(&mut request).await?;
@@ -48,8 +53,11 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
             program.documents.allowed(&request, Action::AccessMesosLog, None)?;
             look(program, call, encoding).await
         }
-        Type::SUBSCRIBE
-        | Type::UPDATE_WEIGHTS
+        Type::SUBSCRIBE => {
+            let exchange = tell(program, &request, call, encoding).await?;
+            Ok(exchange.answered().await)
+        }
+        Type::UPDATE_WEIGHTS
         | Type::RESERVE_RESOURCES
         | Type::UNRESERVE_RESOURCES
         | Type::CREATE_VOLUMES
@@ -99,16 +107,42 @@ fn set_logging_level(program: &Program, call: &Call) -> Result<Response, HttpErr
     Ok(empty(StatusCode::OK))
 }
 
-/// Lets the machine answer.
+/// Lets the machine decide about a change and answers when that is durable. While nothing can be made durable, nobody is
+/// left waiting: what was asked may come true later or not, as after a lost connection.
 pub(crate) async fn ask(
     program: &Program,
     request: &Request,
     call: Call,
     encoding: Encoding,
 ) -> Result<Response, HttpError> {
+    let commits = &program.sensors.commits;
+    if commits.is_stuck() {
+        return Err(HttpError::unavailable(format!("{STUCK}; nothing was changed")));
+    }
+    let exchange = tell(program, request, call, encoding).await?;
+    let conn = exchange.conn;
+    let mut answered = std::pin::pin!(exchange.answered());
+    tokio::select! {
+        biased;
+        answer = answered.as_mut() => return Ok(answer),
+        () = commits.stuck() => {
+            let unknown = || HttpError::unavailable(format!("{STUCK}; whether this is changed will show then"));
+            program.exchanges.answer(conn, |_| unknown().into());
+        }
+    }
+    Ok(answered.await)
+}
+
+/// Begins an exchange that the machine ends.
+async fn tell(
+    program: &Program,
+    request: &Request,
+    call: Call,
+    encoding: Encoding,
+) -> Result<Exchange<Kind>, HttpError> {
     let exchange = program.exchanges.begin(Kind::Operator, encoding, request);
     let input =
         Input::Operator { conn: exchange.conn, principal: request.principal_name(), call: Box::new(call) };
     program.tell(input).await?;
-    Ok(exchange.answered().await)
+    Ok(exchange)
 }

@@ -50,9 +50,21 @@ pub struct Commits {
     released: AtomicU64,
     /// How long commits took, of the last day.
     pub timings: Timings,
+    /// Whether nothing becomes durable at the moment: a commit was tried again in vain, and will be.
+    stuck: watch::Sender<bool>,
 }
 
 impl Commits {
+    /// Whether whoever waits for something to become durable may wait for long.
+    pub fn is_stuck(&self) -> bool {
+        *self.stuck.borrow()
+    }
+
+    /// Waits until that is so. Cancel safe.
+    pub async fn stuck(&self) {
+        self.stuck.subscribe().wait_for(|stuck| *stuck).await.expect("the sender lives as long as this");
+    }
+
     /// Turns that wait for the disk.
     pub fn waiting(&self) -> u64 {
         let released = self.released.load(Ordering::Acquire);
@@ -85,6 +97,7 @@ where
             handed: AtomicU64::new(0),
             released: AtomicU64::new(0),
             timings: Timings::new(COMMIT_TIMES_KEPT),
+            stuck: watch::channel(false).0,
         };
         let shared = Arc::new(Shared { sink: Mutex::new(sink), commits: Arc::new(commits) });
         let (commits, turns) = sync_channel(COMMIT_QUEUE_TURNS_MAX);
@@ -160,6 +173,7 @@ impl<R, E, S> Committer<R, E, S> {
             while matches!(&result, Err(fault) if fault.is_passing()) && !*self.stop_asked.borrow() {
                 thread::sleep(PASSING_FAULT_PAUSE);
                 result = self.store.reopen().and_then(|()| self.store.commit(writes));
+                self.shared.commits.stuck.send_replace(result.is_err());
             }
             tracing::info!(durable = result.is_ok(), "no longer waiting to make records durable");
         }

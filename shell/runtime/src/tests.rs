@@ -185,9 +185,12 @@ fn a_full_disk_is_waited_out() {
     assert_eq!([seen.recv().unwrap(), seen.recv().unwrap()], ["before", "settled 1"]);
     handle.send_blocking("r kept".to_owned()).unwrap();
     handle.send_blocking("e after".to_owned()).unwrap();
-    assert!(seen.recv_timeout(Duration::from_millis(20)).is_err(), "nothing is shown before it is durable");
+    let commits = running.commits();
+    block_on(commits.stuck());
+    assert!(seen.try_recv().is_err(), "nothing is shown before it is durable");
     memory.set_full(false);
     while seen.recv_timeout(Duration::from_secs(10)).unwrap() != "after" {}
+    assert!(!commits.is_stuck());
     block_on(running.stop()).unwrap();
     assert_eq!(keys(&Store::Memory(memory)), ["kept"]);
 }

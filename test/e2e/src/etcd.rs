@@ -5,7 +5,11 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::{Http, Program, wait_for};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::Value;
+
+use crate::{Http, Program, Wire, wait_for};
 
 /// A running etcd. Dropping it ends every member and removes every file.
 pub struct Etcd {
@@ -26,6 +30,9 @@ pub struct Masters {
     pub etcd: Etcd,
     folder: tempfile::TempDir,
 }
+
+/// Below what the masters keep their things.
+const PREFIX: &str = "/tepui/e2e";
 
 /// The lease of the tests: long enough for a busy machine, short enough to wait for.
 const LEASE: &str = "--leader_lease=2secs";
@@ -62,7 +69,18 @@ impl Etcd {
     /// `etcd://host:port,host:port/prefix`.
     pub fn address(&self) -> String {
         let clients: Vec<&str> = self.members.iter().map(|member| member.client.as_str()).collect();
-        format!("etcd://{}/tepui/e2e", clients.join(","))
+        format!("etcd://{}{PREFIX}", clients.join(","))
+    }
+
+    /// Reads or changes what it holds, as etcd's own HTTP API has it.
+    pub fn ask(&self, path: &str, body: &Value) -> Value {
+        let answer = Http::new(&self.members[0].client).post(&format!("/v3/{path}"), body);
+        answer.json().unwrap_or_else(|| panic!("{path}: {} {}", answer.status, answer.text()))
+    }
+
+    /// The name of a key of the masters, as that API writes it.
+    pub fn key(name: &str) -> String {
+        BASE64_STANDARD.encode(format!("{PREFIX}/{name}"))
     }
 
     /// SIGKILL.
@@ -109,13 +127,27 @@ impl Drop for Etcd {
 impl Masters {
     /// So many masters on an etcd of so many members; one of them leads.
     pub fn start(masters: usize, members: usize) -> Self {
-        let folder = tempfile::Builder::new().prefix("tepui-e2e-").tempdir().expect("a temporary directory");
         let etcd = Etcd::start(members);
-        let flags = [format!("--registry={}", etcd.address()), LEASE.to_string()];
-        let master = |at: usize| {
+        let addresses = vec![etcd.address(); masters];
+        Self::start_at(etcd, &addresses)
+    }
+
+    /// So many masters on an etcd of one member, each over a wire of its own.
+    pub fn start_by_wire(masters: usize) -> (Self, Vec<Wire>) {
+        let etcd = Etcd::start(1);
+        let wires: Vec<Wire> = (0..masters).map(|_| Wire::to(&etcd.members[0].client)).collect();
+        let addresses: Vec<String> =
+            wires.iter().map(|wire| format!("etcd://{}{PREFIX}", wire.address)).collect();
+        (Self::start_at(etcd, &addresses), wires)
+    }
+
+    fn start_at(etcd: Etcd, addresses: &[String]) -> Self {
+        let folder = tempfile::Builder::new().prefix("tepui-e2e-").tempdir().expect("a temporary directory");
+        let master = |(at, address): (usize, &String)| {
+            let flags = [format!("--registry={address}"), LEASE.to_string()];
             Program::start("master", &folder.path().join(format!("master-{at}")), &flags, Vec::new())
         };
-        let masters = (0..masters).map(master).collect();
+        let masters = addresses.iter().enumerate().map(master).collect();
         let masters = Self { masters, etcd, folder };
         masters.leader();
         masters

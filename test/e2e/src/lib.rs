@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod cluster;
+mod disk;
 mod etcd;
 mod framework;
 mod gate;
@@ -12,14 +13,17 @@ mod http;
 pub mod recorded;
 mod scheduler;
 mod web;
+mod wire;
 
 pub use cluster::{Cluster, Program, binary, cgroup_mounts};
+pub use disk::Disk;
 pub use etcd::{Etcd, Masters};
 pub use framework::{Delivery, Framework};
 pub use gate::Gate;
 pub use http::{Http, Response, Stream};
 pub use scheduler::{Polled, Scheduler, scalar};
 pub use web::Web;
+pub use wire::Wire;
 
 use std::time::{Duration, Instant};
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use tepui_e2e::{Cluster, Http, PATIENCE, Scheduler, wait_for};
+use tepui_e2e::{Cluster, Disk, Http, PATIENCE, Scheduler, wait_for};
 
 const RESOURCES: &str = "--resources=cpus:8;mem:4096;disk:4096;ports:[31000-32000]";
 
@@ -309,41 +309,11 @@ fn garble(path: &Path) {
     }
 }
 
-/// A small disk of its own; needs root.
-struct Disk(PathBuf);
-
-impl Disk {
-    fn mount(folder: &Path) -> Option<Self> {
-        let path = folder.join("disk");
-        std::fs::create_dir(&path).expect("a directory");
-        let mount =
-            Command::new("mount").args(["-t", "tmpfs", "-o", "size=16m", "tmpfs"]).arg(&path).output();
-        mount.is_ok_and(|output| output.status.success()).then_some(Self(path))
-    }
-
-    /// Writes a file that takes all there is.
-    fn fill(&self) -> PathBuf {
-        let path = self.0.join("filler");
-        let mut file = std::fs::File::create(&path).expect("a file");
-        while file.write_all(&[0; 4096]).is_ok() {}
-        path
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
-
 #[test]
 fn an_agent_outlives_a_full_disk() {
     let mut cluster = Cluster::without_agents(&[]);
-    let Some(disk) = Disk::mount(cluster.folder()) else {
-        eprintln!("skipped: mounting a small disk needs root");
-        return;
-    };
-    cluster.add_agent_at(&disk.0, &[RESOURCES]);
+    let Some(disk) = Disk::mount(cluster.folder()) else { return };
+    cluster.add_agent_at(disk.path(), &[RESOURCES]);
     still_works(&mut cluster, "with-room");
     let filler = disk.fill();
 
@@ -373,11 +343,8 @@ fn an_agent_outlives_a_full_disk() {
 #[test]
 fn a_master_outlives_a_full_disk() {
     let folder = tempfile::tempdir().expect("a temporary directory");
-    let Some(disk) = Disk::mount(folder.path()) else {
-        eprintln!("skipped: mounting a small disk needs root");
-        return;
-    };
-    let mut cluster = Cluster::with_master_at(&disk.0);
+    let Some(disk) = Disk::mount(folder.path()) else { return };
+    let mut cluster = Cluster::with_master_at(disk.path());
     cluster.add_agent(&[RESOURCES]);
     let filler = disk.fill();
 

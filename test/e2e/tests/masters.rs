@@ -2,6 +2,8 @@
 //! nothing that was promised is lost, nothing runs twice, nobody else's word counts.
 
 use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -144,4 +146,69 @@ fn without_a_quorum_nothing_is_changed_and_everything_can_be_seen() {
         let leader = masters.leader();
         (mark_gone(&masters.http(leader), &agent) == 200).then_some(())
     });
+}
+
+/// What one of two masters answered to somebody who changes a role of their own each time.
+struct Answer {
+    role: String,
+    status: u16,
+    /// Whether the other master had said yes before this was asked.
+    after_the_other: bool,
+}
+
+#[test]
+fn a_leader_that_is_cut_off_cannot_write_and_two_never_both_say_yes() {
+    let (masters, wires) = Masters::start_by_wire(2);
+    let first = masters.leader();
+    let second = 1 - first;
+    let other_said_yes = AtomicBool::new(false);
+    let is_done = AtomicBool::new(false);
+    let answers = Mutex::new((Vec::new(), Vec::new()));
+    let ask = |at: usize| {
+        for number in 0.. {
+            let role = format!("m{at}-{number}");
+            let after_the_other = other_said_yes.load(Ordering::SeqCst);
+            let body = json!([{"role": role, "weight": 2}]).to_string();
+            let status = masters.http(at).send("PUT", "/weights", &[], body.as_bytes()).status;
+            let mut answers = answers.lock().unwrap();
+            if at == first {
+                answers.0.push(Answer { role, status, after_the_other });
+            } else {
+                answers.1.push(Answer { role, status, after_the_other: false });
+                other_said_yes.fetch_or(status == 200, Ordering::SeqCst);
+            }
+            if is_done.load(Ordering::SeqCst) {
+                return;
+            }
+        }
+    };
+    let count = |of: &[Answer], is_it: fn(&Answer) -> bool| of.iter().filter(|answer| is_it(answer)).count();
+    let is_yes = |answer: &Answer| answer.status == 200;
+    std::thread::scope(|scope| {
+        scope.spawn(|| ask(first));
+        scope.spawn(|| ask(second));
+        wait_for("the leader to write", || (count(&answers.lock().unwrap().0, is_yes) > 5).then_some(()));
+        wires[first].cut();
+        assert_eq!(masters.leader_after(first), second);
+        wait_for("the new leader to write", || (count(&answers.lock().unwrap().1, is_yes) > 5).then_some(()));
+        // What was seen last is still shown by the one that is cut off, and it still answers.
+        assert_eq!(masters.http(first).get("/weights").status, 200);
+        let is_late = |answer: &Answer| answer.after_the_other;
+        wait_for("late questions", || (count(&answers.lock().unwrap().0, is_late) > 5).then_some(()));
+        wires[first].mend();
+        wait_for("the old leader to follow", || {
+            (masters.http(first).get("/state").status == 307).then_some(())
+        });
+        is_done.store(true, Ordering::SeqCst);
+    });
+    let (by_first, by_second) = answers.into_inner().unwrap();
+    for answer in &by_first {
+        assert!([200, 307, 503].contains(&answer.status), "{}", answer.status);
+        assert!(!(answer.after_the_other && answer.status == 200), "{} was answered twice", answer.role);
+    }
+    let kept = masters.http(second).get("/weights").json().expect("weights are JSON");
+    let is_kept = |role: &str| kept.as_array().unwrap().iter().any(|entry| entry["role"] == role);
+    for answer in by_first.iter().chain(&by_second).filter(|answer| answer.status == 200) {
+        assert!(is_kept(&answer.role), "{} was promised", answer.role);
+    }
 }

@@ -1,68 +1,9 @@
 //! What operators change, against real processes: durable when it is answered, followed by offers and agents.
 
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
-use tepui_e2e::{Cluster, Gate, Http, Scheduler, binary, wait_for};
-
-/// How many updates are tried, and at how many moments in between the master dies.
-const UPDATES: u64 = 1_000;
-const DEATHS: u64 = 8;
-
-const ROLES: [&str; 3] = ["a", "a/b", "c"];
-
-/// Three roles always get the same weight in one request: a mix of two requests would show.
-fn put_weights(http: &Http, weight: u64) -> u16 {
-    let list: Vec<Value> = ROLES.iter().map(|role| json!({"role": role, "weight": weight})).collect();
-    http.send("PUT", "/weights", &[], Value::from(list).to_string().as_bytes()).status
-}
-
-/// The one weight that all three roles have.
-fn weight(http: &Http) -> u64 {
-    let answer = http.get("/weights").json().expect("weights are JSON");
-    let weights: Vec<f64> =
-        answer.as_array().into_iter().flatten().filter_map(|entry| entry["weight"].as_f64()).collect();
-    assert_eq!(weights.len(), ROLES.len(), "{answer}");
-    assert!(weights.iter().all(|weight| *weight == weights[0]), "a mix: {answer}");
-    weights[0] as u64
-}
-
-#[test]
-fn every_acknowledged_weight_outlives_the_death_of_the_master_and_none_is_a_mix() {
-    let mut cluster = Cluster::without_agents(&[]);
-    let mut tried = 1;
-    for death in 1..=DEATHS {
-        let acknowledged = Arc::new(AtomicU64::new(0));
-        let writer = {
-            let (http, acknowledged) = (cluster.http(), Arc::clone(&acknowledged));
-            // Ends with the master's death, or with the last update.
-            std::thread::spawn(move || {
-                while tried <= UPDATES {
-                    tried += 1;
-                    if put_weights(&http, tried) != 200 {
-                        break;
-                    }
-                    acknowledged.store(tried, Ordering::SeqCst);
-                }
-                tried
-            })
-        };
-        // Somewhere in the middle of an update: nobody knows where.
-        let moment = UPDATES * death / DEATHS;
-        wait_for("some updates", || {
-            (acknowledged.load(Ordering::SeqCst) >= moment || writer.is_finished()).then_some(())
-        });
-        cluster.master.kill();
-        tried = writer.join().expect("the writer ends");
-        let acknowledged = acknowledged.load(Ordering::SeqCst);
-        cluster.master.restart();
-        let kept = weight(&cluster.http());
-        assert!(acknowledged <= kept && kept <= tried, "{acknowledged} was acknowledged, {kept} is there");
-    }
-    assert!(tried > UPDATES, "only {tried} updates were tried");
-}
+use tepui_e2e::{Cluster, Gate, Scheduler, binary, wait_for};
 
 fn offered_cpus(cluster: &Cluster) -> Option<(f64, f64)> {
     let roles = cluster.http().get("/roles").json()?;
