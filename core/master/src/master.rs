@@ -147,6 +147,7 @@ impl Master {
         let changed = core::mem::take(&mut self.changed);
         if changed {
             self.state.version += 1;
+            self.state.deactivated_agents = Arc::clone(&self.registry.deactivated);
         }
         if core::mem::take(&mut self.counted) || changed {
             out.effect(Effect::Publish { state: self.state.clone() });
@@ -291,6 +292,7 @@ pub(crate) fn empty_state(config: &Config, now: Now) -> State {
         recovered_agents: Map::new_sync(),
         unreachable_agents: Map::new_sync(),
         gone_agents: Map::new_sync(),
+        deactivated_agents: Arc::default(),
         frameworks: Map::new_sync(),
         completed_frameworks: Recent::new(),
         offers: Map::new_sync(),

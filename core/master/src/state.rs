@@ -5,6 +5,7 @@
 mod recent;
 mod visible;
 
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -14,7 +15,7 @@ use tepui_fsm::Wall;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::framework_info::capability::Type as FrameworkCapability;
 use tepui_proto::mesos::v1::scheduler::OfferConstraints;
-use tepui_registry::Machine;
+use tepui_registry::{Deactivation, Machine};
 use tepui_resources::{Format, Resources};
 use tepui_types::{AgentId, ConnId, ExecutorId, FrameworkId, OfferId, TaskId};
 
@@ -43,6 +44,8 @@ pub struct State {
     pub recovered_agents: Map<AgentId, Arc<pb::AgentInfo>>,
     pub unreachable_agents: Map<AgentId, Wall>,
     pub gone_agents: Map<AgentId, Wall>,
+    /// Agents of which nothing is offered, wherever they are.
+    pub deactivated_agents: Arc<BTreeMap<AgentId, Deactivation>>,
     pub frameworks: Map<FrameworkId, Arc<Framework>>,
     /// Oldest first.
     pub completed_frameworks: Recent<FrameworkId, Arc<Framework>>,

@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -70,7 +71,7 @@ impl Registry {
                 self.gone.insert(id, since(value)?);
             }
             Key::Deactivated(id) => {
-                self.deactivated.insert(id, deactivation(value)?);
+                Arc::make_mut(&mut self.deactivated).insert(id, deactivation(value)?);
             }
             // The first version also kept weights that are the default.
             Key::Weight(role) => match weight(value)? {

@@ -2,6 +2,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
+use alloc::sync::Arc;
 
 use tepui_fsm::Wall;
 use tepui_proto::mesos::v1::maintenance::Schedule;
@@ -30,8 +31,8 @@ pub struct Registry {
     pub agents: BTreeMap<AgentId, AgentInfo>,
     pub unreachable: BTreeMap<AgentId, Wall>,
     pub gone: BTreeMap<AgentId, Wall>,
-    /// Agents of which nothing is offered, admitted or unreachable.
-    pub deactivated: BTreeMap<AgentId, Deactivation>,
+    /// Agents of which nothing is offered, admitted or unreachable. Shared with readers, and copied when it changes.
+    pub deactivated: Arc<BTreeMap<AgentId, Deactivation>>,
     /// Weights that are not the default.
     pub weights: BTreeMap<String, f64>,
     /// Quotas that are not the default.
@@ -73,18 +74,18 @@ impl Registry {
             }
             Operation::RemoveAgent { id } => {
                 self.agents.remove(id);
-                self.deactivated.remove(id);
+                Arc::make_mut(&mut self.deactivated).remove(id);
             }
             Operation::MarkGone { id, at } => {
                 self.agents.remove(id);
                 self.unreachable.remove(id);
-                self.deactivated.remove(id);
+                Arc::make_mut(&mut self.deactivated).remove(id);
                 self.gone.insert(id.clone(), *at);
             }
             Operation::Prune { unreachable, gone } => {
                 for id in unreachable {
                     self.unreachable.remove(id);
-                    self.deactivated.remove(id);
+                    Arc::make_mut(&mut self.deactivated).remove(id);
                 }
                 self.gone.retain(|id, _| !gone.contains(id));
             }
@@ -102,11 +103,11 @@ impl Registry {
                 machines.iter().for_each(|(id, info)| set(&mut self.machines, id, info.clone()));
             }
             Operation::Deactivate { id, deactivation } => {
-                self.deactivated.insert(id.clone(), deactivation.clone());
+                Arc::make_mut(&mut self.deactivated).insert(id.clone(), deactivation.clone());
                 self.require(AGENT_DRAINING, true);
             }
             Operation::Reactivate { id, any } => {
-                self.deactivated.remove(id);
+                Arc::make_mut(&mut self.deactivated).remove(id);
                 self.require(AGENT_DRAINING, *any);
             }
         }

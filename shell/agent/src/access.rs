@@ -59,6 +59,8 @@ impl Access {
             | Endpoint::Files(_)
             | Endpoint::SystemStats
             | Endpoint::Health
+            | Endpoint::Help
+            | Endpoint::Profiler
             | Endpoint::Version => None,
         };
         match wish {
@@ -88,7 +90,7 @@ impl Access {
             Endpoint::Executor => {
                 Some(Realm { name: "mesos-agent-executor", is_closed: self.executors, takes_tokens })
             }
-            Endpoint::Operator | Endpoint::LoggingToggle => {
+            Endpoint::Operator | Endpoint::LoggingToggle | Endpoint::Profiler => {
                 Some(Realm { name: "mesos-agent-readwrite", is_closed: self.readwrite, takes_tokens })
             }
             Endpoint::State
@@ -99,7 +101,7 @@ impl Access {
             | Endpoint::Files(_) => {
                 Some(Realm { name: "mesos-agent-readonly", is_closed: self.readonly, takes_tokens })
             }
-            Endpoint::SystemStats | Endpoint::Health | Endpoint::Version => None,
+            Endpoint::SystemStats | Endpoint::Health | Endpoint::Help | Endpoint::Version => None,
         }
     }
 

@@ -9,9 +9,9 @@ use tepui_container::{Containerizer, Meter};
 use tepui_core_agent::{Input, Phase, State};
 use tepui_http::files::{self, Verb};
 use tepui_http::{
-    Encoding, EntityTag, Exchanges, Handler, HttpError, Logging, MetricsForm, Order, Pen, Principal,
-    Renderings, Request, Response, Router, System, accepts_gzip, check_timeout, classic, empty, json,
-    write_json,
+    Encoding, EntityTag, Exchanges, Handler, Help, HttpError, Logging, MetricsForm, Order, Pen, Principal,
+    Renderings, Request, Response, RouteRow, Router, System, accepts_gzip, check_timeout, classic, empty,
+    json, profiler, write_json,
 };
 use tepui_proto::mesos::v1::agent::Call;
 use tepui_runtime::{Closed, Handle};
@@ -42,37 +42,51 @@ pub(crate) enum Endpoint {
     SystemStats,
     Flags,
     Health,
+    Help,
     Version,
+    Profiler,
     Files(Verb),
     ContainerizerDebug,
 }
 
 /// With and without `/slave(1)`.
-const OWN: &[(&str, Endpoint)] = &[
-    ("/api/v1", Endpoint::Operator),
-    ("/api/v1/executor", Endpoint::Executor),
-    ("/state", Endpoint::State),
-    ("/containers", Endpoint::Usage(View::Containers)),
-    ("/monitor/statistics", Endpoint::Usage(View::Statistics)),
-    ("/flags", Endpoint::Flags),
-    ("/health", Endpoint::Health),
+const OWN: &[RouteRow<Endpoint>] = &[
+    ("/api/v1", Endpoint::Operator, "Calls of operators: reads and containers."),
+    (
+        "/api/v1/executor",
+        Endpoint::Executor,
+        "Calls of executors, and the event stream that SUBSCRIBE opens.",
+    ),
+    ("/state", Endpoint::State, "Everything about frameworks, executors and tasks of this agent."),
+    ("/containers", Endpoint::Usage(View::Containers), "Containers with their statistics and status."),
+    ("/monitor/statistics", Endpoint::Usage(View::Statistics), "What executors use."),
+    ("/flags", Endpoint::Flags, "With which flags this program was started."),
+    ("/health", Endpoint::Health, "200 while this program answers."),
 ];
 
 /// Only as they stand.
-const SHARED: &[(&str, Endpoint)] = &[
-    ("/version", Endpoint::Version),
-    ("/containerizer/debug", Endpoint::ContainerizerDebug),
-    ("/metrics", Endpoint::Metrics(MetricsForm::Text)),
-    ("/metrics/snapshot", Endpoint::Metrics(MetricsForm::Snapshot)),
-    ("/logging/toggle", Endpoint::LoggingToggle),
-    ("/system/stats.json", Endpoint::SystemStats),
-    ("/files/browse", Endpoint::Files(Verb::Browse)),
-    ("/files/read", Endpoint::Files(Verb::Read)),
-    ("/files/download", Endpoint::Files(Verb::Download)),
-    ("/files/debug", Endpoint::Files(Verb::Debug)),
+const SHARED: &[RouteRow<Endpoint>] = &[
+    ("/version", Endpoint::Version, "What was built, and when."),
+    ("/containerizer/debug", Endpoint::ContainerizerDebug, "What containers wait for."),
+    ("/metrics", Endpoint::Metrics(MetricsForm::Text), "All metrics as Prometheus text."),
+    (
+        "/metrics/snapshot",
+        Endpoint::Metrics(MetricsForm::Snapshot),
+        "All metrics by the names of v1, as JSON.",
+    ),
+    ("/logging/toggle", Endpoint::LoggingToggle, "level and duration raise what is logged for a while."),
+    ("/profiler/start", Endpoint::Profiler, "There is no profiler; refused."),
+    ("/profiler/stop", Endpoint::Profiler, "There is no profiler; refused."),
+    ("/help", Endpoint::Help, "What this program answers; format=json for all of it."),
+    ("/system/stats.json", Endpoint::SystemStats, "Load and memory of this machine."),
+    ("/files/browse", Endpoint::Files(Verb::Browse), "What is in the directory path."),
+    ("/files/read", Endpoint::Files(Verb::Read), "A piece of the file path, from offset, of length bytes."),
+    ("/files/download", Endpoint::Files(Verb::Download), "The whole file path."),
+    ("/files/debug", Endpoint::Files(Verb::Debug), "Which paths are shown under which names."),
 ];
 
 static ROUTER: LazyLock<Router<Endpoint>> = LazyLock::new(|| Router::new("slave(1)", OWN, SHARED));
+static HELP: LazyLock<Help> = LazyLock::new(|| ROUTER.help());
 
 /// What the handlers of requests share.
 pub(crate) struct Program {
@@ -215,7 +229,9 @@ impl Program {
             Endpoint::SystemStats => Ok(json(&request.query, System::now().document())),
             Endpoint::Flags => Ok(json(&request.query, classic::flags(&self.about.flags))),
             Endpoint::Health => Ok(empty(StatusCode::OK)),
+            Endpoint::Help => HELP.answer(&rest, &request),
             Endpoint::Version => Ok(json(&request.query, classic::version())),
+            Endpoint::Profiler => profiler(),
             Endpoint::Files(verb) => files::answer(verb, self.attached_for(&request), &request).await,
             // Nothing that a container waits for is kept from its operator.
             Endpoint::ContainerizerDebug => Ok(json(&request.query, r#"{"pending":[]}"#)),

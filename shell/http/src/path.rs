@@ -6,6 +6,10 @@
 use percent_encoding::percent_decode_str;
 
 use crate::HttpError;
+use crate::help::Help;
+
+/// A path, what answers there, and a sentence about it.
+pub type RouteRow<E> = (&'static str, E, &'static str);
 
 /// The endpoints of one program.
 #[derive(Debug)]
@@ -18,17 +22,19 @@ pub struct Router<E> {
 struct Route<E> {
     components: Vec<&'static str>,
     endpoint: E,
+    about: &'static str,
     /// Answers below the program's prefix too.
     prefixed: bool,
 }
 
 impl<E: Copy> Router<E> {
     /// `own` answer with and without `/prefix`, `shared` only without.
-    pub fn new(prefix: &'static str, own: &[(&'static str, E)], shared: &[(&'static str, E)]) -> Self {
+    pub fn new(prefix: &'static str, own: &[RouteRow<E>], shared: &[RouteRow<E>]) -> Self {
         let route = |prefixed: bool| {
-            move |(path, endpoint): &(&'static str, E)| Route {
+            move |(path, endpoint, about): &RouteRow<E>| Route {
                 components: path.split('/').filter(|part| !part.is_empty()).collect(),
                 endpoint: *endpoint,
+                about,
                 prefixed,
             }
         };
@@ -46,6 +52,22 @@ impl<E: Copy> Router<E> {
             .filter(|route| route.components.iter().zip(path).all(|(own, given)| own == given))
             .max_by_key(|route| route.components.len())
             .map(|route| (route.endpoint, path[route.components.len()..].to_vec()))
+    }
+}
+
+impl<E> Router<E> {
+    /// What there is to say about the routes: the program's own below its prefix, others below their first component.
+    pub fn help(&self) -> Help {
+        let mut help = Help::default();
+        for route in &self.routes {
+            let name = |components: &[&str]| format!("/{}", components.join("/"));
+            match (route.prefixed, route.components.split_first()) {
+                (true, _) => help.add(self.prefix, name(&route.components), route.about),
+                (false, Some((part, rest))) => help.add(part, name(rest), route.about),
+                (false, None) => (),
+            }
+        }
+        help
     }
 }
 
@@ -74,8 +96,13 @@ mod tests {
     fn paths_mean_endpoints() {
         let router = Router::new(
             "slave(1)",
-            &[("/state", "state"), ("/api/v1", "operator"), ("/api/v1/executor", "executor"), ("/", "index")],
-            &[("/version", "version")],
+            &[
+                ("/state", "state", ""),
+                ("/api/v1", "operator", ""),
+                ("/api/v1/executor", "executor", ""),
+                ("/", "index", ""),
+            ],
+            &[("/version", "version", "")],
         );
         for (path, expected) in [
             ("/state", Ok(Some(("state", "")))),

@@ -31,6 +31,7 @@ impl Access {
             Endpoint::Operator
             | Endpoint::Teardown
             | Endpoint::LoggingToggle
+            | Endpoint::Profiler
             | Endpoint::Convert(_)
             | Endpoint::Quota
             | Endpoint::Weights
@@ -40,11 +41,13 @@ impl Access {
             | Endpoint::MaintenanceStatus
             | Endpoint::Metrics(_)
             | Endpoint::Flags
+            | Endpoint::Registry
             | Endpoint::OfferConstraintsDebug
             | Endpoint::Explain(_)
             | Endpoint::Files(_) => readonly,
             Endpoint::SystemStats
             | Endpoint::Health
+            | Endpoint::Help
             | Endpoint::Version
             | Endpoint::Redirect
             | Endpoint::Pages => None,
@@ -77,8 +80,11 @@ pub(crate) fn check(authorizer: &Authorizer, endpoint: Endpoint, request: &Reque
         | Endpoint::Machine(_)
         | Endpoint::SystemStats
         | Endpoint::Health
+        | Endpoint::Help
         | Endpoint::Version
+        | Endpoint::Profiler
         | Endpoint::Redirect
+        | Endpoint::Registry
         | Endpoint::OfferConstraintsDebug
         | Endpoint::Explain(_)
         | Endpoint::Pages => None,

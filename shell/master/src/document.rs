@@ -7,6 +7,7 @@ mod agent;
 mod framework;
 mod index;
 mod master;
+mod registry;
 mod roles;
 mod summary;
 mod tasks;
@@ -19,6 +20,7 @@ use tepui_types::{AgentId, FrameworkId};
 pub(crate) use agent::is_active;
 pub(crate) use framework::is_connected;
 pub(crate) use index::Index;
+pub(crate) use registry::registry;
 
 /// What documents say besides the state.
 #[derive(Debug, Default)]

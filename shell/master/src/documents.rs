@@ -127,6 +127,13 @@ impl Documents {
         Ok(json(&request.query, rendition.whole().await?))
     }
 
+    /// `/registrar(1)/registry`: what outlives this master.
+    pub async fn registry(&self, request: &Request) -> Result<Response, HttpError> {
+        let draw = move |state: &State, pen: Pen| write_json(pen, |w| document::registry(w, state));
+        let rendition = self.renderings.alone(self.order(false, request, draw));
+        Ok(json(&request.query, rendition.whole().await?))
+    }
+
     /// Metrics of the newest state, computed by one of the renderers.
     pub async fn metrics(
         &self,

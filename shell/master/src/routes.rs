@@ -6,8 +6,8 @@ use http::StatusCode;
 use tepui_core_master::{Input, State};
 use tepui_http::files::{self, Attached, Verb};
 use tepui_http::{
-    Exchanges, HttpError, Logging, Metrics, MetricsForm, Query, Request, Response, Router, System,
-    check_timeout, classic, empty, json, redirect, typed,
+    Exchanges, Help, HttpError, Logging, Metrics, MetricsForm, Query, Request, Response, RouteRow, Router,
+    System, check_timeout, classic, empty, json, profiler, redirect, typed,
 };
 use tepui_runtime::{Closed, Handle};
 use tepui_store::etcd::Leadership;
@@ -47,59 +47,111 @@ pub(crate) enum Endpoint {
     SystemStats,
     Flags,
     Health,
+    Help,
     Version,
+    Profiler,
     Redirect,
+    Registry,
     Files(Verb),
     OfferConstraintsDebug,
     Pages,
 }
 
 /// With and without `/master`.
-const OWN: &[(&str, Endpoint)] = &[
-    ("/api/v1", Endpoint::Operator),
-    ("/api/v1/scheduler", Endpoint::Scheduler),
-    ("/api/v1/agent", Endpoint::Agent),
-    ("/state", Endpoint::Document(Document::State)),
-    ("/state-summary", Endpoint::Document(Document::Summary)),
-    ("/slaves", Endpoint::Document(Document::Agents)),
-    ("/frameworks", Endpoint::Document(Document::Frameworks)),
-    ("/tasks", Endpoint::Document(Document::Tasks)),
-    ("/roles", Endpoint::Document(Document::Roles)),
-    ("/teardown", Endpoint::Teardown),
-    ("/explain/framework", Endpoint::Explain(About::Framework)),
-    ("/explain/role", Endpoint::Explain(About::Role)),
-    ("/quota", Endpoint::Quota),
-    ("/weights", Endpoint::Weights),
-    ("/weight", Endpoint::Weights),
-    ("/maintenance/schedule", Endpoint::MaintenanceSchedule),
-    ("/maintenance/status", Endpoint::MaintenanceStatus),
-    ("/machine/down", Endpoint::Machine(Machine::Down)),
-    ("/machine/up", Endpoint::Machine(Machine::Up)),
-    ("/reserve", Endpoint::Convert(Conversion::Reserve)),
-    ("/unreserve", Endpoint::Convert(Conversion::Unreserve)),
-    ("/create-volumes", Endpoint::Convert(Conversion::CreateVolumes)),
-    ("/destroy-volumes", Endpoint::Convert(Conversion::DestroyVolumes)),
-    ("/flags", Endpoint::Flags),
-    ("/health", Endpoint::Health),
-    ("/redirect", Endpoint::Redirect),
-    ("/", Endpoint::Pages),
+const OWN: &[RouteRow<Endpoint>] = &[
+    ("/api/v1", Endpoint::Operator, "Calls of operators: reads, changes, the event stream."),
+    (
+        "/api/v1/scheduler",
+        Endpoint::Scheduler,
+        "Calls of schedulers, and the event stream that SUBSCRIBE opens.",
+    ),
+    ("/api/v1/agent", Endpoint::Agent, "The link between this master and its agents."),
+    ("/state", Endpoint::Document(Document::State), "Everything about agents, frameworks and tasks."),
+    (
+        "/state-summary",
+        Endpoint::Document(Document::Summary),
+        "Agents and frameworks, with tasks counted instead of listed.",
+    ),
+    ("/slaves", Endpoint::Document(Document::Agents), "Agents; slave_id chooses one."),
+    (
+        "/frameworks",
+        Endpoint::Document(Document::Frameworks),
+        "Frameworks with their tasks; framework_id chooses one.",
+    ),
+    (
+        "/tasks",
+        Endpoint::Document(Document::Tasks),
+        "Tasks; limit, offset, order=asc, framework_id and task_id choose some.",
+    ),
+    (
+        "/roles",
+        Endpoint::Document(Document::Roles),
+        "Roles: their frameworks, weights, quotas and resources.",
+    ),
+    ("/teardown", Endpoint::Teardown, "POST frameworkId=ID ends a framework with all of its tasks."),
+    (
+        "/explain/framework",
+        Endpoint::Explain(About::Framework),
+        "Why the framework that is named behind it is offered what it is.",
+    ),
+    (
+        "/explain/role",
+        Endpoint::Explain(About::Role),
+        "Why the role that is named behind it is offered what it is.",
+    ),
+    ("/quota", Endpoint::Quota, "GET shows quotas, POST sets one, DELETE of a role below it takes one away."),
+    ("/weights", Endpoint::Weights, "GET shows the weights of roles, PUT sets them."),
+    ("/weight", Endpoint::Weights, "The same as /weights."),
+    (
+        "/maintenance/schedule",
+        Endpoint::MaintenanceSchedule,
+        "GET shows the maintenance schedule, POST replaces it.",
+    ),
+    ("/maintenance/status", Endpoint::MaintenanceStatus, "Machines that drain or are down."),
+    ("/machine/down", Endpoint::Machine(Machine::Down), "POST takes machines of the schedule out of use."),
+    ("/machine/up", Endpoint::Machine(Machine::Up), "POST brings machines back."),
+    ("/reserve", Endpoint::Convert(Conversion::Reserve), "POST reserves resources of an agent for a role."),
+    ("/unreserve", Endpoint::Convert(Conversion::Unreserve), "POST gives reserved resources back."),
+    (
+        "/create-volumes",
+        Endpoint::Convert(Conversion::CreateVolumes),
+        "POST makes persistent volumes of reserved disk.",
+    ),
+    ("/destroy-volumes", Endpoint::Convert(Conversion::DestroyVolumes), "POST ends persistent volumes."),
+    ("/flags", Endpoint::Flags, "With which flags this program was started."),
+    ("/health", Endpoint::Health, "200 while this program answers."),
+    ("/redirect", Endpoint::Redirect, "To the leading master."),
+    ("/", Endpoint::Pages, "The operator pages."),
 ];
 
 /// Only as they stand.
-const SHARED: &[(&str, Endpoint)] = &[
-    ("/version", Endpoint::Version),
-    ("/metrics", Endpoint::Metrics(MetricsForm::Text)),
-    ("/metrics/snapshot", Endpoint::Metrics(MetricsForm::Snapshot)),
-    ("/logging/toggle", Endpoint::LoggingToggle),
-    ("/system/stats.json", Endpoint::SystemStats),
-    ("/allocator/offer_constraints_debug", Endpoint::OfferConstraintsDebug),
-    ("/files/debug", Endpoint::Files(Verb::Debug)),
-    ("/files/browse", Endpoint::Files(Verb::Browse)),
-    ("/files/read", Endpoint::Files(Verb::Read)),
-    ("/files/download", Endpoint::Files(Verb::Download)),
+const SHARED: &[RouteRow<Endpoint>] = &[
+    ("/version", Endpoint::Version, "What was built, and when."),
+    ("/metrics", Endpoint::Metrics(MetricsForm::Text), "All metrics as Prometheus text."),
+    (
+        "/metrics/snapshot",
+        Endpoint::Metrics(MetricsForm::Snapshot),
+        "All metrics by the names of v1, as JSON.",
+    ),
+    ("/logging/toggle", Endpoint::LoggingToggle, "level and duration raise what is logged for a while."),
+    ("/profiler/start", Endpoint::Profiler, "There is no profiler; refused."),
+    ("/profiler/stop", Endpoint::Profiler, "There is no profiler; refused."),
+    ("/help", Endpoint::Help, "What this program answers; format=json for all of it."),
+    ("/system/stats.json", Endpoint::SystemStats, "Load and memory of this machine."),
+    ("/registrar(1)/registry", Endpoint::Registry, "What outlives this master."),
+    (
+        "/allocator/offer_constraints_debug",
+        Endpoint::OfferConstraintsDebug,
+        "Which agents the constraints of frameworks leave out.",
+    ),
+    ("/files/debug", Endpoint::Files(Verb::Debug), "Which paths are shown under which names."),
+    ("/files/browse", Endpoint::Files(Verb::Browse), "What is in the directory path."),
+    ("/files/read", Endpoint::Files(Verb::Read), "A piece of the file path, from offset, of length bytes."),
+    ("/files/download", Endpoint::Files(Verb::Download), "The whole file path."),
 ];
 
 static ROUTER: LazyLock<Router<Endpoint>> = LazyLock::new(|| Router::new("master", OWN, SHARED));
+static HELP: LazyLock<Help> = LazyLock::new(|| ROUTER.help());
 
 /// The endpoint of a request and the components behind its own.
 pub(crate) fn route(request: &Request) -> Option<(Endpoint, Vec<String>)> {
@@ -124,7 +176,9 @@ impl Endpoint {
             | Endpoint::SystemStats
             | Endpoint::Flags
             | Endpoint::Health
+            | Endpoint::Help
             | Endpoint::Version
+            | Endpoint::Profiler
             | Endpoint::Files(_)
             | Endpoint::Pages => true,
             Endpoint::Scheduler
@@ -140,6 +194,7 @@ impl Endpoint {
             | Endpoint::OfferConstraintsDebug
             | Endpoint::Explain(_)
             | Endpoint::Teardown
+            | Endpoint::Registry
             | Endpoint::Redirect => false,
         }
     }
@@ -159,7 +214,9 @@ impl Local {
             Endpoint::SystemStats => Ok(json(&request.query, System::now().document())),
             Endpoint::Flags => Ok(json(&request.query, classic::flags(&self.flags))),
             Endpoint::Health => Ok(empty(StatusCode::OK)),
+            Endpoint::Help => HELP.answer(&rest, request),
             Endpoint::Version => Ok(json(&request.query, classic::version())),
+            Endpoint::Profiler => profiler(),
             Endpoint::Files(verb) => {
                 let attached = self.attached.clone();
                 files::answer(verb, move || attached, request).await
@@ -178,6 +235,7 @@ impl Local {
             | Endpoint::OfferConstraintsDebug
             | Endpoint::Explain(_)
             | Endpoint::Teardown
+            | Endpoint::Registry
             | Endpoint::Redirect => Err(HttpError::unavailable("No leader elected")),
         }
     }
@@ -240,12 +298,15 @@ impl Program {
                 true => Ok(self.redirect()),
                 false => Err(HttpError::not_found()),
             },
+            Endpoint::Registry => self.documents.registry(&request).await,
             Endpoint::OfferConstraintsDebug => self.documents.excluded(&request).await,
             Endpoint::LoggingToggle
             | Endpoint::SystemStats
             | Endpoint::Flags
             | Endpoint::Health
+            | Endpoint::Help
             | Endpoint::Version
+            | Endpoint::Profiler
             | Endpoint::Files(_)
             | Endpoint::Pages => self.local.respond(endpoint, rest, &request).await,
         }

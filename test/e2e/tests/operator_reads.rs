@@ -58,6 +58,7 @@ const DOCUMENTS: &[(&str, &str, &str)] = &[
     ("", "/metrics/snapshot", "master/elected"),
     ("", "/system/stats.json", "cpus_total"),
     ("", "/allocator/offer_constraints_debug", "frameworks"),
+    ("", "/registrar(1)/registry", "slaves"),
     ("/slave(1)", "/state", "frameworks"),
     ("/slave(1)", "/flags", "flags"),
     ("/slave(1)", "/containers", ""),
@@ -102,6 +103,8 @@ fn documents_have_all_their_names_and_forms() {
             text.text()
         );
         assert_eq!(http.get("/metrics/nope").status, 404);
+        assert!(http.get("/help").text().contains(r#"<a href="/help/metrics">/metrics</a>"#));
+        assert_eq!(http.get("/profiler/start").status, 400);
     }
     assert_eq!(busy.agent.get("/slave(1)/health").status, 200);
     assert_eq!(busy.master.get("/master/health").status, 200);

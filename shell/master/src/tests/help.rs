@@ -1,0 +1,63 @@
+//! `/help`, the profiler that is not there, and the registry as operators see it.
+
+use super::*;
+
+#[tokio::test]
+async fn help_lists_what_the_master_answers() {
+    let master = start().await;
+    let text = "User-Agent: curl/8\r\n";
+    for (path, status, part) in [
+        ("/help", 200, "> [/registrar(1)](/help/registrar(1))\n"),
+        ("/help/", 200, "> [/master](/help/master)\n"),
+        ("/help/master", 200, "> [/master/machine/down](/help/master/machine/down)\n"),
+        ("/help/master/state", 200, "## /master/state\n\nEverything about"),
+        ("/help/master/machine/down", 200, "POST takes machines"),
+        ("/help/version", 200, "> [/version](/help/version)\n"),
+        ("/help/nope", 400, "No help available for '/nope'.\n"),
+        ("/help/master/nope", 400, "No help available for '/master/nope'.\n"),
+    ] {
+        let answer = ask(master.address(), "GET", path, text, "").await;
+        assert_eq!((answer.status, answer.body.contains(part)), (status, true), "{path}: {}", answer.body);
+    }
+    let page = get(&master, "/help/master").await;
+    assert!(page.head.contains("content-type: text/html"), "{}", page.head);
+    assert!(page.body.contains(r#"<a href="/help/master/state">/master/state</a>"#), "{}", page.body);
+    let all: Value = serde_json::from_str(&get(&master, "/help?format=json").await.body).unwrap();
+    let parts: Vec<_> = all["processes"].as_array().unwrap().iter().map(|part| &part["id"]).collect();
+    assert!(parts.contains(&&Value::from("metrics")), "{parts:?}");
+    for path in ["/profiler/start", "/profiler/stop"] {
+        let answer = get(&master, path).await;
+        assert_eq!((answer.status, answer.body.starts_with("Perftools is disabled.")), (400, true), "{path}");
+    }
+    master.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_registry_holds_what_outlives_the_master() {
+    let master = start().await;
+    let read = async || -> Value {
+        serde_json::from_str(&get(&master, "/registrar(1)/registry").await.body).unwrap()
+    };
+    let new = read().await;
+    assert_eq!(
+        (&new["slaves"], &new["weights"]),
+        (&serde_json::json!({"slaves": []}), &Value::Array(vec![]))
+    );
+    assert_eq!(new["master"]["info"]["port"], master.address().port());
+    let _agent = link_up(&master).await;
+    let id = read().await["slaves"]["slaves"][0]["info"]["id"]["value"].as_str().unwrap().to_owned();
+    let weights = ask(master.address(), "PUT", "/weights", "", r#"[{"role":"dev","weight":2.0}]"#).await;
+    assert_eq!(weights.status, 200, "{}", weights.body);
+    let drain = format!(
+        r#"{{"type":"DRAIN_AGENT","drain_agent":{{"agent_id":{{"value":"{id}"}},"max_grace_period":{{"nanoseconds":0}}}}}}"#
+    );
+    let drained = post(&master, "/api/v1", "", &drain).await;
+    assert_eq!(drained.status, 200, "{}", drained.body);
+    let registry = read().await;
+    assert_eq!(registry["weights"], serde_json::json!([{"info": {"weight": 2.0, "role": "dev"}}]));
+    assert_eq!(registry["minimum_capabilities"], serde_json::json!([{"capability": "AGENT_DRAINING"}]));
+    let agent = &registry["slaves"]["slaves"][0];
+    assert_eq!((&agent["deactivated"], &agent["info"]["hostname"]), (&Value::Bool(true), &Value::from("a1")));
+    assert!(agent["drain_info"]["state"].is_string(), "{agent}");
+    master.stop().await.unwrap();
+}
