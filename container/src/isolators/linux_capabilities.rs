@@ -54,6 +54,23 @@ fn check_within(asked: u64, allowed: u64) -> Result<(), String> {
     }
 }
 
+/// What a flag says.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Named {
+    capabilities: Vec<String>,
+}
+
+/// From what a flag says, `{"capabilities":["NET_RAW"]}`, to bits by the kernel's numbers.
+pub fn parse(text: &str) -> Result<u64, String> {
+    const RIGHT: &str = r#"write {"capabilities":["NET_RAW","MKNOD"]}"#;
+    let named: Named = serde_json::from_str(text).map_err(|err| format!("{err}; {RIGHT}"))?;
+    named.capabilities.iter().try_fold(0, |bits, name| {
+        let known = Capability::from_proto_name(name).and_then(number);
+        Ok(bits | 1 << known.ok_or_else(|| format!("there is no capability '{name}'; {RIGHT}"))?)
+    })
+}
+
 /// As bits by the kernel's numbers; `None` if one is not known.
 pub(crate) fn bits(capabilities: &[Capability]) -> Option<u64> {
     capabilities.iter().try_fold(0, |bits, one| Some(bits | 1 << number(*one)?))

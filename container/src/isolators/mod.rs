@@ -24,6 +24,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use self::linux_capabilities::parse as parse_capabilities;
+pub use self::network_ports::ports;
 pub(crate) use self::plan::Plan;
 pub(crate) use self::site::{Parent, Site};
 use crate::cgroups::Controller;

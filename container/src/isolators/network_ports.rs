@@ -11,7 +11,7 @@ use super::IsolatorOptions;
 const LISTEN: &str = "0A";
 
 /// The `ports` among resources, as far as ports can be.
-pub(super) fn ports(resources: &[pb::Resource]) -> Vec<(u16, u16)> {
+pub fn ports(resources: &[pb::Resource]) -> Vec<(u16, u16)> {
     let ranges = resources.iter().filter(|one| one.name == "ports").flat_map(|one| &one.ranges.range);
     let port = |number: u64| u16::try_from(number).unwrap_or(u16::MAX);
     ranges.map(|range| (port(range.begin), port(range.end))).collect()

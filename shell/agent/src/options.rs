@@ -35,7 +35,9 @@ pub struct Options {
     pub domain: Option<pb::DomainInfo>,
     pub launcher: Launcher,
     pub isolation: Isolation,
+    /// `policed_ports` is what the agent offers if `check_agent_port_range_only` is set.
     pub isolators: IsolatorOptions,
+    pub check_agent_port_range_only: bool,
     /// `enable_cfs` is taken from `config`.
     pub cgroups: CgroupOptions,
     pub fetcher_cache_dir: PathBuf,
@@ -87,6 +89,7 @@ impl Default for Options {
             launcher: Launcher::Auto,
             isolation: Isolation::default(),
             isolators: IsolatorOptions::default(),
+            check_agent_port_range_only: false,
             cgroups: CgroupOptions::default(),
             fetcher_cache_dir: PathBuf::from("/tmp/tepui/fetch"),
             fetcher_cache_size_bytes: 2 * 1024 * 1024 * 1024,

@@ -281,6 +281,10 @@ fn config(options: &Options, work_dir: &Path, bound: SocketAddr) -> Result<Confi
 }
 
 fn container_options(options: &Options, config: &Config) -> tepui_container::Options {
+    let mut isolators = options.isolators.clone();
+    if options.check_agent_port_range_only {
+        isolators.policed_ports = Some(tepui_container::ports(&config.agent_info.resources));
+    }
     tepui_container::Options {
         work_dir: PathBuf::from(&config.work_dir),
         runtime_dir: PathBuf::from(&config.runtime_dir),
@@ -292,7 +296,7 @@ fn container_options(options: &Options, config: &Config) -> tepui_container::Opt
         frameworks_home: options.frameworks_home.clone(),
         launcher: options.launcher,
         isolation: options.isolation.clone(),
-        isolators: options.isolators.clone(),
+        isolators,
         cgroups: CgroupOptions { enable_cfs: config.cgroups_enable_cfs, ..options.cgroups.clone() },
         container_logger: options.container_logger.clone(),
     }

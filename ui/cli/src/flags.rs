@@ -9,6 +9,7 @@ pub mod access;
 pub mod agent;
 pub mod both;
 pub mod heading;
+pub mod isolators;
 pub mod master;
 pub mod oversubscription;
 pub mod tls;

@@ -116,6 +116,8 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
             limit_swap: flags.cgroups_limit_swap,
             revocable_cpu_low_priority: flags.revocable_cpu_low_priority,
         },
+        isolators: flags.isolators.options()?,
+        check_agent_port_range_only: flags.isolators.check_agent_port_range_only,
         fetcher_cache_dir: flags.fetcher_cache_dir.clone().unwrap_or_else(|| work_dir.join("fetch")),
         fetcher_cache_size_bytes: flags.fetcher_cache_size,
         fetcher_stall_timeout: flags.fetcher_stall_timeout,

@@ -7,6 +7,7 @@ use clap::Args;
 use clap::builder::ArgPredicate;
 
 use super::both::{AddressFlags, LoggingFlags};
+use super::isolators::IsolatorFlags;
 use super::oversubscription::OversubscriptionFlags;
 use super::value;
 
@@ -65,6 +66,8 @@ pub struct AgentFlags {
     /// Containers with revocable processors come after all others.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
     pub revocable_cpu_low_priority: bool,
+    #[command(flatten)]
+    pub isolators: IsolatorFlags,
     /// Which containerizers to use; `mesos` is what there is.
     #[arg(long, default_value = "mesos")]
     pub containerizers: String,

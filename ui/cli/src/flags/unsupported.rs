@@ -76,4 +76,8 @@ const AGENT: Table = &[
         &["cgroups_hierarchy", "agent_subsystems"],
         "controllers are used where they are mounted, and the agent itself stays where it was started",
     ),
+    (
+        &["cgroups_destroy_timeout"],
+        "a container is destroyed until it is gone; one that takes long is in the log",
+    ),
 ];

@@ -85,6 +85,31 @@ pub fn amounts(text: &str) -> Result<Amounts, String> {
     }
 }
 
+/// A set of capabilities, as bits by the kernel's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities(pub u64);
+
+/// `{"capabilities":["NET_RAW","MKNOD"]}`.
+pub fn capabilities(text: &str) -> Result<Capabilities, String> {
+    tepui_container::parse_capabilities(text).map(Capabilities)
+}
+
+/// Ports, from and to, both included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortRanges(pub Vec<(u16, u16)>);
+
+/// `[31000-32000,33000-33010]`.
+pub fn port_ranges(text: &str) -> Result<PortRanges, String> {
+    let wrong = || format!("{text:?} are not ranges of ports; write [31000-32000]");
+    let inner = text.trim().strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).ok_or_else(wrong)?;
+    let range = |item: &str| {
+        let (from, to) = item.split_once('-')?;
+        let (from, to) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
+        (from <= to).then_some((from, to))
+    };
+    inner.split(',').map(range).collect::<Option<Vec<_>>>().map(PortRanges).ok_or_else(wrong)
+}
+
 /// A comma list without empty items.
 pub fn list(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_string).collect()
@@ -116,6 +141,10 @@ mod tests {
         assert_eq!(rate("1/20mins"), Ok((1, Duration::from_secs(1200))));
         assert!(rate("20mins").is_err());
         assert_eq!(weights("a=2,b/c=0.5").unwrap().len(), 2);
+        assert_eq!(port_ranges("[1-2, 5-5]"), Ok(PortRanges(vec![(1, 2), (5, 5)])));
+        assert!(["1-2", "[]", "[2-1]", "[1-70000]", "[1]"].iter().all(|text| port_ranges(text).is_err()));
+        assert_eq!(capabilities(r#"{"capabilities":["CHOWN","KILL"]}"#), Ok(Capabilities(0b10_0001)));
+        assert!(capabilities(r#"{"capabilities":["FLY"]}"#).is_err() && capabilities("CHOWN").is_err());
         assert!(weights("a=0").is_err() && weights("a=NaN").is_err() && weights("a").is_err());
     }
 }

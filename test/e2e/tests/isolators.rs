@@ -1,0 +1,94 @@
+//! The flags of isolators, from the command line to what tasks see and how they end. Needs root and cgroups.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tepui_e2e::{Cluster, Scheduler, cgroup_mounts, scalar};
+
+const RESOURCES: &str = "--resources=cpus:8;mem:4096;disk:4096;ports:[31000-32000]";
+
+/// None, said aloud, where this cannot be tried.
+fn start(flags: &[&str]) -> Option<(Cluster, Scheduler)> {
+    let this = std::fs::metadata("/proc/self");
+    if !this.is_ok_and(|this| std::os::unix::fs::MetadataExt::uid(&this) == 0) || cgroup_mounts().is_empty() {
+        eprintln!("skipped: needs root and cgroups");
+        return None;
+    }
+    let flags: Vec<&str> = std::iter::once(RESOURCES).chain(flags.iter().copied()).collect();
+    let cluster = Cluster::with(&[], &flags);
+    let scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
+    Some((cluster, scheduler))
+}
+
+/// Runs a task to its end; its last status, and what it wrote.
+fn run(cluster: &Cluster, scheduler: &mut Scheduler, id: &str, command: &str, end: &str) -> (Value, String) {
+    let offer = scheduler.fresh_offer();
+    let mut task = Scheduler::task(&offer, id, command);
+    task["resources"] = json!([scalar("cpus", 0.1), scalar("mem", 32.0), scalar("disk", 2.0)]);
+    let volume =
+        json!({"mode": "RW", "container_path": "made", "host_path": cluster.folder().join("made/here")});
+    task["container"] = json!({"type": "MESOS", "volumes": [volume], "linux_info": {"ipc_mode": "PRIVATE"}});
+    assert_eq!(scheduler.launch(&offer, &[task]).status, 202);
+    let status = scheduler.reach(id, end);
+    (status, said(&cluster.agents[0].work_dir, id))
+}
+
+/// What the run of an executor wrote.
+fn said(work_dir: &Path, executor: &str) -> String {
+    let find = std::process::Command::new("find")
+        .arg(work_dir)
+        .args(["-path", &format!("*/{executor}/runs/*/stdout"), "-not", "-path", "*/latest/*"])
+        .output()
+        .expect("find runs");
+    let path = String::from_utf8(find.stdout).expect("a path");
+    std::fs::read_to_string(path.trim()).expect("one file")
+}
+
+#[test]
+fn what_operators_choose_reaches_tasks() {
+    let profiles = tempfile::tempdir().expect("a directory");
+    let profile = r#"{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["mkdir","mkdirat"],"action":"SCMP_ACT_ERRNO","errnoRet":38}]}"#;
+    std::fs::write(profiles.path().join("no-mkdir"), profile).expect("written");
+    let Some((cluster, mut scheduler)) = start(&[
+        "--isolation=filesystem/linux,namespaces/ipc,namespaces/pid,linux/capabilities,linux/nnp,\
+         linux/seccomp,volume/host_path,disk/du,network/ports",
+        r#"--effective_capabilities={"capabilities":["CHOWN"]}"#,
+        r#"--bounding_capabilities={"capabilities":["CHOWN","KILL"]}"#,
+        &format!("--seccomp_config_dir={}", profiles.path().display()),
+        "--seccomp_profile_name=no-mkdir",
+        // The cluster's own folder is below it.
+        &format!("--host_path_volume_force_creation=/var/empty:{}", std::env::temp_dir().display()),
+        "--default_container_shm_size=3MB",
+        "--container_disk_watch_interval=100ms",
+        "--enforce_container_disk_quota",
+        "--container_ports_watch_interval=100ms",
+        "--enforce_container_ports",
+        "--check_agent_port_range_only",
+    ]) else {
+        return;
+    };
+    let script = "grep -E 'Cap(Eff|Bnd)' /proc/self/status | tr -d '\\t'; mkdir d || echo no; \
+                  df -k --output=size /dev/shm | tail -1 | tr -d ' '; echo x > made/file";
+    let (_, text) = run(&cluster, &mut scheduler, "rights", script, "TASK_FINISHED");
+    for line in ["CapEff:0000000000000001", "CapBnd:0000000000000021", "no", "3072"] {
+        assert!(text.lines().any(|one| one == line), "{line}: {text}");
+    }
+    assert!(cluster.folder().join("made/here/file").exists());
+
+    let fill = "dd if=/dev/zero of=fill bs=1M count=5; exec sleep 1000";
+    let (status, _) = run(&cluster, &mut scheduler, "filler", fill, "TASK_FAILED");
+    assert_eq!(status["reason"], "REASON_CONTAINER_LIMITATION_DISK", "{status}");
+
+    // Port 0 is one outside of the agent's range: nobody minds. One of the agent's is another matter.
+    let listen = |port: &str| {
+        format!(
+            "exec python3 -c 'import socket,time; s=socket.socket(); s.bind((\"127.0.0.1\",{port})); s.listen(); \
+             time.sleep(1)'"
+        )
+    };
+    run(&cluster, &mut scheduler, "polite", &listen("0"), "TASK_FINISHED");
+    let any = "[p for p in range(31000,32000) if socket.socket().connect_ex((\"127.0.0.1\",p))][0]";
+    let listen = listen(any).replace("sleep(1)", "sleep(1000)");
+    let (status, _) = run(&cluster, &mut scheduler, "rude", &listen, "TASK_FAILED");
+    assert_eq!(status["reason"], "REASON_CONTAINER_LIMITATION", "{status}");
+}
