@@ -2,13 +2,16 @@
 
 pub mod agent;
 pub mod agents;
+pub mod attach;
 mod belongings;
 pub mod bench;
 mod cluster;
 pub mod completions;
+mod console;
 pub mod dev;
 pub mod drain;
 pub mod events;
+pub mod exec;
 pub mod executors;
 pub mod explain;
 pub mod files;

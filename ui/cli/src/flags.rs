@@ -61,6 +61,8 @@ pub fn normalise(
     let mut given = BTreeSet::new();
     let mut out = Vec::new();
     let mut rest = arguments.into_iter();
+    let mut words_before = words_before_others(command);
+    let mut is_value = false;
     while let Some(argument) = rest.next() {
         if argument == "--" {
             out.push(argument.into());
@@ -68,10 +70,21 @@ pub fn normalise(
             break;
         }
         let Some(flag) = argument.strip_prefix("--") else {
+            let is_word = !is_value && !argument.starts_with('-');
+            is_value = false;
             out.push(argument.into());
+            match words_before {
+                Some(0) if is_word => {
+                    out.extend(rest.by_ref().map(OsString::from));
+                    break;
+                }
+                Some(words) if is_word => words_before = Some(words - 1),
+                Some(_) | None => (),
+            }
             continue;
         };
         let (name, value) = split(command, flag);
+        is_value = value.is_none() && find(command, &name).is_some_and(needs_value);
         if let Some(why) = unsupported::reason(command.get_name(), &name) {
             bail!("--{name} is not supported: {why}");
         }
@@ -141,6 +154,18 @@ fn environment(
 /// Whether it can be given as `--flag=value`: booleans of the programs can, switches of the other commands cannot.
 fn takes_value(argument: &Arg) -> bool {
     argument.get_num_args().map_or(argument.get_action().takes_values(), |count| count.takes_values())
+}
+
+/// Whether the word behind it is its value.
+fn needs_value(argument: &Arg) -> bool {
+    argument.get_num_args().map_or(argument.get_action().takes_values(), |count| count.min_values() > 0)
+}
+
+/// How many words stand before somebody else's command, whose flags are none of ours; none if there is no such command.
+fn words_before_others(command: &Command) -> Option<usize> {
+    let is_others = |argument: &&Arg| argument.is_trailing_var_arg_set();
+    command.get_positionals().find(is_others)?;
+    Some(command.get_positionals().filter(|argument| !is_others(argument)).count())
 }
 
 fn from_environment(name: &str, lookup: impl Fn(&str) -> Option<String>) -> Option<String> {

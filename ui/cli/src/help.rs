@@ -30,6 +30,8 @@ const GROUPS: [(&str, &[&str]); 4] = [
         "Act",
         &[
             "run",
+            "exec",
+            "attach",
             "weights",
             "quota",
             "reserve",

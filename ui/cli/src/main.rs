@@ -14,6 +14,7 @@ mod logging;
 mod near;
 mod output;
 mod table;
+mod terminal;
 mod watch;
 
 use std::ffi::OsString;
@@ -23,9 +24,9 @@ use anyhow::Result;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use command::{
-    agent, agents, bench, completions, dev, drain, events, executors, explain, files, framework, frameworks,
-    logs, maintenance, metrics, offers, quota, reserve, roles, run, summary, task, tasks, teardown, volumes,
-    weights,
+    agent, agents, attach, bench, completions, dev, drain, events, exec, executors, explain, files,
+    framework, frameworks, logs, maintenance, metrics, offers, quota, reserve, roles, run, summary, task,
+    tasks, teardown, volumes, weights,
 };
 use flags::master::MasterFlags;
 
@@ -103,6 +104,10 @@ enum Command {
     Weights(weights::Weights),
     /// Run a command as a task, show its output and exit with its code.
     Run(run::Run),
+    /// Run a command in the container of a running task, also with a terminal.
+    Exec(exec::Exec),
+    /// See what a task with a terminal writes, and type into it.
+    Attach(attach::Attach),
     /// Measure the numbers of SPECIFICATION.md.
     Bench(bench::Bench),
     /// Print completions for a shell.
@@ -235,6 +240,8 @@ fn dispatch(tepui: Tepui, shown: Flags) -> Result<ExitCode> {
         Command::Gone(gone) => gone.run(),
         Command::Teardown(teardown) => teardown.run(),
         Command::Run(run) => run.run(),
+        Command::Exec(exec) => exec.run(),
+        Command::Attach(attach) => attach.run(),
         Command::Completions(completions) => completions.run(tree()),
         Command::Version => {
             output::line(&format!("tepui {}", env!("CARGO_PKG_VERSION")))?;

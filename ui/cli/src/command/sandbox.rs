@@ -29,7 +29,8 @@ pub async fn of(cluster: &Cluster, task: Value) -> Result<Sandbox> {
     Ok(Sandbox { task, agent, directory })
 }
 
-async fn agent_of(cluster: &Cluster, task: &Value) -> Result<Client> {
+/// A client of the agent of a task as `/tasks` has it.
+pub async fn agent_of(cluster: &Cluster, task: &Value) -> Result<Client> {
     let id = text(task, "slave_id");
     let answer = cluster.query("/slaves", &[("slave_id", id)]).await?;
     client(cluster, &answer["slaves"][0])

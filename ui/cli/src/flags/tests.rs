@@ -82,3 +82,22 @@ fn a_flag_we_cannot_honour_says_why() {
     let error = normalise(&Command::new("master"), vec!["--zk=zk://h/p".into()], |_| None).unwrap_err();
     assert!(error.to_string().starts_with("--zk is not supported: "), "{error}");
 }
+
+#[test]
+fn flags_of_somebody_elses_command_stay_as_they_are() {
+    let exec = Command::new("exec")
+        .arg(Arg::new("framework").long("framework"))
+        .arg(Arg::new("tty").long("tty").short('t').action(ArgAction::SetTrue))
+        .arg(Arg::new("task"))
+        .arg(Arg::new("command").num_args(1..).trailing_var_arg(true));
+    let table: &[(&[&str], &[&str])] = &[
+        (&["web", "ls", "--Full-Time"], &["web", "ls", "--Full-Time"]),
+        (&["--framework", "f", "web", "ls", "--A-B"], &["--framework", "f", "web", "ls", "--A-B"]),
+        (&["--FRAMEWORK=f", "-t", "web", "ls", "--A-B"], &["--framework=f", "-t", "web", "ls", "--A-B"]),
+        (&["web", "--TTY", "ls", "--A-B"], &["web", "--tty", "ls", "--A-B"]),
+    ];
+    for (typed, seen) in table {
+        let typed = typed.iter().map(|argument| argument.to_string()).collect();
+        assert_eq!(normalise(&exec, typed, |_| None).unwrap(), *seen);
+    }
+}

@@ -1,0 +1,123 @@
+//! A person at a terminal: types, reads what is shown, makes the window larger.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::{Arc, Mutex};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+
+use crate::{binary, wait_for};
+
+pub struct Person {
+    child: Child,
+    terminal: File,
+    /// All that was shown so far, and how much of it was read.
+    shown: Arc<Mutex<Vec<u8>>>,
+    read: usize,
+}
+
+impl Person {
+    /// Starts our binary at a terminal of its own, with this size and these variables.
+    pub fn at(size: (u16, u16), arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        grantpt(&terminal).expect("granted");
+        unlockpt(&terminal).expect("unlocked");
+        let name = ptsname(&terminal, Vec::new()).expect("a name");
+        let theirs = || -> OwnedFd {
+            rustix::fs::open(&*name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("opened")
+        };
+        resize(&terminal, size);
+        // Makes the terminal the one whose changes are told to the program.
+        let child = Command::new("setsid")
+            .args(["--ctty", "--wait"])
+            .arg(binary())
+            .args(arguments)
+            .envs(variables.iter().copied())
+            .stdin(theirs())
+            .stdout(theirs())
+            .stderr(theirs())
+            .spawn()
+            .expect("setsid starts");
+        let terminal = File::from(terminal);
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let (mut screen, all) = (terminal.try_clone().expect("another handle"), shown.clone());
+        std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            // Ends with an error when the last program has left the terminal.
+            while let Ok(length @ 1..) = screen.read(&mut piece) {
+                all.lock().expect("no panic").extend_from_slice(&piece[..length]);
+            }
+        });
+        Self { child, terminal, shown, read: 0 }
+    }
+
+    pub fn types(&mut self, keys: &str) {
+        self.terminal.write_all(keys.as_bytes()).expect("the terminal takes keys");
+    }
+
+    pub fn resizes(&self, size: (u16, u16)) {
+        resize(&self.terminal, size);
+    }
+
+    /// Waits until this is shown, after what was waited for before.
+    pub fn sees(&mut self, text: &str) {
+        let shown = self.shown.clone();
+        let from = self.read;
+        let end = wait_for(&format!("{text:?} on the screen"), || {
+            let shown = shown.lock().expect("no panic");
+            let at = shown[from..].windows(text.len()).position(|part| part == text.as_bytes());
+            if self.child.try_wait().is_ok_and(|ended| ended.is_some()) && at.is_none() {
+                panic!("it ended without {text:?}: {}", String::from_utf8_lossy(&shown));
+            }
+            at.map(|at| from + at + text.len())
+        });
+        self.read = end;
+    }
+
+    /// Whether this was shown, at any time.
+    pub fn has_seen(&self, text: &str) -> bool {
+        let shown = self.shown.lock().expect("no panic");
+        shown.windows(text.len()).any(|part| part == text.as_bytes())
+    }
+
+    /// Whether the terminal shows what is typed, as it does unless a program changed it.
+    pub fn terminal_echoes(&self) -> bool {
+        tcgetattr(&self.terminal).expect("a terminal").local_modes.contains(LocalModes::ECHO)
+    }
+
+    /// Sends a signal to the program at the terminal.
+    pub fn signals(&self, name: &str) {
+        let children = format!("/proc/{id}/task/{id}/children", id = self.child.id());
+        let forked = std::fs::read_to_string(children).unwrap_or_default();
+        // setsid forks if it has to.
+        let id = forked.split_whitespace().next().map_or_else(|| self.child.id().to_string(), str::to_owned);
+        let sent = Command::new("kill").args([&format!("-{name}"), &id]).status().expect("kill starts");
+        assert!(sent.success());
+    }
+
+    /// Waits for the end of the program.
+    pub fn waits(&mut self) -> ExitStatus {
+        wait_for("the program to end", || self.child.try_wait().expect("it can be waited for"))
+    }
+}
+
+impl Drop for Person {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- screen\n{}", String::from_utf8_lossy(&self.shown.lock().expect("no panic")));
+        }
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.signals("KILL");
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn resize(terminal: impl std::os::fd::AsFd, (rows, columns): (u16, u16)) {
+    let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(terminal, size).expect("a terminal");
+}

@@ -1,0 +1,71 @@
+//! `tepui attach`: a running task's own terminal.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Error, Result, anyhow};
+use clap::Args;
+use tepui_client::Fault;
+
+use super::console::{self, DetachKeys, Left, Place, Wish};
+use super::{Cluster, block_on};
+use crate::terminal;
+
+/// What an agent answers if a task has no terminal.
+const DISABLED: &str = "I/O switchboard server was disabled for this container";
+
+/// See what a task with a terminal writes, and type into it.
+#[derive(Args)]
+#[command(
+    rename_all = "snake_case",
+    after_help = "Exits with 0 when the task's output ends, or at the detach keys."
+)]
+pub struct Attach {
+    #[command(flatten)]
+    cluster: Cluster,
+    /// Only look: standard input is not passed on.
+    #[arg(long)]
+    no_input: bool,
+    /// Keys that leave the task and let it go on; empty for none.
+    #[arg(long, value_name = "KEYS", default_value = "ctrl-p,ctrl-q")]
+    detach_keys: String,
+    /// The framework, if several have a task of this id.
+    #[arg(long)]
+    framework: Option<String>,
+    /// The task's id, its beginning, or its name.
+    task: String,
+}
+
+impl Attach {
+    pub fn run(self) -> Result<ExitCode> {
+        block_on(self.attach()).map(ExitCode::from)
+    }
+
+    async fn attach(self) -> Result<u8> {
+        let detach = DetachKeys::parse(&self.detach_keys).context("--detach_keys")?;
+        let Place { agent, container } =
+            console::place(&self.cluster, &self.task, self.framework.as_deref()).await?;
+        let output = agent.attach_output(&container).await.map_err(explain)?;
+        let input = match self.no_input {
+            true => None,
+            false => {
+                let terminal = terminal::is_terminal(std::io::stdin());
+                Some((agent.attach_input(&container).await?, Wish { keys: true, terminal, detach }))
+            }
+        };
+        Ok(match console::sit(output, input).await? {
+            Left::Ended | Left::Detached => 0,
+            Left::Told(code) => code,
+        })
+    }
+}
+
+fn explain(fault: Fault) -> Error {
+    match fault {
+        Fault::Refused { message, .. } if message == DISABLED => anyhow!(
+            "the task has no terminal to attach to\n\
+             launch it with one (`container.tty_info`), read what it writes with `tepui logs`, \
+             or run a command beside it with `tepui exec`"
+        ),
+        fault => Error::from(fault).context("it cannot be attached to"),
+    }
+}
