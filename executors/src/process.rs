@@ -11,12 +11,14 @@ use tepui_proto::json;
 
 /// Set for the second start only: the command to become, as JSON.
 const BECOME: &str = "TEPUI_BECOME_TASK";
+/// What the executor proves with who it is; no business of its tasks.
+const TOKEN: &str = "MESOS_EXECUTOR_AUTHENTICATION_TOKEN";
 /// What a shell answers for a command that it cannot find.
 const EXIT_NOT_FOUND: u8 = 127;
 
 /// The process for a command: `sh -c value`, or `value` with exactly the given arguments (the first is its own name).
 ///
-/// It inherits the environment of this process, overlaid by the command's.
+/// It inherits the environment of this process but the executor's token, overlaid by the command's.
 pub fn command(info: &CommandInfo) -> Command {
     let value = info.value.as_deref().unwrap_or_default();
     let mut command = match info.shell.unwrap_or(true) {
@@ -33,6 +35,7 @@ pub fn command(info: &CommandInfo) -> Command {
             argv
         }
     };
+    command.env_remove(TOKEN);
     for variable in &info.environment.variables {
         // Secrets were resolved by whoever started this process.
         if variable.r#type != Some(environment::variable::Type::SECRET) {

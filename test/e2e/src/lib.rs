@@ -4,6 +4,7 @@
 //! test fails. Waiting is always for a condition, with one generous limit.
 #![forbid(unsafe_code)]
 
+mod certificates;
 mod cluster;
 mod disk;
 mod etcd;
@@ -16,6 +17,7 @@ mod scheduler;
 mod web;
 mod wire;
 
+pub use certificates::Certificates;
 pub use cluster::{Cluster, Program, binary, cgroup_mounts};
 pub use disk::Disk;
 pub use etcd::{Etcd, Masters};

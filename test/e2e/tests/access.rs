@@ -1,8 +1,11 @@
 //! Who is let in and what they may do: every realm, tokens of executors, rules, and what a reader sees.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use tepui_e2e::{Cluster, Http, Response, Scheduler, binary, scalar, wait_for};
 
@@ -255,4 +258,91 @@ fn rules_decide_what_everybody_may_do_and_see() {
     assert_eq!(send(&master, "POST", "/api/v1", Some("ops"), &teardown).status, 200);
     assert_eq!(send(&master, "POST", "/api/v1", Some("ops"), &gone).status, 200);
     drop(folder);
+}
+
+#[test]
+fn who_calls_too_often_waits_or_is_refused() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let credentials = write(folder.path(), "credentials", CREDENTIALS);
+    // One call in a long time, and none may wait.
+    let limits = r#"{"limits":[{"principal":"dev","qps":0.0001,"capacity":0},{"principal":"ops"}]}"#;
+    let cluster = Cluster::without_agents(&[
+        &flag("credentials", &credentials),
+        "--authenticate_http_readwrite",
+        "--authenticate_http_frameworks",
+        &format!("--rate_limits={limits}"),
+    ]);
+    let health = json!({"type": "GET_HEALTH"});
+    let call = |path: &str, who: &str| send(&cluster.http(), "POST", path, Some(who), &health);
+    assert_eq!(call("/api/v1", "dev").status, 200);
+    let refused = call("/api/v1", "dev");
+    assert_eq!(refused.status, 429, "{}", refused.text());
+    assert_eq!(call("/api/v1/scheduler", "dev").status, 429, "the same limit for every way in");
+    for _ in 0..50 {
+        assert_eq!(call("/api/v1", "ops").status, 200, "who is named without a limit has none");
+    }
+    assert_eq!(cluster.http().get("/state").status, 200);
+    drop(folder);
+}
+
+/// `{"alg":"HS256"}` and these claims, signed with a key.
+fn token(claims: &Value, key: &str) -> String {
+    let encode = |bytes: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(bytes);
+    let signed = format!("{}.{}", encode(br#"{"alg":"HS256"}"#), encode(claims.to_string().as_bytes()));
+    let mut child = Command::new("openssl")
+        .args(["dgst", "-sha256", "-binary", "-hmac", key])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("openssl starts; test/setup installs it");
+    child.stdin.take().expect("it is piped").write_all(signed.as_bytes()).expect("it listens");
+    let signature = child.wait_with_output().expect("it ends").stdout;
+    format!("{signed}.{}", encode(&signature))
+}
+
+#[test]
+fn tokens_say_who_one_is_and_no_executor_speaks_for_another() {
+    let (cluster, folder) = closed(None);
+    let agent = cluster.agent_http();
+    let get =
+        |token: &str| agent.send("GET", "/state", &[("Authorization", &format!("Bearer {token}"))], b"");
+    let key = "the key of the tokens";
+    assert_eq!(get(&token(&json!({"sub": "ops"}), key)).status, 200);
+    assert_eq!(get(&token(&json!({"sub": "ops", "exp": 1}), key)).status, 401, "its time is over");
+    assert_eq!(get(&token(&json!({"sub": "ops"}), "another key")).status, 401);
+
+    // People give theirs in a file.
+    let file = write(folder.path(), "token", &token(&json!({"sub": "ops"}), key));
+    let run = |file: &Path| {
+        let address = format!("--master={}", cluster.agents[0].address);
+        [(flag("token-file", file), ""), (String::new(), file.to_str().expect("a path"))].map(
+            |(flag, set)| {
+                let mut command = Command::new(binary());
+                command.args(["metrics", &address]).args(Some(flag).filter(|flag| !flag.is_empty()));
+                let output = command.env("TEPUI_TOKEN_FILE", set).output().expect("the binary starts");
+                (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+            },
+        )
+    };
+    let done = run(&file);
+    assert!(done.iter().all(|(done, _)| *done), "{done:?}");
+    let other = write(folder.path(), "other", &token(&json!({"sub": "ops"}), "another key"));
+    assert!(run(&other).iter().all(|(done, _)| !done));
+
+    let mut scheduler = subscribe(&cluster, "dev", "dev");
+    let offer = scheduler.offer();
+    let seen = cluster.folder().join("environment");
+    let command = format!("env > {}.part; mv {0}.part {0}; sleep 1000", seen.display());
+    scheduler.launch(&offer, &[Scheduler::task(&offer, "t", &command)]);
+    scheduler.reach("t", "TASK_RUNNING");
+    let environment = wait_for("the task to look", || std::fs::read_to_string(&seen).ok());
+    assert!(environment.contains("MESOS_SANDBOX") && !environment.contains("TOKEN"), "{environment}");
+    let framework = scheduler.framework_id.clone();
+    let subscribe = json!({"type": "SUBSCRIBE", "framework_id": {"value": framework},
+        "executor_id": {"value": "t"}, "subscribe": {}});
+    let claims = json!({"fid": framework, "eid": "another", "cid": "another"});
+    let bearer = format!("Bearer {}", token(&claims, key));
+    let headers = [("Content-Type", "application/json"), ("Authorization", &*bearer)];
+    let answer = agent.send("POST", "/api/v1/executor", &headers, subscribe.to_string().as_bytes());
+    assert_eq!(answer.status, 403, "{}", answer.text());
 }

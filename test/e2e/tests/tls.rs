@@ -1,72 +1,19 @@
 //! Everything over TLS: agents, executors, the command line; and nobody else.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use tepui_e2e::{Program, binary, wait_for};
-
-/// A certificate of an authority of our own, for this machine, and the authority's.
-struct Certificates {
-    folder: tempfile::TempDir,
-}
-
-impl Certificates {
-    fn make() -> Self {
-        let folder = tempfile::tempdir().expect("a temporary directory");
-        let certificates = Self { folder };
-        let file = |name| certificates.file(name);
-        let curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-        std::fs::write(file("names"), "subjectAltName=DNS:localhost,IP:127.0.0.1\n").expect("a file");
-        openssl(
-            &["req", "-x509", "-days", "2", "-subj", "/CN=authority"],
-            &curve,
-            &[("-keyout", &file("ca.key")), ("-out", &file("ca.pem"))],
-        );
-        openssl(
-            &["req", "-subj", "/CN=localhost"],
-            &curve,
-            &[("-keyout", &file("key.pem")), ("-out", &file("request"))],
-        );
-        openssl(
-            &["x509", "-req", "-days", "2", "-CAcreateserial"],
-            &[],
-            &[
-                ("-in", &file("request")),
-                ("-CA", &file("ca.pem")),
-                ("-CAkey", &file("ca.key")),
-                ("-extfile", &file("names")),
-                ("-out", &file("cert.pem")),
-            ],
-        );
-        certificates
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn flags(&self) -> Vec<String> {
-        let flag = |name: &str, file: &str| format!("--{name}={}", self.file(file).display());
-        vec![flag("tls_cert", "cert.pem"), flag("tls_key", "key.pem"), flag("tls_ca", "ca.pem")]
-    }
-}
-
-fn openssl(words: &[&str], more: &[&str], files: &[(&str, &Path)]) {
-    let mut command = Command::new("openssl");
-    command.args(words).args(more).stdout(Stdio::null()).stderr(Stdio::null());
-    files.iter().for_each(|(flag, path)| {
-        command.arg(flag).arg(path);
-    });
-    assert!(command.status().expect("openssl starts; test/setup installs it").success(), "{words:?}");
-}
+use tepui_e2e::{Certificates, Program, binary, wait_for};
 
 /// Runs a command of ours against a master; whether it went well, and what it said.
 fn tepui(master: &Program, arguments: &[&str], ca: Option<&Path>) -> (bool, String) {
+    let ca: Vec<_> = ca.map(|ca| ("TEPUI_TLS_CA", ca)).into_iter().collect();
+    tepui_with(master, arguments, &ca)
+}
+
+fn tepui_with(master: &Program, arguments: &[&str], files: &[(&str, &Path)]) -> (bool, String) {
     let mut command = Command::new(binary());
-    command.args(&arguments[..1]).arg(format!("--master={}", master.address));
-    if let Some(ca) = ca {
-        command.env("TEPUI_TLS_CA", ca);
-    }
+    command.args(&arguments[..1]).arg(format!("--master={}", master.address)).envs(files.iter().copied());
     let output = command.args(&arguments[1..]).output().expect("the binary starts");
     let said = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8_lossy(&said).into_owned())
@@ -97,6 +44,39 @@ fn a_cluster_that_speaks_tls_and_nothing_else() {
     assert!(!done, "{said}");
     assert!(!tepui(&master, &["agents"], None).0);
     assert_eq!(tepui_e2e::Http::new(&master.address).get("/health").status, 0);
+}
+
+#[test]
+fn who_shows_no_certificate_stays_outside_if_that_is_asked_for() {
+    let certificates = Certificates::make();
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let mut flags = certificates.flags();
+    flags.push("--tls_verify_clients".to_string());
+    let master = Program::start("master", &folder.path().join("master"), &flags, Vec::new());
+    // Executors show what the operator gives them.
+    let (ca, cert, key) =
+        (certificates.file("ca.pem"), certificates.file("cert.pem"), certificates.file("key.pem"));
+    let variables = serde_json::json!({"TEPUI_TLS_CERT": cert, "TEPUI_TLS_KEY": key});
+    flags.push(format!("--executor_environment_variables={variables}"));
+    flags.push(format!("--master={}", master.address));
+    flags.push(format!("--runtime_dir={}", folder.path().join("run").display()));
+    flags.push("--resources=cpus:4;mem:1024;disk:1024;ports:[31000-32000]".to_string());
+    let _agent = Program::start("agent", &folder.path().join("agent"), &flags, Vec::new());
+
+    let with = [("TEPUI_TLS_CA", &*ca), ("TEPUI_TLS_CERT", &*cert), ("TEPUI_TLS_KEY", &*key)];
+    wait_for("the agent to register over TLS", || {
+        let (done, said) = tepui_with(&master, &["agents"], &with);
+        (done && said.contains("localhost")).then_some(())
+    });
+    let (done, said) = tepui_with(&master, &["run", "--", "echo", "hello"], &with);
+    assert!(done && said.contains("hello"), "{said}");
+    let (done, said) = tepui(&master, &["agents"], Some(&ca));
+    assert!(!done, "without a certificate: {said}");
+    let other = Certificates::make();
+    let (cert, key) = (other.file("cert.pem"), other.file("key.pem"));
+    let with = [("TEPUI_TLS_CA", &*ca), ("TEPUI_TLS_CERT", &*cert), ("TEPUI_TLS_KEY", &*key)];
+    let (done, said) = tepui_with(&master, &["agents"], &with);
+    assert!(!done, "with one that nobody we trust vouches for: {said}");
 }
 
 #[test]

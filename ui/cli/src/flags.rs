@@ -48,7 +48,8 @@ const PATH_FLAGS: [&str; 14] = [
 ];
 
 /// Flags of every command that may stand in the environment.
-const EVERYWHERE: [&str; 5] = ["master", "principal", "secret", "token_file", "tls_ca"];
+const EVERYWHERE: [&str; 7] =
+    ["master", "principal", "secret", "token_file", "tls_ca", "tls_cert", "tls_key"];
 
 /// Rewrites the arguments behind the subcommand `name` and adds flags from the environment.
 ///

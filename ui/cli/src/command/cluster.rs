@@ -15,6 +15,7 @@ use tepui_proto::mesos::v1::master;
 const CALLS: &str = "/api/v1";
 
 #[derive(Args, Clone, Debug)]
+#[command(rename_all = "snake_case")]
 pub struct Cluster {
     /// The master, or several by comma: `host:port`, or `etcd://host:port/prefix`. Also TEPUI_MASTER.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:5050")]
@@ -31,6 +32,12 @@ pub struct Cluster {
     /// Whose certificates count (PEM); the cluster is spoken to over TLS then. Also TEPUI_TLS_CA.
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     tls_ca: Option<PathBuf>,
+    /// A certificate to show, if the cluster asks for one (PEM). Also TEPUI_TLS_CERT.
+    #[arg(long, value_name = "FILE", requires = "tls_key", hide_short_help = true)]
+    tls_cert: Option<PathBuf>,
+    /// Its key (PEM). Also TEPUI_TLS_KEY.
+    #[arg(long, value_name = "FILE", requires = "tls_cert", hide_short_help = true)]
+    tls_key: Option<PathBuf>,
 }
 
 impl Cluster {
@@ -43,13 +50,15 @@ impl Cluster {
             secret: set("TEPUI_SECRET"),
             token_file: set("TEPUI_TOKEN_FILE").map(PathBuf::from),
             tls_ca: set("TEPUI_TLS_CA").map(PathBuf::from),
+            tls_cert: set("TEPUI_TLS_CERT").map(PathBuf::from),
+            tls_key: set("TEPUI_TLS_KEY").map(PathBuf::from),
         }
     }
 
     pub fn client(&self) -> Result<Client> {
         if let Some(ca) = &self.tls_ca {
-            let trust = Trust { ca: ca.clone(), own: None };
-            tls::trust(&trust).map_err(|why| anyhow!("--tls_ca: {why}"))?;
+            let trust = Trust { ca: ca.clone(), own: self.tls_cert.clone().zip(self.tls_key.clone()) };
+            tls::trust(&trust).map_err(|why| anyhow!("TLS: {why}"))?;
         }
         let client = Client::new(&self.master).with_context(|| {
             format!("--master={} cannot be used; give HOST:PORT, as in --master=10.0.0.1:5050", self.master)
