@@ -7,6 +7,7 @@
 
 mod container;
 mod paths;
+mod provision;
 mod recovery;
 mod session;
 
@@ -23,6 +24,7 @@ use self::container::{Around, Command, Container, Update};
 use self::paths::Paths;
 use self::recovery::State;
 use crate::fetcher::{Fetcher, FetcherCounts, Settings};
+use crate::images::{ImageOptions, Images};
 use crate::isolators::watcher::Watching;
 use crate::isolators::{self, Isolation, IsolatorOptions};
 use crate::launcher::linux::{self, CgroupOptions, Launcher, Linux};
@@ -59,6 +61,7 @@ pub struct Options {
     pub isolators: IsolatorOptions,
     pub cgroups: CgroupOptions,
     pub container_logger: ContainerLogger,
+    pub images: ImageOptions,
 }
 
 /// Why containers cannot be run at all.
@@ -104,6 +107,12 @@ impl Containerizer {
         isolators::check(&options.isolation, &options.isolators).map_err(ContainerizerFault::Isolation)?;
         let linux = linux::choose(options.launcher, &options.isolation, &options.cgroups, &runtime);
         let linux = linux.map_err(ContainerizerFault::Isolation)?;
+        if options.images.docker && !options.isolation.mounts() {
+            let why = "--image_providers needs the isolator 'filesystem/linux'";
+            return Err(ContainerizerFault::Isolation(String::from(why)));
+        }
+        let images = Images::open(&options.images, &options.work_dir);
+        let images = images.map_err(ContainerizerFault::Isolation)?;
         // Unbounded, because an operation is already decided and durable: to drop it would break the agent's word. There
         // are never more than a few for each container the agent has admitted.
         let (messages, inbox) = mpsc::unbounded_channel();
@@ -123,6 +132,7 @@ impl Containerizer {
             options,
             runtime,
             linux,
+            images,
             events,
             launches: Semaphore::new(LAUNCHES_AT_ONCE_MAX),
             messages: messages.downgrade(),
@@ -180,6 +190,8 @@ pub(crate) struct Context {
     runtime: RuntimeDir,
     /// None: the posix launcher.
     linux: Option<Linux>,
+    /// None: containers have the root file system of the host.
+    images: Option<Images>,
     watching: Watching,
     fetcher: Arc<Fetcher>,
     events: mpsc::Sender<ContainerEvent>,
@@ -443,6 +455,8 @@ impl Dispatcher {
             };
             containers.push(RecoveredContainer { id: found.id, pid, ended });
         }
+        let alive = watched.iter().map(|(container, _)| container.id());
+        provision::remove_forgotten(&self.context, alive.chain(&found.orphans).cloned().collect()).await;
         recovery::destroy_orphans(&self.context, found.orphans);
         self.context.emit(ContainerEvent::Recovered { containers }).await;
         for (container, process) in watched {

@@ -92,14 +92,7 @@ impl RuntimeDir {
 
     /// Every container that has a directory, parents before their children.
     pub fn list(&self) -> io::Result<Vec<ContainerId>> {
-        let mut found = list_in(&self.root.join(CONTAINERS), None)?;
-        let mut next = 0;
-        while next < found.len() {
-            let id = found[next].clone();
-            found.extend(list_in(&self.container(&id).path.join(CONTAINERS), Some(&id))?);
-            next += 1;
-        }
-        Ok(found)
+        list(&self.root)
     }
 
     /// Forgets a container and those nested in it.
@@ -233,7 +226,20 @@ pub(crate) fn is_valid(id: &ContainerId) -> bool {
     fits && plain && id.parent().is_none_or(is_valid)
 }
 
-fn below(id: &ContainerId) -> PathBuf {
+/// Every container that has a directory below `root`, parents before their children.
+pub(crate) fn list(root: &Path) -> io::Result<Vec<ContainerId>> {
+    let mut found = list_in(&root.join(CONTAINERS), None)?;
+    let mut next = 0;
+    while next < found.len() {
+        let id = found[next].clone();
+        found.extend(list_in(&root.join(below(&id)).join(CONTAINERS), Some(&id))?);
+        next += 1;
+    }
+    Ok(found)
+}
+
+/// The directory of a container, below that of all.
+pub(crate) fn below(id: &ContainerId) -> PathBuf {
     id.parent().map_or_else(PathBuf::new, below).join(CONTAINERS).join(id.value())
 }
 

@@ -254,9 +254,6 @@ fn refuse(spec: &LaunchSpec) -> Result<(), SandboxFault> {
     if info.r#type == pb::container_info::Type::DOCKER {
         return Err(SandboxFault::Unsupported("no containerizer for DOCKER containers"));
     }
-    if info.mesos.as_option().is_some_and(|mesos| mesos.image.is_set()) {
-        return Err(SandboxFault::Unsupported("container images need the linux launcher"));
-    }
     Ok(())
 }
 

@@ -13,6 +13,7 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_types::{ContainerEvent, ContainerId, LaunchSpec, LaunchStage, Termination, Volume};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::provision::{self, Provisioned};
 use super::{Context, Message, session};
 use crate::cgroups::burst::{self, Burst};
 use crate::cgroups::{Place, destroy};
@@ -104,6 +105,10 @@ impl Container {
         Container { context, id, sandbox, inbox, _life: life }
     }
 
+    pub fn id(&self) -> &ContainerId {
+        &self.id
+    }
+
     pub async fn launch(mut self, spec: LaunchSpec, around: Around) {
         let mut waiting = Waiting::default();
         let started = self.start(&spec, around, &mut waiting).await;
@@ -121,6 +126,7 @@ impl Container {
             }
             Err(Stop::Failed { stage, message }) => {
                 closed(waiting.first).await;
+                provision::remove(&self.context, &self.id).await;
                 tracing::info!(container = %self.id, ?stage, message, "container failed to launch");
                 let id = self.id.clone();
                 self.context.emit(ContainerEvent::LaunchFailed { id, stage, message }).await;
@@ -146,8 +152,10 @@ impl Container {
             let _turn = context.launches.acquire().await;
             prepare(&context, spec, around.sandbox).await
         };
-        let identity = self.unless_stopped(LaunchStage::Sandbox, waiting, preparing).await?;
         let failed = |message| Stop::Failed { stage: LaunchStage::Start, message };
+        let provisioning = async { provision::provision(&context, spec).await.map_err(failed) };
+        let provisioned = self.unless_stopped(LaunchStage::Start, waiting, provisioning).await?;
+        let identity = self.unless_stopped(LaunchStage::Sandbox, waiting, preparing).await?;
         let mut init = init_spec(&context, spec, identity).map_err(failed)?;
         if spec.is_session {
             session::join(&context, &spec.id, parent_sandbox.as_deref(), &mut init).await.map_err(failed)?;
@@ -157,7 +165,7 @@ impl Container {
         self.runtime().make().map_err(|err| failed(format!("cannot make the runtime directory: {err}")))?;
         let turn = async { Ok(context.launches.acquire().await) };
         let _turn = self.unless_stopped(LaunchStage::Start, waiting, turn).await?;
-        let isolated = isolate(&context, spec, parent_sandbox.as_deref(), &mut init).await;
+        let isolated = isolate(&context, spec, provisioned, parent_sandbox.as_deref(), &mut init).await;
         let started = match isolated {
             Ok(()) => posix::start(&context.options.program, &spec.id.to_string(), &init)
                 .await
@@ -256,6 +264,7 @@ impl Container {
         self.answer_late(&killed).await;
         let termination = Termination { status: Some(status), ..killed.unwrap_or_default() };
         destroy::remove(&cgroups).await;
+        provision::remove(&self.context, &self.id).await;
         tracing::info!(container = %self.id, status, why = termination.message, "container ended");
         self.context.emit(ContainerEvent::Exited { id: self.id.clone(), termination }).await;
         self.context.tell(Message::Ended { id: self.id, launched: true });
@@ -424,6 +433,7 @@ async fn fetch(context: &Context, spec: &LaunchSpec, identity: Option<&Identity>
 async fn isolate(
     context: &Context,
     spec: &LaunchSpec,
+    provisioned: Provisioned,
     parent_sandbox: Option<&Path>,
     init: &mut InitSpec,
 ) -> Result<(), String> {
@@ -434,9 +444,10 @@ async fn isolate(
         options: &context.options.isolators,
         work_dir: &context.options.work_dir,
         identity: init.identity.as_ref(),
-        rootfs: None,
+        rootfs: provisioned.rootfs.as_deref(),
         parent: parent.as_ref(),
     })?;
+    provisioned.enter(init);
     keep_mounts(context, spec, &init.plan).await?;
     let given = Given::new(&spec.sandbox, &spec.resources, &spec.volumes);
     let kept = context.runtime.container(&spec.id).write_given(&given);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tepui_types::{ContainerId, KnownContainer, Termination};
 
-use super::Context;
+use super::{Context, provision};
 use crate::cgroups::destroy;
 use crate::host::process::Process;
 use crate::launcher::tree;
@@ -147,6 +147,7 @@ async fn destroy_family(context: Arc<Context>, top: ContainerId, family: Vec<Con
             tree::destroy(process, context.options.work_dir.clone()).await;
         }
         destroy::remove(&cgroups).await;
+        provision::remove(&context, &id).await;
     }
     let removed = tokio::task::spawn_blocking(move || context.runtime.remove(&top)).await;
     if let Ok(Err(err)) = removed {

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::host::process::Process;
+use crate::images::Overlay;
 
 /// What of the kernel a container may have for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -32,6 +33,8 @@ pub(crate) struct Plan {
     pub join: Option<Join>,
     /// Namespaces of its own. If there are any, a tiny init of ours holds them until the command has ended.
     pub namespaces: BTreeSet<Namespace>,
+    /// Trees made of the layers of images; mounted before anything else.
+    pub overlays: Vec<Overlay>,
     /// In order. Nothing of it is seen outside of the container's own mount namespace.
     pub mounts: Vec<Mount>,
     /// Becomes `/` after the mounts.
@@ -243,6 +246,9 @@ impl fmt::Display for Plan {
         }
         if !self.namespaces.is_empty() {
             writeln!(f, "own{}", words(&self.namespaces))?;
+        }
+        for overlay in &self.overlays {
+            writeln!(f, "overlay {} layers on {}/rootfs", overlay.layers, overlay.directory.display())?;
         }
         self.mounts.iter().try_for_each(|mount| writeln!(f, "{mount}"))?;
         if let Some(rootfs) = &self.rootfs {

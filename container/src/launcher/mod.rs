@@ -12,6 +12,7 @@ mod failure;
 pub(crate) mod init;
 pub(crate) mod linux;
 mod mounts;
+pub(crate) mod overlay;
 pub(crate) mod posix;
 pub(crate) mod remount;
 mod rights;

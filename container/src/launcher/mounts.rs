@@ -12,6 +12,7 @@ use std::path::{Component, Path};
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 use super::failure::Failure;
+use super::overlay;
 use crate::isolators::plan::{Make, Mount, NodeKind, Plan, Root, Secret, Source, Target};
 
 /// Where the content of secrets is while it is made; in the sandbox, gone afterwards.
@@ -21,6 +22,7 @@ const NO_EXTRAS: libc::c_ulong = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOE
 
 /// All mounts of a plan, ready to be made.
 pub(super) struct Mounts {
+    overlays: Vec<overlay::Step>,
     steps: Vec<Step>,
     rootfs: Option<CString>,
 }
@@ -59,6 +61,7 @@ struct Roots {
 impl Mounts {
     pub fn new(plan: &Plan) -> io::Result<Mounts> {
         Ok(Mounts {
+            overlays: plan.overlays.iter().map(overlay::Step::new).collect::<io::Result<_>>()?,
             steps: plan.mounts.iter().map(prepare).collect::<io::Result<_>>()?,
             rootfs: plan.rootfs.as_deref().map(text).transpose()?,
         })
@@ -80,6 +83,9 @@ impl Mounts {
         // What happens here stays here; what the host unmounts goes here too.
         mount(None, c"/", None, libc::MS_REC | libc::MS_SLAVE, None)
             .map_err(Failure::at("the mount namespace"))?;
+        for overlay in &self.overlays {
+            overlay.make().map_err(Failure::at("the layers of its image"))?;
+        }
         let roots = self.open_roots().map_err(Failure::at("the root file system"))?;
         for (index, step) in self.steps.iter().enumerate() {
             step.make(&roots).map_err(|err| Failure::of_mount(index, &err))?;
@@ -235,7 +241,7 @@ fn place(target: &Target) -> io::Result<Place> {
     Ok(Place { root: target.root, parts, make: target.make })
 }
 
-fn text(path: impl AsRef<Path>) -> io::Result<CString> {
+pub(super) fn text(path: impl AsRef<Path>) -> io::Result<CString> {
     Ok(CString::new(path.as_ref().as_os_str().as_bytes())?)
 }
 
@@ -370,7 +376,16 @@ fn step_into(root: &OwnedFd, above: &OwnedFd, path: &CStr, name: &CStr, kind: Ma
         Make::File => {
             let flags = libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_WRONLY | libc::O_CLOEXEC;
             // SAFETY: a name that ends with NUL; the descriptor is nobody else's. WHY: std opens no file below another.
-            drop(owned(unsafe { libc::openat(above, name.as_ptr(), flags, 0o644) })?);
+            let create = || owned(unsafe { libc::openat(above, name.as_ptr(), flags, 0o644) });
+            match create() {
+                // A link that leads nowhere.
+                Err(err) if err.raw_os_error() == Some(libc::EEXIST) => {
+                    // SAFETY: as above. WHY: as above.
+                    done(unsafe { libc::unlinkat(above, name.as_ptr(), 0) })?;
+                    drop(create()?);
+                }
+                created => drop(created?),
+            }
         }
         Make::Directory | Make::Nothing | Make::Optional => {
             // SAFETY: a name that ends with NUL. WHY: std makes no directory below another.
@@ -472,7 +487,7 @@ fn pivot(rootfs: &OwnedFd) -> io::Result<()> {
     }
 }
 
-fn mount(
+pub(super) fn mount(
     source: Option<&CStr>,
     target: &CStr,
     kind: Option<&CStr>,
@@ -484,7 +499,7 @@ fn mount(
     done(unsafe { libc::mount(or_null(source), target.as_ptr(), or_null(kind), flags, or_null(data).cast()) })
 }
 
-fn open(path: &CStr) -> io::Result<OwnedFd> {
+pub(super) fn open(path: &CStr) -> io::Result<OwnedFd> {
     // SAFETY: a path that ends with NUL; the descriptor is nobody else's. WHY: std's error path may allocate.
     owned(unsafe { libc::open(path.as_ptr(), libc::O_PATH | libc::O_CLOEXEC) })
 }
@@ -516,7 +531,7 @@ fn owned(fd: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-fn done(result: libc::c_int) -> io::Result<()> {
+pub(super) fn done(result: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

@@ -1,6 +1,7 @@
 //! A host for tests: directories, a containerizer, and its events one after the other.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod image;
 pub mod kernel;
 pub mod server;
 
@@ -40,6 +41,7 @@ pub fn options(dir: &Path) -> Options {
         launcher: Launcher::Posix,
         isolation: Isolation::default(),
         container_logger: tepui_container::ContainerLogger::Sandbox,
+        images: Default::default(),
         isolators: Default::default(),
         cgroups: CgroupOptions::default(),
     }

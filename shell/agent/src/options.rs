@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tepui_container::{CgroupOptions, ContainerLogger, Isolation, IsolatorOptions, Launcher};
+use tepui_container::{CgroupOptions, ContainerLogger, ImageOptions, Isolation, IsolatorOptions, Launcher};
 use tepui_core_agent::Config;
 use tepui_http::auth::Credential;
 use tepui_http::{Logging, ServerLimits, StreamLimits, Tls};
@@ -45,6 +45,7 @@ pub struct Options {
     pub fetcher_stall_timeout: Duration,
     pub frameworks_home: Option<PathBuf>,
     pub container_logger: ContainerLogger,
+    pub images: ImageOptions,
     /// How often who listens to a container hears that it is still connected.
     pub http_heartbeat_interval: Duration,
     /// How often the disk is looked at.
@@ -96,6 +97,7 @@ impl Default for Options {
             fetcher_stall_timeout: Duration::from_secs(60),
             frameworks_home: None,
             container_logger: ContainerLogger::default(),
+            images: ImageOptions::default(),
             http_heartbeat_interval: Duration::from_secs(30),
             disk_watch_interval: Duration::from_secs(60),
             config: Config::default(),

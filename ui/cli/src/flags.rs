@@ -9,6 +9,7 @@ pub mod access;
 pub mod agent;
 pub mod both;
 pub mod heading;
+pub mod images;
 pub mod isolators;
 pub mod master;
 pub mod oversubscription;
@@ -29,12 +30,14 @@ const ENVIRONMENT_PREFIXES: [&str; 2] = ["TEPUI_", "MESOS_"];
 const PROGRAMS: [&str; 3] = ["master", "agent", "dev"];
 
 /// Flags whose value names a file and is not replaced by its content.
-const PATH_FLAGS: [&str; 14] = [
+const PATH_FLAGS: [&str; 16] = [
     "work_dir",
     "runtime_dir",
     "log_dir",
     "external_log_file",
     "fetcher_cache_dir",
+    "docker_registry",
+    "docker_store_dir",
     // Their content is not for `/flags`.
     "credentials",
     "credential",

@@ -122,6 +122,7 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
         fetcher_cache_size_bytes: flags.fetcher_cache_size,
         fetcher_stall_timeout: flags.fetcher_stall_timeout,
         frameworks_home: (!flags.frameworks_home.is_empty()).then(|| flags.frameworks_home.clone().into()),
+        images: flags.images.options(&work_dir)?,
         disk_watch_interval: flags.disk_watch_interval,
         flags: shown,
         work_dir,

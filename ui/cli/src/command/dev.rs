@@ -173,6 +173,7 @@ async fn end_containers(agent: &tepui_shell_agent::Options) {
         launcher: agent.launcher,
         isolation: agent.isolation.clone(),
         isolators: agent.isolators.clone(),
+        images: agent.images.clone(),
         container_logger: agent.container_logger.clone(),
         cgroups: agent.cgroups.clone(),
     };

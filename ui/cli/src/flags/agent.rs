@@ -7,6 +7,7 @@ use clap::Args;
 use clap::builder::ArgPredicate;
 
 use super::both::{AddressFlags, LoggingFlags};
+use super::images::ImageFlags;
 use super::isolators::IsolatorFlags;
 use super::oversubscription::OversubscriptionFlags;
 use super::value;
@@ -155,6 +156,8 @@ pub struct AgentFlags {
     /// Who may do what: JSON, or a file of it.
     #[arg(long)]
     pub acls: Option<String>,
+    #[command(flatten)]
+    pub images: ImageFlags,
     #[command(flatten)]
     pub oversubscription: OversubscriptionFlags,
     #[command(flatten)]

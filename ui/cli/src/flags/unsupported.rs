@@ -55,14 +55,8 @@ const MASTER: Table = &[
 
 const AGENT: Table = &[
     (
-        &[
-            "image_providers",
-            "docker_registry",
-            "docker_store_dir",
-            "appc_store_dir",
-            "image_provisioner_backend",
-        ],
-        "container images are not there yet",
+        &["appc_store_dir", "appc_simple_discovery_uri_prefix"],
+        "images are those of Docker and OCI: --image_providers=docker",
     ),
     (
         &["resource_provider_config_dir", "csi_plugin_config_dir", "disk_profile_adaptor"],

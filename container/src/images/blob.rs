@@ -1,0 +1,188 @@
+//! Blobs: pieces of files that hold a layer or a document, and reading them with all suspicion.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Take};
+use std::path::{Path, PathBuf};
+
+use flate2::bufread::MultiGzDecoder;
+
+use super::digest::{Digest, Hashed};
+use super::unpack::{Form, unpack};
+
+/// Documents are small.
+const DOCUMENT_BYTES_MAX: u64 = 8 << 20;
+/// Nothing worth having is compressed better; little may be.
+const RATIO_MAX: u64 = 200;
+const RATIO_FREE_BYTES: u64 = 64 << 20;
+
+const GZIP: &[u8] = &[0x1f, 0x8b];
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z'];
+
+/// A piece of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Blob {
+    pub file: PathBuf,
+    pub offset: u64,
+    pub size: u64,
+    /// What it must be, if something says so.
+    pub digest: Option<Digest>,
+}
+
+impl Blob {
+    pub fn of_file(path: PathBuf) -> io::Result<Blob> {
+        let meta = std::fs::metadata(&path)?;
+        if !meta.is_file() {
+            return Err(io::Error::other("it is not a file"));
+        }
+        Ok(Blob { size: meta.len(), file: path, offset: 0, digest: None })
+    }
+
+    pub fn with_digest(self, digest: Digest) -> Blob {
+        Blob { digest: Some(digest), ..self }
+    }
+
+    fn open(&self) -> io::Result<Take<File>> {
+        let mut file = File::open(&self.file)?;
+        file.seek(SeekFrom::Start(self.offset))?;
+        Ok(file.take(self.size))
+    }
+
+    /// All of a document.
+    pub fn read(&self, what: &str) -> Result<Vec<u8>, String> {
+        if self.size > DOCUMENT_BYTES_MAX {
+            return Err(format!("{what} has {} bytes, more than {DOCUMENT_BYTES_MAX}", self.size));
+        }
+        let mut bytes = Vec::new();
+        let read = self.open().and_then(|mut file| file.read_to_end(&mut bytes));
+        read.map_err(|err| format!("cannot read {what}: {err}"))?;
+        self.digest.as_ref().map_or(Ok(()), |digest| digest.check(what, &bytes))?;
+        Ok(bytes)
+    }
+
+    /// Unpacks a layer into an empty directory. It must be what both digests say, the one it comes with and the one it
+    /// has without compression.
+    pub fn unpack(&self, diff_id: &Digest, root: &Path, form: Form) -> Result<(), String> {
+        let told = |err: io::Error| err.to_string();
+        let reader = Inflated::new(self.open().map_err(told)?).map_err(told)?;
+        let contents = unpack(Hashed::new(reader), root, form)?;
+        // The reader stays ours: what follows the archive counts too, and so does what was read of the file.
+        let (found, reader) = contents.finish_with().map_err(told)?;
+        let compressed = reader.finish().map_err(told)?;
+        if let Some(digest) = &self.digest {
+            digest.compare("the layer", &compressed)?;
+        }
+        diff_id.compare("the layer", &found)
+    }
+}
+
+/// A layer without its compression.
+struct Inflated {
+    source: Source,
+    bytes: u64,
+}
+
+enum Source {
+    Plain(BufReader<Hashed<Take<File>>>),
+    Gzip(MultiGzDecoder<BufReader<Hashed<Take<File>>>>),
+}
+
+impl Inflated {
+    fn new(mut file: Take<File>) -> io::Result<Inflated> {
+        let mut start = [0; 6];
+        let position = file.get_mut().stream_position()?;
+        let known = file.get_mut().read(&mut start)?;
+        file.get_mut().seek(SeekFrom::Start(position))?;
+        let reader = BufReader::with_capacity(1 << 16, Hashed::new(file));
+        let source = match &start[..known] {
+            start if start.starts_with(GZIP) => Source::Gzip(MultiGzDecoder::new(reader)),
+            start if start.starts_with(ZSTD) || start.starts_with(XZ) => {
+                return Err(io::Error::other("the layer is compressed by zstd or xz; gzip is supported"));
+            }
+            _ => Source::Plain(reader),
+        };
+        Ok(Inflated { source, bytes: 0 })
+    }
+
+    fn reader(&self) -> &Hashed<Take<File>> {
+        match &self.source {
+            Source::Plain(reader) => reader.get_ref(),
+            Source::Gzip(decoder) => decoder.get_ref().get_ref(),
+        }
+    }
+
+    /// The digest of the file.
+    fn finish(self) -> io::Result<Digest> {
+        match self.source {
+            Source::Plain(reader) => reader.into_inner().finish(),
+            Source::Gzip(decoder) => decoder.into_inner().into_inner().finish(),
+        }
+    }
+}
+
+impl Read for Inflated {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = match &mut self.source {
+            Source::Plain(reader) => reader.read(buffer)?,
+            Source::Gzip(decoder) => decoder.read(buffer)?,
+        };
+        self.bytes += read as u64;
+        let allowed = self.reader().count().saturating_mul(RATIO_MAX).max(RATIO_FREE_BYTES);
+        match self.bytes <= allowed {
+            true => Ok(read),
+            false => {
+                Err(io::Error::other(format!("the layer unpacks to more than {RATIO_MAX} times its size")))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{TarBuilder, gzip};
+    use super::*;
+
+    fn unpacked(bytes: &[u8], digest: Option<Digest>, diff_id: &Digest) -> Result<(), String> {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (file, root) = (dir.path().join("blob"), dir.path().join("root"));
+        std::fs::write(&file, [b"before", bytes, b"after"].concat()).expect("written");
+        std::fs::create_dir(&root).expect("made");
+        let blob = Blob { file, offset: 6, size: bytes.len() as u64, digest };
+        blob.unpack(diff_id, &root, Form::Plain)?;
+        assert_eq!(std::fs::read(root.join("a")).expect("there"), b"content");
+        Ok(())
+    }
+
+    #[test]
+    fn both_digests_must_be_right() {
+        let tar = TarBuilder::new().file("a", b"content").finish();
+        let (small, other) = (gzip(&tar), Digest::of(b"other"));
+        let (diff_id, digest) = (Digest::of(&tar), Digest::of(&small));
+        unpacked(&tar, None, &diff_id).expect("a layer");
+        unpacked(&tar, Some(diff_id.clone()), &diff_id).expect("a layer");
+        unpacked(&small, Some(digest.clone()), &diff_id).expect("a layer");
+        for (bytes, digest, diff_id) in [
+            (&tar, None, &other),
+            (&tar, Some(other.clone()), &diff_id),
+            (&small, Some(diff_id.clone()), &diff_id),
+            (&small, Some(digest), &other),
+        ] {
+            assert!(unpacked(bytes, digest, diff_id).expect_err("damaged").contains("is damaged"));
+        }
+    }
+
+    #[test]
+    fn bombs_do_not_go_off() {
+        let content = vec![0; 100 << 20];
+        let tar = TarBuilder::new().file("a", &content).finish();
+        let small = gzip(&tar);
+        let err = unpacked(&small, None, &Digest::of(b"")).expect_err("a bomb");
+        assert!(err.contains("more than 200 times its size"), "{err}");
+    }
+
+    #[test]
+    fn other_compressions_are_named() {
+        let err = unpacked(&[ZSTD, &[0; 100]].concat(), None, &Digest::of(b"")).expect_err("zstd");
+        assert!(err.contains("zstd"), "{err}");
+    }
+}

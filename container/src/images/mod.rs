@@ -1,0 +1,126 @@
+//! Images: where they come from, the store of their layers, and the root file systems made of them.
+//!
+//! Fed by the containerizer when a container with an image is launched or has ended. An image is found (`local`), taken
+//! into the `store` layer by layer (`blob`, `unpack`), and becomes a `rootfs`.
+//! Never here: mounts of containers, commands.
+
+mod blob;
+mod copy;
+mod digest;
+mod local;
+mod manifest;
+mod reference;
+pub(crate) mod rootfs;
+mod store;
+mod tar;
+#[cfg(test)]
+mod testing;
+mod unpack;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tepui_proto::mesos::v1 as pb;
+use tepui_types::ContainerId;
+
+use self::reference::Reference;
+pub use self::rootfs::Backend;
+pub(crate) use self::rootfs::Overlay;
+use self::rootfs::{Rootfs, Rootfses};
+use self::store::{Image, Store};
+
+/// What an operator chose about images.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImageOptions {
+    /// Whether containers may have Docker and OCI images at all.
+    pub docker: bool,
+    /// Where images come from: a directory of the host. Absolute.
+    pub docker_registry: PathBuf,
+    /// Where their layers are kept. Absolute.
+    pub docker_store_dir: PathBuf,
+    /// Unset: the first that works here.
+    pub backend: Option<Backend>,
+}
+
+/// The images of an agent whose containers may have some.
+#[derive(Clone, Debug)]
+pub(crate) struct Images {
+    registry: PathBuf,
+    store: Store,
+    rootfses: Rootfses,
+    /// One reads an image, others who want the same one wait.
+    pulls: Arc<Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>>,
+}
+
+impl Images {
+    /// `None` if images are not wanted.
+    pub fn open(options: &ImageOptions, work_dir: &Path) -> Result<Option<Images>, String> {
+        if !options.docker {
+            return Ok(None);
+        }
+        for (flag, path) in
+            [("docker_registry", &options.docker_registry), ("docker_store_dir", &options.docker_store_dir)]
+        {
+            if !path.is_absolute() {
+                return Err(format!("--{flag} must be an absolute path, not '{}'", path.display()));
+            }
+        }
+        let rootfses = Rootfses::open(&rootfs::root(work_dir), options.backend)?;
+        let store = Store::open(&options.docker_store_dir, rootfses.backend().form());
+        let store = store.map_err(|err| {
+            format!("cannot use --docker_store_dir={}: {err}", options.docker_store_dir.display())
+        })?;
+        tracing::info!(backend = ?rootfses.backend(), registry = %options.docker_registry.display(), "images can be used");
+        Ok(Some(Images { registry: options.docker_registry.clone(), store, rootfses, pulls: Arc::default() }))
+    }
+
+    /// Makes the `index`th root file system of a container.
+    pub async fn provision(
+        &self,
+        id: &ContainerId,
+        index: usize,
+        image: &pb::Image,
+    ) -> Result<Rootfs, String> {
+        let image = self.get(image).await?;
+        let (images, id) = (self.clone(), id.clone());
+        let work = move || {
+            let layers: Vec<PathBuf> = image.layers.iter().map(|layer| images.store.layer(layer)).collect();
+            let made = images.rootfses.make(&id, index, &layers);
+            made.map_err(|err| format!("cannot make a root file system of '{}': {err}", image.reference))
+        };
+        blocking(work).await
+    }
+
+    /// The image, from the store or from where images come from.
+    async fn get(&self, image: &pb::Image) -> Result<Image, String> {
+        if image.r#type != pb::image::Type::DOCKER {
+            return Err(String::from("only images of the type DOCKER are supported"));
+        }
+        let reference = Reference::parse(&image.docker.name)?;
+        let turn = self.turn(&reference);
+        let _turn = turn.lock().await;
+        let (images, is_cached) = (self.clone(), image.cached.unwrap_or(true));
+        blocking(move || match images.store.get(&reference).filter(|_| is_cached) {
+            Some(image) => Ok(image),
+            None => {
+                let found = local::find(&images.registry, &reference)?;
+                images.store.put(&reference, &found).map_err(|why| format!("the image '{reference}': {why}"))
+            }
+        })
+        .await
+    }
+
+    fn turn(&self, reference: &Reference) -> Arc<tokio::sync::Mutex<()>> {
+        let mut pulls = self.pulls.lock().unwrap_or_else(PoisonError::into_inner);
+        pulls.retain(|_, turn| Arc::strong_count(turn) > 1);
+        pulls.entry(reference.to_string()).or_default().clone()
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|_| Err(String::from("the agent is going down")))
+}

@@ -1,0 +1,154 @@
+//! Root file systems of containers, made of the layers of their images.
+//!
+//! `<work_dir>/provisioner/<container>/rootfses/<n>/{rootfs,upper,work,l}`. With the overlay backend the layers are laid
+//! on top of each other in the container's own mount namespace: on the host nothing is ever mounted, so nothing can be
+//! left mounted. With the copy backend `rootfs` is the whole tree. Blocking.
+
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tepui_types::ContainerId;
+
+use super::copy;
+use super::unpack::Form;
+use crate::host::beneath;
+use crate::launcher::overlay;
+use crate::runtime_dir;
+
+const ROOTFSES: &str = "rootfses";
+
+/// How layers become one tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    Overlay,
+    Copy,
+}
+
+/// A tree that is to be mounted in a container's namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Overlay {
+    /// Holds `rootfs`, `upper`, `work` and a link `l/<n>` to every layer, the highest first.
+    pub directory: PathBuf,
+    pub layers: usize,
+}
+
+/// A root file system that was made for a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rootfs {
+    pub path: PathBuf,
+    pub overlay: Option<Overlay>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Rootfses {
+    root: PathBuf,
+    backend: Backend,
+}
+
+impl Backend {
+    pub(crate) fn form(self) -> Form {
+        match self {
+            Backend::Overlay => Form::Overlay,
+            Backend::Copy => Form::Plain,
+        }
+    }
+}
+
+impl Rootfses {
+    /// The backend is `wanted`, or the first that works here.
+    pub fn open(root: &Path, wanted: Option<Backend>) -> Result<Rootfses, String> {
+        let told = |err: io::Error| format!("cannot use '{}': {err}", root.display());
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(told)?;
+        std::fs::set_permissions(root, PermissionsExt::from_mode(0o700)).map_err(told)?;
+        let overlays = || try_overlay(&root.join("trial"));
+        let backend = match (wanted, overlays) {
+            (Some(Backend::Copy), _) => Backend::Copy,
+            (Some(Backend::Overlay), overlays) => {
+                overlays().map_err(|err| format!("the overlay backend cannot be used: {err}"))?;
+                Backend::Overlay
+            }
+            (None, overlays) => match overlays() {
+                Ok(()) => Backend::Overlay,
+                Err(err) => {
+                    tracing::info!(%err, "root file systems are copied: overlays cannot be used");
+                    Backend::Copy
+                }
+            },
+        };
+        Ok(Rootfses { root: root.to_owned(), backend })
+    }
+
+    pub fn backend(&self) -> Backend {
+        self.backend
+    }
+
+    /// Makes the `index`th root file system of a container of `layers`, the lowest first.
+    pub fn make(&self, id: &ContainerId, index: usize, layers: &[PathBuf]) -> io::Result<Rootfs> {
+        let directory = self.of(id).join(ROOTFSES).join(index.to_string());
+        if directory.exists() {
+            std::fs::remove_dir_all(&directory)?;
+        }
+        std::fs::create_dir_all(directory.join("rootfs"))?;
+        let path = directory.join("rootfs");
+        let overlay = match self.backend {
+            Backend::Overlay => Some(lay_out(directory, layers)?),
+            Backend::Copy => {
+                layers.iter().try_for_each(|layer| copy::copy(layer, &path))?;
+                None
+            }
+        };
+        Ok(Rootfs { path, overlay })
+    }
+
+    fn of(&self, id: &ContainerId) -> PathBuf {
+        self.root.join(runtime_dir::below(id))
+    }
+}
+
+/// Where all of them are, whether images are used now or were before.
+pub(crate) fn root(work_dir: &Path) -> PathBuf {
+    work_dir.join("provisioner")
+}
+
+/// Removes everything that was made for a container and those nested in it. Its processes have ended.
+pub(crate) fn remove(work_dir: &Path, id: &ContainerId) -> io::Result<()> {
+    match root(work_dir).exists() {
+        true => beneath::remove_tree(&root(work_dir), &runtime_dir::below(id)),
+        false => Ok(()),
+    }
+}
+
+/// Every container that has something here, parents before their children.
+pub(crate) fn list(work_dir: &Path) -> io::Result<Vec<ContainerId>> {
+    runtime_dir::list(&root(work_dir))
+}
+
+/// Prepares what an overlay is mounted from. Links keep the options of the mount short.
+fn lay_out(directory: PathBuf, layers: &[PathBuf]) -> io::Result<Overlay> {
+    for name in ["upper", "work", "l"] {
+        std::fs::create_dir(directory.join(name))?;
+    }
+    std::fs::set_permissions(directory.join("upper"), PermissionsExt::from_mode(0o755))?;
+    for (index, layer) in layers.iter().rev().enumerate() {
+        symlink(layer, directory.join(format!("l/{index}")))?;
+    }
+    if layers.is_empty() {
+        std::fs::create_dir(directory.join("l/0"))?;
+    }
+    Ok(Overlay { directory, layers: layers.len().max(1) })
+}
+
+/// Mounts an overlay where nobody sees it.
+fn try_overlay(trial: &Path) -> io::Result<()> {
+    let clean = || match std::fs::remove_dir_all(trial) {
+        Err(err) if err.kind() != io::ErrorKind::NotFound => Err(err),
+        Ok(()) | Err(_) => Ok(()),
+    };
+    clean()?;
+    std::fs::create_dir_all(trial.join("rootfs"))?;
+    let tried = lay_out(trial.to_owned(), &[]).and_then(|made| overlay::attempt(&made));
+    clean()?;
+    tried
+}

@@ -1,0 +1,340 @@
+//! Tape archives as images use them: ustar with the extensions of POSIX (pax) and GNU, read from front to back.
+//!
+//! Says what an archive holds and never touches a file. Whatever it cannot understand is an error that names the entry.
+
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+const BLOCK: usize = 512;
+/// Names and other extensions of one entry.
+const EXTENSION_BYTES_MAX: u64 = 1 << 20;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    File,
+    HardLink,
+    Symlink,
+    Character,
+    Block,
+    Directory,
+    Fifo,
+}
+
+/// One entry, as the archive says: nothing of it can be trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub path: PathBuf,
+    pub kind: Kind,
+    pub size: u64,
+    pub mode: u32,
+    pub uid: u32,
+    pub gid: u32,
+    /// Seconds since 1970.
+    pub changed: i64,
+    pub link: PathBuf,
+    pub attributes: Vec<(String, Vec<u8>)>,
+}
+
+/// An archive; the content of the entry that [`Tar::next`] gave last is read from it.
+pub(super) struct Tar<R> {
+    reader: R,
+    content: u64,
+    padding: u64,
+    position: u64,
+}
+
+/// What extensions said about the entry that comes next.
+#[derive(Default)]
+struct Extended {
+    path: Option<Vec<u8>>,
+    link: Option<Vec<u8>>,
+    size: Option<u64>,
+    uid: Option<u32>,
+    gid: Option<u32>,
+    changed: Option<i64>,
+    attributes: Vec<(String, Vec<u8>)>,
+}
+
+impl<R: Read> Tar<R> {
+    pub fn new(reader: R) -> Tar<R> {
+        Tar { reader, content: 0, padding: 0, position: 0 }
+    }
+
+    /// Where in the archive the next byte is.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    pub fn into_inner(self) -> R {
+        self.reader
+    }
+
+    pub fn next(&mut self) -> io::Result<Option<Entry>> {
+        let mut extended = Extended::default();
+        loop {
+            self.skip()?;
+            let Some(header) = self.header()? else { return Ok(None) };
+            let size = number(&header[124..136])?;
+            match header[156] {
+                b'L' => extended.path = Some(without_nul(self.extension(size)?)),
+                b'K' => extended.link = Some(without_nul(self.extension(size)?)),
+                b'x' => read_pax(&self.extension(size)?, &mut extended)?,
+                b'g' => drop(self.extension(size)?), // Says something about the archive, such as its comment.
+                kind => return self.entry(&header, kind, size, extended).map(Some),
+            }
+        }
+    }
+
+    /// The next header; none at the end, which is a block of zeros or nothing at all.
+    fn header(&mut self) -> io::Result<Option<[u8; BLOCK]>> {
+        let mut header = [0; BLOCK];
+        let mut filled = 0;
+        while filled < BLOCK {
+            match self.reader.read(&mut header[filled..])? {
+                0 if filled == 0 => return Ok(None),
+                0 => return Err(bad("the archive ends in the middle of a header")),
+                read => filled += read,
+            }
+        }
+        self.position += BLOCK as u64;
+        if header.iter().all(|byte| *byte == 0) {
+            return Ok(None);
+        }
+        let stored = number(&header[148..156])?;
+        let blanked = header[..148].iter().chain(&[b' '; 8]).chain(&header[156..]);
+        match blanked.map(|byte| u64::from(*byte)).sum::<u64>() == stored {
+            true => Ok(Some(header)),
+            false => Err(bad("the checksum of a header is wrong: it is not a tar archive, or damaged")),
+        }
+    }
+
+    fn entry(&mut self, header: &[u8; BLOCK], kind: u8, size: u64, more: Extended) -> io::Result<Entry> {
+        let path = more.path.unwrap_or_else(|| path_of(header));
+        let kind = match kind {
+            b'0' | 0 | b'7' if path.ends_with(b"/") => Kind::Directory,
+            b'0' | 0 | b'7' => Kind::File,
+            b'1' => Kind::HardLink,
+            b'2' => Kind::Symlink,
+            b'3' => Kind::Character,
+            b'4' => Kind::Block,
+            b'5' => Kind::Directory,
+            b'6' => Kind::Fifo,
+            kind => {
+                let (name, kind) = (String::from_utf8_lossy(&path), char::from(kind));
+                return Err(bad(&format!("'{name}' is of the kind '{kind}', which is not supported")));
+            }
+        };
+        let size = if kind == Kind::File { more.size.unwrap_or(size) } else { 0 };
+        self.content = size;
+        self.padding = size.next_multiple_of(BLOCK as u64) - size;
+        let id = |field: &[u8]| number(field).map(|id| u32::try_from(id).unwrap_or(u32::MAX));
+        Ok(Entry {
+            path: PathBuf::from(OsString::from_vec(path)),
+            kind,
+            size,
+            mode: number(&header[100..108])? as u32 & 0o7777,
+            uid: more.uid.map_or_else(|| id(&header[108..116]), Ok)?,
+            gid: more.gid.map_or_else(|| id(&header[116..124]), Ok)?,
+            changed: more.changed.map_or_else(|| number(&header[136..148]).map(u64::cast_signed), Ok)?,
+            link: PathBuf::from(OsString::from_vec(more.link.unwrap_or_else(|| text(&header[157..257])))),
+            attributes: more.attributes,
+        })
+    }
+
+    fn extension(&mut self, size: u64) -> io::Result<Vec<u8>> {
+        if size > EXTENSION_BYTES_MAX {
+            return Err(bad("the name of an entry is too long"));
+        }
+        self.content = size;
+        self.padding = size.next_multiple_of(BLOCK as u64) - size;
+        let mut bytes = Vec::new();
+        self.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Leaves the present entry behind.
+    fn skip(&mut self) -> io::Result<()> {
+        let rest = self.content + self.padding;
+        let skipped = io::copy(&mut (&mut self.reader).take(rest), &mut io::sink())?;
+        (self.content, self.padding) = (0, 0);
+        self.position += skipped;
+        if skipped == rest { Ok(()) } else { Err(bad("the archive ends in the middle of an entry")) }
+    }
+}
+
+impl<R: Read> Read for Tar<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let wanted = buffer.len().min(usize::try_from(self.content).unwrap_or(usize::MAX));
+        let read = self.reader.read(&mut buffer[..wanted])?;
+        if read == 0 && wanted > 0 {
+            return Err(bad("the archive ends in the middle of an entry"));
+        }
+        self.content -= read as u64;
+        self.position += read as u64;
+        Ok(read)
+    }
+}
+
+/// The name, which ustar may have cut in two.
+fn path_of(header: &[u8; BLOCK]) -> Vec<u8> {
+    let (name, prefix) = (text(&header[..100]), text(&header[345..500]));
+    // In GNU's own form other things are there.
+    if prefix.is_empty() || &header[257..263] != b"ustar\0" {
+        return name;
+    }
+    [&prefix[..], b"/", &name].concat()
+}
+
+/// Octal digits, or for what does not fit the number itself with the highest bit set.
+fn number(field: &[u8]) -> io::Result<u64> {
+    if field[0] & 0x80 != 0 {
+        let (front, back) = field.split_at(field.len() - 8);
+        let negative_or_huge = front.iter().skip(1).any(|byte| *byte != 0) || front[0] & 0x7f != 0;
+        let bytes = back.try_into().map_err(|_| bad("a number is too long"))?;
+        return match negative_or_huge {
+            true => Err(bad("a number of a header is negative or too large")),
+            false => Ok(u64::from_be_bytes(bytes)),
+        };
+    }
+    let digits = field.iter().copied().filter(|byte| !matches!(byte, b' ' | 0));
+    digits.into_iter().try_fold(0u64, |sum, digit| match digit {
+        b'0'..=b'7' => sum
+            .checked_mul(8)
+            .and_then(|sum| sum.checked_add(u64::from(digit - b'0')))
+            .ok_or_else(|| bad("a number of a header is too large")),
+        _ => Err(bad("a number of a header is not octal: it is not a tar archive, or damaged")),
+    })
+}
+
+fn text(field: &[u8]) -> Vec<u8> {
+    without_nul(field.to_vec())
+}
+
+fn without_nul(mut bytes: Vec<u8>) -> Vec<u8> {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    bytes.truncate(end);
+    bytes
+}
+
+/// Lines of `<length> <key>=<value>`, where the length is that of the whole line.
+fn read_pax(mut rest: &[u8], extended: &mut Extended) -> io::Result<()> {
+    let wrong = || bad("an extended header cannot be understood");
+    while !rest.is_empty() {
+        let blank = rest.iter().position(|byte| *byte == b' ').ok_or_else(wrong)?;
+        let length: usize =
+            std::str::from_utf8(&rest[..blank]).ok().and_then(|text| text.parse().ok()).ok_or_else(wrong)?;
+        let line = rest.get(blank + 1..length.checked_sub(1).ok_or_else(wrong)?).ok_or_else(wrong)?;
+        rest = rest.get(length..).ok_or_else(wrong)?;
+        let equals = line.iter().position(|byte| *byte == b'=').ok_or_else(wrong)?;
+        let key = std::str::from_utf8(&line[..equals]).map_err(|_| wrong())?;
+        extended.set(key, &line[equals + 1..])?;
+    }
+    Ok(())
+}
+
+impl Extended {
+    fn set(&mut self, key: &str, value: &[u8]) -> io::Result<()> {
+        let wrong = || bad(&format!("'{key}' of an extended header is no number"));
+        let text = || std::str::from_utf8(value).map_err(|_| wrong());
+        match key {
+            "path" => self.path = Some(value.to_vec()),
+            "linkpath" => self.link = Some(value.to_vec()),
+            "size" => self.size = Some(text()?.parse().map_err(|_| wrong())?),
+            "uid" => self.uid = Some(text()?.parse().map_err(|_| wrong())?),
+            "gid" => self.gid = Some(text()?.parse().map_err(|_| wrong())?),
+            "mtime" => {
+                let seconds = text()?.split('.').next().unwrap_or_default();
+                self.changed = Some(seconds.parse().map_err(|_| wrong())?);
+            }
+            key if key.starts_with("GNU.sparse.") => {
+                return Err(bad("files with holes are not supported"));
+            }
+            key => {
+                if let Some(name) = key.strip_prefix("SCHILY.xattr.") {
+                    self.attributes.push((name.to_owned(), value.to_vec()));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn bad(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::TarBuilder;
+    use super::*;
+
+    fn read_all(bytes: &[u8]) -> io::Result<Vec<(Entry, Vec<u8>)>> {
+        let mut tar = Tar::new(bytes);
+        let mut found = Vec::new();
+        while let Some(entry) = tar.next()? {
+            let mut content = Vec::new();
+            tar.read_to_end(&mut content)?;
+            found.push((entry, content));
+        }
+        Ok(found)
+    }
+
+    #[test]
+    fn entries_of_all_kinds_and_long_names() {
+        let long = format!("{}/file", "d".repeat(150));
+        let bytes = TarBuilder::new()
+            .directory("etc", 0o755)
+            .file("etc/hosts", b"here")
+            .symlink("link", "../x")
+            .long_name(&long)
+            .file("ignored", b"")
+            .pax(&[("path", "from/pax"), ("mtime", "12.5"), ("SCHILY.xattr.user.a", "b")])
+            .file("ignored", b"four")
+            .finish();
+        let found = read_all(&bytes).expect("an archive");
+        let paths: Vec<_> = found.iter().map(|(entry, _)| entry.path.display().to_string()).collect();
+        assert_eq!(paths, ["etc", "etc/hosts", "link", &long, "from/pax"]);
+        assert_eq!((found[1].0.kind, found[1].1.as_slice()), (Kind::File, &b"here"[..]));
+        assert_eq!((found[2].0.kind, found[2].0.link.to_str()), (Kind::Symlink, Some("../x")));
+        let last = &found[4].0;
+        assert_eq!((last.changed, last.attributes.as_slice()), (12, &[("user.a".into(), b"b".to_vec())][..]));
+    }
+
+    #[test]
+    fn what_the_systems_tar_makes_is_understood() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let name = "n".repeat(180);
+        std::fs::write(dir.path().join(&name), "content").expect("written");
+        for format in ["ustar", "gnu", "pax", "oldgnu"] {
+            let output = std::process::Command::new("tar")
+                .args(["-c", "-H", format, "-C"])
+                .arg(dir.path())
+                .arg(if format == "ustar" { "." } else { name.as_str() })
+                .output()
+                .expect("tar runs");
+            let found = read_all(&output.stdout).expect("an archive");
+            let names: Vec<_> = found.iter().map(|(entry, _)| entry.path.clone()).collect();
+            if format != "ustar" {
+                assert_eq!(names, [PathBuf::from(&name)], "{format}");
+                assert_eq!(found[0].1, b"content");
+            }
+        }
+    }
+
+    #[test]
+    fn damage_is_told() {
+        let whole = TarBuilder::new().file("a", &[7; 600]).finish();
+        for (bytes, why) in [
+            (&whole[..700], "in the middle of an entry"),
+            (&whole[..100], "in the middle of a header"),
+            (&[b'x'; 512][..], "not a tar archive"),
+        ] {
+            let err = read_all(bytes).expect_err("it is damaged");
+            assert!(err.to_string().contains(why), "{err}");
+        }
+        let sparse = TarBuilder::new().pax(&[("GNU.sparse.major", "1")]).file("a", b"").finish();
+        assert!(read_all(&sparse).is_err());
+    }
+}

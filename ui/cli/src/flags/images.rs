@@ -1,0 +1,54 @@
+//! The flags of `tepui agent` about images of containers.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use tepui_container::{Backend, ImageOptions};
+
+use super::value;
+
+#[derive(Args, Clone, Debug)]
+#[command(rename_all = "snake_case")]
+pub struct ImageFlags {
+    /// Which images containers may have: `docker`, which includes those of OCI; none if not given.
+    #[arg(long)]
+    pub image_providers: Option<String>,
+    /// Where images come from: a directory with `<name>.tar` (`docker save`, OCI archive) or `<name>/` (OCI layout).
+    #[arg(long)]
+    pub docker_registry: Option<PathBuf>,
+    /// Where layers of images are kept; below --work_dir if not given.
+    #[arg(long)]
+    pub docker_store_dir: Option<PathBuf>,
+    /// How layers become a root file system: `overlay` or `copy`; the first that works if not given.
+    #[arg(long, value_parser = ["overlay", "copy"])]
+    pub image_provisioner_backend: Option<String>,
+}
+
+impl ImageFlags {
+    pub fn options(&self, work_dir: &Path) -> Result<ImageOptions> {
+        let providers = value::list(self.image_providers.as_deref().unwrap_or_default());
+        if let Some(other) = providers.iter().find(|provider| !provider.eq_ignore_ascii_case("docker")) {
+            bail!("--image_providers={other} is not there; there is: docker");
+        }
+        if providers.is_empty() {
+            return Ok(ImageOptions::default());
+        }
+        let Some(registry) = &self.docker_registry else {
+            bail!("--docker_registry is missing: --image_providers needs to know where images come from")
+        };
+        let store = self.docker_store_dir.clone().unwrap_or_else(|| work_dir.join("store/docker"));
+        Ok(ImageOptions {
+            docker: true,
+            docker_registry: std::path::absolute(registry)
+                .context("--docker_registry cannot be made absolute")?,
+            docker_store_dir: std::path::absolute(store)
+                .context("--docker_store_dir cannot be made absolute")?,
+            backend: match self.image_provisioner_backend.as_deref() {
+                Some("copy") => Some(Backend::Copy),
+                Some(_) => Some(Backend::Overlay),
+                None => None,
+            },
+        })
+    }
+}
