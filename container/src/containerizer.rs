@@ -105,7 +105,8 @@ impl Containerizer {
         std::fs::create_dir_all(&options.work_dir).map_err(directory(&options.work_dir))?;
         let runtime = RuntimeDir::open(&options.runtime_dir).map_err(directory(&options.runtime_dir))?;
         isolators::check(&options.isolation, &options.isolators).map_err(ContainerizerFault::Isolation)?;
-        let linux = linux::choose(options.launcher, &options.isolation, &options.cgroups, &runtime);
+        let devices = &options.isolators.allowed_devices;
+        let linux = linux::choose(options.launcher, &options.isolation, &options.cgroups, devices, &runtime);
         let linux = linux.map_err(ContainerizerFault::Isolation)?;
         if options.images.docker && !options.isolation.mounts() {
             let why = "--image_providers needs the isolator 'filesystem/linux'";

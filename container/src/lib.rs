@@ -26,7 +26,9 @@ pub use containerizer::{Containerizer, ContainerizerFault, Options};
 pub use end_all::end_all;
 pub use fetcher::FetcherCounts;
 pub use images::{Backend, ImageOptions};
-pub use isolators::{Isolation, IsolationFault, IsolatorOptions, parse_capabilities, ports};
+pub use isolators::{
+    AllowedDevice, Isolation, IsolationFault, IsolatorOptions, parse_capabilities, parse_devices, ports,
+};
 pub use launcher::linux::{CgroupOptions, Launcher, isolation_of_host};
 pub use stdio::{AttachFault, ContainerLogger, Input, Output, Piece, Rotation, Writer};
 pub use usage::{Memory, Meter, Throttled, Usage};

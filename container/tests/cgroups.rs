@@ -6,7 +6,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use common::{Host, kernel, lives, until};
+use common::{Host, exited, kernel, lives, until};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_types::{ContainerId, ContainerOp, LaunchSpec};
@@ -91,6 +91,25 @@ async fn the_kernel_is_told_and_everything_is_gone_at_the_end() {
     assert_eq!(host.destroy(&a).await.status, Some(libc::SIGKILL));
     assert_eq!(kernel::left_of(&root), <[std::path::PathBuf; 0]>::default());
     kernel::remove_root(&root);
+}
+
+#[tokio::test]
+async fn few_devices_can_be_opened() {
+    let allowed = r#"{"allowed_devices":[{"device":{"path":"/dev/kmsg"},"access":{"read":true}}]}"#;
+    let script =
+        "for one in zero kmsg; do (: < /dev/$one) 2>/dev/null && echo $one; done; (: > /dev/kmsg) || echo ro";
+    for (extra, seen) in [("", "zero\nro\n"), (allowed, "zero\nkmsg\nro\n")] {
+        let choose = |options: &mut tepui_container::Options| {
+            if !extra.is_empty() {
+                options.isolators.allowed_devices = tepui_container::parse_devices(extra).unwrap();
+            }
+        };
+        let Some(mut host) = Host::linux_with("cgroups/devices", choose) else { return };
+        let (a, root) = (id("a"), host.options.cgroups.root.clone());
+        assert_eq!(host.run(host.spec(&a, script)).await, exited(0));
+        assert_eq!(host.read(&a, "stdout"), seen);
+        kernel::remove_root(&root);
+    }
 }
 
 #[tokio::test]

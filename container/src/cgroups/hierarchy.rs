@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Controller, Version};
+use super::{Controller, Version, devices};
+use crate::host::bpf;
 
 /// A mounted hierarchy and those of our controllers it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,15 +25,17 @@ impl Hierarchies {
     pub fn detect() -> io::Result<Hierarchies> {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo")?;
         let unified = |mount: &Path| std::fs::read_to_string(mount.join("cgroup.controllers")).ok();
-        Ok(Hierarchies::from_mounts(&mounts, is_cgroup, unified))
+        let programs = || bpf::load_devices(&devices::program(&[])).is_ok();
+        Ok(Hierarchies::from_mounts(&mounts, is_cgroup, unified, programs))
     }
 
     /// From the text of `/proc/self/mountinfo`; `visible` tells what is not covered by a later mount, `unified` which
-    /// controllers a v2 mount has.
+    /// controllers a v2 mount has, `programs` whether the kernel takes ours over devices.
     fn from_mounts(
         mounts: &str,
         visible: impl Fn(&Path) -> bool,
         unified: impl Fn(&Path) -> Option<String>,
+        programs: impl Fn() -> bool,
     ) -> Hierarchies {
         let mut found = Vec::new();
         let mut taken = BTreeSet::new();
@@ -53,10 +56,12 @@ impl Hierarchies {
             // Every v2 cgroup counts the processor time and ends its processes.
             let has = |one: &Controller| match one.v2_name() {
                 Some(name) => names.contains(&name),
+                None if *one == Controller::Devices => !taken.contains(one) && programs(),
                 None => matches!(one, Controller::Core | Controller::Cpuacct),
             };
-            let fresh = |one: &Controller| has(one) && taken.insert(*one);
-            let controllers: Vec<Controller> = Controller::ALL.into_iter().filter(fresh).collect();
+            let controllers: Vec<Controller> = Controller::ALL.into_iter().filter(has).collect();
+            let fresh = |one: &Controller| taken.insert(*one);
+            let controllers: Vec<Controller> = controllers.into_iter().filter(fresh).collect();
             if !controllers.is_empty() {
                 found.push(Hierarchy { version: Version::V2, mount: mount.path.clone(), controllers });
             }
@@ -138,6 +143,7 @@ mod tests {
             mounts,
             |path| !path.starts_with("/hidden"),
             |_| Some(unified.to_owned()),
+            || true,
         );
         let lines = found.iter().map(|one| {
             let names: Vec<String> = one.controllers.iter().map(|one| format!("{one:?}")).collect();
@@ -169,7 +175,7 @@ mod tests {
             v2,
             "cpuset cpu io memory pids\n",
             expect![[r#"
-                V2 /sys/fs/cgroup Cpu,Cpuacct,Cpuset,Memory,Pids,Blkio,Core
+                V2 /sys/fs/cgroup Cpu,Cpuacct,Cpuset,Memory,Pids,Devices,Blkio,Core
             "#]],
         );
         check(
@@ -179,7 +185,7 @@ mod tests {
                 V1 /sys/fs/cgroup/cpu,cpuacct Cpu,Cpuacct
                 V1 /mnt/a b Memory
                 V1 /sys/fs/cgroup/freezer Core
-                V2 /sys/fs/cgroup Blkio
+                V2 /sys/fs/cgroup Devices,Blkio
             "#]],
         );
         check("22 1 8:1 / / rw - ext4 /dev/sda rw\n", "", expect![""]);

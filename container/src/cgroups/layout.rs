@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tepui_types::ContainerId;
 
+use super::devices::Rule;
 use super::hierarchy::{Hierarchies, Hierarchy};
 use super::plan::Step;
 use super::{Controller, Demand, Policy, Version, prepare, settle};
@@ -78,6 +79,8 @@ pub(crate) struct Layout {
     /// [`Controller::Core`] is always among them.
     pub controllers: BTreeSet<Controller>,
     pub policy: Policy,
+    /// What of the host's devices containers may use.
+    pub devices: Vec<Rule>,
 }
 
 impl Layout {
@@ -123,11 +126,11 @@ impl Layout {
             path.push(name);
             steps.push(Step::Make(path.clone()));
             if hierarchy.version == Version::V1 && place.controllers.contains(&Controller::Cpuset) {
-                steps.extend(prepare(Version::V1, Controller::Cpuset, &path));
+                steps.extend(prepare(Version::V1, Controller::Cpuset, &path, &[]));
             }
         }
         for one in place.controllers.iter().filter(|one| **one != Controller::Cpuset) {
-            steps.extend(prepare(place.version, *one, &place.cgroup));
+            steps.extend(prepare(place.version, *one, &place.cgroup, &self.devices));
         }
         if place.version == Version::V2 {
             steps.extend(enable.iter().map(|one| Step::write(&path, "cgroup.subtree_control", one)));
@@ -178,15 +181,17 @@ mod tests {
             root: PathBuf::from("mesos"),
             controllers: Controller::ALL.into(),
             policy: POLICY,
+            devices: crate::cgroups::devices::usual().split_off(6),
         }
     }
 
     fn v1() -> Layout {
-        use Controller::{Core, Cpu, Cpuacct, Cpuset, Memory};
+        use Controller::{Core, Cpu, Cpuacct, Cpuset, Devices, Memory};
         layout(&[
             (Version::V1, "/cpu", &[Cpu, Cpuacct]),
             (Version::V1, "/cpuset", &[Cpuset]),
             (Version::V1, "/mem", &[Memory]),
+            (Version::V1, "/dev", &[Devices]),
             (Version::V1, "/freezer", &[Core]),
         ])
     }
@@ -205,6 +210,17 @@ mod tests {
             inherit /cpuset/mesos/a/cpuset.mems
             make /mem/mesos
             make /mem/mesos/a
+            make /dev/mesos
+            make /dev/mesos/a
+            write /dev/mesos/a/devices.deny a *:* rwm
+            write /dev/mesos/a/devices.allow c 5:2 rwm
+            write /dev/mesos/a/devices.allow c 10:200 rwm
+            write /dev/mesos/a/devices.allow c 1:3 rwm
+            write /dev/mesos/a/devices.allow c 1:5 rwm
+            write /dev/mesos/a/devices.allow c 1:7 rwm
+            write /dev/mesos/a/devices.allow c 5:0 rwm
+            write /dev/mesos/a/devices.allow c 1:9 rwm
+            write /dev/mesos/a/devices.allow c 1:8 rwm
             make /freezer/mesos
             make /freezer/mesos/a
         "#]]
@@ -233,7 +249,8 @@ mod tests {
         "#]]
         .assert_eq(&show(&steps));
         let joined: Vec<PathBuf> = shares.places.iter().map(Place::processes).collect();
-        let expected = ["/cpu/mesos/a", "/cpuset/mesos/a", "/mem/mesos/a", "/freezer/mesos/a/mesos/b"];
+        let expected =
+            ["/cpu/mesos/a", "/cpuset/mesos/a", "/mem/mesos/a", "/dev/mesos/a", "/freezer/mesos/a/mesos/b"];
         assert_eq!(joined, expected.map(PathBuf::from));
         assert!(shares.settle(&demand(1.0, None, 64.0, None), &POLICY, true).is_empty());
         let (own, _) = layout.create(&id, None);
@@ -242,8 +259,8 @@ mod tests {
 
     #[test]
     fn containers_on_v2() {
-        use Controller::{Core, Cpu, Cpuacct, Memory, Pids};
-        let layout = layout(&[(Version::V2, "/c", &[Cpu, Cpuacct, Memory, Pids, Core])]);
+        use Controller::{Core, Cpu, Cpuacct, Devices, Memory, Pids};
+        let layout = layout(&[(Version::V2, "/c", &[Cpu, Cpuacct, Memory, Pids, Devices, Core])]);
         let (parent, steps) = layout.create(&ContainerId::root("a"), None);
         expect![[r#"
             offer /c/cgroup.subtree_control +cpu
@@ -255,6 +272,7 @@ mod tests {
             write /c/mesos/cgroup.subtree_control +pids
             make /c/mesos/a
             write /c/mesos/a/pids.max 16384
+            devices /c/mesos/a, c 5:2 rwm, c 10:200 rwm, c 1:3 rwm, c 1:5 rwm, c 1:7 rwm, c 5:0 rwm, c 1:9 rwm, c 1:8 rwm
             write /c/mesos/a/cgroup.subtree_control +cpu
             write /c/mesos/a/cgroup.subtree_control +memory
             write /c/mesos/a/cgroup.subtree_control +pids

@@ -9,6 +9,7 @@ pub(crate) mod burst;
 pub(crate) mod counted;
 pub(crate) mod demand;
 pub(crate) mod destroy;
+pub(crate) mod devices;
 pub(crate) mod hierarchy;
 pub(crate) mod layout;
 pub(crate) mod oom;
@@ -21,6 +22,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::demand::{Demand, Limit, Policy};
+use self::devices::Rule;
 pub(crate) use self::layout::{Cgroups, Place};
 use self::plan::Step;
 
@@ -85,17 +87,18 @@ pub(crate) enum Version {
 }
 
 /// What a fresh cgroup needs before any process may enter it.
-fn prepare(version: Version, controller: Controller, cgroup: &Path) -> Vec<Step> {
+fn prepare(version: Version, controller: Controller, cgroup: &Path, devices: &[Rule]) -> Vec<Step> {
     match (version, controller) {
         (Version::V1, Controller::Cpuset) => v1::cpuset::prepare(cgroup),
-        (Version::V1, Controller::Devices) => v1::devices::prepare(cgroup),
+        (Version::V1, Controller::Devices) => v1::devices::prepare(cgroup, devices),
+        (Version::V2, Controller::Devices) => v2::devices::prepare(cgroup, devices),
         (Version::V1, Controller::Pids) => v1::pids::prepare(cgroup),
         (Version::V2, Controller::Pids) => v2::pids::prepare(cgroup),
         (
             Version::V1 | Version::V2,
             Controller::Cpu | Controller::Cpuacct | Controller::Memory | Controller::Blkio | Controller::Core,
         )
-        | (Version::V2, Controller::Cpuset | Controller::Devices) => Vec::new(),
+        | (Version::V2, Controller::Cpuset) => Vec::new(),
     }
 }
 

@@ -4,6 +4,9 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::devices::{self, Rule};
+use crate::host::bpf;
+
 /// One change below a cgroup mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -22,6 +25,11 @@ pub(crate) enum Step {
     /// Copies a file of the cgroup above into this cgroup, if it is empty here.
     Inherit {
         file: PathBuf,
+    },
+    /// Lets nobody in a v2 cgroup do more with devices than the rules allow.
+    Devices {
+        cgroup: PathBuf,
+        rules: Vec<Rule>,
     },
     /// As Write, only if the number there now is lower; `max` and negative numbers count as endless.
     Raise {
@@ -61,6 +69,7 @@ impl Step {
                 Ok(())
             }
             Step::Inherit { file } => inherit(file),
+            Step::Devices { cgroup, rules } => bpf::attach_devices(cgroup, &devices::program(rules)),
             Step::Raise { file, value } => {
                 let now = std::fs::read_to_string(file)?;
                 if is_lower(now.trim(), value) { write(file, value) } else { Ok(()) }
@@ -76,6 +85,10 @@ impl fmt::Display for Step {
             Step::Write { file, value } => write!(f, "write {} {value}", file.display()),
             Step::Offer { file, value } => write!(f, "offer {} {value}", file.display()),
             Step::Inherit { file } => write!(f, "inherit {}", file.display()),
+            Step::Devices { cgroup, rules } => {
+                write!(f, "devices {}", cgroup.display())?;
+                rules.iter().try_for_each(|rule| write!(f, ", {rule}"))
+            }
             Step::Raise { file, value } => write!(f, "raise {} {value}", file.display()),
         }
     }

@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod beneath;
+pub(crate) mod bpf;
 pub(crate) mod event;
 pub(crate) mod process;
 pub(crate) mod user;

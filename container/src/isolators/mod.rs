@@ -8,6 +8,7 @@ mod disk_du;
 mod environment_secret;
 mod filesystem_linux;
 mod linux_capabilities;
+mod linux_devices;
 mod linux_nnp;
 pub(crate) mod linux_seccomp;
 mod namespaces_ipc;
@@ -25,6 +26,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use self::linux_capabilities::parse as parse_capabilities;
+pub use self::linux_devices::{AllowedDevice, parse as parse_devices};
 pub use self::network_ports::ports;
 pub(crate) use self::plan::Plan;
 pub(crate) use self::site::{Parent, Site};
@@ -46,6 +48,7 @@ const BUILT: &[(&str, &[Controller])] = &[
     ("namespaces/ipc", &[]),
     ("posix/rlimits", &[]),
     ("linux/capabilities", &[]),
+    ("linux/devices", &[]),
     ("linux/nnp", &[]),
     ("linux/seccomp", &[]),
     ("volume/host_path", &[]),
@@ -66,7 +69,7 @@ const BUILT: &[(&str, &[Controller])] = &[
 const FILESYSTEM_LINUX: &str = "filesystem/linux";
 
 /// What can only be done in a mount namespace.
-const NEED_MOUNTS: &[&str] = &["namespaces/pid", "volume/host_path", "volume/secret"];
+const NEED_MOUNTS: &[&str] = &["namespaces/pid", "volume/host_path", "volume/secret", "linux/devices"];
 
 /// What is always there.
 const IMPLIED: [&str; 1] = ["environment_secret"];
@@ -80,7 +83,6 @@ const NOT_BUILT: &[&str] = &[
     "cgroups/perf_event",
     "appc/runtime",
     "docker/runtime",
-    "linux/devices",
     "volume/image",
     "volume/csi",
     "docker/volume",
@@ -104,6 +106,8 @@ pub struct IsolatorOptions {
     pub bounding_capabilities: Option<u64>,
     /// Directories below which the sources of host path volumes are made if they are missing.
     pub host_path_volume_force_creation: Vec<PathBuf>,
+    /// Devices of the host that containers may use, beyond the usual ones.
+    pub allowed_devices: Vec<AllowedDevice>,
     /// Where profiles of system calls are, and the one for containers that name none.
     pub seccomp_config_dir: Option<PathBuf>,
     pub seccomp_profile_name: Option<String>,
@@ -128,6 +132,7 @@ impl Default for IsolatorOptions {
             effective_capabilities: None,
             bounding_capabilities: None,
             host_path_volume_force_creation: Vec::new(),
+            allowed_devices: Vec::new(),
             seccomp_config_dir: None,
             seccomp_profile_name: None,
             container_disk_watch_interval: Duration::from_secs(15),
@@ -171,9 +176,10 @@ pub(crate) fn plan(site: &Site) -> Result<Plan, String> {
 type Planner = fn(&Site, &mut Plan) -> Result<(), String>;
 
 /// In the order in which v1 makes them; `hide` needs to know what the others decided.
-const PLANNERS: [(&str, Planner); 10] = [
+const PLANNERS: [(&str, Planner); 11] = [
     ("filesystem/linux", filesystem_linux::plan),
     ("posix/rlimits", posix_rlimits::plan),
+    ("linux/devices", linux_devices::plan),
     ("linux/capabilities", linux_capabilities::plan),
     ("linux/nnp", linux_nnp::plan),
     ("namespaces/ipc", namespaces_ipc::plan),

@@ -172,6 +172,16 @@ pub(crate) enum NodeKind {
     Block,
 }
 
+impl NodeKind {
+    /// As everybody writes it.
+    pub fn letter(self) -> char {
+        match self {
+            NodeKind::Character => 'c',
+            NodeKind::Block => 'b',
+        }
+    }
+}
+
 /// Bytes that are never shown.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Secret(pub Vec<u8>);
@@ -298,11 +308,7 @@ impl fmt::Display for Mount {
                 bytes_max.map_or(Ok(()), |bytes| write!(f, " {bytes} bytes"))
             }
             Mount::Node { target, kind, major, minor, mode } => {
-                let kind = match kind {
-                    NodeKind::Character => 'c',
-                    NodeKind::Block => 'b',
-                };
-                write!(f, "node {target} {kind} {major}:{minor} {mode:o}")
+                write!(f, "node {target} {} {major}:{minor} {mode:o}", kind.letter())
             }
             Mount::Link { target, to } => write!(f, "link {target} to {}", to.display()),
             Mount::ReadOnly { target } => write!(f, "read-only {target}"),

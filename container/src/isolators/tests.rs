@@ -24,7 +24,7 @@ fn case(isolation: &'static str, id: ContainerId, container: pb::ContainerInfo) 
         id,
         command: pb::CommandInfo::default(),
         environment: Default::default(),
-        sandbox: String::from("/work/box"),
+        sandbox: String::from("/agent/box"),
         latest_link: None,
         user: None,
         container: Some(container),
@@ -55,8 +55,8 @@ impl Case {
         let volume = Mounted { source: "/vol/1".into(), target: "shared".into(), read_only: false };
         let parent = Parent {
             process: Some(Process { pid: 77, start_ticks: 1 }),
-            directory: "/work/parent".into(),
-            sandbox: "/work/parent".into(),
+            directory: "/agent/parent".into(),
+            sandbox: "/agent/parent".into(),
             volumes: vec![volume],
         };
         let identity = Identity { uid: 7, gid: 8, groups: Vec::new() };
@@ -64,7 +64,7 @@ impl Case {
             spec: &self.spec,
             isolation: &isolation,
             options: &self.options,
-            work_dir: Path::new("/work"),
+            work_dir: Path::new("/agent"),
             identity: Some(&identity),
             rootfs: self.rootfs.map(Path::new),
             parent: self.spec.id.parent().map(|_| &parent),
@@ -101,6 +101,20 @@ fn a_mount_namespace_with_persistent_volumes() {
         bind /vol/data on sandbox:/data (make a directory)
         bind /vol/etc/conf on sandbox:/etc/conf (make a directory) ro
     "#]]);
+}
+
+#[test]
+fn devices_of_the_host() {
+    let text = r#"{"allowed_devices":[{"device":{"path":"/dev/zero"},"access":{"read":true,"mknod":true}}]}"#;
+    let mut with = case("filesystem/linux,linux/devices", root(), Default::default());
+    with.options.allowed_devices = parse_devices(text).expect("it is there");
+    with.check(expect![["own mount\n"]]);
+    with.rootfs = Some("/images/1");
+    let nodes = |case: &Case| case.show().lines().filter(|line| line.contains("/dev/zero")).count();
+    assert!(with.show().contains("node rootfs:/dev/zero c 1:5 444\n"), "{}", with.show());
+    assert_eq!(nodes(&with), 2);
+    with.isolation = "filesystem/linux";
+    assert_eq!(nodes(&with), 1);
 }
 
 #[test]
@@ -237,7 +251,7 @@ fn a_session_joins_and_has_nothing_of_its_own() {
     case.spec.is_session = true;
     case.check(expect![[r#"
         join mount pid ipc uts of 77
-        cd /work/parent
+        cd /agent/parent
         no new privileges
     "#]]);
 }
@@ -340,12 +354,12 @@ fn volumes_of_host_and_sandbox() {
         "{'mode':'RW','container_path':'/tmp','host_path':'cache'}",
     ];
     volumes("filesystem/linux", root(), &all).check(expect![[r#"
-        make /work//box/cache
+        make /agent//box/cache
         own mount
         bind /etc on sandbox:/etc (make a directory) ro
         bind /usr on /tmp
         bind /etc/passwd on sandbox:/passwd (make a file)
-        bind /work//box/cache on /tmp
+        bind /agent//box/cache on /tmp
     "#]]);
     let mut inside = volumes("filesystem/linux", root(), &all[..3]);
     inside.rootfs = Some("/images/1");
@@ -365,10 +379,10 @@ fn volumes_of_host_and_sandbox() {
         &[&of_parent("own/dir"), &of_parent("shared"), &of_parent("shared/sub")],
     )
     .check(expect![[r#"
-        make /work//parent/own/dir
+        make /agent//parent/own/dir
         make /vol/1//sub
         own mount
-        bind /work//parent/own/dir on sandbox:/in (make a directory)
+        bind /agent//parent/own/dir on sandbox:/in (make a directory)
         bind /vol/1 on sandbox:/in (make a directory)
         bind /vol/1//sub on sandbox:/in (make a directory)
     "#]]);

@@ -13,9 +13,9 @@ use tepui_types::{ContainerId, LaunchSpec, Termination};
 
 use crate::cgroups::hierarchy::Hierarchies;
 use crate::cgroups::layout::Layout;
-use crate::cgroups::{Cgroups, Controller, Demand, Place, Policy, Version, destroy, oom, plan};
+use crate::cgroups::{Cgroups, Controller, Demand, Place, Policy, Version, destroy, devices, oom, plan};
 use crate::host::user;
-use crate::isolators::Isolation;
+use crate::isolators::{AllowedDevice, Isolation};
 use crate::runtime_dir::RuntimeDir;
 
 /// How containers are started.
@@ -64,11 +64,12 @@ pub(crate) fn choose(
     launcher: Launcher,
     isolation: &Isolation,
     options: &CgroupOptions,
+    devices: &[AllowedDevice],
     runtime: &RuntimeDir,
 ) -> Result<Option<Linux>, String> {
     let layout = match launcher {
         Launcher::Posix => Err(String::from("the launcher is posix")),
-        Launcher::Auto | Launcher::Linux => try_layout(isolation, options),
+        Launcher::Auto | Launcher::Linux => try_layout(isolation, options, devices),
     };
     match (layout, launcher, isolation.needs_linux()) {
         (Ok(layout), _, _) => {
@@ -91,7 +92,7 @@ pub fn isolation_of_host(options: &CgroupOptions) -> Result<Isolation, String> {
     let mut why = String::new();
     for choice in choices {
         let isolation = Isolation::parse(choice.split(',')).map_err(|fault| fault.to_string())?;
-        match try_layout(&isolation, options) {
+        match try_layout(&isolation, options, &[]) {
             Ok(_) => return Ok(isolation),
             Err(missing) => why = missing,
         }
@@ -100,7 +101,11 @@ pub fn isolation_of_host(options: &CgroupOptions) -> Result<Isolation, String> {
 }
 
 /// Makes and removes the cgroups of a container that never is: what an operator asked for must not fail task by task.
-fn try_layout(isolation: &Isolation, options: &CgroupOptions) -> Result<Layout, String> {
+fn try_layout(
+    isolation: &Isolation,
+    options: &CgroupOptions,
+    allowed: &[AllowedDevice],
+) -> Result<Layout, String> {
     let hierarchies = usable(&options.root)?;
     let layout = Layout {
         controllers: controllers(isolation, &hierarchies)?,
@@ -111,6 +116,7 @@ fn try_layout(isolation: &Isolation, options: &CgroupOptions) -> Result<Layout, 
             limit_swap: options.limit_swap,
             revocable_cpu_low_priority: options.revocable_cpu_low_priority,
         },
+        devices: devices::usual().into_iter().chain(allowed.iter().map(AllowedDevice::rule)).collect(),
     };
     let (cgroups, mut steps) =
         layout.create(&ContainerId::root(format!("trial-{}", std::process::id())), None);
@@ -158,7 +164,9 @@ fn controllers(
         Some(Controller::Devices)
             if hierarchies.of(Controller::Core).is_some_and(|one| one.version == Version::V2) =>
         {
-            Err(String::from("'cgroups/devices' is not there yet for cgroup v2"))
+            Err(String::from(
+                "'cgroups/devices' needs a kernel that runs programs for cgroups v2 (CONFIG_CGROUP_BPF)",
+            ))
         }
         Some(missing) => Err(format!("the cgroup controller '{}' is not mounted here", missing.v1_name())),
         None => Ok(chosen),

@@ -1,7 +1,8 @@
 //! The controllers of cgroups v2, a file each: what to write into which file. Pure.
 //!
-//! `cpuset` and `io` have nothing to set; devices are not filtered on v2.
+//! `cpuset` and `io` have nothing to set.
 
 pub(super) mod cpu;
+pub(super) mod devices;
 pub(super) mod memory;
 pub(super) mod pids;

@@ -21,6 +21,9 @@ pub struct IsolatorFlags {
     /// The most capabilities that a command may ask for: `{"capabilities":["NET_RAW","MKNOD"]}`.
     #[arg(long, value_parser = value::capabilities)]
     pub bounding_capabilities: Option<value::Capabilities>,
+    /// Devices of the host that containers may use: `{"allowed_devices":[{"device":{"path":"/dev/fuse"},"access":{"read":true}}]}`.
+    #[arg(long, value_parser = value::devices)]
+    pub allowed_devices: Option<value::Devices>,
     /// Where profiles of system calls are, in Docker's format.
     #[arg(long)]
     pub seccomp_config_dir: Option<PathBuf>,
@@ -78,6 +81,7 @@ impl IsolatorFlags {
             effective_capabilities: self.effective_capabilities.map(|set| set.0),
             bounding_capabilities: self.bounding_capabilities.map(|set| set.0),
             host_path_volume_force_creation: directories(creation)?,
+            allowed_devices: self.allowed_devices.clone().map(|devices| devices.0).unwrap_or_default(),
             seccomp_config_dir: self.seccomp_config_dir.clone(),
             seccomp_profile_name: self.seccomp_profile_name.clone(),
             container_disk_watch_interval: self.container_disk_watch_interval,

@@ -94,6 +94,15 @@ pub fn capabilities(text: &str) -> Result<Capabilities, String> {
     tepui_container::parse_capabilities(text).map(Capabilities)
 }
 
+/// Devices with what may be done with them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Devices(pub Vec<tepui_container::AllowedDevice>);
+
+/// `{"allowed_devices":[{"device":{"path":"/dev/fuse"},"access":{"read":true,"write":true}}]}`.
+pub fn devices(text: &str) -> Result<Devices, String> {
+    tepui_container::parse_devices(text).map(Devices)
+}
+
 /// Ports, from and to, both included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortRanges(pub Vec<(u16, u16)>);
@@ -145,6 +154,14 @@ mod tests {
         assert!(["1-2", "[]", "[2-1]", "[1-70000]", "[1]"].iter().all(|text| port_ranges(text).is_err()));
         assert_eq!(capabilities(r#"{"capabilities":["CHOWN","KILL"]}"#), Ok(Capabilities(0b10_0001)));
         assert!(capabilities(r#"{"capabilities":["FLY"]}"#).is_err() && capabilities("CHOWN").is_err());
+        let device = |path: &str, access: &str| {
+            devices(&format!(
+                r#"{{"allowed_devices":[{{"device":{{"path":"{path}"}},"access":{{{access}}}}}]}}"#
+            ))
+        };
+        assert_eq!(device("/dev/null", r#""read":true"#).unwrap().0.len(), 1);
+        assert!(device("/dev/null", "").is_err() && device("/etc", r#""read":true"#).is_err());
+        assert!(device("/dev/missing", r#""read":true"#).is_err() && devices("{}").is_err());
         assert!(weights("a=0").is_err() && weights("a=NaN").is_err() && weights("a").is_err());
     }
 }

@@ -1,0 +1,110 @@
+//! linux/devices: the operator's `--allowed_devices` are there in containers with a root file system of their own.
+//!
+//! That they may be used is for `cgroups/devices`, which gets the same list.
+
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::filesystem_linux::below_root;
+use super::plan::{Make, Mount, NodeKind, Plan, Root, Target};
+use super::site::Site;
+use crate::cgroups::devices::{DeviceAccess, Rule};
+
+/// A device of the host that containers may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AllowedDevice {
+    path: PathBuf,
+    kind: NodeKind,
+    major: u32,
+    minor: u32,
+    access: DeviceAccess,
+}
+
+impl AllowedDevice {
+    pub(crate) fn rule(&self) -> Rule {
+        Rule { kind: self.kind, major: Some(self.major), minor: Some(self.minor), access: self.access }
+    }
+}
+
+pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), String> {
+    if site.rootfs.is_some() {
+        plan.mounts.extend(site.options.allowed_devices.iter().map(node));
+    }
+    Ok(())
+}
+
+/// The file can be opened by everybody: who may is for the cgroup to say.
+fn node(device: &AllowedDevice) -> Mount {
+    let bit = |has: bool, bits: u32| if has { bits } else { 0 };
+    Mount::Node {
+        target: Target::new(Root::Rootfs, below_root(&device.path), Make::Nothing),
+        kind: device.kind,
+        major: device.major,
+        minor: device.minor,
+        mode: bit(device.access.read, 0o444) | bit(device.access.write, 0o222),
+    }
+}
+
+/// What the flag says.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listed {
+    allowed_devices: Vec<ListedDevice>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListedDevice {
+    device: ListedPath,
+    #[serde(default)]
+    access: ListedAccess,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListedPath {
+    path: PathBuf,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ListedAccess {
+    read: bool,
+    write: bool,
+    mknod: bool,
+}
+
+/// From what the flag says; every device must be there.
+pub fn parse(text: &str) -> Result<Vec<AllowedDevice>, String> {
+    const RIGHT: &str =
+        r#"write {"allowed_devices":[{"device":{"path":"/dev/fuse"},"access":{"read":true}}]}"#;
+    let listed: Listed = serde_json::from_str(text).map_err(|err| format!("{err}; {RIGHT}"))?;
+    listed.allowed_devices.into_iter().map(look).collect()
+}
+
+fn look(ListedDevice { device, access }: ListedDevice) -> Result<AllowedDevice, String> {
+    let ListedAccess { read, write, mknod } = access;
+    let wrong = |why: String| format!("the device '{}': {why}", device.path.display());
+    if !(read || write || mknod) {
+        return Err(wrong(String::from("one of read, write and mknod must be allowed")));
+    }
+    let (kind, number) = number(&device.path).map_err(wrong)?;
+    Ok(AllowedDevice {
+        kind,
+        major: libc::major(number),
+        minor: libc::minor(number),
+        access: DeviceAccess { read, write, mknod },
+        path: device.path,
+    })
+}
+
+fn number(path: &Path) -> Result<(NodeKind, u64), String> {
+    let found = std::fs::metadata(path).map_err(|err| err.to_string())?;
+    match found.file_type() {
+        kind if kind.is_char_device() => Ok((NodeKind::Character, found.rdev())),
+        kind if kind.is_block_device() => Ok((NodeKind::Block, found.rdev())),
+        _ => Err(String::from("it is no device")),
+    }
+}
