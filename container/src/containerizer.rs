@@ -23,6 +23,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use self::container::{Around, Command, Container, Update};
 use self::paths::Paths;
 use self::recovery::State;
+use crate::cgroups::machine::MachineMemory;
 use crate::fetcher::{Fetcher, FetcherCounts, Settings};
 use crate::images::{ImageOptions, Images};
 use crate::isolators::watcher::Watching;
@@ -85,6 +86,7 @@ pub struct Containerizer {
     messages: mpsc::UnboundedSender<Message>,
     fetcher: Arc<Fetcher>,
     runtime: RuntimeDir,
+    linux: Option<Linux>,
 }
 
 impl Containerizer {
@@ -125,8 +127,12 @@ impl Containerizer {
         };
         let fetcher = Fetcher::new(settings, &options.fetcher_cache_dir, options.fetcher_cache_size_bytes);
         let fetcher = Arc::new(fetcher.map_err(directory(&options.fetcher_cache_dir))?);
-        let handle =
-            Containerizer { messages: messages.clone(), fetcher: fetcher.clone(), runtime: runtime.clone() };
+        let handle = Containerizer {
+            messages: messages.clone(),
+            fetcher: fetcher.clone(),
+            runtime: runtime.clone(),
+            linux: linux.clone(),
+        };
         let context = Arc::new(Context {
             watching: Watching::new(&options.isolation, &options.isolators),
             fetcher: fetcher.clone(),
@@ -150,6 +156,11 @@ impl Containerizer {
 
     pub fn fetcher_counts(&self) -> FetcherCounts {
         self.fetcher.counts()
+    }
+
+    /// The memory that is left for containers; unknown where they are not in cgroups. Reads files of the kernel.
+    pub fn machine_memory(&self) -> MachineMemory {
+        self.linux.as_ref().map(Linux::machine_memory).unwrap_or_default()
     }
 
     /// What a container writes from now on. Only for containers with a terminal and for sessions.
@@ -268,6 +279,10 @@ impl Dispatcher {
                 }
             }
             ContainerOp::Destroy { id } => self.destroy(&id),
+            ContainerOp::Evict { id, why } => {
+                self.pass(&id, Command::Explain(why));
+                self.destroy(&id);
+            }
             ContainerOp::Remove { id, sandbox } => self.remove(id, sandbox).await,
             ContainerOp::RemovePath { path } => self.paths.remove(path),
             ContainerOp::CreateVolume { path } => self.paths.create_volume(path),

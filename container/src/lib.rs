@@ -22,6 +22,7 @@ mod usage;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+pub use cgroups::machine::{MachineMemory, pressure};
 pub use containerizer::{Containerizer, ContainerizerFault, Options};
 pub use end_all::end_all;
 pub use fetcher::FetcherCounts;

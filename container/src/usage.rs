@@ -56,10 +56,19 @@ pub struct Memory {
     pub mapped_file_bytes: u64,
     pub swap_bytes: u64,
     pub unevictable_bytes: u64,
+    /// Of files that nobody used for a while: the kernel takes it back at any time.
+    pub inactive_file_bytes: u64,
     /// What the container was promised, as the kernel knows it.
     pub request_bytes: Option<u64>,
     /// `None`: endless.
     pub limit_bytes: Option<u64>,
+}
+
+impl Memory {
+    /// Without what can be had back at any time.
+    pub fn needed_bytes(&self) -> u64 {
+        self.total_bytes.saturating_sub(self.inactive_file_bytes)
+    }
 }
 
 /// Looks at the containers of one agent.

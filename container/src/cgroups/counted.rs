@@ -67,7 +67,7 @@ fn throttled(place: &Place) -> Option<Throttled> {
     Some(Throttled { periods: stat.get("nr_periods")?, throttled: stat.get("nr_throttled")?, time: time? })
 }
 
-fn memory_of(place: &Place) -> Option<Memory> {
+pub(super) fn memory_of(place: &Place) -> Option<Memory> {
     let cgroup = &place.cgroup;
     let stat = Keyed::read(cgroup, "memory.stat")?;
     let of = |key| stat.get(key).unwrap_or(0);
@@ -82,6 +82,7 @@ fn memory_of(place: &Place) -> Option<Memory> {
             mapped_file_bytes: of("total_mapped_file"),
             swap_bytes: of("total_swap"),
             unevictable_bytes: of("total_unevictable"),
+            inactive_file_bytes: of("total_inactive_file"),
             request_bytes: number(cgroup, "memory.soft_limit_in_bytes").filter(|bytes| *bytes < ENDLESS),
             limit_bytes: number(cgroup, "memory.limit_in_bytes").filter(|bytes| *bytes < ENDLESS),
         }),
@@ -95,6 +96,7 @@ fn memory_of(place: &Place) -> Option<Memory> {
             mapped_file_bytes: of("file_mapped"),
             swap_bytes: number(cgroup, "memory.swap.current").unwrap_or(0),
             unevictable_bytes: of("unevictable"),
+            inactive_file_bytes: of("inactive_file"),
             request_bytes: number(cgroup, "memory.low"),
             limit_bytes: number(cgroup, "memory.max"),
         }),
@@ -263,7 +265,10 @@ mod tests {
             "cpu.stat",
             "usage_usec 9\nuser_usec 5\nsystem_usec 4\nnr_periods 3\nnr_throttled 2\nthrottled_usec 1\n",
         );
-        write("memory.stat", "anon 100\nfile 200\nkernel 30\nsock 1\nfile_mapped 50\nunevictable 7\n");
+        write(
+            "memory.stat",
+            "anon 100\nfile 200\nkernel 30\nsock 1\nfile_mapped 50\nunevictable 7\ninactive_file 40\n",
+        );
         write("memory.current", "331\n");
         write("memory.low", "64\n");
         write("memory.max", "max\n");
@@ -303,6 +308,7 @@ mod tests {
                         mapped_file_bytes: 50,
                         swap_bytes: 0,
                         unevictable_bytes: 7,
+                        inactive_file_bytes: 40,
                         request_bytes: Some(
                             64,
                         ),

@@ -12,6 +12,7 @@ pub(crate) mod destroy;
 pub(crate) mod devices;
 pub(crate) mod hierarchy;
 pub(crate) mod layout;
+pub(crate) mod machine;
 pub(crate) mod oom;
 pub(crate) mod plan;
 mod v1;

@@ -44,6 +44,8 @@ pub(super) enum Command {
     /// Everything asked before is done.
     Settled(oneshot::Sender<()>),
     Signal(i32),
+    /// It is about to be ended; this is why.
+    Explain(Termination),
     /// End, after those nested in it: each of `first` closes when one of them has ended.
     Destroy {
         first: Vec<watch::Receiver<()>>,
@@ -204,6 +206,7 @@ impl Container {
                     Some(Command::Update(update)) => waiting.update = Some(update),
                     Some(Command::Examine) => self.say_examined(None).await,
                     Some(Command::Settled(done)) => drop(done),
+                    Some(Command::Explain(_)) => (), // A launch that is given up says so by itself.
                     Some(Command::Signal(_)) => return Err(destroyed(stage)),
                     Some(Command::Destroy { first }) => {
                         waiting.first = first;
@@ -242,6 +245,8 @@ impl Container {
                     Some(Command::Examine) => self.say_examined(self.judge().await).await,
                     Some(Command::Settled(done)) => done.send(()).unwrap_or_default(),
                     Some(Command::Signal(signal)) => self.signal(process, signal).await,
+                    Some(Command::Explain(why)) if !gone => limitation = limitation.or(Some(why)),
+                    Some(Command::Explain(_)) => (), // It ended by itself before.
                     Some(Command::Destroy { first }) => break first,
                 },
             }
@@ -291,7 +296,11 @@ impl Container {
         while let Some(command) = self.inbox.recv().await {
             match command {
                 Command::Examine => self.say_examined(killed.clone()).await,
-                Command::Update(_) | Command::Settled(_) | Command::Signal(_) | Command::Destroy { .. } => (),
+                Command::Update(_)
+                | Command::Settled(_)
+                | Command::Signal(_)
+                | Command::Explain(_)
+                | Command::Destroy { .. } => (),
             }
         }
     }

@@ -13,6 +13,7 @@ use tepui_types::{ContainerId, LaunchSpec, Termination};
 
 use crate::cgroups::hierarchy::Hierarchies;
 use crate::cgroups::layout::Layout;
+use crate::cgroups::machine::MachineMemory;
 use crate::cgroups::{Cgroups, Controller, Demand, Place, Policy, Version, destroy, devices, oom, plan};
 use crate::host::user;
 use crate::isolators::{AllowedDevice, Isolation};
@@ -208,6 +209,11 @@ impl Linux {
             }
         }
         Ok(())
+    }
+
+    /// What is left for all containers.
+    pub fn machine_memory(&self) -> MachineMemory {
+        MachineMemory::read(&self.layout)
     }
 
     /// Sets new requests and limits.

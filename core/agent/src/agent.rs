@@ -11,6 +11,7 @@ use tepui_proto::mesos::v1::{agent, executor as executor_api};
 use tepui_proto::tepui::agent::v1 as link_api;
 use tepui_types::{Answer, ConnId, ContainerId, ContainerOp, ExecutorId, FrameworkId, Status, TaskId};
 
+use crate::eviction::Evicting;
 use crate::gc::Unused;
 use crate::link::Link;
 use crate::operations::Uuid;
@@ -22,8 +23,8 @@ use crate::state::State;
 use crate::status::Streams;
 use crate::{Config, Effect, Input, Record};
 use crate::{
-    containers, executor, gc, lifecycle, link, master, operations, operator, oversubscription, recover,
-    status,
+    containers, eviction, executor, gc, lifecycle, link, master, operations, operator, oversubscription,
+    recover, status,
 };
 
 pub(crate) type Out = Outbox<Agent>;
@@ -50,6 +51,7 @@ pub struct Agent {
     pub(crate) recovery: Recovery,
     pub(crate) slack: Slack,
     pub(crate) oversubscription: Oversubscription,
+    pub(crate) evicting: Evicting,
     /// It said that it ends.
     pub(crate) ended: bool,
     /// The version readers have.
@@ -104,6 +106,7 @@ impl Fsm for Agent {
             Input::Unregister => master::unregister(self, now, out),
             Input::Used { samples } => oversubscription::used(self, now, &samples),
             Input::Load(load) => oversubscription::loaded(self, now, load, out),
+            Input::Memory { machine, containers } => eviction::measured(self, machine, containers, out),
             Input::DiskUsage { used } => gc::disk_used(self, now, used, out),
         }
     }

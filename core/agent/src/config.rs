@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use tepui_proto::mesos::v1 as pb;
 
-use crate::{Estimator, QosController};
+use crate::{Estimator, Eviction, QosController};
 
 /// What to do with executors found after a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,8 @@ pub struct Config {
     pub qos_controller: QosController,
     /// How far corrections are apart at least.
     pub qos_correction_interval_min: Duration,
+    /// When tasks that use more memory than they asked for are ended.
+    pub eviction: Eviction,
     pub registration_backoff_factor: Duration,
     pub recover: Recover,
     pub recovery_timeout: Duration,
@@ -88,6 +90,7 @@ impl Default for Config {
             oversubscribed_resources_interval: 15 * SECOND,
             qos_controller: QosController::Noop,
             qos_correction_interval_min: Duration::ZERO,
+            eviction: Eviction::default(),
             registration_backoff_factor: SECOND,
             recover: Recover::Reconnect,
             recovery_timeout: 900 * SECOND,

@@ -11,7 +11,7 @@ use tepui_types::{ContainerEvent, ExecutorId, FrameworkId, LaunchStage, Terminat
 use crate::agent::{Agent, Out};
 use crate::lifecycle::{self, executor_ended};
 use crate::state::Cause;
-use crate::{executor, gc, operator, recover, status};
+use crate::{eviction, executor, gc, operator, recover, status};
 
 pub(crate) fn event(agent: &mut Agent, now: Now, event: ContainerEvent, out: &mut Out) {
     match event {
@@ -27,6 +27,7 @@ pub(crate) fn event(agent: &mut Agent, now: Now, event: ContainerEvent, out: &mu
         }
         ContainerEvent::LaunchFailed { id, stage, message } => {
             agent.state.counters.container_launch_errors += 1;
+            eviction::ended(agent, &id);
             if let Some((framework, executor)) = agent.executors_by_container.get(&id).cloned() {
                 launch_failed(agent, now, &framework, &executor, stage, message.into(), out);
             } else {
@@ -45,6 +46,7 @@ pub(crate) fn event(agent: &mut Agent, now: Now, event: ContainerEvent, out: &mu
         }
         ContainerEvent::Examined { id, killed } => executor::examined(agent, now, &id, killed, out),
         ContainerEvent::Exited { id, termination } => {
+            eviction::ended(agent, &id);
             executor::ended(agent, now, &id, out);
             if let Some((framework, executor)) = agent.executors_by_container.get(&id).cloned() {
                 executor_ended(agent, now, &framework, &executor, termination, out);

@@ -7,7 +7,7 @@ use tepui_proto::mesos::v1::{agent, executor};
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_types::{ConnId, ContainerEvent};
 
-use crate::{Load, Used};
+use crate::{Load, MachineMemory, MemoryUse, Used};
 
 /// One attempt to be linked with a master. Never used twice, so that what an old link still says is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,6 +57,11 @@ pub enum Input {
     },
     /// How busy the machine is.
     Load(Load),
+    /// How much memory is left, and what containers use of it.
+    Memory {
+        machine: MachineMemory,
+        containers: Vec<MemoryUse>,
+    },
     /// How full the work directory's file system is, 0.0 to 1.0; drives how long old sandboxes are kept.
     DiskUsage {
         used: f64,

@@ -38,6 +38,9 @@ impl fmt::Display for Input {
                 let (cpu, memory) = (cpu_pressure.unwrap_or(0.0), memory_pressure.unwrap_or(0.0));
                 write!(f, "load {five_minutes} {fifteen_minutes}, pressure cpu {cpu}% memory {memory}%")
             }
+            Input::Memory { containers, .. } => {
+                write!(f, "memory of {} containers measured", containers.len())
+            }
             Input::DiskUsage { used } => write!(f, "disk used {used}"),
         }
     }
@@ -223,6 +226,9 @@ impl fmt::Display for Asked<'_> {
             ContainerOp::Examine { id } => write!(f, "examine {id}"),
             ContainerOp::Signal { id, signal } => write!(f, "signal {id} {signal}"),
             ContainerOp::Destroy { id } => write!(f, "destroy {id}"),
+            ContainerOp::Evict { id, why } => {
+                write!(f, "evict {id} '{}'", why.message.as_deref().unwrap_or_default())
+            }
             ContainerOp::Remove { id, .. } => write!(f, "remove {id}"),
             ContainerOp::RemovePath { path } => write!(f, "remove path {path}"),
             ContainerOp::CreateVolume { path } => write!(f, "create volume {path}"),

@@ -207,6 +207,8 @@ pub struct Counters {
     pub slack_take_backs: u64,
     pub slack_take_back_time: Duration,
     pub slack_take_back_time_max: Duration,
+    /// Containers ended because they used more memory than they asked for while it was short.
+    pub memory_evictions: u64,
 }
 
 impl State {

@@ -36,6 +36,8 @@ pub enum ContainerOp {
     /// Ends every process of the container and of those nested in it, these first. Answered by its Exited, or by
     /// LaunchFailed if it was still being launched; ignored if it is not there.
     Destroy { id: ContainerId },
+    /// As Destroy; this is why it ended, whatever its processes say.
+    Evict { id: ContainerId, why: Termination },
     /// Forgets an ended nested container and removes its sandbox. Answered by PathDone with the sandbox.
     Remove { id: ContainerId, sandbox: String },
     /// Removes a directory tree below the work directory that is no longer needed; a later Launch with its sandbox

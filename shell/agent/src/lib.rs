@@ -32,6 +32,6 @@ pub use options::Options;
 pub use run::{AgentEnd, AgentFault, RunningAgent, run};
 pub use samples::fixed_estimator;
 pub use tepui_authz::Authorizer;
-pub use tepui_core_agent::{Config, Estimator, QosController, Recover};
+pub use tepui_core_agent::{Config, Estimator, Eviction, QosController, Recover};
 pub use tepui_http::auth::{Credential, JwtKey};
 pub use tepui_http::{Authentication, Tls, TlsFiles, parse_acls};

@@ -51,6 +51,7 @@ fn counters(metrics: &mut Metrics, state: &State) {
         ("slave/executors_preempted", counters.executors_preempted),
         ("slave/slack_evictions", counters.slack_evictions),
         ("slave/slack_take_backs", counters.slack_take_backs),
+        ("slave/memory_evictions", counters.memory_evictions),
         ("slave/valid_status_updates", counters.valid_status_updates),
         ("slave/invalid_status_updates", counters.invalid_status_updates),
         ("slave/valid_framework_messages", counters.valid_framework_messages),

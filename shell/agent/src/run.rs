@@ -129,7 +129,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let _ = handle.send(Input::Start).await;
     let runtime_dir = PathBuf::from(&config.runtime_dir);
     let meter = Meter::open(&runtime_dir).map_err(|err| AgentFault::Directory { path: runtime_dir, err })?;
-    tasks.extend(samples::start(&config, &meter, &handle));
+    tasks.extend(samples::start(&config, &meter, &containerizer, &handle));
     let program = Program {
         handle: handle.clone(),
         exchanges: exchanges.clone(),

@@ -1,9 +1,12 @@
-//! Looks at the machine for the estimator and the quality-of-service controller, and only if one of them wants it.
+//! Looks at the machine for the estimator, the quality-of-service controller and eviction, and only if one of them wants
+//! it.
 
 use std::time::Duration;
 
-use tepui_container::Meter;
-use tepui_core_agent::{Config, Estimator, Input, Load, QosController, Used};
+use tepui_container::{Containerizer, Meter, pressure};
+use tepui_core_agent::{
+    Config, Estimator, Eviction, Input, Load, MachineMemory, MemoryUse, QosController, Used,
+};
 use tepui_resources::parse;
 use tepui_runtime::Handle;
 use tokio::task::JoinHandle;
@@ -14,6 +17,9 @@ const LOOK_INTERVAL_MIN: Duration = Duration::from_secs(1);
 /// How often containers are measured, at least.
 const MEASURE_INTERVAL_MAX: Duration = Duration::from_secs(5);
 
+/// How often it is looked how much memory is left: a task can take a lot within a second.
+const MEMORY_LOOK_INTERVAL: Duration = Duration::from_millis(250);
+
 /// An estimator that always finds these resources, written as in `--resources`.
 pub fn fixed_estimator(resources: &str) -> Result<Estimator, String> {
     let resources = parse::resources(resources, "*").map_err(|err| err.to_string())?;
@@ -21,7 +27,12 @@ pub fn fixed_estimator(resources: &str) -> Result<Estimator, String> {
 }
 
 /// Starts what the configuration asks for. Each ends when the machine has ended.
-pub(crate) fn start(config: &Config, meter: &Meter, handle: &Handle<Input>) -> Vec<JoinHandle<()>> {
+pub(crate) fn start(
+    config: &Config,
+    meter: &Meter,
+    containerizer: &Containerizer,
+    handle: &Handle<Input>,
+) -> Vec<JoinHandle<()>> {
     let mut tasks = Vec::new();
     if matches!(config.estimator, Estimator::Usage { .. }) {
         let every = config.oversubscribed_resources_interval.min(MEASURE_INTERVAL_MAX);
@@ -29,6 +40,10 @@ pub(crate) fn start(config: &Config, meter: &Meter, handle: &Handle<Input>) -> V
     }
     if config.qos_controller != QosController::Noop {
         tasks.push(tokio::spawn(look(config.qos_correction_interval_min, handle.clone())));
+    }
+    if config.eviction.is_on() {
+        let watch = watch_memory(config.eviction, containerizer.clone(), meter.clone(), handle.clone());
+        tasks.push(tokio::spawn(watch));
     }
     tasks
 }
@@ -65,6 +80,37 @@ async fn measure(meter: Meter, every: Duration, handle: Handle<Input>) {
     }
 }
 
+async fn watch_memory(eviction: Eviction, containerizer: Containerizer, meter: Meter, handle: Handle<Input>) {
+    let mut ticks = tokio::time::interval(MEMORY_LOOK_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let (containerizer, meter) = (containerizer.clone(), meter.clone());
+        let looking = tokio::task::spawn_blocking(move || memory(eviction, &containerizer, &meter));
+        let Ok(found) = looking.await else { return }; // The runtime is shutting down.
+        let Some(input) = found else { continue };
+        if handle.send(input).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Nothing while there is enough: containers are looked at only if one of them may have to go.
+fn memory(eviction: Eviction, containerizer: &Containerizer, meter: &Meter) -> Option<Input> {
+    let machine = containerizer.machine_memory();
+    let machine = MachineMemory { available_bytes: machine.available_bytes, pressure: machine.pressure };
+    if !eviction.is_short(&machine) {
+        return None;
+    }
+    let usages = meter.read().inspect_err(|err| tracing::warn!(%err, "cannot measure containers")).ok()?;
+    let of = |(id, usage): (_, tepui_container::Usage)| {
+        let memory = usage.memory?;
+        let (used_bytes, request_bytes) = (memory.needed_bytes(), memory.request_bytes?);
+        Some(MemoryUse { id, used_bytes, request_bytes, limit_bytes: memory.limit_bytes })
+    };
+    Some(Input::Memory { machine, containers: usages.into_iter().filter_map(of).collect() })
+}
+
 async fn look(every: Duration, handle: Handle<Input>) {
     let mut ticks = ticks(every);
     loop {
@@ -95,13 +141,6 @@ fn load_averages(text: &str) -> Option<Load> {
     Some(Load { five_minutes, fifteen_minutes, ..Default::default() })
 }
 
-/// `some avg10=0.00 avg60=1.25 avg300=0.00 total=17`: one of the averages of the time in which some waited.
-fn pressure(text: &str, average: &str) -> Option<f64> {
-    let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
-    let value = some.split_whitespace().find_map(|field| field.strip_prefix(average)?.strip_prefix('='))?;
-    value.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,10 +150,6 @@ mod tests {
         let load = load_averages("0.20 1.18 0.12 1/80 11206\n").expect("averages");
         assert_eq!((load.five_minutes, load.fifteen_minutes), (1.18, 0.12));
         assert_eq!(load_averages("0.20"), None);
-        let text = "some avg10=0.50 avg60=1.25 avg300=0.00 total=17\nfull avg10=9.00 avg60=9.00 avg300=9.00 total=9\n";
-        assert_eq!((pressure(text, "avg10"), pressure(text, "avg60")), (Some(0.5), Some(1.25)));
-        assert_eq!(pressure("full avg10=9.00", "avg10"), None);
-        assert_eq!(pressure("", "avg10"), None);
     }
 
     #[test]

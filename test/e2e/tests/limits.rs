@@ -1,160 +1,12 @@
 //! Limits of tasks, from the API to the files of the kernel and to the reason of an end. Needs root and cgroups on v1.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
-use tepui_e2e::{Cluster, Scheduler, binary, cgroup_mounts, scalar, wait_for};
+use tepui_e2e::{Limited, Sizes, binary, wait_for};
 
-const RESOURCES: &str = "--resources=cpus:8;mem:4096;disk:4096;ports:[31000-32000]";
-const ISOLATION: &str = "--isolation=cgroups/cpu,cgroups/mem";
 /// Takes memory until it is stopped.
 const HOG: &str = "head -c 1G /dev/zero | tail > /dev/null";
-
-/// A cluster whose kernel limits tasks, and a scheduler.
-struct Bench {
-    cluster: Cluster,
-    scheduler: Scheduler,
-}
-
-impl Bench {
-    /// None, said aloud, where this cannot be tried.
-    fn start(flags: &[&str]) -> Option<Self> {
-        let is_root =
-            std::fs::metadata("/proc/self").is_ok_and(|this| std::os::unix::fs::MetadataExt::uid(&this) == 0);
-        if !is_root || mount("memory").is_none() || mount("cpu").is_none() {
-            eprintln!("skipped: needs root and the cpu and memory controllers of cgroups v1");
-            return None;
-        }
-        let flags: Vec<&str> = [RESOURCES, ISOLATION].into_iter().chain(flags.iter().copied()).collect();
-        // Nothing but the master's word for it tells of executors whose tasks have ended.
-        let cluster = Cluster::with(&["--max_completed_tasks_per_framework=0"], &flags);
-        let scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
-        Some(Self { cluster, scheduler })
-    }
-
-    /// An offer that is large enough for everything here.
-    fn offer(&mut self) -> Value {
-        let has = |offer: &Value, name: &str| {
-            offer["resources"].as_array().is_some_and(|all| all.iter().any(|one| one["name"] == name))
-        };
-        let mut offer = self.scheduler.fresh_offer();
-        while !(has(&offer, "disk") && has(&offer, "cpus")) {
-            offer = self.scheduler.offer();
-        }
-        offer
-    }
-
-    fn launch(&mut self, id: &str, command: &str, sizes: Sizes, change: impl FnOnce(&mut Value)) {
-        let offer = self.offer();
-        let mut task = sizes.task(&offer, id, command);
-        change(&mut task);
-        assert_eq!(self.scheduler.launch(&offer, &[task]).status, 202);
-    }
-
-    fn launch_group(&mut self, executor: &str, share: Option<bool>, tasks: &[(&str, &str, Sizes)]) {
-        let offer = self.offer();
-        let task = |(id, command, sizes): &(&str, &str, Sizes)| {
-            let mut task = sizes.task(&offer, id, command);
-            if let Some(share) = share {
-                task["container"] = json!({"type": "MESOS", "linux_info": {"share_cgroups": share}});
-            }
-            task
-        };
-        let executor = json!({
-            "type": "DEFAULT", "executor_id": {"value": executor},
-            "framework_id": {"value": self.scheduler.framework_id},
-            "resources": [scalar("cpus", 0.1), scalar("mem", 32.0), scalar("disk", 1.0)]
-        });
-        let tasks: Vec<Value> = tasks.iter().map(task).collect();
-        let group = json!({"executor": executor, "task_group": {"tasks": tasks}});
-        self.scheduler.accept(&offer, json!([{"type": "LAUNCH_GROUP", "launch_group": group}]));
-    }
-
-    /// The container of a task that has started.
-    fn container(&mut self, task: &str) -> Value {
-        let status = self.scheduler.reach(task, "TASK_RUNNING");
-        status["container_status"]["container_id"].clone()
-    }
-
-    fn kill(&mut self, task: &str) {
-        let kill = json!({"task_id": {"value": task}, "kill_policy": {"grace_period": {"nanoseconds": 0}}});
-        self.scheduler.call(json!({"type": "KILL", "kill": kill}));
-        self.scheduler.reach(task, "TASK_KILLED");
-    }
-
-    fn cgroup(&self, controller: &str, id: &Value) -> PathBuf {
-        let root = mount(controller).expect("it was there").join(self.cluster.cgroups_root(0));
-        root.join(below(id))
-    }
-
-    /// shares, quota, soft limit and limit in megabytes (-1: endless).
-    fn values(&self, id: &Value) -> (i64, i64, i64, i64) {
-        let number = |controller: &str, file: &str| {
-            let path = self.cgroup(controller, id).join(file);
-            let text =
-                std::fs::read_to_string(&path).unwrap_or_else(|err| panic!("{}: {err}", path.display()));
-            text.trim().parse::<i64>().expect("a number")
-        };
-        let mb = |bytes: i64| if bytes > i64::MAX / 2 { -1 } else { bytes / (1024 * 1024) };
-        (
-            number("cpu", "cpu.shares"),
-            number("cpu", "cpu.cfs_quota_us"),
-            mb(number("memory", "memory.soft_limit_in_bytes")),
-            mb(number("memory", "memory.limit_in_bytes")),
-        )
-    }
-}
-
-/// What a task asks for and may use.
-#[derive(Clone, Copy)]
-struct Sizes {
-    request: (f64, f64),
-    cpus: Option<f64>,
-    mem: Option<f64>,
-}
-
-impl Sizes {
-    const fn of(request: (f64, f64), cpus: Option<f64>, mem: Option<f64>) -> Self {
-        Self { request, cpus, mem }
-    }
-
-    fn task(&self, offer: &Value, id: &str, command: &str) -> Value {
-        let mut task = Scheduler::task(offer, id, command);
-        task["resources"] = json!([scalar("cpus", self.request.0), scalar("mem", self.request.1)]);
-        let limit = |value: f64| {
-            if value.is_finite() { json!({"value": value}) } else { json!({"value": "Infinity"}) }
-        };
-        for (name, value) in [("cpus", self.cpus), ("mem", self.mem)] {
-            if let Some(value) = value {
-                task["limits"][name] = limit(value);
-            }
-        }
-        task
-    }
-}
-
-fn mount(controller: &str) -> Option<PathBuf> {
-    cgroup_mounts().into_iter().find(|mount| {
-        let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
-        mounts.lines().any(|line| {
-            let words: Vec<&str> = line.split(' ').collect();
-            words.len() > 3
-                && words[2] == "cgroup"
-                && Path::new(words[1]) == mount
-                && words[3].split(',').any(|option| option == controller)
-        })
-    })
-}
-
-/// Where the cgroup of a container is, below that of its agent.
-fn below(id: &Value) -> PathBuf {
-    let value = id["value"].as_str().expect("an id");
-    match id["parent"]["value"].is_string() {
-        true => below(&id["parent"]).join("mesos").join(value),
-        false => PathBuf::from(value),
-    }
-}
 
 const INF: f64 = f64::INFINITY;
 
@@ -163,7 +15,9 @@ const INF: f64 = f64::INFINITY;
 #[test]
 fn tasks_outside_of_groups() {
     for cfs in [false, true] {
-        let Some(mut bench) = Bench::start(if cfs { &["--cgroups_enable_cfs"] } else { &[] }) else { return };
+        let Some(mut bench) = Limited::start(if cfs { &["--cgroups_enable_cfs"] } else { &[] }) else {
+            return;
+        };
         // Without a limit on processors the flag decides.
         let request = |quota: i64| if cfs { quota } else { -1 };
         for (id, sizes, expected) in [
@@ -193,7 +47,9 @@ fn tasks_outside_of_groups() {
 #[test]
 fn task_groups() {
     for cfs in [false, true] {
-        let Some(mut bench) = Bench::start(if cfs { &["--cgroups_enable_cfs"] } else { &[] }) else { return };
+        let Some(mut bench) = Limited::start(if cfs { &["--cgroups_enable_cfs"] } else { &[] }) else {
+            return;
+        };
         let request = |quota: i64| if cfs { quota } else { -1 };
         let plain = Sizes::of((0.1, 32.0), None, None);
         let bursting = Sizes::of((0.1, 32.0), Some(0.5), Some(64.0));
@@ -244,7 +100,7 @@ fn task_groups() {
 /// The executor lives on and says "killed"; the agent knows why.
 #[test]
 fn a_task_over_its_limit_says_so() {
-    let Some(mut bench) = Bench::start(&[]) else { return };
+    let Some(mut bench) = Limited::start(&[]) else { return };
     bench.launch("hog", HOG, Sizes::of((0.5, 32.0), None, Some(96.0)), |_| ());
     let status = bench.scheduler.reach("hog", "TASK_FAILED");
     assert_eq!(status["reason"], "REASON_CONTAINER_LIMITATION_MEMORY", "{status}");
@@ -275,7 +131,7 @@ fn a_task_over_its_limit_says_so() {
 
 #[test]
 fn people_set_limits_and_see_them() {
-    let Some(bench) = Bench::start(&[]) else { return };
+    let Some(bench) = Limited::start(&[]) else { return };
     bench.scheduler.call(json!({"type": "TEARDOWN"})); // It holds all there is.
     let master = format!("--master={}", bench.cluster.master.address);
     let tepui = |arguments: &[&str]| {
@@ -306,7 +162,8 @@ fn people_set_limits_and_see_them() {
 /// Request, limit and what the kernel counted, for an executor's container and for a task's own.
 #[test]
 fn what_is_used_can_be_read() {
-    let Some(mut bench) = Bench::start(&[]) else { return };
+    let Some(mut bench) = Limited::start(&[]) else { return };
+    bench.comes_first();
     // More than its part of a period, and then no more: others want to be measured too.
     let burn = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; sleep 1000";
     bench.launch("busy", burn, Sizes::of((0.1, 32.0), Some(0.1), Some(INF)), |_| ());

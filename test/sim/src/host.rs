@@ -88,7 +88,9 @@ pub(crate) fn operate(world: &mut World, agent: usize, op: ContainerOp) {
         ContainerOp::Examine { id } => {
             tell(world, agent, MS, ContainerEvent::Examined { id, killed: None });
         }
-        ContainerOp::Signal { id, .. } | ContainerOp::Destroy { id } => destroy(world, agent, &id),
+        ContainerOp::Signal { id, .. } | ContainerOp::Destroy { id } | ContainerOp::Evict { id, .. } => {
+            destroy(world, agent, &id)
+        }
         ContainerOp::Remove { sandbox: path, .. }
         | ContainerOp::RemovePath { path }
         | ContainerOp::CreateVolume { path }

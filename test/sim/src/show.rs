@@ -195,7 +195,10 @@ pub(crate) fn agent_input(input: &agent::Input) -> Option<String> {
         agent::Input::Operator { .. } | agent::Input::OperatorClosed { .. } => return None,
         agent::Input::Container(event) => container_event(event),
         agent::Input::Unregister => "unregister".into(),
-        agent::Input::DiskUsage { .. } | agent::Input::Used { .. } | agent::Input::Load(_) => return None,
+        agent::Input::DiskUsage { .. }
+        | agent::Input::Used { .. }
+        | agent::Input::Load(_)
+        | agent::Input::Memory { .. } => return None,
     })
 }
 
@@ -271,6 +274,7 @@ fn container_op(op: &ContainerOp) -> String {
         ContainerOp::Examine { id } => format!("examine {id}"),
         ContainerOp::Signal { id, signal } => format!("signal {signal} {id}"),
         ContainerOp::Destroy { id } => format!("destroy {id}"),
+        ContainerOp::Evict { id, .. } => format!("evict {id}"),
         ContainerOp::Remove { id, .. } => format!("remove {id}"),
         ContainerOp::RemovePath { path } => format!("remove {path}"),
         ContainerOp::CreateVolume { path } => format!("create volume {path}"),

@@ -166,6 +166,7 @@ fn fresh(config: Config, now: Now) -> Result<Agent, RecoverError> {
         recovery: Recovery::default(),
         slack: Default::default(),
         oversubscription: Default::default(),
+        evicting: Default::default(),
         ended: false,
         published: 0,
     })

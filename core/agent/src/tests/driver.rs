@@ -20,7 +20,10 @@ use tepui_types::{
     RecoveredContainer, TaskId, Termination,
 };
 
-use crate::{Agent, Config, Effect, Estimator, Input, LinkId, Load, QosController, Used};
+use crate::{
+    Agent, Config, Effect, Estimator, Eviction, Input, LinkId, Load, MachineMemory, MemoryUse, QosController,
+    Used,
+};
 
 /// After so many characters the next word starts a new line.
 const LINE_CHARS: usize = 84;
@@ -241,6 +244,11 @@ impl World {
             }
             ["pause", time] => self.config.qos_correction_interval_min = duration(time),
             ["used", sample @ ..] => self.used(sample),
+            ["eviction", available, pressure] => {
+                let available_bytes = available.parse::<u64>().ok().map(|left| left << 20);
+                self.config.eviction = Eviction { available_bytes, pressure: pressure.parse().ok() };
+            }
+            ["memory", available, pressure, samples @ ..] => self.memory(available, pressure, samples),
             ["load", five, fifteen] => {
                 let number = |text: &str| text.parse().expect("a number");
                 let (five_minutes, fifteen_minutes) = (number(five), number(fifteen));
@@ -333,6 +341,25 @@ impl World {
             ..Default::default()
         };
         self.event(event::Type::APPLY_OPERATION, |event| event.apply_operation = call.into());
+    }
+
+    /// So many megabytes are left, something waits so long; `C1:100/64` uses 100 megabytes and asked for 64.
+    fn memory(&mut self, available: &str, pressure: &str, samples: &[&str]) {
+        let megabytes = |text: &str| text.parse::<u64>().ok().map(|amount| amount << 20);
+        let sample = |text: &&str| {
+            let (id, amounts) = text.split_once(':').expect("id:used/request");
+            let (used, request) = amounts.split_once('/').expect("used/request");
+            MemoryUse {
+                id: self.container_id(id),
+                used_bytes: megabytes(used).expect("a number"),
+                request_bytes: megabytes(request).expect("a number"),
+                limit_bytes: None,
+            }
+        };
+        let containers = samples.iter().map(sample).collect();
+        let machine =
+            MachineMemory { available_bytes: megabytes(available), pressure: pressure.parse().ok() };
+        self.input(Input::Memory { machine, containers });
     }
 
     /// `C1 30s 100`: so much cpu time and so many megabytes were used so far.

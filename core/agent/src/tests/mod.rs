@@ -5,6 +5,7 @@ mod details;
 pub(crate) mod driver;
 mod ends;
 mod everywhere;
+mod evictions;
 mod kills;
 mod launches;
 mod life;

@@ -150,6 +150,7 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
     config.max_completed_executors_per_framework = flags.max_completed_executors_per_framework;
     config.switch_user = flags.switch_user;
     flags.oversubscription.set(config)?;
+    flags.eviction.set(&value::list(&flags.isolation), config)?;
     Ok(options)
 }
 

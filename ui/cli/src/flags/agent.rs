@@ -7,6 +7,7 @@ use clap::Args;
 use clap::builder::ArgPredicate;
 
 use super::both::{AddressFlags, LoggingFlags};
+use super::eviction::EvictionFlags;
 use super::images::ImageFlags;
 use super::isolators::IsolatorFlags;
 use super::oversubscription::OversubscriptionFlags;
@@ -160,6 +161,8 @@ pub struct AgentFlags {
     pub images: ImageFlags,
     #[command(flatten)]
     pub oversubscription: OversubscriptionFlags,
+    #[command(flatten)]
+    pub eviction: EvictionFlags,
     #[command(flatten)]
     pub tls: super::tls::TlsFlags,
     #[command(flatten)]

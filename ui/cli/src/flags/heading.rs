@@ -74,6 +74,8 @@ const AGENT: Groups = &[
             "load_threshold_15min",
             "pressure_threshold_cpu",
             "pressure_threshold_memory",
+            "eviction_memory_available",
+            "eviction_pressure",
         ],
     ),
     (
@@ -208,6 +210,8 @@ const VALUES: &[(&str, &str)] = &[
     ("load_threshold_15min", "LOAD"),
     ("pressure_threshold_cpu", "PERCENT"),
     ("pressure_threshold_memory", "PERCENT"),
+    ("eviction_pressure", "PERCENT"),
+    ("eviction_memory_available", "BYTES"),
     ("master", "HOST:PORT"),
     ("ip", "IP"),
     ("port", "PORT"),

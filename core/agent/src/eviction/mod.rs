@@ -1,0 +1,167 @@
+//! Eviction: when memory runs short, the container farthest over its request ends before the kernel has to choose one.
+//!
+//! Fed with samples of the machine and of its containers; nothing is measured here. One goes at a time, and the next is
+//! chosen only from a look that began after it was gone, so that nobody goes for memory that is already free again.
+//! Never here: whoever is within its request, however short memory is.
+
+mod choose;
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::TaskState;
+use tepui_proto::mesos::v1::task_status::Reason;
+use tepui_types::{ContainerId, ContainerOp, Termination};
+
+use crate::agent::{Agent, Out};
+use crate::state::ContainerStage;
+
+const BYTES_PER_MB: u64 = 1024 * 1024;
+
+/// When memory is short (`--eviction_memory_available`, `--eviction_pressure`); never, if neither is set.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Eviction {
+    /// Less than this is left.
+    pub available_bytes: Option<u64>,
+    /// Something waits for memory at least this part of the time, in percent.
+    pub pressure: Option<f64>,
+}
+
+/// The machine's memory. What is not known does not count.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MachineMemory {
+    /// What could still be taken without anybody being killed.
+    pub available_bytes: Option<u64>,
+    /// Percent of the time in which something waited for memory.
+    pub pressure: Option<f64>,
+}
+
+/// The memory of one container; of those nested in it, too.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemoryUse {
+    pub id: ContainerId,
+    /// Without what the kernel can take back at any time.
+    pub used_bytes: u64,
+    pub request_bytes: u64,
+    /// `None`: endless.
+    pub limit_bytes: Option<u64>,
+}
+
+/// Who was told to go.
+#[derive(Debug, Default)]
+pub(crate) enum Evicting {
+    #[default]
+    Nobody,
+    Going(ContainerId),
+    /// It is gone, but the next sample may have been taken before.
+    JustGone,
+}
+
+impl Eviction {
+    pub fn is_on(&self) -> bool {
+        self.available_bytes.is_some() || self.pressure.is_some()
+    }
+
+    /// Whether somebody has to go. Containers need to be looked at only then.
+    pub fn is_short(&self, machine: &MachineMemory) -> bool {
+        let below =
+            self.available_bytes.zip(machine.available_bytes).is_some_and(|(least, left)| left < least);
+        below || self.pressure.zip(machine.pressure).is_some_and(|(most, now)| now >= most)
+    }
+}
+
+/// The machine and its containers were looked at.
+pub(crate) fn measured(agent: &mut Agent, machine: MachineMemory, containers: Vec<MemoryUse>, out: &mut Out) {
+    match agent.evicting {
+        Evicting::Nobody => (),
+        Evicting::Going(_) => return,
+        Evicting::JustGone => {
+            agent.evicting = Evicting::Nobody;
+            return;
+        }
+    }
+    if !agent.config.eviction.is_short(&machine) {
+        return;
+    }
+    let mut staying = containers;
+    staying.retain(|one| stays(agent, &one.id));
+    let Some(victim) = choose::farthest(&staying) else { return };
+    agent.evicting = Evicting::Going(victim.id.clone());
+    agent.state.counters.memory_evictions += 1;
+    agent.state.touch();
+    agent.container(ContainerOp::Evict { id: victim.id.clone(), why: why(victim, &machine) }, out);
+}
+
+/// A container is gone.
+pub(crate) fn ended(agent: &mut Agent, id: &ContainerId) {
+    if matches!(&agent.evicting, Evicting::Going(going) if going == id) {
+        agent.evicting = Evicting::JustGone;
+    }
+}
+
+/// Whether a container is ours and nobody has told it, or the executor it is nested in, to end.
+fn stays(agent: &Agent, id: &ContainerId) -> bool {
+    let executor = agent.executors_by_container.get(id.top());
+    let executor = executor.and_then(|(framework, executor)| agent.state.executor(framework, executor));
+    let launched = agent.state.containers.get(id).map(|container| &container.stage);
+    match (executor, launched) {
+        (Some(executor), _) if executor.is_ending() => false,
+        (_, Some(ContainerStage::Running { .. })) => true,
+        (_, Some(ContainerStage::Launching | ContainerStage::Ended(_))) => false,
+        (Some(_), None) => id.parent().is_none(),
+        (None, None) => false,
+    }
+}
+
+fn why(victim: &MemoryUse, machine: &MachineMemory) -> Termination {
+    let mb = |bytes: u64| format!("{}MB", bytes / BYTES_PER_MB);
+    let or_unknown = |text: Option<String>| text.unwrap_or_else(|| "unknown".into());
+    let limit = victim.limit_bytes.map_or_else(|| "Infinity".into(), mb);
+    let message = format!(
+        "Memory request exceeded while the machine was short of memory (available: {}, pressure: {}): \
+         Requested: {} Limit: {limit} Used: {}",
+        or_unknown(machine.available_bytes.map(mb)),
+        or_unknown(machine.pressure.map(|percent| format!("{percent}%"))),
+        mb(victim.request_bytes),
+        mb(victim.used_bytes),
+    );
+    let used = pb::value::Scalar { value: (victim.used_bytes / BYTES_PER_MB) as f64, ..Default::default() };
+    let used = pb::Resource {
+        name: "mem".into(),
+        r#type: pb::value::Type::SCALAR,
+        scalar: used.into(),
+        ..Default::default()
+    };
+    Termination {
+        state: Some(TaskState::TASK_FAILED),
+        reason: Some(Reason::REASON_MEMORY_REQUEST_EXCEEDED),
+        message: Some(message),
+        limited: Vec::from([used]),
+        ..Default::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn when_memory_is_short() {
+        let both = Eviction { available_bytes: Some(100), pressure: Some(10.0) };
+        let machine = |available_bytes, pressure| MachineMemory { available_bytes, pressure };
+        for (eviction, machine, short) in [
+            (both, machine(Some(99), Some(0.0)), true),
+            (both, machine(Some(100), Some(9.9)), false),
+            (both, machine(Some(100), Some(10.0)), true),
+            (both, machine(None, None), false),
+            (Eviction { available_bytes: None, ..both }, machine(Some(0), Some(0.0)), false),
+            (Eviction { pressure: None, ..both }, machine(Some(100), Some(100.0)), false),
+            (Eviction::default(), machine(Some(0), Some(100.0)), false),
+        ] {
+            assert_eq!(eviction.is_short(&machine), short, "{eviction:?} {machine:?}");
+        }
+        assert!(both.is_on() && !Eviction::default().is_on());
+    }
+}

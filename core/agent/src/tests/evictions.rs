@@ -1,0 +1,129 @@
+//! Who goes when memory runs short, and that nobody else does.
+
+use expect_test::{Expect, expect};
+
+use super::driver::check;
+
+/// Two commands, and a group of two in containers of their own.
+fn run(script: &str, expected: Expect) {
+    let beginning = "
+        eviction 100 10
+        start
+        recovered
+        go
+        launch a
+        a launched 7
+        launch b
+        b launched 8
+        group e1 x,y
+        e1 launched 9
+        e1 subscribe
+        call launch C3.x needs=cpus:1
+        container C3.x launched 10
+        ...
+    ";
+    check(&std::format!("{beginning}{script}"), expected);
+}
+
+#[test]
+fn one_after_another() {
+    run(
+        "
+        memory 100 9.9 C1:200/64 C2:300/64
+        memory 99 0 C1:200/64 C2:300/64 C3:64/64
+        memory 50 0 C1:200/64 C2:300/64 C3:64/64
+        container C2 exited 9
+        memory 50 0 C1:200/64 C2:300/64 C3:64/64
+        memory 200 0 C1:200/64 C3:64/64
+        memory 200 10 C1:200/64 C3:64/64
+        ",
+        expect![[r#"
+            > memory 100 9.9 C1:200/64 C2:300/64
+            > memory 99 0 C1:200/64 C2:300/64 C3:64/64
+              container evict C2 'Memory request exceeded while the machine was short of memory (available:
+                  99MB, pressure: 0%): Requested: 64MB Limit: Infinity Used: 300MB'
+            > memory 50 0 C1:200/64 C2:300/64 C3:64/64
+            > container C2 exited 9
+              = update b#0 TASK_FAILED
+              master <- UPDATE b TASK_FAILED REASON_EXECUTOR_TERMINATED 'Executor terminated'
+              = executor b terminated
+            > memory 50 0 C1:200/64 C2:300/64 C3:64/64
+            > memory 200 0 C1:200/64 C3:64/64
+            > memory 200 10 C1:200/64 C3:64/64
+              container evict C1 'Memory request exceeded while the machine was short of memory (available:
+                  200MB, pressure: 10%): Requested: 64MB Limit: Infinity Used: 200MB'
+        "#]],
+    );
+}
+
+#[test]
+fn nobody_within_its_request_and_nobody_who_is_going() {
+    run(
+        "
+        memory 0 100
+        memory 0 100 C1:64/64 C2:1/64
+        memory 0 100 stranger:500/1
+        shutdown executor b
+        memory 0 100 C1:64/64 C2:500/64
+        ",
+        expect![[r#"
+            > memory 0 100
+            > memory 0 100 C1:64/64 C2:1/64
+            > memory 0 100 stranger:500/1
+            > shutdown executor b
+              = executor b terminating
+            > memory 0 100 C1:64/64 C2:500/64
+        "#]],
+    );
+}
+
+#[test]
+fn the_nested_one_to_blame() {
+    run(
+        "
+        memory 0 0 C3:200/96 C3.x:190/32
+        container C3.x exited 9
+        memory 0 0 C3:200/96
+        memory 0 0 C3:200/96
+        e1 exited 9
+        ",
+        expect![[r#"
+            > memory 0 0 C3:200/96 C3.x:190/32
+              container evict C3.x 'Memory request exceeded while the machine was short of memory
+                  (available: 0MB, pressure: 0%): Requested: 32MB Limit: Infinity Used: 190MB'
+            > container C3.x exited 9
+              = container C3.x ended
+            > memory 0 0 C3:200/96
+            > memory 0 0 C3:200/96
+              container evict C3 'Memory request exceeded while the machine was short of memory (available:
+                  0MB, pressure: 0%): Requested: 96MB Limit: Infinity Used: 200MB'
+            > e1 exited 9
+              conn 1 closes
+              = container C3.x removed
+              = update x#0 TASK_FAILED
+              master <- UPDATE x TASK_FAILED REASON_EXECUTOR_TERMINATED 'Executor terminated'
+              = update y#0 TASK_FAILED
+              master <- UPDATE y TASK_FAILED REASON_EXECUTOR_TERMINATED 'Executor terminated'
+              = executor e1 terminated delivered
+              master <- EXITED_EXECUTOR e1 status 9
+        "#]],
+    );
+}
+
+#[test]
+fn never_unless_asked_for() {
+    check(
+        "
+        start
+        recovered
+        go
+        launch a
+        a launched 7
+        ...
+        memory 0 100 C1:500/64
+        ",
+        expect![[r#"
+            > memory 0 100 C1:500/64
+        "#]],
+    );
+}

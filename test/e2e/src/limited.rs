@@ -1,0 +1,170 @@
+//! A cluster whose kernel limits tasks: what is launched there, and what the kernel's files say of it.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::{Cluster, Scheduler, cgroup_mounts, scalar};
+
+const RESOURCES: &str = "--resources=cpus:8;mem:4096;disk:4096;ports:[31000-32000]";
+const ISOLATION: &str = "--isolation=cgroups/cpu,cgroups/mem";
+
+/// The cluster, and a scheduler. Needs root and cgroups on v1.
+pub struct Limited {
+    pub cluster: Cluster,
+    pub scheduler: Scheduler,
+}
+
+impl Limited {
+    /// None, said aloud, where this cannot be tried.
+    pub fn start(flags: &[&str]) -> Option<Self> {
+        if !is_root() || v1_mount("memory").is_none() || v1_mount("cpu").is_none() {
+            eprintln!("skipped: needs root and the cpu and memory controllers of cgroups v1");
+            return None;
+        }
+        let flags: Vec<&str> = [RESOURCES, ISOLATION].into_iter().chain(flags.iter().copied()).collect();
+        // Nothing but the master's word for it tells of executors whose tasks have ended.
+        let cluster = Cluster::with(&["--max_completed_tasks_per_framework=0"], &flags);
+        let scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
+        Some(Self { cluster, scheduler })
+    }
+
+    /// An offer that is large enough for everything here.
+    pub fn offer(&mut self) -> Value {
+        let has = |offer: &Value, name: &str| {
+            offer["resources"].as_array().is_some_and(|all| all.iter().any(|one| one["name"] == name))
+        };
+        let mut offer = self.scheduler.fresh_offer();
+        while !(has(&offer, "disk") && has(&offer, "cpus")) {
+            offer = self.scheduler.offer();
+        }
+        offer
+    }
+
+    pub fn launch(&mut self, id: &str, command: &str, sizes: Sizes, change: impl FnOnce(&mut Value)) {
+        let offer = self.offer();
+        let mut task = sizes.task(&offer, id, command);
+        change(&mut task);
+        assert_eq!(self.scheduler.launch(&offer, &[task]).status, 202);
+    }
+
+    pub fn launch_group(&mut self, executor: &str, share: Option<bool>, tasks: &[(&str, &str, Sizes)]) {
+        let offer = self.offer();
+        let task = |(id, command, sizes): &(&str, &str, Sizes)| {
+            let mut task = sizes.task(&offer, id, command);
+            if let Some(share) = share {
+                task["container"] = json!({"type": "MESOS", "linux_info": {"share_cgroups": share}});
+            }
+            task
+        };
+        let executor = json!({
+            "type": "DEFAULT", "executor_id": {"value": executor},
+            "framework_id": {"value": self.scheduler.framework_id},
+            "resources": [scalar("cpus", 0.1), scalar("mem", 32.0), scalar("disk", 1.0)]
+        });
+        let tasks: Vec<Value> = tasks.iter().map(task).collect();
+        let group = json!({"executor": executor, "task_group": {"tasks": tasks}});
+        self.scheduler.accept(&offer, json!([{"type": "LAUNCH_GROUP", "launch_group": group}]));
+    }
+
+    /// The container of a task that has started.
+    pub fn container(&mut self, task: &str) -> Value {
+        let status = self.scheduler.reach(task, "TASK_RUNNING");
+        status["container_status"]["container_id"].clone()
+    }
+
+    pub fn kill(&mut self, task: &str) {
+        let kill = json!({"task_id": {"value": task}, "kill_policy": {"grace_period": {"nanoseconds": 0}}});
+        self.scheduler.call(json!({"type": "KILL", "kill": kill}));
+        self.scheduler.reach(task, "TASK_KILLED");
+    }
+
+    pub fn cgroup(&self, controller: &str, id: &Value) -> PathBuf {
+        let root = v1_mount(controller).expect("it was there").join(self.cluster.cgroups_root(0));
+        root.join(below(id))
+    }
+
+    /// Gives all containers together more processor time than anybody else has, so that on a busy machine, too, they
+    /// come to their quotas.
+    pub fn comes_first(&self) {
+        const SHARES_MAX: &str = "262144";
+        let mount = v1_mount("cpu").expect("it was there");
+        let root = mount.join(self.cluster.cgroups_root(0));
+        for cgroup in root.ancestors().take_while(|cgroup| *cgroup != mount) {
+            std::fs::write(cgroup.join("cpu.shares"), SHARES_MAX).expect("it can be written");
+        }
+    }
+
+    /// shares, quota, soft limit and limit in megabytes (-1: endless).
+    pub fn values(&self, id: &Value) -> (i64, i64, i64, i64) {
+        let number = |controller: &str, file: &str| {
+            let path = self.cgroup(controller, id).join(file);
+            let text =
+                std::fs::read_to_string(&path).unwrap_or_else(|err| panic!("{}: {err}", path.display()));
+            text.trim().parse::<i64>().expect("a number")
+        };
+        let mb = |bytes: i64| if bytes > i64::MAX / 2 { -1 } else { bytes / (1024 * 1024) };
+        (
+            number("cpu", "cpu.shares"),
+            number("cpu", "cpu.cfs_quota_us"),
+            mb(number("memory", "memory.soft_limit_in_bytes")),
+            mb(number("memory", "memory.limit_in_bytes")),
+        )
+    }
+}
+
+/// What a task asks for and may use.
+#[derive(Clone, Copy)]
+pub struct Sizes {
+    request: (f64, f64),
+    cpus: Option<f64>,
+    mem: Option<f64>,
+}
+
+impl Sizes {
+    pub const fn of(request: (f64, f64), cpus: Option<f64>, mem: Option<f64>) -> Self {
+        Self { request, cpus, mem }
+    }
+
+    pub fn task(&self, offer: &Value, id: &str, command: &str) -> Value {
+        let mut task = Scheduler::task(offer, id, command);
+        task["resources"] = json!([scalar("cpus", self.request.0), scalar("mem", self.request.1)]);
+        let limit = |value: f64| {
+            if value.is_finite() { json!({"value": value}) } else { json!({"value": "Infinity"}) }
+        };
+        for (name, value) in [("cpus", self.cpus), ("mem", self.mem)] {
+            if let Some(value) = value {
+                task["limits"][name] = limit(value);
+            }
+        }
+        task
+    }
+}
+
+/// Whether this process may make cgroups and namespaces.
+pub fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|this| std::os::unix::fs::MetadataExt::uid(&this) == 0)
+}
+
+/// Where a controller of v1 is mounted.
+pub fn v1_mount(controller: &str) -> Option<PathBuf> {
+    cgroup_mounts().into_iter().find(|mount| {
+        let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
+        mounts.lines().any(|line| {
+            let words: Vec<&str> = line.split(' ').collect();
+            words.len() > 3
+                && words[2] == "cgroup"
+                && Path::new(words[1]) == mount
+                && words[3].split(',').any(|option| option == controller)
+        })
+    })
+}
+
+/// Where the cgroup of a container is, below that of its agent.
+fn below(id: &Value) -> PathBuf {
+    let value = id["value"].as_str().expect("an id");
+    match id["parent"]["value"].is_string() {
+        true => below(&id["parent"]).join("mesos").join(value),
+        false => PathBuf::from(value),
+    }
+}

@@ -1,0 +1,64 @@
+//! Memory that runs short: the task farthest over its request ends before the kernel has to choose one. A small cgroup
+//! around all containers is the machine.
+
+use serde_json::json;
+use tepui_e2e::{Limited, Sizes, v1_mount, wait_for};
+
+const INF: Option<f64> = Some(f64::INFINITY);
+
+/// Takes so much memory and keeps it.
+fn hold(megabytes: u32) -> String {
+    format!("head -c {megabytes}M /dev/zero | tail | sleep 1000")
+}
+
+#[test]
+fn the_farthest_over_its_request_goes_before_the_kernel_has_to() {
+    let Some(mut bench) = Limited::start(&["--eviction_memory_available=200MB"]) else { return };
+    let machine = v1_mount("memory").expect("it was there").join(bench.cluster.cgroups_root(0));
+    std::fs::write(machine.join("memory.limit_in_bytes"), "512M").expect("a machine of 512 megabytes");
+    // The first uses most and is within its request, the second is hardly over its own.
+    bench.launch("within", &hold(150), Sizes::of((0.1, 256.0), None, INF), |_| ());
+    bench.launch("hardly", &hold(60), Sizes::of((0.1, 32.0), None, INF), |_| ());
+    let others = [bench.container("within"), bench.container("hardly")];
+    wait_for("memory to be taken", || {
+        let taken = std::fs::read_to_string(machine.join("memory.usage_in_bytes")).ok()?;
+        (taken.trim().parse::<u64>().ok()? > 210 << 20).then_some(())
+    });
+    bench.launch("far", &hold(150), Sizes::of((0.1, 32.0), None, Some(1024.0)), |_| ());
+    let status = bench.scheduler.reach("far", "TASK_FAILED");
+    assert_eq!(status["reason"], "REASON_MEMORY_REQUEST_EXCEEDED", "{status}");
+    let message = status["message"].as_str().unwrap_or_default();
+    assert!(
+        message.starts_with("Memory request exceeded while the machine was short of memory"),
+        "{message}"
+    );
+    assert!(message.contains("Requested: 64MB Limit: 1056MB Used: "), "{message}");
+    assert_eq!(status["limitation"]["resources"][0]["name"], "mem", "{status}");
+    let metrics = bench.cluster.agent_http().get("/metrics/snapshot").json().expect("metrics");
+    assert_eq!(
+        (&metrics["slave/memory_evictions"], &metrics["slave/tasks_running"]),
+        (&json!(1.0), &json!(2.0))
+    );
+    assert!(others.iter().all(|id| bench.cgroup("memory", id).exists()));
+    let failed = std::fs::read_to_string(machine.join("memory.failcnt")).expect("readable");
+    assert_eq!(failed.trim(), "0", "the kernel never came to its limit");
+}
+
+/// A part of the time that is always reached: whoever is over its request goes, a task with cgroups of its own by itself.
+#[test]
+fn pressure_ends_the_nested_container_to_blame() {
+    let Some(mut bench) = Limited::start(&["--eviction_pressure=0"]) else { return };
+    let sizes = Sizes::of((0.1, 32.0), None, INF);
+    bench.launch_group("own", Some(false), &[("over", &hold(64), sizes), ("within", "sleep 1000", sizes)]);
+    let status = bench.scheduler.reach("over", "TASK_FAILED");
+    assert_eq!(status["reason"], "REASON_MEMORY_REQUEST_EXCEEDED", "{status}");
+    assert!(
+        status["message"]
+            .as_str()
+            .is_some_and(|said| said.contains("Requested: 32MB Limit: Infinity Used: ")),
+        "{status}"
+    );
+    // The group ends with it, but not for the same reason.
+    let status = bench.scheduler.reach("within", "TASK_KILLED");
+    assert_ne!(status["reason"], "REASON_MEMORY_REQUEST_EXCEEDED", "{status}");
+}
