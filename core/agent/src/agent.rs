@@ -5,7 +5,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use core::time::Duration;
 
-use tepui_fsm::{Deadlines, Fsm, Mono, Now, Outbox, Rng};
+use tepui_fsm::{Budget, Deadlines, Fsm, Mono, Now, Outbox, Rng};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::{agent, executor as executor_api};
 use tepui_proto::tepui::agent::v1 as link_api;
@@ -111,7 +111,7 @@ impl Fsm for Agent {
         }
     }
 
-    fn settle(&mut self, now: Now, out: &mut Out) {
+    fn settle(&mut self, now: Now, _budget: &mut Budget<'_>, out: &mut Out) {
         while let Some(timer) = self.timers.pop_due(now.mono) {
             self.due(now, timer, out);
         }

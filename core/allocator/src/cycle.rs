@@ -5,14 +5,14 @@
 //! run, at most one per interval, so that offers do not spin; new agents and frameworks are served in the same turn.
 //! While a guarantee is not met, a run has two stages: first the agents are shown to those whom it is meant for, then,
 //! shuffled again, to everyone. Agents that only quota kept from somebody are shown again when there is more for it.
-//! A call looks at a limited number of agents; the run goes on with the next call.
+//! A call works as long as its budget lasts; the run goes on with the next call.
 //!
 //! Never: what is offered of an agent (`offer`), who holds what (`ledger`), who comes next (`ranking`), a clock.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use tepui_fsm::{Mono, Rng};
+use tepui_fsm::{Budget, Mono, Rng};
 use tepui_resources::{Quantities, Resources, Role};
 use tepui_types::{AgentId, FrameworkId};
 
@@ -81,6 +81,8 @@ pub(crate) struct Cycle {
     /// Headroom kept something from somebody in this call; what surplus there was when it last did.
     pub(crate) short: bool,
     short_at: Option<Quantities>,
+    /// The last call left something to the next.
+    out_of_time: bool,
     runs: u64,
     batches: u64,
     last_batch: Option<Mono>,
@@ -106,6 +108,7 @@ impl Cycle {
             lingering: Vec::new(),
             short: false,
             short_at: None,
+            out_of_time: false,
             runs: 0,
             batches: 0,
             last_batch: None,
@@ -137,25 +140,24 @@ impl Cycle {
 }
 
 impl Allocator {
-    /// Free -> offered, for everything that changed since. Costs next to nothing if nothing did.
-    pub fn allocate(&mut self, now: Mono) -> Allocation {
+    /// Free -> offered, for everything that changed since. Costs next to nothing if nothing did. The budget is asked after
+    /// each piece of work, so that every call gets on; if it ends, `deadline` is in the past.
+    pub fn allocate(&mut self, now: Mono, budget: &mut Budget<'_>) -> Allocation {
         let mut decided = Allocation::default();
         if self.waits_for_agents(now) {
             return decided;
         }
         self.cycle.now = now;
-        self.end_filters(now);
-        let mut left = self.options.turn_agents_max;
-        while left > 0 && (self.cycle.is_running() || self.begin_run(now)) {
+        self.cycle.out_of_time = false;
+        self.end_filters(now, budget);
+        while !self.cycle.out_of_time && (self.cycle.is_running() || self.begin_run(now)) {
             if let Some((agent, scope)) = self.cycle.next() {
                 self.look_at(agent, scope, &mut decided);
-                left -= 1;
+                self.cycle.out_of_time = !budget();
             }
         }
         if !self.cycle.is_running() && !self.batch_due(now) {
-            for filter in core::mem::take(&mut self.cycle.lingering) {
-                self.end_filter(filter);
-            }
+            self.end_lingering_filters(budget);
         }
         self.cycle.guaranteed.clear();
         self.tree.in_run = self.cycle.is_running();
@@ -174,9 +176,14 @@ impl Allocator {
             return Some(until);
         }
         let cycle = &self.cycle;
-        let idle =
-            [!cycle.is_running(), cycle.turn.is_empty(), cycle.fresh.is_empty(), cycle.lingering.is_empty()];
-        if idle.contains(&false) {
+        let more = [
+            cycle.out_of_time,
+            cycle.is_running(),
+            !cycle.turn.is_empty(),
+            !cycle.fresh.is_empty(),
+            !cycle.lingering.is_empty(),
+        ];
+        if more.contains(&true) {
             return Some(Mono(0));
         }
         let tick = cycle.last_batch.map_or(Mono(0), |last| last + self.options.allocation_interval);
@@ -224,15 +231,27 @@ impl Allocator {
         }
     }
 
-    fn end_filters(&mut self, now: Mono) {
-        while let Some((filter, served)) = self.filters.pop_due(now, self.cycle.batches) {
+    fn end_filters(&mut self, now: Mono, budget: &mut Budget<'_>) {
+        while !self.cycle.out_of_time
+            && let Some((filter, served)) = self.filters.pop_due(now, self.cycle.batches)
+        {
             match served {
                 true => self.end_filter(filter),
                 false => self.cycle.lingering.push(filter),
             }
+            self.cycle.out_of_time = !budget();
         }
         while let Some(agent) = self.inverse.pop_due(now) {
             self.want(agent, Wants::Batch);
+        }
+    }
+
+    fn end_lingering_filters(&mut self, budget: &mut Budget<'_>) {
+        while !self.cycle.out_of_time
+            && let Some(filter) = self.cycle.lingering.pop()
+        {
+            self.end_filter(filter);
+            self.cycle.out_of_time = !budget();
         }
     }
 

@@ -32,8 +32,6 @@ pub struct Options {
     pub fair_sharing_excluded: Vec<Name>,
     /// The master's own region: agents elsewhere are for region aware frameworks only.
     pub region: Option<Arc<str>>,
-    /// How many agents one call of `allocate` looks at; the rest waits for the next turn.
-    pub turn_agents_max: usize,
     /// Lend what is reserved but idle to frameworks that take revocable resources.
     pub allocation_slack: bool,
     /// Reservations of these roles, and of those below them, are not lent.
@@ -56,7 +54,6 @@ impl Default for Options {
             framework_sorter: Sorter::Drf,
             fair_sharing_excluded: Vec::new(),
             region: None,
-            turn_agents_max: 2_000,
             allocation_slack: false,
             allocation_slack_opt_out: BTreeSet::new(),
             agent_recovery_factor: 0.8,

@@ -22,6 +22,14 @@ pub use outbox::{Item, Outbox};
 pub use rng::Rng;
 pub use time::{Mono, Now, Wall};
 
+/// Whether there is time for more in this turn. The driver measures, the machine asks between two pieces of work.
+pub type Budget<'a> = dyn FnMut() -> bool + 'a;
+
+/// For who has all the time in the world.
+pub fn unlimited() -> bool {
+    true
+}
+
 /// A single-threaded state machine: everything it learns comes in by `step`, everything it wants goes out by `out`.
 pub trait Fsm: Sized {
     type Input;
@@ -34,7 +42,8 @@ pub trait Fsm: Sized {
     fn step(&mut self, now: Now, input: Self::Input, out: &mut Outbox<Self>);
 
     /// Runs once per bounded batch of inputs, and whenever `deadline` has passed: due timers, offers, the snapshot.
-    fn settle(&mut self, now: Now, out: &mut Outbox<Self>);
+    /// What there is no time for waits for the next turn: then `deadline` is in the past.
+    fn settle(&mut self, now: Now, budget: &mut Budget<'_>, out: &mut Outbox<Self>);
 
     /// When to be woken if nothing comes in. Timers are state; there are none elsewhere.
     fn deadline(&self) -> Option<Mono>;

@@ -40,7 +40,6 @@ pub(crate) fn allocator(config: &Config, registry: &Registry, rng: &mut Rng) -> 
         allocation_slack: config.allocation_slack,
         allocation_slack_opt_out: roles(config.allocation_slack_opt_out.iter().cloned()),
         seed: rng.next_u64(),
-        ..Options::default()
     });
     let weights: BTreeMap<Role, f64> =
         registry.weights.iter().map(|(role, weight)| (Role::from(role.as_str()), *weight)).collect();

@@ -11,7 +11,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use tepui_allocator::Allocator;
-use tepui_fsm::{Deadlines, Fsm, Mono, Now, Outbox, Rng};
+use tepui_fsm::{Budget, Deadlines, Fsm, Mono, Now, Outbox, Rng};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::{master, scheduler};
 use tepui_proto::tepui::agent::v1 as link;
@@ -101,13 +101,13 @@ impl Fsm for Master {
         self.count_crossing(arrival, from, out);
     }
 
-    fn settle(&mut self, now: Now, out: &mut Out) {
+    fn settle(&mut self, now: Now, budget: &mut Budget<'_>, out: &mut Out) {
         boot::record_first(self, out);
         let from = out.len();
         timers::run_due(self, now, out);
         drain::finish(self, now, out);
         slack::take_back_everywhere(self, out);
-        offer::allocate(self, now, out);
+        offer::allocate(self, now, budget, out);
         self.count_events(from, out);
         self.publish(out);
     }

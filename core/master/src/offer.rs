@@ -10,7 +10,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use tepui_allocator::Grant;
-use tepui_fsm::Now;
+use tepui_fsm::{Budget, Now};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::framework_info::capability::Type as Capability;
 use tepui_resources::Revocable;
@@ -62,8 +62,8 @@ fn remove_from<K: Ord + Clone>(index: &mut BTreeMap<K, BTreeSet<OfferId>>, key: 
 }
 
 /// Lets the allocator decide and offers what it grants: one event per framework.
-pub(crate) fn allocate(master: &mut Master, now: Now, out: &mut Out) {
-    let allocation = master.allocator.allocate(now.mono);
+pub(crate) fn allocate(master: &mut Master, now: Now, budget: &mut Budget<'_>, out: &mut Out) {
+    let allocation = master.allocator.allocate(now.mono, budget);
     if master.allocator.runs() != master.state.counters.allocation_runs {
         master.state.counters.allocation_runs = master.allocator.runs();
         master.counted = true;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tepui_core_master::{Effect, Input, Master, State};
-use tepui_fsm::{Fsm, Mono, Now, Outbox};
+use tepui_fsm::{Budget, Fsm, Mono, Now, Outbox};
 use tepui_registry::Operation as Record;
 use tepui_runtime::{Clock, Timings};
 
@@ -51,11 +51,11 @@ impl Fsm for Metered {
         inside(out, |out| self.master.step(now, input, out));
     }
 
-    fn settle(&mut self, now: Now, out: &mut Outbox<Self>) {
+    fn settle(&mut self, now: Now, budget: &mut Budget<'_>, out: &mut Outbox<Self>) {
         let runs = self.state().counters.allocation_runs;
         let waited = self.clock.now().mono.since(now.mono);
         let began = Instant::now();
-        inside(out, |out| self.master.settle(now, out));
+        inside(out, |out| self.master.settle(now, budget, out));
         self.times.turn.add(began, waited + began.elapsed());
         if self.state().counters.allocation_runs != runs {
             self.times.run.add(began, began.elapsed());

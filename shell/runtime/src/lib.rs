@@ -33,13 +33,19 @@ use tokio::sync::watch;
 pub struct Limits {
     /// Inputs taken in before the machine settles; bounds how long a reader waits for a snapshot.
     pub turn_inputs_max: usize,
+    /// How long a machine may settle; it leaves the rest to the next turn, so that inputs need not wait for it.
+    pub settle_time_max: Duration,
     /// A turn that takes longer is logged.
     pub slow_turn: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { turn_inputs_max: 512, slow_turn: Duration::from_millis(500) }
+        Self {
+            turn_inputs_max: 512,
+            settle_time_max: Duration::from_millis(2),
+            slow_turn: Duration::from_millis(500),
+        }
     }
 }
 

@@ -2,16 +2,17 @@
 
 use std::sync::mpsc::{Receiver, channel};
 
-use tepui_fsm::{Mono, Now, Outbox, Write};
+use tepui_fsm::{Budget, Mono, Now, Outbox, Write};
 
 use super::*;
 
 /// A machine that tells what happens to it. Input "r x" records x, "e x" shows x, "t" asks for a wake-up in 10 ms,
-/// "panic" panics.
+/// "b" asks whether there is time, "panic" panics.
 #[derive(Default)]
 struct Teller {
     wake: Option<Mono>,
     steps: usize,
+    asks: bool,
 }
 
 struct Note(String);
@@ -32,15 +33,19 @@ impl Fsm for Teller {
         match input.split_once(' ') {
             Some(("r", x)) => out.record(Note(x.to_owned())),
             Some(("e", x)) => out.effect(x),
+            _ if input == "b" => self.asks = true,
             _ if input == "t" => self.wake = Some(now.mono + Duration::from_millis(10)),
             _ => panic!("told to"),
         }
     }
 
-    fn settle(&mut self, now: Now, out: &mut Outbox<Self>) {
+    fn settle(&mut self, now: Now, budget: &mut Budget<'_>, out: &mut Outbox<Self>) {
         if self.wake.is_some_and(|at| at <= now.mono) {
             self.wake = None;
             out.effect("woken");
+        }
+        if std::mem::take(&mut self.asks) {
+            out.effect(if budget() { "time" } else { "no time" });
         }
         if self.steps > 0 {
             out.effect(format!("settled {}", std::mem::take(&mut self.steps)));
@@ -93,6 +98,16 @@ fn turns_are_bounded_and_in_order() {
     let bench = bench_with(Store::memory(), Limits { turn_inputs_max: 2, ..Limits::default() }, &waiting);
     block_on(bench.running.stop()).unwrap();
     assert_eq!(all(&bench.seen), ["a", "b", "settled 2", "c", "settled 2", "d", "settled 1"]);
+}
+
+#[test]
+fn a_machine_can_ask_whether_there_is_time() {
+    for (settle_time_max, said) in [(Duration::ZERO, "no time"), (Duration::MAX, "time")] {
+        let limits = Limits { settle_time_max, ..Limits::default() };
+        let bench = bench_with(Store::memory(), limits, &["b"]);
+        block_on(bench.running.stop()).unwrap();
+        assert_eq!(all(&bench.seen), [said, "settled 1"]);
+    }
 }
 
 #[test]

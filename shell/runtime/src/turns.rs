@@ -1,5 +1,7 @@
 //! Turns: take in a bounded batch of inputs, settle, hand the outbox to the barrier, wait.
 
+use std::time::Instant;
+
 use tepui_fsm::{Durable, Fsm, Now, Outbox};
 use tokio::sync::watch;
 
@@ -44,7 +46,8 @@ where
         for input in inputs.drain(..) {
             self.machine.step(now, input, &mut out);
         }
-        self.machine.settle(now, &mut out);
+        let (settling, most) = (Instant::now(), self.limits.settle_time_max);
+        self.machine.settle(now, &mut || settling.elapsed() < most, &mut out);
         self.log_if_slow(now, count, out.len());
         self.barrier.release(out.take())
     }

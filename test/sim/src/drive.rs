@@ -1,5 +1,6 @@
 //! Drives the machines as the real runtime does: turns over bounded batches, the outbox barrier, deadlines.
 
+use tepui_fsm::unlimited;
 use tepui_types::ConnId;
 
 use crate::chance::{MS, SECOND, mostly};
@@ -8,6 +9,9 @@ use crate::net::{Client, End, Kind, Message, Node};
 use crate::process::Schedule;
 use crate::world::World;
 use crate::{agent, executor, framework, master};
+
+/// How likely a short turn has time for one more piece of work.
+const GO_ON: f64 = 0.5;
 
 /// Inputs of one turn.
 const TURN_INPUTS_MAX: u64 = 8;
@@ -46,7 +50,9 @@ impl World {
                     return;
                 }
                 self.master.wake = None;
-                self.master.turn(now, inputs_max);
+                let (short, patience) = (self.plan.short_turns, &mut self.patience);
+                let mut budget = || !short || patience.chance(GO_ON);
+                self.master.turn(now, inputs_max, &mut budget);
                 master::check(self);
             }
             Node::Agent(index) => {
@@ -55,7 +61,7 @@ impl World {
                     return;
                 }
                 process.wake = None;
-                process.turn(now, inputs_max);
+                process.turn(now, inputs_max, &mut unlimited);
                 agent::check(self, index);
             }
         }

@@ -43,6 +43,8 @@ pub(crate) struct Plan {
     pub(crate) volumes: bool,
     /// Agents come with reservations, and some frameworks borrow what of them is idle.
     pub(crate) slack: bool,
+    /// Turns of the master have time for a few agents only.
+    pub(crate) short_turns: bool,
 }
 
 /// What the simulator learnt later is drawn from a generator of its own: seeds that leave it out keep their history.
@@ -78,6 +80,7 @@ impl Plan {
             volumes: later.chance(0.4),
             operators: sometimes(&mut later, 0.4, 2, 20),
             slack: later.chance(0.4),
+            short_turns: later.chance(0.4),
         }
     }
 }

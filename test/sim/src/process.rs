@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use tepui_fsm::{Durable, Fsm, Item, Mono, Now, Outbox};
+use tepui_fsm::{Budget, Durable, Fsm, Item, Mono, Now, Outbox};
 
 /// What survives a crash.
 pub(crate) type Disk = BTreeMap<String, Vec<u8>>;
@@ -97,14 +97,14 @@ where
     }
 
     /// One turn over at most `inputs_max` inputs; how many there were.
-    pub(crate) fn turn(&mut self, now: Now, inputs_max: usize) -> usize {
+    pub(crate) fn turn(&mut self, now: Now, inputs_max: usize, budget: &mut Budget<'_>) -> usize {
         let Some(machine) = &mut self.machine else { return 0 };
         let mut out = Outbox::new();
         let count = self.mailbox.len().min(inputs_max);
         for input in self.mailbox.drain(..count) {
             machine.step(now, input, &mut out);
         }
-        machine.settle(now, &mut out);
+        machine.settle(now, budget, &mut out);
         self.outbox.extend(out.take());
         count
     }

@@ -26,10 +26,15 @@ const EVENTS_MAX: u64 = 2_000_000;
 /// When the world began, for those who ask for civil time.
 const EPOCH: u64 = 1_700_000_000 * SECOND;
 
+/// Makes another seed of a seed.
+const PATIENCE: u64 = 0x7475_726e_735f_3033;
+
 pub(crate) struct World {
     pub(crate) plan: Plan,
     pub(crate) sabotage: Sabotage,
     pub(crate) rng: Rng,
+    /// For how long turns may be: seeds without short turns draw nothing from it.
+    pub(crate) patience: Rng,
     pub(crate) queue: Queue,
     pub(crate) net: Net,
     pub(crate) master: Process<Master>,
@@ -78,6 +83,7 @@ impl World {
             plan,
             sabotage,
             rng,
+            patience: Rng::seeded(seed ^ PATIENCE),
             queue: Queue::new(),
             net: Net::default(),
             master: Process::new(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use std::vec::Vec;
 
 use expect_test::Expect;
-use tepui_fsm::{Durable, Fsm, Item, Mono, Now, Outbox, Wall, Write};
+use tepui_fsm::{Durable, Fsm, Item, Mono, Now, Outbox, Wall, Write, unlimited};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::executor as executor_api;
 use tepui_proto::tepui::agent::v1 as link;
@@ -495,7 +495,7 @@ impl World {
     fn settle(&mut self) {
         let mut out = Outbox::new();
         if let Some(agent) = &mut self.agent {
-            agent.settle(self.now, &mut out);
+            agent.settle(self.now, &mut unlimited, &mut out);
         }
         self.take(out);
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::string::String;
 use std::vec::Vec;
 
-use tepui_fsm::{Durable, Fsm, Item, Now, Outbox, Wall, Write};
+use tepui_fsm::{Durable, Fsm, Item, Now, Outbox, Wall, Write, unlimited};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::executor as executor_api;
@@ -71,7 +71,7 @@ impl Play {
                     _ => break,
                 },
             }
-            agent.settle(play.now, &mut out);
+            agent.settle(play.now, &mut unlimited, &mut out);
             if play.release(out) {
                 agent = play.start();
             }

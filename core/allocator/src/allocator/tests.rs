@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use expect_test::{Expect, expect};
-use tepui_fsm::Mono;
+use tepui_fsm::{Budget, Mono, unlimited};
 use tepui_resources::{
     Disk, DiskKind, DiskSource, Range, Reservation, Resource, Resources, Revocable, Role, Scalar, Value,
 };
@@ -62,6 +62,14 @@ fn resource(text: &str) -> Resource {
         resource = resource.with_disk(Some(Disk { source, ..Disk::default() }));
     }
     resource.with_shared(what.contains('&'))
+}
+
+/// Time for so many agents or filters.
+fn pieces_of_work(mut left: usize) -> impl FnMut() -> bool {
+    move || {
+        left -= 1;
+        left > 0
+    }
 }
 
 /// An allocator and the grants it made, by number.
@@ -142,7 +150,10 @@ impl Script {
                     self.allocator.refusal(self.now, words.get(3).map(|seconds| seconds.parse().unwrap()));
                 self.allocator.inverse_answered(&agent(words[2]), &framework(words[1]), until);
             }
-            "at" => self.run(words[1].parse().unwrap()),
+            "at" => match words.get(2) {
+                Some(pieces) => self.run(words[1].parse().unwrap(), &mut pieces_of_work(pieces.parse().unwrap())),
+                None => self.run(words[1].parse().unwrap(), &mut unlimited),
+            },
             "deadline" => {
                 let at = self.allocator.deadline().map(|at| at.0 as f64 / 1e9);
                 self.said += &format!("deadline {at:?}\n");
@@ -173,9 +184,9 @@ impl Script {
         self.said.push('\n');
     }
 
-    fn run(&mut self, seconds: f64) {
+    fn run(&mut self, seconds: f64, budget: &mut Budget<'_>) {
         self.now = Mono((seconds * 1e9) as u64);
-        let mut decided = self.allocator.allocate(self.now);
+        let mut decided = self.allocator.allocate(self.now, budget);
         decided
             .grants
             .sort_by(|a, b| (&a.agent, &a.framework, &a.role).cmp(&(&b.agent, &b.framework, &b.role)));

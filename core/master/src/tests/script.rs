@@ -30,7 +30,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use tepui_fsm::{Fsm, Mono, Now, Outbox, Wall};
+use tepui_fsm::{Fsm, Mono, Now, Outbox, Wall, unlimited};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_registry::Registry;
@@ -152,7 +152,7 @@ impl Script {
 
     fn settle(&mut self) {
         let mut out = Outbox::new();
-        self.master.settle(self.now, &mut out);
+        self.master.settle(self.now, &mut unlimited, &mut out);
         self.hear(out);
     }
 

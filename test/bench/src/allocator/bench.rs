@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tepui_allocator::{AgentCapabilities, AgentSpec, Allocator, FrameworkSpec, Grant, Options};
-use tepui_fsm::Mono;
+use tepui_fsm::{Mono, unlimited};
 use tepui_resources::{Resources, Revocable, Role, parse};
 use tepui_types::{AgentId, FrameworkId};
 
@@ -96,7 +96,7 @@ impl Bench {
     fn settle(&mut self) -> usize {
         let before = self.offers.len();
         loop {
-            self.offers.extend(self.allocator.allocate(self.now).grants);
+            self.offers.extend(self.allocator.allocate(self.now, &mut unlimited).grants);
             if self.allocator.deadline().is_none_or(|at| at > self.now) {
                 return self.offers.len() - before;
             }

@@ -29,7 +29,8 @@ enum Step {
     Revive(usize, usize),
     Weight(usize, u8),
     Quota(usize, u8, u8),
-    Allocate(u64),
+    /// After so many milliseconds, with time for so many agents.
+    Allocate(u64, usize),
     GiveBack(usize, Option<u8>),
     Launch(usize, u8),
     Release(usize),
@@ -55,7 +56,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         1 => (framework(), role()).prop_map(|(f, r)| Step::Revive(f, r)),
         1 => (role(), 1..9u8).prop_map(|(r, weight)| Step::Weight(r, weight)),
         2 => (role(), 0..6u8, 0..6u8).prop_map(|(r, least, most)| Step::Quota(r, least, most)),
-        8 => (0..3_000u64).prop_map(Step::Allocate),
+        8 => (0..3_000u64, 1..6usize).prop_map(|(millis, pieces)| Step::Allocate(millis, pieces)),
         3 => (any::<usize>(), proptest::option::of(0..9u8)).prop_map(|(n, seconds)| Step::GiveBack(n, seconds)),
         4 => (any::<usize>(), 0..4u8).prop_map(|(n, part)| Step::Launch(n, part)),
         3 => any::<usize>().prop_map(Step::Release),
@@ -97,7 +98,7 @@ impl World {
     fn new(allocation_slack: bool) -> Self {
         // Waiting for the batch is not what is tested here.
         let allocator =
-            Allocator::new(Options { turn_agents_max: 3, allocation_slack, ..Options::default() });
+            Allocator::new(Options { allocation_slack, ..Options::default() });
         Self { allocator, now: 0, settings: Settings::default(), offers: Vec::new(), tasks: Vec::new() }
     }
 
@@ -133,7 +134,7 @@ impl World {
                 self.allocator.set_weights(&BTreeMap::from([(ROLES[r].into(), weight)]));
             }
             Step::Quota(r, least, most) => self.quota(ROLES[r].into(), least, most),
-            Step::Allocate(millis) => self.allocate(millis),
+            Step::Allocate(millis, pieces) => self.allocate(millis, pieces),
             Step::GiveBack(n, seconds) => self.give_back(n, seconds),
             Step::Launch(n, part) => self.launch(n, part),
             Step::Release(n) => {
@@ -191,15 +192,15 @@ impl World {
         assert!(lack_before.contains(&lack), "guarantees lack {lack}, before they lacked {lack_before}");
     }
 
-    fn allocate(&mut self, millis: u64) {
+    fn allocate(&mut self, millis: u64, pieces: usize) {
         let roles = self.settings.quotas.keys();
         let consumed = roles.map(|role| (role.clone(), self.reference().consumed(role))).collect();
         let lack = self.reference().all_required() - &self.reference().available();
-        self.grant(millis);
+        self.grant(millis, pieces);
         self.quota_held(&consumed, &lack);
     }
 
-    fn grant(&mut self, millis: u64) {
+    fn grant(&mut self, millis: u64, pieces: usize) {
         self.now += millis * 1_000_000;
         let free = |allocator: &Allocator, id: &AgentId| allocator.free(id).cloned().unwrap_or_default();
         let ids: Vec<AgentId> = (0..AGENTS).map(agent_named).collect();
@@ -209,7 +210,7 @@ impl World {
             (0..AGENTS).map(|n| allocator.over_lent(&agent_named(n))).collect()
         };
         let over_before = over(&self.allocator);
-        for grant in self.allocator.allocate(Mono(self.now)).grants {
+        for grant in self.allocator.allocate(Mono(self.now), &mut pieces_of_work(pieces)).grants {
             let given = grant.resources.filter(|one| !is_slack(one)).unallocate();
             let left = left.get_mut(&grant.agent).expect("grants are of agents that exist");
             assert!(left.contains(&given), "{given} is granted, {left} is free");
@@ -273,7 +274,7 @@ impl World {
     /// After everything had its turn, nobody could be offered anything, unless it refused that.
     fn nothing_lies_idle(&mut self) {
         for _ in 0..20 {
-            self.allocate(5_000);
+            self.allocate(5_000, 3);
         }
         let idle = self.reference().idle();
         assert!(idle.is_empty(), "{}", idle.join("\n"));
@@ -311,7 +312,7 @@ fn the_same_history_gives_the_same_grants() {
             allocator.add_framework(FrameworkSpec::new(framework_named(n), ROLES[n % 4].into()));
             allocator.add_agent(agent_named(n), spec_of(0), Vec::new());
         }
-        allocator.allocate(Mono(0))
+        allocator.allocate(Mono(0), &mut unlimited)
     };
     assert_eq!(run(7), run(7));
     assert_ne!(run(7), run(8));
@@ -326,12 +327,12 @@ fn what_once_lay_idle_is_given() {
             Quota(1, 1, 0),
             AddAgent(2, 3),
             AddAgent(1, 2),
-            Allocate(0),
+            Allocate(0, 3),
             Framework(0, 11, false),
-            Allocate(0),
+            Allocate(0, 3),
             AddAgent(0, 0),
             Quota(1, 1, 1),
-            Allocate(1000),
+            Allocate(1000, 3),
             UpdateAgent(2, 0),
         ],
         vec![
@@ -340,7 +341,7 @@ fn what_once_lay_idle_is_given() {
             AddAgent(1, 0),
             AddAgent(2, 1),
             Quota(3, 2, 4),
-            Allocate(0),
+            Allocate(0, 3),
             GiveBack(0, None),
         ],
     ] {

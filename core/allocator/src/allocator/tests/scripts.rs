@@ -499,17 +499,16 @@ fn unavailable_agents_are_asked_back_from_their_users() {
 }
 
 #[test]
-fn a_turn_looks_at_a_limited_number_of_agents() {
-    check_with(
-        Options { turn_agents_max: 2, ..Options::default() },
+fn a_turn_takes_no_more_time_than_it_has() {
+    check(
         "
         framework F role=a
         agent A cpus:1
         agent B cpus:1
         agent C cpus:1
-        at 0
+        at 0 2
         deadline
-        at 0
+        at 0 2
         deadline
         ",
         expect![[r#"
@@ -517,6 +516,41 @@ fn a_turn_looks_at_a_limited_number_of_agents() {
             #2 B -> F/a cpus:1
             deadline Some(0.0)
             #3 C -> F/a cpus:1
+            deadline None
+        "#]],
+    );
+}
+
+#[test]
+fn filters_that_end_together_do_not_hold_up_a_turn() {
+    check(
+        "
+        framework F role=a
+        agent A cpus:1
+        agent B cpus:1
+        agent C cpus:1
+        at 0
+        decline #1
+        decline #2
+        decline #3
+        at 1
+        at 5 1
+        deadline
+        at 5 1
+        deadline
+        at 5 1
+        at 5
+        deadline
+        ",
+        expect![[r#"
+            #1 A -> F/a cpus:1
+            #2 B -> F/a cpus:1
+            #3 C -> F/a cpus:1
+            deadline Some(0.0)
+            deadline Some(0.0)
+            #4 A -> F/a cpus:1
+            #5 B -> F/a cpus:1
+            #6 C -> F/a cpus:1
             deadline None
         "#]],
     );
@@ -570,7 +604,7 @@ fn offer_constraints_choose_agents() {
         let mut script = Script::new(Options::default());
         let lines = format!("framework F role=a where={wanted}\n{agents}");
         lines.lines().map(str::trim).filter(|line| !line.is_empty()).for_each(|line| script.line(line));
-        script.run(0.0);
+        script.run(0.0, &mut unlimited);
         let names: Vec<_> = script.grants.iter().map(|grant| grant.agent.as_str()).collect();
         assert_eq!(names.join(" "), offered, "{wanted}");
     }
@@ -620,7 +654,7 @@ fn only_whitelisted_hosts_are_offered() {
         allocator.add_agent(agent(name), spec, Vec::new());
     }
     let offered = |allocator: &mut Allocator, at| {
-        let grants = allocator.allocate(Mono(at)).grants;
+        let grants = allocator.allocate(Mono(at), &mut unlimited).grants;
         grants.iter().map(|grant| grant.agent.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(offered(&mut allocator, 0), ["A"]);
@@ -641,7 +675,7 @@ fn by_lot_everybody_comes_first_as_often_as_its_weight_says() {
         allocator.add_agent(agent(&format!("A{n}")), agent_spec(&["cpus:1"]).0, Vec::new());
     }
     let mut given: BTreeMap<FrameworkId, usize> = BTreeMap::new();
-    for grant in allocator.allocate(Mono(0)).grants {
+    for grant in allocator.allocate(Mono(0), &mut unlimited).grants {
         *given.entry(grant.framework).or_default() += 1;
     }
     for (name, share) in [("F", 800), ("G", 800), ("H", 400)] {
