@@ -52,6 +52,7 @@ pub(crate) fn master(config: Config, mut registry: Registry, now: Now) -> Master
         kills: BTreeMap::new(),
         pids: BTreeMap::new(),
         liveness: Liveness::default(),
+        wanted_back: BTreeMap::new(),
         serial: Serial::default(),
         first_records,
         changed: true,

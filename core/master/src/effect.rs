@@ -3,11 +3,12 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
+use core::time::Duration;
 
 use tepui_fsm::Mono;
 use tepui_proto::mesos::v1::{master, scheduler};
 use tepui_proto::tepui::agent::v1 as link;
-use tepui_types::{Answer, ConnId};
+use tepui_types::{AgentId, Answer, ConnId};
 
 use crate::State;
 use crate::explain::Report;
@@ -61,6 +62,11 @@ pub enum Effect {
         conn: ConnId,
         now: Mono,
         report: Box<Report>,
+    },
+    /// Borrowers gave back what was lent to them of an agent, so long after it was wanted.
+    SlackTakenBack {
+        agent_id: AgentId,
+        took: Duration,
     },
     /// The newest state for readers. At most one per turn.
     Publish {

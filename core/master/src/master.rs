@@ -60,6 +60,8 @@ pub struct Master {
     /// The agent registered under each pid.
     pub(crate) pids: BTreeMap<Arc<str>, AgentId>,
     pub(crate) liveness: Liveness,
+    /// Since when more is lent of an agent than is idle.
+    pub(crate) wanted_back: BTreeMap<AgentId, Mono>,
     pub(crate) serial: Serial,
     /// What must be recorded before anything else: set once, by `new`.
     pub(crate) first_records: Vec<Record>,
@@ -106,7 +108,7 @@ impl Fsm for Master {
         let from = out.len();
         timers::run_due(self, now, out);
         drain::finish(self, now, out);
-        slack::take_back_everywhere(self, out);
+        slack::take_back_everywhere(self, now, out);
         offer::allocate(self, now, budget, out);
         self.count_events(from, out);
         self.publish(out);

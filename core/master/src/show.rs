@@ -44,6 +44,9 @@ impl fmt::Display for Effect {
             Effect::Operator { event } => write!(f, "operators <- {}", OperatorEvent(event)),
             Effect::CloseOperator { conn } => write!(f, "operator {} closed", conn.0),
             Effect::Explained { conn, .. } => write!(f, "operator {} <- an explanation", conn.0),
+            Effect::SlackTakenBack { agent_id, took } => {
+                write!(f, "slack of {agent_id} was taken back after {took:?}")
+            }
             Effect::Publish { state } => write!(f, "publish {}", state.version),
         }
     }

@@ -1,6 +1,7 @@
 //! Makes the machine's effects visible. Runs on the machine's threads and never waits.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use http::header::{HeaderName, HeaderValue};
 use tepui_authz::Authorizer;
@@ -12,6 +13,7 @@ use tokio::sync::watch;
 
 use crate::explain;
 use crate::followers::{Followers, Telling};
+use crate::metered::AllocationTimes;
 use crate::routes::Kind;
 
 const STREAM_ID: HeaderName = HeaderName::from_static("mesos-stream-id");
@@ -20,6 +22,7 @@ pub(crate) struct Effects {
     exchanges: Exchanges<Kind>,
     publisher: watch::Sender<Arc<State>>,
     followers: Followers,
+    times: Arc<AllocationTimes>,
 }
 
 impl Effects {
@@ -27,9 +30,10 @@ impl Effects {
         exchanges: Exchanges<Kind>,
         publisher: watch::Sender<Arc<State>>,
         authorizer: Authorizer,
+        times: Arc<AllocationTimes>,
     ) -> std::io::Result<Self> {
         let followers = Followers::start(exchanges.clone(), authorizer)?;
-        Ok(Self { exchanges, publisher, followers })
+        Ok(Self { exchanges, publisher, followers, times })
     }
 
     /// The snapshot goes first: who was told something by an event must find it in the documents.
@@ -62,6 +66,7 @@ impl Effects {
                 let document = explain::document(&self.publisher.borrow(), now, &report);
                 self.exchanges.answer(conn, |_| json(&Query::default(), document));
             }
+            Effect::SlackTakenBack { took, .. } => self.times.take_back.add(Instant::now(), took),
             Effect::Publish { state } => {
                 self.publisher.send_replace(Arc::new(state));
             }

@@ -21,12 +21,14 @@ pub(crate) struct AllocationTimes {
     pub latency: Timings,
     /// Turns of the machine, whatever was done in them.
     pub turn: Timings,
+    /// How long borrowers kept what was wanted back.
+    pub take_back: Timings,
 }
 
 impl Default for AllocationTimes {
     fn default() -> Self {
-        let [run, latency, turn] = [TIMES_KEPT, TIMES_KEPT, TURNS_KEPT].map(Timings::new);
-        Self { run, latency, turn }
+        let [run, latency, take_back] = [TIMES_KEPT; 3].map(Timings::new);
+        Self { run, latency, turn: Timings::new(TURNS_KEPT), take_back }
     }
 }
 

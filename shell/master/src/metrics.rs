@@ -91,6 +91,8 @@ pub(crate) fn collect(state: &State, sensors: &Sensors, queues: Queues) -> Metri
     }
     allocator::add(&mut metrics, state, &roles, &sensors.allocations);
     slack::add(&mut metrics, state, &index);
+    let taken_back = sensors.allocations.take_back.statistics(Instant::now());
+    timer(&mut metrics, "allocator/slack/take_back_ms", taken_back);
     registrar(&mut metrics, sensors);
     System::now().add_to(&mut metrics);
     metrics

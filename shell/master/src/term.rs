@@ -66,7 +66,8 @@ impl Term {
         let (handle, inputs) = mailbox(options.mailbox_inputs_max);
         let authorizer = options.config.authorizer.clone();
         let mut effects =
-            Effects::start(exchanges.clone(), publisher, authorizer).map_err(MasterFault::Thread)?;
+            Effects::start(exchanges.clone(), publisher, authorizer, allocations.clone())
+                .map_err(MasterFault::Thread)?;
         let leads = leadership.clone();
         // What a master that may have been replaced decides, nobody hears.
         let sink = move |released| {

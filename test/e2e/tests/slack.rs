@@ -67,4 +67,10 @@ fn an_owner_takes_back_what_was_lent() {
         (&json!(1.0), &json!(1.0))
     );
     assert!(metrics["slave/slack_take_back_secs_max"].as_f64().is_some_and(|secs| secs > 0.0), "{metrics}");
+    let metrics = cluster.http().get("/metrics/snapshot").json().expect("metrics");
+    assert_eq!(
+        (&metrics["master/slack_evictions"], &metrics["allocator/slack/take_back_ms/count"]),
+        (&json!(1.0), &json!(1.0))
+    );
+    assert!(metrics["allocator/slack/take_back_ms/p50"].as_f64().is_some_and(|ms| ms > 0.0), "{metrics}");
 }

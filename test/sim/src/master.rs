@@ -161,6 +161,7 @@ pub(crate) fn make_visible(world: &mut World, effect: Effect) {
         Effect::OpenOperator { .. }
         | Effect::Operator { .. }
         | Effect::CloseOperator { .. }
+        | Effect::SlackTakenBack { .. }
         | Effect::Explained { .. } => (),
         Effect::Publish { .. } => (),
     }

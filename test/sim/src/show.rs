@@ -116,6 +116,7 @@ pub(crate) fn master_effect(effect: &master::Effect) -> Option<String> {
         | master::Effect::Operator { .. }
         | master::Effect::CloseOperator { .. }
         | master::Effect::Explained { .. }
+        | master::Effect::SlackTakenBack { .. }
         | master::Effect::Publish { .. } => return None,
     })
 }

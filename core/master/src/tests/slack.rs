@@ -289,3 +289,29 @@ fn another_estimate_takes_back_offers_of_what_was_estimated() {
         "#]],
     );
 }
+
+#[test]
+fn it_is_told_how_long_borrowers_kept_what_was_wanted_back() {
+    check(
+        "
+        agent A cpus(web):4
+        framework F role:ads revocable
+        settle
+        F accept #0 refuse:60 : launch t1 cpus~:3
+        framework W role:web
+        settle
+        ...
+        W accept #1 refuse:60 : launch w1 cpus(web):2
+        settle
+        after 3s
+        A update t1 GONE preempted
+        settle
+        ",
+        expect![[r#"
+            A <- LAUNCH w1 (cpus(web):2)
+            F <- UPDATE t1 TASK_GONE REASON_CONTAINER_PREEMPTED
+            slack of A was taken back after 3s
+            F <- OFFERS #2 of A (cpus{REV: ALLOCATION_SLACK}:2)
+        "#]],
+    );
+}

@@ -61,6 +61,7 @@ impl Script {
             | Effect::Answer { .. }
             | Effect::OpenOperator { .. }
             | Effect::CloseOperator { .. }
+            | Effect::SlackTakenBack { .. }
             | Effect::Explained { .. } => (),
         }
         self.say(&effect.to_string());
