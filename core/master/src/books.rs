@@ -44,6 +44,7 @@ pub(crate) fn allocator(config: &Config, registry: &Registry, rng: &mut Rng) -> 
     let weights: BTreeMap<Role, f64> =
         registry.weights.iter().map(|(role, weight)| (Role::from(role.as_str()), *weight)).collect();
     allocator.set_weights(&weights);
+    allocator.set_whitelist(config.whitelist.clone());
     for (role, config) in &registry.quotas {
         allocator.set_quota(&Role::from(role.as_str()), quota(config));
     }

@@ -1,6 +1,6 @@
 //! What an operator set when starting the master. Names follow the flags.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -25,6 +25,8 @@ pub struct Config {
     pub min_allocatable_resources: String,
     pub fair_sharing_excluded_resource_names: Vec<String>,
     pub filter_gpu_resources: bool,
+    /// Only agents on these hosts are offered; none: all. May change while the master runs.
+    pub whitelist: Option<BTreeSet<String>>,
     pub role_sorter: Sorter,
     pub framework_sorter: Sorter,
     /// With quota set, a new master offers nothing before this part of the known agents is back, or so much time has passed.
@@ -84,6 +86,7 @@ impl Default for Config {
             min_allocatable_resources: String::from("cpus:0.01|mem:32"),
             fair_sharing_excluded_resource_names: Vec::new(),
             filter_gpu_resources: true,
+            whitelist: None,
             role_sorter: Sorter::Drf,
             framework_sorter: Sorter::Drf,
             allocator_agent_recovery_factor: 0.8,

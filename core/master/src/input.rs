@@ -1,6 +1,7 @@
 //! What the master can hear.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 
 use tepui_proto::mesos::v1::{master, scheduler};
@@ -32,6 +33,8 @@ pub enum Input {
     Operator { conn: ConnId, principal: Option<String>, call: Box<master::Call> },
     /// A question why somebody is offered what it is.
     Explain { conn: ConnId, subject: Subject },
+    /// Only agents on these hosts are offered from now on; none: all.
+    Whitelist { hosts: Option<BTreeSet<String>> },
     /// An operator's event stream ended.
     OperatorClosed { conn: ConnId },
 }

@@ -98,6 +98,7 @@ impl Fsm for Master {
                 operator::take(self, now, conn, principal.as_deref(), *call, out);
             }
             Input::OperatorClosed { conn } => operator::closed(self, conn),
+            Input::Whitelist { hosts } => self.allocator.set_whitelist(hosts),
             Input::Explain { conn, subject } => explain::explain(self, now, conn, &subject, out),
         }
         self.count_crossing(arrival, from, out);

@@ -21,6 +21,8 @@ impl fmt::Display for Input {
                 write!(f, "operator {}: {:?}", conn.0, call.r#type.unwrap_or(master::call::Type::UNKNOWN))
             }
             Input::OperatorClosed { conn } => write!(f, "operator {}: closed", conn.0),
+            Input::Whitelist { hosts: Some(hosts) } => write!(f, "whitelist of {} hosts", hosts.len()),
+            Input::Whitelist { hosts: None } => write!(f, "no whitelist"),
             Input::Explain { conn, subject } => write!(f, "operator {}: explain {subject:?}", conn.0),
         }
     }

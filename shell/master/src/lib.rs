@@ -31,6 +31,7 @@ mod scheduler;
 mod teardown;
 mod term;
 mod weights;
+mod whitelist;
 
 pub use options::{Access, Options, RegistryAt};
 pub use run::{MasterFault, RunningMaster, run};

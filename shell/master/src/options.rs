@@ -51,6 +51,8 @@ pub struct Options {
     pub domain: Option<pb::DomainInfo>,
     /// What the machine is set to. `master_info` and `seed` are filled in by `run`.
     pub config: Config,
+    /// A file of the hosts whose agents are offered, one on a line; followed while the master runs.
+    pub whitelist: Option<PathBuf>,
     /// Where somebody else writes our log to; shown to operators.
     pub external_log_file: Option<PathBuf>,
     /// Every flag that has a value, as `/flags` shows it.
@@ -81,6 +83,7 @@ impl Default for Options {
             cluster: None,
             domain: None,
             config: Config::default(),
+            whitelist: None,
             external_log_file: None,
             flags: Vec::new(),
             logging: Logging::default(),

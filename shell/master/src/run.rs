@@ -38,6 +38,12 @@ pub enum MasterFault {
     Registry(String),
     #[error("a flag is wrong: {0}")]
     Config(String),
+    #[error("--whitelist: cannot read {path}")]
+    Whitelist {
+        path: PathBuf,
+        #[source]
+        err: std::io::Error,
+    },
     #[error("cannot listen on {address}")]
     Listen {
         address: SocketAddr,

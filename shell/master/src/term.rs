@@ -2,8 +2,9 @@
 //!
 //! A term ends with the process, or with the leadership; the next one begins from the registry, with a new id.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -25,6 +26,7 @@ use crate::metrics::Sensors;
 use crate::options::{Options, RegistryAt};
 use crate::routes::{Kind, Local, Program};
 use crate::run::{MasterFault, REGISTRY_FILE};
+use crate::whitelist;
 
 /// A machine that runs, and its surroundings.
 #[derive(Debug)]
@@ -32,7 +34,8 @@ pub(crate) struct Term {
     pub program: Arc<Program>,
     running: Running,
     exchanges: Exchanges<Kind>,
-    closings: JoinHandle<()>,
+    /// They tell the machine what happens, and have nothing to panic by.
+    helpers: Vec<JoinHandle<()>>,
 }
 
 impl Term {
@@ -49,7 +52,9 @@ impl Term {
         let registry_fetch = fetching.elapsed();
         let registry = Registry::load(records).map_err(|err| MasterFault::Registry(err.to_string()))?;
         let seed = entropy().map_err(MasterFault::Entropy)?;
-        let config = Config { master_info: info, seed, ..options.config.clone() };
+        let whitelist = options.whitelist.as_deref().map(read_whitelist).transpose()?;
+        let config =
+            Config { master_info: info, seed, whitelist: whitelist.clone(), ..options.config.clone() };
         config.check().map_err(MasterFault::Config)?;
         if !registry.is_new() && !config.weights.is_empty() {
             tracing::warn!(
@@ -65,9 +70,8 @@ impl Term {
         let (exchanges, ended) = Exchanges::new(options.streams);
         let (handle, inputs) = mailbox(options.mailbox_inputs_max);
         let authorizer = options.config.authorizer.clone();
-        let mut effects =
-            Effects::start(exchanges.clone(), publisher, authorizer, allocations.clone())
-                .map_err(MasterFault::Thread)?;
+        let mut effects = Effects::start(exchanges.clone(), publisher, authorizer, allocations.clone())
+            .map_err(MasterFault::Thread)?;
         let leads = leadership.clone();
         // What a master that may have been replaced decides, nobody hears.
         let sink = move |released| {
@@ -76,7 +80,10 @@ impl Term {
             }
         };
         let running = tepui_runtime::start("master", machine, inputs, store, clock, Limits::default(), sink)?;
-        let closings = tokio::spawn(tell_closings(ended, handle.clone()));
+        let mut helpers = vec![tokio::spawn(tell_closings(ended, handle.clone()))];
+        if let (Some(path), Some(hosts)) = (options.whitelist.clone(), whitelist) {
+            helpers.push(tokio::spawn(whitelist::follow(path, hosts, handle.clone())));
+        }
         let external_log_file = options.external_log_file.as_ref().map(|file| file.display().to_string());
         let about =
             About { flags: options.flags.clone(), cluster: options.cluster.clone(), external_log_file };
@@ -92,7 +99,7 @@ impl Term {
         let exchanged = exchanges.clone();
         let program =
             Program { handle, exchanges: exchanged, documents, local: local.clone(), sensors, leadership };
-        Ok(Self { program: Arc::new(program), running, exchanges, closings })
+        Ok(Self { program: Arc::new(program), running, exchanges, helpers })
     }
 
     /// Waits until the machine ends by itself. Cancel safe.
@@ -104,14 +111,14 @@ impl Term {
     /// their leaving.
     pub async fn end(self) -> Result<(), RuntimeFault> {
         let result = self.running.stop().await;
-        self.closings.abort();
+        self.helpers.iter().for_each(JoinHandle::abort);
         self.exchanges.close_all();
         result
     }
 
     /// As `end`, when nobody may believe this master any more: its peers are cut off first.
     pub async fn abandon(self) -> Result<(), RuntimeFault> {
-        self.closings.abort();
+        self.helpers.iter().for_each(JoinHandle::abort);
         self.exchanges.close_all();
         let result = self.running.stop().await;
         self.exchanges.close_all();
@@ -123,6 +130,10 @@ impl Term {
 async fn load(store: Store) -> Result<(Store, Vec<(String, Vec<u8>)>), StoreFault> {
     let loading = tokio::task::spawn_blocking(move || store.load().map(|records| (store, records)));
     loading.await.expect("loading does not panic: stores guard themselves")
+}
+
+fn read_whitelist(path: &Path) -> Result<BTreeSet<String>, MasterFault> {
+    whitelist::read(path).map_err(|err| MasterFault::Whitelist { path: path.to_path_buf(), err })
 }
 
 /// Tells the machine about streams that ended from the outside.

@@ -60,6 +60,29 @@ fn slack_is_lent_and_its_books_are_exact_again_after_the_master_was_killed() {
     assert!(explained.contains("1st of 1") && explained.contains(id.as_str()), "{explained}");
 }
 
+#[test]
+fn only_agents_on_the_whitelist_are_offered_and_the_file_is_followed() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("whitelist");
+    std::fs::write(&file, "one\n").expect("it is written");
+    let mut cluster = Cluster::without_agents(&[FAST, &format!("--whitelist={}", file.display())]);
+    for host in ["one", "two"] {
+        cluster.add_agent(&[&format!("--hostname={host}"), "--resources=cpus:1;mem:256;disk:64"]);
+    }
+    let mut framework = Framework::subscribe(&cluster.http(), Scheduler::info("web"));
+    assert_eq!(framework.offer()["hostname"], "one");
+    let explained = explain(&cluster, &[&framework.scheduler.framework_id]);
+    assert!(explained.contains("1 agent: not on the whitelist"), "{explained}");
+
+    std::fs::write(&file, "two\n").expect("it is written");
+    assert_eq!(framework.offer()["hostname"], "two");
+
+    std::fs::remove_file(&file).expect("it is there");
+    cluster.master.kill();
+    let (status, said) = cluster.master.restart_in_vain();
+    assert!(!status.success() && said.contains("--whitelist: cannot read"), "{said}");
+}
+
 /// Waits until four cpus can be lent and so many are.
 fn wait_for_slack(cluster: &Cluster, allocated: f64) {
     wait_for("the books to be right", || {

@@ -39,6 +39,7 @@ pub(crate) fn master_input(input: &master::Input) -> String {
         master::Input::AgentClosed { conn } => format!("#{} agent closed", conn.0),
         master::Input::Operator { conn, call, .. } => format!("#{} operator {}", conn.0, word(call.r#type)),
         master::Input::OperatorClosed { conn } => format!("#{} operator closed", conn.0),
+        master::Input::Whitelist { .. } => "whitelist".into(),
         master::Input::Explain { conn, .. } => format!("#{} explain", conn.0),
     }
 }

@@ -31,11 +31,12 @@ const ENVIRONMENT_PREFIXES: [&str; 2] = ["TEPUI_", "MESOS_"];
 const PROGRAMS: [&str; 3] = ["master", "agent", "dev"];
 
 /// Flags whose value names a file and is not replaced by its content.
-const PATH_FLAGS: [&str; 16] = [
+const PATH_FLAGS: [&str; 17] = [
     "work_dir",
     "runtime_dir",
     "log_dir",
     "external_log_file",
+    "whitelist",
     "fetcher_cache_dir",
     "docker_registry",
     "docker_store_dir",

@@ -151,7 +151,9 @@ impl Script {
                 self.allocator.inverse_answered(&agent(words[2]), &framework(words[1]), until);
             }
             "at" => match words.get(2) {
-                Some(pieces) => self.run(words[1].parse().unwrap(), &mut pieces_of_work(pieces.parse().unwrap())),
+                Some(pieces) => {
+                    self.run(words[1].parse().unwrap(), &mut pieces_of_work(pieces.parse().unwrap()))
+                }
                 None => self.run(words[1].parse().unwrap(), &mut unlimited),
             },
             "deadline" => {

@@ -42,6 +42,7 @@ impl Arrival {
             | Input::AgentClosed { .. }
             | Input::Operator { .. }
             | Input::OperatorClosed { .. }
+            | Input::Whitelist { .. }
             | Input::Explain { .. } => None,
         }
     }

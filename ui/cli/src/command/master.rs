@@ -1,5 +1,6 @@
 //! `tepui master`: from flags to a running master, until it is told to end.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -48,6 +49,7 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
         leader_lease: flags.leader_lease,
         cluster: flags.cluster.clone(),
         domain: flags.domain.as_deref().map(super::domain).transpose()?,
+        whitelist: flags.whitelist.as_deref().and_then(whitelist),
         external_log_file: flags.logging.external_log_file.clone(),
         flags: shown,
         publish_per_framework_metrics: flags.publish_per_framework_metrics,
@@ -123,6 +125,11 @@ fn access(flags: &MasterFlags) -> Result<Access> {
         agents: flags.authenticate_agents,
         throttle,
     })
+}
+
+/// `*` is v1's old word for no whitelist.
+fn whitelist(path: &Path) -> Option<PathBuf> {
+    (path != Path::new("*")).then(|| access::local(path))
 }
 
 fn sorter(name: &str) -> Sorter {

@@ -10,11 +10,16 @@ const BASIC: &str = "basic";
 
 /// The content of a file whose name may begin with `file://`.
 pub fn read(flag: &str, path: &Path) -> Result<Vec<u8>> {
-    let path = match path.to_str().and_then(|text| text.strip_prefix("file://")) {
+    let path = local(path);
+    std::fs::read(&path).with_context(|| format!("--{flag}: cannot read {}", path.display()))
+}
+
+/// A path without `file://` before it.
+pub fn local(path: &Path) -> PathBuf {
+    match path.to_str().and_then(|text| text.strip_prefix("file://")) {
         Some(rest) => PathBuf::from(rest),
         None => path.to_path_buf(),
-    };
-    std::fs::read(&path).with_context(|| format!("--{flag}: cannot read {}", path.display()))
+    }
 }
 
 /// JSON as it stands, or the content of the file that is named instead.

@@ -53,6 +53,9 @@ pub struct MasterFlags {
     /// Offer agents with GPUs only to frameworks that know GPUs.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
     pub filter_gpu_resources: bool,
+    /// A file of the hosts whose agents are offered, one on a line; read again every 5 seconds. `*`: all.
+    #[arg(long)]
+    pub whitelist: Option<PathBuf>,
     /// How roles are put in order: by weighted dominant shares or by weighted lot.
     #[arg(long, alias = "user_sorter", default_value = "drf", value_parser = ["drf", "random"])]
     pub role_sorter: String,

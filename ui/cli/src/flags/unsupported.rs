@@ -46,7 +46,6 @@ const MASTER: Table = &[
         &["authenticators", "authentication_v0_timeout"],
         "old drivers do not exist here; frameworks and agents authenticate by HTTP, with --credentials",
     ),
-    (&["whitelist"], "agents cannot be whitelisted by file; do not start those that should get no tasks"),
     (
         &["role_sorter", "user_sorter", "framework_sorter"],
         "the sorter is weighted dominant resource fairness",

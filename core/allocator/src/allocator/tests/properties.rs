@@ -97,8 +97,7 @@ fn spec_of(shape: usize) -> AgentSpec {
 impl World {
     fn new(allocation_slack: bool) -> Self {
         // Waiting for the batch is not what is tested here.
-        let allocator =
-            Allocator::new(Options { allocation_slack, ..Options::default() });
+        let allocator = Allocator::new(Options { allocation_slack, ..Options::default() });
         Self { allocator, now: 0, settings: Settings::default(), offers: Vec::new(), tasks: Vec::new() }
     }
 
