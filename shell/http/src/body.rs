@@ -1,4 +1,5 @@
-//! Bodies of answers: nothing, bytes at hand, an event stream, or chunks that another thread makes.
+//! Bodies of answers: nothing, bytes at hand, an event stream, chunks that another thread makes, or an answer that is
+//! read along by many.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,7 +8,9 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::sync::mpsc;
 
+use crate::aside::ASIDE_BYTES_MIN;
 use crate::exchange::StreamBody;
+use crate::rendition::ReadAlong;
 
 /// Chunks that may wait for the peer to read; then the maker waits.
 const CHUNKS_WAITING_MAX: usize = 2;
@@ -19,6 +22,7 @@ pub enum Body {
     Bytes(Bytes),
     Stream(StreamBody),
     Chunks(mpsc::Receiver<std::io::Result<Bytes>>),
+    Along(ReadAlong),
 }
 
 /// The making end of a body of chunks.
@@ -32,6 +36,16 @@ impl Body {
     pub fn chunks() -> (ChunkSender, Body) {
         let (sender, receiver) = mpsc::channel(CHUNKS_WAITING_MAX);
         (ChunkSender { sender }, Body::Chunks(receiver))
+    }
+
+    /// Whether it is written aside: nobody who launches or runs tasks waits for it.
+    pub(crate) fn is_for_readers(&self) -> bool {
+        match self {
+            Body::Empty | Body::Chunks(_) => false,
+            Body::Bytes(bytes) => bytes.len() >= ASIDE_BYTES_MIN,
+            Body::Stream(stream) => stream.is_for_readers,
+            Body::Along(_) => true,
+        }
     }
 }
 
@@ -68,6 +82,7 @@ impl http_body::Body for Body {
             Body::Chunks(chunks) => {
                 chunks.poll_recv(cx).map(|chunk| chunk.map(|chunk| chunk.map(Frame::data)))
             }
+            Body::Along(along) => along.poll_chunk(cx).map(|chunk| chunk.map(|chunk| chunk.map(Frame::data))),
         }
     }
 
@@ -75,7 +90,7 @@ impl http_body::Body for Body {
         match self {
             Body::Empty => true,
             Body::Bytes(bytes) => bytes.is_empty(),
-            Body::Stream(_) | Body::Chunks(_) => false,
+            Body::Stream(_) | Body::Chunks(_) | Body::Along(_) => false,
         }
     }
 
@@ -83,7 +98,7 @@ impl http_body::Body for Body {
         match self {
             Body::Empty => SizeHint::with_exact(0),
             Body::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Body::Stream(_) | Body::Chunks(_) => SizeHint::default(),
+            Body::Stream(_) | Body::Chunks(_) | Body::Along(_) => SizeHint::default(),
         }
     }
 }

@@ -23,7 +23,7 @@ use tokio::task::AbortHandle;
 
 use crate::auth::Principal;
 use crate::body::Body;
-use crate::queue::{Queue, StreamLimits};
+use crate::queue::{Batch, Queue, StreamLimits};
 use crate::respond::Response;
 use crate::server::Disconnect;
 use crate::{Encoding, HttpError, Request};
@@ -135,22 +135,19 @@ impl<K: Kind> Exchanges<K> {
     /// Appends an event to a stream. A subscriber that is too slow is cut off.
     pub fn push<M: Wire>(&self, conn: ConnId, event: &M) {
         if let Some((encoding, queue)) = self.shared.stream(conn) {
-            self.push_records(conn, &queue, &[frame(encoding, event)]);
+            self.push_batch(conn, &queue, batch(encoding, &[event]));
         }
     }
 
     /// Appends events to every stream of a kind. Each is written once, however many streams there are.
     pub fn push_all<M: Wire>(&self, kind: K, events: &[&M]) {
-        let streams = self.shared.streams_of(kind);
         let [mut json, mut protobuf] = [None, None];
-        for (conn, encoding, queue) in streams {
-            let records: &mut Option<Vec<Bytes>> = match encoding {
+        for (conn, encoding, queue) in self.shared.streams_of(kind) {
+            let written: &mut Option<Batch> = match encoding {
                 Encoding::Json => &mut json,
                 Encoding::Protobuf => &mut protobuf,
             };
-            let records =
-                records.get_or_insert_with(|| events.iter().map(|event| frame(encoding, *event)).collect());
-            self.push_records(conn, &queue, records);
+            self.push_batch(conn, &queue, written.get_or_insert_with(|| batch(encoding, events)).clone());
         }
     }
 
@@ -209,7 +206,9 @@ impl<K: Kind> Exchanges<K> {
         let queue = Arc::new(Queue::new(self.shared.limits, held));
         let (sender, encoding) = self.shared.begin_stream(conn, &queue)?;
         let guard = Guard { armed: true, conn, shared: self.shared.clone() };
-        let mut response = Response::new(Body::Stream(StreamBody::new(queue, Box::new(guard))));
+        // Who begins with the whole state is one who only reads.
+        let body = StreamBody { is_for_readers: held, ..StreamBody::new(queue, Box::new(guard)) };
+        let mut response = Response::new(Body::Stream(body));
         *response.status_mut() = StatusCode::OK;
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(encoding.name()));
         response.headers_mut().extend(headers.iter().cloned());
@@ -218,8 +217,8 @@ impl<K: Kind> Exchanges<K> {
         Some(encoding)
     }
 
-    fn push_records(&self, conn: ConnId, queue: &Queue, records: &[Bytes]) {
-        if queue.push_all(records, Instant::now()).is_err() {
+    fn push_batch(&self, conn: ConnId, queue: &Queue, batch: Batch) {
+        if queue.push_batch(batch, Instant::now()).is_err() {
             tracing::warn!(conn = conn.0, "subscriber reads too slowly, disconnecting it");
             self.shared.end_from_outside(conn);
         }
@@ -254,17 +253,18 @@ impl<K: Kind> Exchange<K> {
     }
 }
 
-/// The body of an event stream: one chunk per record.
+/// The body of an event stream: one chunk for what was pushed together.
 #[derive(Debug)]
 pub struct StreamBody {
     queue: Arc<Queue>,
+    pub(crate) is_for_readers: bool,
     /// Dropped with the body, which is when the connection is done with it.
     _guard: Box<dyn Debug + Send + Sync>,
 }
 
 impl StreamBody {
     pub(crate) fn new(queue: Arc<Queue>, guard: Box<dyn Debug + Send + Sync>) -> Self {
-        Self { queue, _guard: guard }
+        Self { queue, is_for_readers: false, _guard: guard }
     }
 
     pub(crate) fn poll_record(&self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Bytes>>> {
@@ -361,6 +361,10 @@ impl<K: Kind> Shared<K> {
     }
 }
 
-fn frame<M: Wire>(encoding: Encoding, event: &M) -> Bytes {
-    recordio::encode(&encoding.encode(event)).into()
+fn batch<M: Wire>(encoding: Encoding, events: &[&M]) -> Batch {
+    let mut bytes = Vec::new();
+    for event in events {
+        recordio::encode_into(&encoding.encode(*event), &mut bytes);
+    }
+    Batch { bytes: bytes.into(), events: events.len() }
 }

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod acls;
+mod aside;
 pub mod auth;
 mod body;
 mod call;
@@ -36,6 +37,7 @@ mod throttle;
 mod tls;
 
 pub use acls::parse_acls;
+pub use aside::be_nice;
 pub use auth::{Authentication, Principal, Realm};
 pub use body::{Body, ChunkSender};
 pub use call::{CALL_BYTES_MAX, parse_call, read_call};

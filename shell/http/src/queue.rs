@@ -1,7 +1,8 @@
 //! The queue between a machine and one subscriber: bounded, ordered, never waited for.
 //!
-//! The machine's side pushes records; the connection takes them as fast as the peer reads. A burst may go over the
-//! limit, because an answer can be many events at once; who stays over it, or goes over the ceiling, is cut off.
+//! The machine's side pushes records, one or several that leave together; the connection takes them as fast as the peer
+//! reads. A burst may go over the limit, because an answer can be many events at once; who stays over it, or goes over
+//! the ceiling, is cut off.
 
 use std::collections::VecDeque;
 use std::io::{Error, ErrorKind};
@@ -43,10 +44,18 @@ pub(crate) struct Queue {
     inner: Mutex<Inner>,
 }
 
+/// Records that leave together. Written once, however many subscribers hear them.
+#[derive(Clone, Debug)]
+pub(crate) struct Batch {
+    pub bytes: Bytes,
+    pub events: usize,
+}
+
 #[derive(Debug)]
 struct Inner {
-    records: VecDeque<Bytes>,
+    batches: VecDeque<Batch>,
     bytes: usize,
+    events: usize,
     /// Nothing is given out before the first record is put in front.
     held: bool,
     end: End,
@@ -66,8 +75,9 @@ enum End {
 impl Queue {
     pub fn new(limits: StreamLimits, held: bool) -> Self {
         let inner = Inner {
-            records: VecDeque::new(),
+            batches: VecDeque::new(),
             bytes: 0,
+            events: 0,
             held,
             end: End::Open,
             over_since: None,
@@ -78,19 +88,19 @@ impl Queue {
 
     /// Appends a record.
     pub fn push(&self, record: Bytes, now: Instant) -> Result<(), TooSlow> {
-        self.push_all(&[record], now)
+        self.push_batch(Batch { bytes: record, events: 1 }, now)
     }
 
-    /// Appends records; the reader is woken once.
-    pub fn push_all(&self, records: &[Bytes], now: Instant) -> Result<(), TooSlow> {
+    /// Appends records.
+    pub fn push_batch(&self, batch: Batch, now: Instant) -> Result<(), TooSlow> {
         let mut inner = self.lock();
         if inner.end != End::Open {
             return Ok(());
         }
-        inner.bytes += records.iter().map(Bytes::len).sum::<usize>();
-        inner.records.extend(records.iter().cloned());
+        inner.add(&batch);
+        inner.batches.push_back(batch);
         if self.is_too_slow(&mut inner, now) {
-            inner.records.clear();
+            inner.batches.clear();
             inner.end = End::Broken;
             inner.wake();
             return Err(TooSlow);
@@ -102,8 +112,9 @@ impl Queue {
     /// Puts the first record in front and lets everything go.
     pub fn start_with(&self, first: Bytes) {
         let mut inner = self.lock();
-        inner.bytes += first.len();
-        inner.records.push_front(first);
+        let first = Batch { bytes: first, events: 1 };
+        inner.add(&first);
+        inner.batches.push_front(first);
         inner.held = false;
         inner.wake();
     }
@@ -118,20 +129,21 @@ impl Queue {
         self.end(End::Broken);
     }
 
-    /// The next record; an error if the stream broke off.
+    /// The next records; an error if the stream broke off.
     pub fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Bytes>>> {
         let mut inner = self.lock();
         if inner.end == End::Broken {
             return Poll::Ready(Some(Err(Error::from(ErrorKind::ConnectionAborted))));
         }
-        let next = if inner.held { None } else { inner.records.pop_front() };
+        let next = if inner.held { None } else { inner.batches.pop_front() };
         match next {
-            Some(record) => {
-                inner.bytes -= record.len();
+            Some(batch) => {
+                inner.bytes -= batch.bytes.len();
+                inner.events -= batch.events;
                 if !self.is_over(&inner) {
                     inner.over_since = None;
                 }
-                Poll::Ready(Some(Ok(record)))
+                Poll::Ready(Some(Ok(batch.bytes)))
             }
             None if inner.end == End::Finished => Poll::Ready(None),
             None => {
@@ -151,7 +163,7 @@ impl Queue {
     }
 
     fn is_over(&self, inner: &Inner) -> bool {
-        inner.records.len() > self.limits.subscriber_queue_events_max
+        inner.events > self.limits.subscriber_queue_events_max
             || inner.bytes > self.limits.subscriber_queue_bytes_max
     }
 
@@ -172,6 +184,11 @@ impl Queue {
 }
 
 impl Inner {
+    fn add(&mut self, batch: &Batch) {
+        self.bytes += batch.bytes.len();
+        self.events += batch.events;
+    }
+
     fn wake(&mut self) {
         if let Some(reader) = self.reader.take() {
             reader.wake();
@@ -216,6 +233,19 @@ mod tests {
         }
         assert_eq!(queue.push("z".into(), start + Duration::from_secs(31)), Err(TooSlow));
         assert_eq!(next(&queue).unwrap(), "broken");
+    }
+
+    #[test]
+    fn what_leaves_together_counts_one_by_one() {
+        let start = Instant::now();
+        let queue = Queue::new(limits(), false);
+        let three = Batch { bytes: "xyz".into(), events: 3 };
+        queue.push_batch(three.clone(), start).unwrap();
+        assert_eq!(queue.push_batch(three.clone(), start + Duration::from_secs(11)), Err(TooSlow));
+        let queue = Queue::new(limits(), false);
+        queue.push_batch(three, start).unwrap();
+        assert_eq!(next(&queue).unwrap(), "xyz");
+        queue.push("a".into(), start + Duration::from_secs(11)).unwrap();
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
+use crate::aside::be_nice;
 use crate::rendition::{Pen, Rendition};
 
 /// Threads that render, at most.
@@ -133,10 +134,7 @@ impl<K> std::fmt::Debug for Renderings<K> {
 }
 
 fn work(waiting: &Mutex<Receiver<Job>>) {
-    // Of this thread alone, as Linux has it. Without the right to, all are equal.
-    if let Err(err) = rustix::process::setpriority_process(None, RENDERERS_NICE) {
-        tracing::debug!(%err, "renderers have the priority of everybody else");
-    }
+    be_nice(RENDERERS_NICE);
     loop {
         let job = lock(waiting).recv();
         match job {

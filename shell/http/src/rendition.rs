@@ -3,7 +3,9 @@
 //! Made by one renderer; whoever asks for the same thing meanwhile reads along from the first chunk on.
 
 use std::io::Write;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use flate2::Compression;
@@ -14,7 +16,7 @@ use tepui_proto::json::JsonWriter;
 use tokio::sync::watch;
 
 use crate::HttpError;
-use crate::body::{Body, ChunkSender};
+use crate::body::Body;
 use crate::gzip::COMPRESS_BYTES_MIN;
 use crate::respond::Response;
 
@@ -101,10 +103,7 @@ impl Rendition {
             (Progress::Whole, None) => Body::Empty,
             (Progress::Whole, Some(only)) if self.chunk(1).is_none() => Body::Bytes(only),
             (Progress::Whole | Progress::Growing(_), _) => {
-                let (sender, body) = Body::chunks();
-                // Ends with the rendition or with its reader.
-                tokio::spawn(send(self.clone(), progress, sender));
-                body
+                Body::Along(ReadAlong { rendition: self.clone(), next: 0, waiting: None })
             }
         };
         let mut response = Response::new(body);
@@ -115,6 +114,14 @@ impl Rendition {
             headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
         }
         Ok(response)
+    }
+
+    /// Waits until there are more chunks than these, or it is over.
+    async fn more_than(self: Arc<Self>, chunks: usize) {
+        let mut progress = self.progress.subscribe();
+        let there = |progress: &Progress| !matches!(progress, Progress::Growing(count) if *count <= chunks);
+        // The sender lives as long as we do.
+        let _ = progress.wait_for(there).await;
     }
 
     fn chunk(&self, at: usize) -> Option<Bytes> {
@@ -137,20 +144,44 @@ impl Rendition {
     }
 }
 
-/// Sends the chunks one after the other, waiting for the maker and for the reader.
-async fn send(rendition: Arc<Rendition>, mut progress: watch::Receiver<Progress>, sender: ChunkSender) {
-    for at in 0.. {
-        let there = |progress: &Progress| !matches!(progress, Progress::Growing(count) if *count <= at);
-        let now = progress.wait_for(there).await.map_or(Progress::Broken, |now| *now);
-        let chunk = match (rendition.chunk(at), now) {
-            (Some(chunk), _) => Ok(chunk),
-            (None, Progress::Broken) => Err(std::io::Error::other("the answer could not be made")),
-            (None, Progress::Whole | Progress::Growing(_)) => return,
-        };
-        let failed = chunk.is_err();
-        if !sender.send(chunk).await || failed {
-            return;
+/// One reader of a rendition, at its own pace.
+pub struct ReadAlong {
+    rendition: Arc<Rendition>,
+    /// Which chunk comes next.
+    next: usize,
+    /// For it, if it is not there yet.
+    waiting: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+impl ReadAlong {
+    pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Bytes>>> {
+        loop {
+            if let Some(waiting) = &mut self.waiting {
+                ready!(waiting.as_mut().poll(cx));
+                self.waiting = None;
+            }
+            // Before the chunk is looked for: what is over then lacks nothing that would come.
+            let progress = *self.rendition.progress.borrow();
+            if let Some(chunk) = self.rendition.chunk(self.next) {
+                self.next += 1;
+                return Poll::Ready(Some(Ok(chunk)));
+            }
+            match progress {
+                Progress::Whole => return Poll::Ready(None),
+                Progress::Broken => {
+                    return Poll::Ready(Some(Err(std::io::Error::other("the answer could not be made"))));
+                }
+                Progress::Growing(_) => {
+                    self.waiting = Some(Box::pin(self.rendition.clone().more_than(self.next)));
+                }
+            }
         }
+    }
+}
+
+impl std::fmt::Debug for ReadAlong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ReadAlong").field("next", &self.next).finish_non_exhaustive()
     }
 }
 

@@ -14,9 +14,11 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::aside::{Aside, Place, serve};
 use crate::gzip::compress;
 use crate::request::{BodyBudget, Request};
 use crate::respond::Response;
@@ -73,6 +75,7 @@ impl Default for ServerLimits {
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
+    aside: Aside,
 }
 
 /// A server that answers.
@@ -80,6 +83,7 @@ pub struct Server {
 pub struct Listening {
     stop: watch::Sender<bool>,
     accepting: JoinHandle<()>,
+    aside: Aside,
 }
 
 /// Cuts one connection off, whatever it is doing. A cheap clone.
@@ -97,7 +101,7 @@ impl Server {
         socket.bind(address)?;
         let listener = socket.listen(BACKLOG_CONNECTIONS_MAX)?;
         let address = listener.local_addr()?;
-        Ok(Self { listener, address })
+        Ok(Self { listener, address, aside: Aside::start()? })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -107,8 +111,10 @@ impl Server {
     /// Starts to answer, over TLS if there is a certificate.
     pub fn serve<H: Handler>(self, handler: Arc<H>, limits: ServerLimits, tls: Option<Tls>) -> Listening {
         let (stop, stop_asked) = watch::channel(false);
-        let accepting = tokio::spawn(accept(self.listener, handler, limits, tls, stop_asked));
-        Listening { stop, accepting }
+        let shared =
+            Shared { handler, limits, budget: BodyBudget::default(), tls, aside: self.aside.handle() };
+        let accepting = tokio::spawn(accept(self.listener, shared, stop_asked));
+        Listening { stop, accepting, aside: self.aside }
     }
 }
 
@@ -119,6 +125,8 @@ impl Listening {
         if let Err(err) = self.accepting.await {
             tracing::error!(%err, "the accept loop failed");
         }
+        // Nobody is served there any more.
+        drop(self.aside);
     }
 }
 
@@ -134,24 +142,18 @@ struct Shared<H> {
     limits: ServerLimits,
     budget: BodyBudget,
     tls: Option<Tls>,
+    aside: Handle,
 }
 
 impl<H> Clone for Shared<H> {
     fn clone(&self) -> Self {
         let (handler, budget, tls) = (self.handler.clone(), self.budget.clone(), self.tls.clone());
-        Self { handler, limits: self.limits, budget, tls }
+        Self { handler, limits: self.limits, budget, tls, aside: self.aside.clone() }
     }
 }
 
-async fn accept<H: Handler>(
-    listener: TcpListener,
-    handler: Arc<H>,
-    limits: ServerLimits,
-    tls: Option<Tls>,
-    mut stop: watch::Receiver<bool>,
-) {
-    let room = Arc::new(Semaphore::new(limits.connections_max));
-    let shared = Shared { handler, limits, budget: BodyBudget::default(), tls };
+async fn accept<H: Handler>(listener: TcpListener, shared: Shared<H>, mut stop: watch::Receiver<bool>) {
+    let room = Arc::new(Semaphore::new(shared.limits.connections_max));
     let mut connections = JoinSet::new();
     loop {
         let next = async {
@@ -197,9 +199,16 @@ async fn connection<H: Handler>(
     if let Err(err) = keep_alive(&stream) {
         tracing::debug!(%peer, %err, "cannot set socket options");
     }
-    let Some(tls) = shared.tls.clone() else { return exchange(stream, peer, shared, stop).await };
+    let (place, aside) = (Place::default(), shared.aside.clone());
+    let Some(tls) = shared.tls.clone() else {
+        let talk = Box::pin(exchange(stream, peer, shared, place.clone(), stop));
+        return serve(talk, place, aside).await;
+    };
     match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.acceptor.accept(stream)).await {
-        Ok(Ok(stream)) => exchange(stream, peer, shared, stop).await,
+        Ok(Ok(stream)) => {
+            let talk = Box::pin(exchange(stream, peer, shared, place.clone(), stop));
+            serve(talk, place, aside).await;
+        }
         Ok(Err(err)) => tracing::debug!(%peer, %err, "no TLS could be agreed on"),
         Err(_) => tracing::debug!(%peer, "no TLS was agreed on in time"),
     }
@@ -210,13 +219,15 @@ async fn exchange<H: Handler>(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: SocketAddr,
     shared: Shared<H>,
+    place: Place,
     mut stop: watch::Receiver<bool>,
 ) {
     let head_read_timeout = shared.limits.head_read_timeout;
     let disconnect = Disconnect::default();
     let service_disconnect = disconnect.clone();
-    let service =
-        service_fn(move |request| respond(shared.clone(), request, peer, service_disconnect.clone()));
+    let service = service_fn(move |request| {
+        respond(shared.clone(), request, peer, place.clone(), service_disconnect.clone())
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(head_read_timeout)
@@ -246,8 +257,11 @@ async fn respond<H: Handler>(
     shared: Shared<H>,
     request: http::Request<Incoming>,
     peer: SocketAddr,
+    place: Place,
     disconnect: Disconnect,
 ) -> Result<Response, Infallible> {
+    // What a request makes happen, happens in the front, whatever was answered before it.
+    place.choose(false).await;
     let headers = request.headers().clone();
     let body_read_timeout = shared.limits.body_read_timeout;
     let response = match Request::new(request, peer, disconnect, shared.budget, body_read_timeout) {
@@ -256,5 +270,6 @@ async fn respond<H: Handler>(
     };
     let mut response = compress(response, &headers).await;
     response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    place.choose(response.body().is_for_readers()).await;
     Ok(response)
 }

@@ -20,7 +20,8 @@ use super::*;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Kind;
 
-/// Answers `/call` with the call's type, `/big` with a large document, and leaves `/subscribe` and `/duplex` to the
+/// Answers `/call` with the call's type, `/big` with a large document, `/thread` with the thread it is asked on and, as a
+/// stream for readers, `/written` with nothing; what `records` hears is the thread that wrote it. Leaves `/subscribe` and `/duplex` to the
 /// test, which hears of them through `begun`.
 struct Program {
     exchanges: Exchanges<Kind>,
@@ -45,6 +46,15 @@ impl Handler for Program {
                 Err(error) => error.into(),
             },
             Some("big") => json(&request.query, format!("\"{}\"", "x".repeat(5000)).into_bytes()),
+            Some("thread") => text(StatusCode::OK, thread()),
+            Some("written") => {
+                let queue = Arc::new(queue::Queue::new(StreamLimits::default(), false));
+                queue.finish();
+                let guard = Box::new(NoteThread(self.records.clone()));
+                let mut body = exchange::StreamBody::new(queue, guard);
+                body.is_for_readers = true;
+                Response::new(Body::Stream(body))
+            }
             Some("subscribe") => {
                 let exchange = self.exchanges.begin(Kind, Encoding::Json, &request);
                 self.begun.send(exchange.conn).unwrap();
@@ -61,6 +71,20 @@ impl Handler for Program {
             _ => HttpError::not_found().into(),
         }
     }
+}
+
+/// Tells on which thread it was dropped.
+#[derive(Debug)]
+struct NoteThread(mpsc::UnboundedSender<Vec<u8>>);
+
+impl Drop for NoteThread {
+    fn drop(&mut self) {
+        let _ = self.0.send(thread().into_bytes());
+    }
+}
+
+fn thread() -> String {
+    std::thread::current().name().unwrap_or_default().to_owned()
 }
 
 impl Program {
@@ -362,4 +386,24 @@ async fn stopping_ends_streams_and_refuses_new_peers() {
     stream.read_to_string(&mut all).await.unwrap();
     assert!(all.contains("e1") && all.ends_with("0\r\n\r\n"), "{all}");
     assert!(TcpStream::connect(bench.address).await.is_err());
+}
+
+#[tokio::test]
+async fn readers_are_answered_aside_and_asked_in_the_front() {
+    let mut bench = bench();
+    let mut stream = bench.connect().await;
+    let mut answer = Vec::new();
+    for path in ["/written", "/thread"] {
+        let end = if path == "/thread" { "Connection: close\r\n" } else { "" };
+        let request = format!("GET {path} HTTP/1.1\r\nHost: t\r\n{end}\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        if path == "/written" {
+            assert_eq!(bench.records.recv().await.unwrap(), b"aside");
+        }
+    }
+    stream.read_to_end(&mut answer).await.unwrap();
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let asked = format!("\r\n\r\n{}", thread());
+    assert!(answer.ends_with(&asked), "{answer}");
+    bench.listening.stop().await;
 }

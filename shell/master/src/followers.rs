@@ -1,4 +1,4 @@
-//! Tells those who follow the operators' event stream what happens, on a thread of its own.
+//! Tells those who follow the operators' event stream what happens, on a thread of its own and of low priority.
 //!
 //! The machine only hands over what there is to tell, however many follow; what came meanwhile is told together. Order is
 //! kept: a follower's state is of the moment when it subscribed, and what happened after that comes behind it.
@@ -8,8 +8,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use tepui_authz::Authorizer;
 use tepui_core_master::{State, event_seen};
-use tepui_http::Exchanges;
 use tepui_http::auth::subject;
+use tepui_http::{Exchanges, be_nice};
 use tepui_proto::mesos::v1::master::Event;
 use tepui_types::ConnId;
 use tokio::runtime;
@@ -19,6 +19,9 @@ use crate::routes::Kind;
 
 /// What may wait to be told; with more the machine waits too.
 const TELLINGS_MAX: usize = 64 * 1024;
+
+/// How much nicer the thread is than who decides and launches.
+const TELLER_NICE: i32 = 10;
 
 /// What is told together.
 const BATCH_EVENTS_MAX: usize = 1024;
@@ -74,6 +77,7 @@ struct Teller {
 
 impl Teller {
     fn run(self) {
+        be_nice(TELLER_NICE);
         let mut next = None;
         while let Some(telling) = next.take().or_else(|| self.tellings.recv().ok()) {
             match telling {

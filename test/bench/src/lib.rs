@@ -9,6 +9,7 @@
 
 mod agent;
 pub mod allocator;
+mod crowd;
 pub mod end_to_end;
 mod etcd;
 pub mod failover;

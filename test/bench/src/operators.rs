@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use clap::Args;
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use tepui_client::Format;
 use tepui_client::v1::TaskState;
 use tepui_proto::recordio;
@@ -17,6 +16,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::agent::Life;
+use crate::crowd::Crowd;
 use crate::fleet::{self, Fleet};
 use crate::framework::{self, Frameworks};
 use crate::program::{Program, raise_open_files};
@@ -105,25 +105,26 @@ async fn once(options: &Options, subscribers: usize) -> Result<Row> {
 
 /// Subscribers that read everything.
 struct Followers {
+    _crowd: Crowd,
     heard: Vec<watch::Receiver<usize>>,
     _tasks: JoinSet<Result<()>>,
 }
 
 impl Followers {
     async fn subscribe(master: &str, count: usize) -> Result<Self> {
+        let crowd = Crowd::start()?;
         let (mut heard, mut tasks) = (Vec::new(), JoinSet::new());
         let master: Arc<str> = master.into();
         for _ in 0..count {
             let (sender, receiver) = watch::channel(0);
-            let events = web::subscribe(&master).await?;
-            tasks.spawn(follow(events, sender));
+            tasks.spawn_on(follow(master.clone(), sender), crowd.handle());
             heard.push(receiver);
         }
         for one in &mut heard {
             // SUBSCRIBED and the first HEARTBEAT.
             one.wait_for(|count| *count >= 2).await.context("a subscriber is gone")?;
         }
-        Ok(Self { heard, _tasks: tasks })
+        Ok(Self { _crowd: crowd, heard, _tasks: tasks })
     }
 
     /// Waits until every one heard so many events about tasks.
@@ -135,7 +136,8 @@ impl Followers {
     }
 }
 
-async fn follow(mut events: Incoming, heard: watch::Sender<usize>) -> Result<()> {
+async fn follow(master: Arc<str>, heard: watch::Sender<usize>) -> Result<()> {
+    let mut events = web::subscribe(&master).await?;
     let mut decoder = recordio::Decoder::new(EVENT_BYTES_MAX);
     while let Some(frame) = events.frame().await {
         let Ok(data) = frame?.into_data() else { continue };

@@ -2,7 +2,7 @@
 //!
 //! First the document alone: how fast it comes, and the longest turn of the master's loop with and without readers.
 //! Then short tasks at an even rate, with and without readers: the time from an ACCEPT to the acknowledgement of the
-//! update that counts.
+//! update that counts. The readers are nicer than all others here: they stand for people at other machines.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,6 +15,7 @@ use tepui_client::v1::TaskState;
 use tokio::task::JoinSet;
 
 use crate::agent::Life;
+use crate::crowd::Crowd;
 use crate::fleet::{self, Fleet};
 use crate::framework::{self, Frameworks};
 use crate::program::{Program, raise_open_files};
@@ -100,7 +101,7 @@ async fn still_cluster(master: &Program, options: &Options) -> Result<(Fleet, Fr
 
 /// `/state` alone: by so many readers, for a while.
 async fn documents(master: &Program, options: &Options, readers: usize) -> Result<Row> {
-    let readers_at_work = Readers::start(&master.address, readers, options.gzip);
+    let readers_at_work = Readers::start(&master.address, readers, options.gzip)?;
     let before = master.usage()?;
     let turns = longest_turn(&master.address, Duration::from_secs_f64(options.seconds)).await?;
     let after = master.usage()?;
@@ -142,7 +143,7 @@ async fn launches(master: &Program, options: &Options, readers: usize) -> Result
     let mut frameworks = Frameworks::subscribe_paced(&master.address, plan, options.rate).await?;
     fleet.subscribed(agents).await?;
     frameworks.offered(agents).await?;
-    let readers_at_work = Readers::start(&master.address, readers, options.gzip);
+    let readers_at_work = Readers::start(&master.address, readers, options.gzip)?;
     let (took, latencies) = frameworks.launch().await?;
     let read = readers_at_work.stop().await?;
     drop((frameworks, fleet));
@@ -170,6 +171,7 @@ async fn agents_left(master: &str, agents: usize) -> Result<()> {
 
 /// Readers of `/state`, each asking again as soon as it is answered.
 struct Readers {
+    _crowd: Crowd,
     stop: Arc<AtomicBool>,
     read: Arc<Read>,
     tasks: JoinSet<Result<()>>,
@@ -187,13 +189,14 @@ struct Total {
 }
 
 impl Readers {
-    fn start(master: &str, count: usize, gzip: bool) -> Self {
+    fn start(master: &str, count: usize, gzip: bool) -> Result<Self> {
+        let crowd = Crowd::start()?;
         let (stop, read) = (Arc::new(AtomicBool::new(false)), Arc::new(Read::default()));
         let mut tasks = JoinSet::new();
         for _ in 0..count {
-            tasks.spawn(read_on(master.to_owned(), gzip, stop.clone(), read.clone()));
+            tasks.spawn_on(read_on(master.to_owned(), gzip, stop.clone(), read.clone()), crowd.handle());
         }
-        Self { stop, read, tasks }
+        Ok(Self { _crowd: crowd, stop, read, tasks })
     }
 
     async fn stop(mut self) -> Result<Total> {
