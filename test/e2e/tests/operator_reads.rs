@@ -407,9 +407,19 @@ fn metrics_of_frameworks_can_be_left_out() {
         let metrics = busy.master.get("/metrics/snapshot").json()?;
         metrics["allocator/mesos/offer_filters/roles/eng/web/active"].as_f64()
     };
-    // Everything that is offered is refused for long: one filter for the one agent.
-    let mut scheduler = Scheduler::subscribe(&busy.master, Scheduler::info("eng/web"));
+    // The first keeps nothing that it was offered meanwhile, and is offered nothing more.
     busy.scheduler.call(json!({"type": "SUPPRESS"}));
+    wait_for("the first to hold no offer", || {
+        let frameworks = busy.master.get("/frameworks").json()?;
+        let offers = frameworks["frameworks"][0]["offers"].as_array()?;
+        for offer in offers {
+            let refusal = json!({"offer_ids": [{"value": offer["id"]}], "filters": {"refuse_seconds": 0.0}});
+            busy.scheduler.call(json!({"type": "DECLINE", "decline": refusal}));
+        }
+        offers.is_empty().then_some(())
+    });
+    // Everything that the second is offered is refused for long: one filter for the one agent.
+    let mut scheduler = Scheduler::subscribe(&busy.master, Scheduler::info("eng/web"));
     wait_for("a filter to be counted", || {
         let offer = scheduler.offer();
         let refusal = json!({"offer_ids": [offer["id"]], "filters": {"refuse_seconds": 1000.0}});
