@@ -32,7 +32,7 @@ pub(crate) fn master(config: Config, mut registry: Registry, now: Now) -> Master
     if !registry.agents.is_empty() {
         timers.set(Timer::RecoveredAgents, now.mono + config.agent_reregister_timeout);
     }
-    let draining = drain::begun(&registry);
+    let (draining, known_agents) = (drain::begun(&registry), registry.agents.len());
     Master {
         config,
         state,
@@ -51,7 +51,7 @@ pub(crate) fn master(config: Config, mut registry: Registry, now: Now) -> Master
         unreachable_tasks: BTreeMap::new(),
         kills: BTreeMap::new(),
         pids: BTreeMap::new(),
-        liveness: Liveness::default(),
+        liveness: Liveness::new(known_agents),
         wanted_back: BTreeMap::new(),
         serial: Serial::default(),
         first_records,

@@ -41,6 +41,9 @@ pub struct Config {
     pub agent_reregister_timeout: Duration,
     /// How many agents may be marked unreachable per duration; none: no limit.
     pub agent_removal_rate_limit: Option<(u32, Duration)>,
+    /// If a larger part of the agents that an earlier master knew does not come back in time, something is wrong with this
+    /// master rather than with them, and it ends instead of giving them up.
+    pub recovery_agent_removal_limit: f64,
     pub max_completed_frameworks: usize,
     pub max_completed_tasks_per_framework: usize,
     pub max_unreachable_tasks_per_framework: usize,
@@ -60,6 +63,9 @@ impl Config {
         self.min_allocatable().map_err(|why| format!("--min_allocatable_resources: {why}"))?;
         if !(0.0..=1.0).contains(&self.allocator_agent_recovery_factor) {
             return Err(String::from("--allocator_agent_recovery_factor: it is a part, from 0 to 1"));
+        }
+        if !(0.0..=1.0).contains(&self.recovery_agent_removal_limit) {
+            return Err(String::from("--recovery_agent_removal_limit: it is a part, from 0% to 100%"));
         }
         match self.agent_removal_rate_limit {
             Some((0, _)) => Err(String::from("--agent_removal_rate_limit: it lets no agent be removed")),
@@ -97,6 +103,7 @@ impl Default for Config {
             max_agent_ping_timeouts: 5,
             agent_reregister_timeout: 600 * SECOND,
             agent_removal_rate_limit: None,
+            recovery_agent_removal_limit: 1.0,
             max_completed_frameworks: 50,
             max_completed_tasks_per_framework: 1000,
             max_unreachable_tasks_per_framework: 1000,

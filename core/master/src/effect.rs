@@ -68,6 +68,10 @@ pub enum Effect {
         agent_id: AgentId,
         took: Duration,
     },
+    /// This process must end; why, for an operator to read.
+    Halt {
+        why: String,
+    },
     /// The newest state for readers. At most one per turn.
     Publish {
         state: State,

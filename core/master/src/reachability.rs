@@ -4,23 +4,37 @@
 //! master's own side does not empty the cluster at once.
 
 use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use tepui_fsm::{Mono, Now};
 use tepui_registry::Operation as Record;
 use tepui_types::AgentId;
 
+use crate::Effect;
 use crate::counters::Counter;
 use crate::event::to_agent;
 use crate::master::{Master, Out};
 use crate::removal::{self, Loss};
 use crate::timers::Timer;
 
+/// How many missing agents are named.
+const MISSING_NAMED_MAX: usize = 20;
+
 /// Who has not answered how often, and when the next agent may be given up.
 #[derive(Debug, Default)]
 pub(crate) struct Liveness {
     unanswered: BTreeMap<AgentId, u32>,
     next_removal: Mono,
+    /// How many agents an earlier master knew when this one started.
+    known_at_start: usize,
+}
+
+impl Liveness {
+    pub fn new(known_at_start: usize) -> Self {
+        Self { known_at_start, ..Self::default() }
+    }
 }
 
 /// An agent is there from now on: watch it.
@@ -74,10 +88,31 @@ pub(crate) fn not_back(master: &mut Master, now: Now, id: &AgentId, out: &mut Ou
 /// Agents that an earlier master knew did not come to this one.
 pub(crate) fn recovered_not_back(master: &mut Master, now: Now, out: &mut Out) {
     let missing: Vec<AgentId> = master.state.recovered_agents.keys().cloned().collect();
+    if let Some(why) = too_many_missing(master, &missing) {
+        return out.effect(Effect::Halt { why });
+    }
     for id in missing {
         master.count(Counter::RecoveryAgentRemovals);
         give_up(master, now, &id, out);
     }
+}
+
+/// Why so many missing agents are rather a fault of this master or its network.
+fn too_many_missing(master: &Master, missing: &[AgentId]) -> Option<String> {
+    let (known, limit) = (master.liveness.known_at_start, master.config.recovery_agent_removal_limit);
+    let part = missing.len() as f64 / known.max(1) as f64;
+    (part > limit).then(|| {
+        let ids: Vec<&str> = missing.iter().take(MISSING_NAMED_MAX).map(AgentId::as_str).collect();
+        format!(
+            "{} of {known} known agents ({:.1}%) did not come back within {:?}, and --recovery_agent_removal_limit is {}%: \
+             find out why, or raise it; missing are {}",
+            missing.len(),
+            part * 100.0,
+            master.config.agent_reregister_timeout,
+            limit * 100.0,
+            ids.join(", ")
+        )
+    })
 }
 
 /// Marks an agent unreachable as soon as the rate limit allows. A sign of life until then saves it.

@@ -23,6 +23,8 @@ pub(crate) struct Effects {
     publisher: watch::Sender<Arc<State>>,
     followers: Followers,
     times: Arc<AllocationTimes>,
+    /// Why this process must end.
+    halt: watch::Sender<Option<String>>,
 }
 
 impl Effects {
@@ -31,9 +33,10 @@ impl Effects {
         publisher: watch::Sender<Arc<State>>,
         authorizer: Authorizer,
         times: Arc<AllocationTimes>,
+        halt: watch::Sender<Option<String>>,
     ) -> std::io::Result<Self> {
         let followers = Followers::start(exchanges.clone(), authorizer)?;
-        Ok(Self { exchanges, publisher, followers, times })
+        Ok(Self { exchanges, publisher, followers, times, halt })
     }
 
     /// The snapshot goes first: who was told something by an event must find it in the documents.
@@ -67,6 +70,9 @@ impl Effects {
                 self.exchanges.answer(conn, |_| json(&Query::default(), document));
             }
             Effect::SlackTakenBack { took, .. } => self.times.take_back.add(Instant::now(), took),
+            Effect::Halt { why } => {
+                self.halt.send_replace(Some(why));
+            }
             Effect::Publish { state } => {
                 self.publisher.send_replace(Arc::new(state));
             }

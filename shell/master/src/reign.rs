@@ -85,11 +85,15 @@ impl Reign {
             () = term.ended() => false,
         };
         self.front.step_down();
+        let halted = term.halted();
         let ended = match asked {
             true => term.end().await,
             false => term.abandon().await,
         };
         leadership.resign().await;
+        if let Some(fault) = halted {
+            return Err(fault);
+        }
         Ok(match ended {
             Ok(()) if asked => End::Asked,
             Ok(()) => End::Lost,

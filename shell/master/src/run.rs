@@ -54,6 +54,8 @@ pub enum MasterFault {
     Entropy(#[source] std::io::Error),
     #[error("cannot start a thread")]
     Thread(#[source] std::io::Error),
+    #[error("{0}")]
+    Halted(String),
     #[error("the task that holds the election failed: {0}")]
     Reign(String),
     #[error(transparent)]
@@ -137,7 +139,11 @@ impl RunningMaster {
     /// Ends it in order.
     pub async fn stop(self) -> Result<(), MasterFault> {
         let result = match self.rule {
-            Rule::Alone(term) => term.end().await.map_err(MasterFault::from),
+            Rule::Alone(term) => {
+                let halted = term.halted();
+                let ended = term.end().await.map_err(MasterFault::from);
+                halted.map_or(ended, Err)
+            }
             Rule::Elected { stop, reign } => {
                 stop.send_replace(true);
                 reign.await.unwrap_or_else(|err| Err(MasterFault::Reign(err.to_string())))

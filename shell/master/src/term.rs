@@ -36,6 +36,8 @@ pub(crate) struct Term {
     exchanges: Exchanges<Kind>,
     /// They tell the machine what happens, and have nothing to panic by.
     helpers: Vec<JoinHandle<()>>,
+    /// Why this process must end, if the machine says so.
+    halt: watch::Receiver<Option<String>>,
 }
 
 impl Term {
@@ -70,8 +72,10 @@ impl Term {
         let (exchanges, ended) = Exchanges::new(options.streams);
         let (handle, inputs) = mailbox(options.mailbox_inputs_max);
         let authorizer = options.config.authorizer.clone();
-        let mut effects = Effects::start(exchanges.clone(), publisher, authorizer, allocations.clone())
-            .map_err(MasterFault::Thread)?;
+        let (halting, halt) = watch::channel(None);
+        let mut effects =
+            Effects::start(exchanges.clone(), publisher, authorizer, allocations.clone(), halting)
+                .map_err(MasterFault::Thread)?;
         let leads = leadership.clone();
         // What a master that may have been replaced decides, nobody hears.
         let sink = move |released| {
@@ -99,12 +103,20 @@ impl Term {
         let exchanged = exchanges.clone();
         let program =
             Program { handle, exchanges: exchanged, documents, local: local.clone(), sensors, leadership };
-        Ok(Self { program: Arc::new(program), running, exchanges, helpers })
+        Ok(Self { program: Arc::new(program), running, exchanges, helpers, halt })
     }
 
-    /// Waits until the machine ends by itself. Cancel safe.
+    /// Waits until the machine ends by itself, or wants to. Cancel safe.
     pub async fn ended(&mut self) {
-        self.running.ended().await;
+        tokio::select! {
+            () = self.running.ended() => (),
+            Ok(_) = self.halt.wait_for(Option::is_some) => (),
+        }
+    }
+
+    /// Why the process must end, if the machine said so.
+    pub fn halted(&self) -> Option<MasterFault> {
+        self.halt.borrow().clone().map(MasterFault::Halted)
     }
 
     /// Ends it in order. The machine goes first, so that it does not take our closing of its peers' streams for

@@ -307,3 +307,25 @@ fn an_agent_that_stays_away_is_unreachable_until_it_is_back() {
     framework.until("the task to end", |framework| framework.is("t", "TASK_FINISHED"));
     check_updates(&cluster, &mut framework);
 }
+
+#[test]
+fn a_master_that_misses_more_of_its_agents_than_allowed_ends_and_says_so() {
+    let mut cluster = Cluster::start();
+    cluster.master.kill();
+    cluster.agents[0].kill();
+    cluster.master.add_flag("--agent_reregister_timeout=1secs");
+    cluster.master.add_flag("--recovery_agent_removal_limit=99%");
+    let (status, said) = cluster.master.restart_in_vain();
+    assert!(!status.success());
+    assert!(said.contains("1 of 1 known agents (100.0%) did not come back"), "{said}");
+    // It forgot nobody.
+    cluster.master.remove_flag("--recovery_agent_removal_limit=99%");
+    cluster.master.remove_flag("--agent_reregister_timeout=1secs");
+    cluster.master.restart();
+    cluster.agents[0].restart();
+    cluster.wait_for_agents(1);
+    assert_eq!(
+        cluster.http().get("/slaves").json().expect("JSON")["recovered_slaves"],
+        serde_json::json!([])
+    );
+}

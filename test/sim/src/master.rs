@@ -163,6 +163,7 @@ pub(crate) fn make_visible(world: &mut World, effect: Effect) {
         | Effect::CloseOperator { .. }
         | Effect::SlackTakenBack { .. }
         | Effect::Explained { .. } => (),
+        Effect::Halt { why } => panic!("the simulator sets no limit: {why}"),
         Effect::Publish { .. } => (),
     }
 }

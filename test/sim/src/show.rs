@@ -119,6 +119,7 @@ pub(crate) fn master_effect(effect: &master::Effect) -> Option<String> {
         | master::Effect::Explained { .. }
         | master::Effect::SlackTakenBack { .. }
         | master::Effect::Publish { .. } => return None,
+        master::Effect::Halt { why } => format!("halt: {why}"),
     })
 }
 

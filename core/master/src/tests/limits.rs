@@ -3,7 +3,7 @@
 use alloc::string::String;
 use core::time::Duration;
 
-use expect_test::expect;
+use expect_test::{Expect, expect};
 
 use super::check_with;
 use crate::Config;
@@ -37,6 +37,50 @@ fn agents_are_given_up_one_by_one() {
             record mark unreachable agent C since 1000000180.000
             C closed
         "#]],
+    );
+}
+
+/// Two of three known agents do not come back to a new master.
+fn two_of_three_missing(limit: f64, expected: Expect) {
+    check_with(
+        Config { recovery_agent_removal_limit: limit, ..Config::default() },
+        "
+        agent A cpus:1
+        agent B cpus:1
+        agent C cpus:1
+        ...
+        master restarts
+        A back
+        skip 601s
+        ",
+        expected,
+    );
+}
+
+#[test]
+fn a_new_master_that_misses_too_many_agents_ends() {
+    two_of_three_missing(
+        0.6,
+        expect![[r#"
+        A <- SUBSCRIBED A
+        record mark unreachable agent A since 1000000090.000
+        A closed
+        halt: 2 of 3 known agents (66.7%) did not come back within 600s, and --recovery_agent_removal_limit is 60%: find out why, or raise it; missing are B, C
+    "#]],
+    );
+}
+
+#[test]
+fn a_new_master_that_misses_few_enough_gives_them_up() {
+    two_of_three_missing(
+        0.7,
+        expect![[r#"
+        A <- SUBSCRIBED A
+        record mark unreachable agent A since 1000000090.000
+        A closed
+        record mark unreachable agent B since 1000000600.000
+        record mark unreachable agent C since 1000000600.000
+    "#]],
     );
 }
 

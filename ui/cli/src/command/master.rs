@@ -91,6 +91,7 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
     config.max_agent_ping_timeouts = flags.max_agent_ping_timeouts;
     config.agent_reregister_timeout = flags.agent_reregister_timeout;
     config.agent_removal_rate_limit = flags.agent_removal_rate_limit;
+    config.recovery_agent_removal_limit = flags.recovery_agent_removal_limit;
     config.max_completed_frameworks = flags.max_completed_frameworks;
     config.max_completed_tasks_per_framework = flags.max_completed_tasks_per_framework;
     config.max_unreachable_tasks_per_framework = flags.max_unreachable_tasks_per_framework;

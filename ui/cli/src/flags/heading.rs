@@ -142,6 +142,7 @@ const MASTER: Groups = &[
             "max_agent_ping_timeouts",
             "agent_reregister_timeout",
             "agent_removal_rate_limit",
+            "recovery_agent_removal_limit",
         ],
     ),
     (

@@ -89,6 +89,9 @@ pub struct MasterFlags {
     /// How many agents may be called unreachable in what time: `1/20mins`.
     #[arg(long, alias = "slave_removal_rate_limit", value_parser = value::rate)]
     pub agent_removal_rate_limit: Option<(u32, Duration)>,
+    /// If a larger part of the known agents stays away after a master start, the master ends instead of giving them up.
+    #[arg(long, alias = "recovery_slave_removal_limit", value_parser = value::percentage, default_value = "100%")]
+    pub recovery_agent_removal_limit: f64,
     /// How many ended frameworks are remembered.
     #[arg(long, default_value_t = 50)]
     pub max_completed_frameworks: usize,

@@ -35,6 +35,15 @@ pub fn rate(text: &str) -> Result<(u32, Duration), String> {
     Ok((number, duration(per)?))
 }
 
+/// `80%`, as a part of 1.
+pub fn percentage(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
+    match number {
+        Some(number) if (0.0..=100.0).contains(&number) => Ok(number / 100.0),
+        Some(_) | None => Err(format!("{text:?} is not from 0% to 100%")),
+    }
+}
+
 /// `role=weight,role=weight`.
 pub fn weights(text: &str) -> Result<BTreeMap<String, f64>, String> {
     let mut weights = BTreeMap::new();
@@ -149,6 +158,8 @@ mod tests {
         assert!(bytes("2 GB").is_err() && bytes("GB").is_err() && bytes("99999999999TB").is_err());
         assert_eq!(rate("1/20mins"), Ok((1, Duration::from_secs(1200))));
         assert!(rate("20mins").is_err());
+        assert_eq!((percentage("0%"), percentage("12.5%")), (Ok(0.0), Ok(0.125)));
+        assert!(["50", "101%", "-1%", "NaN%", "%"].iter().all(|text| percentage(text).is_err()));
         assert_eq!(weights("a=2,b/c=0.5").unwrap().len(), 2);
         assert_eq!(port_ranges("[1-2, 5-5]"), Ok(PortRanges(vec![(1, 2), (5, 5)])));
         assert!(["1-2", "[]", "[2-1]", "[1-70000]", "[1]"].iter().all(|text| port_ranges(text).is_err()));

@@ -62,6 +62,7 @@ impl Script {
             | Effect::OpenOperator { .. }
             | Effect::CloseOperator { .. }
             | Effect::SlackTakenBack { .. }
+            | Effect::Halt { .. }
             | Effect::Explained { .. } => (),
         }
         self.say(&effect.to_string());
