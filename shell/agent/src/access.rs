@@ -172,7 +172,8 @@ fn is_self(principal: &Principal, executor: &Executor) -> bool {
     own.iter().all(|(name, value)| principal.claims.get(name) == Some(value))
 }
 
-fn find_executor<'s>(state: &'s State, id: &ContainerId) -> Option<(&'s Framework, &'s Executor)> {
+/// The executor whose container this is.
+pub(crate) fn find_executor<'s>(state: &'s State, id: &ContainerId) -> Option<(&'s Framework, &'s Executor)> {
     let of =
         |framework: &'s Framework| framework.executors.values().map(move |executor| (framework, &**executor));
     state.frameworks.values().flat_map(|one| of(one)).find(|(_, executor)| executor.container_id == *id)

@@ -14,6 +14,7 @@ use tepui_http::{
     json, profiler, write_json,
 };
 use tepui_proto::mesos::v1::agent::Call;
+use tepui_proto::mesos::v1::agent::call::Type;
 use tepui_runtime::{Closed, Handle};
 use tokio::sync::watch;
 
@@ -21,7 +22,7 @@ use crate::access::Access;
 use crate::document::About;
 use crate::read::{self, Sources};
 use crate::statistics::{self, View};
-use crate::visible::{visible, with_sandboxes};
+use crate::visible::{Look, visible};
 use crate::{attached, document, executor, metrics, operator, origin};
 
 /// What an exchange with the machine is for.
@@ -112,8 +113,8 @@ impl Program {
     }
 
     /// The state as who sent the request may see it.
-    pub fn seen_by(&self, request: &Request) -> Arc<State> {
-        visible(&self.state(), &self.access.authorizer, request.subject())
+    pub fn seen_by(&self, request: &Request, look: Look) -> Arc<State> {
+        visible(&self.state(), &self.access.authorizer, request.subject(), look)
     }
 
     /// What documents say besides the state, as who sent the request may see it.
@@ -130,7 +131,7 @@ impl Program {
 
     /// The files that who sent the request may read.
     pub fn attached_for(&self, request: &Request) -> impl FnOnce() -> Vec<files::Attached> + Send + 'static {
-        let state = with_sandboxes(&self.state(), &self.access.authorizer, request.subject());
+        let state = self.seen_by(request, Look::Sandboxes);
         let log_seen = self.access.authorizer.allows(request.subject(), Action::AccessMesosLog, None);
         let log = self.about.external_log_file.clone().filter(|_| log_seen);
         move || attached::all(&state, log.as_deref())
@@ -149,7 +150,7 @@ impl Program {
         let is_script = request.query.get("jsonp").is_some();
         let gzip = accepts_gzip(&request.headers) && !is_script;
         let order = || {
-            let (state, about) = (self.seen_by(request), self.about_for(request));
+            let (state, about) = (self.seen_by(request, Look::Everything), self.about_for(request));
             let version = state.version;
             let draw = move |pen| write_json(pen, |w| document::state(w, &state, &about));
             Order { version, gzip, render: Box::new(draw) }
@@ -171,8 +172,12 @@ impl Program {
         encoding: Encoding,
         request: &Request,
     ) -> Result<Response, HttpError> {
+        let look = match call.r#type {
+            Some(Type::GET_CONTAINERS) => Look::Containers,
+            _ => Look::Everything,
+        };
         let sources = Sources {
-            state: self.seen_by(request),
+            state: self.seen_by(request, look),
             about: self.about_for(request),
             logging_level: self.logging.level(),
             meter: self.meter.clone(),
@@ -219,7 +224,8 @@ impl Program {
             Endpoint::Operator => operator::call(self, request).await,
             Endpoint::State => self.state_document(&request).await,
             Endpoint::Usage(view) => {
-                statistics::answer(view, self.meter.clone(), self.seen_by(&request), &request).await
+                let state = self.seen_by(&request, Look::Containers);
+                statistics::answer(view, self.meter.clone(), state, &request).await
             }
             Endpoint::Metrics(form) => match rest.is_empty() {
                 true => self.metrics(form, &request).await,

@@ -3,31 +3,38 @@
 use std::sync::Arc;
 
 use tepui_authz::{Action, Authorizer, Subject};
-use tepui_core_agent::{Executor, Framework, State, Task};
+use tepui_core_agent::{Container, Executor, Framework, State, Task};
 
-/// What `subject` may see of the state.
-pub(crate) fn visible(all: &Arc<State>, authorizer: &Authorizer, subject: Subject<'_>) -> Arc<State> {
-    if !authorizer.is_set() {
-        return all.clone();
-    }
-    let eyes = Eyes { authorizer, subject, sandboxes: false };
-    Arc::new(eyes.state(all))
+use crate::access::find_executor;
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Frameworks, executors and tasks.
+    Everything,
+    /// Sandboxes and nothing else.
+    Sandboxes,
+    /// Containers and nothing else.
+    Containers,
 }
 
-/// The state with the sandboxes into which `subject` may look.
-pub(crate) fn with_sandboxes(all: &Arc<State>, authorizer: &Authorizer, subject: Subject<'_>) -> Arc<State> {
+/// What `subject` may see of the state.
+pub(crate) fn visible(
+    all: &Arc<State>,
+    authorizer: &Authorizer,
+    subject: Subject<'_>,
+    look: Look,
+) -> Arc<State> {
     if !authorizer.is_set() {
         return all.clone();
     }
-    let eyes = Eyes { authorizer, subject, sandboxes: true };
-    Arc::new(eyes.state(all))
+    Arc::new(Eyes { authorizer, subject, look }.state(all))
 }
 
 struct Eyes<'a> {
     authorizer: &'a Authorizer,
     subject: Subject<'a>,
-    /// Looks for sandboxes and nothing else.
-    sandboxes: bool,
+    look: Look,
 }
 
 impl Eyes<'_> {
@@ -37,19 +44,36 @@ impl Eyes<'_> {
 
     fn state(&self, all: &State) -> State {
         let is_seen = |framework: &&Arc<Framework>| {
-            self.sandboxes || self.see(Action::ViewFramework, &framework.info.user)
+            self.look != Look::Everything || self.see(Action::ViewFramework, &framework.info.user)
         };
         let live = all.frameworks.values().filter(is_seen);
         let completed = all.completed_frameworks.iter().filter(is_seen);
+        let containers = all.containers.iter().filter(|(_, one)| self.container(all, one));
         State {
+            containers: containers.map(|(id, one)| (id.clone(), one.clone())).collect(),
             frameworks: live.map(|framework| (framework.id.clone(), self.framework(framework))).collect(),
             completed_frameworks: completed.map(|framework| self.framework(framework)).collect(),
             ..all.clone()
         }
     }
 
+    /// One that was launched by a call: as its executor's, or standing alone.
+    fn container(&self, all: &State, container: &Container) -> bool {
+        match find_executor(all, container.id.top()) {
+            Some((framework, executor)) => {
+                let user = executor.info.command.user.as_deref().unwrap_or(&framework.info.user);
+                self.see(Action::ViewContainer, user)
+            }
+            None => self.authorizer.allows(self.subject, Action::ViewStandaloneContainer, None),
+        }
+    }
+
     fn framework(&self, all: &Framework) -> Arc<Framework> {
-        let action = if self.sandboxes { Action::AccessSandbox } else { Action::ViewExecutor };
+        let action = match self.look {
+            Look::Everything => Action::ViewExecutor,
+            Look::Sandboxes => Action::AccessSandbox,
+            Look::Containers => Action::ViewContainer,
+        };
         let is_seen = |executor: &&Arc<Executor>| {
             self.see(action, executor.info.command.user.as_deref().unwrap_or(&all.info.user))
         };
@@ -65,7 +89,7 @@ impl Eyes<'_> {
     fn executor(&self, all: &Executor, framework: &Framework) -> Arc<Executor> {
         let is_seen = |task: &&Arc<Task>| {
             let user = task.task.user.as_deref().filter(|user| !user.is_empty());
-            self.sandboxes || self.see(Action::ViewTask, user.unwrap_or(&framework.info.user))
+            self.look != Look::Everything || self.see(Action::ViewTask, user.unwrap_or(&framework.info.user))
         };
         let mut seen = all.clone();
         let tasks = all.tasks.values().filter(is_seen);

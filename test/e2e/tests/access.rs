@@ -346,3 +346,56 @@ fn tokens_say_who_one_is_and_no_executor_speaks_for_another() {
     let answer = agent.send("POST", "/api/v1/executor", &headers, subscribe.to_string().as_bytes());
     assert_eq!(answer.status, 403, "{}", answer.text());
 }
+
+/// `dev` may do nothing with containers that stand alone, and see none at all.
+const CONTAINER_ACLS: &str = r#"{"permissive": true,
+    "launch_standalone_containers": [{"principals":{"values":["dev"]},"users":{"type":"NONE"}}],
+    "wait_standalone_containers": [{"principals":{"values":["dev"]},"users":{"type":"NONE"}}],
+    "kill_standalone_containers": [{"principals":{"values":["dev"]},"users":{"type":"NONE"}}],
+    "remove_standalone_containers": [{"principals":{"values":["dev"]},"users":{"type":"NONE"}}],
+    "launch_nested_containers_under_parent_with_user": [{"principals":{"values":["dev"]},"users":{"type":"NONE"}}],
+    "launch_nested_container_sessions_as_user": [{"principals":{"values":["dev"]},"users":{"type":"NONE"}}],
+    "attach_containers_output": [{"principals":{"values":["dev"]},"users":{"type":"NONE"}}],
+    "wait_nested_containers": [{"principals":{"values":["dev"]},"users":{"type":"NONE"}}],
+    "view_containers": [{"principals":{"values":["dev"]},"users":{"type":"NONE"}}],
+    "view_standalone_containers": [{"principals":{"values":["dev"]},"users":{"type":"NONE"}}]}"#;
+
+#[test]
+fn rules_hold_for_containers() {
+    let (cluster, folder) = closed(Some(CONTAINER_ACLS));
+    let agent = cluster.agent_http();
+    let mut scheduler = subscribe(&cluster, "ops", "dev");
+    let offer = scheduler.offer();
+    scheduler.launch(&offer, &[Scheduler::task(&offer, "task", "sleep 1000")]);
+    let status = scheduler.reach("task", "TASK_RUNNING");
+    let nested = json!({"value": "nested", "parent": status["container_status"]["container_id"]});
+    let ask = |who: &str, kind: &str, body: Value| {
+        let call = json!({"type": kind, kind.to_lowercase(): body});
+        send(&agent, "POST", "/api/v1", Some(who), &call)
+    };
+    let alone = json!({"value": "alone"});
+    for id in [&alone, &nested] {
+        let launch = json!({"container_id": id, "command": {"value": "sleep 1000"}});
+        assert_eq!(ask("dev", "LAUNCH_CONTAINER", launch.clone()).status, 403, "{id}");
+        assert_eq!(ask("ops", "LAUNCH_CONTAINER", launch).status, 200, "{id}");
+        assert_eq!(ask("dev", "WAIT_CONTAINER", json!({"container_id": id})).status, 403, "{id}");
+    }
+    for kind in ["KILL_CONTAINER", "REMOVE_CONTAINER"] {
+        assert_eq!(ask("dev", kind, json!({"container_id": alone})).status, 403, "{kind}");
+    }
+    for kind in ["LAUNCH_NESTED_CONTAINER_SESSION", "ATTACH_CONTAINER_OUTPUT"] {
+        assert_eq!(ask("dev", kind, json!({"container_id": nested})).status, 403, "{kind}");
+    }
+    let seen = |who: &str| {
+        let asked = json!({"show_nested": true, "show_standalone": true});
+        let answer = ask(who, "GET_CONTAINERS", asked).json().unwrap();
+        answer["get_containers"]["containers"].as_array().map_or(0, Vec::len)
+    };
+    assert_eq!((seen("ops"), seen("dev")), (3, 0));
+    let listed = |who| get(&agent, "/containers", Some(who)).json().unwrap().as_array().unwrap().len();
+    assert_eq!((listed("ops"), listed("dev")), (1, 0));
+    for id in [&nested, &alone] {
+        assert_eq!(ask("ops", "KILL_CONTAINER", json!({"container_id": id})).status, 200);
+    }
+    drop(folder);
+}

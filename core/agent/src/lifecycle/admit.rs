@@ -2,6 +2,7 @@
 //!
 //! Tasks of one launch share one fate.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -107,7 +108,7 @@ fn inject_allocation(launching: &mut Launching) {
 fn refuse(agent: &Agent, framework: &FrameworkId, launching: &Launching) -> Option<Refused> {
     let id = ExecutorId::from(&*launching.executor.executor_id);
     let refused = |reason: Reason, message: &str| Some(Refused { reason, message: message.into() });
-    if let Some(message) = launching.tasks.iter().find_map(|task| missing_isolator(agent, task)) {
+    if let Some(message) = launching.tasks.iter().find_map(|task| unenforced(agent, task)) {
         return Some(Refused { reason: Reason::REASON_TASK_INVALID, message });
     }
     if agent.state.drain.is_some() {
@@ -138,16 +139,25 @@ fn refuse(agent: &Agent, framework: &FrameworkId, launching: &Launching) -> Opti
     }
 }
 
-/// A limit that nobody would enforce.
-fn missing_isolator(agent: &Agent, task: &pb::TaskInfo) -> Option<String> {
+/// A limit of a task that nobody would enforce; Docker enforces its own.
+fn unenforced(agent: &Agent, task: &pb::TaskInfo) -> Option<String> {
     let container = task.container.as_option();
-    if container.is_some_and(|container| container.r#type == pb::container_info::Type::DOCKER) {
-        return None;
+    match container.map(|container| container.r#type) {
+        Some(pb::container_info::Type::DOCKER) => None,
+        Some(pb::container_info::Type::MESOS) | None => {
+            missing_isolator(&agent.config.isolation, &task.limits)
+        }
     }
+}
+
+/// A limit that nobody would enforce.
+pub(crate) fn missing_isolator(
+    isolation: &[String],
+    limits: &BTreeMap<String, pb::value::Scalar>,
+) -> Option<String> {
     for (name, isolator) in [("cpus", "cgroups/cpu"), ("mem", "cgroups/mem")] {
-        let enforced =
-            agent.config.isolation.iter().any(|given| given.contains(isolator) || given == "cgroups/all");
-        if task.limits.contains_key(name) && !enforced {
+        let enforced = isolation.iter().any(|given| given.contains(isolator) || given == "cgroups/all");
+        if limits.contains_key(name) && !enforced {
             return Some(format!(
                 "A limit on '{name}' needs the isolator '{isolator}', which this agent lacks"
             ));

@@ -11,7 +11,7 @@ mod shutdown;
 mod start;
 mod volumes;
 
-pub(crate) use admit::{Launching, run};
+pub(crate) use admit::{Launching, missing_isolator, run};
 pub(crate) use deliver::{deliver, resize, unqueue};
 pub(crate) use end::{complete_task, executor_ended, remove_executor_if_done};
 pub(crate) use framework::{end_if_done, remove_framework_if_done, shutdown_framework, update_framework};

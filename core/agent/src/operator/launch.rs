@@ -10,9 +10,9 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::agent::call::{
     LaunchContainer, LaunchNestedContainer, LaunchNestedContainerSession,
 };
-use tepui_resources::Resources;
 use tepui_types::{Answer, ConnId, ContainerId, ContainerOp, LaunchSpec, Refusal, Status};
 
+use super::check::check;
 use super::{Answered, checked_id, executor_in, invalid, record, sandbox_of};
 use crate::agent::{Agent, Out};
 use crate::environment::{self, Environment};
@@ -78,7 +78,7 @@ fn launch(
     out: &mut Out,
 ) -> Answered {
     let id = checked_id(&call.container_id)?;
-    check(&id, &call)?;
+    check(&agent.config.isolation, &id, &call)?;
     if executor_in(agent, &id).is_some() {
         return Ok(Some(Answer::Accepted));
     }
@@ -110,39 +110,6 @@ fn launch(
     record(agent, &id, out);
     agent.container(ContainerOp::Launch(spec.into()), out);
     Ok(None)
-}
-
-/// What may not be asked for, whatever runs.
-fn check(id: &ContainerId, call: &LaunchContainer) -> Result<(), Refusal> {
-    let resources = Resources::from_proto(&call.resources).map_err(invalid)?;
-    let shares_cgroups = call.container.linux_info.share_cgroups;
-    match id.parent() {
-        None => {
-            if resources
-                .iter()
-                .any(|one| one.is_reserved() || one.is_revocable() || one.is_persistent_volume())
-            {
-                let problem =
-                    "a standalone container can use neither reserved nor revocable resources nor volumes";
-                return Err(invalid(problem));
-            }
-            if call.container.linux_info.is_set() && shares_cgroups == Some(true) {
-                return Err(invalid(
-                    "'linux_info.share_cgroups' cannot be true for a container without parent",
-                ));
-            }
-        }
-        Some(parent) if parent.parent().is_some() => {
-            if !call.resources.is_empty() || !call.limits.is_empty() {
-                return Err(invalid("resources and limits cannot be set below a nested container"));
-            }
-            if shares_cgroups == Some(false) {
-                return Err(invalid("'linux_info.share_cgroups' cannot be false below a nested container"));
-            }
-        }
-        Some(_) => (),
-    }
-    Ok(())
 }
 
 /// The user a nested container runs as unless it says otherwise; an error if its parent does not run.

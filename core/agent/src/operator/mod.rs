@@ -3,6 +3,7 @@
 //! A container is known by its whole id. Nested ones live below an executor's container and are remembered after their
 //! end until they are removed or the executor ends; standalone ones are forgotten when they end.
 
+mod check;
 mod kill;
 mod launch;
 mod remove;
