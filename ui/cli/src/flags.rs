@@ -12,6 +12,7 @@ pub mod eviction;
 pub mod heading;
 pub mod images;
 pub mod isolators;
+pub mod logger;
 pub mod master;
 pub mod oversubscription;
 pub mod tls;

@@ -5,6 +5,7 @@ mod detail;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
@@ -117,6 +118,8 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
             revocable_cpu_low_priority: flags.revocable_cpu_low_priority,
         },
         isolators: flags.isolators.options()?,
+        container_logger: flags.logger.logger()?,
+        http_heartbeat_interval: heartbeat_interval(flags.http_heartbeat_interval)?,
         check_agent_port_range_only: flags.isolators.check_agent_port_range_only,
         fetcher_cache_dir: flags.fetcher_cache_dir.clone().unwrap_or_else(|| work_dir.join("fetch")),
         fetcher_cache_size_bytes: flags.fetcher_cache_size,
@@ -218,6 +221,14 @@ fn one_of<'v>(flag: &str, value: &'v str, known: &[&str]) -> Result<&'v str> {
         return Ok(value);
     }
     bail!("--{flag}={value} is not there yet; there is: {}", known.join(", "))
+}
+
+/// Without a pause there would be nothing but heartbeats.
+fn heartbeat_interval(interval: Duration) -> Result<Duration> {
+    if interval.is_zero() {
+        bail!("--http_heartbeat_interval must be more than nothing");
+    }
+    Ok(interval)
 }
 
 fn headroom(value: f64) -> Result<f64> {

@@ -10,6 +10,7 @@ use super::both::{AddressFlags, LoggingFlags};
 use super::eviction::EvictionFlags;
 use super::images::ImageFlags;
 use super::isolators::IsolatorFlags;
+use super::logger::LoggerFlags;
 use super::oversubscription::OversubscriptionFlags;
 use super::value;
 
@@ -70,6 +71,11 @@ pub struct AgentFlags {
     pub revocable_cpu_low_priority: bool,
     #[command(flatten)]
     pub isolators: IsolatorFlags,
+    #[command(flatten)]
+    pub logger: LoggerFlags,
+    /// How often those who listen to a container hear that they still do.
+    #[arg(long, value_parser = value::duration, default_value = "30secs")]
+    pub http_heartbeat_interval: Duration,
     /// Which containerizers to use; `mesos` is what there is.
     #[arg(long, default_value = "mesos")]
     pub containerizers: String,

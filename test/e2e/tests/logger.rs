@@ -1,0 +1,72 @@
+//! `--container_logger=logrotate`: output files that are exchanged when large, as the agent or the task chose.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+use tepui_e2e::{Cluster, Scheduler};
+
+const RESOURCES: &str = "--resources=cpus:8;mem:4096;disk:4096;ports:[31000-32000]";
+
+fn sandbox(cluster: &Cluster, scheduler: &Scheduler, task: &str) -> PathBuf {
+    let agents = cluster.agents[0].work_dir.join("slaves");
+    let id = scheduler.agent_id["value"].as_str().expect("an id");
+    let executors = agents.join(id).join("frameworks").join(&scheduler.framework_id).join("executors");
+    executors.join(task).join("runs/latest")
+}
+
+/// Every number from 1 to 9999, or the part of them that these files hold; the files are none too large.
+fn numbers(sandbox: &std::path::Path, kept: usize, bytes_max: u64) -> Vec<u32> {
+    let older = (1..=kept).rev().map(|number| sandbox.join(format!("stdout.{number}")));
+    let files: Vec<PathBuf> = older.chain([sandbox.join("stdout")]).collect();
+    let too_old = sandbox.join(format!("stdout.{}", kept + 1));
+    assert!(!too_old.exists(), "{} is one too many", too_old.display());
+    let text = |path: &PathBuf| {
+        let text = std::fs::read_to_string(path).unwrap_or_else(|err| panic!("{}: {err}", path.display()));
+        assert!(text.len() as u64 <= bytes_max, "{} has {} bytes", path.display(), text.len());
+        text
+    };
+    let all = files.iter().map(text).collect::<String>();
+    // The oldest may begin in the middle of a number.
+    let whole = if kept == 2 { all.split_once('\n').expect("lines").1 } else { &all };
+    whole.lines().map(|line| line.parse().expect("a number")).collect()
+}
+
+#[test]
+fn large_output_is_exchanged_and_no_byte_is_lost() {
+    let flags = [
+        RESOURCES,
+        "--container_logger=org_apache_mesos_LogrotateContainerLogger",
+        "--max_stdout_size=16KB",
+        "--logrotate_stdout_options=rotate 2",
+    ];
+    let cluster = Cluster::with(&[], &flags);
+    let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
+    let offer = scheduler.offer();
+    let script = "seq 1 9999; echo done >&2";
+    let plain = Scheduler::task(&offer, "plain", script);
+    let mut own = Scheduler::task(&offer, "own", script);
+    let variable = |name: &str, value: &str| json!({"name": name, "value": value});
+    own["command"]["environment"] = json!({"variables": [
+        variable("CONTAINER_LOGGER_MAX_STDOUT_SIZE", "8KB"),
+        variable("CONTAINER_LOGGER_LOGROTATE_STDOUT_OPTIONS", "rotate 20"),
+    ]});
+    let mut wrong = Scheduler::task(&offer, "wrong", script);
+    wrong["command"]["environment"] =
+        json!({"variables": [variable("CONTAINER_LOGGER_MAX_STDOUT_SIZE", "large")]});
+    scheduler.launch(&offer, &[plain, own, wrong]);
+    for task in ["plain", "own"] {
+        scheduler.reach(task, "TASK_FINISHED");
+    }
+    let failed = scheduler.reach("wrong", "TASK_FAILED");
+    let message = failed["message"].as_str().expect("a message");
+    assert!(message.contains("CONTAINER_LOGGER_MAX_STDOUT_SIZE is not a size: 'large'"), "{message}");
+
+    let kept = numbers(&sandbox(&cluster, &scheduler, "plain"), 2, 16 * 1024);
+    assert!(kept.len() > 5000 && kept.windows(2).all(|two| two[0] + 1 == two[1]), "{} numbers", kept.len());
+    assert_eq!(kept.last(), Some(&9999));
+    // 48,889 bytes are six files of eight kilobytes.
+    let all = numbers(&sandbox(&cluster, &scheduler, "own"), 5, 8 * 1024);
+    assert_eq!(all, (1..=9999).collect::<Vec<u32>>());
+    let stderr = std::fs::read_to_string(sandbox(&cluster, &scheduler, "own").join("stderr"));
+    assert_eq!(stderr.expect("a file"), "done\n");
+}
