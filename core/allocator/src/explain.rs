@@ -1,22 +1,27 @@
 //! Explain: why a framework or a role was offered what it was, and was not offered the rest.
 //!
 //! Found out when somebody asks, from the same books and by the same rules that the cycle uses; nothing is kept for it
-//! but the times of offers. Each agent is counted under the one thing that stands first in the way.
+//! but the times of offers. Each agent is counted under the one thing that stands first in the way, and under the one that
+//! stands in the way of lending it what others leave idle. An inquiry takes as many calls as its budgets make it: who is
+//! gone by the next call is left out, who came is asked about as well.
 //!
 //! Never: words for people (the master's answer and the command line have those).
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use tepui_fsm::Mono;
-use tepui_resources::{Limits, Quantities, Resources, Role};
+use tepui_fsm::{Budget, Mono};
+use tepui_resources::{Limits, Quantities, Resource, Resources, Role};
 use tepui_types::{AgentId, FrameworkId};
 
 use crate::cycle::Stage;
+use crate::ledger::is_slack;
 use crate::share::Weight;
-use crate::slab::{ClientSlot, FrameworkSlot, NodeSlot};
+use crate::slab::{ClientSlot, FrameworkSlot, NodeSlot, Slot};
 use crate::tree::Child;
 use crate::walk::{Scope, Walk};
 use crate::{Allocator, Quota};
+use why::Tallies;
 
 mod why;
 
@@ -48,6 +53,18 @@ pub struct Standing {
     pub last_offered: Option<Mono>,
     /// Of every agent, what stands first in the way; most agents first. Only where a framework was asked about.
     pub findings: Vec<Finding>,
+    /// What it was lent, offered or used; and of every agent, what stands in the way of lending.
+    pub borrowed: Quantities,
+    pub slack: Vec<Finding>,
+}
+
+/// A question about a framework that is being answered.
+#[derive(Clone, Debug)]
+pub struct Inquiry {
+    framework: FrameworkId,
+    /// The first agent that was not looked at yet.
+    next: usize,
+    roles: BTreeMap<Role, Tallies>,
 }
 
 /// What stands first in the way of some agents.
@@ -127,6 +144,14 @@ pub enum Reason {
     Headroom {
         required: Quantities,
     },
+    /// Of slack: it has some of this agent in use.
+    Borrows,
+    /// Of slack: nothing is reserved there.
+    NothingReserved,
+    /// Of slack: nothing is lent in this cluster, or nothing of what is reserved for this role.
+    NotLent(Option<Role>),
+    /// Of slack: all that is idle is lent already, to this framework for one.
+    LentTo(FrameworkId),
 }
 
 /// Names as v1 has them.
@@ -142,19 +167,56 @@ pub enum Capability {
 }
 
 impl Allocator {
-    /// Walks all agents once per role of the framework.
-    pub fn explain_framework(&mut self, id: &FrameworkId) -> Option<FrameworkReport> {
-        let slot = self.framework_slot(id)?;
+    /// Begins to find out how a framework stands, if there is one.
+    pub fn inquire(&self, id: &FrameworkId) -> Option<Inquiry> {
+        self.framework_slot(id).map(|_| Inquiry { framework: id.clone(), next: 0, roles: BTreeMap::new() })
+    }
+
+    /// Looks at every agent once per role of the framework, for as long as the budget lasts; whether that was all.
+    pub fn look_into(&self, inquiry: &mut Inquiry, budget: &mut Budget<'_>) -> bool {
+        let Some(slot) = self.framework_slot(&inquiry.framework) else { return true };
+        let clients = self.subscribed_clients(slot);
+        for agent in self.agents.slots_from(inquiry.next) {
+            for client in &clients {
+                let role = self.tree.role_of(*client);
+                let tallies = match inquiry.roles.get_mut(role) {
+                    Some(tallies) => tallies,
+                    None => inquiry.roles.entry(role.clone()).or_default(),
+                };
+                self.tally(agent, *client, tallies);
+            }
+            inquiry.next = agent.index() + 1;
+            if !budget() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The answer, if the framework is still there.
+    pub fn answer(&mut self, mut inquiry: Inquiry) -> Option<FrameworkReport> {
+        let slot = self.framework_slot(&inquiry.framework)?;
         self.tree.settle_order();
         let order = self.order();
         let mut roles = Vec::new();
         for client in self.subscribed_clients(slot) {
             let mut standing = self.standing(client, &order);
-            standing.findings = self.findings(client);
+            let tallies = inquiry.roles.remove(&standing.role).unwrap_or_default();
+            (standing.findings, standing.slack) = tallies.findings();
+            standing.borrowed = self.borrowed(client);
             roles.push(standing);
         }
         roles.sort_by(|a, b| a.role.cmp(&b.role));
-        Some(FrameworkReport { framework: id.clone(), active: self.frameworks[slot].active, roles })
+        Some(FrameworkReport { framework: inquiry.framework, active: self.frameworks[slot].active, roles })
+    }
+
+    fn borrowed(&self, client: ClientSlot) -> Quantities {
+        let (framework, role) = (self.tree.clients[client].framework, self.tree.role_of(client));
+        let is_own = |one: &Resource| is_slack(one) && one.allocation() == Some(role);
+        let held = self.frameworks[framework].agents.iter();
+        let held = held.filter_map(|agent| self.agents[agent].ledger.held_by(framework));
+        let parts = held.flat_map(|held| [&held.offered, &held.used]);
+        parts.fold(Quantities::new(), |sum, part| sum + &part.filter(is_own).quantities())
     }
 
     pub fn explain_role(&mut self, role: &Role) -> Option<RoleReport> {
@@ -205,6 +267,8 @@ impl Allocator {
             place: place.map(|place| Place { place: place + 1, of: order.len() }),
             last_offered: entry.last_offered,
             findings: Vec::new(),
+            borrowed: Quantities::new(),
+            slack: Vec::new(),
         }
     }
 

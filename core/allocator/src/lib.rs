@@ -60,7 +60,7 @@ pub use constraints::{
     AttributeConstraint, Group, OfferConstraints, Pattern, PatternError, Predicate, Selector, admits,
 };
 pub use cycle::{Allocation, Grant, InverseGrant};
-pub use explain::{Capability, Finding, FrameworkReport, Place, Reason, RoleReport, Standing};
+pub use explain::{Capability, Finding, FrameworkReport, Inquiry, Place, Reason, RoleReport, Standing};
 pub use min_allocatable::{MinAllocatable, MinAllocatableError};
 pub use moves::{Held, Holder};
 pub use options::{Options, Sorter};

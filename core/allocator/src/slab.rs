@@ -76,6 +76,12 @@ impl<S: Slot, T> Slab<S, T> {
         entries.filter_map(|(index, entry)| Some((S::new(index as u32), entry.as_ref()?)))
     }
 
+    /// Those from this place on.
+    pub(crate) fn slots_from(&self, index: usize) -> impl Iterator<Item = S> + use<'_, S, T> {
+        let rest = self.entries.iter().enumerate().skip(index);
+        rest.filter(|(_, entry)| entry.is_some()).map(|(index, _)| S::new(index as u32))
+    }
+
     pub(crate) fn slots(&self) -> impl Iterator<Item = S> + use<'_, S, T> {
         self.iter().map(|(slot, _)| slot)
     }

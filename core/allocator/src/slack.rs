@@ -85,6 +85,10 @@ impl SlackBooks {
         Self { terms, ..Self::default() }
     }
 
+    pub(crate) fn total(&self) -> &Resources {
+        &self.total
+    }
+
     pub(crate) fn idle(&self) -> &Resources {
         &self.idle
     }
@@ -142,7 +146,7 @@ impl Options {
 }
 
 /// Reserved, and of use to somebody else.
-fn is_lendable(resource: &Resource) -> bool {
+pub(crate) fn is_lendable(resource: &Resource) -> bool {
     resource.is_reserved()
         && !resource.is_revocable()
         && !resource.is_persistent_volume()

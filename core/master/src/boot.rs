@@ -53,6 +53,7 @@ pub(crate) fn master(config: Config, mut registry: Registry, now: Now) -> Master
         pids: BTreeMap::new(),
         liveness: Liveness::new(known_agents),
         wanted_back: BTreeMap::new(),
+        inquiries: VecDeque::new(),
         serial: Serial::default(),
         first_records,
         changed: true,

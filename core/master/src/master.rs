@@ -19,6 +19,7 @@ use tepui_registry::{Operation as Record, Registry};
 use tepui_types::{AgentId, Answer, ConnId, FrameworkId, OfferId, Refusal, TaskId};
 
 use crate::counters::{Arrival, Counters};
+use crate::explain::Inquiries;
 use crate::offer::Offers;
 use crate::operation::Operations;
 use crate::reachability::Liveness;
@@ -60,6 +61,7 @@ pub struct Master {
     /// The agent registered under each pid.
     pub(crate) pids: BTreeMap<Arc<str>, AgentId>,
     pub(crate) liveness: Liveness,
+    pub(crate) inquiries: Inquiries,
     /// Since when more is lent of an agent than is idle.
     pub(crate) wanted_back: BTreeMap<AgentId, Mono>,
     pub(crate) serial: Serial,
@@ -111,13 +113,15 @@ impl Fsm for Master {
         drain::finish(self, now, out);
         slack::take_back_everywhere(self, now, out);
         offer::allocate(self, now, budget, out);
+        explain::go_on(self, now, budget, out);
         self.count_events(from, out);
         self.publish(out);
     }
 
     fn deadline(&self) -> Option<Mono> {
         let allocation = self.allocator.deadline();
-        self.timers.next().into_iter().chain(allocation).min()
+        let asked = (!self.inquiries.is_empty()).then_some(Mono(0));
+        self.timers.next().into_iter().chain(allocation).chain(asked).min()
     }
 }
 

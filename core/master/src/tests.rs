@@ -8,6 +8,7 @@ mod audit;
 mod authorization;
 mod counters;
 mod drains;
+mod explain;
 mod failover;
 mod kills;
 mod limits;

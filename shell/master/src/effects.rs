@@ -6,12 +6,11 @@ use std::time::Instant;
 use http::header::{HeaderName, HeaderValue};
 use tepui_authz::Authorizer;
 use tepui_core_master::{Effect, State};
-use tepui_http::{Exchanges, HttpError, Query, Response, accepted, empty, json, message};
+use tepui_http::{Exchanges, HttpError, Response, accepted, empty, message};
 use tepui_proto::Wire;
 use tepui_types::{Answer, ConnId};
 use tokio::sync::watch;
 
-use crate::explain;
 use crate::followers::{Followers, Telling};
 use crate::metered::AllocationTimes;
 use crate::routes::Kind;
@@ -66,8 +65,8 @@ impl Effects {
             Effect::CloseOperator { conn } => self.followers.tell(Telling::Close { conn }),
             Effect::CloseScheduler { conn } | Effect::CloseAgent { conn } => self.exchanges.close(conn),
             Effect::Explained { conn, now, report } => {
-                let document = explain::document(&self.publisher.borrow(), now, &report);
-                self.exchanges.answer(conn, |_| json(&Query::default(), document));
+                let state = self.publisher.borrow().clone();
+                self.followers.tell(Telling::Explained { conn, now, report, state });
             }
             Effect::SlackTakenBack { took, .. } => self.times.take_back.add(Instant::now(), took),
             Effect::Halt { why } => {

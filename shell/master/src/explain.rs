@@ -1,14 +1,16 @@
 //! `/explain/framework/<id>` and `/explain/role/<role>`: why somebody is offered what it is, in plain words and counts.
 //!
-//! The machine finds out when asked; here its findings become JSON with a sentence for each.
+//! The machine finds out when asked; here its findings become JSON with a sentence for each, on other threads than the
+//! machine's. Frameworks and roles that the reader may not see stay unnamed.
 
-use tepui_authz::Action;
+use tepui_authz::{Action, Authorizer};
 use tepui_core_master::explain::{
     Capability, Finding, FrameworkReport, Place, Reason, Report, RoleReport, Standing, Subject,
 };
 use tepui_core_master::{Input, State};
 use tepui_fsm::Mono;
-use tepui_http::{Encoding, HttpError, Request, Response};
+use tepui_http::auth::subject;
+use tepui_http::{Encoding, HttpError, Principal, Request, Response};
 use tepui_proto::json::JsonWriter;
 use tepui_resources::{Name, Quantities, Role, Scalar};
 use tepui_types::FrameworkId;
@@ -54,17 +56,47 @@ fn check(program: &Program, subject: &Subject, request: &Request) -> Result<(), 
     }
 }
 
-/// The answer; `now` is the machine's time of asking.
-pub(crate) fn document(state: &State, now: Mono, report: &Report) -> Vec<u8> {
+/// Who reads the answer, and when it was found.
+pub(crate) struct Reader<'a> {
+    /// As the reader may see it.
+    pub seen: &'a State,
+    pub authorizer: &'a Authorizer,
+    pub principal: Option<&'a Principal>,
+    /// The machine's time of asking.
+    pub now: Mono,
+}
+
+impl Reader<'_> {
+    fn sees_role(&self, role: &Role) -> bool {
+        self.authorizer.allows(subject(self.principal), Action::ViewRole, Some(role.as_str()))
+    }
+
+    fn sees_framework(&self, id: &FrameworkId) -> bool {
+        self.seen.frameworks.contains_key(id)
+    }
+
+    /// `framework m-0001`, or nothing that tells who it is.
+    fn framework(&self, id: &FrameworkId) -> String {
+        if self.sees_framework(id) { format!("framework {id}") } else { "another framework".into() }
+    }
+
+    fn role(&self, role: &Role) -> String {
+        if self.sees_role(role) { format!("role {role}") } else { "another role".into() }
+    }
+}
+
+/// The answer, without what its reader may not see of others.
+pub(crate) fn document(reader: &Reader<'_>, report: &Report) -> Vec<u8> {
     let mut w = JsonWriter::new();
     match report {
-        Report::Framework(report) => framework(&mut w, state, now, report),
-        Report::Role(report) => role(&mut w, now, report),
+        Report::Framework(report) => framework(&mut w, reader, report),
+        Report::Role(report) => role(&mut w, reader, report),
     }
     w.into_vec()
 }
 
-fn framework(w: &mut JsonWriter, state: &State, now: Mono, report: &FrameworkReport) {
+fn framework(w: &mut JsonWriter, reader: &Reader<'_>, report: &FrameworkReport) {
+    let (state, now) = (reader.seen, reader.now);
     let name = state.frameworks.get(&report.framework).map(|framework| framework.info.name.as_str());
     w.object(|w| {
         w.field("framework_id", report.framework.as_str());
@@ -80,7 +112,13 @@ fn framework(w: &mut JsonWriter, state: &State, now: Mono, report: &FrameworkRep
                 w.object(|w| {
                     self::standing(w, now, standing, report.active);
                     w.array_field("reasons", |w| {
-                        standing.findings.iter().for_each(|finding| self::finding(w, now, finding));
+                        standing.findings.iter().for_each(|one| finding(w, reader, one, words));
+                    });
+                    w.object_field("slack", |w| {
+                        quantities(w, "borrowed", &standing.borrowed);
+                        w.array_field("reasons", |w| {
+                            standing.slack.iter().for_each(|one| finding(w, reader, one, slack_words));
+                        });
                     });
                 });
             }
@@ -107,7 +145,7 @@ fn standing(w: &mut JsonWriter, now: Mono, standing: &Standing, active: bool) {
     w.field("last_offered_text", text.as_str());
 }
 
-fn role(w: &mut JsonWriter, now: Mono, report: &RoleReport) {
+fn role(w: &mut JsonWriter, reader: &Reader<'_>, report: &RoleReport) {
     w.object(|w| {
         w.field("role", report.role.as_str());
         w.field("weight", &report.weight);
@@ -125,8 +163,8 @@ fn role(w: &mut JsonWriter, now: Mono, report: &RoleReport) {
         quantities(w, "required", &report.required);
         quantities(w, "surplus", &report.surplus);
         w.array_field("frameworks", |w| {
-            for one in &report.frameworks {
-                w.object(|w| standing(w, now, one, one.active));
+            for one in report.frameworks.iter().filter(|one| reader.sees_framework(&one.framework)) {
+                w.object(|w| standing(w, reader.now, one, one.active));
             }
         });
     });
@@ -151,7 +189,12 @@ fn place_text(place: Option<Place>) -> String {
     format!("{place}{ending} of {of}")
 }
 
-fn finding(w: &mut JsonWriter, now: Mono, finding: &Finding) {
+fn finding(
+    w: &mut JsonWriter,
+    reader: &Reader<'_>,
+    finding: &Finding,
+    words: fn(&Reason, &Reader<'_>) -> String,
+) {
     let agents = match finding.agents {
         1 => "1 agent".to_owned(),
         more => format!("{more} agents"),
@@ -159,7 +202,7 @@ fn finding(w: &mut JsonWriter, now: Mono, finding: &Finding) {
     w.object(|w| {
         w.field("agents", &(finding.agents as u64));
         w.field("reason", code(&finding.reason));
-        w.field("text", format!("{agents}: {}", words(&finding.reason, now)).as_str());
+        w.field("text", format!("{agents}: {}", words(&finding.reason, reader)).as_str());
         w.field("example_agent_id", finding.example.as_str());
     });
 }
@@ -180,11 +223,16 @@ fn code(reason: &Reason) -> &'static str {
         Reason::Refused { .. } => "FILTERED",
         Reason::QuotaLimit { .. } => "QUOTA_LIMIT",
         Reason::Headroom { .. } => "QUOTA_HEADROOM",
+        Reason::Borrows => "BORROWS",
+        Reason::NothingReserved => "NOTHING_RESERVED",
+        Reason::NotLent(_) => "NOT_LENT",
+        Reason::LentTo(_) => "LENT",
     }
 }
 
 /// For people.
-fn words(reason: &Reason, now: Mono) -> String {
+fn words(reason: &Reason, reader: &Reader<'_>) -> String {
+    let now = reader.now;
     match reason {
         Reason::Waiting => {
             "nothing stands in the way; others come first, or it waits for the next batch".into()
@@ -197,15 +245,19 @@ fn words(reason: &Reason, now: Mono) -> String {
         Reason::LacksCapability(capability) => lacking(*capability),
         Reason::OfferConstraint => "excluded by its own offer constraints".into(),
         Reason::HeldInOffer { by, since } => {
-            format!("held in an outstanding offer by framework {by} for {}", time(seconds(*since, now)))
+            let (by, since) = (reader.framework(by), time(seconds(*since, now)));
+            format!("held in an outstanding offer by {by} for {since}")
         }
-        Reason::ReservedFor(role) => format!("what is free is reserved for role {role}"),
+        Reason::ReservedFor(role) => format!("what is free is reserved for {}", reader.role(role)),
         Reason::InUse => "all that is fit for it is in use".into(),
         Reason::BelowMinAllocatable => "what is fit for it is less than the smallest offer".into(),
         Reason::Refused { until, refused } => format!(
             "filtered for another {} by its own decline of {refused}; REVIVE ends that",
             time(seconds(now, *until))
         ),
+        Reason::QuotaLimit { role, .. } if !reader.sees_role(role) => {
+            "a role above it has reached its quota limit".into()
+        }
         Reason::QuotaLimit { role, consumed, limits } => {
             let full = limits.iter().map(|(name, limit)| format!("{name} {} of {limit}", consumed.get(name)));
             format!("role {role} has reached its quota limit: {}", full.collect::<Vec<_>>().join(", "))
@@ -213,6 +265,43 @@ fn words(reason: &Reason, now: Mono) -> String {
         Reason::Headroom { required } => {
             format!("what is free is kept for guarantees that are not met: {required}")
         }
+        Reason::Borrows | Reason::NothingReserved | Reason::NotLent(_) | Reason::LentTo(_) => {
+            slack_words(reason, reader)
+        }
+    }
+}
+
+/// For people, about what others leave idle.
+fn slack_words(reason: &Reason, reader: &Reader<'_>) -> String {
+    match reason {
+        Reason::Waiting => {
+            "something idle can be lent to it; others come first, or it waits for a batch".into()
+        }
+        Reason::Offered { since } => {
+            let since = time(seconds(*since, reader.now));
+            format!("lent to it in an offer, for {since}, and not answered yet")
+        }
+        Reason::Borrows => "lent to it and in use".into(),
+        Reason::NothingReserved => "nothing is reserved there that could be lent".into(),
+        Reason::NotLent(None) => "nothing is lent in this cluster (--allocation_slack)".into(),
+        Reason::NotLent(Some(owner)) => {
+            format!("what is reserved for {} is not lent (--allocation_slack_opt_out)", reader.role(owner))
+        }
+        Reason::LentTo(framework) => format!("what is idle is lent to {}", reader.framework(framework)),
+        Reason::ReservedFor(_) => "what is idle is reserved for its own role: it is offered, not lent".into(),
+        Reason::InUse => "the owners use what is reserved for them".into(),
+        Reason::BelowMinAllocatable => "what could be lent is less than the smallest offer".into(),
+        Reason::LacksCapability(Capability::RevocableResources) => {
+            "the framework lacks REVOCABLE_RESOURCES, so nothing is lent to it".into()
+        }
+        Reason::AgentInactive
+        | Reason::NotWhitelisted
+        | Reason::LacksCapability(_)
+        | Reason::OfferConstraint
+        | Reason::HeldInOffer { .. }
+        | Reason::Refused { .. }
+        | Reason::QuotaLimit { .. }
+        | Reason::Headroom { .. } => words(reason, reader),
     }
 }
 

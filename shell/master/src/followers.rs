@@ -1,4 +1,5 @@
-//! Tells those who follow the operators' event stream what happens, on a thread of its own and of low priority.
+//! Tells those who follow the operators' event stream what happens, and those who asked for an explanation what was
+//! found, on a thread of its own and of low priority.
 //!
 //! The machine only hands over what there is to tell, however many follow; what came meanwhile is told together. Order is
 //! kept: a follower's state is of the moment when it subscribed, and what happened after that comes behind it.
@@ -7,13 +8,16 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use tepui_authz::Authorizer;
+use tepui_core_master::explain::Report;
 use tepui_core_master::{State, event_seen};
+use tepui_fsm::Mono;
 use tepui_http::auth::subject;
-use tepui_http::{Exchanges, be_nice};
+use tepui_http::{Exchanges, Query, be_nice, json};
 use tepui_proto::mesos::v1::master::Event;
 use tepui_types::ConnId;
 use tokio::runtime;
 
+use crate::explain::{self, Reader};
 use crate::read;
 use crate::routes::Kind;
 
@@ -37,6 +41,13 @@ pub(crate) enum Telling {
     /// To all who follow and may see it; the state says who may.
     Event {
         event: Arc<Event>,
+        state: Arc<State>,
+    },
+    /// The answer to a question, found at `now`.
+    Explained {
+        conn: ConnId,
+        now: Mono,
+        report: Box<Report>,
         state: Arc<State>,
     },
     Close {
@@ -86,6 +97,7 @@ impl Teller {
                     self.event_seen(&event, &state)
                 }
                 Telling::Event { event, .. } => next = self.events(event),
+                Telling::Explained { conn, now, report, state } => self.explained(conn, now, &report, &state),
                 Telling::Close { conn } => self.exchanges.close(conn),
             }
         }
@@ -116,6 +128,14 @@ impl Teller {
                 self.exchanges.push(conn, &event);
             }
         }
+    }
+
+    fn explained(&self, conn: ConnId, now: Mono, report: &Report, state: &State) {
+        let principal = self.exchanges.principal(conn);
+        let seen = state.visible_to(&self.authorizer, subject(principal.as_ref()));
+        let reader = Reader { seen: &seen, authorizer: &self.authorizer, principal: principal.as_ref(), now };
+        let document = explain::document(&reader, report);
+        self.exchanges.answer(conn, |_| json(&Query::default(), document));
     }
 
     /// The whole state is the stream's first record. It is rendered elsewhere; what happens meanwhile waits behind it.

@@ -349,6 +349,38 @@ async fn why_somebody_is_offered_what_it_is() {
     master.stop().await.unwrap();
 }
 
+#[tokio::test]
+async fn an_explanation_does_not_name_who_its_reader_may_not_see() {
+    let acls = br#"{"view_roles":[{"principals":{"type":"ANY"},"roles":{"values":["dev"]}},
+                                  {"principals":{"type":"ANY"},"roles":{"type":"NONE"}}],
+                    "view_frameworks":[{"principals":{"type":"ANY"},"users":{"values":["u"]}},
+                                       {"principals":{"type":"ANY"},"users":{"type":"NONE"}}]}"#;
+    let mut options = Options { port: 0, ..Options::default() };
+    options.config.authorizer = crate::Authorizer::new(Some(crate::parse_acls(acls).unwrap()));
+    let master = run(options).await.unwrap();
+    let id_of = |subscribed: &str| -> String {
+        let rest = subscribed.split(r#""framework_id":{"value":""#).nth(1).unwrap();
+        rest.split('"').next().unwrap().to_owned()
+    };
+    // Both are in the same role; the one that is not seen holds everything.
+    let unseen = SUBSCRIBE.replace(r#""user":"u""#, r#""user":"other""#);
+    let mut unseen = Stream::subscribe(&master, "/api/v1/scheduler", &unseen).await;
+    let unseen_id = id_of(&unseen.event("SUBSCRIBED").await);
+    let _agent = link_up(&master).await;
+    unseen.event("OFFERS").await;
+    let mut seen = Stream::subscribe(&master, "/api/v1/scheduler", SUBSCRIBE).await;
+    let seen_id = id_of(&seen.event("SUBSCRIBED").await);
+
+    let answer = get(&master, &format!("/explain/framework/{seen_id}")).await.body;
+    assert!(answer.contains("held in an outstanding offer by another framework for"), "{answer}");
+    assert!(!answer.contains(&unseen_id), "{answer}");
+    let answer = get(&master, "/explain/role/dev").await.body;
+    assert!(answer.contains(&seen_id) && !answer.contains(&unseen_id), "{answer}");
+    assert_eq!(get(&master, &format!("/explain/framework/{unseen_id}")).await.status, 404);
+    assert_eq!(get(&master, "/explain/role/web").await.status, 403);
+    master.stop().await.unwrap();
+}
+
 /// The names in a JSON object, sorted.
 fn keys(value: &Value) -> Vec<&str> {
     let mut keys: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();

@@ -10,9 +10,16 @@ use crate::Options;
 use crate::allocator::tests::Script;
 
 fn check(script: &str, expected: Expect) {
-    let mut state = Script::new(Options::default());
+    check_with(Options::default(), script, expected);
+}
+
+fn check_with(options: Options, script: &str, expected: Expect) {
+    let mut state = Script::new(options);
     script.lines().map(str::trim).filter(|line| !line.is_empty()).for_each(|line| state.line(line));
-    let report = state.allocator.explain_framework(&FrameworkId::new("F")).expect("F is there");
+    let mut inquiry = state.allocator.inquire(&FrameworkId::new("F")).expect("F is there");
+    // One agent at a time.
+    while !state.allocator.look_into(&mut inquiry, &mut || false) {}
+    let report = state.allocator.answer(inquiry).expect("F is there");
     let mut said = String::new();
     for standing in report.roles {
         let place = standing
@@ -21,6 +28,14 @@ fn check(script: &str, expected: Expect) {
         said += &format!("{}: {place}, share {:.3}\n", standing.role, standing.share);
         for Finding { reason, agents, example } in standing.findings {
             said += &format!("  {agents} as {example}: {reason}\n", reason = show(&reason));
+        }
+        if !standing.borrowed.is_empty() {
+            said += &format!("  it borrows {}\n", standing.borrowed);
+        }
+        for Finding { reason, agents, example } in standing.slack {
+            if reason != Reason::NothingReserved {
+                said += &format!("  slack of {agents} as {example}: {reason}\n", reason = show(&reason));
+            }
         }
     }
     expected.assert_eq(&said);
@@ -38,7 +53,11 @@ fn show(reason: &Reason) -> String {
         }
         Reason::Headroom { required } => format!("{required} is kept"),
         Reason::ReservedFor(role) => format!("reserved for {role}"),
-        Reason::Waiting
+        Reason::LentTo(framework) => format!("lent to {framework}"),
+        Reason::NotLent(role) => format!("not lent: {role:?}"),
+        Reason::Borrows
+        | Reason::NothingReserved
+        | Reason::Waiting
         | Reason::AgentInactive
         | Reason::NotWhitelisted
         | Reason::LacksCapability(_)
@@ -112,6 +131,7 @@ fn reserved_too_small_or_not_for_it() {
               1 as C: OfferConstraint
               1 as A: reserved for ads
               1 as B: BelowMinAllocatable
+              slack of 1 as A: not lent: None
         "#]],
     );
 }
@@ -191,4 +211,102 @@ fn a_role_among_its_siblings() {
     );
     expect!["web weight 2 share 0.09999999999999999 Some(Place { place: 2, of: 2 }) holds cpus:2 consumes cpus:2 requires cpus:1 surplus cpus:7 frameworks 1"].assert_eq(&said);
     assert!(state.allocator.explain_role(&"other".into()).is_none());
+}
+
+#[test]
+fn what_is_lent_and_what_not() {
+    let lending = Options { allocation_slack: true, ..Options::default() };
+    check_with(
+        lending.clone(),
+        "
+        agent A cpus(web):4
+        agent B cpus(web):2
+        agent C cpus(web):2
+        agent D cpus(ads):2
+        agent E cpus:1
+        framework F role=ads
+        at 1
+        launch #1 cpus~:4
+        decline #2
+        ",
+        expect![[r#"
+            ads: 1 of 1, share 0.273
+              3 as A: reserved for web
+              2 as D: offered since 1
+              it borrows cpus:6
+              slack of 1 as C: offered since 1
+              slack of 1 as D: reserved for ads
+              slack of 1 as B: refused cpus{REV: ALLOCATION_SLACK}:2 until 6
+              slack of 1 as A: Borrows
+        "#]],
+    );
+    check_with(
+        lending.clone(),
+        "
+        agent A cpus(web):4
+        agent B cpus(web):4
+        agent C cpus(web):0.001
+        agent D cpus(web):2
+        framework G role=ops
+        at 1
+        framework F role=ads
+        at 2
+        ",
+        expect![[r#"
+            ads: 1 of 2, share 0.000
+              3 as A: reserved for web
+              1 as C: BelowMinAllocatable
+              slack of 3 as A: lent to G
+              slack of 1 as C: BelowMinAllocatable
+        "#]],
+    );
+    let plain = "
+        agent A cpus(web):4
+        agent B cpus(web):4 used=W/web/cpus(web):4
+        framework F role=ads,web cannot=revocable
+        at 1
+        ";
+    check_with(
+        lending.clone(),
+        plain,
+        expect![[r#"
+        ads: 1 of 2, share 0.000
+          1 as A: offered since 1
+          1 as B: reserved for web
+          slack of 2 as A: LacksCapability(RevocableResources)
+        web: 2 of 2, share 0.500
+          1 as A: offered since 1
+          1 as B: InUse
+          slack of 2 as A: LacksCapability(RevocableResources)
+    "#]],
+    );
+    check_with(
+        Options::default(),
+        plain,
+        expect![[r#"
+        ads: 1 of 2, share 0.000
+          1 as A: offered since 1
+          1 as B: reserved for web
+          slack of 2 as A: not lent: None
+        web: 2 of 2, share 0.500
+          1 as A: offered since 1
+          1 as B: InUse
+          slack of 2 as A: not lent: None
+    "#]],
+    );
+    let opted_out = Options { allocation_slack_opt_out: ["web".into()].into(), ..lending };
+    check_with(
+        opted_out,
+        plain,
+        expect![[r#"
+        ads: 1 of 2, share 0.000
+          1 as A: offered since 1
+          1 as B: reserved for web
+          slack of 2 as A: not lent: Some(web)
+        web: 2 of 2, share 0.500
+          1 as A: offered since 1
+          1 as B: InUse
+          slack of 2 as A: not lent: Some(web)
+    "#]],
+    );
 }

@@ -1,20 +1,23 @@
-//! What stands first between one agent and one client: the questions of the cycle, asked one by one.
+//! What stands first between one agent and one client, and between what is idle of it and the client: the questions of
+//! the cycle, asked one by one.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use tepui_fsm::Mono;
-use tepui_resources::{Resource, Resources};
+use tepui_resources::{Resource, Resources, Role};
 
 use super::{Capability, Finding, Reason};
-use crate::Allocator;
 use crate::allocator::Agent;
 use crate::booking::{is_plain, plain_quantities};
 use crate::cycle::Stage;
+use crate::ledger::{Ledger, is_slack};
 use crate::look::can_handle;
 use crate::marks::Traits;
 use crate::slab::{AgentSlot, ClientSlot, FrameworkSlot, NodeSlot, Slot};
+use crate::slack::is_lendable;
+use crate::{Allocator, Held};
 
 /// A reason, cheap to make and to compare.
 #[derive(Clone, Copy, Debug)]
@@ -32,18 +35,36 @@ enum Why {
     Refused { until: Mono },
     QuotaLimit(NodeSlot),
     Headroom,
+    Borrows,
+    NothingReserved,
+    NotLent(Option<NodeSlot>),
+    LentTo(FrameworkSlot),
 }
 
-/// Agents with the same reason.
-struct Group {
-    agents: usize,
-    example: AgentSlot,
-    why: Why,
+/// Agents by what stands in their way. Outlives slots: what the reasons name is told by its own name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tallies {
+    ordinary: BTreeMap<Key, Finding>,
+    slack: BTreeMap<Key, Finding>,
+}
+
+/// The same for reasons that are told as one.
+type Key = (u8, usize);
+
+impl Tallies {
+    /// Most agents first.
+    pub(super) fn findings(self) -> (Vec<Finding>, Vec<Finding>) {
+        let sorted = |findings: BTreeMap<Key, Finding>| {
+            let mut findings: Vec<Finding> = findings.into_values().collect();
+            findings.sort_by_key(|finding| Reverse(finding.agents));
+            findings
+        };
+        (sorted(self.ordinary), sorted(self.slack))
+    }
 }
 
 impl Why {
-    /// The same for reasons that are told as one.
-    fn key(self) -> (u8, usize) {
+    fn key(self) -> Key {
         match self {
             Why::Waiting => (0, 0),
             Why::Offered { .. } => (1, 0),
@@ -58,49 +79,59 @@ impl Why {
             Why::Refused { .. } => (10, 0),
             Why::QuotaLimit(role) => (11, role.index()),
             Why::Headroom => (12, 0),
+            Why::Borrows => (13, 0),
+            Why::NothingReserved => (14, 0),
+            Why::NotLent(role) => (15, role.map_or(0, |role| role.index() + 1)),
+            Why::LentTo(framework) => (16, framework.index()),
         }
     }
+}
 
-    /// Both as one: the oldest offer, the longest refusal.
-    fn merged(self, other: Why) -> Why {
+impl Reason {
+    /// Takes in another of the same key: the oldest offer, the longest refusal.
+    fn merge(&mut self, other: Why) {
         match (self, other) {
-            (Why::Offered { since }, Why::Offered { since: other }) => {
-                Why::Offered { since: since.min(other) }
+            (Reason::Offered { since }, Why::Offered { since: other })
+            | (Reason::HeldInOffer { since, .. }, Why::HeldInOffer { since: other, .. }) => {
+                *since = other.min(*since);
             }
-            (Why::HeldInOffer { by, since }, Why::HeldInOffer { since: other, .. }) => {
-                Why::HeldInOffer { by, since: since.min(other) }
-            }
-            (Why::Refused { until }, Why::Refused { until: other }) => {
-                Why::Refused { until: until.max(other) }
-            }
-            (one, _) => one,
+            (Reason::Refused { until, .. }, Why::Refused { until: other }) => *until = other.max(*until),
+            _ => (),
         }
     }
 }
 
 impl Allocator {
-    /// What stands in the way of every agent, in groups.
-    pub(super) fn findings(&self, client: ClientSlot) -> Vec<Finding> {
-        let mut groups: BTreeMap<(u8, usize), Group> = BTreeMap::new();
-        for (slot, _) in self.agents.iter() {
-            let why = self.why(slot, client);
-            let group = groups.entry(why.key()).or_insert(Group { agents: 0, example: slot, why });
-            group.agents += 1;
-            group.why = group.why.merged(why);
-        }
-        let finding = |group: &Group| Finding {
-            reason: self.reason(group, client),
-            agents: group.agents,
-            example: self.agents[group.example].id.clone(),
-        };
-        let mut findings: Vec<Finding> = groups.values().map(finding).collect();
-        findings.sort_by_key(|finding| Reverse(finding.agents));
-        findings
+    /// Counts an agent under what stands in its way.
+    pub(super) fn tally(&self, slot: AgentSlot, client: ClientSlot, tallies: &mut Tallies) {
+        let why = self.why(slot, client);
+        self.count(&mut tallies.ordinary, slot, why, || {
+            let refused = self.fit(client, self.agents[slot].ledger.free());
+            self.reason(why, refused)
+        });
+        let why = self.why_not_lent(slot, client);
+        self.count(&mut tallies.slack, slot, why, || self.reason(why, self.loanable(slot, client)));
     }
 
-    fn reason(&self, group: &Group, client: ClientSlot) -> Reason {
+    fn count(
+        &self,
+        findings: &mut BTreeMap<Key, Finding>,
+        slot: AgentSlot,
+        why: Why,
+        reason: impl FnOnce() -> Reason,
+    ) {
+        let finding = findings.entry(why.key()).or_insert_with(|| Finding {
+            reason: reason(),
+            agents: 0,
+            example: self.agents[slot].id.clone(),
+        });
+        finding.agents += 1;
+        finding.reason.merge(why);
+    }
+
+    fn reason(&self, why: Why, refused: Resources) -> Reason {
         let role = |node: NodeSlot| self.tree.nodes[node].role.clone();
-        match group.why {
+        match why {
             Why::Waiting => Reason::Waiting,
             Why::Offered { since } => Reason::Offered { since },
             Why::AgentInactive => Reason::AgentInactive,
@@ -113,39 +144,96 @@ impl Allocator {
             Why::ReservedFor(node) => Reason::ReservedFor(role(node)),
             Why::InUse => Reason::InUse,
             Why::BelowMinAllocatable => Reason::BelowMinAllocatable,
-            Why::Refused { until } => {
-                let refused = self.fit(client, self.agents[group.example].ledger.free());
-                Reason::Refused { until, refused }
-            }
+            Why::Refused { until } => Reason::Refused { until, refused },
             Why::QuotaLimit(node) => {
                 let claims = &self.tree.nodes[node].claims;
                 let (consumed, limits) = (claims.consumed.clone(), claims.quota.limits.clone());
                 Reason::QuotaLimit { role: role(node), consumed, limits }
             }
             Why::Headroom => Reason::Headroom { required: self.tree.required().clone() },
+            Why::Borrows => Reason::Borrows,
+            Why::NothingReserved => Reason::NothingReserved,
+            Why::NotLent(owner) => Reason::NotLent(owner.map(role)),
+            Why::LentTo(borrower) => Reason::LentTo(self.frameworks[borrower].id.clone()),
         }
     }
 
     fn why(&self, slot: AgentSlot, client: ClientSlot) -> Why {
-        let agent = &self.agents[slot];
-        let traits = self.tree.glance(client).traits;
-        if !agent.active {
-            return Why::AgentInactive;
+        if let Some(why) = self.why_not_at_all(slot, client) {
+            return why;
         }
-        if !agent.whitelisted {
-            return Why::NotWhitelisted;
-        }
-        if let Some(capability) = self.lacking(agent, traits) {
-            return Why::LacksCapability(capability);
-        }
-        if !self.is_wanted(slot, client) {
-            return Why::OfferConstraint;
-        }
-        let fit = self.fit(client, agent.ledger.free());
+        let fit = self.fit(client, self.agents[slot].ledger.free());
         match self.is_enough(client, &fit) {
             true => self.why_not_all(slot, client, &fit),
             false => self.why_too_little(slot, client),
         }
+    }
+
+    /// Whether the agent as a whole is nothing for the client.
+    fn why_not_at_all(&self, slot: AgentSlot, client: ClientSlot) -> Option<Why> {
+        let agent = &self.agents[slot];
+        if !agent.active {
+            return Some(Why::AgentInactive);
+        }
+        if !agent.whitelisted {
+            return Some(Why::NotWhitelisted);
+        }
+        let traits = self.tree.glance(client).traits;
+        let lacking = self.lacking(agent, traits).map(Why::LacksCapability);
+        lacking.or_else(|| (!self.is_wanted(slot, client)).then_some(Why::OfferConstraint))
+    }
+
+    fn why_not_lent(&self, slot: AgentSlot, client: ClientSlot) -> Why {
+        let (ledger, own) = (&self.agents[slot].ledger, self.tree.clients[client].framework);
+        let (slack, role) = (ledger.slack(), self.tree.role_of(client));
+        if let Some(why) = borrowing(ledger, own, role) {
+            return why;
+        }
+        let Some(owner) =
+            ledger.total().iter().filter(|one| is_lendable(one)).find_map(Resource::reservation_role)
+        else {
+            return Why::NothingReserved;
+        };
+        if slack.total().is_empty() {
+            return Why::NotLent(self.tree.node(owner).filter(|_| self.options.allocation_slack));
+        }
+        if let Some(why) = self.why_not_at_all(slot, client) {
+            return why;
+        }
+        if !self.tree.glance(client).traits.has_any(Traits::REVOCABLE) {
+            return Why::LacksCapability(Capability::RevocableResources);
+        }
+        self.why_no_loan(slot, client, own)
+    }
+
+    /// It could borrow if enough were left.
+    fn why_no_loan(&self, slot: AgentSlot, client: ClientSlot, own: FrameworkSlot) -> Why {
+        let (ledger, role) = (&self.agents[slot].ledger, self.tree.role_of(client));
+        let idle = ledger.slack().idle();
+        if idle.is_empty() {
+            return Why::InUse;
+        }
+        let foreign = idle.allocation_slack(Some(role));
+        if foreign.is_empty() {
+            return Why::ReservedFor(self.tree.clients[client].node);
+        }
+        let rest = self.loanable(slot, client);
+        if self.is_enough(client, &rest) {
+            let refused = self.filters.refused_until(client, slot, &rest);
+            return refused.map_or(Why::Waiting, |until| Why::Refused { until });
+        }
+        let borrows = |held: &Held| [&held.offered, &held.used].iter().any(|part| part.iter().any(is_slack));
+        let mut others = ledger.held().filter(|(framework, held)| *framework != own && borrows(held));
+        match others.next() {
+            Some((other, _)) if self.is_enough(client, &foreign) => Why::LentTo(other),
+            Some(_) | None => Why::BelowMinAllocatable,
+        }
+    }
+
+    /// What is left of others' idle reservations for the client.
+    fn loanable(&self, slot: AgentSlot, client: ClientSlot) -> Resources {
+        let slack = self.agents[slot].ledger.slack();
+        &slack.idle().allocation_slack(Some(self.tree.role_of(client))) - slack.lent()
     }
 
     fn lacking(&self, agent: &Agent, traits: Traits) -> Option<Capability> {
@@ -205,10 +293,11 @@ impl Allocator {
         let own = self.tree.clients[client].framework;
         let mut back = agent.ledger.free().clone();
         for (framework, offered, since) in agent.ledger.offers() {
-            if framework == own {
+            let offered = offered.filter(|resource| !is_slack(resource));
+            if framework == own && !offered.is_empty() {
                 return Why::Offered { since };
             }
-            back += offered.clone().unallocate();
+            back += offered.unallocate();
             if self.is_enough(client, &self.fit(client, &back)) {
                 return Why::HeldInOffer { by: framework, since };
             }
@@ -252,4 +341,14 @@ impl Allocator {
         let own = self.tree.clients[client].wishes.min_allocatable.as_ref();
         own.unwrap_or(&self.options.min_allocatable).allows(&some.quantities())
     }
+}
+
+/// Whether the framework has slack of this agent for the role already.
+fn borrowing(ledger: &Ledger, framework: FrameworkSlot, role: &Role) -> Option<Why> {
+    let is_own = |one: &Resource| is_slack(one) && one.allocation() == Some(role);
+    let offers = ledger.offers().find(|(by, offered, _)| *by == framework && offered.iter().any(is_own));
+    if let Some((_, _, since)) = offers {
+        return Some(Why::Offered { since });
+    }
+    ledger.held_by(framework).filter(|held| held.used.iter().any(is_own)).map(|_| Why::Borrows)
 }

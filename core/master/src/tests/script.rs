@@ -30,12 +30,14 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use tepui_fsm::{Fsm, Mono, Now, Outbox, Wall, unlimited};
+use tepui_fsm::{Budget, Fsm, Mono, Now, Outbox, Wall, unlimited};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_registry::Registry;
+use tepui_types::{ConnId, FrameworkId};
 
 use super::audit::audit;
+use crate::explain::Subject;
 use crate::{Config, Input, Master};
 
 /// Where the wall clock stands when a script begins: 2001-09-09T01:46:40Z.
@@ -129,7 +131,10 @@ impl Script {
     fn line(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
-            ["settle"] => self.settle(),
+            ["settle"] => self.settle(&mut unlimited),
+            // With time for one piece of work.
+            ["turn"] => self.settle(&mut || false),
+            ["explain", name] => self.explain(name),
             ["post", ..] => self.post(line),
             ["call", ..] => self.operator_call(line),
             [name, "shows"] => {
@@ -150,9 +155,19 @@ impl Script {
         }
     }
 
-    fn settle(&mut self) {
+    fn settle(&mut self, budget: &mut Budget<'_>) {
         let mut out = Outbox::new();
-        self.master.settle(self.now, &mut unlimited, &mut out);
+        self.master.settle(self.now, budget, &mut out);
+        self.hear(out);
+    }
+
+    fn explain(&mut self, name: &str) {
+        self.next_conn += 1;
+        let id = &self.frameworks[name].info.id.value;
+        let subject = Subject::Framework(FrameworkId::new(id.clone()));
+        let mut out = Outbox::new();
+        let input = Input::Explain { conn: ConnId(self.next_conn), subject };
+        self.master.step(self.now, input, &mut out);
         self.hear(out);
     }
 
@@ -162,10 +177,10 @@ impl Script {
         let end = self.now.mono + Duration::from_secs_f64(seconds);
         while let Some(due) = self.master.deadline().filter(|due| *due <= end) {
             self.set_time(due.max(self.now.mono));
-            self.settle();
+            self.settle(&mut unlimited);
         }
         self.set_time(end);
-        self.settle();
+        self.settle(&mut unlimited);
     }
 
     /// As `after`, but heartbeats and pings on the way are not worth telling.

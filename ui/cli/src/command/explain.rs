@@ -82,6 +82,10 @@ fn standing(standing: &Value, colours: bool) -> String {
     let row = |reason: &Value| vec![Cell::text(text(reason, "text"))];
     let rows = lists(standing, &["reasons"]).map(row).collect();
     detail.table("AGENTS", Table::new(&["WHY"], rows));
+    let slack = &standing["slack"];
+    detail.value("borrows", resources(&slack["borrowed"]));
+    let rows = lists(slack, &["reasons"]).map(row).collect();
+    detail.table("SLACK", Table::new(&["WHY"], rows));
     detail.render(colours)
 }
 
@@ -131,6 +135,7 @@ mod tests {
                     {"agents": 9, "text": "9 agents: all that is fit for it is in use"},
                     {"agents": 3, "text": "3 agents: refused for another 42 s by its own decline of cpus:1"},
                 ],
+                "slack": {"borrowed": {"cpus": 1.0}, "reasons": [{"agents": 1, "text": "1 agent: lent to it and in use"}]},
             }],
         });
         expect![[r#"
@@ -143,11 +148,16 @@ mod tests {
             share         25 %
             holds         cpus:2 mem:64M
             offered last  3 s ago
+            borrows       cpus:1
 
             AGENTS
               WHY
               9 agents: all that is fit for it is in use
-              3 agents: refused for another 42 s by its own decline of cpus:1"#]]
+              3 agents: refused for another 42 s by its own decline of cpus:1
+
+            SLACK
+              WHY
+              1 agent: lent to it and in use"#]]
         .assert_eq(&render(&answer, false));
     }
 

@@ -1,0 +1,46 @@
+//! Questions why somebody is offered what it is: nobody else waits for the answer.
+
+use alloc::string::String;
+
+use expect_test::expect;
+
+use super::check;
+
+#[test]
+fn an_explanation_takes_as_many_turns_as_it_needs() {
+    check(
+        "
+        agent A cpus:1
+        agent B cpus:1
+        framework F role:web
+        settle
+        ...
+        explain F
+        turn
+        --
+        turn
+        F suppress
+        --
+        turn
+        turn
+        ",
+        expect![[r#"
+            --
+            --
+            operator 4 <- an explanation
+        "#]],
+    );
+}
+
+#[test]
+fn only_so_many_wait_for_an_explanation() {
+    let more = "explain F\n".repeat(64);
+    let script = String::from("framework F role:web\n...\n") + &more + "--\nexplain F\n";
+    check(
+        &script,
+        expect![[r#"
+        --
+        66 <- 503: Too many explanations are under way; ask again later
+    "#]],
+    );
+}
