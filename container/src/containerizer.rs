@@ -9,6 +9,7 @@ mod container;
 mod paths;
 mod provision;
 mod recovery;
+mod restore;
 mod session;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

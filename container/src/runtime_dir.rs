@@ -90,6 +90,17 @@ impl RuntimeDir {
         ContainerDir { path: self.root.join(below(id)) }
     }
 
+    /// The container whose directory a path is.
+    pub fn id_of(&self, path: &Path) -> Option<ContainerId> {
+        let mut words = path.strip_prefix(&self.root).ok()?.iter();
+        let mut id: Option<ContainerId> = None;
+        while let Some(word) = words.next() {
+            let value = words.next().filter(|_| word == CONTAINERS)?.to_str()?;
+            id = Some(id.map_or_else(|| ContainerId::root(value), |parent| parent.child(value)));
+        }
+        id.filter(is_valid)
+    }
+
     /// Every container that has a directory, parents before their children.
     pub fn list(&self) -> io::Result<Vec<ContainerId>> {
         list(&self.root)
@@ -314,6 +325,12 @@ mod tests {
         }
         std::fs::write(root.path().join("containers/file"), "").expect("written");
         assert_eq!(runtime.list().expect("readable"), ids);
+        for id in &ids {
+            assert_eq!(runtime.id_of(runtime.container(id).path()).as_ref(), Some(id));
+        }
+        for path in ["containers", "x/a", "containers/a/b", "containers/a/containers/..", "../containers/a"] {
+            assert_eq!(runtime.id_of(&root.path().join(path)), None, "{path}");
+        }
         runtime.remove(&b).expect("removed");
         assert_eq!(runtime.list().expect("readable"), [a]);
     }

@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{Host, exited, lives, until};
-use tepui_types::{ContainerEvent, ContainerId, ContainerOp, LaunchStage, RecoveredContainer};
+use common::{Host, exited, kernel, lives, until};
+use tepui_types::{ContainerEvent, ContainerId, ContainerOp, LaunchSpec, LaunchStage, RecoveredContainer};
 
 fn id(value: &str) -> ContainerId {
     ContainerId::root(value)
@@ -246,4 +246,84 @@ async fn a_known_child_of_an_unknown_root_ends() {
     let mut host = host.restart();
     assert!(only(host.recover(&[&b]).await).ended.is_some());
     until(|| (!pids.iter().any(|pid| lives(*pid))).then_some(())).await;
+}
+
+fn wait(code: i32) -> String {
+    format!("echo; until [ -e go ]; do sleep 0.01; done; exit {code}")
+}
+
+/// Starts a container with another in it, and somebody cleans up `/run`.
+async fn with_deleted_directories(mut host: Host, more: Option<(&ContainerId, &str)>) -> (Host, u32) {
+    let (a, b) = (id("a"), id("a").child("b"));
+    let pid = host.launch_script(&a, &wait(7)).await;
+    host.launch_script(&b, &wait(8)).await;
+    if let Some((id, script)) = more {
+        host.launch_script(id, script).await;
+        host.line(id, "stdout").await;
+    }
+    for id in [&a, &b] {
+        host.line(id, "stdout").await;
+    }
+    std::fs::remove_dir_all(host.dir.path().join("run/containers")).unwrap();
+    (host.restart(), pid)
+}
+
+async fn ends_of_both(host: &mut Host) {
+    for (id, code) in [(id("a").child("b"), 8), (id("a"), 7)] {
+        std::fs::write(host.sandbox(&id).join("go"), "").unwrap();
+        assert_eq!(host.exit_of(&id).await.status, exited(code));
+    }
+}
+
+#[tokio::test]
+async fn a_container_whose_directory_was_deleted_is_found_by_its_supervisor() {
+    let (mut host, pid) = with_deleted_directories(Host::new(), None).await;
+    let found = host.recover(&[&id("a"), &id("a").child("b")]).await;
+    assert_eq!(found[0], alive(&id("a"), pid));
+    assert!(found[1].pid.is_some());
+    ends_of_both(&mut host).await;
+}
+
+#[tokio::test]
+async fn a_container_whose_directory_was_deleted_is_found_by_its_cgroups() {
+    let isolation = "cgroups/cpu,cgroups/mem,filesystem/linux,namespaces/pid";
+    let Some(host) = Host::linux(isolation) else { return };
+    let (a, orphan, root) = (id("a"), id("orphan"), host.options.cgroups.root.clone());
+    // A process of a container that says it were a supervisor.
+    let runtime = host.runtime(&id("posing")).display().to_string();
+    let pose =
+        format!("echo 'echo; sleep 1000' > container-init; sh container-init supervise posing {runtime}");
+    let (mut host, pid) = with_deleted_directories(host, Some((&orphan, &pose))).await;
+    let orphaned = kernel::processes(&root, "freezer", &orphan);
+    let found = host.recover(&[&a, &a.child("b"), &id("posing")]).await;
+    let found: Vec<_> = found.into_iter().map(|one| (one.id, one.pid)).collect();
+    assert_eq!(found[..2], [(a.clone(), Some(pid)), (id("posing"), None)]);
+    assert!(found[2].1.is_some());
+    until(|| orphaned.iter().all(|pid| !lives(*pid)).then_some(())).await;
+    assert!(!orphaned.is_empty());
+    // Others are nested in it as before, and see what it sees.
+    let spec = host.spec(&a.child("s"), "readlink /proc/self/ns/pid > ns");
+    assert_eq!(host.run(LaunchSpec { is_session: true, ..spec }).await, exited(0));
+    let ours = std::fs::read_link("/proc/self/ns/pid").unwrap().display().to_string();
+    assert_ne!(host.read(&a, "ns").trim(), ours);
+    ends_of_both(&mut host).await;
+    until(|| kernel::left_of(&root).is_empty().then_some(())).await;
+    kernel::remove_root(&root);
+}
+
+/// The directory was deleted and the supervisor was killed while no agent ran: only the cgroup tells.
+#[tokio::test]
+async fn who_is_left_in_a_known_cgroup_is_ended() {
+    let Some(mut host) = Host::linux("posix/cpu") else { return };
+    let (lost, root) = (id("lost"), host.options.cgroups.root.clone());
+    let cgroup = kernel::cgroup(&root, "freezer", &lost);
+    let inside = if kernel::v2_mount().is_some() { cgroup.join("leaf") } else { cgroup.clone() };
+    std::fs::create_dir_all(&inside).unwrap();
+    let mut left = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    std::fs::write(inside.join("cgroup.procs"), left.id().to_string()).unwrap();
+    assert_eq!(only(host.recover(&[&lost]).await), ending(&lost));
+    assert_eq!(host.exit_of(&lost).await.status, Some(libc::SIGKILL));
+    assert!(!lives(left.id()) && !cgroup.exists());
+    left.wait().unwrap();
+    kernel::remove_root(&root);
 }

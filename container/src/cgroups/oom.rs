@@ -11,7 +11,7 @@ use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_types::Termination;
 
-use super::{Place, Version};
+use super::{Cgroups, Controller, Place, Version, destroy};
 
 const BYTES_PER_MB: u64 = 1024 * 1024;
 
@@ -81,12 +81,32 @@ impl Counters {
 
 /// The counters of a container's memory cgroup and of those of the `around` containers it is nested in, its own first.
 /// What is beyond these is the machine: also the cgroup of all containers, which somebody else may have limited.
-pub(crate) fn read_all(place: &Place, around: usize) -> Vec<Counters> {
-    let processes = place.processes();
-    let own = Counters::read(place.version, &place.cgroup, &processes);
+/// `processes` is the cgroup whose processes are in question.
+pub(crate) fn read_all(place: &Place, processes: &Path, around: usize) -> Vec<Counters> {
+    let own = Counters::read(place.version, &place.cgroup, processes);
     // Between a container and those nested in it there is one more cgroup, which limits nothing.
     let around = place.cgroup.ancestors().skip(1).take(2 * around);
     own.into_iter().chain(around.map_while(|cgroup| Counters::read(place.version, cgroup, cgroup))).collect()
+}
+
+/// Whether a container's memory is counted by itself.
+pub(crate) fn has_request(cgroups: &Cgroups) -> bool {
+    request_and_limit(cgroups).is_some_and(|(request, _)| request > 0)
+}
+
+/// What a container asked for, if it may use more and its processes were made to go first for that.
+pub(crate) fn bursting_request(cgroups: &Cgroups) -> Option<u64> {
+    let (request, limit) = request_and_limit(cgroups)?;
+    let place = cgroups.own(Controller::Memory)?;
+    let first = destroy::processes_below(&place.processes()).ok()?.into_iter().next()?;
+    let score = number(&Path::new("/proc").join(first.to_string()), "oom_score_adj")?;
+    (score > 0 && limit.is_none_or(|limit| limit > request)).then_some(request)
+}
+
+fn request_and_limit(cgroups: &Cgroups) -> Option<(u64, Option<u64>)> {
+    let place = cgroups.own(Controller::Memory)?;
+    let counters = Counters::read(place.version, &place.cgroup, &place.processes())?;
+    Some((counters.request_bytes, counters.limit_bytes))
 }
 
 /// What the end of a container was, given `kills_seen` that are explained already. `None`: nobody was killed for memory.
@@ -221,12 +241,13 @@ mod tests {
         write("memory.soft_limit_in_bytes", "67108864\n");
         write("memory.failcnt", "3\n");
         write("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
-        assert_eq!(read_all(&place(Version::V1), 0), [own(1, true, 128)]);
+        let read_all = |version| read_all(&place(version), &place(version).processes(), 0);
+        assert_eq!(read_all(Version::V1), [own(1, true, 128)]);
         write("memory.peak", "104857600\n");
         write("memory.max", "134217728\n");
         write("memory.low", "67108864\n");
         write("memory.events.local", "low 0\nmax 9\noom 0\noom_kill 0\n");
         write("leaf/memory.events.local", "oom 0\noom_kill 2\n");
-        assert_eq!(read_all(&place(Version::V2), 0), [own(2, false, 100)]);
+        assert_eq!(read_all(Version::V2), [own(2, false, 100)]);
     }
 }

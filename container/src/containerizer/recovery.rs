@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tepui_types::{ContainerId, KnownContainer, Termination};
 
-use super::{Context, provision};
+use super::{Context, provision, restore};
 use crate::cgroups::destroy;
 use crate::host::process::Process;
 use crate::launcher::tree;
@@ -42,7 +42,11 @@ pub(super) async fn look(
     busy: BTreeSet<ContainerId>,
 ) -> Found {
     let context = context.clone();
-    let looked = tokio::task::spawn_blocking(move || look_now(&context.runtime, known, &busy)).await;
+    let looked = tokio::task::spawn_blocking(move || {
+        restore::restore(&context, &known);
+        look_now(&context.runtime, known, &busy)
+    });
+    let looked = looked.await;
     looked.unwrap_or(Found { known: Vec::new(), orphans: Vec::new() }) // The runtime is shutting down.
 }
 

@@ -4,7 +4,7 @@
 //! each container. The command enters them before it runs (`enter`); whoever is in them is ended by them.
 //! Blocking work is done on threads for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -150,10 +150,7 @@ pub(crate) fn usable(root: &Path) -> Result<Hierarchies, String> {
 }
 
 /// What was asked for by name must be there; `cgroups/all` takes what is.
-fn controllers(
-    isolation: &Isolation,
-    hierarchies: &Hierarchies,
-) -> Result<std::collections::BTreeSet<Controller>, String> {
+fn controllers(isolation: &Isolation, hierarchies: &Hierarchies) -> Result<BTreeSet<Controller>, String> {
     let available = hierarchies.available();
     let mut chosen = isolation.controllers();
     chosen.insert(Controller::Core);
@@ -216,6 +213,26 @@ impl Linux {
         MachineMemory::read(&self.layout)
     }
 
+    /// Every process in any container.
+    pub fn everybody(&self) -> BTreeSet<i32> {
+        let core = self.layout.hierarchies.of(Controller::Core);
+        let root = core.map(|core| core.mount.join(&self.layout.root));
+        root.and_then(|root| destroy::processes_below(&root).ok()).into_iter().flatten().collect()
+    }
+
+    /// The cgroups of a container of which nothing else is known; none if it has none.
+    pub fn find(&self, id: &ContainerId, parent: Option<&Cgroups>) -> Cgroups {
+        let (own, _) = self.layout.create(id, None);
+        let shared = parent.filter(|_| !oom::has_request(&own));
+        let (mut found, _) = self.layout.create(id, shared);
+        if !found.core().is_some_and(|core| core.cgroup.is_dir()) {
+            return Cgroups::default();
+        }
+        found.oom_score_adj =
+            oom::bursting_request(&found).map(|bytes| oom::score_adj(bytes, memory_bytes()));
+        found
+    }
+
     /// Sets new requests and limits.
     pub async fn update(
         &self,
@@ -228,16 +245,24 @@ impl Linux {
         applied.unwrap_or(Ok(())).map_err(|fault| fault.to_string())
     }
 
-    /// Whether somebody in the container was killed for want of memory since this was asked last. A container whose
+    /// Whether somebody in the container was killed for want of memory since this was asked last. On v1 a container whose
     /// memory is counted with its parent's shares its counters too.
     pub fn judge(&self, id: &ContainerId) -> Option<Termination> {
         let (place, around) = self.memory_place(id)?;
-        let counters = oom::read_all(&place, around);
+        let processes = self.victims_place(id, &place);
+        let counters = oom::read_all(&place, &processes, around);
         let kills = counters.first()?.kills;
         let mut seen = self.kills_seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.retain(|cgroup, _| cgroup.is_dir());
-        let before = seen.insert(place.processes(), kills).unwrap_or(0);
+        let before = seen.insert(processes, kills).unwrap_or(0);
         oom::judge(&counters, before)
+    }
+
+    /// Where kills of the container's processes are counted: on v2 every container has a cgroup for its processes.
+    fn victims_place(&self, id: &ContainerId, memory: &Place) -> PathBuf {
+        let cgroups = self.runtime.container(id).cgroups();
+        let own = cgroups.core().filter(|core| memory.version == Version::V2 && core.version == Version::V2);
+        own.unwrap_or(memory).processes()
     }
 
     /// Where a container's memory is counted, and in how many containers that is nested.

@@ -30,10 +30,12 @@ pub(crate) enum LauncherFault {
 }
 
 /// Starts the container and returns its supervisor once that has claimed it.
-/// `label` is for those who look at the list of processes.
+/// `label` is for those who look at the list of processes; the directory after it is how the supervisor is found again
+/// if that was deleted.
 pub(crate) async fn start(program: &Path, label: &str, spec: &InitSpec) -> Result<Process, LauncherFault> {
     let mut child = tokio::process::Command::new(program)
         .args([crate::HELPER_COMMAND, crate::SUPERVISE, label])
+        .arg(&spec.runtime)
         .env_clear()
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -23,11 +23,24 @@ pub fn v1_mount(controller: &str) -> Option<PathBuf> {
     mounts.lines().find_map(of)
 }
 
-/// The container's cgroup of a v1 controller.
+/// Where v2 is mounted, if the memory controller is there: then all of ours are.
+pub fn v2_mount() -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"))?.split(' ').nth(1)?;
+    let controllers = std::fs::read_to_string(Path::new(mount).join("cgroup.controllers")).ok()?;
+    controllers.split_whitespace().any(|one| one == "memory").then(|| PathBuf::from(mount))
+}
+
+/// Where a controller is mounted, whatever its version.
+pub fn mount(controller: &str) -> PathBuf {
+    v1_mount(controller).or_else(v2_mount).expect("the controller is mounted")
+}
+
+/// The container's cgroup of a controller.
 pub fn cgroup(root: &Path, controller: &str, id: &ContainerId) -> PathBuf {
     let above = match id.parent() {
         Some(parent) => cgroup(root, controller, parent).join("mesos"),
-        None => v1_mount(controller).expect("the controller is mounted").join(root),
+        None => mount(controller).join(root),
     };
     above.join(id.value())
 }
@@ -36,6 +49,23 @@ pub fn cgroup(root: &Path, controller: &str, id: &ContainerId) -> PathBuf {
 pub fn read(root: &Path, controller: &str, id: &ContainerId, file: &str) -> String {
     let path = cgroup(root, controller, id).join(file);
     std::fs::read_to_string(&path).unwrap_or_else(|err| panic!("{}: {err}", path.display())).trim().to_owned()
+}
+
+/// Who is in a container's cgroup of a controller.
+pub fn processes(root: &Path, controller: &str, id: &ContainerId) -> Vec<u32> {
+    let cgroup = cgroup(root, controller, id);
+    let cgroup = if v2_mount().is_some() { cgroup.join("leaf") } else { cgroup };
+    let procs = std::fs::read_to_string(cgroup.join("cgroup.procs")).unwrap_or_default();
+    procs.lines().map(|line| line.parse().unwrap()).collect()
+}
+
+/// A number of a container's memory cgroup, by the names of v1 and v2; -1: endless.
+pub fn memory(root: &Path, id: &ContainerId, (v1, v2): (&str, &str)) -> i64 {
+    let file = if v2_mount().is_some() { v2 } else { v1 };
+    match read(root, "memory", id, file).as_str() {
+        "max" => -1,
+        number => number.parse().unwrap(),
+    }
 }
 
 /// Whatever exists of a root, in any hierarchy: containers that were left behind.
