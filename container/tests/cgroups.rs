@@ -1,4 +1,5 @@
-//! Real cgroups: what the kernel's files say of a container, who ends with it, and what is left of it.
+//! Real cgroups: what the kernel's files say of a container, who ends with it, and what is left of it. Of both versions:
+//! on whichever the host has its controllers (`test/v2/run` is a machine with v2).
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -39,14 +40,22 @@ fn own_cgroups() -> pb::ContainerInfo {
     }
 }
 
-/// A host on which the controllers are on v1, as the files named here are.
+/// A host on which the controllers are all on one version.
 fn host(isolation: &str) -> Option<Host> {
-    if kernel::v1_mount("memory").is_none() {
-        eprintln!("skipped: this host has no v1 memory controller");
+    if kernel::v1_mount("memory").is_none() && kernel::v2_mount().is_none() {
+        eprintln!("skipped: this host has no memory controller");
         return None;
     }
     Host::linux(isolation)
 }
+
+fn is_v2() -> bool {
+    kernel::v2_mount().is_some()
+}
+
+const MEMORY_SOFT: (&str, &str) = ("memory.soft_limit_in_bytes", "memory.low");
+const MEMORY_LIMIT: (&str, &str) = ("memory.limit_in_bytes", "memory.max");
+const MEMORY_USED: (&str, &str) = ("memory.usage_in_bytes", "memory.current");
 
 fn sized(
     host: &Host,
@@ -62,16 +71,20 @@ fn sized(
     }
 }
 
-/// shares, quota, soft limit and limit in megabytes (-1: endless).
+/// shares, quota, soft limit and limit in megabytes (-1: endless). A weight of 100 on v2 is what 1024 shares are on v1.
 fn values(root: &Path, id: &ContainerId) -> (i64, i64, i64, i64) {
-    let number = |controller, file| kernel::read(root, controller, id, file).parse::<i64>().unwrap();
-    let mb = |bytes: i64| if bytes > i64::MAX / 2 { -1 } else { bytes / MB as i64 };
-    (
-        number("cpu", "cpu.shares"),
-        number("cpu", "cpu.cfs_quota_us"),
-        mb(number("memory", "memory.soft_limit_in_bytes")),
-        mb(number("memory", "memory.limit_in_bytes")),
-    )
+    let number = |file| kernel::read(root, "cpu", id, file).parse::<i64>().unwrap();
+    let (shares, quota) = match is_v2() {
+        true => {
+            let max = kernel::read(root, "cpu", id, "cpu.max");
+            let quota = max.strip_suffix(" 100000").unwrap().replace("max", "-1");
+            (number("cpu.weight") * 1024 / 100, quota.parse().unwrap())
+        }
+        false => (number("cpu.shares"), number("cpu.cfs_quota_us")),
+    };
+    let mb = |bytes: i64| if !(0..i64::MAX / 2).contains(&bytes) { -1 } else { bytes / MB as i64 };
+    let memory = |file| mb(kernel::memory(root, id, file));
+    (shares, quota, memory(MEMORY_SOFT), memory(MEMORY_LIMIT))
 }
 
 #[tokio::test]
@@ -83,11 +96,13 @@ async fn the_kernel_is_told_and_everything_is_gone_at_the_end() {
     host.line(&a, "stdout").await;
     assert_eq!(values(&root, &a), (512, 150_000, 64, 128));
     for controller in ["cpu", "cpuacct", "cpuset", "memory", "pids", "devices", "blkio", "freezer"] {
-        let procs = kernel::read(&root, controller, &a, "cgroup.procs");
-        assert_eq!(procs.lines().count(), 1, "{controller}: only the command is inside");
+        let inside = kernel::processes(&root, controller, &a);
+        assert_eq!(inside.len(), 1, "{controller}: only the command is inside");
     }
     assert_eq!(kernel::read(&root, "pids", &a, "pids.max"), "16384");
-    assert!(kernel::read(&root, "devices", &a, "devices.list").contains("c 1:3 rwm"));
+    if !is_v2() {
+        assert!(kernel::read(&root, "devices", &a, "devices.list").contains("c 1:3 rwm"));
+    }
     assert_eq!(host.destroy(&a).await.status, Some(libc::SIGKILL));
     assert_eq!(kernel::left_of(&root), <[std::path::PathBuf; 0]>::default());
     kernel::remove_root(&root);
@@ -150,9 +165,13 @@ async fn nested_containers_share_or_have_their_own() {
         host.line(id, "stdout").await;
     }
     assert_eq!(values(&root, &own), (102, 50_000, 32, 64));
-    assert!(!kernel::cgroup(&root, "memory", &shares).exists());
-    assert_eq!(kernel::read(&root, "memory", &a, "cgroup.procs").lines().count(), 2);
-    assert_eq!(kernel::read(&root, "freezer", &shares, "cgroup.procs").lines().count(), 1);
+    if is_v2() {
+        assert_eq!(kernel::memory(&root, &shares, MEMORY_LIMIT), -1, "it has no limit of its own");
+    } else {
+        assert!(!kernel::cgroup(&root, "memory", &shares).exists());
+        assert_eq!(kernel::processes(&root, "memory", &a).len(), 2);
+    }
+    assert_eq!(kernel::processes(&root, "freezer", &shares).len(), 1);
     let (_, why) = {
         let spec = host.spec(&a.child("says-nothing"), WAIT);
         host.fail_to_launch(LaunchSpec { container: Some(own_cgroups()), ..spec }).await
@@ -177,7 +196,7 @@ async fn only_a_task_that_may_burst_is_the_first_to_go() {
         ("bursts", true, &[("mem", 512.0)], true),
         ("endless", true, &[("mem", f64::INFINITY)], true),
     ] {
-        let spec = LaunchSpec { of_task, ..sized(&host, &id(name), score, (1.0, 256.0), all) };
+        let spec = LaunchSpec { of_task, ..sized(&host, &id(name), score, (1.0, 32.0), all) };
         host.run(spec).await;
         let said = host.read(&id(name), "stdout");
         let number: i32 = said.trim().parse().unwrap();
@@ -199,11 +218,10 @@ async fn the_score_follows_the_use() {
     let script = format!("{}; {}; {}; sleep 1000", wait_for("one"), holds("two"), wait_for("three"));
     host.launch(sized(&host, &a, &script, (1.0, 64.0), &[("mem", 512.0)])).await;
     let scores = |root: &Path| {
-        let procs = kernel::read(root, "memory", &id("a"), "cgroup.procs");
-        let score = |pid: &str| {
+        let score = |pid: u32| {
             std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).ok()?.trim().parse().ok()
         };
-        procs.lines().filter_map(score).collect::<Vec<i32>>()
+        kernel::processes(root, "memory", &id("a")).into_iter().filter_map(score).collect::<Vec<i32>>()
     };
     let all = |wanted: fn(i32) -> bool| scores(&root).iter().all(|score| wanted(*score)).then_some(());
     until(|| all(|score| (900..1000).contains(&score))).await;
@@ -218,7 +236,7 @@ async fn the_score_follows_the_use() {
 }
 
 /// Takes memory until it is stopped, in a process that the shell waits for.
-const HOG: &str = "head -c 300M /dev/zero | tail > /dev/null";
+const HOG: &str = "dd if=/dev/zero of=/dev/null bs=300M count=1 2> /dev/null; exit $?";
 
 #[tokio::test]
 async fn who_exceeds_its_limit_is_told_so() {
@@ -249,14 +267,13 @@ fn holds(megabytes: u32) -> String {
 async fn when_the_machine_runs_out_of_memory_those_above_their_request_go() {
     let Some(mut host) = host("cgroups/mem") else { return };
     let root = host.options.cgroups.root.clone();
-    let machine = kernel::v1_mount("memory").unwrap().join(&root).join("memory.limit_in_bytes");
+    let limit = if is_v2() { MEMORY_LIMIT.1 } else { MEMORY_LIMIT.0 };
+    let machine = kernel::mount("memory").join(&root).join(limit);
     std::fs::write(machine, (160 * MB).to_string()).unwrap();
     let (modest, hog) = (id("modest"), id("hog"));
     host.launch(sized(&host, &modest, &holds(60), (0.1, 96.0), &[("mem", 128.0)])).await;
-    let usage = |id: &ContainerId| -> u64 {
-        kernel::read(&root, "memory", id, "memory.usage_in_bytes").parse().unwrap()
-    };
-    until(|| (usage(&modest) > 60 * MB).then_some(())).await;
+    let usage = |id: &ContainerId| kernel::memory(&root, id, MEMORY_USED);
+    until(|| (usage(&modest) > 60 * MB as i64).then_some(())).await;
     host.launch(sized(&host, &hog, HOG, (0.1, 32.0), &[("mem", f64::INFINITY)])).await;
     let end = host.exit_of(&hog).await;
     assert_eq!(end.reason, Some(Reason::REASON_MEMORY_REQUEST_EXCEEDED), "{end:?}");
@@ -276,9 +293,8 @@ async fn a_larger_request_makes_a_burst_ordinary_use() {
     let (a, root) = (id("a"), host.options.cgroups.root.clone());
     host.launch(sized(&host, &a, &holds(100), (1.0, 64.0), &[("mem", 512.0)])).await;
     let is_first = |first: bool| {
-        let procs = kernel::read(&root, "memory", &id("a"), "cgroup.procs");
-        let score = |pid: &str| std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).ok();
-        let mut scores = procs.lines().filter_map(score);
+        let score = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).ok();
+        let mut scores = kernel::processes(&root, "memory", &id("a")).into_iter().filter_map(score);
         scores.all(|score| (score.trim() == "1000") == first).then_some(())
     };
     until(|| is_first(true)).await;
@@ -344,7 +360,7 @@ async fn containers_are_found_again_and_orphans_end() {
         host.launch(sized(&host, id, WAIT, (0.1, 32.0), &[])).await;
         host.line(id, "stdout").await;
     }
-    let pid: u32 = kernel::read(&root, "freezer", &orphan, "cgroup.procs").parse().unwrap();
+    let pid = kernel::processes(&root, "freezer", &orphan)[0];
     let mut host = host.restart();
     assert!(host.recover(&[&kept]).await[0].pid.is_some());
     until(|| (!lives(pid) && !kernel::cgroup(&root, "memory", &orphan).exists()).then_some(())).await;
@@ -362,7 +378,7 @@ async fn containers_are_found_again_and_orphans_end() {
 }
 
 fn values_of_memory(root: &Path, id: &ContainerId) -> u64 {
-    kernel::read(root, "memory", id, "memory.limit_in_bytes").parse().unwrap()
+    kernel::memory(root, id, MEMORY_LIMIT).try_into().unwrap()
 }
 
 /// The supervisor and the agent are killed at once; what the command started is still in the cgroup.
@@ -373,8 +389,7 @@ async fn nobody_outlives_a_killed_supervisor() {
     let pid = host.launch_script(&a, "setsid sh -c 'cd /; exec sleep 1000 >/dev/null 2>&1' & echo ready; cd /; exec sleep 1000 >/dev/null").await;
     host.line(&a, "stdout").await;
     let inside = until(|| {
-        let procs = kernel::read(&root, "freezer", &a, "cgroup.procs");
-        let pids: Vec<u32> = procs.lines().map(|line| line.parse().unwrap()).collect();
+        let pids = kernel::processes(&root, "freezer", &a);
         (pids.len() == 2).then_some(pids)
     })
     .await;
@@ -385,12 +400,16 @@ async fn nobody_outlives_a_killed_supervisor() {
     kernel::remove_root(&root);
 }
 
-/// The kernel refuses a quota above that of the cgroup around it.
+/// The kernel refuses a quota above that of the cgroup around it; that of v2 takes it, and it counts for nothing.
 #[tokio::test]
 async fn a_container_that_cannot_be_isolated_does_not_start() {
     let Some(mut host) = host("cgroups/cpu,cgroups/mem") else { return };
     let (a, root) = (id("a"), host.options.cgroups.root.clone());
     host.launch(sized(&host, &a, WAIT, (0.5, 64.0), &[("cpus", 0.5)])).await;
+    if is_v2() {
+        host.destroy(&a).await;
+        return kernel::remove_root(&root);
+    }
     let greedy = a.child("greedy");
     let spec = sized(&host, &greedy, "touch ran", (0.5, 32.0), &[("cpus", 1.0)]);
     let (_, why) = host.fail_to_launch(LaunchSpec { container: Some(own_cgroups()), ..spec }).await;

@@ -36,6 +36,12 @@ pub(crate) enum Step {
         file: PathBuf,
         value: String,
     },
+    /// As Write, only if another file says that less than that is used: the kernel would kill.
+    Lower {
+        file: PathBuf,
+        value: String,
+        used: PathBuf,
+    },
 }
 
 impl Step {
@@ -49,6 +55,10 @@ impl Step {
 
     pub fn raise(cgroup: &Path, file: &str, value: impl ToString) -> Step {
         Step::Raise { file: cgroup.join(file), value: value.to_string() }
+    }
+
+    pub fn lower(cgroup: &Path, file: &str, value: impl ToString, used: &str) -> Step {
+        Step::Lower { file: cgroup.join(file), value: value.to_string(), used: cgroup.join(used) }
     }
 
     pub fn inherit(cgroup: &Path, file: &str) -> Step {
@@ -74,6 +84,10 @@ impl Step {
                 let now = std::fs::read_to_string(file)?;
                 if is_lower(now.trim(), value) { write(file, value) } else { Ok(()) }
             }
+            Step::Lower { file, value, used } => {
+                let used = std::fs::read_to_string(used)?;
+                if is_lower(used.trim(), value) { write(file, value) } else { Ok(()) }
+            }
         }
     }
 }
@@ -90,6 +104,7 @@ impl fmt::Display for Step {
                 rules.iter().try_for_each(|rule| write!(f, ", {rule}"))
             }
             Step::Raise { file, value } => write!(f, "raise {} {value}", file.display()),
+            Step::Lower { file, value, .. } => write!(f, "lower {} {value}", file.display()),
         }
     }
 }
@@ -158,6 +173,12 @@ mod tests {
         let now = || std::fs::read_to_string(&file).expect("readable");
         apply(&[Step::inherit(&child, "n"), Step::inherit(&child, "n")]).expect("copied");
         assert_eq!(now(), "0-3");
+        std::fs::write(child.join("used"), "10\n").expect("written");
+        for (value, then) in [(20, "20"), (10, ""), (9, "")] {
+            std::fs::write(&file, "").expect("written");
+            apply(&[Step::lower(&child, "n", value, "used")]).expect("left or written");
+            assert_eq!(now(), then);
+        }
     }
 
     #[test]

@@ -18,8 +18,11 @@ use tepui_types::{
 };
 use tokio::sync::mpsc;
 
-/// Only a failing test waits so long.
-const PATIENCE: Duration = Duration::from_secs(50);
+/// Only a failing test waits so long; an emulated machine says that it needs longer.
+fn patience() -> Duration {
+    let seconds = std::env::var("TEPUI_TEST_PATIENCE_SECS").ok().and_then(|text| text.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(50))
+}
 
 pub struct Host {
     pub dir: tempfile::TempDir,
@@ -147,7 +150,10 @@ impl Host {
     }
 
     pub async fn event(&mut self) -> ContainerEvent {
-        tokio::time::timeout(PATIENCE, self.events.recv()).await.expect("an event in time").expect("an event")
+        tokio::time::timeout(patience(), self.events.recv())
+            .await
+            .expect("an event in time")
+            .expect("an event")
     }
 
     /// Launches and returns the supervisor's pid.
@@ -242,7 +248,7 @@ pub async fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, looking).await.expect("it comes true in time")
+    tokio::time::timeout(patience(), looking).await.expect("it comes true in time")
 }
 
 /// Whether a process lives; a zombie does not.

@@ -7,17 +7,21 @@ use std::path::Path;
 use crate::cgroups::plan::Step;
 use crate::cgroups::{Demand, Limit};
 
-/// `memory.max` is only ever raised on a running container: below what is in use it would kill.
+/// `memory.max` of a running container is never set below what is in use: the kernel would kill for it.
 pub(crate) fn settle(cgroup: &Path, demand: &Demand, fresh: bool) -> Vec<Step> {
     let bound = match demand.mem_bound() {
         Limit::Finite(bytes) => bytes.to_string(),
         Limit::Infinite => String::from("max"),
     };
-    let max = match fresh {
-        true => Step::write(cgroup, "memory.max", bound),
-        false => Step::raise(cgroup, "memory.max", bound),
-    };
-    vec![Step::write(cgroup, "memory.low", demand.mem_bytes), max]
+    let mut steps = vec![Step::write(cgroup, "memory.low", demand.mem_bytes)];
+    match fresh {
+        true => steps.push(Step::write(cgroup, "memory.max", bound)),
+        false => {
+            steps.push(Step::raise(cgroup, "memory.max", &bound));
+            steps.push(Step::lower(cgroup, "memory.max", bound, "memory.current"));
+        }
+    }
+    steps
 }
 
 #[cfg(test)]
@@ -40,6 +44,7 @@ mod tests {
         expect![[r#"
             write /c/memory.low 67108864
             raise /c/memory.max 134217728
+            lower /c/memory.max 134217728
         "#]]
         .assert_eq(&shown(64.0, Some(128.0), false));
         expect![[r#"
