@@ -6,6 +6,7 @@
 //! ignored, never an error of ours.
 
 mod container;
+mod in_docker;
 mod paths;
 mod provision;
 mod recovery;
@@ -16,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tepui_types::{ContainerEvent, ContainerId, ContainerOp, LaunchSpec, LaunchStage, RecoveredContainer};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -25,6 +26,7 @@ use self::container::{Around, Command, Container, Update};
 use self::paths::Paths;
 use self::recovery::State;
 use crate::cgroups::machine::MachineMemory;
+use crate::docker::{Docker, DockerOptions, DockerSite};
 use crate::fetcher::{Fetcher, FetcherCounts, Settings};
 use crate::images::{ImageOptions, Images};
 use crate::isolators::watcher::Watching;
@@ -64,6 +66,10 @@ pub struct Options {
     pub cgroups: CgroupOptions,
     pub container_logger: ContainerLogger,
     pub images: ImageOptions,
+    /// Whether containers that are not for a Docker engine are run at all.
+    pub mesos: bool,
+    /// Without it, containers of type DOCKER are refused.
+    pub docker: Option<DockerOptions>,
 }
 
 /// Why containers cannot be run at all.
@@ -79,6 +85,8 @@ pub enum ContainerizerFault {
     Relative(PathBuf),
     #[error("{0}")]
     Isolation(String),
+    #[error("{0}")]
+    Docker(String),
 }
 
 /// A handle. Containers go on when the last one is dropped; they are found again by Recover.
@@ -117,6 +125,7 @@ impl Containerizer {
         }
         let images = Images::open(&options.images, &options.work_dir);
         let images = images.map_err(ContainerizerFault::Isolation)?;
+        let docker = open_docker(&options).map_err(ContainerizerFault::Docker)?;
         // Unbounded, because an operation is already decided and durable: to drop it would break the agent's word. There
         // are never more than a few for each container the agent has admitted.
         let (messages, inbox) = mpsc::unbounded_channel();
@@ -141,6 +150,7 @@ impl Containerizer {
             runtime,
             linux,
             images,
+            docker,
             events,
             launches: Semaphore::new(LAUNCHES_AT_ONCE_MAX),
             messages: messages.downgrade(),
@@ -181,6 +191,18 @@ impl Containerizer {
     }
 }
 
+/// The Docker engine, if one is to be used.
+fn open_docker(options: &Options) -> Result<Option<Docker>, String> {
+    let Some(docker) = options.docker.clone() else { return Ok(None) };
+    let site = DockerSite {
+        policy: options.cgroups.policy(),
+        program: options.program.clone(),
+        work_dir: options.work_dir.clone(),
+        sandbox_directory: options.isolators.sandbox_directory.clone(),
+    };
+    Docker::open(docker, site).map(Some)
+}
+
 /// What the table hears.
 #[derive(Debug)]
 pub(crate) enum Message {
@@ -205,6 +227,7 @@ pub(crate) struct Context {
     linux: Option<Linux>,
     /// None: containers have the root file system of the host.
     images: Option<Images>,
+    docker: Option<Docker>,
     watching: Watching,
     fetcher: Arc<Fetcher>,
     events: mpsc::Sender<ContainerEvent>,
@@ -475,6 +498,10 @@ impl Dispatcher {
         let alive = watched.iter().map(|(container, _)| container.id());
         provision::remove_forgotten(&self.context, alive.chain(&found.orphans).cloned().collect()).await;
         recovery::destroy_orphans(&self.context, found.orphans);
+        if let Some(docker) = self.context.docker.clone() {
+            let began = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();
+            tokio::spawn(docker.sweep(self.entries.keys().cloned().collect(), began)); // Says what it cannot do.
+        }
         self.context.emit(ContainerEvent::Recovered { containers }).await;
         for (container, process) in watched {
             tokio::spawn(container.watch(process, Vec::new())); // Says by itself how it ends.

@@ -8,6 +8,7 @@
 
 mod cgroups;
 mod containerizer;
+mod docker;
 mod end_all;
 mod fetcher;
 mod host;
@@ -24,6 +25,7 @@ use std::process::ExitCode;
 
 pub use cgroups::machine::{MachineMemory, pressure};
 pub use containerizer::{Containerizer, ContainerizerFault, Options};
+pub use docker::DockerOptions;
 pub use end_all::end_all;
 pub use fetcher::FetcherCounts;
 pub use images::{Backend, ImageOptions};
@@ -45,22 +47,24 @@ pub fn cgroups_usable(root: &std::path::Path) -> Result<(), String> {
 const SUPERVISE: &str = "supervise";
 const FETCH: &str = "fetch";
 const REMOUNT: &str = "remount";
+const DOCKER: &str = "docker";
 
 /// The helper's entry point, with the arguments that follow [`HELPER_COMMAND`]. A program calls it before anything
-/// else: no thread may run yet, and nothing is read from the environment, which is empty.
+/// else: no thread may run yet, and nothing is read from the environment, but by what stands for a Docker container.
 pub fn init_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
     let done = match args.first().and_then(|arg| arg.to_str()) {
-        Some(SUPERVISE) => launcher::init::supervise(),
-        Some(FETCH) => fetcher::job::work(),
-        Some(REMOUNT) => launcher::remount::work(),
+        Some(SUPERVISE) => launcher::init::supervise().map(|()| ExitCode::SUCCESS),
+        Some(FETCH) => fetcher::job::work().map(|()| ExitCode::SUCCESS),
+        Some(REMOUNT) => launcher::remount::work().map(|()| ExitCode::SUCCESS),
+        Some(DOCKER) => docker::run::work(),
         _ => {
             eprintln!("{HELPER_COMMAND} is for the agent's own use");
             return ExitCode::from(2);
         }
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(err) => {
             eprintln!("{HELPER_COMMAND}: {err}");
             ExitCode::FAILURE

@@ -1,12 +1,13 @@
 //! The runtime directory: what must be known about containers that outlive the agent, and nothing else.
 //!
-//! `<runtime_dir>/containers/<id>/{pid,status,cgroups,init,volumes,given,moved,stdio.sock}`, nested ones in
+//! `<runtime_dir>/containers/<id>/{pid,status,cgroups,init,volumes,given,moved,docker,stdio.sock}`, nested ones in
 //! `containers/<id>` below their parent's. `pid` is written once, by whoever comes first: the supervisor, which thereby
 //! may start the command, or a restarted agent that found none and thereby forbids it. `status` is written by the
 //! supervisor when the command has ended. `cgroups` is written before they are made and stays until they are gone. `init`
 //! is the process that holds the container's namespaces, `volumes` are the persistent volumes mounted in its sandbox,
 //! `given` is what it may take of what is looked at now and then. `moved` says that the command writes to its files
-//! through the supervisor, `stdio.sock` is where others may listen and type.
+//! through the supervisor, `stdio.sock` is where others may listen and type. `docker` says that a Docker engine has a
+//! container for this one.
 //! Never here: sandboxes, environments, secrets.
 
 use std::io::{self, Write};
@@ -27,6 +28,7 @@ const INIT: &str = "init";
 const VOLUMES: &str = "volumes";
 const GIVEN: &str = "given";
 const MOVED: &str = "moved";
+const DOCKER: &str = "docker";
 const CONTAINERS: &str = "containers";
 
 /// The longest value of a container id, in bytes: each becomes a file name with room for a suffix.
@@ -63,6 +65,13 @@ pub(crate) struct Init {
     pub directory: Option<PathBuf>,
     /// Where the sandbox is seen, if not where the host sees it.
     pub sandbox: Option<PathBuf>,
+}
+
+/// What the container of a Docker engine is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct InDocker {
+    /// It runs a task, whose executor is beside it.
+    pub of_task: bool,
 }
 
 /// A persistent volume that is mounted in a container's sandbox.
@@ -129,6 +138,18 @@ impl ContainerDir {
     /// Whether the supervisor may have to say something after the command's end.
     pub fn is_moved(&self) -> bool {
         self.path.join(MOVED).exists()
+    }
+
+    /// Keeps that a Docker engine is about to have a container for this one.
+    pub fn write_docker(&self, docker: InDocker) -> io::Result<()> {
+        let draft = self.path.join(format!("{DOCKER}.draft"));
+        std::fs::write(&draft, serde_json::to_vec(&docker)?)?;
+        std::fs::rename(&draft, self.path.join(DOCKER))
+    }
+
+    /// Of the engine's container; none for those that are not for an engine.
+    pub fn docker(&self) -> Option<InDocker> {
+        serde_json::from_slice(&std::fs::read(self.path.join(DOCKER)).ok()?).ok()
     }
 
     pub fn make(&self) -> io::Result<()> {

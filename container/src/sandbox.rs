@@ -111,7 +111,6 @@ impl<'a> Sandbox<'a> {
         parent: Option<&Path>,
         mounted: bool,
     ) -> Result<(), SandboxFault> {
-        refuse(spec)?;
         let links = if mounted { Vec::new() } else { sandbox_path_volumes(spec, parent)? };
         let failed = |what: &str| {
             let what = what.to_owned();
@@ -246,15 +245,6 @@ impl<'a> Sandbox<'a> {
 
 fn volume_fault(volume: &Volume, err: io::Error) -> SandboxFault {
     SandboxFault::Volume { source_path: volume.source.clone(), target: volume.target.clone(), err }
-}
-
-/// What nobody can do yet.
-fn refuse(spec: &LaunchSpec) -> Result<(), SandboxFault> {
-    let Some(info) = &spec.container else { return Ok(()) };
-    if info.r#type == pb::container_info::Type::DOCKER {
-        return Err(SandboxFault::Unsupported("no containerizer for DOCKER containers"));
-    }
-    Ok(())
 }
 
 /// What a container may ask for that needs no mounts; the rest is refused by name. A nested container may see a directory

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tepui_client::shorthand::from_duration_info;
 use tepui_client::v1::task_status::Reason;
-use tepui_client::v1::{ContainerID, KillPolicy, TaskInfo, TaskState, TaskStatus};
+use tepui_client::v1::{ContainerID, KillPolicy, NetworkInfo, TaskInfo, TaskState, TaskStatus};
 
 use crate::checks::{Checks, Outcome, Probe, Report, Which};
 use crate::ending;
@@ -20,6 +20,8 @@ const KILL_GRACE: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub struct Activity {
     pub task: TaskInfo,
+    /// How long it has after SIGTERM if no kill policy says otherwise.
+    pub default_grace: Duration,
     checks: Checks,
     is_running: bool,
     statuses: Statuses,
@@ -61,6 +63,7 @@ impl Activity {
         checks.pause(); // Until it runs.
         Self {
             statuses: Statuses::new((*task.task_id).clone(), container),
+            default_grace: KILL_GRACE,
             checks,
             is_running: false,
             completion_at: limit.filter(|limit| !limit.is_zero()).map(|limit| now + limit),
@@ -71,6 +74,11 @@ impl Activity {
 
     pub fn update(&mut self, moment: &mut Moment<'_>, state: TaskState) -> TaskStatus {
         self.statuses.state(moment.uuid(), state, self.checks.status())
+    }
+
+    /// It has addresses of its own.
+    pub fn reached_at(&mut self, networks: Vec<NetworkInfo>) {
+        self.statuses.network_infos = networks;
     }
 
     /// It runs: its checks begin. None if it is being killed already.
@@ -98,7 +106,7 @@ impl Activity {
     pub fn kill_grace(&self, policy: Option<&KillPolicy>) -> Duration {
         let grace = |policy: &KillPolicy| policy.grace_period.as_option().map(from_duration_info);
         let own = || self.task.kill_policy.as_option().and_then(grace);
-        policy.and_then(grace).or_else(own).unwrap_or(KILL_GRACE)
+        policy.and_then(grace).or_else(own).unwrap_or(self.default_grace)
     }
 
     /// Begins to kill the task: true if that is new, and a SIGTERM is due. A repeated kill can only shorten the time,

@@ -1,6 +1,6 @@
 //! The command executor: runs the one command of one task, without a container of its own.
 
-mod machine;
+pub(crate) mod machine;
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use tokio::process::Child;
 use crate::checks::probe;
 use crate::rim::{self, Hands, Reports};
 use crate::{kill, process};
-use machine::{CommandMachine, Effect, Happening};
+use machine::{CommandMachine, Effect, Ended, Happening, Started};
 
 /// The whole life of a command executor. `args` are those after the words that select it on the command line; none
 /// are needed, those of other executors with the same role are ignored.
@@ -23,7 +23,7 @@ pub fn main(args: &[String]) -> ExitCode {
     }
     let own_args = process::args_before(args);
     rim::run(|environment, reports| {
-        let machine = CommandMachine::new(environment.shutdown_grace_period);
+        let machine = CommandMachine::new("command", environment.shutdown_grace_period, None);
         (machine, CommandHands { sandbox: environment.sandbox.clone(), own_args, reports, pid: None })
     })
 }
@@ -53,10 +53,12 @@ impl CommandHands {
                 self.reports.later(async move {
                     let ending = child.wait().await;
                     Happening::Ended(
-                        ending.map_err(|error| format!("Failed to get exit status for Command: {error}")),
+                        ending
+                            .map(Ended::from)
+                            .map_err(|error| format!("Failed to get exit status for Command: {error}")),
                     )
                 });
-                Ok(())
+                Ok(Started::default())
             }
             Err(error) => Err(format!("Failed to start the command: {error}")),
         };

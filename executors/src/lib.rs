@@ -1,5 +1,5 @@
-//! The executors that come with the cluster: `command` runs one command, `default` runs groups of tasks in nested
-//! containers of the agent.
+//! The executors that come with the cluster: `command` runs one command, `docker` runs one in a container of a Docker
+//! engine, `default` runs groups of tasks in nested containers of the agent.
 //!
 //! Each is a pure machine (events and happenings in, effects out) with hands that do processes and HTTP. They are
 //! ordinary users of the client library and know nothing of the agent beyond its v1 API.
@@ -9,6 +9,7 @@ mod activity;
 mod checks;
 pub mod command;
 pub mod default;
+pub mod docker;
 mod ending;
 mod kill;
 mod machine;

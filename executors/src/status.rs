@@ -1,7 +1,9 @@
 //! Status updates of one task: what each carries, and what carries over from one to the next.
 
 use tepui_client::v1::task_status::Reason;
-use tepui_client::v1::{CheckStatusInfo, ContainerID, ContainerStatus, TaskID, TaskState, TaskStatus};
+use tepui_client::v1::{
+    CheckStatusInfo, ContainerID, ContainerStatus, NetworkInfo, TaskID, TaskState, TaskStatus,
+};
 
 /// Makes the updates of one task.
 #[derive(Clone, Debug)]
@@ -9,12 +11,14 @@ pub struct Statuses {
     task_id: TaskID,
     /// The container of a task that does not run in the executor's own.
     container_id: Option<ContainerID>,
+    /// Where a task is reached that has addresses of its own.
+    pub network_infos: Vec<NetworkInfo>,
     last: TaskStatus,
 }
 
 impl Statuses {
     pub fn new(task_id: TaskID, container_id: Option<ContainerID>) -> Self {
-        Self { task_id, container_id, last: TaskStatus::default() }
+        Self { task_id, container_id, network_infos: Vec::new(), last: TaskStatus::default() }
     }
 
     /// An update with a new state.
@@ -24,10 +28,12 @@ impl Statuses {
         state: TaskState,
         check_status: Option<&CheckStatusInfo>,
     ) -> TaskStatus {
-        let container_status = self
-            .container_id
-            .clone()
-            .map(|container_id| ContainerStatus { container_id: container_id.into(), ..Default::default() });
+        let is_known = self.container_id.is_some() || !self.network_infos.is_empty();
+        let container_status = is_known.then(|| ContainerStatus {
+            container_id: self.container_id.clone().into(),
+            network_infos: self.network_infos.clone(),
+            ..Default::default()
+        });
         let status = TaskStatus {
             task_id: self.task_id.clone().into(),
             state,

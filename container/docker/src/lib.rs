@@ -1,12 +1,14 @@
-//! Docker: a client of the Engine API over its unix socket.
+//! Docker: a client of the Engine API over its unix socket, and the life of a container by it.
 //!
 //! Used by the containerizer and by the docker executor alike, which is why it knows neither. Never here: the `docker`
 //! command line, tasks, agents.
 #![forbid(unsafe_code)]
 
 mod engine;
+mod run;
 
 pub use engine::{
     Address, Created, Engine, EngineFault, Exec, Image, Inspected, Listed, Logs, Network, State, Stream,
     Waiting,
 };
+pub use run::{Output, Running, Setup, command, start};

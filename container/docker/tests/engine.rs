@@ -4,7 +4,7 @@ mod common;
 
 use std::time::{Duration, SystemTime};
 
-use common::{Dockerd, IMAGE, Networks, is_root};
+use common::{Dockerd, IMAGE, Networks, file_of, is_root};
 use serde_json::{Value, json};
 use tepui_docker::{Engine, Exec, Logs, Stream};
 
@@ -140,17 +140,4 @@ async fn the_engines_own_words() {
     let nobody = Engine::at(&dockerd.socket().with_extension("no"));
     let fault = nobody.inspect("c-d").await.expect_err("nobody is there").to_string();
     assert!(fault.contains("the Docker engine is not there at"), "{fault}");
-}
-
-/// What the kernel holds a container to.
-fn file_of(pid: i32, controller: &str, file: &str) -> String {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).expect("its cgroups");
-    let place = text.lines().find_map(|line| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let is_it = fields.next()?.split(',').any(|name| name == controller);
-        fields.next().filter(|_| is_it)
-    });
-    let place = place.expect("a cgroup of v1");
-    let path = format!("/sys/fs/cgroup/{controller}{place}/{file}");
-    std::fs::read_to_string(path).expect("a file").trim().to_owned()
 }

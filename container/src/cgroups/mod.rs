@@ -26,6 +26,7 @@ pub(crate) use self::demand::{Demand, Limit, Policy};
 use self::devices::Rule;
 pub(crate) use self::layout::{Cgroups, Place};
 use self::plan::Step;
+pub(crate) use self::v1::cpu::{cpu_quota_us, cpu_shares};
 
 /// What the kernel can account or limit for a group of processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

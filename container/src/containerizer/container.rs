@@ -14,7 +14,7 @@ use tepui_types::{ContainerEvent, ContainerId, LaunchSpec, LaunchStage, Terminat
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::provision::{self, Provisioned};
-use super::{Context, Message, session};
+use super::{Context, Message, in_docker, session};
 use crate::cgroups::burst::{self, Burst};
 use crate::cgroups::{Place, destroy};
 use crate::host::beneath;
@@ -145,6 +145,10 @@ impl Container {
         waiting: &mut Waiting,
     ) -> Result<Process, Stop> {
         let context = self.context.clone();
+        let failed = |message| Stop::Failed { stage: LaunchStage::Start, message };
+        let docker = in_docker::choose(&context, spec).map_err(failed)?;
+        let (original, spec) = (spec, docker.as_ref().map_or(spec, |docker| &docker.host));
+        let mounted = docker.is_some() || context.options.isolation.mounts();
         let parent_sandbox = around.sandbox.clone();
         let preparing = async {
             closed(around.paths_ready).await;
@@ -152,9 +156,8 @@ impl Container {
                 ready.await.ok(); // Gone: then this one is about to be destroyed too.
             }
             let _turn = context.launches.acquire().await;
-            prepare(&context, spec, around.sandbox).await
+            prepare(&context, spec, around.sandbox, mounted).await
         };
-        let failed = |message| Stop::Failed { stage: LaunchStage::Start, message };
         let provisioning = async { provision::provision(&context, spec).await.map_err(failed) };
         let provisioned = self.unless_stopped(LaunchStage::Start, waiting, provisioning).await?;
         let identity = self.unless_stopped(LaunchStage::Sandbox, waiting, preparing).await?;
@@ -165,9 +168,17 @@ impl Container {
         let fetching = fetch(&context, spec, init.identity.as_ref());
         self.unless_stopped(LaunchStage::Fetch, waiting, fetching).await?;
         self.runtime().make().map_err(|err| failed(format!("cannot make the runtime directory: {err}")))?;
+        if let Some(docker) = &docker {
+            let pulling = async { docker.docker.pull(original).await.map_err(failed) };
+            self.unless_stopped(LaunchStage::Fetch, waiting, pulling).await?;
+            init.identity = None; // Who asks the engine must be allowed to; the container has users of its own.
+        }
         let turn = async { Ok(context.launches.acquire().await) };
         let _turn = self.unless_stopped(LaunchStage::Start, waiting, turn).await?;
-        let isolated = isolate(&context, spec, provisioned, parent_sandbox.as_deref(), &mut init).await;
+        let isolated = match docker.is_some() {
+            true => in_docker::keep(&context, spec),
+            false => isolate(&context, spec, provisioned, parent_sandbox.as_deref(), &mut init).await,
+        };
         let started = match isolated {
             Ok(()) => posix::start(&context.options.program, &spec.id.to_string(), &init)
                 .await
@@ -263,6 +274,7 @@ impl Container {
         if !gone || self.runtime().status().is_none() {
             tree::destroy(process, self.sandbox.clone()).await;
         }
+        in_docker::end(&self.context, &self.id).await;
         // Without a status the supervisor itself was killed, and its command with it.
         let status = self.runtime().status().unwrap_or(libc::SIGKILL);
         let killed = if status == 0 || limitation.is_some() { limitation } else { self.judge().await };
@@ -324,6 +336,10 @@ impl Container {
     }
 
     async fn update(&self, volumes: &mut Vec<Volume>, update: Update) {
+        if let Some(in_docker) = self.runtime().docker() {
+            let updated = in_docker::update(&self.context, &self.id, in_docker, update).await;
+            return self.say_updated(updated).await;
+        }
         let Update { resources, limits, volumes: after } = update;
         let given = Given::new(&self.sandbox.to_string_lossy(), &resources, &after);
         if let Err(err) = self.runtime().write_given(&given) {
@@ -337,7 +353,11 @@ impl Container {
             Ok(()) => self.update_volumes(volumes, after).await,
             Err(why) => Err(why),
         };
-        if let Err(message) = changed {
+        self.say_updated(changed).await;
+    }
+
+    async fn say_updated(&self, updated: Result<(), String>) {
+        if let Err(message) = updated {
             self.context.emit(ContainerEvent::UpdateFailed { id: self.id.clone(), message }).await;
         }
     }
@@ -406,12 +426,13 @@ async fn prepare(
     context: &Arc<Context>,
     spec: &LaunchSpec,
     parent: Option<PathBuf>,
+    mounted: bool,
 ) -> Result<Option<Identity>, Stop> {
     let (context, copy) = (context.clone(), spec.clone());
     let work = move || {
         let identity = sandbox::identity(copy.user.as_deref(), context.options.switch_user)?;
         let sandbox = Sandbox::new(&context.options.work_dir, &copy.sandbox, identity.as_ref())?;
-        sandbox.prepare(&copy, parent.as_deref(), context.options.isolation.mounts())?;
+        sandbox.prepare(&copy, parent.as_deref(), mounted)?;
         Ok(identity)
     };
     let done: Result<_, SandboxFault> = match tokio::task::spawn_blocking(work).await {

@@ -12,6 +12,7 @@ use tepui_types::{ContainerId, KnownContainer, Termination};
 
 use super::{Context, provision, restore};
 use crate::cgroups::destroy;
+use crate::docker;
 use crate::host::process::Process;
 use crate::launcher::tree;
 use crate::runtime_dir::{self, Claim, ContainerDir, RuntimeDir};
@@ -94,6 +95,8 @@ fn try_inspect(runtime: &RuntimeDir, id: &ContainerId) -> io::Result<State> {
         (Claim::Supervisor(process), None) => State::Alive(process),
         // It ended by itself, but nobody looked at its cgroups yet.
         (Claim::Supervisor(process), Some(_)) if has_cgroups(&dir) => State::Alive(process),
+        // Nor at what a Docker engine may have of it.
+        (Claim::Supervisor(process), Some(_)) if dir.docker().is_some() => State::Alive(process),
         (_, Some(status)) => State::Ended(Termination { status: Some(status), ..Default::default() }),
         (Claim::None | Claim::Void, None) => {
             State::Ended(unknown("it never started, or the machine was restarted"))
@@ -152,6 +155,9 @@ async fn destroy_family(context: Arc<Context>, top: ContainerId, family: Vec<Con
         }
         destroy::remove(&cgroups).await;
         provision::remove(&context, &id).await;
+        if let (Some(_), Some(docker)) = (dir.docker(), &context.docker) {
+            docker.remove(&docker::name(&id)).await;
+        }
     }
     let removed = tokio::task::spawn_blocking(move || context.runtime.remove(&top)).await;
     if let Ok(Err(err)) = removed {

@@ -51,6 +51,16 @@ impl Default for CgroupOptions {
     }
 }
 
+impl CgroupOptions {
+    pub(crate) fn policy(&self) -> Policy {
+        Policy {
+            enable_cfs: self.enable_cfs,
+            limit_swap: self.limit_swap,
+            revocable_cpu_low_priority: self.revocable_cpu_low_priority,
+        }
+    }
+}
+
 /// The launcher of an agent that uses cgroups.
 #[derive(Clone, Debug)]
 pub(crate) struct Linux {
@@ -112,11 +122,7 @@ fn try_layout(
         controllers: controllers(isolation, &hierarchies)?,
         hierarchies,
         root: options.root.clone(),
-        policy: Policy {
-            enable_cfs: options.enable_cfs,
-            limit_swap: options.limit_swap,
-            revocable_cpu_low_priority: options.revocable_cpu_low_priority,
-        },
+        policy: options.policy(),
         devices: devices::usual().into_iter().chain(allowed.iter().map(AllowedDevice::rule)).collect(),
     };
     let (cgroups, mut steps) =
@@ -281,7 +287,7 @@ fn shares_cgroups(spec: &LaunchSpec) -> bool {
 }
 
 /// All memory of the machine.
-fn memory_bytes() -> u64 {
+pub(crate) fn memory_bytes() -> u64 {
     let info = rustix::system::sysinfo();
     (info.totalram as u64).saturating_mul(u64::from(info.mem_unit))
 }

@@ -47,6 +47,8 @@ pub fn options(dir: &Path) -> Options {
         images: Default::default(),
         isolators: Default::default(),
         cgroups: CgroupOptions::default(),
+        mesos: true,
+        docker: None,
     }
 }
 

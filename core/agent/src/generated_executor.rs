@@ -6,11 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use tepui_proto::mesos::v1 as pb;
-use tepui_types::FrameworkId;
-
-/// On top of what the task asks for, and in nobody's books but the agent's.
-const EXECUTOR_CPUS: f64 = 0.1;
-const EXECUTOR_MEM_MB: f64 = 32.0;
+use tepui_types::{COMMAND_EXECUTOR_CPUS, COMMAND_EXECUTOR_MEM_MB, FrameworkId};
 
 /// A command is shown up to this many characters, longer ones are cut to `COMMAND_SHOWN_CUT_CHARS` and an ellipsis.
 const COMMAND_SHOWN_CHARS_MAX: usize = 15;
@@ -25,11 +21,13 @@ pub(crate) fn for_command_task(
     framework: &FrameworkId,
     task: &pb::TaskInfo,
 ) -> pb::ExecutorInfo {
+    let container = task.container.as_option();
+    let in_docker = container.is_some_and(|info| info.r#type == pb::container_info::Type::DOCKER);
     let command = pb::CommandInfo {
         uris: task.command.uris.clone(),
         environment: task.command.environment.clone(),
         user: task.command.user.clone(),
-        ..built_in(program, "command")
+        ..built_in(program, if in_docker { "docker" } else { "command" })
     };
     let grace = task.kill_policy.grace_period.as_option().map(|grace| pb::DurationInfo {
         nanoseconds: grace.nanoseconds.saturating_add(REPORT_GRACE_NS),
@@ -61,6 +59,7 @@ pub(crate) fn built_in(program: &str, kind: &str) -> pb::CommandInfo {
     }
 }
 
+/// In nobody's books but the agent's.
 fn overhead(task: &pb::TaskInfo) -> Vec<pb::Resource> {
     let allocation =
         task.resources.first().map(|resource| resource.allocation_info.clone()).unwrap_or_default();
@@ -71,7 +70,7 @@ fn overhead(task: &pb::TaskInfo) -> Vec<pb::Resource> {
         allocation_info: allocation.clone(),
         ..Default::default()
     };
-    vec![scalar("cpus", EXECUTOR_CPUS), scalar("mem", EXECUTOR_MEM_MB)]
+    vec![scalar("cpus", COMMAND_EXECUTOR_CPUS), scalar("mem", COMMAND_EXECUTOR_MEM_MB)]
 }
 
 fn shown(command: &pb::CommandInfo) -> String {

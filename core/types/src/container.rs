@@ -13,6 +13,10 @@ use tepui_proto::mesos::v1 as pb;
 
 use crate::ContainerId;
 
+/// What the executor of a command task takes for itself, on top of what the task asks for.
+pub const COMMAND_EXECUTOR_CPUS: f64 = 0.1;
+pub const COMMAND_EXECUTOR_MEM_MB: f64 = 32.0;
+
 /// What the agent asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ContainerOp {

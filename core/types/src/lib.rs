@@ -14,8 +14,8 @@ mod task_state;
 
 pub use answer::{Answer, Refusal, Status};
 pub use container::{
-    ContainerEvent, ContainerOp, KnownContainer, LaunchSpec, LaunchStage, RecoveredContainer, Termination,
-    Volume,
+    COMMAND_EXECUTOR_CPUS, COMMAND_EXECUTOR_MEM_MB, ContainerEvent, ContainerOp, KnownContainer, LaunchSpec,
+    LaunchStage, RecoveredContainer, Termination, Volume,
 };
 pub use duration::{duration_from_text, duration_text};
 pub use id::{AgentId, ConnId, ContainerId, ExecutorId, FrameworkId, IdError, OfferId, TaskId, check_id};

@@ -1,6 +1,6 @@
-//! The command executor's decisions: one task, from LAUNCH to the acknowledgement of its end.
+//! The decisions of executors with one task, from its LAUNCH to the acknowledgement of its end.
 //!
-//! Fed by `command`'s hands. Never here: processes, sockets, clocks.
+//! Fed by the hands of `command` and of `docker`. Never here: processes, sockets, clocks.
 
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -8,7 +8,8 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use tepui_client::executor::Event;
 use tepui_client::v1::framework_info::capability;
-use tepui_client::v1::{TaskInfo, TaskState, TaskStatus};
+use tepui_client::v1::task_status::Reason;
+use tepui_client::v1::{NetworkInfo, TaskInfo, TaskState, TaskStatus};
 
 use crate::activity::{Activity, Cause};
 use crate::checks::{Outcome, Probe, Which};
@@ -30,14 +31,41 @@ pub enum Effect {
 
 #[derive(Clone, Debug)]
 pub enum Happening {
-    Spawned(Result<(), String>),
+    Spawned(Result<Started, String>),
     /// How the command ended, or why that cannot be known.
-    Ended(Result<ExitStatus, String>),
+    Ended(Result<Ended, String>),
     Probed(Which, Outcome),
+}
+
+/// What is known about a command once it runs.
+#[derive(Clone, Debug, Default)]
+pub struct Started {
+    /// For frameworks that want to know more.
+    pub data: Option<Vec<u8>>,
+    /// Its addresses, if it has its own.
+    pub network_infos: Vec<NetworkInfo>,
+}
+
+/// How a command ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    pub exit: ExitStatus,
+    pub message: String,
+    /// If it has one that its exit status does not tell.
+    pub reason: Option<Reason>,
+}
+
+impl From<ExitStatus> for Ended {
+    fn from(exit: ExitStatus) -> Self {
+        Self { exit, message: ending::describe(exit), reason: None }
+    }
 }
 
 #[derive(Debug)]
 pub struct CommandMachine {
+    kind: &'static str,
+    /// Between SIGTERM and SIGKILL; unset: as for every task.
+    default_grace: Option<Duration>,
     shutdown_grace: Duration,
     reports_killing: bool,
     connected: bool,
@@ -59,8 +87,10 @@ enum Phase {
 
 impl CommandMachine {
     /// `shutdown_grace` is the time from SHUTDOWN until the agent ends this executor by force.
-    pub fn new(shutdown_grace: Duration) -> Self {
+    pub fn new(kind: &'static str, shutdown_grace: Duration, default_grace: Option<Duration>) -> Self {
         Self {
+            kind,
+            default_grace,
             shutdown_grace,
             reports_killing: false,
             connected: false,
@@ -75,26 +105,32 @@ impl CommandMachine {
             Phase::Active(_) | Phase::Reported { .. } | Phase::Over => {
                 let mut statuses = Statuses::new((*task.task_id).clone(), None);
                 let mut status = statuses.state(moment.uuid(), TaskState::TASK_FAILED, None);
-                status.message = Some("Attempted to run multiple tasks using a \"command\" executor".into());
+                let kind = self.kind;
+                status.message = Some(format!("Attempted to run multiple tasks using a \"{kind}\" executor"));
                 out.push(Effect::Update(status));
                 return;
             }
         }
         let mut activity = Activity::new(moment.now, task, None);
+        activity.default_grace = self.default_grace.unwrap_or(activity.default_grace);
         out.push(Effect::Update(activity.update(moment, TaskState::TASK_STARTING)));
         out.push(Effect::Spawn(Box::new(activity.task.clone())));
         self.phase = Phase::Active(Box::new(activity));
     }
 
-    fn spawned(&mut self, moment: &mut Moment<'_>, outcome: Result<(), String>, out: &mut Vec<Effect>) {
+    fn spawned(&mut self, moment: &mut Moment<'_>, outcome: Result<Started, String>, out: &mut Vec<Effect>) {
         let Phase::Active(activity) = &mut self.phase else { return };
-        match outcome {
-            Ok(()) => out.push(match activity.running(moment) {
-                Some(status) => Effect::Update(status),
-                None => Effect::Signal(Signal::SIGTERM), // The kill came first.
-            }),
-            Err(message) => self.end(moment, None, message, out),
-        }
+        let started = match outcome {
+            Ok(started) => started,
+            Err(message) => return self.end(moment, Err(message), out),
+        };
+        activity.reached_at(started.network_infos);
+        out.push(match activity.running(moment) {
+            Some(status) => Effect::Update(TaskStatus { data: started.data, ..status }),
+            // The kill came first.
+            None if activity.is_escalated() => Effect::Signal(Signal::SIGKILL),
+            None => Effect::Signal(Signal::SIGTERM),
+        });
     }
 
     fn kill(&mut self, moment: &mut Moment<'_>, grace: Duration, cause: Cause, out: &mut Vec<Effect>) {
@@ -120,19 +156,21 @@ impl CommandMachine {
     }
 
     /// Reports the end of the task and waits for the agent to take note of it.
-    fn end(
-        &mut self,
-        moment: &mut Moment<'_>,
-        exit: Option<ExitStatus>,
-        message: String,
-        out: &mut Vec<Effect>,
-    ) {
+    fn end(&mut self, moment: &mut Moment<'_>, ended: Result<Ended, String>, out: &mut Vec<Effect>) {
         let Phase::Active(activity) = &mut self.phase else { return };
         if self.abandoned {
             return self.exit(1, out);
         }
         let uuid = moment.uuid();
-        out.push(Effect::Update(activity.ended(uuid, exit, message)));
+        let (exit, message, reason) = match ended {
+            Ok(Ended { exit, message, reason }) => (Some(exit), message, reason),
+            Err(message) => (None, message, None),
+        };
+        let mut status = activity.ended(uuid, exit, message);
+        if status.state == TaskState::TASK_FAILED && status.reason.is_none() {
+            status.reason = reason;
+        }
+        out.push(Effect::Update(status));
         let give_up_at = self.connected.then(|| moment.now + ACKNOWLEDGEMENT_TIMEOUT);
         self.phase = Phase::Reported { uuid, give_up_at };
     }
@@ -201,8 +239,7 @@ impl Machine for CommandMachine {
     fn happened(&mut self, moment: &mut Moment<'_>, happening: Happening, out: &mut Vec<Effect>) {
         match happening {
             Happening::Spawned(outcome) => self.spawned(moment, outcome, out),
-            Happening::Ended(Ok(exit)) => self.end(moment, Some(exit), ending::describe(exit), out),
-            Happening::Ended(Err(message)) => self.end(moment, None, message, out),
+            Happening::Ended(ended) => self.end(moment, ended, out),
             Happening::Probed(which, outcome) => self.probed(moment, which, outcome, out),
         }
     }

@@ -4,7 +4,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tepui_container::{CgroupOptions, ContainerLogger, ImageOptions, Isolation, IsolatorOptions, Launcher};
+use tepui_container::{
+    CgroupOptions, ContainerLogger, DockerOptions, ImageOptions, Isolation, IsolatorOptions, Launcher,
+};
 use tepui_core_agent::Config;
 use tepui_http::auth::Credential;
 use tepui_http::{Logging, ServerLimits, StreamLimits, Tls};
@@ -46,6 +48,10 @@ pub struct Options {
     pub frameworks_home: Option<PathBuf>,
     pub container_logger: ContainerLogger,
     pub images: ImageOptions,
+    /// Whether containers that are not for a Docker engine are run at all.
+    pub mesos: bool,
+    /// Without it, containers of type DOCKER are refused.
+    pub docker: Option<DockerOptions>,
     /// How often who listens to a container hears that it is still connected.
     pub http_heartbeat_interval: Duration,
     /// How often the disk is looked at.
@@ -98,6 +104,8 @@ impl Default for Options {
             frameworks_home: None,
             container_logger: ContainerLogger::default(),
             images: ImageOptions::default(),
+            mesos: true,
+            docker: None,
             http_heartbeat_interval: Duration::from_secs(30),
             disk_watch_interval: Duration::from_secs(60),
             config: Config::default(),

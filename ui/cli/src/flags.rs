@@ -8,6 +8,7 @@
 pub mod access;
 pub mod agent;
 pub mod both;
+pub mod docker;
 pub mod eviction;
 pub mod heading;
 pub mod images;

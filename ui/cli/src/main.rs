@@ -136,8 +136,9 @@ fn executor(arguments: &[String]) -> ExitCode {
     match arguments.first().map(String::as_str) {
         Some("command") => tepui_executors::command::main(&arguments[1..]),
         Some("default") => tepui_executors::default::main(&arguments[1..]),
+        Some("docker") => tepui_executors::docker::main(&arguments[1..]),
         other => {
-            eprintln!("tepui executor: there is no executor {other:?}; there are: command, default");
+            eprintln!("tepui executor: there is no executor {other:?}; there are: command, default, docker");
             ExitCode::FAILURE
         }
     }

@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 /// Only a failing test waits so long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -41,7 +40,7 @@ pub struct Dockerd {
 }
 
 pub fn is_root() -> bool {
-    nix::unistd::geteuid().is_root()
+    geteuid().is_root()
 }
 
 impl Dockerd {
@@ -102,6 +101,33 @@ impl Dockerd {
         assert_eq!(status, 200, "{said}");
     }
 
+    /// What the engine says of a container; nothing if there is none.
+    pub fn inspect(&self, name: &str) -> Option<String> {
+        let (status, said) = request(&self.socket(), "GET", &format!("/containers/{name}/json"), &[])?;
+        (status == 200).then_some(said)
+    }
+
+    pub fn is_running(&self, name: &str) -> bool {
+        self.inspect(name).is_some_and(|said| said.contains("\"Running\":true"))
+    }
+
+    /// Of the first process of a container that runs.
+    pub fn pid(&self, name: &str) -> i32 {
+        let said = self.inspect(name).expect("a container");
+        let pid = said.split("\"Pid\":").nth(1).and_then(|rest| rest.split(',').next());
+        pid.expect("a pid").parse().expect("a number")
+    }
+
+    /// Makes a container that is nobody's.
+    pub fn create(&self, name: &str, label: &str) {
+        let made = format!(
+            "{{\"Image\":\"{IMAGE}\",\"Cmd\":[\"/bin/sleep\",\"1000\"],\"Labels\":{{\"tepui.work_dir\":\"{label}\"}}}}"
+        );
+        let path = format!("/containers/create?name={name}");
+        let (status, said) = request(&self.socket(), "POST", &path, made.as_bytes()).expect("an answer");
+        assert_eq!(status, 201, "{said}");
+    }
+
     /// Containers end at once; asked by the engine they would take their time.
     fn remove_containers(&self) {
         let Some((_, listed)) = request(&self.socket(), "GET", "/containers/json?all=1", &[]) else { return };
@@ -114,7 +140,9 @@ impl Dockerd {
 impl Drop for Dockerd {
     fn drop(&mut self) {
         self.remove_containers();
-        kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM).ok();
+        if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
+            kill_process(pid, Signal::TERM).ok(); // It may have ended by itself.
+        }
         let begun = Instant::now();
         while matches!(self.child.try_wait(), Ok(None)) {
             if begun.elapsed() > PATIENCE {
@@ -135,7 +163,8 @@ impl Drop for Dockerd {
 /// One request, and the whole answer. `None` if nobody is there.
 pub fn request(socket: &Path, method: &str, path: &str, body: &[u8]) -> Option<(u16, String)> {
     let mut stream = UnixStream::connect(socket).ok()?;
-    let kind = "Content-Type: application/x-tar";
+    let kind = if body.starts_with(b"{") { "json" } else { "x-tar" };
+    let kind = format!("Content-Type: application/{kind}");
     let head = format!("{method} {path} HTTP/1.0\r\n{kind}\r\nContent-Length: {}\r\n\r\n", body.len());
     stream.write_all(head.as_bytes()).ok()?;
     stream.write_all(body).ok()?;
@@ -144,4 +173,17 @@ pub fn request(socket: &Path, method: &str, path: &str, body: &[u8]) -> Option<(
     let answer = String::from_utf8_lossy(&answer).into_owned();
     let (head, body) = answer.split_once("\r\n\r\n")?;
     Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
+}
+
+/// What the kernel holds a container to.
+pub fn file_of(pid: i32, controller: &str, file: &str) -> String {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).expect("its cgroups");
+    let place = text.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let is_it = fields.next()?.split(',').any(|name| name == controller);
+        fields.next().filter(|_| is_it)
+    });
+    let place = place.expect("a cgroup of v1");
+    let path = format!("/sys/fs/cgroup/{controller}{place}/{file}");
+    std::fs::read_to_string(path).expect("a file").trim().to_owned()
 }

@@ -12,14 +12,9 @@ const PERIOD_US: u64 = 100_000;
 const QUOTA_US_MIN: u64 = 1000;
 
 pub(crate) fn settle(cgroup: &Path, demand: &Demand, policy: &Policy) -> Vec<Step> {
-    let low = demand.revocable_cpus && policy.revocable_cpu_low_priority;
-    let per_cpu = if low { SHARES_PER_REVOCABLE_CPU } else { SHARES_PER_CPU };
-    let shares = ((per_cpu * demand.cpus) as u64).max(SHARES_MIN);
-    let mut steps = vec![Step::write(cgroup, "cpu.shares", shares)];
-    let bound = demand.cpu_limit.or(policy.enable_cfs.then_some(Limit::Finite(demand.cpus)));
-    match bound {
-        Some(Limit::Finite(cpus)) => {
-            let quota = ((PERIOD_US as f64 * cpus).round() as u64).max(QUOTA_US_MIN);
+    let mut steps = vec![Step::write(cgroup, "cpu.shares", cpu_shares(demand, policy))];
+    match cpu_quota_us(demand, policy) {
+        Some(Limit::Finite(quota)) => {
             steps.push(Step::write(cgroup, "cpu.cfs_period_us", PERIOD_US));
             steps.push(Step::write(cgroup, "cpu.cfs_quota_us", quota));
         }
@@ -31,6 +26,23 @@ pub(crate) fn settle(cgroup: &Path, demand: &Demand, policy: &Policy) -> Vec<Ste
         None => steps.push(Step::offer(cgroup, "cpu.cfs_quota_us", -1)),
     }
     steps
+}
+
+/// The weight of a request.
+pub(crate) fn cpu_shares(demand: &Demand, policy: &Policy) -> u64 {
+    let low = demand.revocable_cpus && policy.revocable_cpu_low_priority;
+    let per_cpu = if low { SHARES_PER_REVOCABLE_CPU } else { SHARES_PER_CPU };
+    ((per_cpu * demand.cpus) as u64).max(SHARES_MIN)
+}
+
+/// How long a container may run in each tenth of a second; `None` if nothing is said about that.
+pub(crate) fn cpu_quota_us(demand: &Demand, policy: &Policy) -> Option<Limit<u64>> {
+    match demand.cpu_limit.or(policy.enable_cfs.then_some(Limit::Finite(demand.cpus)))? {
+        Limit::Finite(cpus) => {
+            Some(Limit::Finite(((PERIOD_US as f64 * cpus).round() as u64).max(QUOTA_US_MIN)))
+        }
+        Limit::Infinite => Some(Limit::Infinite),
+    }
 }
 
 #[cfg(test)]

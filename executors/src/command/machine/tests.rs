@@ -21,7 +21,7 @@ use Step::{Abandoned, Due, Happened, Hear};
 
 /// Plays steps at the given tenths of seconds; each line is one effect, under the step that caused it.
 fn check(steps: Vec<(u64, Step)>, expected: Expect) {
-    let mut machine = CommandMachine::new(Duration::from_secs(5));
+    let mut machine = CommandMachine::new("command", Duration::from_secs(5), None);
     let (mut ids, mut story) = (0, String::new());
     let Hear(subscribed) = subscribed(&[]) else { panic!("an event") };
     at(Duration::ZERO, &mut ids, |moment| machine.hear(moment, subscribed, &mut Vec::new()));
@@ -67,11 +67,11 @@ fn launch(task: TaskInfo) -> Step {
 }
 
 fn spawned() -> Step {
-    Happened(Happening::Spawned(Ok(())))
+    Happened(Happening::Spawned(Ok(Started::default())))
 }
 
 fn exited(raw: i32) -> Step {
-    Happened(Happening::Ended(Ok(ExitStatus::from_raw(raw))))
+    Happened(Happening::Ended(Ok(ExitStatus::from_raw(raw).into())))
 }
 
 fn kill(grace: Option<u64>) -> Step {

@@ -21,9 +21,6 @@ use crate::flags::agent::AgentFlags;
 use crate::flags::{access, value};
 use crate::{logging, output};
 
-/// What `--containerizers` may name today.
-const CONTAINERIZERS: &[&str] = &["mesos"];
-
 /// Where containers are kept track of unless a flag says otherwise.
 const RUNTIME_DIR: &str = "/var/run/tepui";
 
@@ -136,7 +133,7 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
     };
     let closed = flags.authenticate_http_readwrite && flags.authenticate_http_executors;
     flags.tls.check_address(flags.address.ip, closed)?;
-    one_of("containerizers", &flags.containerizers, CONTAINERIZERS)?;
+    (options.mesos, options.docker) = flags.docker.options()?;
     let config = &mut options.config;
     config.cgroups_enable_cfs = flags.cgroups_enable_cfs;
     config.recover = if flags.recover == "cleanup" { Recover::Cleanup } else { Recover::Reconnect };
@@ -214,13 +211,6 @@ fn runtime_dir(flags: &AgentFlags, work_dir: &Path) -> Result<PathBuf> {
         None => work_dir.join("run"),
     };
     std::path::absolute(chosen).context("--runtime_dir cannot be made absolute")
-}
-
-fn one_of<'v>(flag: &str, value: &'v str, known: &[&str]) -> Result<&'v str> {
-    if known.contains(&value) {
-        return Ok(value);
-    }
-    bail!("--{flag}={value} is not there yet; there is: {}", known.join(", "))
 }
 
 /// Without a pause there would be nothing but heartbeats.

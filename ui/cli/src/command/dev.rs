@@ -175,6 +175,8 @@ async fn end_containers(agent: &tepui_shell_agent::Options) {
         isolators: agent.isolators.clone(),
         images: agent.images.clone(),
         container_logger: agent.container_logger.clone(),
+        mesos: agent.mesos,
+        docker: agent.docker.clone(),
         cgroups: agent.cgroups.clone(),
     };
     match tepui_container::end_all(options).await {

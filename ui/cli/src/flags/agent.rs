@@ -76,9 +76,8 @@ pub struct AgentFlags {
     /// How often those who listen to a container hear that they still do.
     #[arg(long, value_parser = value::duration, default_value = "30secs")]
     pub http_heartbeat_interval: Duration,
-    /// Which containerizers to use; `mesos` is what there is.
-    #[arg(long, default_value = "mesos")]
-    pub containerizers: String,
+    #[command(flatten)]
+    pub docker: super::docker::DockerFlags,
     /// After a restart: `reconnect` with running executors, or `cleanup` (end them and exit).
     #[arg(long, default_value = "reconnect", value_parser = ["reconnect", "cleanup"])]
     pub recover: String,

@@ -1,0 +1,202 @@
+//! The Docker containerizer: containers of type DOCKER, run by a Docker engine.
+//!
+//! A container here is two: a process of ours on the host, under the supervisor that every container has, and the
+//! engine's container `mesos-<id>`, which that process starts, listens to and waits for. For a command task the process is
+//! the docker executor, otherwise `run`. So restarts of the agent, exit statuses and sandboxes are as everywhere; what is
+//! added is to make the document the engine wants (`plan`), to bring the image, and to end what the process leaves behind.
+//! Never here: tasks, and the engine's containers of anybody else.
+
+mod limits;
+mod parameters;
+mod plan;
+pub(crate) mod run;
+mod volumes;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tepui_docker::{Engine, Listed, Setup};
+use tepui_proto::mesos::v1 as pb;
+use tepui_types::{ContainerId, LaunchSpec};
+
+use crate::cgroups::Policy;
+
+/// Every name of a container of ours begins so, as in v1.
+const NAME_PREFIX: &str = "mesos-";
+/// Says whose containers they are: several agents may share an engine.
+const WORK_DIR_LABEL: &str = "tepui.work_dir";
+
+/// The process may just have asked for a container when it was killed; so often and so far apart we look for it.
+const LATE_LOOKS: u32 = 3;
+const LATE_LOOK_AFTER: Duration = Duration::from_secs(2);
+
+/// What an operator chose about Docker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DockerOptions {
+    pub socket: PathBuf,
+    /// How long an ended container is kept, for those who want to look at it.
+    pub remove_delay: Duration,
+    /// How long a container has between being asked to end and being ended.
+    pub stop_timeout: Duration,
+    /// End containers of ours that nobody knows.
+    pub kill_orphans: bool,
+}
+
+impl Default for DockerOptions {
+    /// The defaults of the v1 flags.
+    fn default() -> Self {
+        Self {
+            socket: PathBuf::from("/var/run/docker.sock"),
+            remove_delay: Duration::from_secs(6 * 3600),
+            stop_timeout: Duration::ZERO,
+            kill_orphans: true,
+        }
+    }
+}
+
+/// The engine of an agent, and what all containers on it share. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Docker {
+    engine: Engine,
+    options: DockerOptions,
+    site: DockerSite,
+}
+
+/// What an engine's containers need to know of the agent.
+#[derive(Clone, Debug)]
+pub(crate) struct DockerSite {
+    pub policy: Policy,
+    pub program: PathBuf,
+    pub work_dir: PathBuf,
+    /// Where a container sees its sandbox.
+    pub sandbox_directory: PathBuf,
+}
+
+/// Whether a container is for an engine.
+pub(crate) fn is_docker(spec: &LaunchSpec) -> bool {
+    spec.container.as_ref().is_some_and(|info| info.r#type == pb::container_info::Type::DOCKER)
+}
+
+impl Docker {
+    /// Somebody must listen at the socket.
+    pub fn open(options: DockerOptions, site: DockerSite) -> Result<Docker, String> {
+        std::os::unix::net::UnixStream::connect(&options.socket).map_err(|err| {
+            format!("the Docker engine is not there at {}: {err}", options.socket.display())
+        })?;
+        Ok(Docker { engine: Engine::at(&options.socket), options, site })
+    }
+
+    /// What is started on the host for a container. What cannot be had is refused here, by the name of its field.
+    pub fn on_host(&self, spec: &LaunchSpec) -> Result<LaunchSpec, String> {
+        if spec.id.parent().is_some() {
+            return Err(String::from("a DOCKER container cannot be nested"));
+        }
+        let name = name(&spec.id);
+        let document = plan::document(spec, &name, &self.site.sandbox_directory, &self.site.policy)?;
+        let mut host = LaunchSpec { container: None, ..spec.clone() };
+        let labelled = self.labelled(document);
+        let (socket, stop_timeout) = (self.options.socket.clone(), self.options.stop_timeout);
+        let setup = Setup { socket, name, document: labelled, stop_timeout };
+        if !spec.of_task {
+            // The command is the engine's to run, in an environment that is in the document.
+            let program = self.site.program.display().to_string();
+            host.command.shell = Some(false);
+            host.command.arguments =
+                vec![program.clone(), crate::HELPER_COMMAND.to_owned(), crate::DOCKER.to_owned()];
+            host.command.value = Some(program);
+            host.environment = BTreeMap::new();
+        }
+        host.environment.extend([setup.to_env()]);
+        Ok(host)
+    }
+
+    fn labelled(&self, mut document: serde_json::Value) -> serde_json::Value {
+        document["Labels"][WORK_DIR_LABEL] = self.site.work_dir.display().to_string().into();
+        document
+    }
+
+    /// Brings the image, if it is not there or must be the newest.
+    pub async fn pull(&self, spec: &LaunchSpec) -> Result<(), String> {
+        let Some(info) = spec.container.as_ref().map(|info| &info.docker) else { return Ok(()) };
+        let pull = async {
+            if info.force_pull_image != Some(true) && self.engine.image(&info.image).await?.is_some() {
+                return Ok(());
+            }
+            self.engine.pull(&info.image, None).await
+        };
+        pull.await.map_err(|fault: tepui_docker::EngineFault| fault.to_string())
+    }
+
+    /// Holds a running container to new requests and limits. That of a command task has had them from the beginning.
+    pub async fn update(
+        &self,
+        id: &ContainerId,
+        resources: &[pb::Resource],
+        limits: &BTreeMap<String, f64>,
+    ) -> Result<(), String> {
+        let name = name(id);
+        let said = |fault: tepui_docker::EngineFault| fault.to_string();
+        let Some(now) = self.engine.inspect(&name).await.map_err(said)? else { return Ok(()) };
+        if !now.state.running {
+            return Ok(());
+        }
+        let demand = limits::demand(resources, limits, false);
+        let change = limits::change(&demand, &self.site.policy, &now.raw["HostConfig"]);
+        self.engine.update(&name, &change).await.map_err(said)
+    }
+
+    /// Ends what is left of a container whose process has ended; its rest is removed later.
+    pub async fn end(&self, id: &ContainerId) {
+        let name = name(id);
+        if let Err(fault) = self.engine.stop(&name, self.options.stop_timeout).await {
+            tracing::warn!(container = %id, %fault, "cannot end a container, it is tried again");
+        }
+        let docker = self.clone();
+        // What it does not manage is done by the next start of the agent.
+        tokio::spawn(async move {
+            for _ in 0..LATE_LOOKS {
+                tokio::time::sleep(LATE_LOOK_AFTER).await;
+                docker.engine.stop(&name, Duration::ZERO).await.ok();
+            }
+            tokio::time::sleep(docker.options.remove_delay).await;
+            docker.remove(&name).await;
+        });
+    }
+
+    /// Ends and removes containers of ours that a former agent left behind and that are none of `known`. Those made since
+    /// `began`, in seconds, are newer than that question.
+    pub async fn sweep(self, known: BTreeSet<ContainerId>, began: u64) {
+        if !self.options.kill_orphans {
+            return;
+        }
+        let listed = match self.engine.list(NAME_PREFIX).await {
+            Ok(listed) => listed,
+            Err(fault) => return tracing::warn!(%fault, "cannot look for orphaned containers"),
+        };
+        let known: BTreeSet<String> = known.iter().map(name).collect();
+        let label = self.site.work_dir.display().to_string();
+        let is_orphan = |one: &Listed| {
+            one.labels.get(WORK_DIR_LABEL) == Some(&label)
+                && one.created < began
+                && !one.names.iter().any(|name| known.contains(name.trim_start_matches('/')))
+        };
+        for orphan in listed.into_iter().filter(is_orphan) {
+            tracing::info!(names = ?orphan.names, "removing an orphaned container");
+            self.engine.stop(&orphan.id, self.options.stop_timeout).await.ok(); // To remove it ends it too.
+            self.remove(&orphan.id).await;
+        }
+    }
+
+    /// At once.
+    pub async fn remove(&self, name: &str) {
+        if let Err(fault) = self.engine.remove(name).await {
+            tracing::warn!(container = name, %fault, "cannot remove a container");
+        }
+    }
+}
+
+/// What the engine calls a container.
+pub(crate) fn name(id: &ContainerId) -> String {
+    format!("{NAME_PREFIX}{}", id.value())
+}

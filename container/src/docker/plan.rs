@@ -1,0 +1,107 @@
+//! From what a framework asked for to the document of which the engine makes a container. Pure.
+//!
+//! The command and environment of a command task are left to its executor, which knows the task.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::container_info::docker_info::Network;
+use tepui_types::LaunchSpec;
+
+use super::{limits, parameters, volumes};
+use crate::cgroups::Policy;
+
+/// The document, or which field is wrong and why. The container sees its sandbox at `sandbox`.
+pub(super) fn document(
+    spec: &LaunchSpec,
+    name: &str,
+    sandbox: &Path,
+    policy: &Policy,
+) -> Result<Value, String> {
+    let info = spec.container.as_ref().ok_or("'container' is missing")?;
+    let docker = info.docker.as_option().ok_or("'container.docker' is missing")?;
+    let mut document = match spec.of_task {
+        true => json!({}),
+        false => {
+            let (shell, value) = (spec.command.shell.unwrap_or(true), spec.command.value.as_deref());
+            tepui_docker::command(shell, value, &spec.command.arguments)
+        }
+    };
+    document["Image"] = docker.image.clone().into();
+    document["Env"] = environment(spec, name, sandbox).into();
+    let demand = limits::demand(&spec.resources, &spec.limits, spec.of_task);
+    document["HostConfig"] = limits::fresh(&demand, policy, spec.of_task);
+    let network = network(info, docker)?;
+    let config = &mut document["HostConfig"];
+    config["NetworkMode"] = network.clone().into();
+    config["Privileged"] = docker.privileged.unwrap_or(false).into();
+    volumes::add(spec, sandbox, config)?;
+    if let Some(hostname) = &info.hostname {
+        if network == "host" {
+            return Err(String::from("'container.hostname' cannot be set on the host's network"));
+        }
+        document["Hostname"] = hostname.clone().into();
+    }
+    parameters::add(&docker.parameters, &mut document)?;
+    let network = document["HostConfig"]["NetworkMode"].as_str().unwrap_or_default().to_owned();
+    publish(docker, &network, &spec.resources, &mut document)?;
+    Ok(document)
+}
+
+/// Of a command task only what its executor does not know.
+fn environment(spec: &LaunchSpec, name: &str, sandbox: &Path) -> Vec<String> {
+    let mut all = if spec.of_task { BTreeMap::new() } else { spec.environment.clone() };
+    all.insert(String::from("MESOS_SANDBOX"), sandbox.display().to_string());
+    all.insert(String::from("MESOS_CONTAINER_NAME"), name.to_owned());
+    all.into_iter().map(|(name, value)| format!("{name}={value}")).collect()
+}
+
+fn network(info: &pb::ContainerInfo, docker: &pb::container_info::DockerInfo) -> Result<String, String> {
+    let named = || match info.network_infos.as_slice() {
+        [pb::NetworkInfo { name: Some(name), .. }] => Ok(name.clone()),
+        _ => Err(String::from(
+            "'container.network_infos' must have one entry with a 'name' if 'container.docker.network' is USER",
+        )),
+    };
+    match docker.network.unwrap_or(Network::HOST) {
+        Network::HOST => Ok(String::from("host")),
+        Network::BRIDGE => Ok(String::from("bridge")),
+        Network::NONE => Ok(String::from("none")),
+        Network::USER => named(),
+    }
+}
+
+/// Ports of the host that lead to ports of the container. The host's must be the task's own.
+fn publish(
+    docker: &pb::container_info::DockerInfo,
+    network: &str,
+    resources: &[pb::Resource],
+    document: &mut Value,
+) -> Result<(), String> {
+    for (index, mapping) in docker.port_mappings.iter().enumerate() {
+        let place = format!("docker.port_mappings[{index}]");
+        if matches!(network, "host" | "none") {
+            return Err(format!("{place}: the network '{network}' has no ports of its own"));
+        }
+        let host = u64::from(mapping.host_port);
+        let mut ranges =
+            resources.iter().filter(|one| one.name == "ports").flat_map(|ports| &ports.ranges.range);
+        if !ranges.any(|range| (range.begin..=range.end).contains(&host)) {
+            return Err(format!("{place}: the host's port {host} is not among the task's 'ports'"));
+        }
+        let protocol = mapping.protocol.as_deref().unwrap_or("tcp").to_lowercase();
+        let port = format!("{}/{protocol}", mapping.container_port);
+        document["ExposedPorts"][&port] = json!({});
+        let binding = json!({"HostIp": "", "HostPort": host.to_string()});
+        match &mut document["HostConfig"]["PortBindings"][&port] {
+            Value::Array(bindings) => bindings.push(binding),
+            none => *none = json!([binding]),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

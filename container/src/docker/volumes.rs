@@ -1,0 +1,105 @@
+//! Volumes of a container as the engine mounts them: directories of the host, volumes of drivers, persistent volumes, and
+//! the sandbox.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tepui_proto::mesos::v1 as pb;
+use tepui_types::LaunchSpec;
+
+use crate::host::beneath;
+
+/// Adds `Binds` and `Mounts` to a `HostConfig`. Paths relative to the sandbox are seen below `sandbox`.
+pub(super) fn add(spec: &LaunchSpec, sandbox: &Path, config: &mut Value) -> Result<(), String> {
+    let Some(info) = &spec.container else { return Ok(()) };
+    let driver = info.docker.volume_driver.as_deref();
+    let (mut binds, mut mounts) = (Vec::new(), Vec::new());
+    for (index, volume) in info.volumes.iter().enumerate() {
+        let place = format!("volumes[{index}] '{}'", volume.container_path);
+        let added = match volume.source.r#type {
+            None => bind(volume, driver, spec, sandbox).map(|bind| binds.push(bind)),
+            Some(pb::volume::source::Type::HOST_PATH) => {
+                let path = &volume.source.host_path.path;
+                let volume = pb::Volume { host_path: Some(path.clone()), ..volume.clone() };
+                bind(&volume, None, spec, sandbox).map(|bind| binds.push(bind))
+            }
+            Some(pb::volume::source::Type::DOCKER_VOLUME) => {
+                mounts.push(driven(volume, sandbox));
+                Ok(())
+            }
+            Some(kind) => Err(format!("a volume of type {kind:?} is not for DOCKER containers")),
+        };
+        added.map_err(|why| format!("{place}: {why}"))?;
+    }
+    // Mounts have no colons to trip over, as paths of sandboxes may.
+    let mount = |source: &str, target: PathBuf, read_only: bool| json!({"Type": "bind", "Source": source, "Target": target, "ReadOnly": read_only});
+    mounts.push(mount(&spec.sandbox, sandbox.to_owned(), false));
+    for volume in &spec.volumes {
+        if !beneath::is_inner(Path::new(&volume.target)) {
+            return Err(format!(
+                "the persistent volume '{}' does not stay inside the sandbox",
+                volume.target
+            ));
+        }
+        mounts.push(mount(&volume.source, sandbox.join(&volume.target), volume.read_only));
+    }
+    if let Some(driver) = driver {
+        config["VolumeDriver"] = driver.into();
+    }
+    config["Binds"] = binds.into();
+    config["Mounts"] = mounts.into();
+    Ok(())
+}
+
+/// `host:container:mode`, in which missing directories of the host are made.
+fn bind(
+    volume: &pb::Volume,
+    driver: Option<&str>,
+    spec: &LaunchSpec,
+    sandbox: &Path,
+) -> Result<Value, String> {
+    let Some(host) = volume.host_path.as_deref() else {
+        return Err(String::from("'host_path' or 'source' is missing"));
+    };
+    let (from, to) = (Path::new(host), Path::new(&volume.container_path));
+    let inner = |path: &Path| match beneath::is_inner(path) {
+        true => Ok(()),
+        false => Err(format!("'{}' does not stay inside the sandbox", path.display())),
+    };
+    let from = match (from.is_absolute(), to.is_absolute(), driver) {
+        (_, _, Some(_)) | (true, _, None) => from.to_owned(),
+        (false, true, None) => inner(from).map(|()| Path::new(&spec.sandbox).join(from))?,
+        (false, false, None) => {
+            return Err(String::from("'host_path' and 'container_path' are both relative"));
+        }
+    };
+    if !to.is_absolute() {
+        inner(to)?;
+    }
+    let (from, to) = (from.display().to_string(), sandbox.join(to).display().to_string());
+    if from.contains(':') || to.contains(':') {
+        return Err(String::from("a path with a colon cannot be a volume"));
+    }
+    Ok(format!("{from}:{to}:{}", if is_read_only(volume) { "ro" } else { "rw" }).into())
+}
+
+fn driven(volume: &pb::Volume, sandbox: &Path) -> Value {
+    let source = &volume.source.docker_volume;
+    let mut mount = json!({
+        "Type": "volume",
+        "Source": source.name,
+        "Target": sandbox.join(&volume.container_path),
+        "ReadOnly": is_read_only(volume),
+    });
+    if let Some(driver) = &source.driver {
+        let options = source.driver_options.parameter.iter();
+        let options: serde_json::Map<String, Value> =
+            options.map(|option| (option.key.clone(), option.value.clone().into())).collect();
+        mount["VolumeOptions"] = json!({"DriverConfig": {"Name": driver, "Options": options}});
+    }
+    mount
+}
+
+fn is_read_only(volume: &pb::Volume) -> bool {
+    volume.mode == pb::volume::Mode::RO
+}

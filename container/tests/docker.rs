@@ -1,0 +1,187 @@
+//! Containers of type DOCKER on a real engine: their command, output, end, limits, and what is left of them.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+#[path = "../docker/tests/common/mod.rs"]
+mod dockerd;
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use common::{Host, exited, until};
+use dockerd::{Dockerd, IMAGE, Networks, file_of, is_root};
+use nix::sys::signal::Signal;
+use tepui_container::DockerOptions;
+use tepui_proto::mesos::v1 as pb;
+use tepui_types::{ContainerEvent, ContainerId, ContainerOp, LaunchSpec, LaunchStage, Volume};
+
+const MB: u64 = 1024 * 1024;
+
+/// An engine and an agent on it; nothing, said aloud, without the rights for that.
+fn host() -> Option<(Dockerd, Host)> {
+    if !is_root() {
+        eprintln!("skipped: needs root");
+        return None;
+    }
+    let dockerd = Dockerd::start(Networks::Host);
+    let docker =
+        DockerOptions { socket: dockerd.socket(), remove_delay: Duration::ZERO, ..Default::default() };
+    let host = Host::with(|options| options.docker = Some(docker));
+    Some((dockerd, host))
+}
+
+fn in_docker(mut spec: LaunchSpec) -> LaunchSpec {
+    let docker = pb::container_info::DockerInfo { image: IMAGE.to_owned(), ..Default::default() };
+    spec.container = Some(pb::ContainerInfo {
+        r#type: pb::container_info::Type::DOCKER,
+        docker: docker.into(),
+        ..Default::default()
+    });
+    spec.resources = [("cpus", 0.5), ("mem", 64.0)].map(|(name, value)| scalar(name, value)).to_vec();
+    spec.of_task = false;
+    spec
+}
+
+fn scalar(name: &str, value: f64) -> pb::Resource {
+    pb::Resource {
+        name: name.to_owned(),
+        r#type: pb::value::Type::SCALAR,
+        scalar: pb::value::Scalar { value, ..Default::default() }.into(),
+        ..Default::default()
+    }
+}
+
+#[tokio::test]
+async fn a_container_runs_in_its_image_and_sees_its_sandbox() {
+    let Some((dockerd, mut host)) = host() else { return };
+    let id = ContainerId::root("one");
+    let script = "echo $A $MESOS_CONTAINER_NAME; echo err >&2; cat given/file; echo made > $MESOS_SANDBOX/made; ls /bin/busybox; exit 3";
+    let mut spec = in_docker(host.spec(&id, script));
+    spec.environment.insert("A".into(), "1".into());
+    let volume = host.work_dir().join("volumes/v");
+    std::fs::create_dir_all(&volume).unwrap();
+    std::fs::write(volume.join("file"), "kept\n").unwrap();
+    spec.command.value = Some(format!("cd /mnt/mesos/sandbox; {script}"));
+    spec.volumes.push(Volume {
+        source: volume.display().to_string(),
+        target: "given".into(),
+        read_only: true,
+        shared: false,
+    });
+    assert_eq!(host.run(spec).await, exited(3));
+    assert_eq!(host.read(&id, "stdout"), "1 mesos-one\nkept\n/bin/busybox\n");
+    assert_eq!(host.read(&id, "stderr"), "err\n");
+    assert_eq!(host.read(&id, "made"), "made\n");
+    until(|| (dockerd.inspect("mesos-one").is_none()).then_some(())).await;
+}
+
+#[tokio::test]
+async fn limits_hold_and_can_be_raised_and_the_end_is_the_end() {
+    let Some((dockerd, mut host)) = host() else { return };
+    let id = ContainerId::root("two");
+    let mut spec = in_docker(host.spec(&id, "trap '' TERM; echo up; while :; do sleep 0.1; done"));
+    spec.limits = [(String::from("cpus"), 1.5)].into();
+    host.launch(spec).await;
+    let stdout = host.sandbox(&id).join("stdout");
+    until(|| std::fs::read_to_string(&stdout).unwrap().contains("up").then_some(())).await;
+    let pid = dockerd.pid("mesos-two");
+    let files = |pid| {
+        ["memory.limit_in_bytes", "memory.soft_limit_in_bytes", "cpu.shares", "cpu.cfs_quota_us"]
+            .map(|file| file_of(pid, file.split('.').next().unwrap(), file))
+    };
+    assert_eq!(files(pid), [(64 * MB).to_string(), (64 * MB).to_string(), "512".into(), "150000".into()]);
+    let update = |mem: f64, limits: &[(&str, f64)]| ContainerOp::Update {
+        id: id.clone(),
+        resources: vec![scalar("cpus", 1.0), scalar("mem", mem)],
+        limits: limits.iter().map(|(name, limit)| ((*name).to_owned(), *limit)).collect(),
+        volumes: Vec::new(),
+    };
+    host.submit(update(96.0, &[("mem", 128.0)]));
+    until(|| (files(pid)[2] == "1024").then_some(())).await;
+    assert_eq!(files(pid), [(128 * MB).to_string(), (96 * MB).to_string(), "1024".into(), "-1".into()]);
+    // What is in use cannot be taken away, but the promise can.
+    host.submit(update(64.0, &[]));
+    until(|| (files(pid)[1] == (64 * MB).to_string()).then_some(())).await;
+    assert_eq!(files(pid)[0], (128 * MB).to_string());
+    host.submit(update(64.0, &[("mem", f64::INFINITY)]));
+    until(|| (files(pid)[0].parse::<u64>().unwrap() > 1 << 60).then_some(())).await;
+
+    assert_eq!(host.destroy(&id).await.status, Some(Signal::SIGKILL as i32));
+    assert!(!Path::new(&format!("/proc/{pid}")).exists(), "it has ended before its end is told");
+    until(|| (dockerd.inspect("mesos-two").is_none()).then_some(())).await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_launched_says_why() {
+    let Some((dockerd, mut host)) = host() else { return };
+    let id = |name: &str| ContainerId::root(name);
+    let mut spec = in_docker(host.spec(&id("image"), "true"));
+    spec.container.as_mut().unwrap().docker.get_or_insert_default().image = "127.0.0.1:1/no/image".into();
+    let (stage, message) = host.fail_to_launch(spec).await;
+    assert_eq!(stage, LaunchStage::Start);
+    assert!(message.starts_with("cannot pull the image: "), "{message}");
+
+    let mut spec = in_docker(host.spec(&id("parameter"), "true"));
+    let parameter = pb::Parameter { key: "restart".into(), value: "always".into(), ..Default::default() };
+    spec.container.as_mut().unwrap().docker.get_or_insert_default().parameters.push(parameter);
+    let (_, message) = host.fail_to_launch(spec).await;
+    assert_eq!(message, "docker.parameters[0] 'restart': this option of 'docker run' is not supported");
+
+    // The engine finds out only when it starts: the process that stands for the container says so.
+    let program = id("program");
+    let mut spec = in_docker(host.spec(&program, "/no/such/program"));
+    spec.command.shell = Some(false);
+    assert_eq!(host.run(spec).await, exited(1));
+    let stderr = host.read(&program, "stderr");
+    assert!(
+        stderr.contains("cannot start the container: ") && stderr.contains("/no/such/program"),
+        "{stderr}"
+    );
+    assert!(dockerd.inspect("mesos-program").is_none());
+
+    let around = id("around");
+    host.launch(in_docker(host.spec(&around, "sleep 1000"))).await;
+    let inner = host.spec(&around.child("inner"), "true");
+    assert_eq!(host.fail_to_launch(inner).await.1, "nothing can be nested in a DOCKER container");
+    host.destroy(&around).await;
+}
+
+#[tokio::test]
+async fn a_restarted_agent_finds_its_containers_and_removes_those_of_nobody() {
+    let Some((dockerd, mut host)) = host() else { return };
+    let [kept, ended, forgotten] = ["kept", "ended", "forgotten"].map(ContainerId::root);
+    for id in [&kept, &forgotten] {
+        host.launch(in_docker(host.spec(id, "trap 'exit 5' TERM; while :; do sleep 0.1; done"))).await;
+        until(|| dockerd.is_running(&format!("mesos-{id}")).then_some(())).await;
+    }
+    host.launch(in_docker(
+        host.spec(&ended, "while [ ! -e /mnt/mesos/sandbox/go ]; do sleep 0.1; done; exit 7"),
+    ))
+    .await;
+    let mut host = host.restart();
+    std::fs::write(host.sandbox(&ended).join("go"), "").unwrap();
+    until(|| host.runtime(&ended).join("status").exists().then_some(())).await;
+    // Another agent's container is nobody's business here, nor is somebody else's. One without a trace of its process is
+    // what a restart of the machine leaves; it must be older than the question, in whole seconds.
+    let label = host.work_dir().display().to_string();
+    for (name, label) in [("mesos-other", "/else"), ("others", &label), ("mesos-lost", &label)] {
+        dockerd.create(name, label);
+    }
+    let seconds = || SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    let made = seconds();
+    until(|| (seconds() > made).then_some(())).await;
+
+    let found = host.recover(&[&kept, &ended]).await;
+    assert!(found.iter().any(|one| one.id == kept && one.pid.is_some()), "{found:?}");
+    assert_eq!(host.exit_of(&ended).await.status, exited(7));
+    for gone in ["mesos-forgotten", "mesos-lost"] {
+        until(|| (dockerd.inspect(gone).is_none()).then_some(())).await;
+    }
+    assert!(dockerd.is_running("mesos-kept"));
+    assert!(dockerd.inspect("mesos-other").is_some() && dockerd.inspect("others").is_some());
+    host.submit(ContainerOp::Signal { id: kept.clone(), signal: Signal::SIGTERM as i32 });
+    match host.event().await {
+        ContainerEvent::Exited { id, termination } => assert_eq!((id, termination.status), (kept, exited(5))),
+        other => panic!("{other:?}"),
+    }
+}

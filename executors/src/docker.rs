@@ -1,0 +1,219 @@
+//! The docker executor: runs the one command of one task in a container of a Docker engine.
+//!
+//! It decides as the command executor does; only its hands are others. What the containerizer knows of the container
+//! comes in the environment; the command and its own environment come with the task.
+
+mod end;
+mod network;
+
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use tepui_client::v1::{CommandInfo, NetworkInfo, TaskInfo, environment, network_info};
+use tepui_docker::{Engine, EngineFault, Exec, Inspected, Output, Running, Setup};
+
+use crate::checks::{Outcome, Probe, Target};
+use crate::command::machine::{CommandMachine, Effect, Happening, Started};
+use crate::process;
+use crate::rim::{self, Hands, Reports};
+
+/// The whole life of a docker executor.
+pub fn main(_: &[String]) -> ExitCode {
+    let setup = match Setup::from_env() {
+        Ok(setup) => setup,
+        Err(why) => {
+            eprintln!("{why}");
+            return ExitCode::FAILURE;
+        }
+    };
+    rim::run(|environment, reports| {
+        let grace = environment.shutdown_grace_period;
+        let machine = CommandMachine::new("docker", grace, Some(grace.max(setup.stop_timeout)));
+        let container =
+            Container { engine: Engine::at(&setup.socket), setup: Arc::new(setup), found: Arc::default() };
+        (machine, DockerHands { container, reports })
+    })
+}
+
+/// The container, as far as it is known. Cheap to clone.
+#[derive(Clone, Debug)]
+struct Container {
+    engine: Engine,
+    setup: Arc<Setup>,
+    /// Known once it runs.
+    found: Arc<OnceLock<Inspected>>,
+}
+
+struct DockerHands {
+    container: Container,
+    reports: Reports<Happening>,
+}
+
+impl Hands<CommandMachine> for DockerHands {
+    async fn perform(&mut self, effect: Effect) -> ControlFlow<ExitCode> {
+        let container = self.container.clone();
+        match effect {
+            Effect::Update(status) => self.reports.update(status).await,
+            Effect::Spawn(task) => {
+                // Reports how far it comes.
+                tokio::spawn(container.run(*task, self.reports.clone()));
+            }
+            Effect::Signal(signal) => {
+                tokio::spawn(container.signal(signal)); // Its end, or SIGKILL when time is up, tells what came of it.
+            }
+            Effect::Probe(which, attempt) => {
+                self.reports.later(async move { Happening::Probed(which, container.probe(&attempt).await) });
+            }
+            Effect::Exit(code) => return ControlFlow::Break(ExitCode::from(code)),
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Container {
+    async fn run(self, task: TaskInfo, reports: Reports<Happening>) {
+        let began = seconds();
+        // An error of sending means that the executor has ended.
+        let running = match self.start(&task).await {
+            Ok((running, started)) => {
+                let _ = reports.happenings.send(Happening::Spawned(Ok(started))).await;
+                running
+            }
+            Err(fault) => {
+                let why = format!("Failed to start the container: {fault}");
+                let _ = reports.happenings.send(Happening::Spawned(Err(why))).await;
+                return;
+            }
+        };
+        let output = match Output::own() {
+            Ok(output) => output,
+            Err(err) => {
+                let why = format!("Failed to pass on the container's output: {err}");
+                let _ = reports.happenings.send(Happening::Ended(Err(why))).await;
+                return;
+            }
+        };
+        let ended = match running.follow(output).await {
+            Ok(code) => Ok(end::explain(&self, code, began).await),
+            Err(fault) => Err(format!("Failed to get exit status of container: {fault}")),
+        };
+        let _ = reports.happenings.send(Happening::Ended(ended)).await;
+    }
+
+    async fn start(&self, task: &TaskInfo) -> Result<(Running, Started), EngineFault> {
+        let document = document(&self.setup.document, task);
+        let running = tepui_docker::start(&self.engine, &self.setup.name, &document).await?;
+        // One that ended at once may be gone already; there is nothing to tell of it then.
+        let Ok(Some(found)) = self.engine.inspect(&self.setup.name).await else {
+            return Ok((running, Started::default()));
+        };
+        let started = Started {
+            // A list, as `docker inspect` prints.
+            data: Some(format!("[{}]", found.raw).into_bytes()),
+            network_infos: networks(task, &found),
+        };
+        self.found.set(found).ok(); // It is started once.
+        Ok((running, started))
+    }
+
+    /// A container is asked to end by the signal that its image wants.
+    async fn signal(self, signal: Signal) {
+        let wanted = self.found.get().and_then(|found| found.stop_signal.as_deref());
+        let name = match signal {
+            Signal::SIGTERM => wanted.unwrap_or(signal.as_str()),
+            other => other.as_str(),
+        };
+        if let Err(fault) = self.engine.kill(&self.setup.name, name).await {
+            tracing::warn!(%fault, "the container was not signalled");
+        }
+    }
+
+    async fn probe(&self, probe: &Probe) -> Outcome {
+        match &probe.target {
+            Target::Command(command) => {
+                let run = self.exec(command);
+                match probe.timeout {
+                    Some(limit) => {
+                        tokio::time::timeout(limit, run).await.unwrap_or_else(|_| timed_out(limit))
+                    }
+                    None => run.await,
+                }
+            }
+            Target::Http { .. } | Target::Tcp { .. } => {
+                let pid = self.found.get().map_or(0, |found| found.state.pid);
+                network::probe(pid, probe.clone()).await
+            }
+        }
+    }
+
+    async fn exec(&self, command: &CommandInfo) -> Outcome {
+        let value = command.value.clone().unwrap_or_default();
+        let arguments = match command.shell.unwrap_or(true) {
+            true => vec![String::from("/bin/sh"), String::from("-c"), value],
+            false => std::iter::once(value).chain(command.arguments.iter().cloned()).collect(),
+        };
+        let exec = Exec { arguments, environment: variables(command) };
+        match self.engine.exec(&self.setup.name, &exec).await {
+            Ok(code) => Outcome::Exited(i32::try_from(code).unwrap_or(i32::MAX)),
+            Err(fault) => Outcome::Failed(fault.to_string()),
+        }
+    }
+}
+
+fn timed_out(limit: Duration) -> Outcome {
+    Outcome::Failed(format!("timed out after {limit:?}"))
+}
+
+fn seconds() -> u64 {
+    SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs()
+}
+
+/// What the containerizer made, completed by what only the task says.
+fn document(prepared: &Value, task: &TaskInfo) -> Value {
+    let command = &task.command;
+    let mut document =
+        tepui_docker::command(command.shell.unwrap_or(true), command.value.as_deref(), &command.arguments);
+    let mut environment = variables(command);
+    environment.extend(
+        prepared["Env"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned),
+    );
+    environment.extend(process::allocation_role(task).map(|role| format!("MESOS_ALLOCATION_ROLE={role}")));
+    if let (Value::Object(document), Value::Object(prepared)) = (&mut document, prepared) {
+        document.extend(prepared.clone());
+    }
+    document["Env"] = environment.into();
+    document
+}
+
+/// `NAME=value`. Secrets were resolved by the agent, into the environment of this process.
+fn variables(command: &CommandInfo) -> Vec<String> {
+    let value = |variable: &environment::Variable| match variable.r#type {
+        Some(environment::variable::Type::SECRET) => std::env::var(&variable.name).unwrap_or_default(),
+        Some(environment::variable::Type::VALUE | environment::variable::Type::UNKNOWN) | None => {
+            variable.value.clone().unwrap_or_default()
+        }
+    };
+    command.environment.variables.iter().map(|one| format!("{}={}", one.name, value(one))).collect()
+}
+
+/// The container's own addresses, in what the task said about its network.
+fn networks(task: &TaskInfo, found: &Inspected) -> Vec<NetworkInfo> {
+    let address = |address: tepui_docker::Address| network_info::IPAddress {
+        protocol: Some(match address.is_ipv6 {
+            true => network_info::Protocol::IPv6,
+            false => network_info::Protocol::IPv4,
+        }),
+        ip_address: Some(address.ip),
+        ..Default::default()
+    };
+    let ip_addresses: Vec<_> = found.addresses().into_iter().map(address).collect();
+    let asked = task.container.network_infos.first().cloned().unwrap_or_default();
+    match ip_addresses.is_empty() {
+        true => Vec::new(),
+        false => vec![NetworkInfo { ip_addresses, ..asked }],
+    }
+}

@@ -1,0 +1,218 @@
+//! Tasks in containers of a real Docker engine, from the API to the kernel's files and back. Needs root.
+
+#[path = "../../../container/docker/tests/common/mod.rs"]
+mod dockerd;
+
+use std::path::PathBuf;
+
+use dockerd::{Dockerd, IMAGE, Networks, file_of, is_root};
+use serde_json::{Value, json};
+use tepui_e2e::{Cluster, Scheduler, scalar, wait_for};
+
+const RESOURCES: &str = "--resources=cpus:8;mem:4096;disk:4096;ports:[31000-32000]";
+/// Ends soon after it was asked to.
+const POLITE: &str = "trap 'exit 0' TERM; while :; do sleep 0.1; done";
+
+struct Bench {
+    scheduler: Scheduler,
+    cluster: Cluster,
+    /// The last field: the cluster ends its tasks first.
+    dockerd: Dockerd,
+}
+
+impl Bench {
+    /// None, said aloud, where this cannot be tried.
+    fn start(networks: Networks) -> Option<Self> {
+        if !is_root() {
+            eprintln!("skipped: needs root");
+            return None;
+        }
+        let dockerd = Dockerd::start(networks);
+        let socket = format!("--docker_socket={}", dockerd.socket().display());
+        let flags = [RESOURCES, "--containerizers=docker,mesos", "--docker_remove_delay=0ns", &socket];
+        let cluster = Cluster::with(&[], &flags);
+        let scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
+        Some(Self { scheduler, cluster, dockerd })
+    }
+
+    fn launch(&mut self, id: &str, command: &str, change: impl FnOnce(&mut Value)) {
+        let offer = self.scheduler.fresh_offer();
+        let mut task = Scheduler::task(&offer, id, command);
+        task["resources"] = json!([scalar("cpus", 0.2), scalar("mem", 64.0)]);
+        task["container"] = json!({"type": "DOCKER", "docker": {"image": IMAGE}});
+        change(&mut task);
+        assert_eq!(self.scheduler.launch(&offer, &[task]).status, 202);
+    }
+
+    /// Of a status.
+    fn name(status: &Value) -> String {
+        let id = status["container_status"]["container_id"]["value"].as_str().expect("a container id");
+        format!("mesos-{id}")
+    }
+
+    fn sandbox(&self, task: &str) -> PathBuf {
+        let frameworks = self.cluster.agents[0].work_dir.join("slaves");
+        let agent =
+            std::fs::read_dir(frameworks).expect("it is there").next().expect("one").expect("one").path();
+        let framework = agent.join("frameworks").join(&self.scheduler.framework_id);
+        framework.join("executors").join(task).join("runs/latest")
+    }
+
+    fn read(&self, task: &str, file: &str) -> String {
+        std::fs::read_to_string(self.sandbox(task).join(file)).expect("a file of the sandbox")
+    }
+
+    fn kill(&mut self, task: &str) -> Value {
+        self.scheduler.call(json!({"type": "KILL", "kill": {"task_id": {"value": task}}}));
+        self.scheduler.reach(task, "TASK_KILLED")
+    }
+}
+
+#[test]
+fn a_task_runs_in_its_image_with_its_sandbox() {
+    let Some(mut bench) = Bench::start(Networks::Host) else { return };
+    let script =
+        "echo $NAME $MESOS_SANDBOX; echo err >&2; echo kept > /mnt/mesos/sandbox/kept; cat /data/x; exit 3";
+    let data = bench.cluster.folder().join("data");
+    std::fs::create_dir(&data).expect("made");
+    std::fs::write(data.join("x"), "volume\n").expect("written");
+    bench.launch("a", script, |task| {
+        task["command"]["environment"] = json!({"variables": [{"name": "NAME", "value": "one"}]});
+        task["container"]["volumes"] = json!([{"mode": "RO", "container_path": "/data", "host_path": data}]);
+        task["container"]["docker"]["parameters"] = json!([{"key": "label", "value": "a=b"}]);
+    });
+    bench.scheduler.reach("a", "TASK_STARTING");
+    let running = bench.scheduler.reach("a", "TASK_RUNNING");
+    let data = base64::Engine::decode(
+        &base64::engine::general_purpose::STANDARD,
+        running["data"].as_str().expect("data"),
+    );
+    let inspected: Value = serde_json::from_slice(&data.expect("base64")).expect("JSON");
+    assert_eq!(inspected[0]["Name"], format!("/{}", Bench::name(&running)));
+    assert_eq!(inspected[0]["Config"]["Labels"]["a"], "b");
+    let failed = bench.scheduler.reach("a", "TASK_FAILED");
+    assert_eq!(failed["message"], "Container exited with status 3");
+    assert_eq!(failed["container_status"]["container_id"], running["container_status"]["container_id"]);
+    assert_eq!(bench.read("a", "stdout"), "one /mnt/mesos/sandbox\nvolume\n");
+    assert!(bench.read("a", "stderr").lines().any(|line| line == "err"));
+    assert_eq!(bench.read("a", "kept"), "kept\n");
+    wait_for("the container to be removed", || {
+        bench.dockerd.inspect(&Bench::name(&failed)).is_none().then_some(())
+    });
+
+    bench.launch("b", "exit 0", |_| ());
+    assert_eq!(bench.scheduler.reach("b", "TASK_FINISHED")["message"], "Container exited with status 0");
+    bench.launch("c", "true", |task| task["container"]["docker"]["image"] = json!("127.0.0.1:1/no/image"));
+    let failed = bench.scheduler.reach("c", "TASK_FAILED");
+    assert_eq!(failed["reason"], "REASON_CONTAINER_LAUNCH_FAILED");
+    let message = failed["message"].as_str().expect("a message");
+    assert!(message.starts_with("Failed to launch container: cannot pull the image: "), "{message}");
+    bench.launch("d", "true", |task| task["container"]["linux_info"] = json!({"share_cgroups": true}));
+    bench.scheduler.reach("d", "TASK_ERROR");
+    // Other tasks are not for the engine.
+    bench.launch("e", "exit 4", |task| drop(task.as_object_mut().expect("a task").remove("container")));
+    assert_eq!(bench.scheduler.reach("e", "TASK_FAILED")["message"], "Command exited with status 4");
+}
+
+#[test]
+fn kills_are_polite_first_and_outlive_a_restart_of_the_agent() {
+    let Some(mut bench) = Bench::start(Networks::Host) else { return };
+    bench.launch("polite", POLITE, |_| ());
+    // The first process of a container ignores what it has no handler for.
+    bench.launch("deaf", "while :; do sleep 0.1; done", |task| {
+        task["kill_policy"] = json!({"grace_period": {"nanoseconds": 100_000_000}});
+    });
+    let [polite, deaf] = ["polite", "deaf"].map(|task| bench.scheduler.reach(task, "TASK_RUNNING"));
+    assert_eq!(bench.kill("deaf")["message"], "Container exited with status 137");
+    bench.cluster.agents[0].kill();
+    assert!(bench.dockerd.is_running(&Bench::name(&polite)), "it goes on without the agent");
+    bench.cluster.agents[0].restart();
+    bench.cluster.wait_for_agents(1);
+    assert!(bench.dockerd.is_running(&Bench::name(&polite)), "it is known");
+    assert_eq!(bench.kill("polite")["message"], "Container exited with status 0");
+    for status in [polite, deaf] {
+        let gone = || bench.dockerd.inspect(&Bench::name(&status)).is_none().then_some(());
+        wait_for("the container to be removed", gone);
+    }
+}
+
+#[test]
+fn requests_and_limits_reach_the_kernel_and_an_end_for_memory_says_so() {
+    let Some(mut bench) = Bench::start(Networks::Host) else { return };
+    const MB: i64 = 1024 * 1024;
+    let infinity = json!({"cpus": {"value": "Infinity"}, "mem": {"value": "Infinity"}});
+    let limits = json!({"cpus": {"value": 0.5}, "mem": {"value": 128}});
+    let endless = i64::MAX / 4096 * 4096;
+    // shares, quota, request and limit of memory, and whether it goes first.
+    for (id, limits, expected, bursts) in [
+        ("none", json!({}), [204, -1, 64 * MB, 64 * MB], false),
+        ("some", limits, [204, 50_000, 64 * MB, 128 * MB], true),
+        ("infinite", infinity, [204, -1, 64 * MB, endless], true),
+    ] {
+        bench.launch(id, POLITE, |task| task["limits"] = limits);
+        let running = bench.scheduler.reach(id, "TASK_RUNNING");
+        let pid = bench.dockerd.pid(&Bench::name(&running));
+        let number = |controller, file| file_of(pid, controller, file).parse::<i64>().expect("a number");
+        let found = [
+            number("cpu", "cpu.shares"),
+            number("cpu", "cpu.cfs_quota_us"),
+            number("memory", "memory.soft_limit_in_bytes"),
+            number("memory", "memory.limit_in_bytes"),
+        ];
+        assert_eq!(found, expected, "{id}");
+        let score = std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).expect("it runs");
+        let score: i32 = score.trim().parse().expect("a number");
+        assert_eq!(score > 900, bursts, "{id}: {score}");
+        bench.kill(id);
+    }
+    bench.launch("hog", "tail /dev/zero", |task| {
+        task["container"]["docker"]["parameters"] = json!([{"key": "memory-swap", "value": "64m"}]);
+    });
+    let failed = bench.scheduler.reach("hog", "TASK_FAILED");
+    assert_eq!(failed["reason"], "REASON_CONTAINER_LIMITATION_MEMORY");
+    let why = "Memory limit exceeded: Requested: 64MB Limit: 64MB Maximum Used: 64MB";
+    assert_eq!(failed["message"], format!("Container exited with status 137: {why}"));
+}
+
+#[test]
+fn networks_ports_and_health() {
+    let Some(mut bench) = Bench::start(Networks::Own) else { return };
+    let often = |check: Value| {
+        let mut all = json!({"delay_seconds": 0, "interval_seconds": 0.1, "grace_period_seconds": 0, "consecutive_failures": 2});
+        all.as_object_mut().expect("an object").extend(check.as_object().expect("an object").clone());
+        all
+    };
+    let server = "mkdir /tmp/w; echo ok > /tmp/w/index.html; exec httpd -f -p 80 -h /tmp/w";
+    bench.launch("web", server, |task| {
+        task["resources"].as_array_mut().expect("a list").push(
+            json!({"name": "ports", "type": "RANGES", "ranges": {"range": [{"begin": 31000, "end": 31000}]}}),
+        );
+        task["container"]["docker"]["network"] = json!("BRIDGE");
+        task["container"]["docker"]["port_mappings"] = json!([{"host_port": 31000, "container_port": 80}]);
+        task["health_check"] =
+            often(json!({"type": "HTTP", "http": {"port": 80, "path": "/"}, "grace_period_seconds": 60}));
+    });
+    let running = bench.scheduler.reach("web", "TASK_RUNNING");
+    let address = &running["container_status"]["network_infos"][0]["ip_addresses"][0]["ip_address"];
+    assert!(address.as_str().is_some_and(|ip| ip.starts_with("172.")), "{running}");
+    let inspected = bench.dockerd.inspect(&Bench::name(&running)).expect("it is there");
+    let inspected: Value = serde_json::from_str(&inspected).expect("JSON");
+    assert_eq!(inspected["NetworkSettings"]["Ports"]["80/tcp"][0]["HostPort"], "31000");
+    // Nobody listens at that port outside of the container's own network.
+    let healthy = bench.scheduler.event("health", |event| event["update"]["status"]["healthy"] == true);
+    let healthy = healthy.expect("the stream goes on")["update"]["status"].clone();
+    bench.scheduler.acknowledge(&healthy);
+    assert_eq!(healthy["container_status"]["network_infos"], running["container_status"]["network_infos"]);
+    bench.kill("web");
+
+    bench.launch("sick", POLITE, |task| {
+        task["container"]["docker"]["network"] = json!("NONE");
+        let command = json!({"value": "test -e /tmp/well"});
+        task["health_check"] = often(json!({"type": "COMMAND", "command": command}));
+    });
+    let killed = bench.scheduler.reach("sick", "TASK_KILLED");
+    assert_eq!(
+        (&killed["healthy"], &killed["message"]),
+        (&json!(false), &json!("Container exited with status 0"))
+    );
+}

@@ -1,0 +1,60 @@
+//! The flags of `tepui agent` about containers of a Docker engine.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use tepui_container::DockerOptions;
+
+use super::value;
+
+#[derive(Args, Clone, Debug)]
+#[command(rename_all = "snake_case")]
+pub struct DockerFlags {
+    /// Which containerizers to use: `mesos`, `docker`, or both by comma.
+    #[arg(long, default_value = "mesos")]
+    pub containerizers: String,
+    /// Accepted for compatibility: the engine is spoken to by its socket, not by a program.
+    #[arg(long)]
+    pub docker: Option<PathBuf>,
+    /// Where the Docker engine listens.
+    #[arg(long, default_value = "/var/run/docker.sock")]
+    pub docker_socket: PathBuf,
+    /// How long ended Docker containers are kept.
+    #[arg(long, value_parser = value::duration, default_value = "6hrs")]
+    pub docker_remove_delay: Duration,
+    /// How long a Docker container has between being asked to end and being ended.
+    #[arg(long, value_parser = value::duration, default_value = "0ns")]
+    pub docker_stop_timeout: Duration,
+    /// At the start, end Docker containers of this agent that nobody knows.
+    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
+    pub docker_kill_orphans: bool,
+}
+
+impl DockerFlags {
+    /// Whether containers of ours are run, and how those of an engine.
+    pub fn options(&self) -> Result<(bool, Option<DockerOptions>)> {
+        let names = value::list(&self.containerizers);
+        if let Some(other) = names.iter().find(|name| !["mesos", "docker"].contains(&name.as_str())) {
+            bail!(
+                "--containerizers={}: there is no '{other}'; there are: mesos, docker",
+                self.containerizers
+            );
+        }
+        let has = |name: &str| names.iter().any(|given| given == name);
+        if !has("mesos") && !has("docker") {
+            bail!("--containerizers= names none; there are: mesos, docker");
+        }
+        if !self.docker_socket.is_absolute() {
+            bail!("--docker_socket={} must be an absolute path", self.docker_socket.display());
+        }
+        let docker = has("docker").then(|| DockerOptions {
+            socket: self.docker_socket.clone(),
+            remove_delay: self.docker_remove_delay,
+            stop_timeout: self.docker_stop_timeout,
+            kill_orphans: self.docker_kill_orphans,
+        });
+        Ok((has("mesos"), docker))
+    }
+}
