@@ -10,7 +10,7 @@ use std::path::Path;
 use common::{Host, exited, kernel, lives, until};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::task_status::Reason;
-use tepui_types::{ContainerId, ContainerOp, LaunchSpec};
+use tepui_types::{ContainerEvent, ContainerId, ContainerOp, LaunchSpec};
 
 const WAIT: &str = "echo ready; exec sleep 1000";
 const MB: u64 = 1024 * 1024;
@@ -348,6 +348,56 @@ async fn a_fork_bomb_ends_with_its_container() {
     until(|| (kernel::read(&root, "pids", &a, "pids.current").parse::<u32>().unwrap() > 20).then_some(()))
         .await;
     host.destroy(&a).await;
+    assert_eq!(kernel::left_of(&root), <[std::path::PathBuf; 0]>::default());
+    kernel::remove_root(&root);
+}
+
+/// Takes a container's processes out of its cgroups and removes these, as a careless administrator would.
+fn remove_under(root: &Path, id: &ContainerId) {
+    for controller in ["cpu", "cpuacct", "memory", "pids", "freezer"] {
+        let cgroup = kernel::cgroup(root, controller, id);
+        for pid in kernel::processes(root, controller, id) {
+            std::fs::write(kernel::mount(controller).join("cgroup.procs"), pid.to_string()).unwrap();
+        }
+        std::fs::remove_dir(cgroup.join("leaf")).ok();
+        std::fs::remove_dir(&cgroup).ok();
+        assert!(!cgroup.exists(), "{controller}");
+    }
+}
+
+#[tokio::test]
+async fn cgroups_that_are_removed_under_us_take_nothing_else_with_them() {
+    let Some(mut host) = host("cgroups/cpu,cgroups/mem,cgroups/pids") else { return };
+    let (a, b, root) = (id("a"), id("b"), host.options.cgroups.root.clone());
+    let mut pids = Vec::new();
+    for id in [&a, &b] {
+        host.launch(sized(&host, id, WAIT, (0.1, 32.0), &[("mem", 64.0)])).await;
+        host.line(id, "stdout").await;
+        pids.extend(kernel::processes(&root, "memory", id));
+        remove_under(&root, id);
+    }
+    host.submit(ContainerOp::Update {
+        id: a.clone(),
+        resources: vec![scalar("cpus", 0.2), scalar("mem", 64.0)],
+        limits: BTreeMap::new(),
+        volumes: Vec::new(),
+    });
+    match host.event().await {
+        ContainerEvent::UpdateFailed { id, message } => {
+            assert!(id == a && message.contains("No such file"), "{message}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(host.destroy(&a).await.status, Some(libc::SIGKILL));
+    // Found again by a new agent, it still ends as a whole.
+    let mut host = host.restart();
+    assert!(host.recover(&[&b]).await[0].pid.is_some());
+    assert_eq!(host.destroy(&b).await.status, Some(libc::SIGKILL));
+    assert!(pids.len() == 2 && pids.iter().all(|pid| !lives(*pid)));
+    // Nobody's cgroup is left, not even the one around all: it is made again.
+    kernel::remove_root(&root);
+    let c = id("c");
+    assert_eq!(host.run(sized(&host, &c, "true", (0.1, 32.0), &[])).await, exited(0));
     assert_eq!(kernel::left_of(&root), <[std::path::PathBuf; 0]>::default());
     kernel::remove_root(&root);
 }
