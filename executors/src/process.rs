@@ -3,9 +3,12 @@
 //! A task gets its own session by a second start of this very program, which makes the session and then becomes the
 //! task: that way no code runs between fork and exec.
 
+use std::io::IsTerminal;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 
+use nix::sys::signal::{SigSet, Signal};
+use nix::unistd::Pid;
 use tepui_client::v1::{CommandInfo, TaskInfo, environment};
 use tepui_proto::json;
 
@@ -46,7 +49,7 @@ pub fn command(info: &CommandInfo) -> Command {
     command
 }
 
-/// The process for a task: as [`command`], in a session of its own.
+/// The process for a task: as [`command`], in a session of its own, unless there is a terminal to share.
 ///
 /// `own_args` are those arguments of this process that make it call [`become_task`] first.
 pub fn session_leader(info: &CommandInfo, own_args: &[String]) -> std::io::Result<Command> {
@@ -56,7 +59,10 @@ pub fn session_leader(info: &CommandInfo, own_args: &[String]) -> std::io::Resul
     let mut starter = Command::new(std::env::current_exe()?);
     starter.args(own_args);
     let text = String::from_utf8(json::to_vec(info)).map_err(std::io::Error::other)?;
-    starter.env(BECOME, text).stdin(Stdio::null());
+    starter.env(BECOME, text);
+    if !has_terminal() {
+        starter.stdin(Stdio::null());
+    }
     Ok(starter)
 }
 
@@ -65,15 +71,43 @@ pub fn become_task() -> Option<ExitCode> {
     let text = std::env::var(BECOME).ok()?;
     let error = match json::from_slice::<CommandInfo>(text.as_bytes()) {
         Ok(info) => {
-            // Fails only for the leader of a process group, which a fresh child never is.
-            let _ = nix::unistd::setsid();
-            let error = command(&info).env_remove(BECOME).exec();
+            let mut task = command(&info);
+            if has_terminal() {
+                task.stdin(Stdio::inherit());
+                take_terminal();
+            } else {
+                // Fails only for the leader of a process group, which a fresh child never is.
+                let _ = nix::unistd::setsid();
+            }
+            let error = task.env_remove(BECOME).exec();
             format!("cannot execute '{}': {error}", info.value.as_deref().unwrap_or_default())
         }
         Err(error) => format!("cannot read {BECOME}: {error}"),
     };
     eprintln!("{error}");
     Some(ExitCode::from(EXIT_NOT_FOUND))
+}
+
+/// Makes a group of our own the one at the terminal: keys that make signals are for the task, not for its executor. The
+/// session stays: the terminal is the session's, and in another one it would be nobody's.
+fn take_terminal() {
+    let own = Pid::from_raw(0);
+    // Who is not at the terminal yet would be stopped for taking it.
+    let mut background = SigSet::empty();
+    background.add(Signal::SIGTTOU);
+    let taken = background
+        .thread_block()
+        .and_then(|()| nix::unistd::setpgid(own, own))
+        .and_then(|()| nix::unistd::tcsetpgrp(std::io::stdin(), nix::unistd::getpgrp()))
+        .and_then(|()| background.thread_unblock());
+    if let Err(error) = taken {
+        eprintln!("cannot take the terminal: {error}"); // It still reads and writes.
+    }
+}
+
+/// Whether the agent gave us a terminal, which is the task's.
+fn has_terminal() -> bool {
+    std::io::stdin().is_terminal()
 }
 
 /// The arguments of this process before `args`, which are its last ones: what selects the executor.

@@ -38,6 +38,10 @@ const CONNECTIONS_MAX: usize = 64;
 /// How long a board serves on after its command has ended: listeners take what is left, a session waits for its first.
 pub(crate) const FINISH_MAX: Duration = Duration::from_secs(5);
 
+/// How long a command whose output has ended may take to end itself before listeners hear that there is no more. Who
+/// hears that ends a session, and its exit code would be lost.
+const LAST_WORD_MAX: Duration = Duration::from_secs(1);
+
 /// The command's ends.
 #[derive(Debug)]
 pub(crate) struct Ends {
@@ -69,6 +73,8 @@ pub(crate) struct Board {
     is_held: bool,
     /// The command and all it started have ended.
     is_over: bool,
+    /// Since when there is no output any more that could be moved.
+    silent_since: Option<Instant>,
     said_end: bool,
 }
 
@@ -107,6 +113,7 @@ impl Board {
             is_session: plan.is_some_and(|plan| plan.is_session),
             is_held: plan.is_some_and(|plan| plan.is_session),
             is_over: false,
+            silent_since: None,
             said_end: false,
         };
         let ends = match plan.map(|plan| plan.terminal) {
@@ -165,7 +172,10 @@ impl Board {
             self.move_rest(now);
         }
         if self.outputs.is_empty() && !self.said_end {
-            self.say_end(now);
+            let silent_since = *self.silent_since.get_or_insert(now);
+            if self.is_over || now >= silent_since + LAST_WORD_MAX {
+                self.say_end(now);
+            }
         }
         Ok(())
     }
@@ -176,7 +186,7 @@ impl Board {
         self.is_over = true;
         let is_done = |board: &Board| board.said_end && !board.listeners.iter().any(Listener::is_behind);
         while !is_done(self) && Instant::now() < deadline {
-            let until = if self.is_moving() && !self.outputs.is_empty() { Instant::now() } else { deadline };
+            let until = if self.is_moving() && !self.said_end { Instant::now() } else { deadline };
             if self.turn(None, Some(until)).is_err() {
                 break; // Nothing can be waited for; what is left goes to the files.
             }
@@ -212,7 +222,8 @@ impl Board {
             add(Source::Output(at), file.as_fd(), PollFlags::POLLIN);
         }
         let deadlines = self.listeners.iter().filter_map(|one| one.deadline(self.may_take_time()));
-        let timeout = deadlines.chain(until).min().map_or(PollTimeout::NONE, timeout_until);
+        let last_word = self.silent_since.filter(|_| !self.said_end).map(|since| since + LAST_WORD_MAX);
+        let timeout = deadlines.chain(until).chain(last_word).min().map_or(PollTimeout::NONE, timeout_until);
         let (sources, mut files): (Vec<Source>, Vec<PollFd<'_>>) = waits.into_iter().unzip();
         match poll(&mut files, timeout) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => (),
@@ -429,4 +440,38 @@ fn timeout_until(deadline: Instant) -> PollTimeout {
     // Rounded up, so that it is over when the wait is.
     let millis = deadline.saturating_duration_since(Instant::now()).as_micros().div_ceil(1000);
     PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_word_waits_for_the_end_of_the_command() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let log = |name| {
+            let sandbox = beneath::open_dir(dir.path(), Path::new("")).expect("a directory");
+            Log::open(sandbox, name, None).expect("a file")
+        };
+        let (mut board, ends) =
+            Board::open(Some(BoardPlan::default()), dir.path(), [log("stdout"), log("stderr")], None)
+                .expect("a board");
+        let mut listener = UnixStream::connect(dir.path().join(SOCKET)).expect("a door");
+        listener.set_nonblocking(true).expect("a socket");
+        listener.write_all(&frame::encoded(Kind::Listen, &[])).expect("heard");
+        // Its output is closed; whether it has ended nobody knows yet.
+        drop(ends);
+        let mut decoder = Decoder::default();
+        let mut heard = |board: &mut Board| {
+            for _ in 0..10 {
+                board.turn(None, Some(Instant::now())).expect("a turn");
+            }
+            receive(&listener, &mut decoder).ok();
+            std::iter::from_fn(|| decoder.next().expect("sense")).map(|frame| frame.kind).collect::<Vec<_>>()
+        };
+        assert_eq!(heard(&mut board), [Kind::Welcome]);
+        assert!(board.outputs.is_empty());
+        board.is_over = true;
+        assert_eq!(heard(&mut board), [Kind::End]);
+    }
 }

@@ -1,5 +1,6 @@
 //! The agent calls of the default executor, as messages.
 
+use tepui_client::v1::agent::call::LaunchNestedContainerSession;
 use tepui_client::v1::agent::{Call, call};
 use tepui_client::v1::environment::Variable;
 use tepui_client::v1::volume::Source;
@@ -80,34 +81,12 @@ pub fn kill(container_id: &ContainerID, signal: i32) -> Call {
     Call { kill_nested_container: kill.into(), ..call_of(call::Type::KILL_NESTED_CONTAINER) }
 }
 
-/// Runs the command of a check beneath the container of its task, and in the task's sandbox.
-pub fn launch_check(container_id: &ContainerID, command: &CommandInfo) -> Call {
-    let launch = call::LaunchNestedContainer {
+/// Runs the command of a check beneath the container of its task, in the task's sandbox and with its environment.
+pub fn check_session(container_id: &ContainerID, command: &CommandInfo) -> LaunchNestedContainerSession {
+    LaunchNestedContainerSession {
         container_id: container_id.clone().into(),
-        command: in_task_sandbox(command.clone()).into(),
+        command: command.clone().into(),
         ..Default::default()
-    };
-    Call { launch_nested_container: launch.into(), ..call_of(call::Type::LAUNCH_NESTED_CONTAINER) }
-}
-
-/// The sandbox of a container beneath another lies in `containers/<id>` of that one's.
-const ENTER_TASK_SANDBOX: &str = r#"cd ../.. && MESOS_SANDBOX="$PWD" exec "$@""#;
-
-fn in_task_sandbox(mut command: CommandInfo) -> CommandInfo {
-    let value = command.value.take().unwrap_or_default();
-    let words = match command.shell {
-        Some(false) => {
-            let arguments = core::mem::take(&mut command.arguments);
-            std::iter::once(value).chain(arguments.into_iter().skip(1)).collect()
-        }
-        Some(true) | None => vec!["/bin/sh".to_owned(), "-c".to_owned(), value],
-    };
-    let enter = ["sh", "-c", ENTER_TASK_SANDBOX, "check"].map(str::to_owned);
-    CommandInfo {
-        shell: Some(false),
-        value: Some("/bin/sh".to_owned()),
-        arguments: enter.into_iter().chain(words).collect(),
-        ..command
     }
 }
 
@@ -125,30 +104,6 @@ mod tests {
     use tepui_client::v1::volume::Mode;
 
     use super::*;
-
-    #[test]
-    fn checks_run_in_the_sandbox_of_their_task() {
-        let folder = tempfile::TempDir::new().expect("a directory");
-        let own = folder.path().join("containers/check-1");
-        std::fs::create_dir_all(&own).expect("a directory");
-        std::fs::write(folder.path().join("answer"), "7").expect("a file");
-        let plain = CommandInfo {
-            shell: Some(false),
-            value: Some("/bin/sh".into()),
-            arguments: ["sh", "-c", "exit $(cat answer)"].map(Into::into).into(),
-            ..Default::default()
-        };
-        for command in [shell("exit $(cat $MESOS_SANDBOX/answer)"), shell("exit $(cat answer)"), plain] {
-            let launched = launch_check(&container_id("c"), &command).launch_nested_container;
-            let (program, arguments) = (launched.command.value.as_deref(), &launched.command.arguments);
-            let status = std::process::Command::new(program.expect("a program"))
-                .args(&arguments[1..])
-                .env("MESOS_SANDBOX", &own)
-                .current_dir(&own)
-                .status();
-            assert_eq!(status.expect("it runs").code(), Some(7), "{command:?}");
-        }
-    }
 
     #[test]
     fn a_launch_carries_role_address_and_volumes() {

@@ -1,12 +1,15 @@
 //! Nested containers through the agent's API. Calls are repeated while the agent is away: it may be restarting, and the
 //! executor ends by itself if the agent stays away for too long.
 
+use std::convert::Infallible;
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
 use tepui_client::operator::Client;
+use tepui_client::operator::attach::Output;
+use tepui_client::operator::session::Heard;
 use tepui_client::v1::agent::{Call, Response};
 use tepui_client::v1::{CommandInfo, ContainerID};
 use tepui_client::{Fault, random};
@@ -64,7 +67,7 @@ pub async fn kill(client: &Client, call: &Call) {
     }
 }
 
-/// Runs the command of a check in a container beneath the task's, and removes that container again.
+/// Runs the command of a check in a session beneath the task's container, and removes that container again.
 pub async fn run_check(
     client: &Client,
     task: &ContainerID,
@@ -77,14 +80,20 @@ pub async fn run_check(
         ..Default::default()
     };
     // Infrastructure errors are no verdict about the task.
-    if client.agent(&calls::launch_check(&container, command)).await.is_err() {
+    let Ok(output) = client.launch_session(calls::check_session(&container, command)).await else {
         return Outcome::Skipped;
-    }
+    };
     let wait = calls::wait(&container);
-    let waiting = client.agent(&wait);
+    let attempt = async {
+        let ended = client.agent(&wait);
+        tokio::select! {
+            answer = ended => answer,
+            never = pass_on(output) => match never {},
+        }
+    };
     let outcome = match timeout {
-        Some(timeout) => tokio::time::timeout(timeout, waiting).await.map_err(|_| timeout),
-        None => Ok(waiting.await),
+        Some(timeout) => tokio::time::timeout(timeout, attempt).await.map_err(|_| timeout),
+        None => Ok(attempt.await),
     };
     match outcome {
         Ok(answer) => {
@@ -93,15 +102,24 @@ pub async fn run_check(
         }
         Err(timeout) => {
             let (client, container) = (client.clone(), container);
-            // The next attempt does not wait for this; what is left behind goes with the task's container.
+            // Nobody listens to it any more, so the agent ends it. The next attempt does not wait for that; what is left
+            // behind goes with the task's container.
             tokio::spawn(async move {
-                let _ = client.agent(&calls::kill(&container, Signal::SIGKILL as i32)).await;
                 let _ = tokio::time::timeout(CHECK_CLEANUP_TIMEOUT, client.agent(&wait)).await;
                 remove(&client, &container).await;
             });
             Outcome::Failed(format!("timed out after {timeout:?}"))
         }
     }
+}
+
+/// What a check says goes where the executor's own words go. The end of it is told by who waits.
+async fn pass_on(mut output: Output) -> Infallible {
+    while let Ok(Some(Heard::Stdout(bytes) | Heard::Stderr(bytes))) = output.next().await {
+        let _ = std::io::stderr().write_all(&bytes); // A full disk is no verdict either.
+    }
+    // Kept open: a session ends when nobody listens.
+    std::future::pending().await
 }
 
 async fn remove(client: &Client, container: &ContainerID) {

@@ -203,3 +203,27 @@ fn a_task_with_a_terminal_can_be_attached_to_and_left() {
     let size = bench.tepui(&["logs", "nested", "size"]);
     assert_eq!(said(&size).1, "11 33\n", "as the task asked for before anybody attached");
 }
+
+/// A command task's terminal is the task's and not its executor's.
+#[test]
+fn a_command_task_with_a_terminal_gets_keys_and_signals() {
+    let mut bench = Bench::start();
+    let script = "trap 'echo interrupted' INT; tty; read line; echo \"heard $line\"; read line; exit 6";
+    bench.launch("single", script, terminal);
+    let mut person = bench.person(&["attach", "single"]);
+    person.types("one\r");
+    person.sees("heard one");
+    person.types("\x03");
+    person.sees("interrupted");
+    person.types("two\r");
+    assert_eq!(person.waits().code(), Some(0));
+    let status = bench.scheduler.reach("single", "TASK_FAILED");
+    assert_eq!(status["message"], "Command exited with status 6");
+    let said = bench.tepui(&["logs", "single"]);
+    assert!(said.stdout.starts_with(b"/dev/pts/"), "{said:?}");
+
+    // And it can be killed.
+    bench.launch("killed", FOREVER, terminal);
+    bench.scheduler.call(json!({"type": "KILL", "kill": {"task_id": {"value": "killed"}}}));
+    bench.scheduler.reach("killed", "TASK_KILLED");
+}
