@@ -495,8 +495,9 @@ impl Dispatcher {
             };
             containers.push(RecoveredContainer { id: found.id, pid, ended });
         }
-        let alive = watched.iter().map(|(container, _)| container.id());
-        provision::remove_forgotten(&self.context, alive.chain(&found.orphans).cloned().collect()).await;
+        let alive = self.entries.iter().filter(|(_, entry)| !matches!(entry.phase, Phase::Ended));
+        let kept = alive.map(|(id, _)| id).chain(&found.orphans).cloned().collect();
+        provision::remove_forgotten(&self.context, kept).await;
         recovery::destroy_orphans(&self.context, found.orphans);
         if let Some(docker) = self.context.docker.clone() {
             let began = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();

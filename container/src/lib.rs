@@ -48,9 +48,11 @@ const SUPERVISE: &str = "supervise";
 const FETCH: &str = "fetch";
 const REMOUNT: &str = "remount";
 const DOCKER: &str = "docker";
+const INSIDE: &str = "inside";
 
 /// The helper's entry point, with the arguments that follow [`HELPER_COMMAND`]. A program calls it before anything
-/// else: no thread may run yet, and nothing is read from the environment, but by what stands for a Docker container.
+/// else: no thread may run yet, and nothing is read from the environment, but by what stands for a Docker
+/// container or goes into an image.
 pub fn init_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
     let done = match args.first().and_then(|arg| arg.to_str()) {
@@ -58,6 +60,7 @@ pub fn init_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Some(FETCH) => fetcher::job::work().map(|()| ExitCode::SUCCESS),
         Some(REMOUNT) => launcher::remount::work().map(|()| ExitCode::SUCCESS),
         Some(DOCKER) => docker::run::work(),
+        Some(INSIDE) => launcher::inside::work(&args[1..]).map(|()| ExitCode::SUCCESS),
         _ => {
             eprintln!("{HELPER_COMMAND} is for the agent's own use");
             return ExitCode::from(2);

@@ -19,6 +19,7 @@ use tepui_types::{ContainerId, Volume};
 use crate::cgroups::Cgroups;
 use crate::host::beneath;
 use crate::host::process::{self, Process};
+use crate::isolators::Plan;
 use crate::isolators::watcher::Given;
 
 const PID: &str = "pid";
@@ -65,6 +66,20 @@ pub(crate) struct Init {
     pub directory: Option<PathBuf>,
     /// Where the sandbox is seen, if not where the host sees it.
     pub sandbox: Option<PathBuf>,
+    /// The root file system of the task, if its executor stays outside of it; `directory` is inside.
+    #[serde(default)]
+    pub root: Option<PathBuf>,
+}
+
+impl Init {
+    pub fn new(process: Process, plan: &Plan) -> Init {
+        let root = plan.rootfs.clone().filter(|_| plan.stays_outside);
+        let sandbox = plan.sandbox_inside().map(|sandbox| match &root {
+            Some(root) => root.join(sandbox.strip_prefix("/").unwrap_or(&sandbox)),
+            None => sandbox,
+        });
+        Init { process, directory: plan.working_directory.clone(), sandbox, root }
+    }
 }
 
 /// What the container of a Docker engine is.

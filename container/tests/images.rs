@@ -18,12 +18,25 @@ fn id(name: &str) -> ContainerId {
 
 /// With the directory `images` as its registry.
 fn host(backend: Backend) -> Option<Host> {
-    Host::linux_with(ISOLATION, |options| {
+    host_with(ISOLATION, backend)
+}
+
+fn host_with(isolation: &str, backend: Backend) -> Option<Host> {
+    host_changed(isolation, backend, |_| ())
+}
+
+fn host_changed(
+    isolation: &str,
+    backend: Backend,
+    change: impl FnOnce(&mut tepui_container::Options),
+) -> Option<Host> {
+    Host::linux_with(isolation, |options| {
         let dir = options.work_dir.parent().unwrap().to_owned();
         options.images.docker = true;
         options.images.docker_registry = dir.join("images");
         options.images.docker_store_dir = dir.join("store");
         options.images.backend = Some(backend);
+        change(options);
     })
 }
 
@@ -170,4 +183,106 @@ async fn root_file_systems_outlive_the_agent_and_not_their_containers() {
         common::until(|| provisioned(&host).is_empty().then_some(())).await;
         assert_eq!(mounts(), before);
     }
+}
+
+fn command(text: &str) -> pb::CommandInfo {
+    tepui_proto::json::from_slice(text.replace('\'', "\"").as_bytes()).unwrap()
+}
+
+#[tokio::test]
+async fn what_an_image_says_about_running_it_is_done() {
+    let Some(base) = Layer::busybox() else { return };
+    let base = base
+        .file("etc/passwd", "root:x:0:0::/:/bin/sh\nweb:x:4321:4322::/:/bin/sh\n")
+        .file("etc/group", "root:x:0:\nlog:x:4323:web\n")
+        .file("srv/page", "");
+    let Some(mut host) = host_with(&format!("{ISOLATION},docker/runtime"), Backend::Overlay) else { return };
+    let registry = host.dir.path().join("images");
+    let runtime = json!({"Env": ["OF=image", "MINE=image"], "Entrypoint": ["sh", "-c"], "WorkingDir": "/srv", "User": "web",
+        "Cmd": ["pwd; id -u; id -g; id -G; echo $OF $MINE; touch $MESOS_SANDBOX/by-web"]});
+    image::docker_archive(&registry, "web", &runtime, &[base.tar()]);
+    let plain = "{'shell':false,'environment':{'variables':[{'name':'MINE','value':'task'}]}}";
+    let spec = |host: &Host, name: &str, text: &str| LaunchSpec {
+        container: with_image("web"),
+        command: command(text),
+        environment: [("MINE".into(), "task".into())].into(),
+        user: Some(String::from("nobody")),
+        ..host.spec(&id(name), "")
+    };
+    let launch = spec(&host, "a", plain);
+    assert_eq!(output(&mut host, launch).await, "/srv\n4321\n4322\n4322 4323\nimage task\n");
+    let launch = spec(&host, "b", "{'shell':false,'arguments':['echo other']}");
+    assert_eq!(output(&mut host, launch).await, "other\n", "given arguments take the place of the image's");
+    let launch = spec(&host, "c", "{'value':'id -u','user':'nobody'}");
+    assert_eq!(output(&mut host, launch).await, "65534\n", "a user that is named comes first");
+    let nobody = json!({"User": "missing"});
+    image::docker_archive(&registry, "nobody", &nobody, &[base.tar()]);
+    let launch = LaunchSpec { container: with_image("nobody"), ..host.spec(&id("d"), "true") };
+    let (_, why) = host.fail_to_launch(launch).await;
+    assert!(why.contains("the image's user 'missing' is not in its /etc/passwd"), "{why}");
+    let launch = LaunchSpec {
+        command: command("{'shell':false}"),
+        container: with_image("empty"),
+        ..host.spec(&id("e"), "")
+    };
+    image::docker_archive(&registry, "empty", &json!({}), &[base.tar()]);
+    let (_, why) = host.fail_to_launch(launch).await;
+    assert!(why.contains("No executable is found"), "{why}");
+}
+
+/// What an executor of ours does to start its task, and a check beside it.
+const START: &str = "IFS='\n'; set -- $TEPUI_TASK_LAUNCHER; unset IFS; ";
+
+#[tokio::test]
+async fn an_executor_stays_outside_of_its_tasks_image() {
+    let Some(base) = Layer::busybox() else { return };
+    let isolation = format!("{ISOLATION},docker/runtime,linux/nnp,linux/capabilities");
+    let bounded = |options: &mut tepui_container::Options| options.isolators.bounding_capabilities = Some(1);
+    for backend in [Backend::Overlay, Backend::Copy] {
+        let Some(mut host) = host_changed(&isolation, backend, bounded) else { return };
+        let registry = host.dir.path().join("images");
+        let runtime = json!({"Env": ["OF=image"], "WorkingDir": "/etc", "User": "4321:4322"});
+        image::docker_archive(&registry, "a", &runtime, &[base.tar()]);
+        let before = mounts();
+        let value = "pwd; id -u; echo $OF $MESOS_SANDBOX; grep -E 'NoNew|CapBnd' /proc/self/status | tr -d '\\t'; ls / | tr '\\n' ' '";
+        let task = pb::CommandInfo { value: Some(String::from(value)), ..Default::default() };
+        let script = format!(
+            "{START} echo $(id -u) ${{OF-nothing}} $(grep NoNew /proc/self/status | tr -d '\\t'); \"$@\"; \"$@\" sh -c 'echo checked in $(pwd)'; ls -d /usr; exec sleep 1000"
+        );
+        let spec =
+            LaunchSpec { task: Some(task), container: with_image("a"), ..host.spec(&id("a"), &script) };
+        host.launch(spec).await;
+        let seen =
+            common::until(|| Some(host.read(&id("a"), "stdout")).filter(|text| text.ends_with("/usr\n")))
+                .await;
+        let expected = "0 nothing NoNewPrivs:0\n/etc\n4321\nimage /mnt/mesos/sandbox\nCapBnd:0000000000000001\nNoNewPrivs:1\n\
+                        bin dev etc mnt proc sys checked in /etc\n/usr\n";
+        assert_eq!(seen, expected, "{}", host.read(&id("a"), "stderr"));
+        // Whoever looks into the container sees what the task sees.
+        let session =
+            LaunchSpec { is_session: true, ..host.spec(&id("a").child("s"), "pwd; ls -d /usr; id -u") };
+        assert_eq!(host.run(session).await, exited(0));
+        assert_eq!(host.read(&id("a").child("s"), "stdout"), "/etc\n0\n");
+        host.destroy(&id("a")).await;
+        assert!(provisioned(&host).is_empty() && mounts() == before);
+    }
+}
+
+#[tokio::test]
+async fn images_can_be_volumes() {
+    let Some(mut host) = host(Backend::Overlay) else { return };
+    let registry = host.dir.path().join("images");
+    image::docker_archive(&registry, "data", &json!({}), &[Layer::empty().file("set/one", "1\n").tar()]);
+    let volume = |path: &str, mode: &str| {
+        format!(
+            "{{'mode':'{mode}','container_path':'{path}','image':{{'type':'DOCKER','docker':{{'name':'data'}}}}}}"
+        )
+    };
+    let text = format!("{{'type':'MESOS','volumes':[{},{}]}}", volume("ro", "RO"), volume("rw", "RW"));
+    let container = Some(tepui_proto::json::from_slice(text.replace('\'', "\"").as_bytes()).unwrap());
+    let before = mounts();
+    let script = "cat ro/set/one; ! touch ro/x 2>/dev/null && touch rw/x && ls rw";
+    let spec = LaunchSpec { container, ..host.spec(&id("a"), script) };
+    assert_eq!(output(&mut host, spec).await, "1\nset\nx\n");
+    assert!(provisioned(&host).is_empty() && mounts() == before);
 }

@@ -16,6 +16,8 @@ use tepui_proto::json;
 const BECOME: &str = "TEPUI_BECOME_TASK";
 /// What the executor proves with who it is; no business of its tasks.
 const TOKEN: &str = "MESOS_EXECUTOR_AUTHENTICATION_TOKEN";
+/// Set if the task has a file system of its own: the words, one a line, that let a command in.
+const LAUNCHER: &str = "TEPUI_TASK_LAUNCHER";
 /// What a shell answers for a command that it cannot find.
 const EXIT_NOT_FOUND: u8 = 127;
 
@@ -49,10 +51,36 @@ pub fn command(info: &CommandInfo) -> Command {
     command
 }
 
-/// The process for a task: as [`command`], in a session of its own, unless there is a terminal to share.
+/// As [`command`], in the file system of the task if that has its own.
+pub fn beside_task(info: &CommandInfo) -> Command {
+    let command = command(info);
+    let Some(mut inside) = launcher() else { return command };
+    inside.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => inside.env(name, value),
+            None => inside.env_remove(name),
+        };
+    }
+    inside
+}
+
+fn launcher() -> Option<Command> {
+    let words = std::env::var(LAUNCHER).ok()?;
+    let mut words = words.lines();
+    let mut command = Command::new(words.next()?);
+    command.args(words).env_remove(TOKEN).stdin(Stdio::null());
+    Some(command)
+}
+
+/// The process for a task: as [`command`], in a session of its own, unless there is a terminal to share. A task with a
+/// file system of its own is started by who made that, and who knows what the image adds to the command.
 ///
 /// `own_args` are those arguments of this process that make it call [`become_task`] first.
 pub fn session_leader(info: &CommandInfo, own_args: &[String]) -> std::io::Result<Command> {
+    if let Some(inside) = launcher() {
+        return Ok(inside);
+    }
     if info.value.is_none() {
         return Err(std::io::Error::other("the command has no 'value'"));
     }

@@ -107,10 +107,6 @@ impl Container {
         Container { context, id, sandbox, inbox, _life: life }
     }
 
-    pub fn id(&self) -> &ContainerId {
-        &self.id
-    }
-
     pub async fn launch(mut self, spec: LaunchSpec, around: Around) {
         let mut waiting = Waiting::default();
         let started = self.start(&spec, around, &mut waiting).await;
@@ -150,16 +146,17 @@ impl Container {
         let (original, spec) = (spec, docker.as_ref().map_or(spec, |docker| &docker.host));
         let mounted = docker.is_some() || context.options.isolation.mounts();
         let parent_sandbox = around.sandbox.clone();
+        let provisioning = async { provision::provision(&context, spec).await.map_err(failed) };
+        let mut provisioned = self.unless_stopped(LaunchStage::Start, waiting, provisioning).await?;
+        let (spec, user) = (&*provisioned.complete(spec).map_err(failed)?, provisioned.user.take());
         let preparing = async {
             closed(around.paths_ready).await;
             if let Some(ready) = around.ready {
                 ready.await.ok(); // Gone: then this one is about to be destroyed too.
             }
             let _turn = context.launches.acquire().await;
-            prepare(&context, spec, around.sandbox, mounted).await
+            prepare(&context, spec, user, around.sandbox, mounted).await
         };
-        let provisioning = async { provision::provision(&context, spec).await.map_err(failed) };
-        let provisioned = self.unless_stopped(LaunchStage::Start, waiting, provisioning).await?;
         let identity = self.unless_stopped(LaunchStage::Sandbox, waiting, preparing).await?;
         let mut init = init_spec(&context, spec, identity).map_err(failed)?;
         if spec.is_session {
@@ -421,16 +418,20 @@ fn destroyed(stage: LaunchStage) -> Stop {
     Stop::Failed { stage, message: format!("Container destroyed while {while_}") }
 }
 
-/// Finds the user and makes the sandbox.
+/// Finds the user, unless the image says who it is, and makes the sandbox.
 async fn prepare(
     context: &Arc<Context>,
     spec: &LaunchSpec,
+    user: Option<Identity>,
     parent: Option<PathBuf>,
     mounted: bool,
 ) -> Result<Option<Identity>, Stop> {
     let (context, copy) = (context.clone(), spec.clone());
     let work = move || {
-        let identity = sandbox::identity(copy.user.as_deref(), context.options.switch_user)?;
+        let identity = match user {
+            Some(user) => Some(user).filter(|user| !user.is_ours()),
+            None => sandbox::identity(copy.user.as_deref(), context.options.switch_user)?,
+        };
         let sandbox = Sandbox::new(&context.options.work_dir, &copy.sandbox, identity.as_ref())?;
         sandbox.prepare(&copy, parent.as_deref(), mounted)?;
         Ok(identity)
@@ -475,9 +476,10 @@ async fn isolate(
         work_dir: &context.options.work_dir,
         identity: init.identity.as_ref(),
         rootfs: provisioned.rootfs.as_deref(),
+        ready: &provisioned.ready,
         parent: parent.as_ref(),
     })?;
-    provisioned.enter(init);
+    provisioned.enter(&context.options.program, spec, init)?;
     keep_mounts(context, spec, &init.plan).await?;
     let given = Given::new(&spec.sandbox, &spec.resources, &spec.volumes);
     let kept = context.runtime.container(&spec.id).write_given(&given);
@@ -508,12 +510,14 @@ async fn keep_mounts(context: &Context, spec: &LaunchSpec, plan: &Plan) -> Resul
 fn parent_of(context: &Context, parent: &ContainerId, sandbox: Option<&Path>) -> Parent {
     let mut around = std::iter::successors(Some(parent), |id| id.parent());
     let init = around.find_map(|id| context.runtime.container(id).init());
-    let (process, directory) = init.map_or((None, None), |init| (Some(init.process), init.directory));
+    let (process, directory, root) =
+        init.map_or((None, None, None), |init| (Some(init.process), init.directory, init.root));
     let sandbox = sandbox.unwrap_or(Path::new("/")).to_owned();
     Parent {
         process,
         directory: directory.unwrap_or_else(|| sandbox.clone()),
         sandbox,
+        root,
         volumes: context.runtime.container(parent).volumes(),
     }
 }
@@ -522,14 +526,7 @@ fn parent_of(context: &Context, parent: &ContainerId, sandbox: Option<&Path>) ->
 fn init_spec(context: &Context, spec: &LaunchSpec, identity: Option<Identity>) -> Result<InitSpec, String> {
     let work_dir = &context.options.work_dir;
     let sandbox = beneath::relative(work_dir, Path::new(&spec.sandbox));
-    let value = spec.command.value.clone().unwrap_or_default();
-    if value.is_empty() {
-        return Err(String::from("the command has no value"));
-    }
-    let (program, arguments) = match spec.command.shell.unwrap_or(true) {
-        true => (String::from("/bin/sh"), vec![String::from("sh"), String::from("-c"), value]),
-        false => (value, spec.command.arguments.clone()),
-    };
+    let (program, arguments) = command_line(&spec.command)?;
     let mut environment = spec.environment.clone();
     environment.entry(String::from("PATH")).or_insert_with(|| String::from(PATH));
     let has_nul = |text: &String| text.contains('\0');
@@ -553,5 +550,17 @@ fn init_spec(context: &Context, spec: &LaunchSpec, identity: Option<Identity>) -
         cgroups: Vec::new(),
         oom_score_adj: None,
         plan: Plan::default(),
+    })
+}
+
+/// What a command runs, and what with: the first is its name for itself.
+pub(super) fn command_line(command: &pb::CommandInfo) -> Result<(String, Vec<String>), String> {
+    let value = command.value.clone().unwrap_or_default();
+    if value.is_empty() {
+        return Err(String::from("the command has no value"));
+    }
+    Ok(match command.shell.unwrap_or(true) {
+        true => (String::from("/bin/sh"), vec![String::from("sh"), String::from("-c"), value]),
+        false => (value, command.arguments.clone()),
     })
 }

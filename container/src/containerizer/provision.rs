@@ -1,6 +1,7 @@
 //! Images of containers: made ready before a launch, removed after the end.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,9 +9,13 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_types::{ContainerId, LaunchSpec};
 
 use super::Context;
-use crate::images::{Overlay, rootfs};
+use super::container::command_line;
+use crate::host::user::Identity;
+use crate::images::{Overlay, Runtime, rootfs};
+use crate::isolators::Plan;
 use crate::isolators::plan::{Make, Mount, Root, Source, Target};
 use crate::launcher::InitSpec;
+use crate::launcher::inside::{self, Inside};
 
 /// A container has the network of the host, and finds its way about there as the host does.
 const NETWORK_FILES: [&str; 3] = ["etc/hosts", "etc/hostname", "etc/resolv.conf"];
@@ -20,31 +25,76 @@ const NETWORK_FILES: [&str; 3] = ["etc/hosts", "etc/hostname", "etc/resolv.conf"
 pub(super) struct Provisioned {
     /// The container's own root file system; unset: the host's.
     pub rootfs: Option<PathBuf>,
+    /// Who the image says runs in it, if nobody says otherwise.
+    pub user: Option<Identity>,
+    /// Volumes, by their place among those of the container.
+    pub ready: BTreeMap<usize, PathBuf>,
+    /// What the image says about running it, if that counts.
+    runtime: Runtime,
     overlays: Vec<Overlay>,
 }
 
 pub(super) async fn provision(context: &Context, spec: &LaunchSpec) -> Result<Provisioned, String> {
-    let Some(image) = image_of(spec) else { return Ok(Provisioned::default()) };
+    let mut all = Provisioned::default();
+    let wanted = images_of(spec);
+    if wanted.is_empty() {
+        return Ok(all);
+    }
     let Some(images) = &context.images else {
         return Err(String::from(
             "this agent has no images: it was started without --image_providers=docker",
         ));
     };
     let _turn = context.launches.acquire().await;
-    let made = images.provision(&spec.id, 0, image).await?;
-    Ok(Provisioned { rootfs: Some(made.path), overlays: made.overlay.into_iter().collect() })
+    for (volume, image) in wanted {
+        let index = volume.map_or(0, |index| index + 1);
+        let made = images.provision(&spec.id, index, image).await?;
+        all.overlays.extend(made.rootfs.overlay);
+        match volume {
+            Some(index) => drop(all.ready.insert(index, made.rootfs.path)),
+            None => {
+                all.rootfs = Some(made.rootfs.path);
+                if context.options.isolation.has("docker/runtime") {
+                    let is_open = spec.command.user.is_none() && context.options.switch_user;
+                    all.user = made.user.filter(|_| is_open).transpose()?;
+                    all.runtime = made.runtime;
+                }
+            }
+        }
+    }
+    Ok(all)
 }
 
-fn image_of(spec: &LaunchSpec) -> Option<&pb::Image> {
-    spec.container.as_ref()?.mesos.as_option()?.image.as_option()
+/// Of the container itself, and of its volumes by their place.
+fn images_of(spec: &LaunchSpec) -> Vec<(Option<usize>, &pb::Image)> {
+    let Some(info) = &spec.container else { return Vec::new() };
+    let own = info.mesos.as_option().and_then(|mesos| mesos.image.as_option()).map(|image| (None, image));
+    let volumes = info.volumes.iter().enumerate();
+    own.into_iter()
+        .chain(volumes.filter_map(|(index, one)| Some((Some(index), one.image.as_option()?))))
+        .collect()
 }
 
 impl Provisioned {
+    /// The launch with what the image says about it; an executor outside of its task's image has nothing of that.
+    pub fn complete<'a>(&self, spec: &'a LaunchSpec) -> Result<Cow<'a, LaunchSpec>, String> {
+        if self.rootfs.is_none() || spec.task.is_some() {
+            return Ok(Cow::Borrowed(spec));
+        }
+        let mut spec = spec.clone();
+        spec.environment.extend(self.runtime.environment(&spec.command));
+        spec.command = self.runtime.command(&spec.command)?;
+        Ok(Cow::Owned(spec))
+    }
+
     /// Adds to a launch what comes of the images; its plan is made.
-    pub fn enter(self, init: &mut InitSpec) {
+    pub fn enter(self, program: &Path, spec: &LaunchSpec, init: &mut InitSpec) -> Result<(), String> {
         init.plan.overlays = self.overlays;
         if self.rootfs.is_none() {
-            return;
+            return Ok(());
+        }
+        if let Some(directory) = self.runtime.directory() {
+            init.plan.working_directory = Some(PathBuf::from(directory));
         }
         let there = NETWORK_FILES.into_iter().filter(|file| Path::new("/").join(file).is_file());
         init.plan.mounts.extend(there.map(|file| Mount::Bind {
@@ -52,10 +102,54 @@ impl Provisioned {
             target: Target::new(Root::Rootfs, file, Make::File),
             read_only: true,
         }));
-        if let Some(sandbox) = init.plan.sandbox_inside() {
-            init.environment.insert(String::from("MESOS_SANDBOX"), sandbox.display().to_string());
+        let sandbox = init
+            .plan
+            .sandbox_inside()
+            .map(|path| (String::from("MESOS_SANDBOX"), path.display().to_string()));
+        match &spec.task {
+            Some(task) => stay_outside(program, &self.runtime, task, sandbox, init),
+            None => {
+                init.environment.extend(sandbox);
+                Ok(())
+            }
         }
     }
+}
+
+/// Leaves an executor outside of the root file system, and lets it let its task in. What a task may do is not what the
+/// executor may.
+fn stay_outside(
+    program: &Path,
+    runtime: &Runtime,
+    task: &pb::CommandInfo,
+    sandbox: Option<(String, String)>,
+    init: &mut InitSpec,
+) -> Result<(), String> {
+    let command = runtime.command(task)?;
+    let mut environment = runtime.environment(task);
+    environment.extend(sandbox);
+    let (task_program, arguments) = command_line(&command)?;
+    let plan = &mut init.plan;
+    plan.stays_outside = true;
+    let inside = Inside {
+        plan: Plan {
+            rootfs: plan.rootfs.clone(),
+            working_directory: plan.working_directory.clone(),
+            capabilities: plan.capabilities.take(),
+            no_new_privs: std::mem::take(&mut plan.no_new_privs),
+            seccomp: std::mem::take(&mut plan.seccomp),
+            ..Plan::default()
+        },
+        identity: init.identity.take(),
+        environment,
+        program: task_program,
+        arguments,
+    };
+    let text = serde_json::to_string(&inside).map_err(|err| format!("cannot describe its place: {err}"))?;
+    init.environment.insert(String::from(inside::INSIDE), text);
+    let words = [&program.display().to_string(), crate::HELPER_COMMAND, crate::INSIDE].join("\n");
+    init.environment.insert(String::from(inside::LAUNCHER), words);
+    Ok(())
 }
 
 /// Removes what was made for a container, which has ended.

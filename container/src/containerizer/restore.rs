@@ -87,7 +87,7 @@ fn rewrite(context: &Context, id: &ContainerId, supervisor: &Stat, all: &[Stat])
     dir.write_cgroups(&cgroups)?;
     if let Some(process) = init(supervisor.process, all) {
         let inside = has_own_root(process).then(|| context.options.isolators.sandbox_directory.clone());
-        dir.write_init(&Init { process, directory: inside.clone(), sandbox: inside })?;
+        dir.write_init(&Init { process, directory: inside.clone(), sandbox: inside, root: None })?;
     }
     dir.claim(Some(supervisor.process)).map(drop)
 }

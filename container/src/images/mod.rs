@@ -11,11 +11,13 @@ mod local;
 mod manifest;
 mod reference;
 pub(crate) mod rootfs;
+mod runtime;
 mod store;
 mod tar;
 #[cfg(test)]
 mod testing;
 mod unpack;
+mod user;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +30,9 @@ use self::reference::Reference;
 pub use self::rootfs::Backend;
 pub(crate) use self::rootfs::Overlay;
 use self::rootfs::{Rootfs, Rootfses};
+pub(crate) use self::runtime::Runtime;
 use self::store::{Image, Store};
+use crate::host::user::Identity;
 
 /// What an operator chose about images.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,6 +45,15 @@ pub struct ImageOptions {
     pub docker_store_dir: PathBuf,
     /// Unset: the first that works here.
     pub backend: Option<Backend>,
+}
+
+/// What was made of an image for a container.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub rootfs: Rootfs,
+    pub runtime: Runtime,
+    /// Who the image says runs in it.
+    pub user: Option<Result<Identity, String>>,
 }
 
 /// The images of an agent whose containers may have some.
@@ -76,18 +89,19 @@ impl Images {
     }
 
     /// Makes the `index`th root file system of a container.
-    pub async fn provision(
-        &self,
-        id: &ContainerId,
-        index: usize,
-        image: &pb::Image,
-    ) -> Result<Rootfs, String> {
+    pub async fn provision(&self, id: &ContainerId, index: usize, image: &pb::Image) -> Result<Made, String> {
         let image = self.get(image).await?;
         let (images, id) = (self.clone(), id.clone());
         let work = move || {
+            let named = |why: String| format!("the image '{}': {why}", image.reference);
+            let runtime =
+                images.store.config(&image).and_then(|config| Runtime::parse(&config)).map_err(named)?;
             let layers: Vec<PathBuf> = image.layers.iter().map(|layer| images.store.layer(layer)).collect();
-            let made = images.rootfses.make(&id, index, &layers);
-            made.map_err(|err| format!("cannot make a root file system of '{}': {err}", image.reference))
+            let rootfs = images.rootfses.make(&id, index, &layers);
+            let rootfs =
+                rootfs.map_err(|err| named(format!("cannot make a root file system of it: {err}")))?;
+            let user = runtime.user().map(|user| user::look_up(user, &layers).map_err(named));
+            Ok(Made { rootfs, runtime, user })
         };
         blocking(work).await
     }

@@ -95,6 +95,14 @@ impl Store {
         Ok(image)
     }
 
+    /// The configuration of an image that is here.
+    pub fn config(&self, image: &Image) -> Result<Vec<u8>, String> {
+        let read = std::fs::read(self.root.join(CONFIGS).join(image.config.hex()));
+        let bytes = read.map_err(|err| format!("cannot read its configuration: {err}"))?;
+        image.config.check("the configuration", &bytes)?;
+        Ok(bytes)
+    }
+
     /// Where a layer is, whether it is there or not.
     pub fn layer(&self, digest: &Digest) -> PathBuf {
         self.root.join(LAYERS).join(digest.hex()).join(match self.form {

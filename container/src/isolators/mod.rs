@@ -54,6 +54,8 @@ const BUILT: &[(&str, &[Controller])] = &[
     ("volume/host_path", &[]),
     ("volume/sandbox_path", &[]),
     ("volume/secret", &[]),
+    ("volume/image", &[]),
+    ("docker/runtime", &[]),
     ("environment_secret", &[]),
     ("disk/du", &[]),
     ("network/ports", &[]),
@@ -69,7 +71,14 @@ const BUILT: &[(&str, &[Controller])] = &[
 const FILESYSTEM_LINUX: &str = "filesystem/linux";
 
 /// What can only be done in a mount namespace.
-const NEED_MOUNTS: &[&str] = &["namespaces/pid", "volume/host_path", "volume/secret", "linux/devices"];
+const NEED_MOUNTS: &[&str] = &[
+    "namespaces/pid",
+    "volume/host_path",
+    "volume/secret",
+    "volume/image",
+    "docker/runtime",
+    "linux/devices",
+];
 
 /// What is always there.
 const IMPLIED: [&str; 1] = ["environment_secret"];
@@ -82,8 +91,6 @@ const NOT_BUILT: &[&str] = &[
     "cgroups/net_prio",
     "cgroups/perf_event",
     "appc/runtime",
-    "docker/runtime",
-    "volume/image",
     "volume/csi",
     "docker/volume",
     "disk/xfs",
@@ -254,7 +261,7 @@ impl Isolation {
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.names.contains(name) || IMPLIED.contains(&name)
+        self.names.contains(name) || IMPLIED.contains(&name) || (name == "volume/image" && self.mounts())
     }
 
     /// Whether containers have mount namespaces of their own.

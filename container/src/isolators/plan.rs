@@ -39,6 +39,10 @@ pub(crate) struct Plan {
     pub mounts: Vec<Mount>,
     /// Becomes `/` after the mounts.
     pub rootfs: Option<PathBuf>,
+    /// The command itself stays outside of the root file system and its working directory, and lets others in.
+    pub stays_outside: bool,
+    /// A directory in a joined mount namespace that becomes `/`.
+    pub chroot: Option<PathBuf>,
     /// As the command sees it; unset: the sandbox.
     pub working_directory: Option<PathBuf>,
     pub hostname: Option<String>,
@@ -262,7 +266,11 @@ impl fmt::Display for Plan {
         }
         self.mounts.iter().try_for_each(|mount| writeln!(f, "{mount}"))?;
         if let Some(rootfs) = &self.rootfs {
-            writeln!(f, "pivot {}", rootfs.display())?;
+            let how = if self.stays_outside { "outside of" } else { "pivot" };
+            writeln!(f, "{how} {}", rootfs.display())?;
+        }
+        if let Some(root) = &self.chroot {
+            writeln!(f, "chroot {}", root.display())?;
         }
         if let Some(directory) = &self.working_directory {
             writeln!(f, "cd {}", directory.display())?;

@@ -11,6 +11,7 @@ pub(super) fn plan(site: &Site, plan: &mut Plan) {
     if let Some(process) = parent.process {
         let namespaces = [Namespace::Mount, Namespace::Pid, Namespace::Ipc, Namespace::Uts].into();
         plan.join = Some(Join { process, namespaces });
+        plan.chroot = parent.root.clone();
         // In another mount namespace nobody is where they were.
         plan.working_directory = Some(parent.directory.clone());
     }

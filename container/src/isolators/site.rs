@@ -1,5 +1,6 @@
 //! What isolators are told about one launch.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tepui_proto::mesos::v1 as pb;
@@ -21,6 +22,8 @@ pub(crate) struct Site<'a> {
     pub identity: Option<&'a Identity>,
     /// The root file system made of the container's image, if it has one.
     pub rootfs: Option<&'a Path>,
+    /// Volumes that somebody made ready before, by their place among those of the container: where on the host.
+    pub ready: &'a BTreeMap<usize, PathBuf>,
     pub parent: Option<&'a Parent>,
 }
 
@@ -32,6 +35,8 @@ pub(crate) struct Parent {
     /// Where its command began, as seen in its mount namespace.
     pub directory: PathBuf,
     pub sandbox: PathBuf,
+    /// The root file system of its task, if it stays outside of that itself.
+    pub root: Option<PathBuf>,
     /// Persistent volumes that are mounted in its sandbox.
     pub volumes: Vec<Mounted>,
 }

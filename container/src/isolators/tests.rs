@@ -32,6 +32,7 @@ fn case(isolation: &'static str, id: ContainerId, container: pb::ContainerInfo) 
         limits: Default::default(),
         volumes: Vec::new(),
         of_task: true,
+        task: None,
         is_session: false,
     };
     Case { isolation, spec, options: IsolatorOptions::default(), rootfs: None }
@@ -57,6 +58,7 @@ impl Case {
             process: Some(Process { pid: 77, start_ticks: 1 }),
             directory: "/agent/parent".into(),
             sandbox: "/agent/parent".into(),
+            root: None,
             volumes: vec![volume],
         };
         let identity = Identity { uid: 7, gid: 8, groups: Vec::new() };
@@ -67,6 +69,7 @@ impl Case {
             work_dir: Path::new("/agent"),
             identity: Some(&identity),
             rootfs: self.rootfs.map(Path::new),
+            ready: &[(0, "/ready".into())].into(),
             parent: self.spec.id.parent().map(|_| &parent),
         };
         plan(&site).map_or_else(|why| format!("error: {why}\n"), |plan| plan.to_string())

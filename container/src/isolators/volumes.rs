@@ -1,7 +1,7 @@
 //! volume/host_path, volume/sandbox_path, volume/secret: the volumes of `ContainerInfo` that need nobody's help.
 //!
 //! Where a volume is seen: an absolute path in the container's own root file system, or else one that the host has
-//! already; a relative path in the sandbox. Images and drivers have their own makers; they ask [`target`] where to.
+//! already; a relative path in the sandbox. What images and drivers make is ready before, see [`Site::ready`].
 
 use std::path::{Component, Path, PathBuf};
 
@@ -23,7 +23,7 @@ enum Kind<'a> {
     /// Of its parent's sandbox.
     Parents(&'a str),
     Secret(&'a pb::Secret),
-    /// Made by somebody else: who that is.
+    /// Made ready by somebody else: who that is.
     Others(&'static str),
 }
 
@@ -34,7 +34,7 @@ pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), String> {
         if site.spec.is_session {
             return Err(named(String::from("a session cannot have volumes of its own")));
         }
-        let mount = kind(volume).and_then(|kind| mount(site, volume, &kind, plan)).map_err(named)?;
+        let mount = kind(volume).and_then(|kind| mount(site, index, volume, &kind, plan)).map_err(named)?;
         plan.mounts.extend(mount);
     }
     Ok(())
@@ -69,8 +69,14 @@ fn kind_of_source(source: &pb::volume::Source) -> Result<Kind<'_>, String> {
     }
 }
 
-/// `None`: there is nothing to mount, or somebody else does.
-fn mount(site: &Site, volume: &pb::Volume, kind: &Kind, plan: &mut Plan) -> Result<Option<Mount>, String> {
+/// `None`: there is nothing to mount.
+fn mount(
+    site: &Site,
+    index: usize,
+    volume: &pb::Volume,
+    kind: &Kind,
+    plan: &mut Plan,
+) -> Result<Option<Mount>, String> {
     let container_path = Path::new(&volume.container_path);
     let read_only = volume.mode == pb::volume::Mode::RO;
     let source = match kind {
@@ -81,8 +87,10 @@ fn mount(site: &Site, volume: &pb::Volume, kind: &Kind, plan: &mut Plan) -> Resu
         Kind::Own(path) => sandbox_path(site, Path::new(&site.spec.sandbox), Path::new(path), plan)?,
         Kind::Parents(path) => parents_path(site, Path::new(path), plan)?,
         Kind::Secret(secret) => return self::secret(site, container_path, secret).map(Some),
-        Kind::Others(isolator) if site.has(isolator) => return Ok(None),
-        Kind::Others(isolator) => return Err(format!("it needs the isolator '{isolator}'")),
+        Kind::Others(isolator) => match site.ready.get(&index) {
+            Some(path) if site.has(isolator) => Source::host(path),
+            Some(_) | None => return Err(format!("it needs the isolator '{isolator}'")),
+        },
     };
     if matches!(kind, Kind::HostPath(path) if site.rootfs.is_none() && Path::new(path) == container_path) {
         return Ok(None); // It is there already.
@@ -93,7 +101,7 @@ fn mount(site: &Site, volume: &pb::Volume, kind: &Kind, plan: &mut Plan) -> Resu
 }
 
 /// Where a container sees a volume, whoever makes it.
-pub(crate) fn target(site: &Site, container_path: &Path, make: Make) -> Result<Target, String> {
+fn target(site: &Site, container_path: &Path, make: Make) -> Result<Target, String> {
     if container_path.as_os_str().is_empty()
         || container_path.components().any(|part| part == Component::ParentDir)
     {

@@ -8,13 +8,12 @@ use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
 
 use nix::sched::CloneFlags;
 use nix::sys::signal::SigSet;
 
 use super::failure::{Failure, Pipe};
-use super::mounts::Mounts;
+use super::mounts::{Mounts, text};
 use super::rights::Rights;
 use super::{InitSpec, shepherd};
 use crate::host::process::Process;
@@ -32,6 +31,7 @@ pub(super) struct Entry {
     pids: Pids,
     mounts: Option<Mounts>,
     hostname: Option<String>,
+    chroot: Option<CString>,
     directory: Option<CString>,
     rights: Rights,
     /// The command leads a session at the terminal that is its standard input.
@@ -73,10 +73,13 @@ impl Entry {
             },
             mounts: has_mounts.then(|| Mounts::new(plan)).transpose()?,
             hostname: plan.hostname.clone(),
-            directory: match &plan.working_directory {
-                Some(path) => Some(CString::new(path.as_os_str().as_bytes())?),
-                None => None,
-            },
+            chroot: plan.chroot.as_deref().map(text).transpose()?,
+            directory: plan
+                .working_directory
+                .as_deref()
+                .filter(|_| !plan.stays_outside)
+                .map(text)
+                .transpose()?,
             rights: Rights::new(plan, spec.identity.as_ref()),
             is_terminal,
             needs_init: plan.needs_init(),
@@ -176,7 +179,12 @@ impl Entry {
             let set = unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) };
             check(set).map_err(Failure::at("its host name"))?;
         }
-        self.mounts.as_ref().map_or(Ok(()), Mounts::make)
+        self.mounts.as_ref().map_or(Ok(()), Mounts::make)?;
+        match &self.chroot {
+            // SAFETY: a path that ends with NUL. WHY: std's error path may allocate.
+            Some(root) => check(unsafe { libc::chroot(root.as_ptr()) }).map_err(Failure::at("its root")),
+            None => Ok(()),
+        }
     }
 
     /// Opened while the host's `/proc` is still there.

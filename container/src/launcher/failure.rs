@@ -39,6 +39,16 @@ impl Failure {
         Failure { what: What::Rlimit(index), errno: errno(err) }
     }
 
+    /// For a process that can say it itself; nothing that is mounted fails there.
+    pub fn in_words(self) -> io::Error {
+        let what = match self.what {
+            What::Step(step) => step,
+            What::Mount(_) => "a mount",
+            What::Rlimit(_) => "a limit",
+        };
+        io::Error::other(format!("cannot set up {what}: {}", io::Error::from_raw_os_error(self.errno)))
+    }
+
     /// Says it, and becomes what std passes on. System calls only.
     pub fn say(self, pipe: RawFd) -> io::Error {
         let mut bytes = [0; BYTES_MAX];

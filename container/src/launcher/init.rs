@@ -25,8 +25,8 @@ use crate::stdio::board::{Board, Ends};
 use crate::stdio::log::Log;
 
 /// Exit codes of a command that could not be run, as shells give them.
-const EXIT_NOT_RUNNABLE: i32 = 126;
-const EXIT_NOT_FOUND: i32 = 127;
+pub(super) const EXIT_NOT_RUNNABLE: i32 = 126;
+pub(super) const EXIT_NOT_FOUND: i32 = 127;
 
 /// The files of a container, open before anything of it runs.
 struct Prepared {
@@ -206,8 +206,7 @@ fn keep_init(spec: &InitSpec, prepared: &Prepared, entry: &Entry, child: Child) 
         0 => None,
         _ => {
             if let Some(stat) = Process::find(init)? {
-                let (directory, sandbox) = (spec.plan.working_directory.clone(), spec.plan.sandbox_inside());
-                prepared.runtime.write_init(&Init { process: stat.process, directory, sandbox })?;
+                prepared.runtime.write_init(&Init::new(stat.process, &spec.plan))?;
             }
             Some(entry.status()?)
         }

@@ -10,6 +10,7 @@
 mod enter;
 mod failure;
 pub(crate) mod init;
+pub(crate) mod inside;
 pub(crate) mod linux;
 mod mounts;
 pub(crate) mod overlay;

@@ -25,6 +25,8 @@ pub(super) struct Mounts {
     overlays: Vec<overlay::Step>,
     steps: Vec<Step>,
     rootfs: Option<CString>,
+    /// The root file system is made for others.
+    stays_outside: bool,
 }
 
 enum Step {
@@ -64,6 +66,7 @@ impl Mounts {
             overlays: plan.overlays.iter().map(overlay::Step::new).collect::<io::Result<_>>()?,
             steps: plan.mounts.iter().map(prepare).collect::<io::Result<_>>()?,
             rootfs: plan.rootfs.as_deref().map(text).transpose()?,
+            stays_outside: plan.stays_outside,
         })
     }
 
@@ -91,8 +94,8 @@ impl Mounts {
             step.make(&roots).map_err(|err| Failure::of_mount(index, &err))?;
         }
         match &roots.rootfs {
-            Some(rootfs) => pivot(rootfs).map_err(Failure::at("the root file system")),
-            None => Ok(()),
+            Some(rootfs) if !self.stays_outside => pivot(rootfs).map_err(Failure::at("the root file system")),
+            Some(_) | None => Ok(()),
         }
     }
 
@@ -474,6 +477,12 @@ fn unstage(roots: &Roots) {
     }
     // SAFETY: a name that ends with NUL. WHY: std removes nothing below a descriptor.
     unsafe { libc::unlinkat(sandbox, STAGE.as_ptr(), libc::AT_REMOVEDIR) };
+}
+
+/// Makes a mounted tree the root of this process, which is in a mount namespace of its own.
+pub(super) fn pivot_to(rootfs: &Path) -> io::Result<()> {
+    mount(None, c"/", None, libc::MS_REC | libc::MS_SLAVE, None)?;
+    pivot(&open(&text(rootfs)?)?)
 }
 
 /// Makes `rootfs` the root and lets the old one go.

@@ -79,6 +79,7 @@ pub fn spec_in(dir: &Path, id: &ContainerId, script: &str) -> LaunchSpec {
         limits: BTreeMap::new(),
         volumes: Vec::new(),
         of_task: true,
+        task: None,
         is_session: false,
     }
 }

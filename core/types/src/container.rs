@@ -82,6 +82,9 @@ pub struct LaunchSpec {
     /// A task's own container, not that of an executor on which several tasks depend: one that uses more memory than it
     /// asked for is the first to go when there is none left.
     pub of_task: bool,
+    /// The command of the task that the executor in this container is for: an image is the task's, the executor itself
+    /// stays outside of it.
+    pub task: Option<pb::CommandInfo>,
     /// Somebody looks into the parent by it: it begins in the parent's sandbox, with the parent's environment under its
     /// own, and writes nothing before somebody listens.
     pub is_session: bool,

@@ -59,7 +59,7 @@ impl Drop for Tree {
 }
 
 async fn run(info: &CommandInfo) -> Outcome {
-    let mut command = tokio::process::Command::from(process::command(info));
+    let mut command = tokio::process::Command::from(process::beside_task(info));
     // Its output goes where the executor's own words go, not among those of the task.
     command.stdout(Stdio::from(std::io::stderr())).process_group(0);
     let mut child = match command.spawn() {

@@ -123,8 +123,15 @@ fn launch_spec(agent: &Agent, framework: &FrameworkId, id: &ExecutorId) -> Optio
         volumes: volumes(&config.work_dir, &resources),
         resources: resources.to_proto(Format::Post),
         of_task: executor.generated,
+        task: task_command(executor),
         is_session: false,
     })
+}
+
+/// What the executor that was made for one task is to run.
+fn task_command(executor: &Executor) -> Option<pb::CommandInfo> {
+    let task = executor.tasks.values().next().filter(|_| executor.generated)?;
+    Some((*task.info.command).clone())
 }
 
 /// A task as it is when it comes in.

@@ -148,6 +148,7 @@ fn spec(agent: &Agent, id: &ContainerId, call: LaunchContainer, inherited: Optio
         limits: call.limits.into_iter().map(|(name, limit)| (name, limit.value)).collect(),
         volumes: Vec::new(),
         of_task: true,
+        task: None,
         is_session: false,
         command,
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use tepui_client::ending::Ending;
 use tepui_client::v1::{
-    CommandInfo, Environment, FrameworkInfo, Offer, Resource, TaskID, TaskInfo, TaskState, TaskStatus,
-    command_info, environment, framework_info, value,
+    CommandInfo, ContainerInfo, Environment, FrameworkInfo, Image, Offer, Resource, TaskID, TaskInfo,
+    TaskState, TaskStatus, command_info, container_info, environment, framework_info, image, value,
 };
 
 use super::Run;
@@ -43,6 +43,7 @@ pub fn task(run: &Run, offer: &Offer, id: String, name: String) -> TaskInfo {
         agent_id: offer.agent_id.clone(),
         resources: wanted(run).into_iter().filter(|(_, amount)| *amount > 0.0).map(resource).collect(),
         command: command(run).into(),
+        container: run.image.as_deref().map(container).into(),
         limits: limits(run),
         ..Default::default()
     }
@@ -77,12 +78,23 @@ fn command(run: &Run) -> CommandInfo {
         run.uris.iter().map(|uri| command_info::URI { value: uri.clone(), ..Default::default() }).collect();
     let shell = run.command.len() == 1;
     CommandInfo {
-        value: Some(run.command[0].clone()),
+        value: run.command.first().cloned(),
         arguments: if shell { Vec::new() } else { run.command.clone() },
         shell: Some(shell),
         environment: (!variables.is_empty()).then(|| Environment { variables, ..Default::default() }).into(),
         user: run.user.clone(),
         uris,
+        ..Default::default()
+    }
+}
+
+/// A container of its own with this image.
+fn container(image: &str) -> ContainerInfo {
+    let docker = image::Docker { name: image.to_string(), ..Default::default() };
+    let image = Image { r#type: image::Type::DOCKER, docker: docker.into(), ..Default::default() };
+    ContainerInfo {
+        r#type: container_info::Type::MESOS,
+        mesos: container_info::MesosInfo { image: image.into(), ..Default::default() }.into(),
         ..Default::default()
     }
 }

@@ -1,0 +1,137 @@
+//! Tasks with images, through master and agent: what they see, and what is left of them. Needs root and a static busybox.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+use tepui_e2e::{Cluster, Scheduler, binary, scalar, wait_for};
+
+const ISOLATION: &str = "--isolation=filesystem/linux,namespaces/pid,docker/runtime";
+
+/// A cluster whose agent takes images from a directory; none, said aloud, where this cannot be tried.
+fn cluster() -> Option<Cluster> {
+    let is_root =
+        std::fs::metadata("/proc/self").is_ok_and(|this| std::os::unix::fs::MetadataExt::uid(&this) == 0);
+    let busybox = ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|path| Path::new(path).is_file());
+    let (true, Some(busybox)) = (is_root, busybox) else {
+        eprintln!("skipped: needs root and busybox");
+        return None;
+    };
+    let mut cluster = Cluster::without_agents(&[]);
+    let images = cluster.folder().join("images");
+    save_image(&images, busybox);
+    let registry = format!("--docker_registry={}", images.display());
+    let flags = ["--launcher=linux", ISOLATION, "--image_providers=docker", &registry];
+    cluster.add_agent(&flags);
+    cluster.wait_for_agents(1);
+    Some(cluster)
+}
+
+fn sh(dir: &Path, script: &str) -> String {
+    let output = Command::new("sh").args(["-ec", script]).current_dir(dir).output().expect("a shell");
+    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text").trim().to_owned()
+}
+
+/// As `docker save` would write it: `app.tar`.
+fn save_image(dir: &Path, busybox: &str) {
+    let work = dir.join("work");
+    std::fs::create_dir_all(work.join("save/layer")).expect("made");
+    let names = "sh cat ls id pwd sleep echo test";
+    sh(
+        &work,
+        &format!(
+            "mkdir -p root/bin root/etc; cp {busybox} root/bin/busybox; for n in {names}; do ln -s busybox root/bin/$n; done; \
+        echo of the image > root/etc/of; printf 'root:x:0:0::/:/bin/sh\\nweb:x:4321:4321::/:/bin/sh\\n' > root/etc/passwd; \
+        tar -c -f save/layer/layer.tar -C root ."
+        ),
+    );
+    let layer = sh(&work, "sha256sum save/layer/layer.tar | cut -d' ' -f1");
+    let config = json!({"os": "linux", "architecture": "amd64", "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{layer}")]},
+        "config": {"Env": ["OF=image"], "Entrypoint": ["sh", "-c"], "Cmd": ["id -u; pwd; echo $OF"], "WorkingDir": "/etc", "User": "web"}});
+    std::fs::write(work.join("config"), config.to_string()).expect("written");
+    let name = sh(&work, "n=$(sha256sum config | cut -d' ' -f1).json; mv config save/$n; echo $n");
+    let manifest = json!([{"Config": name, "RepoTags": ["app:latest"], "Layers": ["layer/layer.tar"]}]);
+    std::fs::write(work.join("save/manifest.json"), manifest.to_string()).expect("written");
+    sh(&work, "tar -c -f ../app.tar -C save .");
+}
+
+fn tepui(cluster: &Cluster, arguments: &[&str]) -> Output {
+    Command::new(binary())
+        .args(arguments)
+        .env("TEPUI_MASTER", &cluster.master.address)
+        .output()
+        .expect("it runs")
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What is left of root file systems on the agent.
+fn provisioned(cluster: &Cluster) -> Vec<PathBuf> {
+    let all = sh(cluster.folder(), "find . -path '*/provisioner/containers/*' -name rootfs -prune");
+    all.lines().map(PathBuf::from).collect()
+}
+
+#[test]
+fn commands_run_in_images() {
+    let Some(cluster) = cluster() else { return };
+    let own = tepui(&cluster, &["run", "--image", "app"]);
+    assert_eq!((text(&own).as_str(), own.status.code()), ("4321\n/etc\nimage\n", Some(0)), "{own:?}");
+    let given = tepui(&cluster, &["run", "--image", "app", "--user", "root", "--", "cat of; ls /; exit 3"]);
+    let expected = "of the image\nbin\ndev\netc\nmnt\nproc\nsys\n";
+    assert_eq!((text(&given).as_str(), given.status.code()), (expected, Some(3)), "{given:?}");
+    let words = tepui(&cluster, &["run", "--image", "app", "--", "echo", "several", "words"]);
+    assert_eq!(text(&words), "several words\n", "{words:?}");
+    let missing = tepui(&cluster, &["run", "--image", "missing"]);
+    let said = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert!(said.contains("there is no image 'missing:latest'"), "{said}");
+    wait_for("nothing to be left", || provisioned(&cluster).is_empty().then_some(()));
+}
+
+#[test]
+fn tasks_with_images_outlive_the_agent_in_groups_and_alone() {
+    let Some(mut cluster) = cluster() else { return };
+    let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
+    let image = json!({"type": "MESOS", "mesos": {"image": {"type": "DOCKER", "docker": {"name": "app"}}}});
+    let script = "cat /etc/of; until test -e $MESOS_SANDBOX/go; do sleep 0.02; done";
+    let task = |offer: &Value, id: &str| {
+        json!({"name": id, "task_id": {"value": id}, "agent_id": offer["agent_id"], "container": image,
+            "command": {"value": script, "user": "root"},
+            "resources": [scalar("cpus", 0.1), scalar("mem", 32.0)]})
+    };
+    let offer = scheduler.fresh_offer();
+    let executor = json!({"type": "DEFAULT", "executor_id": {"value": "e"}, "framework_id": {"value": scheduler.framework_id},
+        "resources": [scalar("cpus", 0.1), scalar("mem", 32.0), scalar("disk", 1.0)]});
+    let group = json!({"executor": executor, "task_group": {"tasks": [task(&offer, "grouped")]}});
+    let mut alone = task(&offer, "alone");
+    let check = "test -e /etc/of && ! test -e /usr";
+    alone["health_check"] = json!({"type": "COMMAND", "delay_seconds": 0.0, "interval_seconds": 0.1, "grace_period_seconds": 0.0,
+        "command": {"value": check}});
+    let operations = json!([
+        {"type": "LAUNCH", "launch": {"task_infos": [alone]}},
+        {"type": "LAUNCH_GROUP", "launch_group": group}
+    ]);
+    scheduler.accept(&offer, operations);
+    for id in ["alone", "grouped"] {
+        scheduler.reach(id, "TASK_RUNNING");
+    }
+    let sandboxes =
+        || sh(cluster.folder(), "find . -name stdout -size +0 | xargs grep -l 'of the image' || true");
+    let found =
+        wait_for("both to see their image", || Some(sandboxes()).filter(|all| all.lines().count() == 2));
+    assert_eq!(provisioned(&cluster).len(), 2);
+    let seen = tepui(&cluster, &["exec", "alone", "cat", "/etc/of"]);
+    assert_eq!(text(&seen), "of the image\n", "{seen:?}");
+    let folder = cluster.folder().to_owned();
+    cluster.agents[0].kill();
+    cluster.agents[0].restart();
+    for stdout in found.lines() {
+        std::fs::write(folder.join(stdout).with_file_name("go"), "").expect("written");
+    }
+    for id in ["alone", "grouped"] {
+        scheduler.reach(id, "TASK_FINISHED");
+    }
+    wait_for("nothing to be left", || provisioned(&cluster).is_empty().then_some(()));
+}
