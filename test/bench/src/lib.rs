@@ -9,6 +9,7 @@
 
 mod agent;
 pub mod allocator;
+pub mod containers;
 mod crowd;
 pub mod end_to_end;
 mod etcd;
@@ -16,6 +17,7 @@ pub mod failover;
 mod fleet;
 mod framework;
 pub mod idle;
+mod isolated;
 pub mod launch;
 pub mod memory;
 pub mod metrics;
@@ -25,9 +27,11 @@ pub mod reading;
 pub mod registry;
 mod report;
 mod spread;
+pub mod standing;
 pub mod takeover;
 mod web;
 pub mod weights;
 
+pub use isolated::is_possible as containers_possible;
 pub use program::binary;
 pub use report::Report;

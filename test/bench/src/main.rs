@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use tepui_bench::{
-    Report, allocator, end_to_end, failover, idle, launch, memory, metrics, operators, reading, registry,
-    takeover, weights,
+    Report, allocator, containers, end_to_end, failover, idle, launch, memory, metrics, operators, reading,
+    registry, standing, takeover, weights,
 };
 
 #[global_allocator]
@@ -36,6 +36,10 @@ enum Which {
     Idle(idle::Options),
     /// Real tasks on real agents.
     EndToEnd(end_to_end::Options),
+    /// Containers launched and ended, by how many are alive; and beside a bare fork and exec.
+    Containers(containers::Options),
+    /// An agent whose containers only stand there: idle, read, recovered.
+    Standing(standing::Options),
     /// The leading one of several masters is killed; another takes its place.
     Takeover(takeover::Options),
     /// Changes of the registry, made durable.
@@ -71,6 +75,8 @@ fn run(which: &Which) -> Result<Report> {
         Which::Memory(options) => memory::run(options),
         Which::Idle(options) => idle::run(options),
         Which::EndToEnd(options) => end_to_end::run(options),
+        Which::Containers(options) => containers::run(options),
+        Which::Standing(options) => standing::run(options),
         Which::Takeover(options) => takeover::run(options),
         Which::Allocator(options) => allocator::run(options),
         Which::Read(options) => reading::run(options),

@@ -1,8 +1,8 @@
 //! Every benchmark does its work, at tiny sizes. What the numbers are is nobody's business here.
 
 use tepui_bench::{
-    allocator, binary, end_to_end, failover, idle, launch, memory, metrics, operators, reading, registry,
-    takeover, weights,
+    allocator, binary, containers, containers_possible, end_to_end, failover, idle, launch, memory, metrics,
+    operators, reading, registry, standing, takeover, weights,
 };
 
 fn assert_built() {
@@ -66,6 +66,26 @@ fn end_to_end_runs_real_tasks() {
         runs: 1,
     };
     assert_eq!(end_to_end::run(&options).expect("it runs").rows(), 1);
+}
+
+#[test]
+fn containers_come_and_go() {
+    assert_built();
+    if !containers_possible() {
+        return eprintln!("skipped: needs root and cgroups");
+    }
+    let options = containers::Options { alive: vec![0, 2], samples: 2, at_once: 2 };
+    assert_eq!(containers::run(&options).expect("it runs").rows(), 3);
+}
+
+#[test]
+fn containers_that_stand_are_read_and_found_again() {
+    assert_built();
+    if !containers_possible() {
+        return eprintln!("skipped: needs root and cgroups");
+    }
+    let options = standing::Options { tasks: 2, seconds: 0.1, reads: 2, recovered: 3, runs: 2, at_once: 2 };
+    assert_eq!(standing::run(&options).expect("it runs").rows(), 4);
 }
 
 #[test]
