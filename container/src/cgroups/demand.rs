@@ -9,6 +9,9 @@ const BYTES_PER_MB: f64 = 1024.0 * 1024.0;
 /// No container gets less memory than this.
 pub(crate) const MEM_BYTES_MIN: u64 = 32 * 1024 * 1024;
 
+/// No machine has so many, and the kernel refuses quotas that are much larger: more than this is no limit.
+const CPUS_MAX: f64 = 1_000_000.0;
+
 /// How much more than its request something may use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Limit<T> {
@@ -24,7 +27,7 @@ pub(crate) struct Demand {
     /// Some of the cpus may be taken back: the container comes after the others.
     pub revocable_cpus: bool,
     pub cpu_limit: Option<Limit<f64>>,
-    /// Not less than [`MEM_BYTES_MIN`].
+    /// Not less than [`MEM_BYTES_MIN`], unless nothing was asked for but a limit: then nothing is promised.
     pub mem_bytes: u64,
     pub mem_limit: Option<Limit<u64>>,
 }
@@ -46,9 +49,18 @@ impl Demand {
         Demand {
             cpus: sum("cpus"),
             revocable_cpus: named("cpus").any(|one| one.revocable.is_set()),
-            cpu_limit: limits.get("cpus").map(|cpus| finite(*cpus, |cpus| cpus)),
-            mem_bytes: bytes(sum("mem")),
-            mem_limit: limits.get("mem").map(|mem| finite(*mem, bytes)),
+            cpu_limit: limits.get("cpus").map(|cpus| match *cpus > CPUS_MAX {
+                true => Limit::Infinite,
+                false => Limit::Finite(*cpus),
+            }),
+            mem_bytes: match sum("mem") == 0.0 && limits.contains_key("mem") {
+                true => 0,
+                false => bytes(sum("mem")),
+            },
+            mem_limit: limits.get("mem").map(|mem| match *mem == f64::INFINITY {
+                true => Limit::Infinite,
+                false => Limit::Finite(bytes(*mem)),
+            }),
         }
     }
 
@@ -64,10 +76,6 @@ impl Demand {
             Limit::Finite(bound) => bound > self.mem_bytes,
         }
     }
-}
-
-fn finite<T>(limit: f64, convert: impl Fn(f64) -> T) -> Limit<T> {
-    if limit == f64::INFINITY { Limit::Infinite } else { Limit::Finite(convert(limit)) }
 }
 
 /// Whole bytes of an amount in megabytes, raised to the least.
@@ -106,6 +114,19 @@ pub(super) mod tests {
         let demand = Demand::new(&all, &BTreeMap::new());
         assert_eq!((demand.cpus, demand.revocable_cpus, demand.mem_bytes), (1.5, true, MEM_BYTES_MIN));
         assert!(!demand.bursts());
+    }
+
+    #[test]
+    fn who_asks_for_nothing_is_promised_nothing() {
+        let demand = demand(0.0, Some(f64::INFINITY), 0.0, Some(f64::INFINITY));
+        assert_eq!((demand.cpus, demand.mem_bytes, demand.bursts()), (0.0, 0, true));
+        assert_eq!(Demand::new(&[], &BTreeMap::new()).mem_bytes, MEM_BYTES_MIN, "but not without a limit");
+    }
+
+    #[test]
+    fn limits_without_measure() {
+        let huge = demand(1.0, Some(1e308), 64.0, Some(1e308));
+        assert_eq!((huge.cpu_limit, huge.mem_limit), (Some(Limit::Infinite), Some(Limit::Finite(u64::MAX))));
     }
 
     #[test]

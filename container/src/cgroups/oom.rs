@@ -21,10 +21,14 @@ const BATCH_BYTES: u64 = BYTES_PER_MB;
 /// What is guaranteed to live goes last, what asked for nothing first; in between there is room for neither.
 const SCORE_MIN: i64 = 3;
 const SCORE_MAX: i64 = 999;
+const SCORE_OF_NO_REQUEST: i32 = 1000;
 
 /// How readily a process goes that may use more memory than the `request` its container made: the smaller the request,
 /// the sooner, so that of two who use the same the one further over its request goes first.
 pub(crate) fn score_adj(request_bytes: u64, capacity_bytes: u64) -> i32 {
+    if request_bytes == 0 {
+        return SCORE_OF_NO_REQUEST;
+    }
     let part = u128::from(request_bytes) * 1000 / u128::from(capacity_bytes.max(1));
     let score = 1000 - i64::try_from(part).unwrap_or(i64::MAX / 2);
     i32::try_from(score.clamp(SCORE_MIN, SCORE_MAX)).unwrap_or(0)
@@ -224,6 +228,7 @@ mod tests {
             assert_eq!(score_adj(request_mb * MB, capacity), score, "{request_mb}");
         }
         assert_eq!(score_adj(1, 0), 3);
+        assert_eq!(score_adj(0, capacity), 1000);
     }
 
     #[test]

@@ -203,9 +203,11 @@ impl Linux {
         Ok(cgroups)
     }
 
-    /// What has cgroups of its own below another container must say what it needs.
+    /// What has cgroups of its own below another container must say what it needs, or how far it may go.
     fn check_requests(&self, spec: &LaunchSpec) -> Result<(), String> {
-        let given = |name: &str| spec.resources.iter().any(|one| one.name == name && one.scalar.value > 0.0);
+        let requested =
+            |name: &str| spec.resources.iter().any(|one| one.name == name && one.scalar.value > 0.0);
+        let given = |name: &str| requested(name) || spec.limits.contains_key(name);
         for (name, controller) in [("cpus", Controller::Cpu), ("mem", Controller::Memory)] {
             if self.layout.controllers.contains(&controller) && !given(name) {
                 return Err(format!("a container with cgroups of its own needs '{name}'"));

@@ -60,6 +60,10 @@ pub struct Config {
     pub isolation: Vec<String>,
     /// Cpu requests are also upper limits (`--cgroups_enable_cfs`).
     pub cgroups_enable_cfs: bool,
+    /// A task that asks for no cpus or no memory may use what others leave (`--best_effort_tasks`).
+    pub best_effort_tasks: bool,
+    /// Labels of an executor may limit it with all its tasks (`--task_group_limits`).
+    pub task_group_limits: bool,
     /// Accept changed resources or attributes that only add (`--reconfiguration_policy=additive`).
     pub reconfiguration_additive: bool,
     /// Seed, together with the time of the start, of everything random: ids, backoff.
@@ -101,6 +105,8 @@ impl Default for Config {
             max_completed_executors_per_framework: 150,
             isolation: Vec::new(),
             cgroups_enable_cfs: false,
+            best_effort_tasks: false,
+            task_group_limits: false,
             reconfiguration_additive: false,
             seed: 0,
             boot_id: String::new(),

@@ -8,6 +8,8 @@ use alloc::vec::Vec;
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::{COMMAND_EXECUTOR_CPUS, COMMAND_EXECUTOR_MEM_MB, FrameworkId};
 
+use crate::Config;
+
 /// A command is shown up to this many characters, longer ones are cut to `COMMAND_SHOWN_CUT_CHARS` and an ellipsis.
 const COMMAND_SHOWN_CHARS_MAX: usize = 15;
 const COMMAND_SHOWN_CUT_CHARS: usize = 12;
@@ -17,7 +19,7 @@ const REPORT_GRACE_NS: i64 = 2_000_000_000;
 
 /// The executor for a command task.
 pub(crate) fn for_command_task(
-    program: &str,
+    config: &Config,
     framework: &FrameworkId,
     task: &pb::TaskInfo,
 ) -> pb::ExecutorInfo {
@@ -27,7 +29,7 @@ pub(crate) fn for_command_task(
         uris: task.command.uris.clone(),
         environment: task.command.environment.clone(),
         user: task.command.user.clone(),
-        ..built_in(program, if in_docker { "docker" } else { "command" })
+        ..built_in(&config.executor_program, if in_docker { "docker" } else { "command" })
     };
     let grace = task.kill_policy.grace_period.as_option().map(|grace| pb::DurationInfo {
         nanoseconds: grace.nanoseconds.saturating_add(REPORT_GRACE_NS),
@@ -43,7 +45,7 @@ pub(crate) fn for_command_task(
         container: task.container.clone(),
         labels: task.labels.clone(),
         discovery: task.discovery.clone(),
-        resources: overhead(task),
+        resources: overhead(config.best_effort_tasks && !in_docker, task),
         shutdown_grace_period: grace.into(),
         ..Default::default()
     }
@@ -59,8 +61,10 @@ pub(crate) fn built_in(program: &str, kind: &str) -> pb::CommandInfo {
     }
 }
 
-/// In nobody's books but the agent's.
-fn overhead(task: &pb::TaskInfo) -> Vec<pb::Resource> {
+/// In nobody's books but the agent's. None of what the task itself asks nothing of, if that means `best_effort`: its
+/// executor is in the same cgroups.
+fn overhead(best_effort: bool, task: &pb::TaskInfo) -> Vec<pb::Resource> {
+    let asked = |name: &str| task.resources.iter().any(|one| one.name == name && one.scalar.value > 0.0);
     let allocation =
         task.resources.first().map(|resource| resource.allocation_info.clone()).unwrap_or_default();
     let scalar = |name: &str, value: f64| pb::Resource {
@@ -70,7 +74,8 @@ fn overhead(task: &pb::TaskInfo) -> Vec<pb::Resource> {
         allocation_info: allocation.clone(),
         ..Default::default()
     };
-    vec![scalar("cpus", COMMAND_EXECUTOR_CPUS), scalar("mem", COMMAND_EXECUTOR_MEM_MB)]
+    let all = [scalar("cpus", COMMAND_EXECUTOR_CPUS), scalar("mem", COMMAND_EXECUTOR_MEM_MB)];
+    all.into_iter().filter(|one| !best_effort || asked(&one.name)).collect()
 }
 
 fn shown(command: &pb::CommandInfo) -> String {

@@ -19,12 +19,12 @@ pub(crate) fn framework_info(info: &pb::FrameworkInfo) -> Result<(), String> {
 
 pub(crate) fn task(master: &Master, deal: &Deal, info: &pb::TaskInfo) -> Result<(), String> {
     let parties = Parties::of(master, deal)?;
-    validate::task::launch(&parties.launch(deal), info)
+    validate::task::launch(&parties.launch(master, deal), info)
 }
 
 pub(crate) fn group(master: &Master, deal: &Deal, group: &LaunchGroup) -> Result<(), String> {
     let parties = Parties::of(master, deal)?;
-    validate::group::launch_group(&parties.launch(deal), group)
+    validate::group::launch_group(&parties.launch(master, deal), group)
 }
 
 pub(crate) fn operation(master: &Master, deal: &Deal, operation: &Operation) -> Result<(), String> {
@@ -74,11 +74,13 @@ impl<'a> Parties<'a> {
         Ok(Self { framework, agent })
     }
 
-    fn launch<'b>(&'b self, deal: &'b Deal) -> Launch<'b> {
+    fn launch<'b>(&'b self, master: &Master, deal: &'b Deal) -> Launch<'b> {
         Launch {
             framework_id: &self.framework.id,
             agent_id: &self.agent.id,
             agent_capabilities: &self.agent.capabilities,
+            best_effort_tasks: master.config.best_effort_tasks,
+            task_group_limits: master.config.task_group_limits,
             remaining: &deal.pool,
             known: self,
         }

@@ -27,6 +27,10 @@ pub struct Config {
     pub filter_gpu_resources: bool,
     /// Only agents on these hosts are offered; none: all. May change while the master runs.
     pub whitelist: Option<BTreeSet<String>>,
+    /// Tasks need not ask for any cpus or memory (`--best_effort_tasks`).
+    pub best_effort_tasks: bool,
+    /// Labels of an executor may limit it with all its tasks (`--task_group_limits`).
+    pub task_group_limits: bool,
     pub role_sorter: Sorter,
     pub framework_sorter: Sorter,
     /// With quota set, a new master offers nothing before this part of the known agents is back, or so much time has passed.
@@ -93,6 +97,8 @@ impl Default for Config {
             fair_sharing_excluded_resource_names: Vec::new(),
             filter_gpu_resources: true,
             whitelist: None,
+            best_effort_tasks: false,
+            task_group_limits: false,
             role_sorter: Sorter::Drf,
             framework_sorter: Sorter::Drf,
             allocator_agent_recovery_factor: 0.8,

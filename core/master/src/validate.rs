@@ -50,6 +50,10 @@ pub(crate) struct Launch<'a> {
     pub(crate) framework_id: &'a FrameworkId,
     pub(crate) agent_id: &'a AgentId,
     pub(crate) agent_capabilities: &'a [AgentCapability],
+    /// Whether tasks may ask for nothing.
+    pub(crate) best_effort_tasks: bool,
+    /// Whether labels of an executor are limits of its group.
+    pub(crate) task_group_limits: bool,
     /// What is left of the offers.
     pub(crate) remaining: &'a Resources,
     pub(crate) known: &'a dyn Known,

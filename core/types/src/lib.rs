@@ -9,6 +9,7 @@ extern crate alloc;
 mod answer;
 mod container;
 mod duration;
+mod group_limits;
 mod id;
 mod task_state;
 
@@ -18,5 +19,6 @@ pub use container::{
     LaunchStage, RecoveredContainer, Termination, Volume,
 };
 pub use duration::{duration_from_text, duration_text};
+pub use group_limits::group_limits;
 pub use id::{AgentId, ConnId, ContainerId, ExecutorId, FrameworkId, IdError, OfferId, TaskId, check_id};
 pub use task_state::{TaskStateExt, lost_as};

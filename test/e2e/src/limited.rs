@@ -18,13 +18,24 @@ pub struct Limited {
 impl Limited {
     /// None, said aloud, where this cannot be tried.
     pub fn start(flags: &[&str]) -> Option<Self> {
+        Self::with(&[], flags)
+    }
+
+    /// With flags for the master, too.
+    pub fn with(master_flags: &[&str], flags: &[&str]) -> Option<Self> {
         if !is_root() || v1_mount("memory").is_none() || v1_mount("cpu").is_none() {
             eprintln!("skipped: needs root and the cpu and memory controllers of cgroups v1");
             return None;
         }
-        let flags: Vec<&str> = [RESOURCES, ISOLATION].into_iter().chain(flags.iter().copied()).collect();
+        let is_isolated = flags.iter().any(|flag| flag.starts_with("--isolation="));
+        let usual = [RESOURCES].into_iter().chain((!is_isolated).then_some(ISOLATION));
+        let flags: Vec<&str> = usual.chain(flags.iter().copied()).collect();
         // Nothing but the master's word for it tells of executors whose tasks have ended.
-        let cluster = Cluster::with(&["--max_completed_tasks_per_framework=0"], &flags);
+        let master_flags: Vec<&str> = ["--max_completed_tasks_per_framework=0"]
+            .into_iter()
+            .chain(master_flags.iter().copied())
+            .collect();
+        let cluster = Cluster::with(&master_flags, &flags);
         let scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
         Some(Self { cluster, scheduler })
     }
@@ -49,6 +60,17 @@ impl Limited {
     }
 
     pub fn launch_group(&mut self, executor: &str, share: Option<bool>, tasks: &[(&str, &str, Sizes)]) {
+        self.launch_group_with(executor, share, tasks, |_| ());
+    }
+
+    /// The same with a change of the executor.
+    pub fn launch_group_with(
+        &mut self,
+        executor: &str,
+        share: Option<bool>,
+        tasks: &[(&str, &str, Sizes)],
+        change: impl FnOnce(&mut Value),
+    ) {
         let offer = self.offer();
         let task = |(id, command, sizes): &(&str, &str, Sizes)| {
             let mut task = sizes.task(&offer, id, command);
@@ -57,11 +79,12 @@ impl Limited {
             }
             task
         };
-        let executor = json!({
+        let mut executor = json!({
             "type": "DEFAULT", "executor_id": {"value": executor},
             "framework_id": {"value": self.scheduler.framework_id},
             "resources": [scalar("cpus", 0.1), scalar("mem", 32.0), scalar("disk", 1.0)]
         });
+        change(&mut executor);
         let tasks: Vec<Value> = tasks.iter().map(task).collect();
         let group = json!({"executor": executor, "task_group": {"tasks": tasks}});
         self.scheduler.accept(&offer, json!([{"type": "LAUNCH_GROUP", "launch_group": group}]));
@@ -128,7 +151,10 @@ impl Sizes {
 
     pub fn task(&self, offer: &Value, id: &str, command: &str) -> Value {
         let mut task = Scheduler::task(offer, id, command);
-        task["resources"] = json!([scalar("cpus", self.request.0), scalar("mem", self.request.1)]);
+        let asked = [("cpus", self.request.0), ("mem", self.request.1)]
+            .into_iter()
+            .filter(|(_, amount)| *amount > 0.0);
+        task["resources"] = asked.map(|(name, amount)| scalar(name, amount)).collect();
         let limit = |value: f64| {
             if value.is_finite() { json!({"value": value}) } else { json!({"value": "Infinity"}) }
         };

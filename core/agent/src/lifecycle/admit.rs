@@ -7,13 +7,14 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::borrow::Borrow;
 
 use tepui_fsm::Now;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_resources::{Resource, Resources};
-use tepui_types::{ExecutorId, FrameworkId, TaskId, check_id, lost_as};
+use tepui_types::{ExecutorId, FrameworkId, TaskId, check_id, group_limits, lost_as};
 
 use super::end::exited_executor;
 use super::{deliver, new_task, record_executor, record_task, shutdown_executor, start, update_framework};
@@ -108,8 +109,13 @@ fn inject_allocation(launching: &mut Launching) {
 fn refuse(agent: &Agent, framework: &FrameworkId, launching: &Launching) -> Option<Refused> {
     let id = ExecutorId::from(&*launching.executor.executor_id);
     let refused = |reason: Reason, message: &str| Some(Refused { reason, message: message.into() });
-    if let Some(message) = launching.tasks.iter().find_map(|task| unenforced(agent, task)) {
+    let missing = launching.tasks.iter().find_map(|task| unenforced(agent, task));
+    if let Some(message) = missing.or_else(|| unenforced_group(agent, &launching.executor)) {
         return Some(Refused { reason: Reason::REASON_TASK_INVALID, message });
+    }
+    if launching.tasks.iter().any(|task| task.resources.is_empty()) && !agent.config.best_effort_tasks {
+        let message = "A task without resources needs an agent with --best_effort_tasks";
+        return refused(Reason::REASON_TASK_INVALID, message);
     }
     if agent.state.drain.is_some() {
         let message = "Task was received while agent was already draining";
@@ -150,10 +156,16 @@ fn unenforced(agent: &Agent, task: &pb::TaskInfo) -> Option<String> {
     }
 }
 
+/// The same for a limit of a whole group.
+fn unenforced_group(agent: &Agent, executor: &pb::ExecutorInfo) -> Option<String> {
+    let limits = group_limits(&executor.labels).ok().filter(|_| agent.config.task_group_limits)?;
+    missing_isolator(&agent.config.isolation, &limits)
+}
+
 /// A limit that nobody would enforce.
-pub(crate) fn missing_isolator(
+pub(crate) fn missing_isolator<K: Borrow<str> + Ord, V>(
     isolation: &[String],
-    limits: &BTreeMap<String, pb::value::Scalar>,
+    limits: &BTreeMap<K, V>,
 ) -> Option<String> {
     for (name, isolator) in [("cpus", "cgroups/cpu"), ("mem", "cgroups/mem")] {
         let enforced = isolation.iter().any(|given| given.contains(isolator) || given == "cgroups/all");

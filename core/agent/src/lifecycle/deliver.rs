@@ -85,11 +85,11 @@ pub(crate) fn unqueue(agent: &mut Agent, framework: &FrameworkId, id: &ExecutorI
 
 /// Gives the container of a running executor what its live tasks need, if that changed.
 pub(crate) fn resize(agent: &mut Agent, framework: &FrameworkId, id: &ExecutorId, out: &mut Out) {
-    let (cfs, work_dir) = (agent.config.cgroups_enable_cfs, agent.config.work_dir.clone());
+    let work_dir = agent.config.work_dir.clone();
     let Some(executor) = agent.state.executor(framework, id) else { return };
     let ExecutorPhase::Running { .. } = executor.phase else { return };
     let resources = executor.resources();
-    let limits = limits(executor, cfs);
+    let limits = limits(executor, &agent.config);
     if executor.applied.as_ref().is_some_and(|applied| *applied == (resources.clone(), limits.clone())) {
         return;
     }

@@ -3,31 +3,59 @@
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 
+use tepui_proto::mesos::v1 as pb;
 use tepui_resources::{Name, Resources};
+use tepui_types::group_limits;
 
-use crate::state::Executor;
+use crate::Config;
+use crate::state::{Executor, Task};
+
+/// What may be limited, under both its names.
+pub(crate) const LIMITED: [(&str, Name); 2] = [("cpus", Name::Cpus), ("mem", Name::Mem)];
 
 /// Per resource: nothing if no task has a limit; else the sum of the limits, of the requests of tasks without one, and
 /// of the executor's own share. A task without cpu limit that is not throttled by its request may use any cpu, so then
-/// there is no cpu limit at all.
-pub(super) fn limits(executor: &Executor, cfs: bool) -> BTreeMap<String, f64> {
+/// there is no cpu limit at all. Who asks for nothing may use what others leave. A limit of the whole group stands
+/// above all of that.
+pub(super) fn limits(executor: &Executor, config: &Config) -> BTreeMap<String, f64> {
     let own = Resources::from_proto(&executor.info.resources).unwrap_or_default();
     let mut all = BTreeMap::new();
-    for (name, key) in [("cpus", Name::Cpus), ("mem", Name::Mem)] {
-        let limited = executor.live_tasks().any(|task| task.info.limits.contains_key(name));
+    // The master has refused what cannot be understood.
+    let group = match config.task_group_limits {
+        true => group_limits(&executor.info.labels).unwrap_or_default(),
+        false => BTreeMap::new(),
+    };
+    for (name, key) in LIMITED {
+        if let Some(limit) = group.get(name) {
+            // What was promised is never taken back.
+            all.insert(name.to_string(), limit.max(executor.resources().amount(&key).to_f64()));
+            continue;
+        }
+        let of = |task: &Task| {
+            let limit = task.info.limits.get(name).map(|limit| limit.value);
+            limit.or_else(|| is_best_effort(config, task, &key).then_some(f64::INFINITY))
+        };
         let unlimited_cpu = name == "cpus"
-            && !cfs
-            && executor.live_tasks().any(|task| {
-                !task.info.limits.contains_key(name) && task.resources.amount(&key) > Default::default()
-            });
-        if !limited || unlimited_cpu {
+            && !config.cgroups_enable_cfs
+            && executor.live_tasks().any(|task| of(task).is_none() && !task.resources.amount(&key).is_zero());
+        if !executor.live_tasks().any(|task| of(task).is_some()) || unlimited_cpu {
             continue;
         }
         let tasks = executor.live_tasks().map(|task| {
-            let limit = task.info.limits.get(name).map(|limit| limit.value);
-            limit.unwrap_or_else(|| task.resources.amount(&key).to_f64())
+            let request = || task.resources.amount(&key).to_f64();
+            of(task).unwrap_or_else(request)
         });
         all.insert(name.to_string(), own.amount(&key).to_f64() + tasks.sum::<f64>());
     }
     all
+}
+
+/// Whether a task asks for nothing of a resource and thereby for what others leave of it. In a group that shares the
+/// executor's cgroups, and with Docker, it has no place of its own to be given that in.
+pub(crate) fn is_best_effort(config: &Config, task: &Task, name: &Name) -> bool {
+    let (_, is_group) = task.delivery;
+    let shares = is_group && task.info.container.linux_info.share_cgroups.unwrap_or(true);
+    let container = task.info.container.as_option();
+    let in_docker = container.is_some_and(|info| info.r#type == pb::container_info::Type::DOCKER);
+    config.best_effort_tasks && !shares && !in_docker && task.resources.amount(name).is_zero()
 }

@@ -20,10 +20,7 @@ pub(super) fn launch(agent: &mut Agent, now: Now, event: Launch, out: &mut Out) 
             executor.framework_id = id.to_proto().into();
             (executor, false)
         }
-        None => {
-            let program = &agent.config.executor_program;
-            (generated_executor::for_command_task(program, &id, &task), true)
-        }
+        None => (generated_executor::for_command_task(&agent.config, &id, &task), true),
     };
     let launch_executor = event.launch_executor.filter(|_| !generated);
     let launching =

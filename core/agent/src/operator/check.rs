@@ -1,13 +1,13 @@
 //! What may be asked for in a LAUNCH_CONTAINER, whatever runs: resources, limits, and whose cgroups they are kept in.
 
 use alloc::format;
-use alloc::string::String;
 
 use tepui_proto::mesos::v1::agent::call::LaunchContainer;
 use tepui_resources::{Resources, Scalar};
 use tepui_types::{ContainerId, Refusal};
 
 use super::invalid;
+use crate::Config;
 use crate::lifecycle::missing_isolator;
 
 /// How deep below others a container is.
@@ -29,7 +29,7 @@ impl Depth {
     }
 }
 
-pub(super) fn check(isolation: &[String], id: &ContainerId, call: &LaunchContainer) -> Result<(), Refusal> {
+pub(super) fn check(config: &Config, id: &ContainerId, call: &LaunchContainer) -> Result<(), Refusal> {
     let resources = Resources::from_proto(&call.resources).map_err(invalid)?;
     let own_cgroups = call.container.linux_info.share_cgroups.map(|shared| !shared);
     match (Depth::of(id), own_cgroups) {
@@ -48,8 +48,8 @@ pub(super) fn check(isolation: &[String], id: &ContainerId, call: &LaunchContain
         (Depth::Alone, None | Some(true)) => check_alone(&resources)?,
         (Depth::Nested | Depth::Deep, _) => (),
     }
-    check_limits(call, &resources)?;
-    match missing_isolator(isolation, &call.limits) {
+    check_limits(config, call, &resources)?;
+    match missing_isolator(&config.isolation, &call.limits) {
         Some(problem) => Err(invalid(problem)),
         None => Ok(()),
     }
@@ -67,7 +67,7 @@ fn check_alone(resources: &Resources) -> Result<(), Refusal> {
     }
 }
 
-fn check_limits(call: &LaunchContainer, resources: &Resources) -> Result<(), Refusal> {
+fn check_limits(config: &Config, call: &LaunchContainer, resources: &Resources) -> Result<(), Refusal> {
     for (name, limit) in &call.limits {
         let limit = limit.value;
         let request = match name.as_str() {
@@ -78,7 +78,7 @@ fn check_limits(call: &LaunchContainer, resources: &Resources) -> Result<(), Ref
         if limit.is_nan() || limit == f64::NEG_INFINITY {
             return Err(invalid(format!("'limits.{name}' must be a number or Infinity, not {limit}")));
         }
-        if request == Scalar::ZERO {
+        if request == Scalar::ZERO && !config.best_effort_tasks {
             return Err(invalid(format!("'limits.{name}' needs '{name}' among the resources")));
         }
         // What cannot be counted is infinite, or so large that it may as well be.
@@ -91,6 +91,8 @@ fn check_limits(call: &LaunchContainer, resources: &Resources) -> Result<(), Ref
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::String;
+
     use tepui_proto::json;
 
     use super::*;
@@ -103,9 +105,11 @@ mod tests {
             r#""resources":[{"name":"cpus","type":"SCALAR","scalar":{"value":1}},{"name":"mem","type":"SCALAR","scalar":{"value":32}}]"#,
         );
         let call: LaunchContainer = json::from_slice(text.as_bytes()).expect("a call");
-        let isolation: alloc::vec::Vec<String> = isolation.iter().map(|name| (*name).into()).collect();
+        let isolation = isolation.iter().map(|name| (*name).into()).collect();
         let id = ContainerId::from(&*call.container_id);
-        let refused = check(&isolation, &id, &call).err().map(|refusal| refusal.message);
+        let refused = check(&Config { isolation, ..Config::default() }, &id, &call)
+            .err()
+            .map(|refusal| refusal.message);
         let refused = refused.unwrap_or_default();
         refused.trim_start_matches("Failed to validate agent::Call: ").into()
     }
@@ -165,6 +169,11 @@ mod tests {
         }
         let without = "{'container_id':{'value':'a'},'limits':{'mem':{'value':1}}}";
         assert_eq!(checked(&BOTH, without), "'limits.mem' needs 'mem' among the resources");
+        let call: LaunchContainer = json::from_slice(without.replace('\'', "\"").as_bytes()).expect("a call");
+        let config =
+            Config { isolation: BOTH.map(Into::into).into(), best_effort_tasks: true, ..Config::default() };
+        let id = ContainerId::from(&*call.container_id);
+        assert!(check(&config, &id, &call).is_ok(), "unless nothing need be asked for");
         assert_eq!(
             checked(&["cgroups/cpu"], &limited("'mem':{'value':64}")),
             "A limit on 'mem' needs the isolator 'cgroups/mem', which this agent lacks"

@@ -1,6 +1,7 @@
 //! LAUNCH_CONTAINER, LAUNCH_NESTED_CONTAINER and LAUNCH_NESTED_CONTAINER_SESSION: one more container, below another or
 //! standing alone. One of a session is destroyed when the connection that asked for it is closed.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -10,6 +11,7 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::agent::call::{
     LaunchContainer, LaunchNestedContainer, LaunchNestedContainerSession,
 };
+use tepui_resources::Resources;
 use tepui_types::{Answer, ConnId, ContainerId, ContainerOp, LaunchSpec, Refusal, Status};
 
 use super::check::check;
@@ -17,6 +19,7 @@ use super::{Answered, checked_id, executor_in, invalid, record, sandbox_of};
 use crate::agent::{Agent, Out};
 use crate::environment::{self, Environment};
 use crate::gc;
+use crate::lifecycle::LIMITED;
 use crate::state::{Container, ContainerStage};
 
 pub(super) fn launch_nested_container(
@@ -78,7 +81,7 @@ fn launch(
     out: &mut Out,
 ) -> Answered {
     let id = checked_id(&call.container_id)?;
-    check(&agent.config.isolation, &id, &call)?;
+    check(&agent.config, &id, &call)?;
     if executor_in(agent, &id).is_some() {
         return Ok(Some(Answer::Accepted));
     }
@@ -130,8 +133,22 @@ fn live_parent_user(agent: &Agent, parent: &ContainerId) -> Result<Option<String
     }
 }
 
+/// Those of the call; without a request and with cgroups of its own a task may use what others leave.
+fn limits(agent: &Agent, id: &ContainerId, call: &LaunchContainer) -> BTreeMap<String, f64> {
+    let mut limits: BTreeMap<String, f64> =
+        call.limits.iter().map(|(name, limit)| (name.clone(), limit.value)).collect();
+    let own_cgroups = id.parent().is_some() && call.container.linux_info.share_cgroups == Some(false);
+    if agent.config.best_effort_tasks && own_cgroups {
+        let requests = Resources::from_proto(&call.resources).unwrap_or_default();
+        for (name, _) in LIMITED.iter().filter(|(_, key)| requests.amount(key).is_zero()) {
+            limits.entry((*name).into()).or_insert(f64::INFINITY);
+        }
+    }
+    limits
+}
+
 fn spec(agent: &Agent, id: &ContainerId, call: LaunchContainer, inherited: Option<String>) -> LaunchSpec {
-    let sandbox = sandbox_of(agent, id);
+    let (sandbox, limits) = (sandbox_of(agent, id), limits(agent, id, &call));
     let command: pb::CommandInfo = call.command.into_option().unwrap_or_default();
     let mut environment = Environment::new();
     environment.insert("MESOS_SANDBOX".into(), sandbox.clone());
@@ -145,7 +162,7 @@ fn spec(agent: &Agent, id: &ContainerId, call: LaunchContainer, inherited: Optio
         latest_link: None,
         container: call.container.into_option(),
         resources: call.resources,
-        limits: call.limits.into_iter().map(|(name, limit)| (name, limit.value)).collect(),
+        limits,
         volumes: Vec::new(),
         of_task: true,
         task: None,

@@ -266,3 +266,74 @@ fn a_subscription_says_everything() {
         operation OPERATION_FINISHED"#]]
     .assert_eq(&lines.join("\n"));
 }
+
+/// Nothing is promised to it, its executor included, and nothing is in its way; only if the switch is on.
+#[test]
+fn who_asks_for_nothing_takes_what_others_leave() {
+    let world = World::default().run(
+        "isolation cgroups/cpu cgroups/mem\nbest effort\nstart\nrecovered\ngo
+         launch none needs=
+         launch bound needs= limit
+         launch half needs=cpus:1
+         group shared s needs=
+         ",
+    );
+    let names = |index: usize| -> std::vec::Vec<(&str, f64)> {
+        let spec = &world.specs[index];
+        spec.resources.iter().map(|one| (one.name.as_str(), one.scalar.value)).collect()
+    };
+    let limit = |index: usize, name: &str| world.specs[index].limits.get(name).copied();
+    let infinite = Some(f64::INFINITY);
+    assert_eq!((names(0), limit(0, "cpus"), limit(0, "mem")), (Vec::new(), infinite, infinite));
+    assert_eq!((limit(1, "cpus"), limit(1, "mem")), (infinite, Some(128.0)));
+    assert_eq!((names(2), limit(2, "cpus"), limit(2, "mem")), (Vec::from([("cpus", 1.1)]), None, infinite));
+    assert_eq!((limit(3, "cpus"), limit(3, "mem")), (None, None), "it shares what its group has");
+}
+
+/// The limit of the whole executor stands above those of its tasks, and never below what these were promised.
+#[test]
+fn labels_limit_a_whole_group() {
+    let limits = |switch: &str, labels: &str| {
+        let world = World::default().run(&format!(
+            "isolation cgroups/cpu cgroups/mem\n{switch}\nstart\nrecovered\ngo\ngroup e a,b labels={labels}"
+        ));
+        let spec = world.specs.first().map(|spec| spec.limits.clone()).unwrap_or_default();
+        (spec.get("cpus").copied(), spec.get("mem").copied())
+    };
+    let both = "tepui.limits.cpus:4;tepui.limits.mem:512";
+    assert_eq!(limits("group limits", both), (Some(4.0), Some(512.0)));
+    assert_eq!(limits("lenient", both), (None, None), "only if the switch is on");
+    assert_eq!(limits("group limits", "tepui.limits.mem:Infinity"), (None, Some(f64::INFINITY)));
+    assert_eq!(limits("group limits", "tepui.limits.mem:1"), (None, Some(160.0)));
+}
+
+#[test]
+fn a_limit_of_a_group_needs_its_isolator() {
+    let world = World::default().run(
+        "isolation cgroups/cpu\ngroup limits\nstart\nrecovered\ngo\ngroup e a labels=tepui.limits.mem:512",
+    );
+    let status = world.statuses.last().expect("it is dropped");
+    assert_eq!(
+        status.message.as_deref(),
+        Some("A limit on 'mem' needs the isolator 'cgroups/mem', which this agent lacks")
+    );
+}
+
+/// So that an executor knows how its tasks share cgroups, whatever the scheduler and the master left out.
+#[test]
+fn tasks_of_a_group_carry_their_executor() {
+    let world = play("group e1 a,b");
+    let state = world.agent.as_ref().expect("it runs").state();
+    let executors = state.frameworks.values().flat_map(|framework| framework.executors.values());
+    let tasks: Vec<_> = executors.flat_map(|executor| executor.tasks.values().cloned()).collect();
+    assert_eq!(tasks.len(), 2);
+    assert!(tasks.iter().all(|task| task.info.executor.executor_id.value == "e1"));
+}
+
+#[test]
+fn limits_can_be_kept_by_default() {
+    let can = tepui_proto::mesos::v1::agent_info::capability::Type::TASK_RESOURCE_LIMITS;
+    assert!(World::default().config.capabilities.contains(&can));
+    let told = &play("").subscribes[0].capabilities;
+    assert!(told.iter().any(|one| one.r#type == Some(can)), "the master hears of it");
+}

@@ -237,6 +237,8 @@ impl World {
             ["isolation", names @ ..] => {
                 self.config.isolation = names.iter().map(|name| (*name).into()).collect()
             }
+            ["group", "limits"] => self.config.task_group_limits = true,
+            ["best", "effort"] => self.config.best_effort_tasks = true,
             ["has", given] => self.config.agent_info.resources = resources(given),
             ["estimator", kind, options @ ..] => self.config.estimator = estimator(kind, options),
             ["controller", kind, first, second] => {
@@ -870,8 +872,19 @@ fn executor_info(id: &str, options: &[&str]) -> pb::ExecutorInfo {
         r#type: Some(pb::executor_info::Type::CUSTOM),
         command: command("./executor").into(),
         resources: resources(option(options, "own").unwrap_or("cpus:0.5;mem:32")),
+        labels: labels(option(options, "labels").unwrap_or("")).into(),
         ..Default::default()
     }
+}
+
+/// `key:value;key:value`.
+fn labels(text: &str) -> Option<pb::Labels> {
+    let label = |entry: &str| {
+        let (key, value) = entry.split_once(':').expect("key:value");
+        pb::Label { key: key.into(), value: Some(value.into()), ..Default::default() }
+    };
+    let labels: Vec<pb::Label> = text.split(';').filter(|entry| !entry.is_empty()).map(label).collect();
+    (!labels.is_empty()).then(|| pb::Labels { labels, ..Default::default() })
 }
 
 fn command(value: &str) -> pb::CommandInfo {

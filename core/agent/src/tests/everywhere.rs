@@ -171,6 +171,7 @@ impl Play {
                     name: "t1".into(),
                     task_id: TaskId::new("t1").to_proto().into(),
                     command: pb::CommandInfo { value: Some("true".into()), ..Default::default() }.into(),
+                    resources: super::driver::resources("cpus:1;mem:32"),
                     ..Default::default()
                 };
                 let framework_info = pb::FrameworkInfo {

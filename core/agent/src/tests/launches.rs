@@ -462,3 +462,23 @@ fn a_drained_agent_that_is_marked_gone_says_so() {
         "#]],
     );
 }
+
+#[test]
+fn nothing_to_run_without_resources_on() {
+    check(
+        "
+        start
+        recovered
+        go
+        ...
+        launch t1 needs=
+        ",
+        expect![[r#"
+            > launch t1 needs=
+              = framework F
+              = update t1#0 TASK_DROPPED
+              master <- UPDATE t1 TASK_DROPPED REASON_TASK_INVALID 'A task without resources needs
+                  an agent with --best_effort_tasks'
+        "#]],
+    );
+}

@@ -5,11 +5,12 @@ use alloc::format;
 use alloc::string::String;
 
 use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::agent_info::capability::Type as AgentCapability;
 use tepui_proto::mesos::v1::executor_info::Type as ExecutorType;
 use tepui_proto::mesos::v1::health_check::Type as HealthCheckType;
 use tepui_proto::mesos::v1::offer::operation::LaunchGroup;
-use tepui_resources::{Resources, Scalar};
-use tepui_types::ExecutorId;
+use tepui_resources::{Name, Resources, Scalar};
+use tepui_types::{ExecutorId, group_limits};
 
 use super::task::shares_cgroups;
 use super::{Launch, executor, resources, task};
@@ -32,6 +33,7 @@ pub(crate) fn launch_group(launch: &Launch<'_>, group: &LaunchGroup) -> Result<(
             .map_err(|why| format!("Task '{id}' is invalid: {why}"))?;
     }
     group_executor(launch, group)?;
+    limits(launch, group)?;
     one_way_of_sharing(launch, group)
 }
 
@@ -84,6 +86,39 @@ fn group_executor(launch: &Launch<'_>, group: &LaunchGroup) -> Result<(), String
             launch.remaining
         )),
     }
+}
+
+/// The limits of the whole group: not below what was asked for, nor below what one of its tasks may use.
+fn limits(launch: &Launch<'_>, group: &LaunchGroup) -> Result<(), String> {
+    if !launch.task_group_limits {
+        return Ok(());
+    }
+    let tasks = &group.task_group.tasks;
+    for (name, limit) in group_limits(&group.executor.labels)? {
+        if !launch.agent_capabilities.contains(&AgentCapability::TASK_RESOURCE_LIMITS) {
+            return Err(
+                "Task group has resource limits, but its agent has no TASK_RESOURCE_LIMITS capability".into(),
+            );
+        }
+        let of_tasks = tasks.iter().map(|task| task.resources.as_slice());
+        let requests = resources::together(of_tasks.chain([group.executor.resources.as_slice()]))?;
+        let request = requests.amount(&Name::new(name)).to_f64();
+        if limit < request {
+            return Err(format!(
+                "The {name} limit {limit} of the task group is less than the {request} it asks for"
+            ));
+        }
+        let larger = |task: &&pb::TaskInfo| {
+            task.limits.get(name).is_some_and(|own| own.value.is_finite() && own.value > limit)
+        };
+        if let Some(task) = tasks.iter().find(larger) {
+            return Err(format!(
+                "The {name} limit of task '{}' is greater than the {name} limit {limit} of its task group",
+                task.task_id.value
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn is_docker(container: &tepui_proto::MessageField<pb::ContainerInfo>) -> bool {

@@ -55,7 +55,7 @@ pub(super) fn task(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<(), Strin
     if let Some(inner) = task.health_check.as_option() {
         check::health_check(inner).map_err(|why| format!("Task uses invalid health check: {why}"))?;
     }
-    if task.resources.is_empty() {
+    if task.resources.is_empty() && !launch.best_effort_tasks {
         return Err("Task uses no resources".into());
     }
     resources::list("Task", &task.resources)?;
@@ -96,16 +96,22 @@ fn limits(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<(), String> {
         return Err("Only cpus and mem may be included in a task's resource limits".into());
     }
     let requests = Resources::from_proto(&task.resources).unwrap_or_default();
-    limit(task, "cpu", Name::Cpus, requests.cpus())?;
-    limit(task, "memory", Name::Mem, requests.mem())
+    limit(launch, task, "cpu", Name::Cpus, requests.cpus())?;
+    limit(launch, task, "memory", Name::Mem, requests.mem())
 }
 
-fn limit(task: &pb::TaskInfo, what: &str, name: Name, request: Scalar) -> Result<(), String> {
+fn limit(
+    launch: &Launch<'_>,
+    task: &pb::TaskInfo,
+    what: &str,
+    name: Name,
+    request: Scalar,
+) -> Result<(), String> {
     let Some(limit) = task.limits.get(name.as_str()).map(|limit| limit.value) else { return Ok(()) };
     if limit.is_nan() || limit == f64::NEG_INFINITY {
         return Err(format!("The {what} limit 'limits.{name}' must be a number or Infinity, not {limit}"));
     }
-    if request.is_zero() {
+    if request.is_zero() && !launch.best_effort_tasks {
         return Err(format!("A task with the {what} limit 'limits.{name}' must have a {what} request"));
     }
     let enough = match Scalar::from_f64(limit) {

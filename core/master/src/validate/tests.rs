@@ -105,12 +105,23 @@ fn resources(list: &str) -> Resources {
 }
 
 fn with_launch<T>(capabilities: &[AgentCapability], check: impl FnOnce(&Launch<'_>) -> T) -> T {
+    with_switches(capabilities, (false, false), check)
+}
+
+/// With tasks that ask for nothing, and with limits of groups.
+fn with_switches<T>(
+    capabilities: &[AgentCapability],
+    (best_effort_tasks, task_group_limits): (bool, bool),
+    check: impl FnOnce(&Launch<'_>) -> T,
+) -> T {
     let (framework_id, agent_id) = (FrameworkId::new("F"), AgentId::new("S0"));
     let (remaining, known) = (offered(), books());
     check(&Launch {
         framework_id: &framework_id,
         agent_id: &agent_id,
         agent_capabilities: capabilities,
+        best_effort_tasks,
+        task_group_limits,
         remaining: &remaining,
         known: &known,
     })
@@ -134,6 +145,15 @@ fn check_executor(members: &[(&str, &str)]) -> String {
 
 /// A group of two tasks, `t` changed and `u`.
 fn check_group(task: &[(&str, &str)], executor: &[(&str, &str)]) -> String {
+    check_group_with(ALL_CAPABILITIES, (false, false), task, executor)
+}
+
+fn check_group_with(
+    capabilities: &[AgentCapability],
+    switches: (bool, bool),
+    task: &[(&str, &str)],
+    executor: &[(&str, &str)],
+) -> String {
     let executor_members: Vec<(&str, &str)> = GROUP_EXECUTOR.iter().chain(executor).copied().collect();
     let executor: pb::ExecutorInfo = message(EXECUTOR, &executor_members);
     let first: pb::TaskInfo = message(TASK, task);
@@ -145,7 +165,7 @@ fn check_group(task: &[(&str, &str)], executor: &[(&str, &str)]) -> String {
         .for_each(|task| task.executor = executor.clone().into());
     let task_group = pb::TaskGroupInfo { tasks, ..Default::default() };
     let info = LaunchGroup { executor: executor.into(), task_group: task_group.into(), ..Default::default() };
-    sentence(with_launch(ALL_CAPABILITIES, |launch| group::launch_group(launch, &info)))
+    sentence(with_switches(capabilities, switches, |launch| group::launch_group(launch, &info)))
 }
 
 fn table<'a>(check: impl Fn(&[(&str, &str)]) -> String, rows: impl IntoIterator<Item = (Members, &'a str)>) {
@@ -281,6 +301,29 @@ fn limits_need_an_agent_that_knows_them_and_are_numbers() {
     assert_eq!(
         sentence(with_launch(ALL_CAPABILITIES, |launch| task::launch(launch, &no_request))),
         "A task with the cpu limit 'limits.cpus' must have a cpu request"
+    );
+}
+
+#[test]
+fn nothing_need_be_asked_for_if_the_switch_is_on() {
+    for (members, without) in [
+        (&[("resources", "[]")] as &[(&str, &str)], "Task uses no resources"),
+        (
+            &[("resources", "[]"), ("limits", "{'mem':{'value':64},'cpus':{'value':'Infinity'}}")],
+            "Task uses no resources",
+        ),
+    ] {
+        let info: pb::TaskInfo = message(TASK, members);
+        let check = |switch| {
+            sentence(with_switches(ALL_CAPABILITIES, (switch, false), |launch| task::launch(launch, &info)))
+        };
+        assert_eq!((check(false).as_str(), check(true).as_str()), (without, ""));
+    }
+    let wrong: pb::TaskInfo =
+        message(TASK, &[("resources", "[]"), ("limits", "{'mem':{'value':'-Infinity'}}")]);
+    assert_eq!(
+        sentence(with_switches(ALL_CAPABILITIES, (true, false), |launch| task::launch(launch, &wrong))),
+        "The memory limit 'limits.mem' must be a number or Infinity, not -inf"
     );
 }
 
@@ -525,6 +568,16 @@ fn groups() {
             ],
             "Docker ContainerInfo is not supported on the executor",
         ),
+        (
+            &[],
+            &[
+                ("executor_id", "{'value':'running'}"),
+                ("type", ""),
+                ("command", "{'value':'run'}"),
+                ("container", "{'type':'MESOS','linux_info':{'share_cgroups':false}}"),
+            ],
+            "ExecutorInfo is not compatible with existing ExecutorInfo with same ExecutorID 'running': 'container' differs",
+        ),
         (&[], &[("resources", "")], "Executor 'e' needs at least 0.01 cpus, not 0"),
         (&[], &[("resources", RESOURCES)], "Executor 'e' needs some disk"),
         (
@@ -549,6 +602,33 @@ fn groups() {
     assert_eq!(
         sentence(with_launch(ALL_CAPABILITIES, |launch| group::launch_group(launch, &empty))),
         "Task group cannot be empty"
+    );
+}
+
+/// The group asks for 0.3 cpus and 96 megabytes.
+#[test]
+fn limits_of_whole_groups() {
+    let labels = |cpus: &str, mem: &str| {
+        let of = |name: &str, value: &str| format!("{{'key':'tepui.limits.{name}','value':'{value}'}}");
+        format!("{{'labels':[{},{}]}}", of("cpus", cpus), of("mem", mem))
+    };
+    let check = |capabilities, switch, cpus: &str, mem: &str| {
+        check_group_with(capabilities, (false, switch), &[], &[("labels", labels(cpus, mem).as_str())])
+    };
+    for (cpus, mem, why) in [
+        ("0.3", "96", ""),
+        ("Infinity", "Infinity", ""),
+        ("0.2", "96", "The cpus limit 0.2 of the task group is less than the 0.3 it asks for"),
+        ("0.3", "95.5", "The mem limit 95.5 of the task group is less than the 96 it asks for"),
+        ("1", "none", "The label 'tepui.limits.mem' must be a positive number or Infinity, not 'none'"),
+        ("NaN", "96", "The label 'tepui.limits.cpus' must be a positive number or Infinity, not 'NaN'"),
+    ] {
+        assert_eq!(check(ALL_CAPABILITIES, true, cpus, mem), why);
+        assert_eq!(check(ALL_CAPABILITIES, false, cpus, mem), "", "labels like any others");
+    }
+    assert_eq!(
+        check(&[], true, "1", "96"),
+        "Task group has resource limits, but its agent has no TASK_RESOURCE_LIMITS capability"
     );
 }
 

@@ -136,6 +136,8 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
     (options.mesos, options.docker) = flags.docker.options()?;
     let config = &mut options.config;
     config.cgroups_enable_cfs = flags.cgroups_enable_cfs;
+    config.best_effort_tasks = flags.best_effort_tasks;
+    config.task_group_limits = flags.task_group_limits;
     config.recover = if flags.recover == "cleanup" { Recover::Cleanup } else { Recover::Reconnect };
     config.strict = flags.strict;
     config.reconfiguration_additive = flags.reconfiguration_policy == "additive";

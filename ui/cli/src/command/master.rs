@@ -80,6 +80,8 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
     config.fair_sharing_excluded_resource_names =
         flags.fair_sharing_excluded_resource_names.as_deref().map(value::list).unwrap_or_default();
     config.filter_gpu_resources = flags.filter_gpu_resources;
+    config.best_effort_tasks = flags.best_effort_tasks;
+    config.task_group_limits = flags.task_group_limits;
     config.role_sorter = sorter(&flags.role_sorter);
     config.framework_sorter = sorter(&flags.framework_sorter);
     config.allocator_agent_recovery_factor = flags.allocator_agent_recovery_factor;

@@ -168,6 +168,12 @@ pub struct AgentFlags {
     pub oversubscription: OversubscriptionFlags,
     #[command(flatten)]
     pub eviction: EvictionFlags,
+    /// Let tasks that ask for no cpus or memory use what others leave, and be the first to go.
+    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
+    pub best_effort_tasks: bool,
+    /// Keep the limits of whole task groups: the labels `tepui.limits.cpus` and `tepui.limits.mem` of their executors.
+    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
+    pub task_group_limits: bool,
     #[command(flatten)]
     pub tls: super::tls::TlsFlags,
     #[command(flatten)]

@@ -56,6 +56,12 @@ pub struct MasterFlags {
     /// A file of the hosts whose agents are offered, one on a line; read again every 5 seconds. `*`: all.
     #[arg(long)]
     pub whitelist: Option<PathBuf>,
+    /// Take tasks that ask for no cpus or memory; agents need the same flag to run them.
+    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
+    pub best_effort_tasks: bool,
+    /// Check the limits of whole task groups that labels of their executors say; agents need the same flag to keep them.
+    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
+    pub task_group_limits: bool,
     /// How roles are put in order: by weighted dominant shares or by weighted lot.
     #[arg(long, alias = "user_sorter", default_value = "drf", value_parser = ["drf", "random"])]
     pub role_sorter: String,

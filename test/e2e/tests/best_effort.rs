@@ -1,0 +1,79 @@
+//! Tasks that ask for nothing: they take what others leave, and are the first to go.
+
+use serde_json::Value;
+use tepui_e2e::{Limited, Sizes, wait_for};
+
+const NOTHING: Sizes = Sizes::of((0.0, 0.0), None, None);
+const SWITCH: &str = "--best_effort_tasks";
+
+/// How readily the first process of a container goes.
+fn score(bench: &Limited, id: &Value) -> String {
+    wait_for("its score", || {
+        let procs = std::fs::read_to_string(bench.cgroup("memory", id).join("cgroup.procs")).ok()?;
+        let score = std::fs::read_to_string(format!("/proc/{}/oom_score_adj", procs.lines().next()?)).ok()?;
+        Some(score.trim().to_owned()).filter(|score| score != "0")
+    })
+}
+
+#[test]
+fn what_the_kernel_is_told() {
+    let Some(mut bench) = Limited::with(&[SWITCH], &[SWITCH, "--cgroups_enable_cfs"]) else { return };
+    bench.launch("none", "sleep 1000", NOTHING, |_| ());
+    let id = bench.container("none");
+    assert_eq!(bench.values(&id), (2, -1, 0, -1), "shares, quota, request, limit");
+    assert_eq!(score(&bench, &id), "1000");
+
+    bench.launch("bound", "sleep 1000", Sizes::of((0.0, 0.0), Some(0.5), Some(64.0)), |_| ());
+    let id = bench.container("bound");
+    assert_eq!(bench.values(&id), (2, 50_000, 0, 64));
+
+    bench.launch("half", "sleep 1000", Sizes::of((0.5, 0.0), None, None), |_| ());
+    let id = bench.container("half");
+    assert_eq!(bench.values(&id), (614, 60_000, 0, -1), "its cpus are a request like any other");
+
+    let plain = Sizes::of((0.1, 32.0), None, None);
+    bench.launch_group(
+        "own",
+        Some(false),
+        &[("g-none", "sleep 1000", NOTHING), ("g-plain", "sleep 1000", plain)],
+    );
+    let (none, plain) = (bench.container("g-none"), bench.container("g-plain"));
+    assert_eq!(bench.values(&none), (2, -1, 0, -1));
+    assert_eq!(bench.values(&plain), (102, 10_000, 32, 32));
+    assert_eq!(bench.values(&none["parent"]), (204, -1, 64, -1));
+    assert_eq!(score(&bench, &none), "1000");
+    let metrics = bench.cluster.agent_http().get("/metrics/snapshot").json().expect("metrics");
+    assert_eq!(metrics["slave/tasks_running"], 5.0);
+    bench.kill("none");
+}
+
+#[test]
+fn only_where_both_programs_want_it() {
+    let Some(mut bench) = Limited::start(&[SWITCH]) else { return };
+    bench.launch("none", "true", NOTHING, |_| ());
+    let status = bench.scheduler.reach("none", "TASK_ERROR");
+    assert_eq!(status["message"], "Task uses no resources", "{status}");
+
+    let Some(mut bench) = Limited::with(&[SWITCH], &[]) else { return };
+    bench.launch("none", "true", NOTHING, |_| ());
+    let status = bench.scheduler.reach("none", "TASK_DROPPED");
+    assert_eq!(
+        status["message"], "A task without resources needs an agent with --best_effort_tasks",
+        "{status}"
+    );
+}
+
+/// It uses no more than others, but asked for nothing.
+#[test]
+fn the_first_to_be_evicted() {
+    let Some(mut bench) = Limited::with(&[SWITCH], &[SWITCH, "--eviction_pressure=0"]) else { return };
+    bench.launch("asked", "sleep 1000", Sizes::of((0.1, 256.0), None, None), |_| ());
+    bench.container("asked");
+    bench.launch("none", "sleep 1000", NOTHING, |_| ());
+    let status = bench.scheduler.reach("none", "TASK_FAILED");
+    assert_eq!(status["reason"], "REASON_MEMORY_REQUEST_EXCEEDED", "{status}");
+    let message = status["message"].as_str().unwrap_or_default();
+    assert!(message.contains("Requested: 0MB Limit: Infinity"), "{message}");
+    let metrics = bench.cluster.agent_http().get("/metrics/snapshot").json().expect("metrics");
+    assert_eq!(metrics["slave/tasks_running"], 1.0);
+}
