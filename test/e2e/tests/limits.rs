@@ -213,3 +213,107 @@ fn what_is_used_can_be_read() {
     );
     assert!(own["cpus_user_time_secs"].as_f64() > Some(0.0), "{own}");
 }
+
+/// Every document and call that shows tasks, of master and agent, shows their limits.
+#[test]
+fn operators_see_limits_everywhere() {
+    let Some(mut bench) = Limited::start(&[]) else { return };
+    bench.launch("t", "sleep 1000", Sizes::of((0.1, 32.0), Some(0.5), Some(INF)), |_| ());
+    bench.container("t");
+    let (master, agent) = (bench.cluster.http(), bench.cluster.agent_http());
+    let classic = json!({"cpus": 0.5, "mem": "Infinity"});
+    let plain = json!({"cpus": {"value": 0.5}, "mem": {"value": "Infinity"}});
+    for (what, shown) in [
+        ("master /state", master.get("/state").json()),
+        ("master /tasks", master.get("/tasks").json()),
+        ("master /frameworks", master.get("/frameworks").json()),
+        ("agent /state", agent.get("/state").json()),
+    ] {
+        let shown = shown.expect("JSON");
+        assert_eq!(limits_in(&shown), Some(&classic), "{what}: {shown}");
+    }
+    for (what, http, call) in [
+        ("master", &master, "GET_TASKS"),
+        ("master", &master, "GET_STATE"),
+        ("agent", &agent, "GET_TASKS"),
+        ("agent", &agent, "GET_STATE"),
+    ] {
+        let shown = http.post("/api/v1", &json!({"type": call})).json().expect("JSON");
+        assert_eq!(limits_in(&shown), Some(&plain), "{what} {call}: {shown}");
+    }
+    let headers = [("Accept", "application/json")];
+    let mut events = master.stream("/api/v1", &headers, &json!({"type": "SUBSCRIBE"}));
+    let shown = events.next_event().expect("SUBSCRIBED");
+    assert_eq!(limits_in(&shown), Some(&plain), "SUBSCRIBED: {shown}");
+    bench.launch("u", "sleep 1000", Sizes::of((0.1, 32.0), Some(0.5), Some(INF)), |_| ());
+    let added = std::iter::from_fn(|| events.next_event()).find(|event| event["type"] == "TASK_ADDED");
+    let added = added.expect("the stream lives");
+    assert_eq!(limits_in(&added), Some(&plain), "{added}");
+}
+
+/// The first limits of a task anywhere in a document.
+fn limits_in(shown: &Value) -> Option<&Value> {
+    match shown {
+        Value::Object(fields) => {
+            let is_task = fields.contains_key("state") && fields.contains_key("resources");
+            let own = fields.get("limits").filter(|_| is_task);
+            own.or_else(|| fields.values().find_map(limits_in))
+        }
+        Value::Array(all) => all.iter().find_map(limits_in),
+        _ => None,
+    }
+}
+
+/// What nobody means, and what no machine has.
+#[test]
+fn strange_keys_and_huge_values() {
+    let Some(mut bench) = Limited::start(&[]) else { return };
+    bench.launch("huge", "sleep 1000", Sizes::of((0.1, 32.0), Some(1e308), Some(1e308)), |_| ());
+    let container = bench.container("huge");
+    assert_eq!(bench.values(&container), (204, -1, 64, -1), "more than there can be is all there is");
+    let only = "Only cpus and mem may be included in a task's resource limits";
+    for (id, key, value, why) in [
+        ("disk", "disk", json!(1), only),
+        ("upper", "CPUS", json!(1), only),
+        ("empty", "", json!(1), only),
+        ("path", "../../mem", json!(1), only),
+        ("less", "mem", json!(31), "The memory limit must be greater than or equal to the memory request"),
+        ("minus", "cpus", json!(-1e308), "The cpu limit must be greater than or equal to the cpu request"),
+        (
+            "none",
+            "mem",
+            json!("-Infinity"),
+            "The memory limit 'limits.mem' must be a number or Infinity, not -inf",
+        ),
+    ] {
+        bench.launch(id, "true", Sizes::of((0.1, 32.0), None, None), |task| {
+            task["limits"] = json!({key: {"value": value}});
+        });
+        let status = bench.scheduler.reach(id, "TASK_ERROR");
+        assert_eq!((&status["message"], &status["reason"]), (&json!(why), &json!("REASON_TASK_INVALID")));
+    }
+}
+
+/// It starts processes without end; they are counted with it, and the machine has others left.
+#[test]
+fn a_fork_bomb_stays_in_its_container() {
+    let Some(mut bench) = Limited::start(&["--isolation=cgroups/cpu,cgroups/mem,cgroups/pids"]) else {
+        return;
+    };
+    bench.launch(
+        "bomb",
+        "bomb() { bomb | bomb & }; bomb; wait; sleep 1000",
+        Sizes::of((0.1, 64.0), Some(0.2), None),
+        |_| (),
+    );
+    let container = bench.container("bomb");
+    let memory = bench.cgroup("memory", &container);
+    let failed = || std::fs::read_to_string(memory.join("memory.failcnt")).ok()?.trim().parse::<u64>().ok();
+    // What stops it first is its memory; the agent goes on, and ends all of it.
+    wait_for("its limit to stop it", || (!memory.exists() || failed()? > 0).then_some(()));
+    bench.launch("other", "true", Sizes::of((0.1, 32.0), None, None), |_| ());
+    bench.scheduler.reach("other", "TASK_FINISHED");
+    let kill = json!({"task_id": {"value": "bomb"}, "kill_policy": {"grace_period": {"nanoseconds": 0}}});
+    bench.scheduler.call(json!({"type": "KILL", "kill": kill}));
+    wait_for("nothing of it to be left", || (!memory.exists()).then_some(()));
+}

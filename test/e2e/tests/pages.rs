@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use tepui_e2e::{Cluster, binary};
+use tepui_e2e::{Cluster, Limited, Sizes, binary};
 
 /// How long the scripts of a page may think that they run, in milliseconds; the browser does not wait that long.
 const SCRIPT_MS: u32 = 4000;
@@ -56,4 +56,19 @@ fn a_task_and_its_log_are_on_the_pages() {
             assert!(shown.contains(part), "{part:?} is not on the page {page:?}:\n{shown}");
         }
     }
+}
+
+#[test]
+fn requests_and_limits_are_on_the_pages() {
+    let Some(mut bench) = Limited::start(&[]) else { return };
+    let sizes = Sizes::of((0.1, 64.0), Some(0.5), Some(f64::INFINITY));
+    bench.launch("bursting", "sleep 1000", sizes, |_| ());
+    bench.container("bursting");
+    let profile = bench.cluster.folder().join("browser");
+    let address = &bench.cluster.master.address;
+    let page = format!("#/task/{}/bursting", bench.scheduler.framework_id);
+    let table = shown(&profile, address, "#/tasks");
+    assert!(table.contains("0.1 to 0.5") && table.contains("64 MB to unlimited"), "{table}");
+    let facts = shown(&profile, address, &page);
+    assert!(facts.contains("0.1 to 0.5 CPUs, 64 MB to unlimited memory"), "{facts}");
 }

@@ -122,11 +122,18 @@ function taskTable(rows) {
     ["State", (task) => element("span", { class: mood(task.state) }, task.state)],
     ["Framework", (task) => task.framework.name],
     ["Agent", (task) => task.agent?.hostname ?? task.slave_id],
-    ["CPUs", (task) => cpus(task.resources.cpus), true],
-    ["Memory", (task) => megabytes(task.resources.mem), true],
+    ["CPUs", (task) => upTo(task, "cpus", cpus), true],
+    ["Memory", (task) => upTo(task, "mem", megabytes), true],
     ["Since", (task) => time(task.since)],
   ];
   return table(columns, rows, "No tasks.");
+}
+
+/** What a task asked for and, if it may use more, how much. */
+function upTo(task, name, show) {
+  const limit = task.limits?.[name];
+  if (limit === undefined) return show(task.resources[name]);
+  return `${show(task.resources[name])} to ${limit === "Infinity" ? "unlimited" : show(limit)}`;
 }
 
 function taskLink(task) {
@@ -149,7 +156,7 @@ export function taskFacts(task) {
       ["Agent", task.agent ? `${task.agent.hostname} (${task.slave_id})` : task.slave_id],
       ["Role", task.role],
       ["User", task.user],
-      ["Uses", `${cpus(task.resources.cpus)} CPUs, ${megabytes(task.resources.mem)} memory`],
+      ["Uses", `${upTo(task, "cpus", cpus)} CPUs, ${upTo(task, "mem", megabytes)} memory`],
     ]),
     element("h2", {}, "History"),
     table(history, task.statuses, "Nothing was heard of it yet."),
