@@ -196,10 +196,7 @@ impl Program {
         match form {
             MetricsForm::Snapshot => Ok(json(&request.query, form.write(&metrics))),
             MetricsForm::Text => {
-                let draw = move |mut pen: Pen| {
-                    pen.write(form.write(&metrics));
-                    pen.finish();
-                };
+                let draw = move |pen: Pen| form.draw(&metrics, pen);
                 self.alone(form.content_type(), accepts_gzip(&request.headers), draw).await
             }
         }

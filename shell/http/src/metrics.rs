@@ -3,6 +3,7 @@
 //! Filled by a program from one snapshot. A name is the path that v1 knows, `master/tasks_running`; what Prometheus
 //! would rather have as labels comes with a [`Group`].
 
+mod order;
 mod text;
 
 use std::borrow::Cow;
@@ -12,7 +13,7 @@ use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::duration_from_text;
 
-use crate::{HttpError, Query};
+use crate::{HttpError, Pen, Query, write_json};
 
 /// What may not stand in a part of a path as it is.
 const PART: &AsciiSet =
@@ -72,10 +73,30 @@ impl MetricsForm {
         }
     }
 
+    /// As a whole, for those that are few.
     pub fn write(self, metrics: &Metrics) -> Vec<u8> {
         match self {
-            MetricsForm::Snapshot => metrics.json(),
-            MetricsForm::Text => metrics.text().into_bytes(),
+            MetricsForm::Snapshot => {
+                let mut w = JsonWriter::new();
+                metrics.json(&mut w);
+                w.into_vec()
+            }
+            MetricsForm::Text => {
+                let mut whole = Vec::new();
+                metrics.text(|mut piece| whole.append(&mut piece));
+                whole
+            }
+        }
+    }
+
+    /// Piece by piece, for those that may be many.
+    pub fn draw(self, metrics: &Metrics, mut pen: Pen) {
+        match self {
+            MetricsForm::Snapshot => write_json(pen, |w| metrics.json(w)),
+            MetricsForm::Text => {
+                metrics.text(|piece| pen.write(piece));
+                pen.finish();
+            }
         }
     }
 }
@@ -146,11 +167,19 @@ impl Metrics {
         self.groups.push(Group::default());
     }
 
+    /// For so many more.
+    pub fn reserve(&mut self, samples: usize) {
+        self.samples.reserve(samples);
+    }
+
     /// `/metrics/snapshot`: one object from name to number, sorted by name.
-    pub fn json(&self) -> Vec<u8> {
-        let mut w = JsonWriter::new();
-        w.object(|w| self.each(|name, value| w.field(name, &value)));
-        w.into_vec()
+    fn json(&self, w: &mut JsonWriter) {
+        w.object(|w| {
+            self.each(|name, value| {
+                w.field(name, &value);
+                w.let_go();
+            });
+        });
     }
 
     /// GET_METRICS: the same as a list.
@@ -160,24 +189,6 @@ impl Metrics {
             list.push(pb::Metric { name: name.to_owned(), value: Some(value), ..Default::default() });
         });
         list
-    }
-
-    /// Hands out every sample under its v1 name, in the order of the names.
-    fn each(&self, mut take: impl FnMut(&str, f64)) {
-        let mut names = String::new();
-        let mut order: Vec<(usize, usize, f64)> = Vec::with_capacity(self.samples.len());
-        for sample in &self.samples {
-            let start = names.len();
-            names.push_str(&self.groups[sample.group].path);
-            names.push_str(&sample.name);
-            if let Some((_, of)) = &sample.by {
-                names.push('/');
-                names.push_str(of);
-            }
-            order.push((start, names.len(), sample.value));
-        }
-        order.sort_unstable_by(|a, b| names[a.0..a.1].cmp(&names[b.0..b.1]));
-        order.into_iter().for_each(|(start, end, value)| take(&names[start..end], value));
     }
 
     fn add(
@@ -221,7 +232,7 @@ mod tests {
     #[test]
     fn names_of_v1_are_paths() {
         expect![[r#"{"master/frameworks/b/F2/calls":3.0,"master/frameworks/b/F2/calls/accept":1.0,"master/frameworks/b/F2/calls/kill":2.0,"master/frameworks/b/F2/subscribed":1.0,"master/frameworks/we%22b%2Fx/F1/calls":3.0,"master/frameworks/we%22b%2Fx/F1/calls/accept":1.0,"master/frameworks/we%22b%2Fx/F1/calls/kill":2.0,"master/frameworks/we%22b%2Fx/F1/subscribed":1.0,"master/slave_removals/reason_unhealthy":4.0,"master/uptime_secs":1.5}"#]]
-        .assert_eq(&String::from_utf8(sample().json()).unwrap());
+        .assert_eq(&String::from_utf8(MetricsForm::Snapshot.write(&sample())).unwrap());
         assert_eq!(sample().list().len(), 10);
     }
 
@@ -241,6 +252,6 @@ mod tests {
             # TYPE tepui_master_slave_removals_reason_unhealthy_total counter
             tepui_master_slave_removals_reason_unhealthy_total 4
         "#]]
-        .assert_eq(&sample().text());
+        .assert_eq(&String::from_utf8(MetricsForm::Text.write(&sample())).unwrap());
     }
 }

@@ -145,9 +145,8 @@ impl Documents {
         let queues = Queues { shared_renditions: self.renderings.shared(), ..queues };
         let is_script = form == Form::Document(MetricsForm::Snapshot) && request.query.get("jsonp").is_some();
         let gzip = accepts_gzip(&request.headers) && !is_script;
-        let rendition = self.renderings.alone(self.order(gzip, request, move |state, mut pen| {
-            pen.write(form.write(&metrics::collect(state, &sensors, queues)));
-            pen.finish();
+        let rendition = self.renderings.alone(self.order(gzip, request, move |state, pen| {
+            form.draw(&metrics::collect(state, &sensors, queues), pen);
         }));
         match is_script {
             true => Ok(json(&request.query, rendition.whole().await?)),

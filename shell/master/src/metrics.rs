@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tepui_core_master::State;
-use tepui_http::{Encoding, Metrics, MetricsForm, System};
+use tepui_http::{Encoding, Metrics, MetricsForm, Pen, System};
 use tepui_proto::mesos::v1::master::{Response, response};
 use tepui_runtime::{Commits, Statistics};
 
@@ -57,14 +57,15 @@ impl Form {
         }
     }
 
-    pub fn write(self, metrics: &Metrics) -> Vec<u8> {
+    pub fn draw(self, metrics: &Metrics, mut pen: Pen) {
         match self {
-            Form::Document(form) => form.write(metrics),
+            Form::Document(form) => form.draw(metrics, pen),
             Form::List(encoding) => {
                 let get_metrics = response::GetMetrics { metrics: metrics.list(), ..Default::default() };
                 let kind = Some(response::Type::GET_METRICS);
                 let answer = Response { r#type: kind, get_metrics: get_metrics.into(), ..Default::default() };
-                encoding.encode(&answer).to_vec()
+                pen.write(encoding.encode(&answer).to_vec());
+                pen.finish();
             }
         }
     }

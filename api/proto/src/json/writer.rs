@@ -44,7 +44,7 @@ pub struct JsonWriter {
     out: Vec<u8>,
     /// Whether a comma has to come before the next key or value.
     comma: bool,
-    /// With so many bytes written, the next end of an object hands them to `spill`.
+    /// With so many bytes written, the next end of an object or `let_go` hands them to `spill`.
     spill_at: usize,
     spill: Option<Spill>,
 }
@@ -150,6 +150,11 @@ impl JsonWriter {
     pub fn end_object(&mut self) {
         self.out.push(b'}');
         self.comma = true;
+        self.let_go();
+    }
+
+    /// Hands over what it has, if that is enough: for objects so large that their end is too late.
+    pub fn let_go(&mut self) {
         if self.out.len() >= self.spill_at {
             self.spill();
         }

@@ -8,41 +8,58 @@ use super::{Group, Kind, Metrics, Sample};
 /// Before every name.
 const PREFIX: &str = "tepui_";
 
+/// What is handed over at a time.
+const PIECE_BYTES: usize = 128 * 1024;
+
 impl Metrics {
-    pub fn text(&self) -> String {
-        let mut at: HashMap<(&str, &str), usize> = HashMap::new();
-        let mut families: Vec<Vec<&Sample>> = Vec::new();
-        for sample in self.samples.iter().filter(|sample| sample.kind != Kind::Sum) {
-            let family = (self.groups[sample.group].name, &*sample.name);
-            let index = *at.entry(family).or_insert_with(|| {
-                families.push(Vec::new());
-                families.len() - 1
-            });
-            families[index].push(sample);
-        }
+    /// Hands over the text piece by piece.
+    pub(super) fn text(&self, mut take: impl FnMut(Vec<u8>)) {
         let labels: Vec<String> = self.groups.iter().map(labels).collect();
-        let mut text = String::new();
-        families.iter().for_each(|samples| self.family(&mut text, samples, &labels));
-        text
+        let mut text = String::with_capacity(PIECE_BYTES);
+        for samples in self.families() {
+            let Some(first) = samples.first() else { continue };
+            let name = self.prometheus_name(first);
+            let kind = if first.kind == Kind::Counter { "counter" } else { "gauge" };
+            let _ = writeln!(text, "# TYPE {name} {kind}");
+            for sample in samples {
+                text.push_str(&name);
+                write_sample(&mut text, &labels[sample.group], sample);
+                if text.len() >= PIECE_BYTES {
+                    let piece = std::mem::replace(&mut text, String::with_capacity(PIECE_BYTES));
+                    take(piece.into_bytes());
+                }
+            }
+        }
+        take(text.into_bytes());
     }
 
-    /// `labels` are those of the groups, each written once for all its samples.
-    fn family(&self, text: &mut String, samples: &[&Sample], labels: &[String]) {
-        let Some(first) = samples.first() else { return };
-        let name = self.prometheus_name(first);
-        let kind = if first.kind == Kind::Counter { "counter" } else { "gauge" };
-        let _ = writeln!(text, "# TYPE {name} {kind}");
-        for sample in samples {
-            text.push_str(&name);
-            let own = sample.by.as_ref().map(|(name, value)| label(name, value));
-            let parts = [labels[sample.group].as_str(), own.as_deref().unwrap_or_default()];
-            match parts {
-                ["", ""] => (),
-                [one, ""] | ["", one] => _ = write!(text, "{{{one}}}"),
-                [of_group, own] => _ = write!(text, "{{{of_group},{own}}}"),
+    /// Samples of one name together, in the order in which the names came first.
+    fn families(&self) -> Vec<Vec<&Sample>> {
+        let mut known: HashMap<(&str, &str), usize> = HashMap::new();
+        let mut families: Vec<Vec<&Sample>> = Vec::new();
+        // Groups are alike: mostly a sample belongs where the one at its place in the group before it did.
+        let mut before: Vec<(&str, &str, usize)> = Vec::new();
+        let (mut group, mut place) = (usize::MAX, 0);
+        for sample in self.samples.iter().filter(|sample| sample.kind != Kind::Sum) {
+            if sample.group != group {
+                (group, place) = (sample.group, 0);
             }
-            let _ = writeln!(text, " {}", sample.value);
+            let (of, name) = (self.groups[group].name, &*sample.name);
+            let index = match before.get(place) {
+                Some((other_of, other, index)) if is_same(of, other_of) && is_same(name, other) => *index,
+                Some(_) | None => *known.entry((of, name)).or_insert_with(|| {
+                    families.push(Vec::new());
+                    families.len() - 1
+                }),
+            };
+            families[index].push(sample);
+            match before.get_mut(place) {
+                Some(there) => *there = (of, name, index),
+                None => before.push((of, name, index)),
+            }
+            place += 1;
         }
+        families
     }
 
     fn prometheus_name(&self, sample: &Sample) -> String {
@@ -56,22 +73,54 @@ impl Metrics {
     }
 }
 
+/// Whether it is the very same text; if not, it may still be equal.
+fn is_same(one: &str, other: &str) -> bool {
+    std::ptr::eq(one, other)
+}
+
+/// What comes behind the name: labels, those of the group first, and the value.
+fn write_sample(text: &mut String, of_group: &str, sample: &Sample) {
+    if !of_group.is_empty() || sample.by.is_some() {
+        text.push('{');
+        text.push_str(of_group);
+        if let Some((name, value)) = &sample.by {
+            text.push_str(if of_group.is_empty() { "" } else { "," });
+            write_label(text, name, value);
+        }
+        text.push('}');
+    }
+    text.push(' ');
+    match sample.value as i64 {
+        // Most are counts, which are written faster as such.
+        count if count as f64 == sample.value => text.push_str(itoa::Buffer::new().format(count)),
+        _ => _ = write!(text, "{}", sample.value),
+    }
+    text.push('\n');
+}
+
 fn labels(group: &Group) -> String {
-    let labels: Vec<String> = group.labels.iter().map(|(name, value)| label(name, value)).collect();
-    labels.join(",")
+    let mut text = String::new();
+    for (name, value) in &group.labels {
+        text.push_str(if text.is_empty() { "" } else { "," });
+        write_label(&mut text, name, value);
+    }
+    text
 }
 
 /// `name="value"`
-fn label(name: &str, value: &str) -> String {
-    let mut text = format!("{name}=\"");
-    value.chars().for_each(|c| match c {
-        '\\' => text.push_str("\\\\"),
-        '"' => text.push_str("\\\""),
-        '\n' => text.push_str("\\n"),
-        // Some readers take the others for the end of a line.
-        other if other.is_control() => text.push(char::REPLACEMENT_CHARACTER),
-        other => text.push(other),
-    });
+fn write_label(text: &mut String, name: &str, value: &str) {
+    text.push_str(name);
+    text.push_str("=\"");
+    match value.chars().any(|c| matches!(c, '\\' | '"') || c.is_control()) {
+        false => text.push_str(value),
+        true => value.chars().for_each(|c| match c {
+            '\\' => text.push_str("\\\\"),
+            '"' => text.push_str("\\\""),
+            '\n' => text.push_str("\\n"),
+            // Some readers take the others for the end of a line.
+            other if other.is_control() => text.push(char::REPLACEMENT_CHARACTER),
+            other => text.push(other),
+        }),
+    }
     text.push('"');
-    text
 }

@@ -1,5 +1,7 @@
 //! `master/frameworks/<name>/<id>/…`: what each framework calls, hears, is offered and runs.
 
+use std::collections::HashMap;
+
 use tepui_core_master::{Framework, FrameworkCounters, FrameworkLink, OfferFate, State};
 use tepui_http::{Group, Metrics, path_part};
 use tepui_proto::mesos::v1::TaskState;
@@ -13,9 +15,15 @@ const FATES: [(OfferFate, &str); 4] = [
     (OfferFate::Rescinded, "rescinded"),
 ];
 
+/// Samples of a framework that no table counts: its sums, its offers, and a role.
+const OTHERS: usize = 9;
+
 /// Frameworks, and those that ended for as long as they are remembered.
 pub(super) fn add(metrics: &mut Metrics, state: &State) {
     let none = FrameworkCounters::default();
+    let known = CALLS.len() + EVENTS.len() + OPERATIONS.len() + ACTIVE_TASKS.len() + TERMINAL_TASKS.len();
+    let frameworks = state.frameworks.size() + state.completed_frameworks.len();
+    metrics.reserve(frameworks * (known + OTHERS));
     for framework in state.frameworks.values().chain(state.completed_frameworks.iter()) {
         let counters = state.framework_counters.get(&framework.id).map_or(&none, |counters| &**counters);
         metrics.within(group(framework), |metrics| one(metrics, framework, counters));
@@ -57,10 +65,12 @@ fn one(metrics: &mut Metrics, framework: &Framework, counters: &FrameworkCounter
 }
 
 fn tasks(metrics: &mut Metrics, framework: &Framework, counters: &FrameworkCounters) {
+    let mut counts: HashMap<TaskState, usize> = HashMap::new();
+    framework.tasks.values().for_each(|task| *counts.entry(task.task.state).or_default() += 1);
     for (state, name) in ACTIVE_TASKS.iter() {
         let count = match state {
             TaskState::TASK_UNREACHABLE => framework.unreachable_tasks.len(),
-            _ => framework.tasks.values().filter(|task| task.task.state == *state).count(),
+            _ => counts.get(state).copied().unwrap_or_default(),
         };
         metrics.gauge_by("tasks/active", "state", name.as_str(), count as f64);
     }
