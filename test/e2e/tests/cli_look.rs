@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
 
-use serde_json::Value;
-use tepui_e2e::{Cluster, Gate, PATIENCE, binary, wait_for};
+use serde_json::{Value, json};
+use tepui_e2e::{Cluster, Gate, PATIENCE, Scheduler, binary, scalar, wait_for};
 
 /// One cluster with a task of each kind, shared by everything that looks.
 #[test]
@@ -53,8 +53,37 @@ fn lists(look: &Look, id: &str) {
     assert_eq!(look.json(&["roles", "--role=eng/web"])[0]["name"], "eng/web");
     assert!(look.says(&["summary"]).contains("1 running"));
     assert!(look.says(&["metrics", "tasks_running"]).trim_end().ends_with('1'));
-    assert!(look.tepui(&["executors"]).status.success());
-    assert!(look.tepui(&["offers"]).status.success());
+}
+
+/// A framework that holds an offer, then one that brought an executor.
+#[test]
+fn offers_and_executors_are_listed() {
+    let cluster = Cluster::start();
+    let look = Look { master: cluster.master.address.clone() };
+    assert!(look.says(&["offers"]).is_empty() && look.says(&["executors"]).is_empty());
+    let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("eng/web"));
+    let offer = scheduler.offer();
+    let id = offer["id"]["value"].as_str().expect("an id");
+    let table = look.says(&["offers", "--full"]);
+    let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0][..6], ["OFFER", "FRAMEWORK", "NAME", "ROLE", "AGENT", "CPUS"], "{table}");
+    assert_eq!(lines[1][..4], [id, scheduler.framework_id.as_str(), "e2e", "eng/web"], "{table}");
+    assert_eq!(lines.len(), 2, "{table}");
+    assert_eq!(look.json(&["offers", "--framework=e2e"])[0]["id"], id);
+
+    let task = Scheduler::task(&offer, "stays", "while :; do sleep 0.1; done");
+    let executor = json!({
+        "type": "DEFAULT", "executor_id": {"value": "pod"}, "framework_id": {"value": scheduler.framework_id},
+        "resources": [scalar("cpus", 0.1), scalar("mem", 32.0), scalar("disk", 1.0)]
+    });
+    let group = json!({"executor": executor, "task_group": {"tasks": [task]}});
+    scheduler.accept(&offer, json!([{"type": "LAUNCH_GROUP", "launch_group": group}]));
+    scheduler.reach("stays", "TASK_RUNNING");
+    let table = look.says(&["executors"]);
+    let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0][..5], ["EXECUTOR", "NAME", "TYPE", "TASKS", "CPUS"], "{table}");
+    assert_eq!(lines[1][..6], ["pod", "default", "1", "0.1", "32M", "eng/web"], "{table}");
+    assert_eq!(look.json(&["executors", "--agent=S0"])[0]["executor_id"], "pod");
 }
 
 fn details(look: &Look, id: &str) {
