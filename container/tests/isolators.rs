@@ -211,6 +211,26 @@ async fn volumes_of_the_host_the_sandbox_and_the_parent() {
 }
 
 #[tokio::test]
+async fn a_container_names_its_machine() {
+    let Some(mut host) = Host::linux("filesystem/linux") else { return };
+    let ours = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let show = "cat /proc/sys/kernel/hostname";
+    let named = pb::ContainerInfo {
+        r#type: pb::container_info::Type::MESOS,
+        hostname: Some(String::from("box")),
+        ..Default::default()
+    };
+    let spec = host.spec(&id("a"), &format!("{show}; exec sleep 1000"));
+    host.launch(LaunchSpec { container: Some(named), ..spec }).await;
+    assert_eq!(host.line(&id("a"), "stdout").await, "box");
+    let (nested, other) = (host.spec(&id("a").child("b"), show), host.spec(&id("c"), show));
+    assert_eq!(output(&mut host, nested).await, "box\n");
+    assert_eq!(output(&mut host, other).await, ours);
+    assert_eq!(std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap(), ours);
+    host.destroy(&id("a")).await;
+}
+
+#[tokio::test]
 async fn a_link_in_the_parents_sandbox_leads_nowhere() {
     let Some(mut host) = Host::linux(ALL) else { return };
     host.launch_script(&id("a"), "ln -s /etc out; echo; exec sleep 1000").await;

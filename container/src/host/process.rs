@@ -80,6 +80,8 @@ impl Process {
         match sent {
             Ok(()) => Ok(true),
             Err(rustix::io::Errno::SRCH) => Ok(false),
+            // Its number is still that of a session or group: older kernels say so when asked for the process.
+            Err(rustix::io::Errno::INVAL) if !self.is_alive() => Ok(false),
             Err(err) => Err(err.into()),
         }
     }

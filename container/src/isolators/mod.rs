@@ -7,6 +7,7 @@ pub(crate) mod directories;
 mod disk_du;
 mod environment_secret;
 mod filesystem_linux;
+mod hostname;
 mod linux_capabilities;
 mod linux_devices;
 mod linux_nnp;
@@ -183,12 +184,13 @@ pub(crate) fn plan(site: &Site) -> Result<Plan, String> {
 type Planner = fn(&Site, &mut Plan) -> Result<(), String>;
 
 /// In the order in which v1 makes them; `hide` needs to know what the others decided.
-const PLANNERS: [(&str, Planner); 11] = [
+const PLANNERS: [(&str, Planner); 12] = [
     ("filesystem/linux", filesystem_linux::plan),
     ("posix/rlimits", posix_rlimits::plan),
     ("linux/devices", linux_devices::plan),
     ("linux/capabilities", linux_capabilities::plan),
     ("linux/nnp", linux_nnp::plan),
+    ("filesystem/linux", hostname::plan),
     ("namespaces/ipc", namespaces_ipc::plan),
     ("namespaces/pid", namespaces_pid::plan),
     ("filesystem/linux", filesystem_linux::hide),

@@ -107,6 +107,28 @@ fn a_mount_namespace_with_persistent_volumes() {
 }
 
 #[test]
+fn names_of_the_machine() {
+    let named = |name: &str| pb::ContainerInfo { hostname: Some(name.into()), ..Default::default() };
+    case("filesystem/linux", root(), named("box")).check(expect![[r#"
+        own mount uts
+        hostname box
+    "#]]);
+    case("filesystem/linux", child(), Default::default()).check(expect![[r#"
+        join uts of 77
+        own mount
+    "#]]);
+    case("filesystem/linux", child(), named("inner")).check(expect![[r#"
+        own mount uts
+        hostname inner
+    "#]]);
+    let long = "x".repeat(65);
+    for bad in ["", &long] {
+        case("filesystem/linux", root(), named(bad))
+            .check(expect![["error: container.hostname must have 1 to 64 bytes\n"]]);
+    }
+}
+
+#[test]
 fn devices_of_the_host() {
     let text = r#"{"allowed_devices":[{"device":{"path":"/dev/zero"},"access":{"read":true,"mknod":true}}]}"#;
     let mut with = case("filesystem/linux,linux/devices", root(), Default::default());
@@ -177,7 +199,7 @@ fn pid_namespaces() {
         proc on /proc
     "#]]);
     own(child()).check(expect![[r#"
-        join pid of 77
+        join pid uts of 77
         own mount pid
         proc on /proc
     "#]]);
@@ -185,7 +207,7 @@ fn pid_namespaces() {
         own mount
     "#]]);
     share(child()).check(expect![[r#"
-        join pid of 77
+        join pid uts of 77
         own mount
         proc on /proc
     "#]]);
@@ -223,19 +245,20 @@ fn ipc_namespaces() {
         a None None
         own mount ipc
         a.b None None
-        join ipc of 77
+        join ipc uts of 77
         own mount
         bind /dev/shm of 77 on /dev/shm
         a Some(PRIVATE) Some(3)
         own mount ipc
         tmpfs on /dev/shm 1777 3145728 bytes
         a.b Some(PRIVATE) None
+        join uts of 77
         own mount ipc
         tmpfs on /dev/shm 1777
         a Some(SHARE_PARENT) None
         own mount
         a.b Some(SHARE_PARENT) None
-        join ipc of 77
+        join ipc uts of 77
         own mount
         bind /dev/shm of 77 on /dev/shm
         a.b Some(SHARE_PARENT) Some(3)
@@ -384,6 +407,7 @@ fn volumes_of_host_and_sandbox() {
     .check(expect![[r#"
         make /agent//parent/own/dir
         make /vol/1//sub
+        join uts of 77
         own mount
         bind /agent//parent/own/dir on sandbox:/in (make a directory)
         bind /vol/1 on sandbox:/in (make a directory)

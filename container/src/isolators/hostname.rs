@@ -1,0 +1,28 @@
+//! What a container calls its machine: what it asks for, which nobody outside sees, else what the container around it does.
+//!
+//! Belongs to filesystem/linux: v1 has no isolator of that name.
+
+use super::plan::{Join, Namespace, Plan};
+use super::site::Site;
+
+/// The kernel's.
+const HOSTNAME_BYTES_MAX: usize = 64;
+
+pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), String> {
+    match site.spec.container.as_ref().and_then(|info| info.hostname.as_deref()) {
+        Some(name) if name.is_empty() || name.len() > HOSTNAME_BYTES_MAX || name.contains('\0') => {
+            return Err(format!("container.hostname must have 1 to {HOSTNAME_BYTES_MAX} bytes"));
+        }
+        Some(name) => {
+            plan.namespaces.insert(Namespace::Uts);
+            plan.hostname = Some(name.to_owned());
+        }
+        None => {
+            if let Some(process) = site.parent.and_then(|parent| parent.process) {
+                let join = plan.join.get_or_insert_with(|| Join { process, namespaces: Default::default() });
+                join.namespaces.insert(Namespace::Uts);
+            }
+        }
+    }
+    Ok(())
+}
