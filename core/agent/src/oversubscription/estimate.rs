@@ -13,8 +13,6 @@ use crate::agent::{Agent, Out, Timer};
 use crate::operations;
 use crate::state::{Executor, ExecutorPhase};
 
-/// A container that was watched for less is taken to need all it has.
-const WATCHED_MIN: Duration = Duration::from_secs(60);
 /// How slowly a peak is forgotten: after this time half of what it was above the usual.
 const PEAK_HALF_LIFE: Duration = Duration::from_secs(300);
 /// Estimates are cut to whole steps, so that not every breath of a task makes a new one.
@@ -79,7 +77,7 @@ pub(crate) fn due(agent: &mut Agent, now: Now, out: &mut Out) {
     let target = match &agent.config.estimator {
         Estimator::Noop => return,
         Estimator::Fixed(resources) => resources.clone().flatten(Revocable::UsageSlack),
-        Estimator::Usage { compressible_only } => unused(agent, now.mono, *compressible_only),
+        Estimator::Usage { compressible_only, watch } => unused(agent, now.mono, *compressible_only, *watch),
     };
     agent.timers.set(Timer::Estimate, now.mono + agent.config.oversubscribed_resources_interval);
     // What was given out stays until its holders end, or are made to.
@@ -105,10 +103,10 @@ fn revocable(executor: &Executor) -> Resources {
 }
 
 /// What executors have beyond the most they used lately.
-fn unused(agent: &Agent, now: Mono, compressible_only: bool) -> Resources {
+fn unused(agent: &Agent, now: Mono, compressible_only: bool, watch: Duration) -> Resources {
     let (mut cpus, mut megabytes) = (0, 0);
     for executor in executors(agent) {
-        let Some(watched) = watched(agent, &executor.container_id, now) else { continue };
+        let Some(watched) = watched(agent, &executor.container_id, now, watch) else { continue };
         let firm = executor.booked().non_revocable();
         cpus += idle(firm.cpus(), watched.cpus);
         megabytes += idle(firm.mem(), watched.megabytes);
@@ -122,9 +120,10 @@ fn unused(agent: &Agent, now: Mono, compressible_only: bool) -> Resources {
     all.flatten(Revocable::UsageSlack)
 }
 
-fn watched<'a>(agent: &'a Agent, id: &ContainerId, now: Mono) -> Option<&'a Watched> {
+/// A container that was watched for less than `least` is taken to need all it has.
+fn watched<'a>(agent: &'a Agent, id: &ContainerId, now: Mono, least: Duration) -> Option<&'a Watched> {
     let watched = agent.oversubscription.watched.get(id)?;
-    (now.since(watched.since) >= WATCHED_MIN).then_some(watched)
+    (now.since(watched.since) >= least).then_some(watched)
 }
 
 /// In thousandths.

@@ -29,7 +29,11 @@ pub enum Estimator {
     Fixed(Resources),
     /// What is allocated beyond the most that was used lately; only cpus unless told otherwise, because who loses a
     /// cpu becomes slow, and who loses memory dies.
-    Usage { compressible_only: bool },
+    Usage {
+        compressible_only: bool,
+        /// How long a container is watched before anything of it is offered again.
+        watch: Duration,
+    },
 }
 
 /// When revocable executors go (`--qos_controller`).

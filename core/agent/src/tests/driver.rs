@@ -912,7 +912,10 @@ fn revocable(name: &str) -> Option<pb::resource::RevocableInfo> {
 fn estimator(kind: &str, options: &[&str]) -> Estimator {
     match kind {
         "fixed" => Estimator::Fixed(Resources::from_proto(&resources(options[0])).expect("resources")),
-        _ => Estimator::Usage { compressible_only: !options.contains(&"memory") },
+        _ => Estimator::Usage {
+            compressible_only: !options.contains(&"memory"),
+            watch: Duration::from_secs(60),
+        },
     }
 }
 

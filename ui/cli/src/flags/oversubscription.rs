@@ -25,6 +25,9 @@ pub struct OversubscriptionFlags {
     /// Let the estimator `usage` find memory too, not only cpus.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
     pub usage_estimator_memory: bool,
+    /// How long the estimator `usage` watches a task before it finds anything of it.
+    #[arg(long, value_parser = value::duration, default_value = "1mins")]
+    pub usage_estimator_watch: Duration,
     /// How often an estimate is made.
     #[arg(long, value_parser = value::duration, default_value = "15secs")]
     pub oversubscribed_resources_interval: Duration,
@@ -64,7 +67,10 @@ impl OversubscriptionFlags {
             ("fixed", Some(resources)) => fixed_estimator(resources)
                 .map_err(|error| anyhow::anyhow!("--fixed_estimator_resources: {error}")),
             ("fixed", None) => bail!("--resource_estimator=fixed needs --fixed_estimator_resources"),
-            ("usage", _) => Ok(Estimator::Usage { compressible_only: !self.usage_estimator_memory }),
+            ("usage", _) => Ok(Estimator::Usage {
+                compressible_only: !self.usage_estimator_memory,
+                watch: self.usage_estimator_watch,
+            }),
             _ => Ok(Estimator::Noop),
         }
     }
