@@ -315,3 +315,20 @@ fn it_is_told_how_long_borrowers_kept_what_was_wanted_back() {
         "#]],
     );
 }
+
+#[test]
+fn a_group_cannot_mix_slack_with_what_its_executor_has() {
+    check(
+        "
+        agent A cpus:4 mem:256 disk:64 cpus(web):4
+        framework F role:ads revocable
+        settle
+        ...
+        F accept #0 refuse:0 : group e g1 g2 cpus~:1 mem:32 fw:m-0000
+        ",
+        expect![[r#"
+            F <- UPDATE g1 TASK_ERROR REASON_TASK_GROUP_INVALID "Task and its executor mix revocable and non-revocable resources: Cannot use both revocable and non-revocable 'cpus' at the same time"
+            F <- UPDATE g2 TASK_ERROR REASON_TASK_GROUP_INVALID "Task and its executor mix revocable and non-revocable resources: Cannot use both revocable and non-revocable 'cpus' at the same time"
+        "#]],
+    );
+}
