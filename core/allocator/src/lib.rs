@@ -13,6 +13,7 @@
 //! | `quota`, `recovery` | what roles must and may have; the pause before that is known |
 //! | `slack` | what is reserved but idle, and lent; off unless `Options` say so |
 //! | `cycle`, `look`, `offer` | which agents are looked at; who could have what of one; what is offered |
+//! | `share_sorter` | the order alone, to be measured |
 //! | `explain` | why somebody was offered what it was, on request |
 //! | `slab`, `ids`, `bits`, `marks` | dense storage, and what the inner loop needs |
 //! | `filters`, `constraints`, `min_allocatable`, `inverse` | what frameworks do not want, and being asked to leave |
@@ -49,6 +50,7 @@ mod quota;
 mod ranking;
 mod recovery;
 mod share;
+mod share_sorter;
 mod slab;
 mod slack;
 mod spec;
@@ -65,6 +67,7 @@ pub use min_allocatable::{MinAllocatable, MinAllocatableError};
 pub use moves::{Held, Holder};
 pub use options::{Options, Sorter};
 pub use quota::Quota;
+pub use share_sorter::ShareSorter;
 pub use slack::Slack;
 pub use spec::{
     AgentCapabilities, AgentSpec, Attribute, AttributeValue, Domain, FrameworkCapabilities, FrameworkSpec,

@@ -3,19 +3,21 @@
 //! Each step of a shape is timed in every run; a row gives the least and the median time and, where the C++ allocator was
 //! measured at that size on a machine like ours (`reference`), how many times faster the least is. A *cycle* is one batch:
 //! all agents that changed are looked at and their offers handed out. Nothing but time passes between two cycles besides
-//! what the shape says.
+//! what the shape says. With `--instructions` steps are counted instead of timed.
 
 mod bench;
 mod cluster;
+mod instructions;
 mod others;
 mod quotas;
 mod reference;
 mod shapes;
 
 use std::io::{IsTerminal, Write, stderr};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::report::{Report, Row};
@@ -24,7 +26,7 @@ use shapes::Shape;
 
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// Only shapes with this in their name, as `quota-many-roles`; all of them without.
+    /// Only the shape of this name, as `quota-many-roles`, or those with this in their names; all of them without.
     #[arg(long)]
     pub shape: Option<String>,
     /// So many agents instead of the sizes of each shape.
@@ -38,6 +40,12 @@ pub struct Options {
     pub agents_max: usize,
     #[arg(long, default_value_t = 5)]
     pub runs: usize,
+    /// Count instructions instead of time, with valgrind. Slow: choose shapes or `--agents-max 1000`.
+    #[arg(long)]
+    pub instructions: bool,
+    /// This benchmark as a file, if another program runs it.
+    #[arg(skip)]
+    pub program: Option<PathBuf>,
 }
 
 /// One timed step of a shape.
@@ -51,8 +59,12 @@ struct Step {
 
 pub fn run(options: &Options) -> Result<Report> {
     let mut report = Report::new("allocator").setting("runs", options.runs);
-    let named =
-        |shape: &Shape| options.shape.as_ref().is_none_or(|part| shape.name().contains(part.as_str()));
+    let exact = |part: &str| Shape::ALL.iter().any(|shape| shape.name() == part);
+    let named = |shape: &Shape| match options.shape.as_deref() {
+        Some(name) if exact(name) => shape.name() == name,
+        Some(part) => shape.name().contains(part),
+        None => true,
+    };
     let sized = |shape: Shape| options.sizes(shape).into_iter().map(move |size| (shape, size));
     let wanted: Vec<(Shape, (usize, usize))> =
         Shape::ALL.iter().copied().filter(named).flat_map(sized).collect();
@@ -61,15 +73,16 @@ pub fn run(options: &Options) -> Result<Report> {
         bail!("there is no such shape; there are: {}", names.join(", "));
     }
     for (done, (shape, (agents, frameworks))) in wanted.iter().enumerate() {
-        let rows = measure(*shape, *agents, *frameworks, options.runs, |run| {
-            progress(&format!(
-                "[{}/{}] {} {agents}x{frameworks}, run {run} of {}",
-                done + 1,
-                wanted.len(),
-                shape.name(),
-                options.runs
-            ));
-        });
+        let place = format!("[{}/{}] {} {agents}x{frameworks}", done + 1, wanted.len(), shape.name());
+        let rows = match options.instructions {
+            true => {
+                progress(&place);
+                instructions::count(&options.program()?, *shape, *agents, *frameworks)?
+            }
+            false => measure(*shape, *agents, *frameworks, options.runs, |run| {
+                progress(&format!("{place}, run {run} of {}", options.runs));
+            }),
+        };
         rows.into_iter().for_each(|row| report.push(row));
     }
     progress("");
@@ -77,6 +90,10 @@ pub fn run(options: &Options) -> Result<Report> {
 }
 
 impl Options {
+    fn program(&self) -> Result<PathBuf> {
+        self.program.clone().map_or_else(|| std::env::current_exe().context("where is this program?"), Ok)
+    }
+
     fn sizes(&self, shape: Shape) -> Vec<(usize, usize)> {
         let Some(agents) = self.agents else {
             let small = shape.sizes().iter().copied().filter(|(agents, _)| *agents <= self.agents_max);

@@ -132,6 +132,8 @@ fn allocator_runs_every_shape() {
         frameworks: Some(4),
         agents_max: usize::MAX,
         runs: 2,
+        instructions: false,
+        program: None,
     };
     let rows = allocator::run(&options).expect("it runs").to_json()["rows"].clone();
     let offers = |shape: &str, step: &str| -> Vec<u64> {
@@ -159,6 +161,29 @@ fn allocator_runs_every_shape() {
     assert!(offers("cluster", "first cycle")[0] >= 10);
     assert_eq!(offers("cluster", "the same, all agents again"), [0]);
     assert!(allocator::run(&allocator::Options { shape: Some("none".to_owned()), ..options }).is_err());
+}
+
+#[test]
+fn instructions_of_the_allocator_are_counted() {
+    let options = allocator::Options {
+        shape: Some("backlog".to_owned()),
+        agents: Some(20),
+        frameworks: Some(4),
+        agents_max: usize::MAX,
+        runs: 1,
+        instructions: true,
+        program: Some(env!("CARGO_BIN_EXE_tepui-bench").into()),
+    };
+    let count = || -> Vec<(String, u64)> {
+        let rows = allocator::run(&options).expect("it runs").to_json()["rows"].clone();
+        let rows = rows.as_array().expect("rows").iter();
+        rows.map(|row| (row["step"].to_string(), row["instructions"].as_u64().expect("a number"))).collect()
+    };
+    let (first, second) = (count(), count());
+    assert!(first.len() > 2, "{first:?}");
+    for ((step, once), (_, again)) in first.into_iter().zip(second) {
+        assert!(once > 1_000 && once.abs_diff(again) * 50 <= once, "{step}: {once}, then {again}");
+    }
 }
 
 #[test]

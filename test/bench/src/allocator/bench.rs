@@ -30,16 +30,23 @@ impl Bench {
 
     /// Times `work` and everything the allocator decides because of it.
     pub(super) fn step(&mut self, name: &'static str, work: impl FnOnce(&mut Allocator)) {
+        let mut work = Some(work);
         let began = Instant::now();
-        work(&mut self.allocator);
-        let offers = self.settle();
+        let offers = counted(&mut || {
+            work.take().into_iter().for_each(|work| work(&mut self.allocator));
+            self.settle()
+        });
         self.steps.push(Step { name, offers, took: began.elapsed(), memory_mib: None });
     }
 
     /// Times `work` while the allocator is paused.
     pub(super) fn paused_step(&mut self, name: &'static str, work: impl FnOnce(&mut Allocator)) {
+        let mut work = Some(work);
         let began = Instant::now();
-        work(&mut self.allocator);
+        counted(&mut || {
+            work.take().into_iter().for_each(|work| work(&mut self.allocator));
+            0
+        });
         self.steps.push(Step { name, offers: 0, took: began.elapsed(), memory_mib: None });
     }
 
@@ -102,6 +109,12 @@ impl Bench {
             }
         }
     }
+}
+
+/// What a step does, under a name by which `instructions` finds it.
+#[inline(never)]
+fn counted(work: &mut dyn FnMut() -> usize) -> usize {
+    std::hint::black_box(work())
 }
 
 /// What this process holds in memory.

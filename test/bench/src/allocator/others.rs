@@ -1,6 +1,6 @@
 //! Volumes, reservations, many frameworks on few agents, and shares alone.
 
-use tepui_allocator::{Allocator, Holder};
+use tepui_allocator::{Allocator, Holder, ShareSorter};
 use tepui_resources::{Disk, Labels, Reservation, Resource, Resources, Role, Scalar};
 
 use super::bench::{Bench, agent, agent_id, framework, framework_id, port_ranges, resources};
@@ -75,7 +75,8 @@ pub(super) fn multi_framework(bench: &mut Bench, agents: usize, frameworks: usiz
     bench.cycle("round without offers");
 }
 
-/// What agents have is taken by clients in turn and given back; nobody is offered anything.
+/// What agents have is taken by clients in turn and given back; nobody is offered anything. Once with the ledgers that the
+/// allocator keeps, and once in the sorter alone, which is what the benchmark of the C++ sorter does.
 pub(super) fn sorter(bench: &mut Bench, agents: usize, frameworks: usize) {
     add_frameworks(bench, frameworks);
     take_and_give(bench, agents, frameworks, |_| "*".to_owned());
@@ -107,16 +108,29 @@ fn take_and_give(bench: &mut Bench, agents: usize, frameworks: usize, role: impl
             allocator.deactivate_agent(id);
         }
     });
-    bench.step("allocate all", |allocator| {
+    bench.step("allocate all, with ledgers", |allocator| {
         for (number, id) in agent_ids.iter().enumerate() {
             let by = number % frameworks;
             allocator.occupy(id, &framework_ids[by], &held[by]);
         }
     });
-    bench.step("unallocate all", |allocator| {
+    bench.step("unallocate all, with ledgers", |allocator| {
         for (number, id) in agent_ids.iter().enumerate() {
             let by = number % frameworks;
             allocator.release(id, &framework_ids[by], &held[by]);
         }
+    });
+    let mut whole = Resources::new();
+    (0..agents).for_each(|_| whole += &total);
+    let roles = (0..frameworks).map(|number| Role::from(role(number).as_str()));
+    let mut sorter = ShareSorter::new(roles, &whole);
+    bench.paused_step("allocate all", |_| {
+        (0..agents).for_each(|agent| sorter.allocated(agent % frameworks, agent, &held[agent % frameworks]));
+        sorter.sort();
+    });
+    bench.paused_step("unallocate all", |_| {
+        (0..agents)
+            .for_each(|agent| sorter.unallocated(agent % frameworks, agent, &held[agent % frameworks]));
+        sorter.sort();
     });
 }
