@@ -6,6 +6,7 @@ use std::vec::Vec;
 
 use expect_test::{Expect, expect};
 use tepui_proto::json;
+use tepui_types::{ExecutorId, FrameworkId};
 
 use super::driver::World;
 
@@ -212,6 +213,18 @@ fn limits_of_an_executor_count_everything_in_it() {
         .run("start\nrecovered\ngo\nlaunch t1 limit executor=e1\nlaunch t2 executor=e1 old\ne1 subscribe");
     assert_eq!(world.specs[0].limits.get("mem"), Some(&160.0));
     assert_eq!(world.specs[0].limits.get("cpus"), None);
+}
+
+/// The executor is told by its tasks how it runs them, also if the framework named it for the group alone.
+#[test]
+fn tasks_of_a_group_carry_their_executor() {
+    let world = play("group e1 a,b");
+    let state = &world.agent.as_ref().expect("it runs").state;
+    let executor = state.executor(&FrameworkId::new("F"), &ExecutorId::new("e1")).expect("it is known");
+    assert_eq!(executor.tasks.size(), 2);
+    for task in executor.tasks.values() {
+        assert_eq!(*task.info.executor, *executor.info, "{}", task.id);
+    }
 }
 
 #[test]

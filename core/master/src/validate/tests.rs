@@ -632,6 +632,29 @@ fn limits_of_whole_groups() {
     );
 }
 
+/// Who shares cgroups and who does not are different, also where nothing else is.
+#[test]
+fn linux_infos_are_compared_with_what_they_share() {
+    let own = ("container", "{'type':'MESOS','linux_info':{'share_cgroups':false}}");
+    let silent = ("container", "{'type':'MESOS','linux_info':{}}");
+    let executor = |container| -> pb::ExecutorInfo {
+        message(EXECUTOR, &[GROUP_EXECUTOR[0], GROUP_EXECUTOR[1], container])
+    };
+    let check = |named: pb::ExecutorInfo| {
+        let mut task: pb::TaskInfo = message(TASK, &[own]);
+        task.executor = named.into();
+        let task_group = pb::TaskGroupInfo { tasks: Vec::from([task]), ..Default::default() };
+        let group = LaunchGroup {
+            executor: executor(own).into(),
+            task_group: task_group.into(),
+            ..Default::default()
+        };
+        sentence(with_launch(ALL_CAPABILITIES, |launch| group::launch_group(launch, &group)))
+    };
+    assert_eq!(check(executor(own)), "");
+    assert_eq!(check(executor(silent)), "The `ExecutorInfo` of task 't' is different from its group's");
+}
+
 #[test]
 fn frameworks() {
     const INFO: &[(&str, &str)] = &[("user", "'root'"), ("name", "'x'")];
