@@ -27,6 +27,7 @@ use self::paths::Paths;
 use self::recovery::State;
 use crate::cgroups::machine::MachineMemory;
 use crate::docker::{Docker, DockerOptions, DockerSite};
+use crate::docker_volume::{DockerVolumeOptions, DockerVolumes};
 use crate::fetcher::{Fetcher, FetcherCounts, Settings};
 use crate::images::{ImageOptions, Images};
 use crate::isolators::watcher::Watching;
@@ -66,6 +67,7 @@ pub struct Options {
     pub cgroups: CgroupOptions,
     pub container_logger: ContainerLogger,
     pub images: ImageOptions,
+    pub docker_volumes: DockerVolumeOptions,
     /// Whether containers that are not for a Docker engine are run at all.
     pub mesos: bool,
     /// Without it, containers of type DOCKER are refused.
@@ -125,6 +127,9 @@ impl Containerizer {
         }
         let images = Images::open(&options.images, &options.work_dir);
         let images = images.map_err(ContainerizerFault::Isolation)?;
+        let has_drivers = options.isolation.has("docker/volume");
+        let volumes = has_drivers.then(|| DockerVolumes::open(&options.docker_volumes, &options.runtime_dir));
+        let volumes = volumes.transpose().map_err(directory(&options.runtime_dir))?;
         let docker = open_docker(&options).map_err(ContainerizerFault::Docker)?;
         // Unbounded, because an operation is already decided and durable: to drop it would break the agent's word. There
         // are never more than a few for each container the agent has admitted.
@@ -150,6 +155,7 @@ impl Containerizer {
             runtime,
             linux,
             images,
+            volumes,
             docker,
             events,
             launches: Semaphore::new(LAUNCHES_AT_ONCE_MAX),
@@ -227,6 +233,8 @@ pub(crate) struct Context {
     linux: Option<Linux>,
     /// None: containers have the root file system of the host.
     images: Option<Images>,
+    /// None: containers have no volumes of drivers.
+    volumes: Option<DockerVolumes>,
     docker: Option<Docker>,
     watching: Watching,
     fetcher: Arc<Fetcher>,

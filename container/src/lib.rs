@@ -9,6 +9,7 @@
 mod cgroups;
 mod containerizer;
 mod docker;
+mod docker_volume;
 mod end_all;
 mod fetcher;
 mod host;
@@ -26,6 +27,7 @@ use std::process::ExitCode;
 pub use cgroups::machine::{MachineMemory, pressure};
 pub use containerizer::{Containerizer, ContainerizerFault, Options};
 pub use docker::DockerOptions;
+pub use docker_volume::DockerVolumeOptions;
 pub use end_all::end_all;
 pub use fetcher::FetcherCounts;
 pub use images::{Backend, ImageOptions};

@@ -479,7 +479,7 @@ async fn isolate(
         ready: &provisioned.ready,
         parent: parent.as_ref(),
     })?;
-    provisioned.enter(&context.options.program, spec, init)?;
+    provisioned.enter(context, spec, init)?;
     keep_mounts(context, spec, &init.plan).await?;
     let given = Given::new(&spec.sandbox, &spec.resources, &spec.volumes);
     let kept = context.runtime.container(&spec.id).write_given(&given);

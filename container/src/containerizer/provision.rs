@@ -29,6 +29,8 @@ pub(super) struct Provisioned {
     pub user: Option<Identity>,
     /// Volumes, by their place among those of the container.
     pub ready: BTreeMap<usize, PathBuf>,
+    /// Those of them that drivers mounted.
+    of_drivers: Vec<PathBuf>,
     /// What the image says about running it, if that counts.
     runtime: Runtime,
     overlays: Vec<Overlay>,
@@ -37,6 +39,10 @@ pub(super) struct Provisioned {
 pub(super) async fn provision(context: &Context, spec: &LaunchSpec) -> Result<Provisioned, String> {
     let mut all = Provisioned::default();
     let wanted = images_of(spec);
+    if let (Some(volumes), Some(info)) = (&context.volumes, &spec.container) {
+        all.ready = volumes.mount(&spec.id, &info.volumes).await?;
+        all.of_drivers = all.ready.values().cloned().collect();
+    }
     if wanted.is_empty() {
         return Ok(all);
     }
@@ -88,7 +94,10 @@ impl Provisioned {
     }
 
     /// Adds to a launch what comes of the images; its plan is made.
-    pub fn enter(self, program: &Path, spec: &LaunchSpec, init: &mut InitSpec) -> Result<(), String> {
+    pub fn enter(self, context: &Context, spec: &LaunchSpec, init: &mut InitSpec) -> Result<(), String> {
+        if let (Some(volumes), Some(user)) = (&context.volumes, &init.identity) {
+            volumes.give(&self.of_drivers, (user.uid, user.gid))?;
+        }
         init.plan.overlays = self.overlays;
         if self.rootfs.is_none() {
             return Ok(());
@@ -107,7 +116,7 @@ impl Provisioned {
             .sandbox_inside()
             .map(|path| (String::from("MESOS_SANDBOX"), path.display().to_string()));
         match &spec.task {
-            Some(task) => stay_outside(program, &self.runtime, task, sandbox, init),
+            Some(task) => stay_outside(&context.options.program, &self.runtime, task, sandbox, init),
             None => {
                 init.environment.extend(sandbox);
                 Ok(())
@@ -154,6 +163,9 @@ fn stay_outside(
 
 /// Removes what was made for a container, which has ended.
 pub(super) async fn remove(context: &Arc<Context>, id: &ContainerId) {
+    if let Some(volumes) = &context.volumes {
+        volumes.release(id).await;
+    }
     let (work_dir, id) = (context.options.work_dir.clone(), id.clone());
     let name = id.to_string();
     let removed = tokio::task::spawn_blocking(move || rootfs::remove(&work_dir, &id)).await;
@@ -164,6 +176,11 @@ pub(super) async fn remove(context: &Arc<Context>, id: &ContainerId) {
 
 /// Removes what former agents made for containers that nobody knows any more.
 pub(super) async fn remove_forgotten(context: &Arc<Context>, known: BTreeSet<ContainerId>) {
+    if let Some(volumes) = context.volumes.clone() {
+        let known = known.clone();
+        // A driver may take its time; who waits for the containers does not wait for it.
+        tokio::spawn(async move { volumes.release_forgotten(&known).await });
+    }
     let work_dir = context.options.work_dir.clone();
     let listed = tokio::task::spawn_blocking(move || rootfs::list(&work_dir)).await;
     let listed = listed.unwrap_or_else(|_| Ok(Vec::new())).unwrap_or_else(|err| {

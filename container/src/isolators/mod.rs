@@ -57,6 +57,7 @@ const BUILT: &[(&str, &[Controller])] = &[
     ("volume/secret", &[]),
     ("volume/image", &[]),
     ("docker/runtime", &[]),
+    ("docker/volume", &[]),
     ("environment_secret", &[]),
     ("disk/du", &[]),
     ("network/ports", &[]),
@@ -78,6 +79,7 @@ const NEED_MOUNTS: &[&str] = &[
     "volume/secret",
     "volume/image",
     "docker/runtime",
+    "docker/volume",
     "linux/devices",
 ];
 
@@ -93,7 +95,6 @@ const NOT_BUILT: &[&str] = &[
     "cgroups/perf_event",
     "appc/runtime",
     "volume/csi",
-    "docker/volume",
     "disk/xfs",
     "gpu/nvidia",
     "network/cni",

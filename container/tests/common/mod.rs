@@ -3,6 +3,7 @@
 
 pub mod image;
 pub mod kernel;
+pub mod plugin;
 pub mod server;
 
 use std::collections::BTreeMap;
@@ -45,6 +46,7 @@ pub fn options(dir: &Path) -> Options {
         isolation: Isolation::default(),
         container_logger: tepui_container::ContainerLogger::Sandbox,
         images: Default::default(),
+        docker_volumes: Default::default(),
         isolators: Default::default(),
         cgroups: CgroupOptions::default(),
         mesos: true,

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tepui_container::{
-    CgroupOptions, ContainerLogger, DockerOptions, ImageOptions, Isolation, IsolatorOptions, Launcher,
+    CgroupOptions, ContainerLogger, DockerOptions, DockerVolumeOptions, ImageOptions, Isolation,
+    IsolatorOptions, Launcher,
 };
 use tepui_core_agent::Config;
 use tepui_http::auth::Credential;
@@ -48,6 +49,7 @@ pub struct Options {
     pub frameworks_home: Option<PathBuf>,
     pub container_logger: ContainerLogger,
     pub images: ImageOptions,
+    pub docker_volumes: DockerVolumeOptions,
     /// Whether containers that are not for a Docker engine are run at all.
     pub mesos: bool,
     /// Without it, containers of type DOCKER are refused.
@@ -104,6 +106,7 @@ impl Default for Options {
             frameworks_home: None,
             container_logger: ContainerLogger::default(),
             images: ImageOptions::default(),
+            docker_volumes: DockerVolumeOptions::default(),
             mesos: true,
             docker: None,
             http_heartbeat_interval: Duration::from_secs(30),

@@ -300,6 +300,7 @@ fn container_options(options: &Options, config: &Config) -> tepui_container::Opt
         cgroups: CgroupOptions { enable_cfs: config.cgroups_enable_cfs, ..options.cgroups.clone() },
         container_logger: options.container_logger.clone(),
         images: options.images.clone(),
+        docker_volumes: options.docker_volumes.clone(),
         mesos: options.mesos,
         docker: options.docker.clone(),
     }

@@ -101,11 +101,7 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
         default_role: flags.default_role.clone(),
         attributes: flags.attributes.clone(),
         domain: flags.domain.as_deref().map(super::domain).transpose()?,
-        launcher: match flags.launcher.as_deref() {
-            Some("posix") => Launcher::Posix,
-            Some(_) => Launcher::Linux,
-            None => Launcher::Auto,
-        },
+        launcher: launcher(flags),
         isolation: Isolation::parse(value::list(&flags.isolation).iter().map(String::as_str))
             .with_context(|| format!("--isolation={} cannot be used", flags.isolation))?,
         cgroups: CgroupOptions {
@@ -123,6 +119,7 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
         fetcher_stall_timeout: flags.fetcher_stall_timeout,
         frameworks_home: (!flags.frameworks_home.is_empty()).then(|| flags.frameworks_home.clone().into()),
         images: flags.images.options(&work_dir)?,
+        docker_volumes: flags.images.docker_volumes()?,
         disk_watch_interval: flags.disk_watch_interval,
         flags: shown,
         work_dir,
@@ -154,6 +151,14 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
     flags.oversubscription.set(config)?;
     flags.eviction.set(&value::list(&flags.isolation), config)?;
     Ok(options)
+}
+
+fn launcher(flags: &AgentFlags) -> Launcher {
+    match flags.launcher.as_deref() {
+        Some("posix") => Launcher::Posix,
+        Some(_) => Launcher::Linux,
+        None => Launcher::Auto,
+    }
 }
 
 /// Who must authenticate, and what they may do.

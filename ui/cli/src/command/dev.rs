@@ -174,6 +174,7 @@ async fn end_containers(agent: &tepui_shell_agent::Options) {
         isolation: agent.isolation.clone(),
         isolators: agent.isolators.clone(),
         images: agent.images.clone(),
+        docker_volumes: agent.docker_volumes.clone(),
         container_logger: agent.container_logger.clone(),
         mesos: agent.mesos,
         docker: agent.docker.clone(),

@@ -1,10 +1,10 @@
-//! The flags of `tepui agent` about images of containers.
+//! The flags of `tepui agent` about images of containers and volumes of Docker's drivers.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use tepui_container::{Backend, ImageOptions};
+use tepui_container::{Backend, DockerVolumeOptions, ImageOptions};
 
 use super::value;
 
@@ -23,9 +23,31 @@ pub struct ImageFlags {
     /// How layers become a root file system: `overlay` or `copy`; the first that works if not given.
     #[arg(long, value_parser = ["overlay", "copy"])]
     pub image_provisioner_backend: Option<String>,
+    /// Where volumes of drivers are kept track of; below --runtime_dir if not given.
+    #[arg(long)]
+    pub docker_volume_checkpoint_dir: Option<PathBuf>,
+    /// Give volumes of drivers to the users of containers.
+    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
+    pub docker_volume_chown: bool,
+    /// Where volume drivers are looked for, by comma; Docker's own directories if not given.
+    #[arg(long)]
+    pub docker_volume_plugin_dirs: Option<String>,
 }
 
 impl ImageFlags {
+    pub fn docker_volumes(&self) -> Result<DockerVolumeOptions> {
+        let usual = DockerVolumeOptions::default();
+        let dirs = self.docker_volume_plugin_dirs.as_deref().map(value::list);
+        let checkpoint_dir = self.docker_volume_checkpoint_dir.as_ref().map(std::path::absolute).transpose();
+        Ok(DockerVolumeOptions {
+            plugin_dirs: dirs.map_or(usual.plugin_dirs, |dirs| dirs.iter().map(PathBuf::from).collect()),
+            checkpoint_dir: checkpoint_dir
+                .context("--docker_volume_checkpoint_dir cannot be made absolute")?,
+            chown: self.docker_volume_chown,
+            ..DockerVolumeOptions::default()
+        })
+    }
+
     pub fn options(&self, work_dir: &Path) -> Result<ImageOptions> {
         let providers = value::list(self.image_providers.as_deref().unwrap_or_default());
         if let Some(other) = providers.iter().find(|provider| !provider.eq_ignore_ascii_case("docker")) {

@@ -1,0 +1,143 @@
+//! Volumes of Docker's volume drivers: a driver made for the test, real containers.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::time::Duration;
+
+use common::plugin::Plugin;
+use common::{Host, exited, until};
+use tepui_proto::mesos::v1 as pb;
+use tepui_types::{ContainerId, ContainerOp, LaunchSpec};
+
+const ISOLATION: &str = "filesystem/linux,docker/volume";
+
+fn id(name: &str) -> ContainerId {
+    ContainerId::root(name)
+}
+
+fn host() -> Option<(Host, Plugin)> {
+    let host = Host::linux_with(ISOLATION, |options| {
+        let dir = options.work_dir.parent().unwrap().to_owned();
+        options.docker_volumes.plugin_dirs = vec![dir.join("none"), dir.join("plugins")];
+        options.docker_volumes.mount_timeout = Duration::from_millis(1000);
+        options.docker_volumes.unmount_timeout = Duration::from_millis(1000);
+        options.docker_volumes.chown = true;
+    })?;
+    let plugin = Plugin::start(&host.dir.path().join("plugins"), "disk");
+    Some((host, plugin))
+}
+
+fn with_volumes(volumes: &[&str]) -> Option<pb::ContainerInfo> {
+    let one = |text: &&str| {
+        let (name, mode) = text.split_once(' ').unwrap_or((text, "RW"));
+        let (driver, name) = name.split_once('/').unwrap_or(("disk", name));
+        let options = r#""driver_options":{"parameter":[{"key":"size","value":"7"}]}"#;
+        format!(
+            r#"{{"mode":"{mode}","container_path":"{name}","source":{{"type":"DOCKER_VOLUME","docker_volume":{{"driver":"{driver}","name":"{name}",{options}}}}}}}"#
+        )
+    };
+    let volumes: Vec<String> = volumes.iter().map(one).collect();
+    let text = format!(r#"{{"type":"MESOS","volumes":[{}]}}"#, volumes.join(","));
+    Some(tepui_proto::json::from_slice(text.as_bytes()).unwrap())
+}
+
+fn kept(host: &Host) -> usize {
+    let dir = host.dir.path().join("run/isolators/docker/volume/containers");
+    std::fs::read_dir(dir).map_or(0, Iterator::count)
+}
+
+#[tokio::test]
+async fn a_volume_is_mounted_for_the_first_and_unmounted_after_the_last() {
+    let Some((mut host, plugin)) = host() else { return };
+    let wait = "touch data/$0; until [ -e go ]; do sleep 0.01; done; ! touch log/x 2>/dev/null";
+    for name in ["a", "b"] {
+        let container = with_volumes(&["data", "log RO"]);
+        let user = Some(String::from("nobody"));
+        let script = wait.replace("$0", name);
+        host.launch(LaunchSpec { container, user, ..host.spec(&id(name), &script) }).await;
+    }
+    let size = r#"{"size":"7"}"#;
+    let expected = [
+        format!("Create data {size}"),
+        "Mount data".into(),
+        format!("Create log {size}"),
+        "Mount log".into(),
+    ];
+    assert_eq!(plugin.calls(), expected);
+    for name in ["a", "b"] {
+        until(|| plugin.path("data").join(name).exists().then_some(())).await;
+    }
+    // The next agent knows who uses what.
+    let mut host = host.restart();
+    host.recover(&[&id("a"), &id("b")]).await;
+    let go = |host: &Host, name: &str| std::fs::write(host.sandbox(&id(name)).join("go"), "").unwrap();
+    go(&host, "a");
+    assert_eq!(host.exit_of(&id("a")).await.status, exited(0));
+    assert_eq!(plugin.calls(), Vec::<String>::new(), "somebody still uses both");
+    let container = with_volumes(&["data"]);
+    assert_eq!(host.run(LaunchSpec { container, ..host.spec(&id("c"), "[ -e data/a ]") }).await, exited(0));
+    assert_eq!(plugin.calls(), Vec::<String>::new(), "it is mounted already");
+    go(&host, "b");
+    assert_eq!(host.exit_of(&id("b")).await.status, exited(0));
+    assert_eq!(plugin.calls(), ["Unmount data", "Unmount log"]);
+    assert_eq!(kept(&host), 0);
+    // A volume that is there already is used as it is.
+    let container = with_volumes(&["data"]);
+    assert_eq!(host.run(LaunchSpec { container, ..host.spec(&id("d"), "[ -e data/b ]") }).await, exited(0));
+    assert_eq!(
+        plugin.calls(),
+        [format!("Create data {size}"), "Path data".into(), "Mount data".into(), "Unmount data".into()]
+    );
+}
+
+#[tokio::test]
+async fn what_a_driver_refuses_or_never_answers_fails_the_launch() {
+    let Some((mut host, plugin)) = host() else { return };
+    for (volumes, why) in [
+        (&["refused-1"][..], "the volume 'refused-1' of the driver 'disk': no room for another volume"),
+        (
+            &["hanging-1"],
+            "the volume 'hanging-1' of the driver 'disk': it did not answer VolumeDriver.Mount within 1 seconds",
+        ),
+        (&["other/data"], "the volume 'data' of the driver 'other': there is no such driver in"),
+        (&["../data"], "'..' cannot be the name of a driver"),
+        (&["data", "data"], "volumes[1] 'data': a volume of a driver can be used once in a container"),
+        (&["fine", "refused-2"], "no room for another volume"),
+    ] {
+        let spec = LaunchSpec { container: with_volumes(volumes), ..host.spec(&id("a"), "true") };
+        let (_, message) = host.fail_to_launch(spec).await;
+        assert!(message.contains(why), "{message}");
+        assert_eq!(kept(&host), 0, "{why}");
+    }
+    assert!(plugin.calls().contains(&String::from("Unmount fine")), "what was mounted before is unmounted");
+}
+
+#[tokio::test]
+async fn what_an_agent_left_behind_is_unmounted_by_the_next() {
+    let Some((mut host, plugin)) = host() else { return };
+    for name in ["orphan", "stuck-1"] {
+        let spec = LaunchSpec { container: with_volumes(&[name]), ..host.spec(&id(name), "exec sleep 1000") };
+        host.launch(spec).await;
+    }
+    // One whose agent died before the driver was asked.
+    let dir = host.dir.path().join("run/isolators/docker/volume/containers/lost");
+    std::fs::create_dir_all(&dir).unwrap();
+    std::fs::write(dir.join("volumes"), r#"{"volumes":[{"driver":"disk","name":"never"}]}"#).unwrap();
+    plugin.calls();
+    let mut host = host.restart();
+    host.recover(&[]).await;
+    let mut calls = Vec::new();
+    until(|| {
+        calls.extend(plugin.calls());
+        (calls.len() == 3 && kept(&host) == 1).then_some(())
+    })
+    .await;
+    calls.sort();
+    assert_eq!(calls, ["Unmount never", "Unmount orphan", "Unmount stuck-1"]);
+    // What could not be unmounted is not forgotten.
+    let mut host = host.restart();
+    host.recover(&[]).await;
+    until(|| plugin.calls().contains(&String::from("Unmount stuck-1")).then_some(())).await;
+    host.submit(ContainerOp::Destroy { id: id("stuck-1") });
+}
