@@ -352,6 +352,34 @@ async fn a_fork_bomb_ends_with_its_container() {
     kernel::remove_root(&root);
 }
 
+/// Time, throttling, memory with request and limit, input and output, of a container and of one nested in it.
+#[tokio::test]
+async fn what_the_kernel_counts_can_be_read() {
+    let Some(mut host) = host("cgroups/all") else { return };
+    let (a, nested, root) = (id("a"), id("a").child("own"), host.options.cgroups.root.clone());
+    // Started before it takes all the time there is.
+    let burn = "until [ -e go ]; do sleep 0.05; done; while :; do :; done";
+    host.launch(sized(&host, &a, burn, (0.05, 64.0), &[("cpus", 0.05), ("mem", 128.0)])).await;
+    let spec = sized(&host, &nested, WAIT, (0.01, 32.0), &[("mem", f64::INFINITY)]);
+    host.launch(LaunchSpec { container: Some(own_cgroups()), ..spec }).await;
+    host.line(&nested, "stdout").await;
+    std::fs::write(host.sandbox(&a).join("go"), "").unwrap();
+    let meter = tepui_container::Meter::open(&host.dir.path().join("run")).unwrap();
+    let read = |id: &ContainerId| meter.read().unwrap().remove(id);
+    let outer = until(|| read(&a).filter(|one| one.throttled.is_some_and(|cpu| cpu.throttled > 0))).await;
+    assert!(outer.throttled.unwrap().periods > 0 && !outer.cpus_user_time.is_zero(), "{outer:?}");
+    assert!(outer.processes >= 2 && outer.threads >= 2 && outer.blkio.is_some(), "{outer:?}");
+    let memory = |one: &tepui_container::Usage| one.memory.unwrap();
+    assert_eq!(memory(&outer).request_bytes, Some(64 * MB));
+    assert_eq!(memory(&outer).limit_bytes, Some(128 * MB));
+    let inner = read(&nested).unwrap();
+    assert_eq!((memory(&inner).request_bytes, memory(&inner).limit_bytes), (Some(32 * MB), None));
+    assert!(memory(&inner).total_bytes > 0 && memory(&outer).total_bytes >= memory(&inner).anon_bytes);
+    host.destroy(&nested).await;
+    host.destroy(&a).await;
+    kernel::remove_root(&root);
+}
+
 /// Takes a container's processes out of its cgroups and removes these, as a careless administrator would.
 fn remove_under(root: &Path, id: &ContainerId) {
     for controller in ["cpu", "cpuacct", "memory", "pids", "freezer"] {
