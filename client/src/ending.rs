@@ -1,8 +1,10 @@
 //! How a command ended, as executors tell it in the message of a status and frameworks read it there.
 //!
-//! The words are those of the v1 command executor; frameworks match on them.
+//! The words are those of v1's command and docker executors; frameworks match on them.
 
 const EXITED: &str = "Command exited with status ";
+/// What the docker executor says; it may go on with `: ` and why.
+const CONTAINER_EXITED: &str = "Container exited with status ";
 const TERMINATED: &str = "Command terminated with signal ";
 const UNKNOWN: &str = "Unknown signal ";
 
@@ -57,6 +59,10 @@ impl Ending {
     /// ```
     pub fn read(message: &str) -> Option<Self> {
         if let Some(code) = message.strip_prefix(EXITED) {
+            return code.parse().ok().map(Self::Exited);
+        }
+        if let Some(rest) = message.strip_prefix(CONTAINER_EXITED) {
+            let code = rest.split_once(": ").map_or(rest, |(code, _)| code);
             return code.parse().ok().map(Self::Exited);
         }
         let name = message.strip_prefix(TERMINATED)?;
@@ -122,6 +128,11 @@ mod tests {
             assert_eq!(ending.to_string(), message);
             assert_eq!(Ending::read(message), Some(ending), "{message}");
             assert_eq!(ending.code(), code, "{message}");
+        }
+        for message in
+            ["Container exited with status 137", "Container exited with status 137: Memory limit exceeded"]
+        {
+            assert_eq!(Ending::read(message), Some(Ending::Exited(137)), "{message}");
         }
         for other in ["", "Command exited with status x", "Command terminated with signal Tickle", "killed"] {
             assert_eq!(Ending::read(other), None, "{other}");

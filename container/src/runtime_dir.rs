@@ -87,6 +87,9 @@ impl Init {
 pub(crate) struct InDocker {
     /// It runs a task, whose executor is beside it.
     pub of_task: bool,
+    /// The first process in it, once it runs.
+    #[serde(default)]
+    pub process: Option<Process>,
 }
 
 /// A persistent volume that is mounted in a container's sandbox.

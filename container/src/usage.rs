@@ -12,10 +12,11 @@ use nix::unistd::{SysconfVar, sysconf};
 use tepui_proto::mesos::v1::cgroup_info::blkio;
 use tepui_types::ContainerId;
 
-use crate::cgroups::counted;
+use crate::cgroups::hierarchy::Hierarchies;
+use crate::cgroups::{Cgroups, counted};
 use crate::host::process::{self, Spent, Stat};
 use crate::launcher::tree::Tree;
-use crate::runtime_dir::{Claim, RuntimeDir};
+use crate::runtime_dir::{Claim, ContainerDir, RuntimeDir};
 
 /// Ticks of the kernel's clock per second, as it shows them to programs: the same everywhere.
 const TICKS_PER_SECOND: u64 = 100;
@@ -92,7 +93,7 @@ impl Meter {
             let dir = self.runtime.container(&id);
             // Whatever cannot be read any more has ended in this very moment.
             let Ok(Claim::Supervisor(supervisor)) = dir.claimed() else { continue };
-            match counted::read(&dir.cgroups()) {
+            match counted::read(&cgroups_of(&dir)) {
                 Some(usage) => drop(usages.insert(id, usage)),
                 // It is counted with its parent.
                 None if id.parent().is_some() && usages.contains_key(id.top()) => (),
@@ -114,6 +115,16 @@ impl Meter {
         }
         Ok(usages)
     }
+}
+
+/// Those of the container; if a Docker engine made it, those of its first process, as long as that lives.
+fn cgroups_of(dir: &ContainerDir) -> Cgroups {
+    let Some(docker) = dir.docker() else { return dir.cgroups() };
+    let Some(process) = docker.process.filter(|process| process.is_alive()) else {
+        return Cgroups::default();
+    };
+    let text = std::fs::read_to_string(format!("/proc/{}/cgroup", process.pid)).unwrap_or_default();
+    Cgroups::of_process(&Hierarchies::detect().unwrap_or_default(), &text)
 }
 
 impl Usage {

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use common::{Host, exited, until};
 use dockerd::{Dockerd, IMAGE, Networks, file_of, is_root};
 use nix::sys::signal::Signal;
-use tepui_container::DockerOptions;
+use tepui_container::{DockerOptions, Meter, Usage};
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::{ContainerEvent, ContainerId, ContainerOp, LaunchSpec, LaunchStage, Volume};
 
@@ -61,7 +61,8 @@ async fn a_container_runs_in_its_image_and_sees_its_sandbox() {
     let volume = host.work_dir().join("volumes/v");
     std::fs::create_dir_all(&volume).unwrap();
     std::fs::write(volume.join("file"), "kept\n").unwrap();
-    spec.command.value = Some(format!("cd /mnt/mesos/sandbox; {script}"));
+    spec.command.value = Some(format!("cd /mnt/mesos/sandbox; echo shared > /vol/x; {script}"));
+    add_volume(&mut spec);
     spec.volumes.push(Volume {
         source: volume.display().to_string(),
         target: "given".into(),
@@ -73,6 +74,28 @@ async fn a_container_runs_in_its_image_and_sees_its_sandbox() {
     assert_eq!(host.read(&id, "stderr"), "err\n");
     assert_eq!(host.read(&id, "made"), "made\n");
     until(|| (dockerd.inspect("mesos-one").is_none()).then_some(())).await;
+    let other = ContainerId::root("other");
+    let mut spec = in_docker(host.spec(&other, "cat /vol/x"));
+    add_volume(&mut spec);
+    assert_eq!(host.run(spec).await, exited(0));
+    assert_eq!(host.read(&other, "stdout"), "shared\n", "a volume of a driver stays");
+}
+
+/// One of a driver of the engine.
+fn add_volume(spec: &mut LaunchSpec) {
+    use pb::volume::source::{DockerVolume, Type};
+    let volume = DockerVolume { name: "vol".into(), driver: Some("local".into()), ..Default::default() };
+    let source = pb::volume::Source {
+        r#type: Some(Type::DOCKER_VOLUME),
+        docker_volume: volume.into(),
+        ..Default::default()
+    };
+    spec.container.as_mut().unwrap().volumes.push(pb::Volume {
+        mode: pb::volume::Mode::RW,
+        container_path: "/vol".into(),
+        source: source.into(),
+        ..Default::default()
+    });
 }
 
 #[tokio::test]
@@ -85,6 +108,11 @@ async fn limits_hold_and_can_be_raised_and_the_end_is_the_end() {
     let stdout = host.sandbox(&id).join("stdout");
     until(|| std::fs::read_to_string(&stdout).unwrap().contains("up").then_some(())).await;
     let pid = dockerd.pid("mesos-two");
+    let meter = Meter::open(&host.dir.path().join("run")).unwrap();
+    let limit_of = |usage: &Usage| usage.memory.and_then(|memory| memory.limit_bytes);
+    let usage = until(|| meter.read().unwrap().remove(&id).filter(|usage| limit_of(usage).is_some())).await;
+    assert_eq!(limit_of(&usage), Some(64 * MB), "the container's, not that of the process beside it");
+    assert!(usage.mem_rss_bytes > 0 && usage.processes >= 1, "{usage:?}");
     let files = |pid| {
         ["memory.limit_in_bytes", "memory.soft_limit_in_bytes", "cpu.shares", "cpu.cfs_quota_us"]
             .map(|file| file_of(pid, file.split('.').next().unwrap(), file))

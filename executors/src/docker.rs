@@ -217,3 +217,36 @@ fn networks(task: &TaskInfo, found: &Inspected) -> Vec<NetworkInfo> {
         false => vec![NetworkInfo { ip_addresses, ..asked }],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::json;
+    use tepui_proto::json as proto_json;
+
+    use super::*;
+
+    fn task(text: &str) -> TaskInfo {
+        proto_json::from_slice(text.replace('\'', "\"").as_bytes()).expect("a task")
+    }
+
+    #[test]
+    fn the_task_completes_the_document() {
+        let prepared = json!({"Image": "i", "Env": ["MESOS_SANDBOX=/s", "A=3"]});
+        let head = "'name':'t','task_id':{'value':'t'},'agent_id':{'value':'a'}";
+        let shell = task(&format!(
+            "{{{head},'resources':[{{'name':'cpus','type':'SCALAR','allocation_info':{{'role':'dev'}}}}],
+              'command':{{'value':'echo','environment':{{'variables':[{{'name':'A','value':'1'}}]}}}}}}"
+        ));
+        let own = task(&format!("{{{head},'command':{{'shell':false,'arguments':['x']}}}}"));
+        let chosen = json!({"Entrypoint": ["/e"]});
+        let all = [document(&prepared, &shell), document(&prepared, &own), document(&chosen, &shell)];
+        let text: String = all.iter().map(|document| format!("{document}\n")).collect();
+        expect![[r#"
+            {"Cmd":["-c","echo"],"Entrypoint":["/bin/sh"],"Env":["A=1","MESOS_SANDBOX=/s","A=3","MESOS_ALLOCATION_ROLE=dev"],"Image":"i"}
+            {"Cmd":["x"],"Env":["MESOS_SANDBOX=/s","A=3"],"Image":"i"}
+            {"Cmd":["-c","echo"],"Entrypoint":["/e"],"Env":["A=1","MESOS_ALLOCATION_ROLE=dev"]}
+        "#]]
+        .assert_eq(&text);
+    }
+}

@@ -51,6 +51,26 @@ pub(crate) struct Cgroups {
 }
 
 impl Cgroups {
+    /// Those of a process that somebody else put there, from its file in /proc.
+    pub fn of_process(hierarchies: &Hierarchies, text: &str) -> Cgroups {
+        let place = |hierarchy: &Hierarchy| {
+            let is_its = |names: &str| match hierarchy.version {
+                Version::V1 => {
+                    names.split(',').any(|name| hierarchy.controllers.iter().any(|one| one.v1_name() == name))
+                }
+                Version::V2 => names.is_empty(),
+            };
+            let path = text.lines().find_map(|line| {
+                let (names, path) = line.split_once(':')?.1.split_once(':')?;
+                is_its(names).then_some(path)
+            })?;
+            let (version, controllers) = (hierarchy.version, hierarchy.controllers.clone());
+            let cgroup = hierarchy.mount.join(path.trim_start_matches('/'));
+            Some(Place { version, controllers, cgroup, own: true })
+        };
+        Cgroups { places: hierarchies.iter().filter_map(place).collect(), oom_score_adj: None }
+    }
+
     /// The one the container's processes are ended by.
     pub fn core(&self) -> Option<&Place> {
         self.places.iter().find(|place| place.own && place.controllers.contains(&Controller::Core))
@@ -255,6 +275,16 @@ mod tests {
         assert!(shares.settle(&demand(1.0, None, 64.0, None), &POLICY, true).is_empty());
         let (own, _) = layout.create(&id, None);
         assert!(own.places.iter().all(|place| place.own && place.cgroup.ends_with("mesos/a/mesos/b")));
+    }
+
+    #[test]
+    fn where_others_put_a_process() {
+        let text = "4:memory:/docker/x\n3:name=systemd:/docker/y\n1:cpu,cpuacct:/docker/z\n0::/docker/u\n";
+        let cgroups = Cgroups::of_process(&v1().hierarchies, text);
+        let found: Vec<&Path> = cgroups.places.iter().map(|place| place.cgroup.as_path()).collect();
+        assert_eq!(found, ["/cpu/docker/z", "/mem/docker/x"].map(Path::new));
+        let v2 = layout(&[(Version::V2, "/c", &[Controller::Cpu, Controller::Memory])]);
+        assert_eq!(Cgroups::of_process(&v2.hierarchies, text).places[0].cgroup, Path::new("/c/docker/u"));
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub(super) struct Container {
     sandbox: PathBuf,
     inbox: mpsc::UnboundedReceiver<Command>,
     /// Held until the container has ended; nothing is ever sent.
-    _life: watch::Sender<()>,
+    life: watch::Sender<()>,
 }
 
 /// Why a launch did not come to its end.
@@ -104,7 +104,7 @@ impl Container {
         inbox: mpsc::UnboundedReceiver<Command>,
         life: watch::Sender<()>,
     ) -> Container {
-        Container { context, id, sandbox, inbox, _life: life }
+        Container { context, id, sandbox, inbox, life }
     }
 
     pub async fn launch(mut self, spec: LaunchSpec, around: Around) {
@@ -227,6 +227,7 @@ impl Container {
 
     /// Follows a running container to its end.
     pub async fn watch(mut self, process: Process, mut volumes: Vec<Volume>) {
+        in_docker::find_process(&self.context, &self.id, self.life.subscribe());
         let mut gone = false;
         let mut ended = pin!(process.ended());
         let mut burst = Burst::follow(&self.runtime().cgroups());

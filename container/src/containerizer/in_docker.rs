@@ -1,6 +1,9 @@
 //! The part of a container's life that is a Docker engine's: who takes it, what is written down of it, its changes, its end.
 
+use std::sync::Arc;
+
 use tepui_types::{ContainerId, LaunchSpec};
+use tokio::sync::watch;
 
 use super::Context;
 use super::container::Update;
@@ -32,7 +35,7 @@ pub(super) fn choose(context: &Context, spec: &LaunchSpec) -> Result<Option<OnDo
 pub(super) fn keep(context: &Context, spec: &LaunchSpec) -> Result<(), String> {
     let (dir, volumes) = (context.runtime.container(&spec.id), spec.volumes.iter().map(Mounted::from));
     let kept = dir.write_volumes(&volumes.collect::<Vec<_>>());
-    let kept = kept.and_then(|()| dir.write_docker(InDocker { of_task: spec.of_task }));
+    let kept = kept.and_then(|()| dir.write_docker(InDocker { of_task: spec.of_task, process: None }));
     kept.map_err(|err| format!("cannot keep that it is a DOCKER container: {err}"))
 }
 
@@ -52,6 +55,27 @@ pub(super) async fn update(
         Some(docker) => docker.update(id, &update.resources, &update.limits).await,
         None => Err(String::from("there is no Docker engine to ask")),
     }
+}
+
+/// Looks for the first process of the engine's container and writes it down, for those who measure. Gives up when `alive`
+/// closes: the container has ended.
+pub(super) fn find_process(context: &Arc<Context>, id: &ContainerId, mut alive: watch::Receiver<()>) {
+    let (Some(docker), Some(kept)) = (context.docker.clone(), context.runtime.container(id).docker()) else {
+        return;
+    };
+    if kept.process.is_some() {
+        return;
+    }
+    let (dir, id) = (context.runtime.container(id), id.clone());
+    tokio::spawn(async move {
+        let found = tokio::select! {
+            found = docker.process(&id) => found,
+            _ = alive.changed() => return,
+        };
+        if let Err(err) = dir.write_docker(InDocker { process: Some(found), ..kept }) {
+            tracing::warn!(container = %id, %err, "cannot keep the process of a container, it is not measured");
+        }
+    });
 }
 
 /// Ends what an engine has of the container.

@@ -21,6 +21,7 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_types::{ContainerId, LaunchSpec};
 
 use crate::cgroups::Policy;
+use crate::host::process::Process;
 
 /// Every name of a container of ours begins so, as in v1.
 const NAME_PREFIX: &str = "mesos-";
@@ -30,6 +31,9 @@ const WORK_DIR_LABEL: &str = "tepui.work_dir";
 /// The process may just have asked for a container when it was killed; so often and so far apart we look for it.
 const LATE_LOOKS: u32 = 3;
 const LATE_LOOK_AFTER: Duration = Duration::from_secs(2);
+
+/// The engine is asked so often whether a container runs, as in v1.
+const PROCESS_LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// What an operator chose about Docker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,6 +148,21 @@ impl Docker {
         let demand = limits::demand(resources, limits, false);
         let change = limits::change(&demand, &self.site.policy, &now.raw["HostConfig"]);
         self.engine.update(&name, &change).await.map_err(said)
+    }
+
+    /// Waits for the first process of a container.
+    pub async fn process(&self, id: &ContainerId) -> Process {
+        let name = name(id);
+        loop {
+            let found = self.engine.inspect(&name).await.ok().flatten();
+            let pid = found.map_or(0, |found| found.state.pid);
+            if pid > 0
+                && let Ok(Some(stat)) = Process::find(pid)
+            {
+                return stat.process;
+            }
+            tokio::time::sleep(PROCESS_LOOK_EVERY).await;
+        }
     }
 
     /// Ends what is left of a container whose process has ended; its rest is removed later.

@@ -20,6 +20,12 @@ struct Bench {
     dockerd: Dockerd,
 }
 
+/// A cluster with an agent on the engine.
+fn cluster(dockerd: &Dockerd) -> Cluster {
+    let socket = format!("--docker_socket={}", dockerd.socket().display());
+    Cluster::with(&[], &[RESOURCES, "--containerizers=docker,mesos", "--docker_remove_delay=0ns", &socket])
+}
+
 impl Bench {
     /// None, said aloud, where this cannot be tried.
     fn start(networks: Networks) -> Option<Self> {
@@ -28,9 +34,7 @@ impl Bench {
             return None;
         }
         let dockerd = Dockerd::start(networks);
-        let socket = format!("--docker_socket={}", dockerd.socket().display());
-        let flags = [RESOURCES, "--containerizers=docker,mesos", "--docker_remove_delay=0ns", &socket];
-        let cluster = Cluster::with(&[], &flags);
+        let cluster = cluster(&dockerd);
         let scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
         Some(Self { scheduler, cluster, dockerd })
     }
@@ -60,6 +64,20 @@ impl Bench {
 
     fn read(&self, task: &str, file: &str) -> String {
         std::fs::read_to_string(self.sandbox(task).join(file)).expect("a file of the sandbox")
+    }
+
+    /// Ends the agent and waits until the master has heard from its successor.
+    fn restart_agent(&mut self) {
+        let heard = |cluster: &Cluster| {
+            let agents = cluster.http().get("/slaves").json()?;
+            Some(agents["slaves"][0]["reregistered_time"].clone())
+                .filter(|_| agents["slaves"][0]["active"] == true)
+        };
+        let before = heard(&self.cluster);
+        self.cluster.agents[0].kill();
+        self.cluster.agents[0].restart();
+        let news = || heard(&self.cluster).filter(|time| Some(time) != before.as_ref());
+        wait_for("the agent to come back", news);
     }
 
     fn kill(&mut self, task: &str) -> Value {
@@ -115,6 +133,62 @@ fn a_task_runs_in_its_image_with_its_sandbox() {
 }
 
 #[test]
+fn a_custom_executor_lives_in_a_container() {
+    let Some(mut bench) = Bench::start(Networks::Host) else { return };
+    let program = env!("CARGO_BIN_EXE_letters_executor");
+    let directory = std::path::Path::new(program).parent().expect("it is somewhere");
+    // The program is not in the image; neither is what it is linked with.
+    let volumes: Vec<Value> = ["/lib", "/lib64", "/usr/lib", directory.to_str().expect("text")]
+        .map(|path| json!({"mode": "RO", "container_path": path, "host_path": path}))
+        .to_vec();
+    let offer = bench.scheduler.fresh_offer();
+    let mut task = Scheduler::task(&offer, "letters", "");
+    drop(task.as_object_mut().expect("a task").remove("command"));
+    task["executor"] = json!({
+        "type": "CUSTOM", "executor_id": {"value": "letters"},
+        "framework_id": {"value": bench.scheduler.framework_id},
+        "command": {"value": format!("echo in $MESOS_CONTAINER_NAME; exec {program}")},
+        "resources": [scalar("cpus", 0.1), scalar("mem", 32.0)],
+        "container": {"type": "DOCKER", "docker": {"image": IMAGE}, "volumes": volumes}
+    });
+    bench.scheduler.launch(&offer, &[task]);
+    let running = bench.scheduler.reach("letters", "TASK_RUNNING");
+    let name = Bench::name(&running);
+    assert!(bench.dockerd.is_running(&name));
+    assert!(bench.read("letters", "stdout").starts_with(&format!("in {name}\n")));
+    // What the task asks for is added to what its executor has.
+    let pid = bench.dockerd.pid(&name);
+    wait_for("the limit of both", || {
+        (file_of(pid, "memory", "memory.limit_in_bytes") == "67108864").then_some(())
+    });
+    bench.restart_agent();
+    bench.kill("letters");
+    let shutdown = json!({"agent_id": offer["agent_id"], "executor_id": {"value": "letters"}});
+    bench.scheduler.call(json!({"type": "SHUTDOWN", "shutdown": shutdown}));
+    wait_for("the container to be removed", || bench.dockerd.inspect(&name).is_none().then_some(()));
+}
+
+#[test]
+fn the_command_line_runs_images() {
+    if !is_root() {
+        return;
+    }
+    let dockerd = Dockerd::start(Networks::Host);
+    let cluster = cluster(&dockerd);
+    let run = |arguments: &[&str]| {
+        let command = std::process::Command::new(tepui_e2e::binary())
+            .args(["run", "--master", &cluster.master.address, "--docker", IMAGE, "--"])
+            .args(arguments)
+            .output()
+            .expect("it starts");
+        (command.status.code(), String::from_utf8_lossy(&command.stdout).into_owned())
+    };
+    assert_eq!(run(&["ls /bin/busybox $MESOS_SANDBOX/stdout; exit 5"]).0, Some(5));
+    let (code, said) = run(&["/bin/echo", "several", "words"]);
+    assert!(code == Some(0) && said.contains("several words"), "{code:?} {said}");
+}
+
+#[test]
 fn kills_are_polite_first_and_outlive_a_restart_of_the_agent() {
     let Some(mut bench) = Bench::start(Networks::Host) else { return };
     bench.launch("polite", POLITE, |_| ());
@@ -124,11 +198,8 @@ fn kills_are_polite_first_and_outlive_a_restart_of_the_agent() {
     });
     let [polite, deaf] = ["polite", "deaf"].map(|task| bench.scheduler.reach(task, "TASK_RUNNING"));
     assert_eq!(bench.kill("deaf")["message"], "Container exited with status 137");
-    bench.cluster.agents[0].kill();
-    assert!(bench.dockerd.is_running(&Bench::name(&polite)), "it goes on without the agent");
-    bench.cluster.agents[0].restart();
-    bench.cluster.wait_for_agents(1);
-    assert!(bench.dockerd.is_running(&Bench::name(&polite)), "it is known");
+    bench.restart_agent();
+    assert!(bench.dockerd.is_running(&Bench::name(&polite)), "it goes on, and is known");
     assert_eq!(bench.kill("polite")["message"], "Container exited with status 0");
     for status in [polite, deaf] {
         let gone = || bench.dockerd.inspect(&Bench::name(&status)).is_none().then_some(());

@@ -64,6 +64,9 @@ pub struct Run {
     /// Image to run in; agents need --image_providers=docker. Without a command, the image's own runs.
     #[arg(long, value_name = "NAME")]
     pub image: Option<String>,
+    /// Image to run in, by a Docker engine; agents need --containerizers=docker,mesos. Without a command, the image's own runs.
+    #[arg(long, value_name = "IMAGE", conflicts_with = "image")]
+    pub docker: Option<String>,
     /// How many tasks to run.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub count: u32,
@@ -71,7 +74,7 @@ pub struct Run {
     #[arg(long, value_name = "DURATION", default_value = "5mins", value_parser = value::duration)]
     pub reconnect_timeout: Duration,
     /// The command; several words are run as they are, one word by a shell.
-    #[arg(last = true, required_unless_present = "image")]
+    #[arg(last = true, required_unless_present_any = ["image", "docker"])]
     pub command: Vec<String>,
 }
 

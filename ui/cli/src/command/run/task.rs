@@ -43,8 +43,24 @@ pub fn task(run: &Run, offer: &Offer, id: String, name: String) -> TaskInfo {
         agent_id: offer.agent_id.clone(),
         resources: wanted(run).into_iter().filter(|(_, amount)| *amount > 0.0).map(resource).collect(),
         command: command(run).into(),
-        container: run.image.as_deref().map(container).into(),
         limits: limits(run),
+        container: container(run).into(),
+        ..Default::default()
+    }
+}
+
+/// Whose root file system it gets: an image that a Docker engine runs, one that the agent runs itself, or the host's.
+fn container(run: &Run) -> Option<ContainerInfo> {
+    match &run.docker {
+        Some(image) => Some(in_docker(image)),
+        None => run.image.as_deref().map(in_image),
+    }
+}
+
+fn in_docker(image: &str) -> ContainerInfo {
+    ContainerInfo {
+        r#type: container_info::Type::DOCKER,
+        docker: container_info::DockerInfo { image: image.to_owned(), ..Default::default() }.into(),
         ..Default::default()
     }
 }
@@ -77,9 +93,11 @@ fn command(run: &Run) -> CommandInfo {
     let uris =
         run.uris.iter().map(|uri| command_info::URI { value: uri.clone(), ..Default::default() }).collect();
     let shell = run.command.len() == 1;
+    // A Docker engine is told the program once, others also how it is to call itself.
+    let arguments = &run.command[usize::from(run.docker.is_some()).min(run.command.len())..];
     CommandInfo {
         value: run.command.first().cloned(),
-        arguments: if shell { Vec::new() } else { run.command.clone() },
+        arguments: if shell { Vec::new() } else { arguments.to_vec() },
         shell: Some(shell),
         environment: (!variables.is_empty()).then(|| Environment { variables, ..Default::default() }).into(),
         user: run.user.clone(),
@@ -89,7 +107,7 @@ fn command(run: &Run) -> CommandInfo {
 }
 
 /// A container of its own with this image.
-fn container(image: &str) -> ContainerInfo {
+fn in_image(image: &str) -> ContainerInfo {
     let docker = image::Docker { name: image.to_string(), ..Default::default() };
     let image = Image { r#type: image::Type::DOCKER, docker: docker.into(), ..Default::default() };
     ContainerInfo {
