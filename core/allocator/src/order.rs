@@ -1,6 +1,6 @@
 //! Siblings in the order in which they are served.
 
-use alloc::vec::Vec;
+use alloc::collections::VecDeque;
 use core::cmp::Ordering;
 
 use tepui_fsm::Rng;
@@ -37,9 +37,11 @@ impl Key {
 }
 
 /// Sorted by key. The caller remembers each item's key.
+///
+/// Who was first and was given something goes to the end, or near it: from one end to the other, a deque moves little.
 #[derive(Clone, Debug)]
 pub(crate) struct Order<T> {
-    items: Vec<(Key, T)>,
+    items: VecDeque<(Key, T)>,
 }
 
 impl<T: Copy + PartialEq> Order<T> {
@@ -56,7 +58,7 @@ impl<T: Copy + PartialEq> Order<T> {
     }
 
     pub(crate) fn is_sorted(&self) -> bool {
-        self.items.is_sorted_by(|(a, _), (b, _)| a.cmp(b).is_le())
+        self.items.iter().is_sorted_by(|(a, _), (b, _)| a.cmp(b).is_le())
     }
 
     pub(crate) fn insert(&mut self, key: Key, item: T) {
@@ -73,21 +75,13 @@ impl<T: Copy + PartialEq> Order<T> {
         if old == new {
             return;
         }
-        let from = self.position(old, item);
-        // Where it belongs among the others: to the left of where it is, or to the right.
-        let mut to = self.items[..from].partition_point(|(own, _)| own.cmp(&new).is_lt());
-        if to < from {
-            self.items.copy_within(to..from, to + 1);
-        } else {
-            to = from + self.items[from + 1..].partition_point(|(own, _)| own.cmp(&new).is_lt());
-            self.items.copy_within(from + 1..=to, from);
-        }
-        self.items[to] = (new, item);
+        self.remove(old, item);
+        self.insert(new, item);
     }
 
     fn position(&self, key: Key, item: T) -> usize {
         let from = self.items.partition_point(|(own, _)| own.cmp(&key).is_lt());
-        let offset = self.items[from..].iter().position(|(_, own)| *own == item);
+        let offset = self.items.range(from..).position(|(_, own)| *own == item);
         from + offset.expect("an item is found under the key it was inserted with")
     }
 
@@ -95,12 +89,12 @@ impl<T: Copy + PartialEq> Order<T> {
         for (own, item) in &mut self.items {
             *own = key(*item);
         }
-        self.items.sort_by(|(a, _), (b, _)| a.cmp(b));
+        self.items.make_contiguous().sort_by(|(a, _), (b, _)| a.cmp(b));
     }
 }
 
 impl<T> Default for Order<T> {
     fn default() -> Self {
-        Self { items: Vec::new() }
+        Self { items: VecDeque::new() }
     }
 }
