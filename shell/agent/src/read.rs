@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tepui_container::{FetcherCounts, Meter};
-use tepui_core_agent::{ContainerStage, Executor, Framework, State, Task, TaskStage};
+use tepui_core_agent::{Executor, Framework, State, Task, TaskStage};
 use tepui_http::{Encoding, classic};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::agent::call::Type;
@@ -203,22 +203,13 @@ fn containers(state: &State, call: &Call, statistics: &Statistics) -> response::
         resource_statistics: statistics.get(&executor.container_id).cloned().into(),
         ..Default::default()
     });
-    let others = state
-        .containers
-        .values()
-        .filter(|container| if container.id.parent().is_some() { nested } else { alone })
-        .filter_map(|container| match container.stage {
-            ContainerStage::Launching => Some((container, None)),
-            ContainerStage::Running { pid } => Some((container, pid)),
-            ContainerStage::Ended(_) => None,
-        })
-        .map(|(container, pid)| response::get_containers::Container {
-            container_id: pb::ContainerID { value: container.id.value().to_owned(), ..Default::default() }
-                .into(),
-            container_status: container_status(container.id.to_proto(), pid).into(),
-            resource_statistics: statistics.get(&container.id).cloned().into(),
-            ..Default::default()
-        });
+    let others = statistics::others(state, nested, alone);
+    let others = others.map(|(container, pid)| response::get_containers::Container {
+        container_id: pb::ContainerID { value: container.id.value().to_owned(), ..Default::default() }.into(),
+        container_status: container_status(container.id.to_proto(), pid).into(),
+        resource_statistics: statistics.get(&container.id).cloned().into(),
+        ..Default::default()
+    });
     response::GetContainers { containers: of_executors.chain(others).collect(), ..Default::default() }
 }
 

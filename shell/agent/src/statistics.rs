@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::StatusCode;
 use tepui_container::{Memory, Meter, Usage};
-use tepui_core_agent::{Executor, ExecutorPhase, State};
+use tepui_core_agent::{Container, ContainerStage, Executor, ExecutorPhase, State};
 use tepui_http::{HttpError, Query, Request, Response, json};
 use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1 as pb;
@@ -62,6 +62,20 @@ pub(crate) fn live(state: &State) -> impl Iterator<Item = &Arc<Executor>> {
     executors.filter(|executor| executor.phase != ExecutorPhase::Terminated)
 }
 
+/// Containers that calls launched and that have not ended: nested ones, those that stand alone. With their processes.
+pub(crate) fn others(
+    state: &State,
+    nested: bool,
+    alone: bool,
+) -> impl Iterator<Item = (&Container, Option<u32>)> {
+    let wanted = move |one: &&Arc<Container>| if one.id.parent().is_some() { nested } else { alone };
+    state.containers.values().filter(wanted).filter_map(|one| match one.stage {
+        ContainerStage::Launching => Some((&**one, None)),
+        ContainerStage::Running { pid } => Some((&**one, pid)),
+        ContainerStage::Ended(_) => None,
+    })
+}
+
 pub(crate) async fn answer(
     view: View,
     meter: Meter,
@@ -84,6 +98,11 @@ pub(crate) async fn answer(
                     (View::Containers, measured) => contained(w, executor, measured),
                 }
             }
+            for (container, pid) in others(&state, selection.nested, selection.alone) {
+                if selection.wants_other(&state, container) {
+                    launched_by_call(w, container, pid, statistics.get(&container.id));
+                }
+            }
         });
         w.into_vec()
     });
@@ -100,6 +119,9 @@ struct Selection {
     container_id: Option<String>,
     framework_id: Option<String>,
     executor_id: Option<String>,
+    /// Tepui's own: also what is nested in those, and what stands alone.
+    nested: bool,
+    alone: bool,
 }
 
 impl Selection {
@@ -110,6 +132,8 @@ impl Selection {
             container_id: text("container_id"),
             framework_id: text("framework_id"),
             executor_id: text("executor_id"),
+            nested: query.get("show_nested") == Some("true"),
+            alone: query.get("show_standalone") == Some("true"),
         };
         let one = selection.container_id.is_some();
         let (framework, executor) = (selection.framework_id.is_some(), selection.executor_id.is_some());
@@ -126,6 +150,18 @@ impl Selection {
         is(&self.container_id, executor.container_id.value())
             && is(&self.framework_id, executor.framework_id.as_str())
             && is(&self.executor_id, executor.id.as_str())
+    }
+
+    /// Whether one that a call launched is in a container that is wanted.
+    fn wants_other(&self, state: &State, container: &Container) -> bool {
+        let top = container.id.top();
+        match live(state).find(|executor| executor.container_id == *top) {
+            Some(executor) => self.wants(executor),
+            None => {
+                self.framework_id.is_none()
+                    && self.container_id.as_ref().is_none_or(|wanted| wanted == top.value())
+            }
+        }
     }
 }
 
@@ -148,6 +184,19 @@ fn contained(w: &mut JsonWriter, executor: &Executor, measured: Option<&pb::Reso
         w.field("source", executor.info.source.as_deref().unwrap_or_default());
         w.optional_field("statistics", measured);
         w.field("status", &container_status(executor.container_id.to_proto(), executor.pid));
+    });
+}
+
+fn launched_by_call(
+    w: &mut JsonWriter,
+    container: &Container,
+    pid: Option<u32>,
+    measured: Option<&pb::ResourceStatistics>,
+) {
+    w.object(|w| {
+        w.field("container_id", container.id.value());
+        w.optional_field("statistics", measured);
+        w.field("status", &container_status(container.id.to_proto(), pid));
     });
 }
 

@@ -130,6 +130,16 @@ fn signals_reach_containers_and_nothing_outlives_its_parent() {
         200
     );
     assert_eq!(shown(&http, json!({"show_nested": true})).len(), 1, "below one that stands alone");
+    let listed = |query: &str| -> Vec<String> {
+        let all = http.get(&format!("/containers{query}")).json().expect("a list");
+        let id = |one: &Value| one["container_id"].as_str().expect("an id").to_owned();
+        all.as_array().expect("a list").iter().map(id).collect()
+    };
+    assert_eq!(listed(""), Vec::<String>::new(), "as v1 has it");
+    assert_eq!(listed("?show_standalone=true"), ["top"]);
+    assert_eq!(listed("?show_standalone=true&show_nested=true&container_id=top"), ["top", "child"]);
+    assert_eq!(listed("?show_nested=true&container_id=other"), Vec::<String>::new());
+    assert_eq!(listed("?show_nested=true&framework_id=F"), Vec::<String>::new());
     let stdout = cluster.agents[0].work_dir.join("containers/top/containers/child/stdout");
     wait_for("the trap", || std::fs::read_to_string(&stdout).is_ok_and(|text| text == "set\n").then_some(()));
     assert_eq!(call(&http, "KILL_CONTAINER", json!({"container_id": child, "signal": 10})).status, 200);
