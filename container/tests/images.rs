@@ -4,9 +4,10 @@
 mod common;
 
 use common::image::{self, Layer};
+use common::registry::{LOGIN, Registry, Wants};
 use common::{Host, exited};
 use serde_json::json;
-use tepui_container::Backend;
+use tepui_container::{Backend, Logins};
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::{ContainerId, LaunchSpec, LaunchStage};
 
@@ -33,7 +34,7 @@ fn host_changed(
     Host::linux_with(isolation, |options| {
         let dir = options.work_dir.parent().unwrap().to_owned();
         options.images.docker = true;
-        options.images.docker_registry = dir.join("images");
+        options.images.docker_registry = dir.join("images").display().to_string();
         options.images.docker_store_dir = dir.join("store");
         options.images.backend = Some(backend);
         change(options);
@@ -285,4 +286,70 @@ async fn images_can_be_volumes() {
     let spec = LaunchSpec { container, ..host.spec(&id("a"), script) };
     assert_eq!(output(&mut host, spec).await, "1\nset\nx\n");
     assert!(provisioned(&host).is_empty() && mounts() == before);
+}
+
+#[tokio::test]
+async fn images_are_pulled_from_registries_that_may_want_a_login() {
+    let Some(base) = Layer::busybox() else { return };
+    let layout = tempfile::tempdir().unwrap();
+    let top = Layer::empty().file("etc/of", "registry\n");
+    image::oci_layout(layout.path(), &json!({}), &[base.tar(), top.tar()]);
+    for wants in [Wants::Nothing, Wants::Basic, Wants::Bearer] {
+        let registry = Registry::start(layout.path(), wants);
+        let logins = format!(r#"{{"auths":{{"{}":{{"auth":"{LOGIN}"}}}}}}"#, registry.address);
+        let change = |options: &mut tepui_container::Options| {
+            options.images.docker_registry = format!("http://{}", registry.address);
+            options.images.docker_config = Logins::parse(logins.as_bytes()).unwrap();
+        };
+        let Some(mut host) = host_changed(ISOLATION, Backend::Overlay, change) else { return };
+        let spec = |host: &Host, name: &str, image: &str| LaunchSpec {
+            container: with_image(image),
+            ..host.spec(&id(name), "cat /etc/of")
+        };
+        let first = spec(&host, "a", "app");
+        assert_eq!(output(&mut host, first).await, "registry\n");
+        let asked = registry.requests.lock().unwrap().len();
+        let again = spec(&host, "b", "app:latest");
+        assert_eq!(output(&mut host, again).await, "registry\n");
+        assert_eq!(registry.requests.lock().unwrap().len(), asked, "it is in the store");
+        let named = spec(&host, "c", &format!("{}/app", registry.address));
+        assert_eq!(output(&mut host, named).await, "registry\n");
+        assert_eq!(registry.count("/elsewhere/"), 4, "a layer that is there is not brought again");
+        let (_, why) = host.fail_to_launch(spec(&host, "d", "missing")).await;
+        assert!(why.contains("answered 404 Not Found") || why.contains("answered 401"), "{why}");
+        let staged = std::fs::read_dir(host.dir.path().join("store/staging")).unwrap().count();
+        assert_eq!(staged, 0, "nothing is left of downloads");
+    }
+}
+
+#[tokio::test]
+async fn a_registry_that_lies_or_locks_us_out_is_told() {
+    let Some(base) = Layer::busybox() else { return };
+    let layout = tempfile::tempdir().unwrap();
+    image::oci_layout(layout.path(), &json!({}), &[base.tar()]);
+    let locked = Registry::start(layout.path(), Wants::Basic);
+    let from = |address: String| {
+        move |options: &mut tepui_container::Options| options.images.docker_registry = address
+    };
+    let Some(mut host) =
+        host_changed(ISOLATION, Backend::Overlay, from(format!("http://{}", locked.address)))
+    else {
+        return;
+    };
+    let spec = LaunchSpec { container: with_image("app"), ..host.spec(&id("a"), "true") };
+    let (_, why) = host.fail_to_launch(spec).await;
+    assert!(why.contains("wants a login, and --docker_config has none"), "{why}");
+    // Another layer under the same digest.
+    let largest = std::fs::read_dir(layout.path().join("blobs/sha256")).unwrap().flatten();
+    let largest = largest.max_by_key(|entry| entry.metadata().unwrap().len()).unwrap().path();
+    let mut bytes = std::fs::read(&largest).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    std::fs::write(&largest, bytes).unwrap();
+    let liar = Registry::start(layout.path(), Wants::Nothing);
+    let mut host =
+        host_changed(ISOLATION, Backend::Overlay, from(format!("http://{}", liar.address))).unwrap();
+    let spec = LaunchSpec { container: with_image("app"), ..host.spec(&id("a"), "true") };
+    let (_, why) = host.fail_to_launch(spec).await;
+    assert!(why.contains("layer 1 of 1"), "{why}");
 }

@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{AUTHORIZATION, HOST, LOCATION, USER_AGENT};
 use http::uri::{Authority, Scheme};
-use http::{HeaderValue, Request, Response, StatusCode, Uri};
+use http::{HeaderName, HeaderValue, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Body, Bytes, Incoming};
 use hyper_util::client::legacy::Client;
@@ -55,7 +55,7 @@ pub(super) async fn download(
 async fn open(url: &str, stall: Duration) -> Result<Incoming, Fault> {
     let mut uri: Uri = url.parse().map_err(|err| Fault::Told(format!("it is not a URL: {err}")))?;
     for _ in 0..=REDIRECTS_MAX {
-        let response = within(stall, get(&uri)).await??;
+        let response = within(stall, get(&uri, Vec::new())).await??;
         let status = response.status();
         if status == StatusCode::OK {
             return Ok(response.into_body());
@@ -78,7 +78,11 @@ async fn within<T>(stall: Duration, work: impl Future<Output = T>) -> Result<T, 
     tokio::time::timeout(stall, work).await.map_err(late)
 }
 
-async fn get(uri: &Uri) -> Result<Response<Incoming>, Fault> {
+/// One request, with what headers it is to have.
+pub(crate) async fn get(
+    uri: &Uri,
+    headers: Vec<(HeaderName, HeaderValue)>,
+) -> Result<Response<Incoming>, Fault> {
     let told = |err: String| Fault::Told(format!("cannot make the request: {err}"));
     let (target, login) = split_login(uri).ok_or_else(|| told(String::from("the URL has no host")))?;
     let host = target.authority().map_or("", Authority::as_str);
@@ -87,9 +91,7 @@ async fn get(uri: &Uri) -> Result<Response<Incoming>, Fault> {
         .header(USER_AGENT, concat!("tepui/", env!("CARGO_PKG_VERSION")))
         .body(Empty::<Bytes>::new())
         .map_err(|err| told(err.to_string()))?;
-    if let Some(login) = login {
-        request.headers_mut().insert(AUTHORIZATION, login);
-    }
+    request.headers_mut().extend(login.map(|login| (AUTHORIZATION, login)).into_iter().chain(headers));
     let response = if target.scheme() == Some(&Scheme::HTTPS) {
         let connector = https().map_err(|err| Fault::Told(format!("no certificates to trust: {err}")))?;
         Client::builder(TokioExecutor::new()).build(connector).request(request).await
@@ -118,7 +120,7 @@ fn split_login(uri: &Uri) -> Option<(Uri, Option<HeaderValue>)> {
 }
 
 /// Where a redirect leads: http and https only. A login stays with its host.
-fn resolve(from: &Uri, location: &str) -> Option<Uri> {
+pub(crate) fn resolve(from: &Uri, location: &str) -> Option<Uri> {
     let (scheme, authority) = (from.scheme_str()?, from.authority()?.as_str());
     let location = location.split('#').next().unwrap_or_default();
     let whole = if location.contains("://") {
@@ -136,7 +138,7 @@ fn resolve(from: &Uri, location: &str) -> Option<Uri> {
 }
 
 /// An error with its causes, which is where the useful part is.
-fn chain(err: &dyn std::error::Error) -> String {
+pub(crate) fn chain(err: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(err.source(), |err| err.source());
     causes.fold(err.to_string(), |text, cause| format!("{text}: {cause}"))
 }

@@ -64,7 +64,7 @@ pub(super) enum Outcome {
 
 /// Why one file could not be brought.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     #[error("it is larger than the cache")]
     TooLarge,
     #[error("{0}")]

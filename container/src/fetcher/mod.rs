@@ -5,7 +5,7 @@
 //! Never here: what runs afterwards.
 
 mod cache;
-mod download;
+pub(crate) mod download;
 mod extract;
 pub(crate) mod job;
 mod uri;

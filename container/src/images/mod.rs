@@ -1,6 +1,6 @@
 //! Images: where they come from, the store of their layers, and the root file systems made of them.
 //!
-//! Fed by the containerizer when a container with an image is launched or has ended. An image is found (`local`), taken
+//! Fed by the containerizer when a container with an image is launched or has ended. An image is found (`local`, `registry`), taken
 //! into the `store` layer by layer (`blob`, `unpack`), and becomes a `rootfs`.
 //! Never here: mounts of containers, commands.
 
@@ -8,8 +8,10 @@ mod blob;
 mod copy;
 mod digest;
 mod local;
+mod login;
 mod manifest;
 mod reference;
+mod registry;
 pub(crate) mod rootfs;
 mod runtime;
 mod store;
@@ -26,7 +28,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::ContainerId;
 
+pub use self::login::Logins;
 use self::reference::Reference;
+use self::registry::Registry;
 pub use self::rootfs::Backend;
 pub(crate) use self::rootfs::Overlay;
 use self::rootfs::{Rootfs, Rootfses};
@@ -39,8 +43,10 @@ use crate::host::user::Identity;
 pub struct ImageOptions {
     /// Whether containers may have Docker and OCI images at all.
     pub docker: bool,
-    /// Where images come from: a directory of the host. Absolute.
-    pub docker_registry: PathBuf,
+    /// Where images come from: a directory of the host, absolute, or `http(s)://host[:port]`.
+    pub docker_registry: String,
+    /// Logins for registries.
+    pub docker_config: Logins,
     /// Where their layers are kept. Absolute.
     pub docker_store_dir: PathBuf,
     /// Unset: the first that works here.
@@ -59,7 +65,8 @@ pub(crate) struct Made {
 /// The images of an agent whose containers may have some.
 #[derive(Clone, Debug)]
 pub(crate) struct Images {
-    registry: PathBuf,
+    origin: Origin,
+    logins: Logins,
     store: Store,
     rootfses: Rootfses,
     /// One reads an image, others who want the same one wait.
@@ -72,20 +79,19 @@ impl Images {
         if !options.docker {
             return Ok(None);
         }
-        for (flag, path) in
-            [("docker_registry", &options.docker_registry), ("docker_store_dir", &options.docker_store_dir)]
-        {
-            if !path.is_absolute() {
-                return Err(format!("--{flag} must be an absolute path, not '{}'", path.display()));
-            }
+        if !options.docker_store_dir.is_absolute() {
+            let path = options.docker_store_dir.display();
+            return Err(format!("--docker_store_dir must be an absolute path, not '{path}'"));
         }
         let rootfses = Rootfses::open(&rootfs::root(work_dir), options.backend)?;
         let store = Store::open(&options.docker_store_dir, rootfses.backend().form());
         let store = store.map_err(|err| {
             format!("cannot use --docker_store_dir={}: {err}", options.docker_store_dir.display())
         })?;
-        tracing::info!(backend = ?rootfses.backend(), registry = %options.docker_registry.display(), "images can be used");
-        Ok(Some(Images { registry: options.docker_registry.clone(), store, rootfses, pulls: Arc::default() }))
+        tracing::info!(backend = ?rootfses.backend(), registry = options.docker_registry, "images can be used");
+        let origin = Origin::parse(&options.docker_registry)?;
+        let logins = options.docker_config.clone();
+        Ok(Some(Images { origin, logins, store, rootfses, pulls: Arc::default() }))
     }
 
     /// Makes the `index`th root file system of a container.
@@ -114,21 +120,73 @@ impl Images {
         let reference = Reference::parse(&image.docker.name)?;
         let turn = self.turn(&reference);
         let _turn = turn.lock().await;
-        let (images, is_cached) = (self.clone(), image.cached.unwrap_or(true));
-        blocking(move || match images.store.get(&reference).filter(|_| is_cached) {
-            Some(image) => Ok(image),
-            None => {
-                let found = local::find(&images.registry, &reference)?;
-                images.store.put(&reference, &found).map_err(|why| format!("the image '{reference}': {why}"))
+        let (store, wanted) = (self.store.clone(), reference.clone());
+        if image.cached.unwrap_or(true)
+            && let Some(image) = blocking(move || Ok(store.get(&wanted))).await?
+        {
+            return Ok(image);
+        }
+        let named = |why: String| format!("the image '{reference}': {why}");
+        match &self.origin {
+            Origin::Directory(dir) => {
+                let (store, dir, wanted) = (self.store.clone(), dir.clone(), reference.clone());
+                let found = blocking(move || local::find(&dir, &wanted)).await?;
+                let wanted = reference.clone();
+                blocking(move || store.put(&wanted, &found)).await.map_err(named)
             }
-        })
-        .await
+            Origin::Registry(registry) => {
+                self.pull(registry, &image.docker, reference.clone()).await.map_err(named)
+            }
+        }
+    }
+
+    async fn pull(
+        &self,
+        registry: &Registry,
+        image: &pb::image::Docker,
+        reference: Reference,
+    ) -> Result<Image, String> {
+        let own = match image.config.as_option() {
+            Some(secret) => {
+                let value = secret.value.as_option();
+                let value =
+                    value.ok_or("its logins are a secret by reference, and there is no secret resolver")?;
+                Some(Logins::parse(&value.data)?)
+            }
+            None => None,
+        };
+        let staged = self.store.stage().map_err(|err| format!("cannot make room for it: {err}"))?;
+        let logins = own.as_ref().unwrap_or(&self.logins);
+        let found = registry.pull(&reference, logins, &self.store, staged.path()).await?;
+        let store = self.store.clone();
+        let put = move || {
+            let put = store.put(&reference, &found);
+            drop(staged);
+            put
+        };
+        blocking(put).await
     }
 
     fn turn(&self, reference: &Reference) -> Arc<tokio::sync::Mutex<()>> {
         let mut pulls = self.pulls.lock().unwrap_or_else(PoisonError::into_inner);
         pulls.retain(|_, turn| Arc::strong_count(turn) > 1);
         pulls.entry(reference.to_string()).or_default().clone()
+    }
+}
+
+/// Where images come from.
+#[derive(Clone, Debug)]
+enum Origin {
+    Directory(PathBuf),
+    Registry(Registry),
+}
+
+impl Origin {
+    fn parse(text: &str) -> Result<Origin, String> {
+        match Path::new(text).is_absolute() {
+            true => Ok(Origin::Directory(PathBuf::from(text))),
+            false => Registry::parse(text).map(Origin::Registry),
+        }
     }
 }
 

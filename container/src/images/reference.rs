@@ -29,6 +29,11 @@ impl Reference {
         self.tag.as_deref().unwrap_or(TAG)
     }
 
+    /// What a manifest is asked for by.
+    pub fn version(&self) -> String {
+        self.digest.as_ref().map_or_else(|| self.tag().to_owned(), Digest::to_string)
+    }
+
     /// Without version.
     pub fn name(&self) -> String {
         match &self.host {

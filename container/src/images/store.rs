@@ -116,12 +116,17 @@ impl Store {
         digest: &Digest,
         unpack: impl FnOnce(&Path) -> Result<(), String>,
     ) -> Result<(), String> {
-        let staged = self.root.join(STAGING).join(self.staged.fetch_add(1, Relaxed).to_string());
-        let unpacked = std::fs::create_dir(&staged).map_err(|err| err.to_string());
-        let unpacked = unpacked.and_then(|()| unpack(&staged));
-        let moved = unpacked.and_then(|()| self.settle(&staged, digest).map_err(|err| err.to_string()));
-        remove(&staged).ok(); // Emptied when the store is opened next.
-        moved
+        let told = |err: io::Error| err.to_string();
+        let staged = self.stage().map_err(told)?;
+        unpack(staged.path())?;
+        self.settle(staged.path(), digest).map_err(told)
+    }
+
+    /// A directory for what is on its way into the store.
+    pub fn stage(&self) -> io::Result<Staged> {
+        let path = self.root.join(STAGING).join(self.staged.fetch_add(1, Relaxed).to_string());
+        std::fs::create_dir(&path)?;
+        Ok(Staged(path))
     }
 
     /// Somebody else may have been faster with the same layer.
@@ -164,6 +169,22 @@ impl Store {
             }
         }
         Ok(())
+    }
+}
+
+/// Gone when it is dropped.
+#[derive(Debug)]
+pub(super) struct Staged(PathBuf);
+
+impl Staged {
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        remove(&self.0).ok(); // Emptied when the store is opened next.
     }
 }
 

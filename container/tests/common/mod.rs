@@ -4,6 +4,7 @@
 pub mod image;
 pub mod kernel;
 pub mod plugin;
+pub mod registry;
 pub mod server;
 
 use std::collections::BTreeMap;

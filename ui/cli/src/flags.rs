@@ -33,7 +33,7 @@ const ENVIRONMENT_PREFIXES: [&str; 2] = ["TEPUI_", "MESOS_"];
 const PROGRAMS: [&str; 3] = ["master", "agent", "dev"];
 
 /// Flags whose value names a file and is not replaced by its content.
-const PATH_FLAGS: [&str; 17] = [
+const PATH_FLAGS: [&str; 18] = [
     "work_dir",
     "runtime_dir",
     "log_dir",
@@ -42,6 +42,7 @@ const PATH_FLAGS: [&str; 17] = [
     "fetcher_cache_dir",
     "docker_registry",
     "docker_store_dir",
+    "docker_config",
     // Their content is not for `/flags`.
     "credentials",
     "credential",

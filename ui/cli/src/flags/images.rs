@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use tepui_container::{Backend, DockerVolumeOptions, ImageOptions};
+use tepui_container::{Backend, DockerVolumeOptions, ImageOptions, Logins};
 
-use super::value;
+use super::{access, value};
 
 #[derive(Args, Clone, Debug)]
 #[command(rename_all = "snake_case")]
@@ -14,9 +14,13 @@ pub struct ImageFlags {
     /// Which images containers may have: `docker`, which includes those of OCI; none if not given.
     #[arg(long)]
     pub image_providers: Option<String>,
-    /// Where images come from: a directory with `<name>.tar` (`docker save`, OCI archive) or `<name>/` (OCI layout).
+    /// Where images come from: `http(s)://host[:port]`, or a directory with `<name>.tar` (`docker save`, OCI archive) or
+    /// `<name>/` (OCI layout).
     #[arg(long)]
-    pub docker_registry: Option<PathBuf>,
+    pub docker_registry: Option<String>,
+    /// Logins for registries: a file like Docker's `config.json`, or its JSON.
+    #[arg(long)]
+    pub docker_config: Option<String>,
     /// Where layers of images are kept; below --work_dir if not given.
     #[arg(long)]
     pub docker_store_dir: Option<PathBuf>,
@@ -34,7 +38,22 @@ pub struct ImageFlags {
     pub docker_volume_plugin_dirs: Option<String>,
 }
 
+/// A directory, made absolute, or a URL as it is.
+fn origin(registry: &str) -> Result<String> {
+    if registry.contains("://") {
+        return Ok(registry.to_owned());
+    }
+    let path = std::path::absolute(registry).context("--docker_registry cannot be made absolute")?;
+    Ok(path.display().to_string())
+}
+
 impl ImageFlags {
+    fn logins(&self) -> Result<Logins> {
+        let Some(text) = &self.docker_config else { return Ok(Logins::default()) };
+        let text = access::json_or_file("docker_config", text)?;
+        Logins::parse(&text).map_err(|why| anyhow!("--docker_config: {why}"))
+    }
+
     pub fn docker_volumes(&self) -> Result<DockerVolumeOptions> {
         let usual = DockerVolumeOptions::default();
         let dirs = self.docker_volume_plugin_dirs.as_deref().map(value::list);
@@ -62,8 +81,8 @@ impl ImageFlags {
         let store = self.docker_store_dir.clone().unwrap_or_else(|| work_dir.join("store/docker"));
         Ok(ImageOptions {
             docker: true,
-            docker_registry: std::path::absolute(registry)
-                .context("--docker_registry cannot be made absolute")?,
+            docker_registry: origin(registry)?,
+            docker_config: self.logins()?,
             docker_store_dir: std::path::absolute(store)
                 .context("--docker_store_dir cannot be made absolute")?,
             backend: match self.image_provisioner_backend.as_deref() {

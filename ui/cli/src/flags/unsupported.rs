@@ -55,10 +55,6 @@ const MASTER: Table = &[
 const AGENT: Table = &[
     (&["docker_mesos_image"], "the docker executor is part of this binary and runs beside its container"),
     (
-        &["docker_config"],
-        "credentials of registries are not there yet; pull such images by the engine itself",
-    ),
-    (
         &["appc_store_dir", "appc_simple_discovery_uri_prefix"],
         "images are those of Docker and OCI: --image_providers=docker",
     ),

@@ -1,0 +1,121 @@
+//! A registry for tests, over an OCI layout; it may want a login, and may send blobs from elsewhere.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+
+/// `user:secret` as a login, and the token that is given for it.
+pub const LOGIN: &str = "dXNlcjpzZWNyZXQ=";
+const TOKEN: &str = "a-token";
+
+#[derive(Clone, Copy, PartialEq)]
+pub enum Wants {
+    Nothing,
+    Basic,
+    Bearer,
+}
+
+#[derive(Clone)]
+pub struct Registry {
+    pub address: String,
+    layout: PathBuf,
+    wants: Wants,
+    /// Method and path of every request that was answered.
+    pub requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Registry {
+    /// Serves `app:latest`.
+    pub fn start(layout: &Path, wants: Wants) -> Registry {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let registry = Registry { address, layout: layout.to_owned(), wants, requests: Arc::default() };
+        let serving = registry.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let registry = serving.clone();
+                std::thread::spawn(move || registry.serve(stream));
+            }
+        });
+        registry
+    }
+
+    /// How many requests had this in their path.
+    pub fn count(&self, what: &str) -> usize {
+        self.requests.lock().unwrap().iter().filter(|path| path.contains(what)).count()
+    }
+
+    fn serve(&self, mut stream: TcpStream) -> Option<()> {
+        let mut reader = BufReader::new(stream.try_clone().ok()?);
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+            let path = line.split_whitespace().nth(1)?.to_owned();
+            let mut login = String::new();
+            loop {
+                line.clear();
+                reader.read_line(&mut line).ok()?;
+                match line.trim().split_once(": ") {
+                    Some((name, value)) if name.eq_ignore_ascii_case("authorization") => {
+                        login = value.to_owned()
+                    }
+                    Some(_) => (),
+                    None => break,
+                }
+            }
+            self.requests.lock().unwrap().push(path.clone());
+            let (status, header, body) = self.answer(&path, &login);
+            let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n{header}\r\n", body.len());
+            stream.write_all(head.as_bytes()).ok()?;
+            stream.write_all(&body).ok()?;
+        }
+    }
+
+    fn answer(&self, path: &str, login: &str) -> (&'static str, String, Vec<u8>) {
+        let none = String::new();
+        if path.starts_with("/token?") {
+            let is_right =
+                login == format!("Basic {LOGIN}") && path.contains("scope=repository%3Aapp%3Apull");
+            return match is_right {
+                true => ("200 OK", none, format!(r#"{{"token":"{TOKEN}"}}"#).into_bytes()),
+                false => ("401 Unauthorized", none, b"who are you".to_vec()),
+            };
+        }
+        let is_in = path.starts_with("/elsewhere/")
+            || match self.wants {
+                Wants::Nothing => true,
+                Wants::Basic => login == format!("Basic {LOGIN}"),
+                Wants::Bearer => login == format!("Bearer {TOKEN}"),
+            };
+        if !is_in {
+            let challenge = match self.wants {
+                Wants::Basic => String::from("Basic realm=\"test\""),
+                _ => format!(
+                    "Bearer realm=\"http://{}/token\",service=\"test\",scope=\"repository:app:pull\"",
+                    self.address
+                ),
+            };
+            return ("401 Unauthorized", format!("WWW-Authenticate: {challenge}\r\n"), Vec::new());
+        }
+        let read = |hex: &str| std::fs::read(self.layout.join("blobs/sha256").join(hex)).ok();
+        let index: Value =
+            serde_json::from_slice(&std::fs::read(self.layout.join("index.json")).unwrap()).unwrap();
+        let latest = index["manifests"][0]["digest"].as_str().unwrap().replace("sha256:", "");
+        let found = match path.trim_start_matches("/v2/app/").split_once('/') {
+            Some(("manifests", "latest")) => read(&latest),
+            Some(("manifests", digest)) => read(&digest.replace("sha256:", "")),
+            // Blobs are elsewhere, as they often are.
+            Some(("blobs", digest)) => {
+                return ("307 Temporary Redirect", format!("Location: /elsewhere/{digest}\r\n"), Vec::new());
+            }
+            _ => path.strip_prefix("/elsewhere/sha256:").and_then(read),
+        };
+        match found {
+            Some(body) => ("200 OK", none, body),
+            None => ("404 Not Found", none, br#"{"errors":[{"code":"MANIFEST_UNKNOWN"}]}"#.to_vec()),
+        }
+    }
+}
