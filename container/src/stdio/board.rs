@@ -117,7 +117,7 @@ impl Board {
             said_end: false,
         };
         let ends = match plan.map(|plan| plan.terminal) {
-            Some(Some(window)) => board.open_terminal(window, user)?,
+            Some(Some(terminal)) => board.open_terminal(terminal.size, user)?,
             Some(None) => {
                 let (stdin, ours) = io::pipe()?;
                 board.input = Some(unblocked(OwnedFd::from(ours))?);

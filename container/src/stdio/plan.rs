@@ -33,10 +33,17 @@ pub(crate) struct StdioPlan {
 /// How a switchboard behaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BoardPlan {
-    /// The command has a terminal of this size, or of none in particular.
-    pub terminal: Option<Option<(u16, u16)>>,
+    /// The command has a terminal.
+    pub terminal: Option<Terminal>,
     /// Nothing is read before somebody listens, and who listens alone may take their time.
     pub is_session: bool,
+}
+
+/// A terminal of this size, or of none in particular. A struct, because a plan that is told would lose the difference
+/// between no terminal and one without a size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Terminal {
+    pub size: Option<(u16, u16)>,
 }
 
 impl StdioPlan {
@@ -49,8 +56,9 @@ impl StdioPlan {
 pub(crate) fn plan(logger: &ContainerLogger, spec: &LaunchSpec) -> Result<StdioPlan, String> {
     let tty = spec.container.as_ref().and_then(|container| container.tty_info.as_option());
     let side = |cells: u32| u16::try_from(cells).unwrap_or(u16::MAX);
-    let terminal =
-        tty.map(|tty| tty.window_size.as_option().map(|size| (side(size.rows), side(size.columns))));
+    let terminal = tty.map(|tty| Terminal {
+        size: tty.window_size.as_option().map(|size| (side(size.rows), side(size.columns))),
+    });
     let is_session = spec.is_session;
     let board = (terminal.is_some() || is_session).then_some(BoardPlan { terminal, is_session });
     let (stdout, stderr) = match logger {
@@ -123,6 +131,14 @@ impl Rotation {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_terminal_without_a_size_is_still_one_when_it_is_told() {
+        let board = BoardPlan { terminal: Some(Terminal { size: None }), is_session: true };
+        let plan = StdioPlan { board: Some(board), ..StdioPlan::default() };
+        let told = serde_json::to_string(&plan).unwrap();
+        assert_eq!(serde_json::from_str::<StdioPlan>(&told).unwrap(), plan);
+    }
 
     #[test]
     fn sizes() {

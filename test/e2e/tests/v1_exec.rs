@@ -31,11 +31,14 @@ impl Exec {
         Self { agent: Http::new(address), container: json!({"parent": parent, "value": value}) }
     }
 
-    fn launch(&self, command: &[&str]) -> Stream {
-        let session = json!({
+    fn launch(&self, command: &[&str], tty: bool) -> Stream {
+        let mut session = json!({
             "container_id": self.container,
             "command": {"value": command[0], "arguments": command, "shell": false}
         });
+        if tty {
+            session["container"] = json!({"type": "MESOS", "tty_info": {}});
+        }
         let call = json!({
             "type": "LAUNCH_NESTED_CONTAINER_SESSION", "launch_nested_container_session": session
         });
@@ -86,10 +89,13 @@ fn stdin(bytes: &[u8]) -> Value {
     json!({"type": "PROCESS_IO", "process_io": {"type": "DATA", "data": data}})
 }
 
+fn control(control: Value) -> Value {
+    json!({"type": "PROCESS_IO", "process_io": {"type": "CONTROL", "control": control}})
+}
+
 fn heartbeat() -> Value {
     let interval = json!({"nanoseconds": 30_000_000_000_i64});
-    let control = json!({"type": "HEARTBEAT", "heartbeat": {"interval": interval}});
-    json!({"type": "PROCESS_IO", "process_io": {"type": "CONTROL", "control": control}})
+    control(json!({"type": "HEARTBEAT", "heartbeat": {"interval": interval}}))
 }
 
 /// What DATA records of one kind say until the stream ends; the command line refuses one without data.
@@ -119,7 +125,7 @@ fn with_a_task() -> (Cluster, Scheduler) {
 fn a_command_beside_a_task_is_heard_and_waited_for() {
     let (cluster, _scheduler) = with_a_task();
     let exec = Exec::find(&cluster.http(), "web", "one");
-    let output = exec.launch(&["sh", "-c", "echo out; echo err >&2; exit 3"]);
+    let output = exec.launch(&["sh", "-c", "echo out; echo err >&2; exit 3"], false);
     assert_eq!(written(output, "STDOUT"), "out\n");
     assert_eq!(exec.exit_status(), 3 << 8);
 }
@@ -128,10 +134,23 @@ fn a_command_beside_a_task_is_heard_and_waited_for() {
 fn what_is_typed_comes_back_after_a_first_try() {
     let (cluster, _scheduler) = with_a_task();
     let exec = Exec::find(&cluster.http(), "web", "two");
-    let output = exec.launch(&["cat"]);
+    let output = exec.launch(&["cat"], false);
     // The command line tries the connection once before it commits itself.
     assert_eq!(exec.attach(&[]), 200);
     assert_eq!(exec.attach(&[heartbeat(), stdin(b"hello\n"), stdin(b"again\n"), stdin(b"")]), 200);
     assert_eq!(written(output, "STDOUT"), "hello\nagain\n");
     assert_eq!(exec.exit_status(), 0);
+}
+
+#[test]
+fn a_terminal_has_the_size_that_was_said() {
+    let (cluster, _scheduler) = with_a_task();
+    let exec = Exec::find(&cluster.http(), "web", "three");
+    let output = exec.launch(&["sh", "-c", "read line; stty size"], true);
+    assert_eq!(exec.attach(&[]), 200);
+    let size = json!({"window_size": {"rows": 33, "columns": 77}});
+    let steps = [heartbeat(), control(json!({"type": "TTY_INFO", "tty_info": size})), stdin(b"go\n")];
+    assert_eq!(exec.attach(&steps), 200);
+    let seen = written(output, "STDOUT");
+    assert!(seen.contains("33 77"), "{seen:?}");
 }
