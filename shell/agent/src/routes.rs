@@ -195,7 +195,7 @@ impl Program {
         let metrics = metrics::collect(&self.state(), self.containerizer.fetcher_counts());
         match form {
             MetricsForm::Snapshot => Ok(json(&request.query, form.write(&metrics))),
-            MetricsForm::Text => {
+            MetricsForm::Text | MetricsForm::OpenMetrics => {
                 let draw = move |pen: Pen| form.draw(&metrics, pen);
                 self.alone(form.content_type(), accepts_gzip(&request.headers), draw).await
             }
@@ -225,7 +225,7 @@ impl Program {
                 statistics::answer(view, self.meter.clone(), state, &request).await
             }
             Endpoint::Metrics(form) => match rest.is_empty() {
-                true => self.metrics(form, &request).await,
+                true => self.metrics(form.asked_for(&request.headers), &request).await,
                 false => Err(HttpError::not_found()),
             },
             Endpoint::LoggingToggle => self.logging.toggle(&request),

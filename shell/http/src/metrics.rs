@@ -8,11 +8,13 @@ mod text;
 
 use std::borrow::Cow;
 
+use http::HeaderMap;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::duration_from_text;
 
+use crate::negotiate::asks_for_type;
 use crate::{HttpError, Pen, Query, write_json};
 
 /// What may not stand in a part of a path as it is.
@@ -63,13 +65,26 @@ pub enum MetricsForm {
     Snapshot,
     /// `/metrics`: the text that Prometheus reads.
     Text,
+    /// The same for those who ask for OpenMetrics.
+    OpenMetrics,
 }
+
+const OPEN_METRICS: &str = "application/openmetrics-text";
 
 impl MetricsForm {
     pub fn content_type(self) -> &'static str {
         match self {
             MetricsForm::Snapshot => "application/json",
             MetricsForm::Text => "text/plain; version=0.0.4; charset=utf-8",
+            MetricsForm::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+
+    /// The form that the Accept header asks for, where there is a choice.
+    pub fn asked_for(self, headers: &HeaderMap) -> Self {
+        match self {
+            MetricsForm::Text if asks_for_type(headers, OPEN_METRICS) => MetricsForm::OpenMetrics,
+            other => other,
         }
     }
 
@@ -81,9 +96,9 @@ impl MetricsForm {
                 metrics.json(&mut w);
                 w.into_vec()
             }
-            MetricsForm::Text => {
+            MetricsForm::Text | MetricsForm::OpenMetrics => {
                 let mut whole = Vec::new();
-                metrics.text(|mut piece| whole.append(&mut piece));
+                metrics.text(self == MetricsForm::OpenMetrics, |mut piece| whole.append(&mut piece));
                 whole
             }
         }
@@ -93,8 +108,8 @@ impl MetricsForm {
     pub fn draw(self, metrics: &Metrics, mut pen: Pen) {
         match self {
             MetricsForm::Snapshot => write_json(pen, |w| metrics.json(w)),
-            MetricsForm::Text => {
-                metrics.text(|piece| pen.write(piece));
+            MetricsForm::Text | MetricsForm::OpenMetrics => {
+                metrics.text(self == MetricsForm::OpenMetrics, |piece| pen.write(piece));
                 pen.finish();
             }
         }
@@ -253,5 +268,31 @@ mod tests {
             tepui_master_slave_removals_reason_unhealthy_total 4
         "#]]
         .assert_eq(&String::from_utf8(MetricsForm::Text.write(&sample())).unwrap());
+    }
+
+    #[test]
+    fn open_metrics_names_counters_without_their_ending_and_has_an_end() {
+        let mut metrics = Metrics::default();
+        metrics.gauge("master/uptime_secs", 1.5);
+        metrics.counter("master/slave_removals", 4);
+        expect![[r#"
+            # TYPE tepui_master_uptime_secs gauge
+            tepui_master_uptime_secs 1.5
+            # TYPE tepui_master_slave_removals counter
+            tepui_master_slave_removals_total 4
+            # EOF
+        "#]]
+        .assert_eq(&String::from_utf8(MetricsForm::OpenMetrics.write(&metrics)).unwrap());
+        let asked = |accept: &'static str| {
+            let headers =
+                HeaderMap::from_iter([(http::header::ACCEPT, http::HeaderValue::from_static(accept))]);
+            [MetricsForm::Text, MetricsForm::Snapshot].map(|form| form.asked_for(&headers))
+        };
+        let prometheus =
+            "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2,*/*;q=0.1";
+        assert_eq!(asked(prometheus), [MetricsForm::OpenMetrics, MetricsForm::Snapshot]);
+        for other in ["*/*", "text/plain", "application/openmetrics-text;q=0"] {
+            assert_eq!(asked(other), [MetricsForm::Text, MetricsForm::Snapshot], "{other}");
+        }
     }
 }

@@ -140,6 +140,11 @@ pub fn accepts_type(headers: &HeaderMap, media: &str) -> bool {
     allows(headers, &ACCEPT, &[media, &any_of_kind, "*/*"], true)
 }
 
+/// Whether the Accept header names `media` itself: it would rather have that than what everybody gets.
+pub(crate) fn asks_for_type(headers: &HeaderMap, media: &str) -> bool {
+    allows(headers, &ACCEPT, &[media], false)
+}
+
 /// Whether the peer can read gzip.
 pub fn accepts_gzip(headers: &HeaderMap) -> bool {
     allows(headers, &ACCEPT_ENCODING, &["gzip", "*"], false)

@@ -209,7 +209,7 @@ impl Local {
         request: &Request,
     ) -> Result<Response, HttpError> {
         match endpoint {
-            Endpoint::Metrics(form) => Ok(standby_metrics(form, &request.query)),
+            Endpoint::Metrics(form) => Ok(standby_metrics(form.asked_for(&request.headers), &request.query)),
             Endpoint::LoggingToggle => self.logging.toggle(request),
             Endpoint::SystemStats => Ok(json(&request.query, System::now().document())),
             Endpoint::Flags => Ok(json(&request.query, classic::flags(&self.flags))),
@@ -291,7 +291,7 @@ impl Program {
             Endpoint::Weights => weights::weights(self, request, &rest).await,
             Endpoint::Explain(about) => explain::explain(self, about, &rest, &request).await,
             Endpoint::Metrics(form) => match rest.is_empty() {
-                true => self.metrics(Form::Document(form), &request).await,
+                true => self.metrics(Form::Document(form.asked_for(&request.headers)), &request).await,
                 false => Err(HttpError::not_found()),
             },
             Endpoint::Redirect => match rest.is_empty() {
@@ -337,7 +337,7 @@ fn standby_metrics(form: MetricsForm, query: &Query) -> Response {
     metrics.gauge("master/elected", 0.0);
     match form {
         MetricsForm::Snapshot => json(query, form.write(&metrics)),
-        MetricsForm::Text => typed(form.content_type(), form.write(&metrics)),
+        MetricsForm::Text | MetricsForm::OpenMetrics => typed(form.content_type(), form.write(&metrics)),
     }
 }
 

@@ -38,8 +38,8 @@ pub struct Options {
     /// Who reads `/state`, again and again.
     #[arg(long, default_value_t = 50)]
     pub readers: usize,
-    /// How long each row is measured.
-    #[arg(long, default_value_t = 20.0)]
+    /// How long each of the five rows is measured.
+    #[arg(long, default_value_t = 10.0)]
     pub seconds: f64,
     /// Short tasks per second that are launched beside the readers.
     #[arg(long, default_value_t = 1_000)]

@@ -1,4 +1,5 @@
-//! The text that Prometheus reads (exposition format 0.0.4): samples of one name together, under their type.
+//! The text that Prometheus reads (exposition format 0.0.4, OpenMetrics 1.0): samples of one name together, under their
+//! type.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -8,19 +9,23 @@ use super::{Group, Kind, Metrics, Sample};
 /// Before every name.
 const PREFIX: &str = "tepui_";
 
+/// Behind the names of counters.
+const COUNTER_END: &str = "_total";
+
 /// What is handed over at a time.
 const PIECE_BYTES: usize = 128 * 1024;
 
 impl Metrics {
-    /// Hands over the text piece by piece.
-    pub(super) fn text(&self, mut take: impl FnMut(Vec<u8>)) {
+    /// Hands over the text piece by piece. OpenMetrics knows a counter without the ending of its samples, and has an end.
+    pub(super) fn text(&self, is_open: bool, mut take: impl FnMut(Vec<u8>)) {
         let labels: Vec<String> = self.groups.iter().map(labels).collect();
         let mut text = String::with_capacity(PIECE_BYTES);
         for samples in self.families() {
             let Some(first) = samples.first() else { continue };
             let name = self.prometheus_name(first);
             let kind = if first.kind == Kind::Counter { "counter" } else { "gauge" };
-            let _ = writeln!(text, "# TYPE {name} {kind}");
+            let known = if is_open { name.strip_suffix(COUNTER_END).unwrap_or(&name) } else { &name };
+            let _ = writeln!(text, "# TYPE {known} {kind}");
             for sample in samples {
                 text.push_str(&name);
                 write_sample(&mut text, &labels[sample.group], sample);
@@ -29,6 +34,9 @@ impl Metrics {
                     take(piece.into_bytes());
                 }
             }
+        }
+        if is_open {
+            text.push_str("# EOF\n");
         }
         take(text.into_bytes());
     }
@@ -65,7 +73,7 @@ impl Metrics {
     fn prometheus_name(&self, sample: &Sample) -> String {
         let group = self.groups[sample.group].name;
         let joint = if group.is_empty() { "" } else { "_" };
-        let end = if sample.kind == Kind::Counter { "_total" } else { "" };
+        let end = if sample.kind == Kind::Counter { COUNTER_END } else { "" };
         let allowed = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
         let middle: String =
             group.chars().chain(joint.chars()).chain(sample.name.chars()).map(allowed).collect();

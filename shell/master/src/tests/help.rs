@@ -61,3 +61,18 @@ async fn the_registry_holds_what_outlives_the_master() {
     assert!(agent["drain_info"]["state"].is_string(), "{agent}");
     master.stop().await.unwrap();
 }
+
+#[tokio::test]
+async fn metrics_are_open_metrics_for_those_who_ask() {
+    let master = start().await;
+    for (accept, kind, end) in [
+        ("*/*", "text/plain; version=0.0.4", false),
+        ("application/openmetrics-text;version=1.0.0, */*;q=0.1", "application/openmetrics-text", true),
+    ] {
+        let accept = format!("Accept: {accept}\r\n");
+        let answer = ask(master.address(), "GET", "/metrics", &accept, "").await;
+        assert!(answer.head.contains(&format!("content-type: {kind}")), "{}", answer.head);
+        assert_eq!(answer.body.contains("\n# EOF\n"), end, "{}", answer.body);
+    }
+    master.stop().await.unwrap();
+}
