@@ -90,11 +90,17 @@ type Body = Either<Full<Bytes>, Channel<Bytes>>;
 pub struct Connection {
     peer: Endpoint,
     sender: Option<SendRequest<Body>>,
+    /// A member of etcd: over TLS only if its address says so, whatever masters and agents speak.
+    is_etcd: bool,
 }
 
 impl Connection {
     pub fn new(peer: Endpoint) -> Self {
-        Self { peer, sender: None }
+        Self { peer, sender: None, is_etcd: false }
+    }
+
+    pub fn to_etcd(member: Endpoint) -> Self {
+        Self { is_etcd: true, ..Self::new(member) }
     }
 
     pub fn peer(&self) -> &Endpoint {
@@ -153,7 +159,7 @@ impl Connection {
             .map_err(|_| Fault::Timeout { peer: self.peer.to_string(), after: CONNECT_TIMEOUT })?
             .map_err(|err| Fault::Connect { peer: self.peer.to_string(), err })?;
         stream.set_nodelay(true).map_err(|err| Fault::Connect { peer: self.peer.to_string(), err })?;
-        if !self.peer.secure && !tls::is_on() {
+        if !self.peer.secure && (self.is_etcd || !tls::is_on()) {
             return self.shake_hands(stream).await;
         }
         let secured = timeout(CONNECT_TIMEOUT, tls::connect(&self.peer.host, stream))

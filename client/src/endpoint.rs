@@ -103,33 +103,86 @@ impl fmt::Display for Endpoint {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Masters {
     known: Vec<Endpoint>,
-    /// If the known ones are members of etcd: below which prefix it names the leading master.
-    etcd: Option<String>,
+    /// If the known ones are members of etcd.
+    etcd: Option<Etcd>,
     next: usize,
     leader: Option<Endpoint>,
     redirects: usize,
 }
 
+/// Where etcd names the leading master, and what it wants to see first.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Etcd {
+    pub prefix: String,
+    /// User and password.
+    pub login: Option<(String, String)>,
+}
+
+impl fmt::Debug for Etcd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Etcd({})", self.prefix)
+    }
+}
+
+/// The text of an address without the password in it, if it has one.
+pub fn masked(text: &str) -> String {
+    let masked = || {
+        let (scheme, rest) = text.split_once("://")?;
+        let authority = rest.split('/').next().unwrap_or_default();
+        let (login, hosts) = authority.rsplit_once('@')?;
+        let user = login.split(':').next().unwrap_or_default();
+        Some(format!("{scheme}://{user}:***@{hosts}{}", &rest[authority.len()..]))
+    };
+    masked().unwrap_or_else(|| text.to_owned())
+}
+
 impl FromStr for Masters {
     type Err = AddressError;
 
-    /// Reads a comma-separated list of addresses, or `etcd://host:port,host:port/prefix`.
+    /// Reads a comma-separated list of addresses, or `etcd://user:password@host:port,host:port/prefix`, without a login if
+    /// etcd asks for none, and as `etcds://…` over TLS.
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        let (hosts, port, etcd) = match text.strip_prefix("etcd://") {
-            Some(rest) => {
+        let (hosts, port, etcd) = match text.split_once("://") {
+            Some((scheme @ ("etcd" | "etcds"), rest)) => {
                 let why = "expected etcd://host:port/prefix";
-                let (hosts, prefix) = rest
-                    .split_once('/')
-                    .map(|(hosts, prefix)| (hosts, prefix.trim_matches('/')))
-                    .filter(|(_, prefix)| !prefix.is_empty())
-                    .ok_or_else(|| AddressError { text: text.to_owned(), why })?;
-                (hosts, ETCD_PORT, Some(prefix.to_owned()))
+                let (hosts, etcd) = etcd(rest).ok_or_else(|| AddressError { text: masked(text), why })?;
+                (hosts, ETCD_PORT, Some((etcd, scheme == "etcds")))
             }
-            None => (text, MASTER_PORT, None),
+            _ => (text, MASTER_PORT, None),
         };
-        let known = hosts.split(',').map(|one| Endpoint::parse(one, port)).collect::<Result<Vec<_>, _>>()?;
+        let mut known =
+            hosts.split(',').map(|one| Endpoint::parse(one, port)).collect::<Result<Vec<_>, _>>()?;
+        if let Some((_, true)) = etcd {
+            known.iter_mut().for_each(|member| member.secure = true);
+        }
+        let etcd = etcd.map(|(etcd, _)| etcd);
         Ok(Self { known, etcd, next: 0, leader: None, redirects: 0 })
     }
+}
+
+/// The hosts and the rest of what stands behind the scheme.
+fn etcd(rest: &str) -> Option<(&str, Etcd)> {
+    let (authority, prefix) = rest.split_once('/')?;
+    let prefix = Some(prefix.trim_matches('/')).filter(|prefix| !prefix.is_empty())?.to_owned();
+    let Some((login, hosts)) = authority.rsplit_once('@') else {
+        return Some((authority, Etcd { prefix, login: None }));
+    };
+    let (user, password) = login.split_once(':')?;
+    Some((hosts, Etcd { prefix, login: Some((decoded(user)?, decoded(password)?)) }))
+}
+
+/// `%XX` is a byte.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        let digit = |digit: Option<u8>| char::from(digit?).to_digit(16);
+        bytes.push(match byte {
+            b'%' => u8::try_from(digit(rest.next())? * 16 + digit(rest.next())?).ok()?,
+            other => other,
+        });
+    }
+    String::from_utf8(bytes).ok()
 }
 
 impl From<Endpoint> for Masters {
@@ -144,8 +197,8 @@ impl Masters {
         self.leader.as_ref().unwrap_or(&self.known[self.next])
     }
 
-    /// If the target is a member of etcd that must be asked first: below which prefix.
-    pub(crate) fn unresolved(&self) -> Option<String> {
+    /// If the target is a member of etcd that must be asked first.
+    pub(crate) fn unresolved(&self) -> Option<Etcd> {
         self.etcd.clone().filter(|_| self.leader.is_none())
     }
 
@@ -242,15 +295,20 @@ mod tests {
     fn etcd_is_asked_until_it_names_a_leader() {
         let mut masters: Masters = "etcd://a,b:1/tepui/x/".parse().expect("an address");
         assert_eq!(masters.target(), &endpoint("a", 2379, ""));
-        assert_eq!(masters.unresolved().as_deref(), Some("tepui/x"));
+        assert_eq!(masters.unresolved(), Some(Etcd { prefix: "tepui/x".into(), login: None }));
         masters.found(endpoint("m", 5050, ""));
         assert_eq!((masters.target(), masters.unresolved()), (&endpoint("m", 5050, ""), None));
         masters.failed();
         assert_eq!(masters.target(), &endpoint("b", 1, ""));
         assert!(masters.unresolved().is_some());
-        for wrong in ["etcd://a", "etcd://a/", "etcd:///p"] {
+        for wrong in ["etcd://a", "etcd://a/", "etcd:///p", "etcd://u@a/p", "etcd://u:%zz@a/p"] {
             assert!(wrong.parse::<Masters>().is_err(), "{wrong}");
         }
+        let masters: Masters = "etcds://me:p%40ss@a,b/x".parse().expect("an address");
+        let login = Some(("me".to_owned(), "p@ss".to_owned()));
+        assert_eq!(masters.unresolved(), Some(Etcd { prefix: "x".into(), login }));
+        assert!(masters.target().secure && !format!("{masters:?}").contains("p@ss"), "{masters:?}");
+        assert_eq!(masked("etcds://me:p@a,b/x"), "etcds://me:***@a,b/x");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! TLS for clients: whom to trust, for the whole process.
 //!
-//! Set once by [`trust`], or by `TEPUI_TLS_CA` (and `TEPUI_TLS_CERT`, `TEPUI_TLS_KEY` for a certificate of one's own),
-//! which is how executors are told. Once set, every connection is encrypted; without it only those to `https://`,
-//! which are refused because nobody is trusted.
+//! Set once by [`trust`], or by `TEPUI_TLS_CA`, a file or the certificates themselves, which is how executors are told
+//! (and `TEPUI_TLS_CERT`, `TEPUI_TLS_KEY` for a certificate of one's own). Once set, every connection is encrypted;
+//! without it only those to `https://`, which are refused because nobody is trusted.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -17,10 +17,13 @@ use tokio_rustls::client::TlsStream;
 
 static CONNECTOR: OnceLock<Option<TlsConnector>> = OnceLock::new();
 
+/// How certificates in PEM begin.
+const PEM: &str = "-----BEGIN";
+
 /// Files in PEM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trust {
-    /// Whose certificates count.
+    /// Whose certificates count; also the certificates themselves.
     pub ca: PathBuf,
     /// A certificate and its key to show, if peers ask for one.
     pub own: Option<(PathBuf, PathBuf)>,
@@ -84,7 +87,10 @@ fn connector(trust: &Trust) -> Result<TlsConnector, String> {
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let read = match path.to_str().filter(|text| text.starts_with(PEM)) {
+        Some(text) => CertificateDer::pem_slice_iter(text.as_bytes()).collect(),
+        None => CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>),
+    };
     let found = read.map_err(|err| format!("cannot read {}: {err}", path.display()))?;
     match found.is_empty() {
         true => Err(format!("{} holds no certificate", path.display())),

@@ -25,6 +25,8 @@ pub struct Config {
     pub capabilities: Vec<pb::agent_info::capability::Type>,
     /// "slave(1)@ip:port".
     pub pid: String,
+    /// Whether the agent is reached by https.
+    pub speaks_tls: bool,
     /// "ip:port", as executors reach the agent.
     pub endpoint: String,
     pub version: String,
@@ -80,6 +82,7 @@ impl Default for Config {
             agent_info: pb::AgentInfo::default(),
             capabilities: default_capabilities(),
             pid: String::new(),
+            speaks_tls: false,
             endpoint: String::new(),
             version: String::new(),
             work_dir: String::new(),

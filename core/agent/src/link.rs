@@ -152,6 +152,7 @@ fn subscribe(agent: &Agent) -> api::call::Subscribe {
         agent_info: (*state.info).clone().into(),
         version: agent.config.version.clone(),
         pid: agent.config.pid.clone(),
+        speaks_tls: agent.config.speaks_tls.then_some(true),
         capabilities: agent.config.capabilities.iter().map(capability).collect(),
         total_resources: state.total.to_proto(Format::Post),
         tasks: all_tasks().map(shown).collect(),

@@ -145,7 +145,7 @@ pub(crate) fn url(agent: &Agent) -> pb::URL {
         ..Default::default()
     };
     pb::URL {
-        scheme: "http".into(),
+        scheme: if agent.speaks_tls { "https" } else { "http" }.into(),
         address: address.into(),
         path: Some(alloc::format!("/{process}")),
         ..Default::default()

@@ -87,6 +87,8 @@ pub struct Agent {
     pub version: Arc<str>,
     /// "slave(1)@ip:port".
     pub pid: Arc<str>,
+    /// Whether it is reached by https.
+    pub speaks_tls: bool,
     pub capabilities: Arc<[pb::agent_info::capability::Type]>,
     pub link: AgentLink,
     /// An operator took it out of use; it makes no offers.

@@ -1,7 +1,6 @@
 //! Who is let in, and what they may do here: realms of endpoints, tokens of executors, rules about containers.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use tepui_authz::{Action, Authorizer};
@@ -35,8 +34,8 @@ pub struct Access {
     pub authorizer: Authorizer,
     /// Makes the tokens of executors.
     pub key: Option<Arc<JwtKey>>,
-    /// Whom executors should trust, if the agent speaks TLS.
-    pub executors_trust: Option<PathBuf>,
+    /// Whom executors should trust, if the agent speaks TLS: certificates in PEM, or the file of them.
+    pub executors_trust: Option<String>,
 }
 
 impl Access {
@@ -113,7 +112,7 @@ impl Access {
             spec.environment.insert(TOKEN.to_owned(), key.mint(&claims(executor)));
         }
         if let Some(trusted) = &self.executors_trust {
-            spec.environment.insert(TRUST.to_owned(), trusted.display().to_string());
+            spec.environment.insert(TRUST.to_owned(), trusted.clone());
         }
     }
 

@@ -10,7 +10,7 @@ use tepui_container::{
 };
 use tepui_core_agent::Config;
 use tepui_http::auth::Credential;
-use tepui_http::{Logging, ServerLimits, StreamLimits, Tls};
+use tepui_http::{ClientConfig, Logging, ServerLimits, StreamLimits, Tls};
 use tepui_proto::mesos::v1 as pb;
 
 use crate::access::Access;
@@ -70,6 +70,8 @@ pub struct Options {
     pub access: Access,
     /// The certificate to show, also to the master; without one, plain HTTP.
     pub tls: Option<Tls>,
+    /// Whom to trust when an etcd over TLS names the master.
+    pub etcd_tls: Option<ClientConfig>,
     /// What the agent shows to the master.
     pub credential: Option<Credential>,
     pub streams: StreamLimits,
@@ -117,6 +119,7 @@ impl Default for Options {
             logging: Logging::default(),
             access: Access::default(),
             tls: None,
+            etcd_tls: None,
             credential: None,
             streams: StreamLimits::default(),
             server: ServerLimits::default(),

@@ -83,7 +83,7 @@ pub struct RunningAgent {
 
 /// Starts an agent. Must be called inside a tokio runtime.
 pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
-    let targets = Targets::parse(&options.master).map_err(AgentFault::Flag)?;
+    let targets = Targets::parse(&options.master, options.etcd_tls.clone()).map_err(AgentFault::Flag)?;
     let masters = targets.named().to_vec();
     let work_dir = make_directory(&options.work_dir)?;
     let store = open_store(&work_dir, options.config.strict)?;
@@ -268,6 +268,7 @@ fn config(options: &Options, work_dir: &Path, bound: SocketAddr) -> Result<Confi
     Ok(Config {
         agent_info,
         pid: format!("slave(1)@{endpoint}"),
+        speaks_tls: options.tls.is_some(),
         endpoint: endpoint.to_string(),
         version: API_VERSION.to_owned(),
         work_dir: text(work_dir),

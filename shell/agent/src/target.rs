@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tepui_http::leader_authority;
+use tepui_http::{ClientConfig, leader_authority};
 use tepui_store::etcd::{Etcd, EtcdAddress};
 
 /// How long one member of etcd may take to say who leads.
@@ -21,10 +21,10 @@ pub(crate) struct Targets {
 
 impl Targets {
     /// `host:port`, several separated by commas, or `etcd://host:port,host:port/prefix`. Inside a tokio runtime.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str, etcd_tls: Option<ClientConfig>) -> Result<Self, String> {
         if EtcdAddress::is_meant(text) {
             let address = text.parse().map_err(|why| format!("--master: {why}"))?;
-            let etcd = Some(Etcd::new(address, ETCD_PATIENCE));
+            let etcd = Some(Etcd::new(address, ETCD_PATIENCE, etcd_tls));
             return Ok(Self { named: Vec::new(), etcd, next: 0, leader: None });
         }
         let named: Vec<String> =
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn masters_are_tried_in_turn_and_redirects_followed() {
-        let mut targets = Targets::parse("a:1, b:2,").unwrap();
+        let mut targets = Targets::parse("a:1, b:2,", None).unwrap();
         let take = |targets: &mut Targets| match targets.take() {
             Next::Master(target) => target,
             Next::Ask(_) => "etcd".to_owned(),
@@ -149,8 +149,8 @@ mod tests {
     #[test]
     fn what_is_no_address_is_refused() {
         for wrong in ["", " , ", "host", "host:", "host:x", ":1", "zk://a:1/mesos", "h:99999", "h:0"] {
-            assert!(Targets::parse(wrong).is_err(), "{wrong}");
+            assert!(Targets::parse(wrong, None).is_err(), "{wrong}");
         }
-        assert!(Targets::parse("[::1]:5050").is_ok());
+        assert!(Targets::parse("[::1]:5050", None).is_ok());
     }
 }

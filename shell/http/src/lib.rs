@@ -59,11 +59,12 @@ pub use renderings::{Order, Renderings};
 pub use rendition::{Pen, Rendition, write_json};
 pub use request::{Query, Request};
 pub use respond::{Response, accepted, empty, encoded, json, message, redirect, text, typed, with_header};
+pub use rustls::ClientConfig;
 pub use server::{Handler, Listening, Server, ServerLimits};
 pub use socket::{advertised_ip, default_hostname, keep_alive};
 pub use system::System;
 pub use throttle::Throttle;
-pub use tls::{Tls, TlsFiles};
+pub use tls::{Tls, TlsFiles, client_config};
 
 #[cfg(test)]
 mod tests;

@@ -204,7 +204,7 @@ async fn connection<H: Handler>(
         let talk = Box::pin(exchange(stream, peer, shared, place.clone(), stop));
         return serve(talk, place, aside).await;
     };
-    match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.acceptor.accept(stream)).await {
+    match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.acceptor().accept(stream)).await {
         Ok(Ok(stream)) => {
             let talk = Box::pin(exchange(stream, peer, shared, place.clone(), stop));
             serve(talk, place, aside).await;

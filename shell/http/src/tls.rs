@@ -1,10 +1,15 @@
 //! TLS: the certificate we show, and whom we trust.
 //!
+//! The files are looked at again when somebody connects: a certificate that is renewed counts for every connection
+//! after that, without a restart. Files that make no sense, or do not belong together yet, change nothing.
+//!
 //! One provider, named here and nowhere else, so that another can take its place. Never here: files of secrets in
 //! memory longer than it takes to read them.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::ring::default_provider;
@@ -15,6 +20,9 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+/// Between two looks at the files.
+const LOOK_PAUSE: Duration = Duration::from_secs(1);
 
 /// Where certificates and keys are, in PEM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,29 +39,96 @@ pub struct TlsFiles {
 /// What a program needs to be reached and to reach others. A cheap clone.
 #[derive(Clone)]
 pub struct Tls {
-    pub(crate) acceptor: TlsAcceptor,
+    files: Arc<TlsFiles>,
+    current: Arc<Mutex<Current>>,
+}
+
+/// What was read last, and of which files.
+struct Current {
+    keys: Keys,
+    versions: Versions,
+    /// A change that made no sense and was told of.
+    refused: Option<Versions>,
+    looked: Instant,
+}
+
+#[derive(Clone)]
+struct Keys {
+    acceptor: TlsAcceptor,
     connector: Option<TlsConnector>,
 }
 
+/// Of each file its inode, its size and when it was changed; none if it is not there.
+type Versions = [Option<(u64, u64, i64, i64)>; 3];
+
 impl Tls {
     pub fn load(files: &TlsFiles) -> Result<Self, String> {
-        let chain = certificates(&files.cert)?;
-        let roots = files.ca.as_deref().map(roots).transpose()?.map(Arc::new);
-        let server = server(files, chain.clone(), roots.clone())?;
-        let connector = match roots {
-            Some(roots) => Some(TlsConnector::from(Arc::new(client(files, chain, roots)?))),
-            None => None,
-        };
-        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(server)), connector })
+        // Taken first: what changes while the files are read is noticed at the next look.
+        let versions = versions(files);
+        let current = Current { keys: Keys::load(files)?, versions, refused: None, looked: Instant::now() };
+        Ok(Self { files: Arc::new(files.clone()), current: Arc::new(Mutex::new(current)) })
+    }
+
+    pub(crate) fn acceptor(&self) -> TlsAcceptor {
+        self.keys().acceptor
+    }
+
+    /// The newest that make sense.
+    fn keys(&self) -> Keys {
+        let mut current = self.current.lock().expect("no code panics while it holds this lock");
+        if current.looked.elapsed() >= LOOK_PAUSE {
+            current.looked = Instant::now();
+            current.look(&self.files);
+        }
+        current.keys.clone()
     }
 
     /// Speaks TLS on a connection to `host`.
     pub async fn connect(&self, host: &str, stream: TcpStream) -> Result<TlsStream<TcpStream>, String> {
-        let connector = self.connector.as_ref().ok_or("--tls_ca is missing: it says whom to trust")?;
+        let connector = self.keys().connector.ok_or("--tls_ca is missing: it says whom to trust")?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(host).map_err(|err| err.to_string())?;
         connector.connect(name, stream).await.map_err(|err| err.to_string())
     }
+}
+
+impl Current {
+    fn look(&mut self, files: &TlsFiles) {
+        let found = versions(files);
+        if found == self.versions {
+            return;
+        }
+        match Keys::load(files) {
+            Ok(keys) => {
+                tracing::info!(cert = %files.cert.display(), "new connections use the new certificate");
+                (self.keys, self.versions, self.refused) = (keys, found, None);
+            }
+            Err(why) if self.refused != Some(found) => {
+                tracing::warn!(why, "the changed files of TLS are not used");
+                self.refused = Some(found);
+            }
+            Err(_) => (),
+        }
+    }
+}
+
+impl Keys {
+    fn load(files: &TlsFiles) -> Result<Self, String> {
+        let roots = files.ca.as_deref().map(roots).transpose()?.map(Arc::new);
+        let server = server(files, certificates(&files.cert)?, roots)?;
+        let own = Some((&*files.cert, &*files.key));
+        let client = files.ca.as_deref().map(|ca| client_config(ca, own)).transpose()?;
+        let connector = client.map(|config| TlsConnector::from(Arc::new(config)));
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(server)), connector })
+    }
+}
+
+fn versions(files: &TlsFiles) -> Versions {
+    let version = |path: &Path| {
+        let found = std::fs::metadata(path).ok()?;
+        Some((found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
+    };
+    [version(&files.cert), version(&files.key), files.ca.as_deref().and_then(version)]
 }
 
 impl std::fmt::Debug for Tls {
@@ -86,14 +161,15 @@ fn server(
     Ok(config)
 }
 
-fn client(
-    files: &TlsFiles,
-    chain: Vec<CertificateDer<'static>>,
-    roots: Arc<RootCertStore>,
-) -> Result<ClientConfig, String> {
+/// How to reach others whose certificates `ca` vouches for, with a certificate and key of our own if they ask.
+pub fn client_config(ca: &Path, own: Option<(&Path, &Path)>) -> Result<ClientConfig, String> {
     let builder = ClientConfig::builder_with_provider(provider());
     let builder = builder.with_safe_default_protocol_versions().map_err(text)?;
-    builder.with_root_certificates(roots).with_client_auth_cert(chain, key(&files.key)?).map_err(text)
+    let builder = builder.with_root_certificates(roots(ca)?);
+    match own {
+        Some((cert, path)) => builder.with_client_auth_cert(certificates(cert)?, key(path)?).map_err(text),
+        None => Ok(builder.with_no_client_auth()),
+    }
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {

@@ -18,6 +18,8 @@ pub(crate) struct Front {
     access: Access,
     authorizer: Authorizer,
     standing: Mutex<Standing>,
+    /// Why the election cannot be seen, as it was told of last.
+    blind: Mutex<Option<String>>,
 }
 
 /// Whether this master leads.
@@ -35,7 +37,7 @@ enum Standing {
 impl Front {
     pub fn new(local: Local, access: Access, authorizer: Authorizer) -> Self {
         let standing = Mutex::new(Standing::Standby { leader: None, last: None });
-        Self { local, access, authorizer, standing }
+        Self { local, access, authorizer, standing, blind: Mutex::default() }
     }
 
     pub fn lead(&self, program: Arc<Program>) {
@@ -55,11 +57,9 @@ impl Front {
         let seen = match observed {
             Observed::Leader(introduction) => leader_authority(&introduction),
             Observed::NoLeader => None,
-            Observed::Unknown(why) => {
-                tracing::warn!(why, "cannot see who leads");
-                return;
-            }
+            Observed::Unknown(why) => return self.cannot_see(why),
         };
+        *self.blind.lock().expect("no code panics while it holds this lock") = None;
         if let Standing::Standby { leader, last } = &mut *self.lock()
             && *leader != seen
         {
@@ -69,6 +69,15 @@ impl Front {
                 *last = None;
             }
             *leader = seen;
+        }
+    }
+
+    /// Told once, and not at every try.
+    fn cannot_see(&self, why: String) {
+        let mut blind = self.blind.lock().expect("no code panics while it holds this lock");
+        if blind.as_ref() != Some(&why) {
+            tracing::warn!(why, "cannot see who leads");
+            *blind = Some(why);
         }
     }
 

@@ -38,7 +38,9 @@ pub use run::{MasterFault, RunningMaster, run};
 pub use tepui_authz::Authorizer;
 pub use tepui_core_master::Sorter;
 pub use tepui_http::auth::Credentials;
-pub use tepui_http::{Authentication, Logging, Throttle, Tls, TlsFiles, parse_acls};
+pub use tepui_http::{
+    Authentication, ClientConfig, Logging, Throttle, Tls, TlsFiles, client_config, parse_acls,
+};
 pub use tepui_store::etcd::EtcdAddress;
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tepui_core_master::Config;
-use tepui_http::{Authentication, Logging, ServerLimits, StreamLimits, Throttle, Tls};
+use tepui_http::{Authentication, ClientConfig, Logging, ServerLimits, StreamLimits, Throttle, Tls};
 use tepui_proto::mesos::v1 as pb;
 use tepui_store::etcd::EtcdAddress;
 
@@ -44,6 +44,8 @@ pub struct Options {
     /// As shown to people and in redirects.
     pub hostname: Option<String>,
     pub registry: RegistryAt,
+    /// Whom to trust when the registry is in an etcd over TLS.
+    pub etcd_tls: Option<ClientConfig>,
     /// How long a leader may be silent before another takes its place.
     pub leader_lease: Duration,
     /// The cluster's name, shown in documents.
@@ -79,6 +81,7 @@ impl Default for Options {
             advertise_port: None,
             hostname: None,
             registry: RegistryAt::Memory,
+            etcd_tls: None,
             leader_lease: Duration::from_secs(10),
             cluster: None,
             domain: None,

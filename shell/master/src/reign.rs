@@ -40,7 +40,7 @@ impl Reign {
     pub async fn run(mut self, address: EtcdAddress) -> Result<(), MasterFault> {
         // A renewal must have asked every member before the lease ends.
         let patience = self.options.leader_lease / 4;
-        let etcd = Etcd::new(address, patience);
+        let etcd = Etcd::new(address, patience, self.options.etcd_tls.clone());
         loop {
             let info = master_info(&self.options, self.bound)?;
             let candidate = Candidate::new(etcd.clone(), self.options.leader_lease, json::to_vec(&info));

@@ -3,7 +3,8 @@
 //! Below one prefix lie the leader's key, bound to a lease that only a living leader renews, and the registry, one key
 //! per fact. Every write is a transaction that compares the leader's key first: a deposed master cannot write.
 //!
-//! Spoken over etcd's own HTTP gateway (`/v3/…`, JSON). Never here: what records mean.
+//! Spoken over etcd's own HTTP gateway (`/v3/…`, JSON), with TLS and a user of our own if the address says so. Never here:
+//! what records mean.
 
 mod address;
 mod client;
@@ -11,7 +12,7 @@ mod election;
 mod journal;
 mod records;
 
-pub use address::EtcdAddress;
+pub use address::{EtcdAddress, Login};
 pub use client::{Etcd, EtcdFault};
 pub use election::{Candidate, Leadership, Observed};
 pub use records::EtcdRecords;

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A certificate for this machine (`cert.pem`, `key.pem`) and the authority's (`ca.pem`).
+/// A certificate for this machine (`cert.pem`, `key.pem`), one without a name (`client.pem`, `client.key`), and the
+/// authority's (`ca.pem`).
 pub struct Certificates {
     folder: tempfile::TempDir,
 }
@@ -20,17 +21,18 @@ impl Certificates {
             &[("-keyout", &file("ca.key")), ("-out", &file("ca.pem"))],
         );
         certificates.issue("cert.pem", "key.pem");
+        certificates.issue_to("/O=tepui", "client.pem", "client.key");
         certificates
     }
 
     /// Another certificate for this machine of the same authority; what had these names is replaced.
     pub fn issue(&self, cert: &str, key: &str) {
+        self.issue_to("/CN=localhost", cert, key);
+    }
+
+    fn issue_to(&self, subject: &str, cert: &str, key: &str) {
         let file = |name| self.file(name);
-        openssl(
-            &["req", "-subj", "/CN=localhost"],
-            &CURVE,
-            &[("-keyout", &file(key)), ("-out", &file("request"))],
-        );
+        openssl(&["req", "-subj", subject], &CURVE, &[("-keyout", &file(key)), ("-out", &file("request"))]);
         openssl(
             &["x509", "-req", "-days", "2", "-CAcreateserial"],
             &[],

@@ -7,9 +7,9 @@ use std::process::{Child, Command, Stdio};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::{Http, Program, Wire, wait_for};
+use crate::{Certificates, Http, Program, Wire, wait_for};
 
 /// A running etcd. Dropping it ends every member and removes every file.
 pub struct Etcd {
@@ -39,6 +39,46 @@ const LEASE: &str = "--leader_lease=2secs";
 
 impl Etcd {
     pub fn start(members: usize) -> Self {
+        Self::start_with(members, "http", &[])
+    }
+
+    /// One member that speaks TLS with these certificates, asks for one, and knows nobody but the user `tepui` with this
+    /// password.
+    pub fn start_closed(certificates: &Certificates, password: &str) -> Self {
+        let file = |flag: &str, name: &str| format!("--{flag}={}", certificates.file(name).display());
+        let etcd = Self::start_with(
+            1,
+            "https",
+            &[
+                file("cert-file", "cert.pem"),
+                file("key-file", "key.pem"),
+                file("trusted-ca-file", "ca.pem"),
+                "--client-cert-auth".to_string(),
+                // Machines are shared and slow.
+                "--bcrypt-cost=4".to_string(),
+            ],
+        );
+        let by_curl = |path: &str, body: &Value| {
+            let mut command = Command::new("curl");
+            for (flag, name) in [("--cacert", "ca.pem"), ("--cert", "client.pem"), ("--key", "client.key")] {
+                command.arg(flag).arg(certificates.file(name));
+            }
+            command.args(["--silent", "--fail", "--data", &body.to_string()]);
+            command.arg(format!("https://{}/v3/{path}", etcd.members[0].client));
+            command.output().expect("curl starts; test/setup installs it").status.success()
+        };
+        let add = |name: &str, password: &str| {
+            assert!(by_curl("auth/user/add", &json!({"name": name, "password": password})), "{name}");
+            assert!(by_curl("auth/user/grant", &json!({"user": name, "role": "root"})), "{name}");
+        };
+        wait_for("etcd to be healthy", || by_curl("kv/range", &json!({"key": "YQ=="})).then_some(()));
+        add("root", "another password");
+        add("tepui", password);
+        assert!(by_curl("auth/enable", &json!({})));
+        etcd
+    }
+
+    fn start_with(members: usize, scheme: &str, flags: &[String]) -> Self {
         let folder = tempfile::Builder::new().prefix("tepui-etcd-").tempdir().expect("a temporary directory");
         let ports: Vec<u16> = free_ports(members * 2);
         let peer = |at: usize| format!("http://127.0.0.1:{}", ports[members + at]);
@@ -48,8 +88,8 @@ impl Etcd {
             let arguments = [
                 format!("--name=m{at}"),
                 format!("--data-dir={}", folder.path().join(format!("m{at}")).display()),
-                format!("--listen-client-urls=http://{client}"),
-                format!("--advertise-client-urls=http://{client}"),
+                format!("--listen-client-urls={scheme}://{client}"),
+                format!("--advertise-client-urls={scheme}://{client}"),
                 format!("--listen-peer-urls={}", peer(at)),
                 format!("--initial-advertise-peer-urls={}", peer(at)),
                 format!("--initial-cluster={}", cluster.join(",")),
@@ -57,12 +97,14 @@ impl Etcd {
                 "--election-timeout=500".to_string(),
             ];
             let log = folder.path().join(format!("m{at}.log"));
-            Member { arguments: arguments.to_vec(), client, child: None, log }
+            Member { arguments: [&arguments[..], flags].concat(), client, child: None, log }
         };
         let members: Vec<Member> = (0..members).map(member).collect();
         let mut etcd = Self { members, _folder: folder };
         (0..etcd.members.len()).for_each(|at| etcd.start_member(at));
-        etcd.wait_until_healthy();
+        if scheme == "http" {
+            etcd.wait_until_healthy();
+        }
         etcd
     }
 
@@ -70,6 +112,11 @@ impl Etcd {
     pub fn address(&self) -> String {
         let clients: Vec<&str> = self.members.iter().map(|member| member.client.as_str()).collect();
         format!("etcd://{}{PREFIX}", clients.join(","))
+    }
+
+    /// The same over TLS, with a login.
+    pub fn closed_address(&self, login: &str) -> String {
+        self.address().replace("etcd://", &format!("etcds://{login}@"))
     }
 
     /// Reads or changes what it holds, as etcd's own HTTP API has it.

@@ -1,6 +1,6 @@
 //! Who is let in and what they may do: every realm, tokens of executors, rules, and what a reader sees.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -123,6 +123,14 @@ fn nobody_gets_in_without_a_proof_and_executors_have_tokens() {
     for path in ["/health", "/version", "/"] {
         assert_eq!(get(&master, path, None).status, 200, "{path}");
     }
+    // A body that never comes is not waited for.
+    for method_path in ["PUT /weights", "POST /api/v1", "POST /quota", "POST /machine/down"] {
+        let head = format!("{method_path} HTTP/1.1\r\nHost: x\r\nContent-Length: 99999\r\n\r\n");
+        let mut stream = master.raw(head.as_bytes()).expect("a connection");
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).expect("an answer before the body");
+        assert_eq!(&answer, b"HTTP/1.1 401", "{method_path}");
+    }
     let health = json!({"type": "GET_HEALTH"});
     assert_eq!(send(&master, "POST", "/api/v1", Some("dev"), &health).status, 200);
     assert_eq!(send(&agent, "POST", "/api/v1", Some("dev"), &health).status, 200);
@@ -203,6 +211,10 @@ const ACLS: &str = r#"{"permissive": true,
                          {"principals":{"type":"ANY"},"users":{"type":"NONE"}}],
     "mark_agents_gone": [{"principals":{"values":["ops"]},"agents":{"type":"ANY"}},
                          {"principals":{"type":"ANY"},"agents":{"type":"NONE"}}],
+    "update_weights": [{"principals":{"values":["ops"]},"roles":{"values":["dev"]}},
+                       {"principals":{"type":"ANY"},"roles":{"type":"NONE"}}],
+    "view_roles": [{"principals":{"values":["ops"]},"roles":{"type":"ANY"}},
+                   {"principals":{"type":"ANY"},"roles":{"type":"NONE"}}],
     "teardown_frameworks": [{"principals":{"values":["ops"]},"framework_principals":{"values":["dev"]}},
                             {"principals":{"type":"ANY"},"framework_principals":{"type":"NONE"}}]}"#;
 
@@ -247,6 +259,19 @@ fn rules_decide_what_everybody_may_do_and_see() {
     let browse = format!("/files/browse?path={sandbox}");
     assert_eq!(get(&agent, &browse, Some("ops")).status, 200);
     assert_eq!(get(&agent, &browse, Some("dev")).status, 404);
+
+    // Weights of their own roles, all or nothing; the list shows roles one may see.
+    let put = |who: &str, roles: &[&str]| {
+        let list: Vec<Value> = roles.iter().map(|role| json!({"role": role, "weight": 2})).collect();
+        send(&master, "PUT", "/weights", Some(who), &Value::from(list)).status
+    };
+    assert_eq!((put("dev", &["dev"]), put("ops", &["dev", "prod"]), put("ops", &["prod"])), (403, 403, 403));
+    assert_eq!(get(&master, "/weights", Some("ops")).json().unwrap(), json!([]));
+    assert_eq!(put("ops", &["dev"]), 200);
+    let seen = |who: &str| get(&master, "/weights", Some(who)).json().unwrap().as_array().unwrap().len();
+    assert_eq!((seen("ops"), seen("dev")), (1, 0));
+    assert_eq!(get(&master, "/weights/dev", Some("ops")).status, 200);
+    assert_eq!(get(&master, "/weights/dev", Some("dev")).status, 403);
 
     // Changes are for those who may make them.
     let id = get(&master, "/slaves", Some("ops")).json().unwrap()["slaves"][0]["id"].clone();

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tepui_e2e::{Http, Masters, Scheduler, binary, wait_for};
+use tepui_e2e::{Certificates, Etcd, Http, Masters, Program, Scheduler, binary, wait_for};
 
 fn mark_gone(http: &Http, agent: &str) -> u16 {
     let call = json!({"type": "MARK_AGENT_GONE", "mark_agent_gone": {"agent_id": {"value": agent}}});
@@ -146,6 +146,79 @@ fn without_a_quorum_nothing_is_changed_and_everything_can_be_seen() {
         let leader = masters.leader();
         (mark_gone(&masters.http(leader), &agent) == 200).then_some(())
     });
+}
+
+/// Nobody but masters, agents and tools with a certificate and a password reads or writes, and the password is nowhere.
+#[test]
+fn an_etcd_that_asks_for_certificates_and_passwords() {
+    let certificates = Certificates::make();
+    let etcd = Etcd::start_closed(&certificates, "p@ss/word");
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let address = etcd.closed_address("tepui:p%40ss%2Fword");
+    let file = |flag: &str, name: &str| format!("--{flag}={}", certificates.file(name).display());
+    let tls = [file("etcd_ca", "ca.pem"), file("etcd_cert", "client.pem"), file("etcd_key", "client.key")];
+    let start = |name: &str, address: &str, more: &[String]| {
+        let flags =
+            [&[format!("--registry={address}"), "--leader_lease=2secs".into()], &tls[..], more].concat();
+        Program::start("master", &folder.path().join(name), &flags, Vec::new())
+    };
+    let leads = |master: &Program| (Http::new(&master.address).get("/weights").status == 200).then_some(());
+    let mut first = start("first", &address, &[]);
+    wait_for("it to lead", || leads(&first));
+    let put = |master: &Program, weight: u32| {
+        let body = format!(r#"[{{"role":"a","weight":{weight}}}]"#);
+        Http::new(&master.address).send("PUT", "/weights", &[], body.as_bytes()).status
+    };
+    assert_eq!(put(&first, 2), 200);
+    let flags = [
+        &[format!("--master={address}"), format!("--runtime_dir={}", folder.path().join("run").display())],
+        &tls[..],
+    ];
+    let agent = Program::start("agent", &folder.path().join("agent"), &flags.concat(), Vec::new());
+    wait_for("the agent to find its master", || {
+        let agents = Http::new(&first.address).get("/slaves").json()?;
+        (agents["slaves"][0]["active"] == true).then_some(())
+    });
+    for (program, path, name) in
+        [(&first, "/flags", "registry"), (&first, "/state", "registry"), (&agent, "/flags", "master")]
+    {
+        let shown = Http::new(&program.address).get(path).json().unwrap()["flags"][name].clone();
+        assert!(
+            shown.as_str().is_some_and(|shown| shown.starts_with("etcds://tepui:***@")),
+            "{path}: {shown}"
+        );
+    }
+
+    // With a wrong password nobody leads.
+    let stranger = start("stranger", &etcd.closed_address("tepui:wrong"), &[]);
+    wait_for("a refusal", || stranger.log().contains("invalid user ID or password").then_some(()));
+    assert_eq!(Http::new(&stranger.address).get("/weights").status, 503);
+    first.kill();
+    // Tools find the next one, which speaks TLS, with the same certificates.
+    let second = start("second", &address, &certificates.flags());
+    let weights = |address: &str| {
+        let mut command = Command::new(binary());
+        command.args(["weights", &format!("--master={address}")]);
+        for (variable, name) in
+            [("TEPUI_TLS_CA", "ca.pem"), ("TEPUI_TLS_CERT", "client.pem"), ("TEPUI_TLS_KEY", "client.key")]
+        {
+            command.env(variable, certificates.file(name));
+        }
+        let output = command.output().expect("the binary starts");
+        (
+            output.status.success(),
+            String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(),
+        )
+    };
+    let said = wait_for("it to lead", || Some(weights(&address)).filter(|(done, _)| *done)).1;
+    assert!(said.lines().any(|line| line.starts_with('a') && line.contains('2')), "{said}");
+    let (done, said) = weights(&etcd.closed_address("tepui:wrong"));
+    assert!(!done && !said.contains("wrong"), "{said}");
+
+    for program in [&first, &second, &agent, &stranger] {
+        let log = program.log();
+        assert!(!log.contains("p@ss") && !log.contains("p%40ss"), "{log}");
+    }
 }
 
 /// What one of two masters answered to somebody who changes a role of their own each time.

@@ -172,3 +172,52 @@ fn resources_are_kept_made_into_volumes_and_limited() {
     assert!(unsure.contains("--yes"), "{unsure}");
     run(&["teardown", "e2e", "--yes"]);
 }
+
+/// Every command that changes something says what it did in JSON too, and asks before it destroys something.
+#[test]
+fn changes_are_told_as_json_and_destruction_is_confirmed() {
+    let cluster = Cluster::with(
+        &["--allocation_interval=100ms"],
+        &["--hostname=node1", "--resources=cpus:4;mem:256;disk:1000"],
+    );
+    let _framework = Scheduler::subscribe(&cluster.http(), Scheduler::info("web"));
+    let destructive =
+        ["volumes destroy S0 v1", "maintenance down node1@127.0.0.1", "drain S0", "gone S0", "teardown e2e"];
+    for line in [
+        "weights set eng=2 eng/web=3.5",
+        "weights",
+        "quota set eng --guarantee=cpus:1 --limit=cpus:2",
+        "quota",
+        "roles",
+        "quota remove eng",
+        "reserve S0 disk:100 --role=eng",
+        "volumes create S0 v1 64 --role=eng",
+        "volumes",
+        "volumes grow S0 v1 16",
+        "volumes shrink S0 v1 40",
+        "volumes destroy S0 v1",
+        "unreserve S0 disk:100 --role=eng",
+        "teardown e2e",
+        "drain S0",
+        "reactivate S0",
+        "maintenance schedule node1@127.0.0.1 --start_in=10mins",
+        "maintenance",
+        "gone S0",
+        "maintenance down node1@127.0.0.1",
+        "maintenance up node1@127.0.0.1",
+    ] {
+        let mut words: Vec<&str> = line.split(' ').collect();
+        words.push("--json");
+        if destructive.contains(&line) {
+            let unsure = tepui(&cluster, &words).expect_err("nobody confirms");
+            assert!(unsure.contains("--yes"), "{line}: {unsure}");
+            words.push("--yes");
+        }
+        let said = wait_for(line, || {
+            // What came before may still be on its way to the agent.
+            tepui(&cluster, &words).inspect_err(|why| eprintln!("{line}: {why}")).ok()
+        });
+        let document = serde_json::from_str::<Value>(&said);
+        assert!(document.is_ok_and(|it| it.is_object() || it.is_array()), "{line}: {said}");
+    }
+}

@@ -3,7 +3,10 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use tepui_e2e::{Certificates, Program, binary, wait_for};
+use tepui_client::scheduler;
+use tepui_client::tls::{self, Trust};
+use tepui_client::v1::FrameworkInfo;
+use tepui_e2e::{Certificates, PATIENCE, Program, binary, wait_for};
 
 /// Runs a command of ours against a master; whether it went well, and what it said.
 fn tepui(master: &Program, arguments: &[&str], ca: Option<&Path>) -> (bool, String) {
@@ -35,15 +38,74 @@ fn a_cluster_that_speaks_tls_and_nothing_else() {
         let (done, said) = tepui(&master, &["agents"], Some(&ca));
         (done && said.contains("localhost")).then_some(())
     });
-    // The executor of this task talks to its agent over TLS too.
-    let (done, said) = tepui(&master, &["run", "--", "echo", "hello"], Some(&ca));
+    // The executor of this task talks to its agent over TLS too, whatever files it sees.
+    let own = certificates.file("elsewhere.pem");
+    std::fs::rename(&ca, &own).expect("the file can be moved");
+    let (done, said) = tepui(&master, &["run", "--", "echo", "hello"], Some(&own));
     assert!(done && said.contains("hello"), "{said}");
+    std::fs::rename(&own, &ca).expect("the file can be moved back");
+
+    // Whoever is told where agents are is told how to reach them.
+    assert_eq!(scheme_of_first_offer(&master.address, &ca), "https");
 
     // Who trusts somebody else, or does not speak TLS, is not answered.
     let (done, said) = tepui(&master, &["agents"], Some(&Certificates::make().file("ca.pem")));
     assert!(!done, "{said}");
     assert!(!tepui(&master, &["agents"], None).0);
     assert_eq!(tepui_e2e::Http::new(&master.address).get("/health").status, 0);
+}
+
+/// As the client library hears it, which trusts from then on whoever `ca` vouches for.
+fn scheme_of_first_offer(master: &str, ca: &Path) -> String {
+    tls::trust(&Trust { ca: ca.to_owned(), own: None }).expect("a certificate");
+    let info = FrameworkInfo { user: "root".into(), name: "tls".into(), ..Default::default() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let offers = async {
+        let mut framework = scheduler::connect(master, info).expect("an address");
+        loop {
+            if let scheduler::Event::Offers(offers) = framework.next_event().await.expect("it goes on") {
+                return offers;
+            }
+        }
+    };
+    let offers = runtime.block_on(async { tokio::time::timeout(PATIENCE, offers).await.expect("an offer") });
+    offers[0].url.scheme.clone()
+}
+
+/// The certificate that a server shows, as openssl prints it.
+fn shown(address: &str) -> String {
+    let mut command = Command::new("openssl");
+    command.args(["s_client", "-connect", address]).stdin(Stdio::null()).stderr(Stdio::null());
+    let output = command.output().expect("openssl starts; test/setup installs it");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let from = text.find("-----BEGIN").unwrap_or_default();
+    text[from..].split("-----END").next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn renewed_keys_are_used_without_a_restart() {
+    let certificates = Certificates::make();
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let master = Program::start("master", &folder.path().join("master"), &certificates.flags(), Vec::new());
+    let ca = certificates.file("ca.pem");
+    let mut old = shown(&master.address);
+    for _ in 0..2 {
+        certificates.issue("next.pem", "next.key");
+        // The two do not belong together for a moment: nobody is shut out meanwhile.
+        std::fs::rename(certificates.file("next.pem"), certificates.file("cert.pem"))
+            .expect("it can be moved");
+        wait_for("the master to look", || {
+            assert!(tepui(&master, &["metrics"], Some(&ca)).0, "{}", master.log());
+            master.log().contains("are not used").then_some(())
+        });
+        assert_eq!(shown(&master.address), old);
+        std::fs::rename(certificates.file("next.key"), certificates.file("key.pem"))
+            .expect("it can be moved");
+        wait_for("the new certificate", || (shown(&master.address) != old).then_some(()));
+        assert!(tepui(&master, &["metrics"], Some(&ca)).0);
+        old = shown(&master.address);
+        assert!(old.starts_with("-----BEGIN CERTIFICATE"), "{old}");
+    }
 }
 
 #[test]

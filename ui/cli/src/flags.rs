@@ -9,6 +9,7 @@ pub mod access;
 pub mod agent;
 pub mod both;
 pub mod docker;
+pub mod etcd;
 pub mod eviction;
 pub mod heading;
 pub mod images;
@@ -33,7 +34,7 @@ const ENVIRONMENT_PREFIXES: [&str; 2] = ["TEPUI_", "MESOS_"];
 const PROGRAMS: [&str; 3] = ["master", "agent", "dev"];
 
 /// Flags whose value names a file and is not replaced by its content.
-const PATH_FLAGS: [&str; 18] = [
+const PATH_FLAGS: [&str; 21] = [
     "work_dir",
     "runtime_dir",
     "log_dir",
@@ -53,6 +54,9 @@ const PATH_FLAGS: [&str; 18] = [
     "tls_key",
     "tls_ca",
     "token_file",
+    "etcd_ca",
+    "etcd_cert",
+    "etcd_key",
 ];
 
 /// Flags of every command that may stand in the environment.

@@ -29,6 +29,7 @@ use command::{
     tasks, teardown, volumes, weights,
 };
 use flags::master::MasterFlags;
+use tepui_shell_master::EtcdAddress;
 
 /// Flags and their values.
 type Flags = Vec<(String, String)>;
@@ -199,7 +200,7 @@ fn tree() -> clap::Command {
 fn shown_flags(matches: &ArgMatches) -> Flags {
     let value = |id: &str| {
         let values: Vec<_> = matches.get_raw(id)?.map(|value| value.to_string_lossy()).collect();
-        Some((id.to_string(), values.join(",")))
+        Some((id.to_string(), EtcdAddress::masked(&values.join(","))))
     };
     // clap also lists the groups that structs make; they have no values of their own.
     let ids = matches

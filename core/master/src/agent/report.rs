@@ -19,6 +19,7 @@ pub(super) struct Report {
     pub(super) info: pb::AgentInfo,
     pub(super) version: Arc<str>,
     pub(super) pid: Arc<str>,
+    pub(super) speaks_tls: bool,
     pub(super) capabilities: Arc<[pb::agent_info::capability::Type]>,
     pub(super) total: Resources,
     pub(super) frameworks: BTreeMap<FrameworkId, pb::FrameworkInfo>,
@@ -50,6 +51,7 @@ impl Report {
             info,
             version: call.version.into(),
             pid: call.pid.into(),
+            speaks_tls: call.speaks_tls.unwrap_or(false),
             capabilities: call.capabilities.iter().filter_map(|capability| capability.r#type).collect(),
             total,
             frameworks: call

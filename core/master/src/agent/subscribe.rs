@@ -152,6 +152,7 @@ fn fresh(master: &Master, now: Now, conn: ConnId, id: AgentId, report: &Report) 
         info: Arc::new(info),
         version: Arc::clone(&report.version),
         pid: Arc::clone(&report.pid),
+        speaks_tls: report.speaks_tls,
         capabilities: Arc::clone(&report.capabilities),
         link: AgentLink::Connected { conn },
         deactivated: deactivation.is_some(),

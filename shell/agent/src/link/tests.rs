@@ -15,7 +15,7 @@ struct Bench {
 async fn bench() -> Bench {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (handle, inputs) = mailbox(16);
-    let targets = Targets::parse(&listener.local_addr().unwrap().to_string()).unwrap();
+    let targets = Targets::parse(&listener.local_addr().unwrap().to_string(), None).unwrap();
     Bench { links: Links::new(handle, targets, None, None, StreamLimits::default()), listener, inputs }
 }
 

@@ -1,26 +1,36 @@
 //! Requests to etcd: one after the other member is tried, the one that answered stays the first.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
+use http::HeaderValue;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use rustls::crypto::ring::default_provider;
+use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
 
-use super::EtcdAddress;
+use super::{EtcdAddress, Login};
 
 /// A member that does not accept a connection in this time is passed over.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The largest answer that is read: a page of records.
 const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// How long one member may take to check a password, which is slow on purpose.
+const LOGIN_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The largest answer to a name and a password.
+const TOKEN_BYTES_MAX: usize = 64 * 1024;
 
 /// Why etcd did not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,21 +47,31 @@ pub enum EtcdFault {
 #[derive(Clone, Debug)]
 pub struct Etcd {
     address: Arc<EtcdAddress>,
-    http: Client<HttpConnector, Full<Bytes>>,
+    http: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     /// Which member answered last.
     first: Arc<AtomicUsize>,
     /// How long one member may take.
     patience: Duration,
+    /// What etcd gave for our name and password, the last time it asked.
+    token: Arc<Mutex<Option<HeaderValue>>>,
 }
 
 impl Etcd {
-    /// Must be used inside a tokio runtime.
-    pub fn new(address: EtcdAddress, patience: Duration) -> Self {
+    /// Must be used inside a tokio runtime. `tls` says whom to trust if the address is one over TLS.
+    pub fn new(address: EtcdAddress, patience: Duration, tls: Option<ClientConfig>) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         connector.set_nodelay(true);
-        let http = Client::builder(TokioExecutor::new()).build(connector);
-        Self { address: Arc::new(address), http, first: Arc::default(), patience }
+        // Members are named as https:// or http://, as the address says.
+        connector.enforce_http(false);
+        let secured = HttpsConnectorBuilder::new()
+            .with_tls_config(tls.unwrap_or_else(trust_nobody))
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(connector);
+        let http = Client::builder(TokioExecutor::new()).build(secured);
+        let token = Arc::default();
+        Self { address: Arc::new(address), http, first: Arc::default(), patience, token }
     }
 
     pub fn address(&self) -> &EtcdAddress {
@@ -67,14 +87,50 @@ impl Etcd {
         serde_json::from_slice(&whole.to_bytes()).map_err(unavailable)
     }
 
-    /// As `call`, for an answer that is a stream.
+    /// As `call`, for an answer that is a stream. If etcd wants to know who asks, it is told, and asked once more.
     pub(super) async fn open(&self, path: &str, body: &Value) -> Result<http::Response<Incoming>, EtcdFault> {
         let body = Bytes::from(body.to_string());
+        match (self.open_once(path, body.clone(), self.patience).await, &self.address.login) {
+            (Err(EtcdFault::Refused(words)), Some(login)) if wants_login(&words) => {
+                self.log_in(login).await?;
+                self.open_once(path, body, self.patience).await
+            }
+            (outcome, _) => outcome,
+        }
+    }
+
+    /// Gets a new token.
+    async fn log_in(&self, login: &Login) -> Result<(), EtcdFault> {
+        self.set_token(None);
+        let body = json!({"name": login.user, "password": login.password}).to_string();
+        let answer = self.open_once("auth/authenticate", body.into(), LOGIN_PATIENCE).await?.into_body();
+        let read = Limited::new(answer, TOKEN_BYTES_MAX).collect();
+        let whole =
+            tokio::time::timeout(LOGIN_PATIENCE, read).await.map_err(|_| unavailable("no token comes"))?;
+        let answer: Value =
+            serde_json::from_slice(&whole.map_err(unavailable)?.to_bytes()).map_err(unavailable)?;
+        let token = answer["token"].as_str().and_then(|token| HeaderValue::from_str(token).ok());
+        let mut token = token.ok_or_else(|| unavailable("what it gives is no token"))?;
+        token.set_sensitive(true);
+        self.set_token(Some(token));
+        Ok(())
+    }
+
+    fn set_token(&self, token: Option<HeaderValue>) {
+        *self.token.lock().expect("no code panics while it holds this lock") = token;
+    }
+
+    async fn open_once(
+        &self,
+        path: &str,
+        body: Bytes,
+        patience: Duration,
+    ) -> Result<http::Response<Incoming>, EtcdFault> {
         let members = self.address.endpoints.len();
         let first = self.first.load(Ordering::Relaxed);
         let mut last = unavailable("it has no address");
         for member in (0..members).map(|step| (first + step) % members) {
-            match self.ask(member, path, body.clone()).await {
+            match self.ask(member, path, body.clone(), patience).await {
                 Err(fault @ EtcdFault::Unavailable(_)) => last = fault,
                 outcome => {
                     self.first.store(member, Ordering::Relaxed);
@@ -90,13 +146,19 @@ impl Etcd {
         member: usize,
         path: &str,
         body: Bytes,
+        patience: Duration,
     ) -> Result<http::Response<Incoming>, EtcdFault> {
         let endpoint = &self.address.endpoints[member];
-        let request = http::Request::post(format!("http://{endpoint}/v3/{path}"))
+        let scheme = if self.address.is_secure { "https" } else { "http" };
+        let mut request = http::Request::post(format!("{scheme}://{endpoint}/v3/{path}"))
             .header(http::header::CONTENT_TYPE, "application/json")
-            .body(Full::new(body))
-            .map_err(|err| EtcdFault::Refused(err.to_string()))?;
-        let answer = tokio::time::timeout(self.patience, self.http.request(request)).await;
+            // Without it etcd takes its own certificate for the one that asks.
+            .header(http::header::ACCEPT, "application/json");
+        if let Some(token) = &*self.token.lock().expect("no code panics while it holds this lock") {
+            request = request.header(http::header::AUTHORIZATION, token);
+        }
+        let request = request.body(Full::new(body)).map_err(|err| EtcdFault::Refused(err.to_string()))?;
+        let answer = tokio::time::timeout(patience, self.http.request(request)).await;
         let answer = answer.map_err(|_| unavailable(format!("{endpoint} does not answer")))?;
         let answer = answer.map_err(|err| unavailable(format!("{endpoint}: {}", causes(&err))))?;
         match answer.status().is_success() {
@@ -104,6 +166,20 @@ impl Etcd {
             false => Err(refusal(endpoint, answer).await),
         }
     }
+}
+
+/// For an address without TLS, whose connector never needs to trust anybody.
+fn trust_nobody() -> ClientConfig {
+    let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().expect("the provider has all of them");
+    builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
+}
+
+/// Whether a refusal means that etcd does not know, or no longer knows, who asks.
+fn wants_login(words: &str) -> bool {
+    ["user name is empty", "invalid auth token", "revision of auth store is old"]
+        .iter()
+        .any(|said| words.contains(said))
 }
 
 /// Statuses of the gateway that mean "not now": no leader, no quorum, too busy, out of space.

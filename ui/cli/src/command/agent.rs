@@ -21,6 +21,9 @@ use crate::flags::agent::AgentFlags;
 use crate::flags::{access, value};
 use crate::{logging, output};
 
+/// The longest list of certificates that fits into a variable, with room to spare; the kernel takes 128 KiB.
+const TRUST_BYTES_MAX: usize = 64 * 1024;
+
 /// Where containers are kept track of unless a flag says otherwise.
 const RUNTIME_DIR: &str = "/var/run/tepui";
 
@@ -125,6 +128,7 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
         work_dir,
         access: access(flags)?,
         tls: flags.tls.load()?,
+        etcd_tls: flags.etcd.load(&flags.master, &flags.tls)?,
         credential: credential(flags)?,
         ..Options::default()
     };
@@ -192,11 +196,20 @@ fn access(flags: &AgentFlags) -> Result<Access> {
 }
 
 /// Executors connect to an agent that speaks TLS, so they must trust somebody.
-fn executors_trust(flags: &AgentFlags) -> Result<Option<PathBuf>> {
+///
+/// They are given the certificates themselves: in a file system of their own there is no file of them. Only a bundle that is
+/// too large for a variable is named instead.
+fn executors_trust(flags: &AgentFlags) -> Result<Option<String>> {
     let Some(cert) = &flags.tls.tls_cert else { return Ok(None) };
     // A certificate that vouches for itself is enough for those who are started with it.
     let trusted = flags.tls.tls_ca.as_ref().unwrap_or(cert);
-    Ok(Some(std::path::absolute(trusted).context("--tls_ca cannot be made absolute")?))
+    let text = std::fs::read_to_string(trusted)
+        .with_context(|| format!("--tls_ca: cannot read {}", trusted.display()))?;
+    if let (true, Some(begin)) = (text.len() <= TRUST_BYTES_MAX, text.find("-----BEGIN")) {
+        return Ok(Some(text[begin..].to_owned()));
+    }
+    let path = std::path::absolute(trusted).context("--tls_ca cannot be made absolute")?;
+    Ok(Some(path.display().to_string()))
 }
 
 fn credential(flags: &AgentFlags) -> Result<Option<Credential>> {

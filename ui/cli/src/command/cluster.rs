@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Error, Result, anyhow};
 use clap::Args;
 use serde_json::Value;
-use tepui_client::endpoint::MASTER_PORT;
+use tepui_client::endpoint::{MASTER_PORT, masked};
 use tepui_client::operator::Client;
 use tepui_client::tls::{self, Trust};
 use tepui_client::{Credential, EventStream, Fault};
@@ -61,7 +61,10 @@ impl Cluster {
             tls::trust(&trust).map_err(|why| anyhow!("TLS: {why}"))?;
         }
         let client = Client::new(&self.master).with_context(|| {
-            format!("--master={} cannot be used; give HOST:PORT, as in --master=10.0.0.1:5050", self.master)
+            format!(
+                "--master={} cannot be used; give HOST:PORT, as in --master=10.0.0.1:5050",
+                masked(&self.master)
+            )
         })?;
         Ok(client.with_credential(self.credential()?))
     }
@@ -114,7 +117,7 @@ impl Cluster {
 
     /// The fault of asking for `path`, in words that say what to do next.
     fn explain(&self, fault: Fault, path: &str) -> Error {
-        let at = &self.master;
+        let at = &masked(&self.master);
         let name_it = "name yours with --master=HOST:PORT or TEPUI_MASTER";
         match fault {
             Fault::Connect { err, .. } => {

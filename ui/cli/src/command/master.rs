@@ -46,6 +46,7 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
         advertise_port: flags.address.advertise_port,
         hostname: flags.address.name(),
         registry: registry(flags)?,
+        etcd_tls: flags.etcd.load(&flags.registry, &flags.tls)?,
         leader_lease: flags.leader_lease,
         cluster: flags.cluster.clone(),
         domain: flags.domain.as_deref().map(super::domain).transpose()?,
@@ -153,7 +154,10 @@ fn registry(flags: &MasterFlags) -> Result<RegistryAt> {
             Ok(RegistryAt::Etcd(address))
         }
         (other, _) if other != "replicated_log" => {
-            bail!("--registry is replicated_log, in_memory or etcd://host:port/prefix, not {other:?}")
+            bail!(
+                "--registry is replicated_log, in_memory or etcd://host:port/prefix, not {:?}",
+                EtcdAddress::masked(other)
+            )
         }
         (_, Some(work_dir)) => {
             let path = std::path::absolute(work_dir).context("--work_dir cannot be made absolute")?;

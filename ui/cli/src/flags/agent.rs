@@ -177,5 +177,7 @@ pub struct AgentFlags {
     #[command(flatten)]
     pub tls: super::tls::TlsFlags,
     #[command(flatten)]
+    pub etcd: super::etcd::EtcdFlags,
+    #[command(flatten)]
     pub logging: LoggingFlags,
 }

@@ -190,8 +190,19 @@ const MASTER: Groups = &[
     LOGGING,
 ];
 
-const TLS: (&str, &[&str]) =
-    ("TLS", &["tls_cert", "tls_key", "tls_ca", "tls_verify_clients", "allow_insecure"]);
+const TLS: (&str, &[&str]) = (
+    "TLS",
+    &[
+        "tls_cert",
+        "tls_key",
+        "tls_ca",
+        "tls_verify_clients",
+        "allow_insecure",
+        "etcd_ca",
+        "etcd_cert",
+        "etcd_key",
+    ],
+);
 
 const LOGGING: (&str, &[&str]) = ("Logging", &["logging_level", "external_log_file", "quiet"]);
 

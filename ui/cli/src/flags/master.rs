@@ -20,7 +20,8 @@ pub struct MasterFlags {
     #[arg(long)]
     pub work_dir: Option<PathBuf>,
     /// `replicated_log` (one durable file under --work_dir), `in_memory` (forgotten at the end) or
-    /// `etcd://host:2379,host:2379/prefix` (shared by several masters, of which one leads).
+    /// `etcd://host:2379,host:2379/prefix` (shared by several masters, of which one leads); over TLS as `etcds://…`, and
+    /// with `user:password@` before the hosts if etcd asks.
     #[arg(long, default_value = "replicated_log")]
     pub registry: String,
     /// How long a leading master may be silent before another takes its place (with a registry in etcd).
@@ -151,6 +152,8 @@ pub struct MasterFlags {
     pub rate_limits: Option<String>,
     #[command(flatten)]
     pub tls: super::tls::TlsFlags,
+    #[command(flatten)]
+    pub etcd: super::etcd::EtcdFlags,
     #[command(flatten)]
     pub logging: LoggingFlags,
 }

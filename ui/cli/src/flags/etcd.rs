@@ -1,0 +1,37 @@
+//! Flags about reaching an etcd over TLS, which both programs have.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow};
+use clap::Args;
+use tepui_shell_master::{ClientConfig, client_config};
+
+use super::tls::TlsFlags;
+
+#[derive(Args, Clone, Debug)]
+#[command(rename_all = "snake_case")]
+pub struct EtcdFlags {
+    /// Whose certificates count for etcd (PEM), at an address `etcds://`; if not given, those of --tls_ca.
+    #[arg(long)]
+    pub etcd_ca: Option<PathBuf>,
+    /// A certificate to show to etcd (PEM).
+    #[arg(long, requires = "etcd_key")]
+    pub etcd_cert: Option<PathBuf>,
+    /// Its key (PEM).
+    #[arg(long, requires = "etcd_cert")]
+    pub etcd_key: Option<PathBuf>,
+}
+
+impl EtcdFlags {
+    /// Whom to trust, if `address` is one of an etcd over TLS.
+    pub fn load(&self, address: &str, tls: &TlsFlags) -> Result<Option<ClientConfig>> {
+        if !address.starts_with("etcds://") {
+            return Ok(None);
+        }
+        let ca = self.etcd_ca.as_ref().or(tls.tls_ca.as_ref());
+        let ca = ca.ok_or_else(|| anyhow!("--etcd_ca is missing: it says whose certificates count"))?;
+        let own = self.etcd_cert.as_deref().zip(self.etcd_key.as_deref());
+        let own: Option<(&Path, &Path)> = own;
+        Ok(Some(client_config(ca, own).map_err(|why| anyhow!("TLS to etcd: {why}"))?))
+    }
+}
