@@ -268,6 +268,11 @@ impl Container {
             session::kill_below(process).await;
             gone = tokio::time::timeout(SUPERVISOR_LAST_WORDS_MAX, &mut ended).await.is_ok();
         }
+        // Nobody outlives its cgroup, so its supervisor is about to say so; a look at all processes would cost the more
+        // the more containers there are.
+        if !gone && cgroups.core().is_some() {
+            gone = tokio::time::timeout(SUPERVISOR_LAST_WORDS_MAX, &mut ended).await.is_ok();
+        }
         // A supervisor that ended by itself left nobody behind, and says so by the status.
         if !gone || self.runtime().status().is_none() {
             tree::destroy(process, self.sandbox.clone()).await;
