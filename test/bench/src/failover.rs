@@ -65,6 +65,7 @@ async fn all(options: &Options) -> Result<Report> {
         life: Life::Long,
         slots: options.tasks,
         backoff: Duration::from_millis(options.backoff_ms),
+        backoff_max: fleet::BACKOFF_MAX,
     };
     let began = Instant::now();
     let fleet = Fleet::start(&master.address, 0, plan);

@@ -27,7 +27,8 @@ use crate::agent::{Agent, Life};
 const EVENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The shortest wait between two tries, so that a missing master does not keep a core busy.
 const BACKOFF_MIN: Duration = Duration::from_millis(10);
-const BACKOFF_MAX: Duration = Duration::from_secs(60);
+/// The longest wait of agents that hear of a new leader by trying only.
+pub const BACKOFF_MAX: Duration = Duration::from_secs(60);
 const DOUBLINGS_MAX: u32 = 16;
 
 /// What the agents of a fleet are like.
@@ -39,6 +40,8 @@ pub struct Plan {
     pub slots: usize,
     /// The random wait before the first try on a lost link is at most this.
     pub backoff: Duration,
+    /// What it doubles up to.
+    pub backoff_max: Duration,
 }
 
 /// Running agents. Dropping it ends them all.
@@ -53,6 +56,7 @@ struct Shared {
     /// Tried in turn until one takes an agent in.
     masters: Vec<String>,
     backoff: Duration,
+    backoff_max: Duration,
     /// How often any agent heard SUBSCRIBED.
     subscribed: watch::Sender<usize>,
 }
@@ -63,7 +67,12 @@ impl Fleet {
     pub fn start(masters: &str, from: usize, plan: Plan) -> Self {
         let (sender, subscribed) = watch::channel(0);
         let masters = masters.split(',').map(str::to_owned).collect();
-        let shared = Arc::new(Shared { masters, backoff: plan.backoff, subscribed: sender });
+        let shared = Arc::new(Shared {
+            masters,
+            backoff: plan.backoff,
+            backoff_max: plan.backoff_max,
+            subscribed: sender,
+        });
         let mut links = JoinSet::new();
         for number in from..from + plan.agents {
             let agent = Agent::new(number, plan.life, plan.slots);
@@ -90,7 +99,8 @@ async fn live(mut agent: Agent, seed: u64, shared: Arc<Shared>) {
             tries = 0;
         }
         next += 1;
-        let longest = shared.backoff.saturating_mul(1 << u32::min(tries, DOUBLINGS_MAX)).min(BACKOFF_MAX);
+        let longest =
+            shared.backoff.saturating_mul(1 << u32::min(tries, DOUBLINGS_MAX)).min(shared.backoff_max);
         tokio::time::sleep(longest.mul_f64(rng.unit()).max(BACKOFF_MIN)).await;
         tries += 1;
     }

@@ -76,6 +76,7 @@ async fn once(options: &Options, window: usize) -> Result<Row> {
         life: Life::Short,
         slots: options.tasks.div_ceil(options.agents),
         backoff: Duration::ZERO,
+        backoff_max: fleet::BACKOFF_MAX,
     };
     let fleet = Fleet::start(&master.address, 0, plan);
     fleet.subscribed(options.agents).await?;

@@ -54,6 +54,7 @@ async fn all(options: &Options) -> Result<Report> {
             life: Life::Long,
             slots: options.tasks,
             backoff: Duration::ZERO,
+            backoff_max: fleet::BACKOFF_MAX,
         };
         let fleet = Fleet::start(&master.address, step * options.agents, plan);
         fleet.subscribed(options.agents).await?;

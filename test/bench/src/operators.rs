@@ -65,7 +65,13 @@ async fn once(options: &Options, subscribers: usize) -> Result<Row> {
     let flag = format!("--max_operator_event_stream_subscribers={}", subscribers + 1);
     let master = Program::master(folder.path(), &[flag])?;
     let slots = options.tasks.div_ceil(options.agents);
-    let plan = fleet::Plan { agents: options.agents, life: Life::Short, slots, backoff: Duration::ZERO };
+    let plan = fleet::Plan {
+        agents: options.agents,
+        life: Life::Short,
+        slots,
+        backoff: Duration::ZERO,
+        backoff_max: fleet::BACKOFF_MAX,
+    };
     let fleet = Fleet::start(&master.address, 0, plan);
     fleet.subscribed(options.agents).await?;
     let plan = framework::Plan {

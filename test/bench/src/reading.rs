@@ -82,7 +82,13 @@ async fn all(options: &Options) -> Result<Report> {
 /// Agents full of tasks that run.
 async fn still_cluster(master: &Program, options: &Options) -> Result<(Fleet, Frameworks)> {
     let slots = options.tasks.div_ceil(options.agents);
-    let plan = fleet::Plan { agents: options.agents, life: Life::Long, slots, backoff: Duration::ZERO };
+    let plan = fleet::Plan {
+        agents: options.agents,
+        life: Life::Long,
+        slots,
+        backoff: Duration::ZERO,
+        backoff_max: fleet::BACKOFF_MAX,
+    };
     let fleet = Fleet::start(&master.address, 0, plan);
     fleet.subscribed(options.agents).await?;
     let plan = framework::Plan {
@@ -130,7 +136,13 @@ fn launching(options: &Options) -> (usize, usize, usize) {
 async fn launches(master: &Program, options: &Options, readers: usize) -> Result<Row> {
     let (tasks, agents, slots) = launching(options);
     let from = options.agents + if readers == 0 { 0 } else { agents };
-    let plan = fleet::Plan { agents, life: Life::Short, slots, backoff: Duration::ZERO };
+    let plan = fleet::Plan {
+        agents,
+        life: Life::Short,
+        slots,
+        backoff: Duration::ZERO,
+        backoff_max: fleet::BACKOFF_MAX,
+    };
     let fleet = Fleet::start(&master.address, from, plan);
     let plan = framework::Plan {
         frameworks: 1,

@@ -61,7 +61,13 @@ async fn all(options: &Options) -> Result<Report> {
 
 /// The ids of so many agents, all admitted.
 async fn admitted(master: &Program, count: usize) -> Result<Vec<AgentID>> {
-    let plan = fleet::Plan { agents: count, life: Life::Long, slots: 1, backoff: Duration::from_millis(50) };
+    let plan = fleet::Plan {
+        agents: count,
+        life: Life::Long,
+        slots: 1,
+        backoff: Duration::from_millis(50),
+        backoff_max: fleet::BACKOFF_MAX,
+    };
     let fleet = Fleet::start(&master.address, 0, plan);
     fleet.subscribed(count).await?;
     let ask = Call { r#type: Some(call::Type::GET_AGENTS), ..Default::default() };

@@ -34,6 +34,9 @@ pub struct Options {
     /// Agents whose link broke wait a random time, at first up to this, twice that after each failure.
     #[arg(long, default_value_t = 100)]
     pub backoff_ms: u64,
+    /// ... up to this. Real agents that were given etcd hear of the new leader at once; these find it by trying.
+    #[arg(long, default_value_t = 1000)]
+    pub backoff_max_ms: u64,
     /// How often the leader is killed.
     #[arg(long, default_value_t = 3)]
     pub runs: usize,
@@ -65,6 +68,7 @@ async fn all(options: &Options) -> Result<Report> {
         life: Life::Long,
         slots: 1,
         backoff: Duration::from_millis(options.backoff_ms),
+        backoff_max: Duration::from_millis(options.backoff_max_ms),
     };
     let fleet = Fleet::start(&format!("{},{}", leader.address, standby.address), 0, plan);
     fleet.subscribed(options.agents).await?;
@@ -72,7 +76,8 @@ async fn all(options: &Options) -> Result<Report> {
         .setting("agents", options.agents)
         .setting("etcd_members", options.members)
         .setting("lease_s", options.lease_seconds)
-        .setting("backoff_ms", options.backoff_ms);
+        .setting("backoff_ms", options.backoff_ms)
+        .setting("backoff_max_ms", options.backoff_max_ms);
     for number in 1..=options.runs {
         let row = once(options, &mut leader, &fleet, &mut framework, (number + 1) * options.agents).await?;
         report.push(row.with("run", number));

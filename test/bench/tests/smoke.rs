@@ -189,8 +189,15 @@ fn instructions_of_the_allocator_are_counted() {
 #[test]
 fn another_master_takes_over() {
     assert_built();
-    let options = takeover::Options { agents: 5, members: 1, lease_seconds: 1, backoff_ms: 20, runs: 1 };
-    assert_eq!(takeover::run(&options).expect("it runs").rows(), 1);
+    let options = takeover::Options {
+        agents: 20,
+        members: 3,
+        lease_seconds: 1,
+        backoff_ms: 20,
+        backoff_max_ms: 100,
+        runs: 2,
+    };
+    assert_eq!(takeover::run(&options).expect("it runs").rows(), 2);
 }
 
 #[test]
