@@ -7,6 +7,7 @@ mod offers;
 mod volumes;
 mod wishes;
 
+pub(crate) use offers::volume;
 pub(crate) use wishes::want_offers;
 
 use std::collections::BTreeMap;

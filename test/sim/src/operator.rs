@@ -7,9 +7,12 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::machine_info::Mode;
 use tepui_proto::mesos::v1::master::Call;
 use tepui_proto::mesos::v1::master::call::{self, Type};
+use tepui_resources::Format;
 use tepui_types::AgentId;
 
 use crate::chance::{SECOND, between, pick};
+use crate::check::Fact;
+use crate::framework;
 use crate::master::operator_call;
 use crate::world::World;
 
@@ -18,14 +21,16 @@ const ROLES: [&str; 3] = ["role0", "role0/sub", "role1"];
 /// One change, whatever comes of it.
 pub(crate) fn change(world: &mut World) {
     world.counts.operator_calls += 1;
-    let call = match world.rng.below(9) {
+    let call = match world.rng.below(12) {
         0 => weights(world),
         1 | 2 => quota(world),
         3 => schedule(world),
         4 => machines(world),
         5 => drain(world),
         6 => deactivate(world),
-        7 => reserve(world),
+        7 | 8 => reserve(world),
+        9 => unreserve(world),
+        10 => volumes(world),
         _ => reactivate(world),
     };
     if let Some(call) = call {
@@ -152,11 +157,12 @@ fn deactivate(world: &mut World) -> Option<Call> {
     Some(Call { deactivate_agent: deactivate.into(), ..of(Type::DEACTIVATE_AGENT) })
 }
 
-/// Some memory for a role, wherever it is: offers that hold it are taken back.
+/// Some memory or disk for a role, wherever it is: offers that hold it are taken back.
 fn reserve(world: &mut World) -> Option<Call> {
     let id = any_agent(world)?;
     let role = *pick(&mut world.rng, &ROLES)?;
-    let mut resource = tepui_client::shorthand::scalar("mem", 32.0);
+    let name = if world.rng.chance(0.5) { "mem" } else { "disk" };
+    let mut resource = tepui_client::shorthand::scalar(name, 32.0);
     resource.reservations.push(pb::resource::ReservationInfo {
         r#type: Some(pb::resource::reservation_info::Type::DYNAMIC),
         role: Some(role.into()),
@@ -168,6 +174,57 @@ fn reserve(world: &mut World) -> Option<Call> {
         ..Default::default()
     };
     Some(Call { reserve_resources: reserve.into(), ..of(Type::RESERVE_RESOURCES) })
+}
+
+/// Something on an agent that was reserved while it ran, as long as `is_it`.
+fn reserved(world: &mut World, is_it: fn(&pb::Resource) -> bool) -> Option<(AgentId, pb::Resource)> {
+    let state = world.master.machine.as_ref()?.state();
+    let dynamic = |resource: &pb::Resource| {
+        let last = resource.reservations.last().and_then(|reservation| reservation.r#type);
+        last == Some(pb::resource::reservation_info::Type::DYNAMIC)
+    };
+    let mut found = Vec::new();
+    for agent in state.agents.values() {
+        let all = agent.total.to_proto(Format::Post).into_iter();
+        found.extend(all.filter(|one| dynamic(one) && is_it(one)).map(|one| (agent.id.clone(), one)));
+    }
+    pick(&mut world.rng, &found).cloned()
+}
+
+fn is_volume(resource: &pb::Resource) -> bool {
+    resource.disk.persistence.is_set()
+}
+
+/// Gives back what an operator or a framework reserved, unless it is in use.
+fn unreserve(world: &mut World) -> Option<Call> {
+    let (id, resource) = reserved(world, |resource| !is_volume(resource))?;
+    let unreserve = call::UnreserveResources {
+        agent_id: id.to_proto().into(),
+        resources: vec![resource],
+        ..Default::default()
+    };
+    Some(Call { unreserve_resources: unreserve.into(), ..of(Type::UNRESERVE_RESOURCES) })
+}
+
+/// Makes a volume of a reserved disk, or destroys one that nobody uses.
+fn volumes(world: &mut World) -> Option<Call> {
+    if world.rng.chance(0.4) {
+        let (id, volume) = reserved(world, is_volume)?;
+        // It may be gone from now on; whether it is, the answer would say.
+        world.checks.see(&Fact::VolumeUnwanted { volume: &volume.disk.persistence.id });
+        let destroy = call::DestroyVolumes {
+            agent_id: id.to_proto().into(),
+            volumes: vec![volume],
+            ..Default::default()
+        };
+        return Some(Call { destroy_volumes: destroy.into(), ..of(Type::DESTROY_VOLUMES) });
+    }
+    let is_disk = |resource: &pb::Resource| resource.name == "disk" && !resource.disk.is_set();
+    let (id, mut disk) = reserved(world, is_disk)?;
+    disk.disk = framework::volume(format!("operators-{}", world.counts.operator_calls)).into();
+    let create =
+        call::CreateVolumes { agent_id: id.to_proto().into(), volumes: vec![disk], ..Default::default() };
+    Some(Call { create_volumes: create.into(), ..of(Type::CREATE_VOLUMES) })
 }
 
 fn reactivate(world: &mut World) -> Option<Call> {

@@ -285,7 +285,7 @@ fn unreserve_or_volume(
     })
 }
 
-pub(super) fn volume(id: String) -> pb::resource::DiskInfo {
+pub(crate) fn volume(id: String) -> pb::resource::DiskInfo {
     let persistence = pb::resource::disk_info::Persistence { id, ..Default::default() };
     let volume =
         pb::Volume { container_path: "data".into(), mode: pb::volume::Mode::RW, ..Default::default() };
