@@ -105,7 +105,6 @@ async fn the_kernel_is_told_and_everything_is_gone_at_the_end() {
     }
     assert_eq!(host.destroy(&a).await.status, Some(libc::SIGKILL));
     assert_eq!(kernel::left_of(&root), <[std::path::PathBuf; 0]>::default());
-    kernel::remove_root(&root);
 }
 
 #[tokio::test]
@@ -120,10 +119,9 @@ async fn few_devices_can_be_opened() {
             }
         };
         let Some(mut host) = Host::linux_with("cgroups/devices", choose) else { return };
-        let (a, root) = (id("a"), host.options.cgroups.root.clone());
+        let a = id("a");
         assert_eq!(host.run(host.spec(&a, script)).await, exited(0));
         assert_eq!(host.read(&a, "stdout"), seen);
-        kernel::remove_root(&root);
     }
 }
 
@@ -149,7 +147,6 @@ async fn updates_raise_lower_and_lift_limits() {
         until(|| (values(&root, &a) == expected).then_some(())).await;
     }
     host.destroy(&a).await;
-    kernel::remove_root(&root);
 }
 
 #[tokio::test]
@@ -181,13 +178,11 @@ async fn nested_containers_share_or_have_their_own() {
     host.destroy(&own).await;
     host.destroy(&a).await;
     assert_eq!(kernel::left_of(&root), <[std::path::PathBuf; 0]>::default());
-    kernel::remove_root(&root);
 }
 
 #[tokio::test]
 async fn only_a_task_that_may_burst_is_the_first_to_go() {
     let Some(mut host) = host("cgroups/mem") else { return };
-    let root = host.options.cgroups.root.clone();
     let score = "cat /proc/self/oom_score_adj";
     let usual = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap();
     for (name, of_task, all, adjusted) in [
@@ -205,7 +200,6 @@ async fn only_a_task_that_may_burst_is_the_first_to_go() {
             false => assert_eq!(said, usual, "{name}"),
         }
     }
-    kernel::remove_root(&root);
 }
 
 /// Above its request a task is the very first to go, below it is not; also after a restart of the agent.
@@ -232,7 +226,6 @@ async fn the_score_follows_the_use() {
     std::fs::write(host.sandbox(&a).join("two"), "").unwrap();
     until(|| all(|score| (900..1000).contains(&score))).await;
     host.destroy(&a).await;
-    kernel::remove_root(&root);
 }
 
 /// Takes memory until it is stopped, in a process that the shell waits for.
@@ -241,7 +234,7 @@ const HOG: &str = "dd if=/dev/zero of=/dev/null bs=300M count=1 2> /dev/null; ex
 #[tokio::test]
 async fn who_exceeds_its_limit_is_told_so() {
     let Some(mut host) = host("cgroups/mem") else { return };
-    let (a, root) = (id("a"), host.options.cgroups.root.clone());
+    let a = id("a");
     host.launch(sized(&host, &a, HOG, (1.0, 32.0), &[("mem", 64.0)])).await;
     let end = host.exit_of(&a).await;
     assert_eq!(end.reason, Some(Reason::REASON_CONTAINER_LIMITATION_MEMORY), "{end:?}");
@@ -252,7 +245,6 @@ async fn who_exceeds_its_limit_is_told_so() {
         "{message}"
     );
     assert_eq!(end.limited[0].name, "mem");
-    kernel::remove_root(&root);
 }
 
 /// Holds so many megabytes until the file `go` is there.
@@ -283,7 +275,6 @@ async fn when_the_machine_runs_out_of_memory_those_above_their_request_go() {
     assert!(message.starts_with(said), "{message}");
     std::fs::write(host.sandbox(&modest).join("go"), "").unwrap();
     assert_eq!(host.exit_of(&modest).await.status, Some(0));
-    kernel::remove_root(&root);
 }
 
 /// What counts as bursting follows the request.
@@ -309,14 +300,13 @@ async fn a_larger_request_makes_a_burst_ordinary_use() {
     host.submit(update(64.0));
     until(|| is_first(true)).await;
     host.destroy(&a).await;
-    kernel::remove_root(&root);
 }
 
 /// Two nested containers share memory: only the one that was killed is blamed, and it is blamed once.
 #[tokio::test]
 async fn of_those_who_share_only_the_victim_is_blamed() {
     let Some(mut host) = host("cgroups/mem") else { return };
-    let (a, root) = (id("a"), host.options.cgroups.root.clone());
+    let a = id("a");
     host.launch(sized(
         &host,
         &a,
@@ -335,7 +325,6 @@ async fn of_those_who_share_only_the_victim_is_blamed() {
     host.submit(ContainerOp::Signal { id: a.clone(), signal: libc::SIGTERM });
     let end = host.exit_of(&a).await;
     assert_eq!((end.status, end.reason), (common::exited(3), None));
-    kernel::remove_root(&root);
 }
 
 #[tokio::test]
@@ -349,14 +338,13 @@ async fn a_fork_bomb_ends_with_its_container() {
         .await;
     host.destroy(&a).await;
     assert_eq!(kernel::left_of(&root), <[std::path::PathBuf; 0]>::default());
-    kernel::remove_root(&root);
 }
 
 /// Time, throttling, memory with request and limit, input and output, of a container and of one nested in it.
 #[tokio::test]
 async fn what_the_kernel_counts_can_be_read() {
     let Some(mut host) = host("cgroups/all") else { return };
-    let (a, nested, root) = (id("a"), id("a").child("own"), host.options.cgroups.root.clone());
+    let (a, nested) = (id("a"), id("a").child("own"));
     // Started before it takes all the time there is.
     let burn = "until [ -e go ]; do sleep 0.05; done; while :; do :; done";
     host.launch(sized(&host, &a, burn, (0.05, 64.0), &[("cpus", 0.05), ("mem", 128.0)])).await;
@@ -377,7 +365,6 @@ async fn what_the_kernel_counts_can_be_read() {
     assert!(memory(&inner).total_bytes > 0 && memory(&outer).total_bytes >= memory(&inner).anon_bytes);
     host.destroy(&nested).await;
     host.destroy(&a).await;
-    kernel::remove_root(&root);
 }
 
 /// Takes a container's processes out of its cgroups and removes these, as a careless administrator would.
@@ -427,7 +414,6 @@ async fn cgroups_that_are_removed_under_us_take_nothing_else_with_them() {
     let c = id("c");
     assert_eq!(host.run(sized(&host, &c, "true", (0.1, 32.0), &[])).await, exited(0));
     assert_eq!(kernel::left_of(&root), <[std::path::PathBuf; 0]>::default());
-    kernel::remove_root(&root);
 }
 
 #[tokio::test]
@@ -452,7 +438,6 @@ async fn containers_are_found_again_and_orphans_end() {
     until(|| (values_of_memory(&root, &kept) == 64 * MB).then_some(())).await;
     host.destroy(&kept).await;
     assert_eq!(kernel::left_of(&root), <[std::path::PathBuf; 0]>::default());
-    kernel::remove_root(&root);
 }
 
 fn values_of_memory(root: &Path, id: &ContainerId) -> u64 {
@@ -475,7 +460,6 @@ async fn nobody_outlives_a_killed_supervisor() {
     assert_eq!(host.exit_of(&a).await.status, Some(libc::SIGKILL));
     assert!(inside.iter().all(|pid| !lives(*pid)));
     assert_eq!(kernel::left_of(&root), <[std::path::PathBuf; 0]>::default());
-    kernel::remove_root(&root);
 }
 
 /// The kernel refuses a quota above that of the cgroup around it; that of v2 takes it, and it counts for nothing.
@@ -486,7 +470,7 @@ async fn a_container_that_cannot_be_isolated_does_not_start() {
     host.launch(sized(&host, &a, WAIT, (0.5, 64.0), &[("cpus", 0.5)])).await;
     if is_v2() {
         host.destroy(&a).await;
-        return kernel::remove_root(&root);
+        return;
     }
     let greedy = a.child("greedy");
     let spec = sized(&host, &greedy, "touch ran", (0.5, 32.0), &[("cpus", 1.0)]);
@@ -498,7 +482,6 @@ async fn a_container_that_cannot_be_isolated_does_not_start() {
     );
     host.destroy(&a).await;
     assert_eq!(kernel::left_of(&root), <[std::path::PathBuf; 0]>::default());
-    kernel::remove_root(&root);
 }
 
 /// Room for a nested container is made before it is launched, however fast that follows.
@@ -519,5 +502,4 @@ async fn a_nested_launch_waits_for_the_update_before_it() {
     assert_eq!(values(&root, &nested), (1024, 200_000, 64, 64));
     host.destroy(&nested).await;
     host.destroy(&a).await;
-    kernel::remove_root(&root);
 }

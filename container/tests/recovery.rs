@@ -308,7 +308,6 @@ async fn a_container_whose_directory_was_deleted_is_found_by_its_cgroups() {
     assert_ne!(host.read(&a, "ns").trim(), ours);
     ends_of_both(&mut host).await;
     until(|| kernel::left_of(&root).is_empty().then_some(())).await;
-    kernel::remove_root(&root);
 }
 
 /// The directory was deleted and the supervisor was killed while no agent ran: only the cgroup tells.
@@ -325,5 +324,4 @@ async fn who_is_left_in_a_known_cgroup_is_ended() {
     assert_eq!(host.exit_of(&lost).await.status, Some(libc::SIGKILL));
     assert!(!lives(left.id()) && !cgroup.exists());
     left.wait().unwrap();
-    kernel::remove_root(&root);
 }

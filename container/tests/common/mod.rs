@@ -27,10 +27,29 @@ fn patience() -> Duration {
 }
 
 pub struct Host {
-    pub dir: tempfile::TempDir,
-    pub options: Options,
     pub containerizer: Containerizer,
     pub events: mpsc::Receiver<ContainerEvent>,
+    leftovers: Leftovers,
+    pub options: Options,
+    pub dir: tempfile::TempDir,
+}
+
+/// Containers outlive whoever started them: what a test leaves, most of all one that failed, is ended with its host.
+struct Leftovers(Options);
+
+impl Drop for Leftovers {
+    fn drop(&mut self) {
+        let options = self.0.clone();
+        // The test's own runtime cannot be waited for in here.
+        let ending = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(tepui_container::end_all(options))
+        });
+        match ending.join() {
+            Ok(Ok(true)) => (),
+            other => eprintln!("containers of a test may be left: {other:?}"),
+        }
+    }
 }
 
 pub fn options(dir: &Path) -> Options {
@@ -119,7 +138,7 @@ impl Host {
         let mut options = options(dir.path());
         change(&mut options);
         let containerizer = Containerizer::start(options.clone(), sender).unwrap();
-        Host { dir, options, containerizer, events }
+        Host { containerizer, events, leftovers: Leftovers(options.clone()), options, dir }
     }
 
     /// A new agent over the same directories; the old one hears nothing any more.
@@ -127,7 +146,7 @@ impl Host {
         let (sender, events) = mpsc::channel(100);
         drop(self.containerizer);
         let containerizer = Containerizer::start(self.options.clone(), sender).unwrap();
-        Host { dir: self.dir, options: self.options, containerizer, events }
+        Host { containerizer, events, leftovers: self.leftovers, options: self.options, dir: self.dir }
     }
 
     pub fn work_dir(&self) -> PathBuf {
