@@ -285,8 +285,10 @@ async fn a_larger_request_makes_a_burst_ordinary_use() {
     host.launch(sized(&host, &a, &holds(100), (1.0, 64.0), &[("mem", 512.0)])).await;
     let is_first = |first: bool| {
         let score = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).ok();
-        let mut scores = kernel::processes(&root, "memory", &id("a")).into_iter().filter_map(score);
-        scores.all(|score| (score.trim() == "1000") == first).then_some(())
+        let scores: Vec<String> =
+            kernel::processes(&root, "memory", &id("a")).into_iter().filter_map(score).collect();
+        let all_so = scores.iter().all(|score| (score.trim() == "1000") == first);
+        (all_so && !scores.is_empty()).then_some(())
     };
     until(|| is_first(true)).await;
     let update = |mem: f64| ContainerOp::Update {
@@ -354,8 +356,12 @@ async fn what_the_kernel_counts_can_be_read() {
     std::fs::write(host.sandbox(&a).join("go"), "").unwrap();
     let meter = tepui_container::Meter::open(&host.dir.path().join("run")).unwrap();
     let read = |id: &ContainerId| meter.read().unwrap().remove(id);
-    let outer = until(|| read(&a).filter(|one| one.throttled.is_some_and(|cpu| cpu.throttled > 0))).await;
-    assert!(outer.throttled.unwrap().periods > 0 && !outer.cpus_user_time.is_zero(), "{outer:?}");
+    // The kernel counts time in ticks: who is throttled may not have used one yet.
+    let has_burnt = |one: &tepui_container::Usage| {
+        one.throttled.is_some_and(|cpu| cpu.throttled > 0) && !one.cpus_user_time.is_zero()
+    };
+    let outer = until(|| read(&a).filter(has_burnt)).await;
+    assert!(outer.throttled.unwrap().periods > 0, "{outer:?}");
     assert!(outer.processes >= 2 && outer.threads >= 2 && outer.blkio.is_some(), "{outer:?}");
     let memory = |one: &tepui_container::Usage| one.memory.unwrap();
     assert_eq!(memory(&outer).request_bytes, Some(64 * MB));
