@@ -494,6 +494,8 @@ impl Dispatcher {
                     (process.is_alive().then_some(process.pid.unsigned_abs()), None)
                 }
                 State::Ended(termination) => {
+                    // It may have been given cgroups and then never have begun.
+                    tokio::spawn(recovery::remove_cgroups(self.context.clone(), found.id.clone()));
                     match found.id.parent() {
                         Some(_) => self.insert(&found.id, found.sandbox, Phase::Ended),
                         None => self.keep_status(found.id.clone()).await,

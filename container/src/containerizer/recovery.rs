@@ -165,6 +165,13 @@ async fn destroy_family(context: Arc<Context>, top: ContainerId, family: Vec<Con
     }
 }
 
+/// Ends whoever is in the cgroups of a container that is over, and removes them.
+pub(super) async fn remove_cgroups(context: Arc<Context>, id: ContainerId) {
+    let cgroups = context.runtime.container(&id).cgroups();
+    destroy::kill(&cgroups).await;
+    destroy::remove(&cgroups).await;
+}
+
 fn unknown(why: &str) -> Termination {
     Termination { message: Some(format!("Container ended unseen: {why}")), ..Default::default() }
 }
