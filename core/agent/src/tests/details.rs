@@ -332,17 +332,6 @@ fn a_limit_of_a_group_needs_its_isolator() {
     );
 }
 
-/// So that an executor knows how its tasks share cgroups, whatever the scheduler and the master left out.
-#[test]
-fn tasks_of_a_group_carry_their_executor() {
-    let world = play("group e1 a,b");
-    let state = world.agent.as_ref().expect("it runs").state();
-    let executors = state.frameworks.values().flat_map(|framework| framework.executors.values());
-    let tasks: Vec<_> = executors.flat_map(|executor| executor.tasks.values().cloned()).collect();
-    assert_eq!(tasks.len(), 2);
-    assert!(tasks.iter().all(|task| task.info.executor.executor_id.value == "e1"));
-}
-
 #[test]
 fn limits_can_be_kept_by_default() {
     let can = tepui_proto::mesos::v1::agent_info::capability::Type::TASK_RESOURCE_LIMITS;
