@@ -1,13 +1,13 @@
 //! The runtime directory: what must be known about containers that outlive the agent, and nothing else.
 //!
-//! `<runtime_dir>/containers/<id>/{pid,status,cgroups,init,volumes,given,moved,docker,stdio.sock}`, nested ones in
+//! `<runtime_dir>/containers/<id>/{pid,status,cgroups,init,volumes,given,moved,ending,docker,stdio.sock}`, nested ones in
 //! `containers/<id>` below their parent's. `pid` is written once, by whoever comes first: the supervisor, which thereby
 //! may start the command, or a restarted agent that found none and thereby forbids it. `status` is written by the
 //! supervisor when the command has ended. `cgroups` is written before they are made and stays until they are gone. `init`
 //! is the process that holds the container's namespaces, `volumes` are the persistent volumes mounted in its sandbox,
 //! `given` is what it may take of what is looked at now and then. `moved` says that the command writes to its files
-//! through the supervisor, `stdio.sock` is where others may listen and type. `docker` says that a Docker engine has a
-//! container for this one.
+//! through the supervisor, `stdio.sock` is where others may listen and type. `ending` is written before the first process is
+//! stopped or killed. `docker` says that a Docker engine has a container for this one.
 //! Never here: sandboxes, environments, secrets.
 
 use std::io::{self, Write};
@@ -29,6 +29,7 @@ const INIT: &str = "init";
 const VOLUMES: &str = "volumes";
 const GIVEN: &str = "given";
 const MOVED: &str = "moved";
+const ENDING: &str = "ending";
 const DOCKER: &str = "docker";
 const CONTAINERS: &str = "containers";
 
@@ -156,6 +157,16 @@ impl ContainerDir {
     /// Whether the supervisor may have to say something after the command's end.
     pub fn is_moved(&self) -> bool {
         self.path.join(MOVED).exists()
+    }
+
+    /// Keeps that the container is about to be ended: whoever comes next has to go on with it.
+    pub fn write_ending(&self) -> io::Result<()> {
+        std::fs::write(self.path.join(ENDING), "")
+    }
+
+    /// Whether somebody began to end it: its processes may be stopped.
+    pub fn is_ending(&self) -> bool {
+        self.path.join(ENDING).exists()
     }
 
     /// Keeps that a Docker engine is about to have a container for this one.

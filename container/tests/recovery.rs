@@ -325,3 +325,19 @@ async fn who_is_left_in_a_known_cgroup_is_ended() {
     assert!(!lives(left.id()) && !cgroup.exists());
     left.wait().unwrap();
 }
+
+/// The agent was killed after it had stopped the processes of a container and before it killed them.
+#[tokio::test]
+async fn an_end_that_was_begun_is_gone_on_with() {
+    let Some(mut host) = Host::linux("posix/cpu") else { return };
+    let (a, root) = (id("a"), host.options.cgroups.root.clone());
+    host.launch_script(&a, "sleep 1000").await;
+    let (file, freeze) =
+        if kernel::v2_mount().is_some() { ("cgroup.freeze", "1") } else { ("freezer.state", "FROZEN") };
+    std::fs::write(kernel::cgroup(&root, "freezer", &a).join(file), freeze).unwrap();
+    std::fs::write(host.runtime(&a).join("ending"), "").unwrap();
+    let mut host = host.restart();
+    assert!(only(host.recover(&[&a]).await).pid.is_some());
+    assert_eq!(host.exit_of(&a).await.status, Some(libc::SIGKILL));
+    assert_eq!(kernel::left_of(&root), <[std::path::PathBuf; 0]>::default());
+}

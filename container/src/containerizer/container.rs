@@ -233,6 +233,9 @@ impl Container {
         let mut burst = Burst::follow(&self.runtime().cgroups());
         let mut limitation = None;
         let mut watcher = self.watcher(process);
+        if self.runtime().is_ending() {
+            self.context.tell(Message::Ending(self.id.clone())); // An agent before us began with it.
+        }
         let first = loop {
             tokio::select! {
                 () = burst::next(&mut burst) => (),
@@ -261,6 +264,9 @@ impl Container {
             }
         };
         closed(first).await;
+        if let Err(err) = self.runtime().write_ending() {
+            tracing::debug!(container = %self.id, %err, "cannot keep that a container ends");
+        }
         let cgroups = self.runtime().cgroups();
         destroy::kill(&cgroups).await;
         if !gone && self.runtime().is_moved() {
