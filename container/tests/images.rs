@@ -5,7 +5,7 @@ mod common;
 
 use common::image::{self, Layer};
 use common::registry::{LOGIN, Registry, Wants};
-use common::{Host, exited};
+use common::{Host, exited, kernel};
 use serde_json::json;
 use tepui_container::{Backend, Logins};
 use tepui_proto::mesos::v1 as pb;
@@ -55,10 +55,6 @@ async fn output(host: &mut Host, spec: LaunchSpec) -> String {
     out
 }
 
-fn mounts() -> String {
-    std::fs::read_to_string("/proc/self/mountinfo").unwrap()
-}
-
 /// What is left of root file systems.
 fn provisioned(host: &Host) -> Vec<String> {
     let dir = host.work_dir().join("provisioner/containers");
@@ -82,7 +78,7 @@ async fn layers_become_the_root_of_containers() {
         image::docker_archive(&registry, "saved", &json!({}), &layers);
         image::oci_archive(&registry, "deep/oci:1.0", &json!({}), &layers);
         image::oci_layout(&registry.join("layout"), &json!({}), &layers);
-        let before = mounts();
+        let before = kernel::mounts(host.dir.path());
         for (index, name) in ["saved", "deep/oci:1.0", "layout", "saved:latest"].into_iter().enumerate() {
             let script = "cat /etc/of; ls -d /gone /opaque/* 2>/dev/null; pwd; echo $MESOS_SANDBOX; echo x > /made; echo y > mine; \
                           test -e /etc/hosts && test -c /dev/null && ls /proc/1/comm";
@@ -97,7 +93,7 @@ async fn layers_become_the_root_of_containers() {
             assert_eq!(host.read(&id(&format!("c{index}")), "mine"), "y\n");
             assert!(provisioned(&host).is_empty(), "what it wrote to its root is gone with it");
         }
-        assert_eq!(mounts(), before, "nothing is mounted on the host");
+        assert_eq!(kernel::mounts(host.dir.path()), before, "nothing is mounted on the host");
         let kept = std::fs::read_dir(host.dir.path().join("store/layers")).unwrap().count();
         assert_eq!(kept, 2, "every layer is kept once");
     }
@@ -136,7 +132,7 @@ async fn what_cannot_be_an_image_fails_the_launch_in_words() {
     std::fs::write(registry.join("damaged.tar"), &bytes).unwrap();
     std::fs::write(registry.join("nothing.tar"), "not an archive").unwrap();
     std::fs::write(registry.join("cut.tar"), &bytes[..bytes.len() / 2]).unwrap();
-    let before = mounts();
+    let before = kernel::mounts(host.dir.path());
     for (name, why) in [
         ("missing", "there is no image 'missing:latest'"),
         ("damaged", "layer 1 of 1: the layer is damaged"),
@@ -150,7 +146,7 @@ async fn what_cannot_be_an_image_fails_the_launch_in_words() {
         assert!(message.contains(why), "{name}: {message}");
         assert_eq!(stage, LaunchStage::Start);
     }
-    assert!(provisioned(&host).is_empty() && mounts() == before);
+    assert!(provisioned(&host).is_empty() && kernel::mounts(host.dir.path()) == before);
     assert_eq!(std::fs::read_dir(host.dir.path().join("store/staging")).unwrap().count(), 0);
     assert_eq!(std::fs::read_dir(host.dir.path().join("store/layers")).unwrap().count(), 0);
 }
@@ -162,7 +158,7 @@ async fn root_file_systems_outlive_the_agent_and_not_their_containers() {
         let Some(mut host) = host(backend) else { return };
         let registry = host.dir.path().join("images");
         image::docker_archive(&registry, "a", &json!({}), &[base.tar()]);
-        let before = mounts();
+        let before = kernel::mounts(host.dir.path());
         let script = "until test -e /mnt/mesos/sandbox/go; do sleep 0.01; done; cat /etc/passwd";
         for name in ["kept", "orphan"] {
             let spec = LaunchSpec { container: with_image("a"), ..host.spec(&id(name), script) };
@@ -182,7 +178,7 @@ async fn root_file_systems_outlive_the_agent_and_not_their_containers() {
         }
         assert!(host.read(&id("kept"), "stdout").starts_with("root:"));
         common::until(|| provisioned(&host).is_empty().then_some(())).await;
-        assert_eq!(mounts(), before);
+        assert_eq!(kernel::mounts(host.dir.path()), before);
     }
 }
 
@@ -244,7 +240,7 @@ async fn an_executor_stays_outside_of_its_tasks_image() {
         let registry = host.dir.path().join("images");
         let runtime = json!({"Env": ["OF=image"], "WorkingDir": "/etc", "User": "4321:4322"});
         image::docker_archive(&registry, "a", &runtime, &[base.tar()]);
-        let before = mounts();
+        let before = kernel::mounts(host.dir.path());
         let value = "pwd; id -u; echo $OF $MESOS_SANDBOX; grep -E 'NoNew|CapBnd' /proc/self/status | tr -d '\\t'; ls / | tr '\\n' ' '";
         let task = pb::CommandInfo { value: Some(String::from(value)), ..Default::default() };
         let script = format!(
@@ -265,7 +261,7 @@ async fn an_executor_stays_outside_of_its_tasks_image() {
         assert_eq!(host.run(session).await, exited(0));
         assert_eq!(host.read(&id("a").child("s"), "stdout"), "/etc\n0\n");
         host.destroy(&id("a")).await;
-        assert!(provisioned(&host).is_empty() && mounts() == before);
+        assert!(provisioned(&host).is_empty() && kernel::mounts(host.dir.path()) == before);
     }
 }
 
@@ -281,11 +277,11 @@ async fn images_can_be_volumes() {
     };
     let text = format!("{{'type':'MESOS','volumes':[{},{}]}}", volume("ro", "RO"), volume("rw", "RW"));
     let container = Some(tepui_proto::json::from_slice(text.replace('\'', "\"").as_bytes()).unwrap());
-    let before = mounts();
+    let before = kernel::mounts(host.dir.path());
     let script = "cat ro/set/one; ! touch ro/x 2>/dev/null && touch rw/x && ls rw";
     let spec = LaunchSpec { container, ..host.spec(&id("a"), script) };
     assert_eq!(output(&mut host, spec).await, "1\nset\nx\n");
-    assert!(provisioned(&host).is_empty() && mounts() == before);
+    assert!(provisioned(&host).is_empty() && kernel::mounts(host.dir.path()) == before);
 }
 
 #[tokio::test]

@@ -3,15 +3,10 @@
 
 mod common;
 
-use common::{Host, exited, until};
+use common::{Host, exited, kernel, until};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::linux_info::IpcMode;
 use tepui_types::{ContainerId, ContainerOp, LaunchSpec, Volume};
-
-/// Everything that is mounted on the host.
-fn mounts() -> String {
-    std::fs::read_to_string("/proc/self/mountinfo").unwrap()
-}
 
 const ALL: &str = "filesystem/linux,namespaces/pid,namespaces/ipc";
 
@@ -97,7 +92,7 @@ async fn output_of_nested(
 #[tokio::test]
 async fn volumes_are_mounted_and_read_only_ones_cannot_be_written() {
     let Some(mut host) = Host::linux(ALL) else { return };
-    let before = mounts();
+    let before = kernel::mounts(host.dir.path());
     let volume = |name: &str, read_only| {
         let source = host.dir.path().join(name);
         std::fs::create_dir(&source).unwrap();
@@ -114,7 +109,7 @@ async fn volumes_are_mounted_and_read_only_ones_cannot_be_written() {
     let spec = LaunchSpec { volumes, ..host.spec(&id("a"), script) };
     assert_eq!(output(&mut host, spec).await, "rwrook\n");
     assert!(host.dir.path().join("rw/new").is_file() && !host.dir.path().join("ro/new").exists());
-    assert_eq!(mounts(), before, "nothing of it is on the host");
+    assert_eq!(kernel::mounts(host.dir.path()), before, "nothing of it is on the host");
 }
 
 #[tokio::test]
@@ -173,7 +168,7 @@ async fn a_session_sees_what_the_container_sees() {
 #[tokio::test]
 async fn volumes_of_the_host_the_sandbox_and_the_parent() {
     let Some(mut host) = Host::linux(ALL) else { return };
-    let before = mounts();
+    let before = kernel::mounts(host.dir.path());
     let dir = host.dir.path().join("host");
     std::fs::create_dir(&dir).unwrap();
     std::fs::write(dir.join("file"), "of the host\n").unwrap();
@@ -207,7 +202,7 @@ async fn volumes_of_the_host_the_sandbox_and_the_parent() {
     assert_eq!(std::fs::read_to_string(format!("{kept}/k")).unwrap(), "1\n");
     assert_eq!(host.read(&id("a"), "new/n"), "2\n");
     host.destroy(&id("a")).await;
-    assert_eq!(mounts(), before, "nothing of it is on the host");
+    assert_eq!(kernel::mounts(host.dir.path()), before, "nothing of it is on the host");
 }
 
 #[tokio::test]
@@ -291,7 +286,7 @@ async fn limits_and_rights_of_commands() {
 #[tokio::test]
 async fn a_running_container_gains_and_loses_volumes() {
     let Some(mut host) = Host::linux(ALL) else { return };
-    let before = mounts();
+    let before = kernel::mounts(host.dir.path());
     let volume = |name: &str, read_only| {
         let source = host.dir.path().join(name);
         std::fs::create_dir_all(&source).unwrap();
@@ -316,7 +311,7 @@ async fn a_running_container_gains_and_loses_volumes() {
     host.submit(update(vec![two]));
     assert_eq!(host.exit_of(&id("a")).await.status, exited(0));
     assert_eq!(host.read(&id("a"), "stdout"), "one\ntwo\nro\ngone\n");
-    assert_eq!(mounts(), before, "nothing of it is on the host");
+    assert_eq!(kernel::mounts(host.dir.path()), before, "nothing of it is on the host");
 }
 
 fn scalar(name: &str, value: f64) -> pb::Resource {

@@ -81,6 +81,16 @@ pub fn left_of(root: &Path) -> Vec<PathBuf> {
     roots.flat_map(directories).collect()
 }
 
+/// What is mounted in the namespace of the tests, without what those beside this one mount in directories of their own.
+pub fn mounts(own: &Path) -> String {
+    let all = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let is_others = |line: &&str| {
+        let point = Path::new(line.split(' ').nth(4).unwrap_or_default());
+        point.starts_with(std::env::temp_dir()) && !point.starts_with(own)
+    };
+    all.lines().filter(|line| !is_others(line)).map(|line| format!("{line}\n")).collect()
+}
+
 /// Removes an empty root everywhere.
 pub fn remove_root(root: &Path) {
     let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
