@@ -116,7 +116,7 @@ const AGENT: &[Case] = &[
     ("GET", "/files/browse?path=/etc", "", "", 404, ""),
     ("GET", "/files/read?path=SANDBOX/%00&offset=0", "", "", 404, ""),
     ("PUT", "/api/v1", "", "", 405, "'POST'"),
-    ("POST", "/api/v1", "application/recordio", "", 415, "'Content-Type'"),
+    ("POST", "/api/v1", "application/recordio", "", 400, "'Message-Content-Type'"),
     ("POST", "/api/v1", JSON, r#"{"type":"GET_METRICS"}"#, 400, "'get_metrics'"),
     ("POST", "/api/v1", JSON, r#"{"type":"GET_CONTAINERS","get_containers":[]}"#, 400, "get_containers"),
     (
