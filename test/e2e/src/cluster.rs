@@ -143,6 +143,12 @@ pub fn cgroup_mounts() -> Vec<PathBuf> {
 
 /// Kills whoever is in a cgroup and removes it with all below.
 fn end_cgroup(cgroup: &Path) {
+    // Whom an agent stopped before it was killed cannot die.
+    for (file, thaw) in [("freezer.state", "THAWED"), ("cgroup.freeze", "0")] {
+        if cgroup.join(file).exists() {
+            std::fs::write(cgroup.join(file), thaw).ok();
+        }
+    }
     for child in std::fs::read_dir(cgroup).into_iter().flatten().flatten() {
         if child.file_type().is_ok_and(|kind| kind.is_dir()) {
             end_cgroup(&child.path());
