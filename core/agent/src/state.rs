@@ -145,6 +145,9 @@ pub struct Task {
     pub resources: Resources,
     /// The number of the delivery it belongs to, counted per executor, and whether that is a group.
     pub(crate) delivery: (u64, bool),
+    /// Its executor had tasks already when it came, and could not be given it at once. Recorded: that its executor has
+    /// got no task yet tells the same of the others.
+    pub(crate) held_back: bool,
     /// Its kill was asked for, maybe with a policy.
     pub(crate) kill: Option<Option<pb::KillPolicy>>,
 }

@@ -257,7 +257,14 @@ fn accept(agent: &mut Agent, now: Now, framework: &FrameworkId, launching: Launc
         }
         record_executor(agent, framework, &id, out);
     }
+    let held_back = agent
+        .state
+        .executor(framework, &id)
+        .is_some_and(|executor| executor.delivered && (!starts || executor.conn().is_none()));
     for task in &ids {
+        if let Some(task) = agent.state.task_mut(framework, &id, task) {
+            task.held_back = held_back;
+        }
         record_task(agent, framework, &id, task, out);
     }
     if let Some(executor) = agent.state.executor_mut(framework, &id) {

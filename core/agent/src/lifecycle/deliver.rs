@@ -8,8 +8,8 @@ use tepui_resources::Format;
 use tepui_types::{ConnId, ContainerOp, ExecutorId, FrameworkId, TaskId};
 
 use super::limits::limits;
-use super::record_executor;
 use super::volumes::volumes;
+use super::{record_executor, record_task};
 use crate::agent::{Agent, Out};
 use crate::slack;
 use crate::state::{Delivery, Executor, ExecutorPhase, TaskStage};
@@ -43,9 +43,11 @@ fn hand_over(
 ) {
     let mut infos: Vec<pb::TaskInfo> = Vec::new();
     for task in delivery.tasks() {
-        if let Some(task) = agent.state.task_mut(framework, executor, task) {
-            task.stage = TaskStage::Launched;
-            infos.push((*task.info).clone());
+        let Some(known) = agent.state.task_mut(framework, executor, task) else { continue };
+        known.stage = TaskStage::Launched;
+        infos.push((*known.info).clone());
+        if core::mem::take(&mut known.held_back) {
+            record_task(agent, framework, executor, task, out);
         }
     }
     let event = match delivery {
@@ -83,11 +85,15 @@ pub(crate) fn unqueue(agent: &mut Agent, framework: &FrameworkId, id: &ExecutorI
     });
 }
 
-/// Gives the container of a running executor what its live tasks need, if that changed.
+/// Gives the container of a running executor what its live tasks need, if that changed. Tasks that wait for room need
+/// nothing yet: when they have it, the container is fitted to all of them.
 pub(crate) fn resize(agent: &mut Agent, framework: &FrameworkId, id: &ExecutorId, out: &mut Out) {
     let work_dir = agent.config.work_dir.clone();
     let Some(executor) = agent.state.executor(framework, id) else { return };
     let ExecutorPhase::Running { .. } = executor.phase else { return };
+    if slack::is_waiting(agent, framework, id) {
+        return;
+    }
     let resources = executor.resources();
     let limits = limits(executor, &agent.config);
     if executor.applied.as_ref().is_some_and(|applied| *applied == (resources.clone(), limits.clone())) {

@@ -162,6 +162,7 @@ pub(crate) fn new_task(agent: &Agent, framework: &FrameworkId, info: pb::TaskInf
         task,
         stage: TaskStage::Queued,
         delivery: (0, false),
+        held_back: false,
         kill: None,
     }
 }
@@ -190,6 +191,7 @@ pub(crate) fn record_task(
         delivery,
         group: group.then_some(true),
         kill: task.kill.as_ref().map(kill).into(),
+        held_back: task.held_back.then_some(true),
         ..Default::default()
     };
     out.record(Record::Task(task.into()));

@@ -226,6 +226,7 @@ pub(crate) fn recovered(agent: &mut Agent, now: Now, containers: Vec<RecoveredCo
     let took = now.wall.0.saturating_sub(agent.state.started_at.0);
     agent.state.recovery_time = Some(Duration::from_nanos(took));
     agent.state.touch();
+    slack::restore(agent, now);
     let mut found: BTreeMap<ContainerId, RecoveredContainer> =
         containers.into_iter().map(|container| (container.id.clone(), container)).collect();
     let rebooted = agent.recovery.rebooted;

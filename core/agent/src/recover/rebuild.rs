@@ -1,7 +1,7 @@
 //! From what was recorded to the agent's state: frameworks with their executors, these with their tasks and updates.
 //!
-//! A task is where it was: waiting if its executor never got one, handed over otherwise, over if its newest update
-//! says so. What belongs to something that is not there is left out.
+//! A task is where it was: waiting if its executor never got one or it was held back, handed over otherwise, over if
+//! its newest update says so. What belongs to something that is not there is left out.
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -121,12 +121,14 @@ fn add_executor(
 fn add_task(agent: &mut Agent, framework: &FrameworkId, executor: &ExecutorId, task: stored::StoredTask) {
     let delivery = task.delivery;
     let group = task.group == Some(true);
+    let held_back = task.held_back == Some(true);
     let kill = task.kill.into_option().map(|kill| kill.policy.into_option());
     let mut task = lifecycle::new_task(agent, framework, task.info.into_option().unwrap_or_default());
-    (task.delivery, task.kill) = ((delivery, group), kill);
+    (task.delivery, task.held_back, task.kill) = ((delivery, group), held_back, kill);
     let Some(executor) = agent.state.executor_mut(framework, executor) else { return };
     executor.deliveries = executor.deliveries.max(delivery);
-    task.stage = if executor.delivered { TaskStage::Launched } else { TaskStage::Queued };
+    let handed_over = executor.delivered && !held_back;
+    task.stage = if handed_over { TaskStage::Launched } else { TaskStage::Queued };
     executor.tasks.insert_mut(task.id.clone(), Arc::new(task));
 }
 

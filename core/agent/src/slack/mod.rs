@@ -17,7 +17,7 @@ use tepui_resources::{Operation, Resources, Revocable, Role};
 use tepui_types::{ExecutorId, FrameworkId};
 
 use crate::agent::{Agent, Out};
-use crate::state::{Cause, Executor, ExecutorPhase, TaskStage};
+use crate::state::{Cause, Executor, ExecutorPhase, Phase, TaskStage};
 use crate::{lifecycle, status};
 use choose::Holding;
 
@@ -56,6 +56,11 @@ pub(crate) fn settle(agent: &mut Agent, now: Now, out: &mut Out) {
     if agent.slack.borrowers.is_empty() && agent.slack.waiting.is_empty() {
         return;
     }
+    match agent.state.phase {
+        Phase::Running => (),
+        // Nothing starts yet, or any more.
+        Phase::Recovering | Phase::Reconnecting | Phase::Terminating => return,
+    }
     let mut waiting: Vec<Key> = agent.slack.waiting.keys().cloned().collect();
     waiting.sort_by_key(|key| agent.slack.waiting.get(key).copied());
     let role = waiting.iter().find_map(|key| role_of(agent.state.executor(&key.0, &key.1)?));
@@ -91,8 +96,10 @@ pub(crate) fn ended(agent: &mut Agent, now: Now, framework: &FrameworkId, id: &E
     settle(agent, now, out);
 }
 
-/// After a restart: what waited, waits again, and what was being taken back still is.
-pub(crate) fn recovered(agent: &mut Agent, now: Now, out: &mut Out) {
+/// After a restart: who borrows, who was told to go, and whatever was not handed over yet. All of that waits until it is
+/// known what still runs.
+pub(crate) fn restore(agent: &mut Agent, now: Now) {
+    let mut queued = Vec::new();
     for executor in agent.state.frameworks.values().flat_map(|framework| framework.executors.values()) {
         let key = (executor.framework_id.clone(), executor.id.clone());
         if executor.phase == ExecutorPhase::Terminated {
@@ -106,8 +113,25 @@ pub(crate) fn recovered(agent: &mut Agent, now: Now, out: &mut Out) {
             let held = tasks.fold(executor.own_booked(), |sum, task| sum + &task.resources);
             agent.slack.leaving.insert(key.clone(), held);
         }
-        if !executor.started {
-            agent.slack.waiting.insert(key, now.mono);
+        match executor.started {
+            false => drop(agent.slack.waiting.insert(key, now.mono)),
+            true if !executor.queue.is_empty() => queued.push((key, now.mono)),
+            true => (),
+        }
+    }
+    if !agent.slack.borrowers.is_empty() {
+        agent.slack.waiting.extend(queued);
+    }
+}
+
+/// Who came back after a restart is back: what waits and has room goes on, and what was being taken back still is.
+pub(crate) fn recovered(agent: &mut Agent, now: Now, out: &mut Out) {
+    let waiting: Vec<Key> = agent.slack.waiting.keys().cloned().collect();
+    for key in waiting {
+        let started = agent.state.executor(&key.0, &key.1).is_some_and(|executor| executor.started);
+        if started && fits(agent, &key) {
+            agent.slack.waiting.remove(&key);
+            lifecycle::deliver(agent, &key.0, &key.1, out);
         }
     }
     settle(agent, now, out);

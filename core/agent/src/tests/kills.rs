@@ -142,6 +142,7 @@ fn while_the_stream_is_down() {
               conn 3 <- 200, open
               conn 3 <- SUBSCRIBED e1
               container update C1 cpus:2.5;mem:160
+              = task t2 of executor e1
               conn 3 <- LAUNCH t2
               conn 3 <- KILL t1
         "#]],

@@ -268,7 +268,9 @@ fn an_executor_that_runs_gets_the_task_later() {
               master <- UPDATE b1 TASK_GONE REASON_CONTAINER_PREEMPTED 'Role 'ads' took back the
                   resources that were lent'
               container update C1 cpus:4.5
+              = task o2 of executor e1
               conn 1 <- LAUNCH o2
+              = task o3 of executor e1
               conn 1 <- LAUNCH o3
               = executor b1 terminated
         "#]],
@@ -385,6 +387,87 @@ fn a_restart_in_the_middle() {
               conn 4 <- SUBSCRIBED o1
               = executor o1 live delivered
               conn 4 <- LAUNCH o1
+        "#]],
+    );
+}
+
+#[test]
+fn a_restart_while_a_task_waits_for_a_running_executor() {
+    check(
+        "
+        has cpus(ads):4;mem(ads):400;cpus:1;mem:100
+        start
+        recovered
+        go
+        ...
+        launch o1 executor=e1 own=cpus(ads):1 needs=cpus(ads):1
+        e1 subscribe
+        launch b1 needs=cpus^:2
+        b1 subscribe
+        launch o2 executor=e1 own=cpus(ads):1 needs=cpus(ads):2 old
+        group e1 o3,o4 own=cpus(ads):1 old
+        restart
+        recovered
+        e1 subscribe tasks=o1
+        b1 exited 9
+        restart
+        recovered
+        e1 subscribe tasks=o1,o2
+        ",
+        expect![[r#"
+            > launch o1 executor=e1 own=cpus(ads):1 needs=cpus(ads):1
+              = framework F
+              = executor e1 live
+              = task o1 of executor e1
+              container launch C1 cpus:2
+            > e1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED e1
+              = executor e1 live delivered
+              conn 1 <- LAUNCH o1
+            > launch b1 needs=cpus^:2
+              = executor b1 live
+              = task b1 of executor b1
+              container launch C2 cpus:0.1;cpus:2;mem:32
+            > b1 subscribe
+              conn 2 <- 200, open
+              conn 2 <- SUBSCRIBED b1
+              = executor b1 live delivered
+              conn 2 <- LAUNCH b1
+            > launch o2 executor=e1 own=cpus(ads):1 needs=cpus(ads):2 old
+              = task o2 of executor e1
+              = executor b1 terminating delivered
+              conn 2 <- SHUTDOWN
+            > group e1 o3,o4 own=cpus(ads):1 old
+              = task o3 of executor e1
+              = task o4 of executor e1
+            > restart
+              container recover C2 C1
+            > recovered
+            > e1 subscribe tasks=o1
+              conn 3 <- 200, open
+              conn 3 <- SUBSCRIBED e1
+              = boot id boot-1
+            > b1 exited 9
+              = update b1#0 TASK_GONE
+              container update C1 cpus:2;cpus:4;mem:128
+              = task o2 of executor e1
+              conn 3 <- LAUNCH o2
+              = task o3 of executor e1
+              = task o4 of executor e1
+              conn 3 <- LAUNCH_GROUP o3,o4
+              = executor b1 terminated delivered
+            > restart
+              container recover C1
+            > recovered
+            > e1 subscribe tasks=o1,o2
+              conn 4 <- 200, open
+              conn 4 <- SUBSCRIBED e1
+              = update o3#0 TASK_DROPPED
+              container update C1 cpus:1;cpus:4;mem:64
+              = update o4#0 TASK_DROPPED
+              container update C1 cpus:4
+              = boot id boot-1
         "#]],
     );
 }
