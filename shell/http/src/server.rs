@@ -20,9 +20,10 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::aside::{Aside, Place, serve};
 use crate::gzip::compress;
+use crate::pace::{Answer, InExchange, Pace, Paced};
 use crate::request::{BodyBudget, Request};
 use crate::respond::Response;
-use crate::socket::keep_alive;
+use crate::socket::{keep_alive, open_files_max};
 use crate::tls::Tls;
 
 /// Connections the kernel holds for us until we accept them.
@@ -31,7 +32,7 @@ const BACKLOG_CONNECTIONS_MAX: u32 = 4096;
 /// The most headers of a request.
 const HEADERS_MAX: usize = 128;
 
-/// What the head of a request may take in memory.
+/// What the head of a request, or the trailers of its body, may take in memory; up to twice that if it comes at once.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// How long a peer may take to agree on a key.
@@ -39,6 +40,13 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// After a failure to accept, for instance because no file descriptors are left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// While there is no room for another connection: between two looks for idle ones, and how long those have been idle at
+/// least. Who just came may have a request on its way.
+const CROWD_PAUSE: Duration = Duration::from_millis(100);
+
+/// Files that a program needs besides its connections.
+const OTHER_FILES: u64 = 256;
 
 /// How long open exchanges may take to end when the program stops.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -51,21 +59,26 @@ pub trait Handler: Send + Sync + 'static {
 /// How much at once.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerLimits {
-    /// With more, new peers wait in the backlog.
+    /// With more, idle connections are closed, and new peers wait in the backlog until there is room.
     pub connections_max: usize,
-    /// How long the head of a request may take, and so how long an idle connection is kept: long enough for clients
-    /// that hold one for their calls.
+    /// How long a connection without a request is kept: long enough for clients that hold one for their calls.
+    pub idle_timeout: Duration,
+    /// How long the head of a request may take once it has begun.
     pub head_read_timeout: Duration,
     /// How long a peer may take to send a body that is read as a whole.
     pub body_read_timeout: Duration,
+    /// How long a peer may take nothing of what it is sent.
+    pub write_timeout: Duration,
 }
 
 impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             connections_max: 65_536,
-            head_read_timeout: Duration::from_secs(600),
+            idle_timeout: Duration::from_secs(600),
+            head_read_timeout: Duration::from_secs(30),
             body_read_timeout: Duration::from_secs(60),
+            write_timeout: Duration::from_secs(60),
         }
     }
 }
@@ -153,23 +166,22 @@ impl<H> Clone for Shared<H> {
 }
 
 async fn accept<H: Handler>(listener: TcpListener, shared: Shared<H>, mut stop: watch::Receiver<bool>) {
-    let room = Arc::new(Semaphore::new(shared.limits.connections_max));
+    let room = Room::new(connections_max(shared.limits.connections_max, open_files_max()));
     let mut connections = JoinSet::new();
+    let mut came = None;
     loop {
         let next = async {
-            let permit = room.clone().acquire_owned().await.expect("the semaphore is never closed");
-            (listener.accept().await, permit)
+            // One may have come while there was no room for it; the others stay in the backlog.
+            if came.is_none() {
+                came = Some(accept_one(&listener, &room).await);
+            }
+            room.take().await
         };
         tokio::select! {
             _ = stop.changed() => break,
-            (accepted, permit) = next => match accepted {
-                Ok((stream, peer)) => {
-                    connections.spawn(connection(stream, peer, shared.clone(), stop.clone(), permit));
-                }
-                Err(err) => {
-                    tracing::warn!(%err, "cannot accept a connection");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
+            place = next => if let Some((stream, peer)) = came.take() {
+                let signals = Signals { stop: stop.clone(), crowd: room.crowd.subscribe() };
+                connections.spawn(connection(stream, peer, shared.clone(), signals, place));
             },
             Some(ended) = connections.join_next() => log_panic(ended),
         }
@@ -180,6 +192,65 @@ async fn accept<H: Handler>(listener: TcpListener, shared: Shared<H>, mut stop: 
         tracing::info!(open = connections.len(), "cutting off connections that do not end");
     }
     connections.shutdown().await;
+}
+
+async fn accept_one(listener: &TcpListener, room: &Room) -> (TcpStream, SocketAddr) {
+    loop {
+        match listener.accept().await {
+            Ok(accepted) => return accepted,
+            Err(err) => {
+                tracing::warn!(%err, "cannot accept a connection");
+                room.ask_idle_to_leave();
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Room for so many connections.
+struct Room {
+    places: Arc<Semaphore>,
+    /// Changes whenever idle connections have to make room.
+    crowd: watch::Sender<()>,
+}
+
+impl Room {
+    fn new(connections_max: usize) -> Self {
+        Self { places: Arc::new(Semaphore::new(connections_max)), crowd: watch::channel(()).0 }
+    }
+
+    /// Waits for room. A connection that becomes idle meanwhile makes some.
+    async fn take(&self) -> OwnedSemaphorePermit {
+        if let Ok(place) = self.places.clone().try_acquire_owned() {
+            return place;
+        }
+        loop {
+            self.ask_idle_to_leave();
+            let place = self.places.clone().acquire_owned();
+            if let Ok(place) = tokio::time::timeout(CROWD_PAUSE, place).await {
+                return place.expect("the semaphore is never closed");
+            }
+        }
+    }
+
+    fn ask_idle_to_leave(&self) {
+        self.crowd.send_replace(());
+    }
+}
+
+/// What every connection listens to.
+struct Signals {
+    stop: watch::Receiver<bool>,
+    crowd: watch::Receiver<()>,
+}
+
+/// As many as wanted, as far as this process may open files.
+fn connections_max(wanted: usize, open_files_max: Option<u64>) -> usize {
+    let files = open_files_max.map_or(usize::MAX, |files| {
+        let left = files.saturating_sub(OTHER_FILES).max(files / 2);
+        usize::try_from(left).unwrap_or(usize::MAX)
+    });
+    wanted.min(files).clamp(1, Semaphore::MAX_PERMITS)
 }
 
 /// A handler that panics takes its connection with it and nothing else.
@@ -193,7 +264,7 @@ async fn connection<H: Handler>(
     stream: TcpStream,
     peer: SocketAddr,
     shared: Shared<H>,
-    stop: watch::Receiver<bool>,
+    signals: Signals,
     _permit: OwnedSemaphorePermit,
 ) {
     if let Err(err) = keep_alive(&stream) {
@@ -201,12 +272,12 @@ async fn connection<H: Handler>(
     }
     let (place, aside) = (Place::default(), shared.aside.clone());
     let Some(tls) = shared.tls.clone() else {
-        let talk = Box::pin(exchange(stream, peer, shared, place.clone(), stop));
+        let talk = Box::pin(exchange(stream, peer, shared, place.clone(), signals));
         return serve(talk, place, aside).await;
     };
     match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.acceptor().accept(stream)).await {
         Ok(Ok(stream)) => {
-            let talk = Box::pin(exchange(stream, peer, shared, place.clone(), stop));
+            let talk = Box::pin(exchange(stream, peer, shared, place.clone(), signals));
             serve(talk, place, aside).await;
         }
         Ok(Err(err)) => tracing::debug!(%peer, %err, "no TLS could be agreed on"),
@@ -220,19 +291,23 @@ async fn exchange<H: Handler>(
     peer: SocketAddr,
     shared: Shared<H>,
     place: Place,
-    mut stop: watch::Receiver<bool>,
+    mut signals: Signals,
 ) {
-    let head_read_timeout = shared.limits.head_read_timeout;
-    let disconnect = Disconnect::default();
-    let service_disconnect = disconnect.clone();
+    let limits = shared.limits;
+    let (disconnect, pace) = (Disconnect::default(), Pace::new());
+    let (service_disconnect, service_pace) = (disconnect.clone(), pace.clone());
     let service = service_fn(move |request| {
-        respond(shared.clone(), request, peer, place.clone(), service_disconnect.clone())
+        let begun = service_pace.begin();
+        respond(shared.clone(), request, peer, place.clone(), service_disconnect.clone(), begun)
     });
+    let stream = Paced::new(stream, pace.clone(), limits.head_read_timeout, limits.write_timeout);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(head_read_timeout)
+        // From the end of one request to the end of the head of the next.
+        .header_read_timeout(limits.idle_timeout + limits.head_read_timeout)
         .max_headers(HEADERS_MAX)
         .max_buf_size(HEAD_BYTES_MAX)
+        .max_header_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let mut stopping = false;
@@ -245,8 +320,13 @@ async fn exchange<H: Handler>(
                 return;
             }
             () = disconnect.0.notified() => return,
-            _ = stop.changed(), if !stopping => {
+            _ = signals.stop.changed(), if !stopping => {
                 stopping = true;
+                pace.hurry();
+                connection.as_mut().graceful_shutdown();
+            }
+            Ok(()) = signals.crowd.changed() => if pace.is_idle_for(CROWD_PAUSE) {
+                pace.hurry();
                 connection.as_mut().graceful_shutdown();
             }
         }
@@ -259,7 +339,8 @@ async fn respond<H: Handler>(
     peer: SocketAddr,
     place: Place,
     disconnect: Disconnect,
-) -> Result<Response, Infallible> {
+    begun: InExchange,
+) -> Result<http::Response<Answer>, Infallible> {
     // What a request makes happen, happens in the front, whatever was answered before it.
     place.choose(false).await;
     let headers = request.headers().clone();
@@ -271,5 +352,23 @@ async fn respond<H: Handler>(
     let mut response = compress(response, &headers).await;
     response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     place.choose(response.body().is_for_readers()).await;
-    Ok(response)
+    Ok(response.map(|body| begun.with(body)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_files_for_others() {
+        for (wanted, files, expected) in [
+            (65_536, None, 65_536),
+            (65_536, Some(1 << 20), 65_536),
+            (65_536, Some(1024), 768),
+            (65_536, Some(64), 32),
+            (10, Some(1024), 10),
+        ] {
+            assert_eq!(connections_max(wanted, files), expected, "{wanted} {files:?}");
+        }
+    }
 }

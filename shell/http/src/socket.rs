@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::os::fd::AsFd;
 
 use nix::sys::socket::{setsockopt, sockopt};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Silence after which the kernel asks the peer whether it is there, in seconds.
 const KEEPALIVE_IDLE_SECS: u32 = 30;
@@ -24,6 +25,20 @@ pub fn keep_alive(socket: &tokio::net::TcpStream) -> std::io::Result<()> {
     setsockopt(&fd, sockopt::TcpKeepCount, &KEEPALIVE_PROBES)?;
     setsockopt(&fd, sockopt::TcpUserTimeout, &UNACKNOWLEDGED_MS_MAX)?;
     Ok(())
+}
+
+/// How many files this process may have open, connections among them; none if there is no limit.
+pub(crate) fn open_files_max() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
+}
+
+/// Lets this process open as many files as it is allowed to ask for. For programs that start no others: those would
+/// inherit it.
+pub fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    if let Err(err) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        tracing::warn!(%err, "the limit of open files stays as it was");
+    }
 }
 
 /// The address that peers should use for a socket bound to `bound`: itself, unless it means "all of them".

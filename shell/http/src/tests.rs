@@ -17,12 +17,14 @@ use tokio::sync::mpsc;
 
 use super::*;
 
+mod limits;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Kind;
 
 /// Answers `/call` with the call's type, `/big` with a large document, `/thread` with the thread it is asked on and, as a
-/// stream for readers, `/written` with nothing; what `records` hears is the thread that wrote it. Leaves `/subscribe` and `/duplex` to the
-/// test, which hears of them through `begun`.
+/// stream for readers, `/written` with nothing; what `records` hears is the thread that wrote it. `/flood` never ends; `records` hears
+/// when its peer is gone. Leaves `/subscribe` and `/duplex` to the test, which hears of them through `begun`.
 struct Program {
     exchanges: Exchanges<Kind>,
     begun: mpsc::UnboundedSender<ConnId>,
@@ -54,6 +56,15 @@ impl Handler for Program {
                 let mut body = exchange::StreamBody::new(queue, guard);
                 body.is_for_readers = true;
                 Response::new(Body::Stream(body))
+            }
+            Some("flood") => {
+                let (sender, body) = Body::chunks();
+                tokio::spawn(async move {
+                    let chunk = bytes::Bytes::from(vec![b'x'; 64 * 1024]);
+                    while sender.send(Ok(chunk.clone())).await {}
+                    self.records.send(b"gone".to_vec()).unwrap();
+                });
+                Response::new(body)
             }
             Some("subscribe") => {
                 let exchange = self.exchanges.begin(Kind, Encoding::Json, &request);
@@ -230,25 +241,6 @@ async fn bodies_have_a_limit_also_when_compressed() {
     encoder.write_all(br#"{"type":"SUPPRESS"}"#).unwrap();
     let answer = bench.post(gzip, &encoder.finish().unwrap()).await;
     assert_eq!((status(&answer), body(&answer)), ("200", "Some(SUPPRESS)"));
-}
-
-/// Peers that begin and do not go on hold nothing for ever.
-#[tokio::test]
-async fn what_does_not_come_is_not_waited_for() {
-    let brief = Duration::from_millis(50);
-    let bench = |limits: ServerLimits| bench_of(StreamLimits::default(), limits);
-    let quick_heads = bench(ServerLimits { head_read_timeout: brief, ..ServerLimits::default() });
-    let quick_bodies = bench(ServerLimits { body_read_timeout: brief, ..ServerLimits::default() });
-    let head = "POST /call HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\n";
-    for beginning in ["", "POST /ca", head] {
-        // Closed; without an answer, or with one that says why.
-        let answer = quick_heads.raw(beginning.as_bytes()).await;
-        assert!(answer.is_empty() || status(&answer) == "408", "{beginning:?}: {answer}");
-    }
-    for beginning in ["Content-Length: 9\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n9\r\n{"] {
-        let answer = quick_bodies.raw(format!("{head}Connection: close\r\n{beginning}").as_bytes()).await;
-        assert_eq!(status(&answer), "408", "{beginning:?}: {answer}");
-    }
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use tepui_shell_master::{
     Access, Authorizer, EtcdAddress, Options, RegistryAt, RunningMaster, Sorter, Throttle, parse_acls,
+    raise_open_files,
 };
 
 use super::{block_on, signal};
@@ -19,6 +20,8 @@ const LEADER_LEASE_MIN: Duration = Duration::from_secs(1);
 
 pub fn run(flags: MasterFlags, shown: Vec<(String, String)>) -> Result<ExitCode> {
     let logging = logging::start(&flags.logging);
+    // Every agent, framework and reader is a connection; a master starts no other programs that would inherit it.
+    raise_open_files();
     block_on(async {
         let mut master = tepui_shell_master::run(Options { logging, ..options(&flags, shown)? }).await?;
         let scheme = if flags.tls.tls_cert.is_some() { "https" } else { "http" };
