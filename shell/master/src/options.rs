@@ -46,6 +46,8 @@ pub struct Options {
     pub registry: RegistryAt,
     /// Whom to trust when the registry is in an etcd over TLS.
     pub etcd_tls: Option<ClientConfig>,
+    /// Whether changes that wait share one commit; see [`tepui_runtime::Limits`].
+    pub registry_group_commit: bool,
     /// How long a leader may be silent before another takes its place.
     pub leader_lease: Duration,
     /// The cluster's name, shown in documents.
@@ -82,6 +84,7 @@ impl Default for Options {
             hostname: None,
             registry: RegistryAt::Memory,
             etcd_tls: None,
+            registry_group_commit: true,
             leader_lease: Duration::from_secs(10),
             cluster: None,
             domain: None,

@@ -83,7 +83,8 @@ impl Term {
                 effects.make_visible(released);
             }
         };
-        let running = tepui_runtime::start("master", machine, inputs, store, clock, Limits::default(), sink)?;
+        let limits = Limits { group_commit: options.registry_group_commit, ..Limits::default() };
+        let running = tepui_runtime::start("master", machine, inputs, store, clock, limits, sink)?;
         let mut helpers = vec![tokio::spawn(tell_closings(ended, handle.clone()))];
         if let (Some(path), Some(hosts)) = (options.whitelist.clone(), whitelist) {
             helpers.push(tokio::spawn(whitelist::follow(path, hosts, handle.clone())));

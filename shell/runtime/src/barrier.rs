@@ -83,6 +83,8 @@ pub(crate) struct Committer<R, E, S> {
     shared: Arc<Shared<S>>,
     turns: Receiver<Items<R, E>>,
     store: Store,
+    /// Whether records that wait share a commit.
+    group: bool,
     /// Whether the machine was asked to stop, which ends waiting.
     stop_asked: watch::Receiver<bool>,
 }
@@ -92,7 +94,12 @@ where
     R: Durable,
     S: FnMut(Vec<E>),
 {
-    pub fn new(store: Store, stop_asked: watch::Receiver<bool>, sink: S) -> (Self, Committer<R, E, S>) {
+    pub fn new(
+        store: Store,
+        group: bool,
+        stop_asked: watch::Receiver<bool>,
+        sink: S,
+    ) -> (Self, Committer<R, E, S>) {
         let commits = Commits {
             handed: AtomicU64::new(0),
             released: AtomicU64::new(0),
@@ -101,7 +108,7 @@ where
         };
         let shared = Arc::new(Shared { sink: Mutex::new(sink), commits: Arc::new(commits) });
         let (commits, turns) = sync_channel(COMMIT_QUEUE_TURNS_MAX);
-        (Self { shared: shared.clone(), commits }, Committer { shared, turns, store, stop_asked })
+        (Self { shared: shared.clone(), commits }, Committer { shared, turns, store, group, stop_asked })
     }
 
     pub fn commits(&self) -> Arc<Commits> {
@@ -135,25 +142,41 @@ where
 {
     /// Runs until the machine's end is dropped and everything is released, or until a commit fails.
     pub fn run(mut self) -> Result<(), StoreFault> {
-        let mut writes = Vec::new();
         while let Ok(first) = self.turns.recv() {
-            let mut turns = vec![first];
-            turns.extend(self.turns.try_iter().take(COMMIT_TURNS_MAX - 1));
-            let records = turns.iter().flatten().filter_map(|item| match item {
-                Item::Record(record) => Some(record),
-                Item::Effect(_) => None,
-            });
-            writes.clear();
-            records.for_each(|record| record.writes(&mut writes));
-            if !writes.is_empty() {
-                let began = Instant::now();
-                self.commit(&writes)?;
-                self.shared.commits.timings.add(began, began.elapsed());
-            }
-            let count = turns.len() as u64;
-            turns.into_iter().for_each(|items| self.shared.emit(items));
+            let count = match self.group {
+                true => {
+                    let mut turns = vec![first];
+                    turns.extend(self.turns.try_iter().take(COMMIT_TURNS_MAX - 1));
+                    let count = turns.len() as u64;
+                    self.make_durable_and_visible(turns)?;
+                    count
+                }
+                false => {
+                    one_by_one(first)
+                        .into_iter()
+                        .try_for_each(|one| self.make_durable_and_visible(vec![one]))?;
+                    1
+                }
+            };
             self.shared.commits.released.fetch_add(count, Ordering::Release);
         }
+        Ok(())
+    }
+
+    fn make_durable_and_visible(&mut self, turns: Vec<Items<R, E>>) -> Result<(), StoreFault> {
+        let mut writes = Vec::new();
+        for item in turns.iter().flatten() {
+            match item {
+                Item::Record(record) => record.writes(&mut writes),
+                Item::Effect(_) => (),
+            }
+        }
+        if !writes.is_empty() {
+            let began = Instant::now();
+            self.commit(&writes)?;
+            self.shared.commits.timings.add(began, began.elapsed());
+        }
+        turns.into_iter().for_each(|items| self.shared.emit(items));
         Ok(())
     }
 }
@@ -198,6 +221,18 @@ impl<S> Shared<S> {
             sink(effects);
         }
     }
+}
+
+/// The same items, split so that each part has one record at most.
+fn one_by_one<R, E>(items: Items<R, E>) -> Vec<Items<R, E>> {
+    let mut parts = vec![Vec::new()];
+    for item in items {
+        match (&item, parts.last_mut()) {
+            (Item::Effect(_), Some(part)) => part.push(item),
+            (Item::Record(_), _) | (Item::Effect(_), None) => parts.push(vec![item]),
+        }
+    }
+    parts
 }
 
 fn first_record<R, E>(items: &[Item<R, E>]) -> usize {

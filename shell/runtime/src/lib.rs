@@ -37,6 +37,8 @@ pub struct Limits {
     pub settle_time_max: Duration,
     /// A turn that takes longer is logged.
     pub slow_turn: Duration,
+    /// Whether records that wait share one commit. Without, each has one of its own: only to measure what that costs.
+    pub group_commit: bool,
 }
 
 impl Default for Limits {
@@ -45,6 +47,7 @@ impl Default for Limits {
             turn_inputs_max: 512,
             settle_time_max: Duration::from_millis(2),
             slow_turn: Duration::from_millis(500),
+            group_commit: true,
         }
     }
 }
@@ -102,7 +105,7 @@ where
     let thread_fault = |err| RuntimeFault::Thread { name: name.to_owned(), err };
     let (stop, stop_asked) = watch::channel(false);
     let (ended_sender, ended) = watch::channel(false);
-    let (barrier, committer) = Barrier::new(store, stop.subscribe(), sink);
+    let (barrier, committer) = Barrier::new(store, limits.group_commit, stop.subscribe(), sink);
     let watched = barrier.commits();
     let stop_machine = stop.clone();
     let commits = thread::Builder::new()

@@ -122,6 +122,22 @@ fn stopping_works_off_the_mailbox_and_makes_it_durable() {
 }
 
 #[test]
+fn records_share_a_commit_unless_they_must_not() {
+    for (group_commit, commits) in [(true, 1), (false, 3)] {
+        let waiting = ["e a", "r 1", "e b", "r 2", "r 3", "e c"];
+        let bench = bench_with(Store::memory(), Limits { group_commit, ..Limits::default() }, &waiting);
+        let watched = bench.running.commits();
+        block_on(bench.running.stop()).unwrap();
+        assert_eq!(all(&bench.seen), ["a", "b", "c", "settled 6"]);
+        assert_eq!(
+            watched.timings.statistics(std::time::Instant::now()).map(|times| times.count),
+            Some(commits),
+            "{group_commit}"
+        );
+    }
+}
+
+#[test]
 fn an_effect_is_visible_only_after_the_record_before_it_is_durable() {
     let memory = tepui_store::Memory::default();
     let (handle, mailbox) = mailbox(8);

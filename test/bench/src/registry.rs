@@ -1,7 +1,7 @@
 //! `registry`: how many changes of the registry a master makes durable per second, and how long each waits.
 //!
-//! Operators mark agents gone, each call a record of its own; calls at the same time share a commit. The agents need
-//! not be there: an earlier master knew them.
+//! Operators mark agents gone, each call a record of its own; calls at the same time share a commit, or, to see what that
+//! is worth, each has its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,12 +28,15 @@ pub struct Options {
     /// Changes to make.
     #[arg(long, default_value_t = 2000)]
     pub operations: usize,
-    /// Operators that call at the same time; with one, no two changes share a commit.
+    /// Operators that call at the same time.
     #[arg(long, default_value_t = 200)]
     pub clients: usize,
-    /// Members of etcd; 0 measures the file of a single master.
-    #[arg(long, default_value_t = 0)]
-    pub members: usize,
+    /// Where the registry is: 0 is the file of a single master, else so many members of etcd. One after the other.
+    #[arg(long, value_delimiter = ',', default_value = "0,3")]
+    pub members: Vec<usize>,
+    /// Whether changes at the same time share a commit. One after the other.
+    #[arg(long, value_delimiter = ',', default_value = "true,false")]
+    pub group_commit: Vec<bool>,
 }
 
 pub fn run(options: &Options) -> Result<Report> {
@@ -42,21 +45,34 @@ pub fn run(options: &Options) -> Result<Report> {
 }
 
 async fn all(options: &Options) -> Result<Report> {
+    let mut report =
+        Report::new("registry").setting("operations", options.operations).setting("clients", options.clients);
+    for members in &options.members {
+        for group_commit in &options.group_commit {
+            report.push(one(options, *members, *group_commit).await?);
+        }
+    }
+    Ok(report)
+}
+
+/// One registry and one master, made for this alone.
+async fn one(options: &Options, members: usize, group_commit: bool) -> Result<Row> {
     let folder = tempfile::Builder::new().prefix("tepui-bench-").tempdir()?;
-    let etcd = match options.members {
+    let etcd = match members {
         0 => None,
         members => Some(Etcd::start(folder.path(), members).await?),
     };
-    let flags: Vec<String> = etcd.iter().map(|etcd| format!("--registry={}", etcd.address())).collect();
+    let registry = etcd.iter().map(|etcd| format!("--registry={}", etcd.address()));
+    let flags: Vec<String> = registry.chain([format!("--registry_group_commit={group_commit}")]).collect();
     let master = Program::master(folder.path(), &flags)?;
     let agents = admitted(&master, options.operations).await?;
-    let report = Report::new("registry")
-        .setting("store", if etcd.is_some() { "etcd" } else { "embedded" })
-        .setting("etcd_members", options.members)
-        .setting("operations", options.operations);
-    let mut report = report;
-    report.push(changes(&master.address, agents, options.clients).await?);
-    Ok(report)
+    let row = Row::new()
+        .with("store", if etcd.is_some() { "etcd" } else { "embedded" })
+        .with("etcd_members", members)
+        .with("group_commit", group_commit);
+    let row = changes(row, &master.address, agents, options.clients).await?;
+    master.stop()?;
+    Ok(row)
 }
 
 /// The ids of so many agents, all admitted.
@@ -78,7 +94,7 @@ async fn admitted(master: &Program, count: usize) -> Result<Vec<AgentID>> {
     Ok(ids)
 }
 
-async fn changes(master: &str, agents: Vec<AgentID>, clients: usize) -> Result<Row> {
+async fn changes(row: Row, master: &str, agents: Vec<AgentID>, clients: usize) -> Result<Row> {
     let agents = Arc::new(agents);
     let next = Arc::new(AtomicUsize::new(0));
     let mut operators = JoinSet::new();
@@ -102,8 +118,7 @@ async fn changes(master: &str, agents: Vec<AgentID>, clients: usize) -> Result<R
     let took = began.elapsed();
     waits.sort();
     let at = |part: f64| waits[((waits.len() - 1) as f64 * part) as usize].as_secs_f64() * 1000.0;
-    Ok(Row::new()
-        .with("clients", clients)
+    Ok(row
         .measured("operations_per_s", waits.len() as f64 / took.as_secs_f64())
         .measured("p50_ms", at(0.5))
         .measured("p99_ms", at(0.99)))

@@ -203,8 +203,7 @@ fn another_master_takes_over() {
 #[test]
 fn the_registry_takes_changes_in_a_file_and_in_etcd() {
     assert_built();
-    for members in [0, 1] {
-        let options = registry::Options { operations: 20, clients: 4, members };
-        assert_eq!(registry::run(&options).expect("it runs").rows(), 1);
-    }
+    let (members, group_commit) = (vec![0, 1], vec![true, false]);
+    let options = registry::Options { operations: 20, clients: 4, members, group_commit };
+    assert_eq!(registry::run(&options).expect("it runs").rows(), 4);
 }

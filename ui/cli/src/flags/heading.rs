@@ -124,6 +124,7 @@ const MASTER: Groups = &[
         &[
             "work_dir",
             "registry",
+            "registry_group_commit",
             "leader_lease",
             "registry_gc_interval",
             "registry_max_agent_age",

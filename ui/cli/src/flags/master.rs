@@ -24,6 +24,10 @@ pub struct MasterFlags {
     /// with `user:password@` before the hosts if etcd asks.
     #[arg(long, default_value = "replicated_log")]
     pub registry: String,
+    /// Let changes of the registry that come together share one write to the disk, or to etcd; without, each is one of its
+    /// own, which is slower and no safer.
+    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
+    pub registry_group_commit: bool,
     /// How long a leading master may be silent before another takes its place (with a registry in etcd).
     #[arg(long, value_parser = value::duration, default_value = "10secs")]
     pub leader_lease: Duration,
