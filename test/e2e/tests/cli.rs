@@ -159,7 +159,7 @@ fn a_task_that_fits_nowhere_says_so() {
     let mut line = String::new();
     let mut said = BufReader::new(run.stderr.take().expect("a pipe"));
     said.read_line(&mut line).expect("a line");
-    assert!(line.contains("waiting for room for 1 task(s) of cpus:1000"), "{line}");
+    assert!(line.contains("waiting for room for 1 task of cpus:1000"), "{line}");
     signal(&run, "INT");
     assert!(!run.wait().expect("it ends").success());
 }

@@ -107,6 +107,6 @@ fn a_master_that_stays_away_is_given_up() {
     cluster.master.kill();
     run.says("the master went away");
     run.says(&format!("no master at {} for 1secs; --reconnect_timeout", cluster.master.address));
-    run.says("the master could not be told to end its 1 task(s)");
+    run.says("the master could not be told to end 1 task");
     assert_eq!(run.ends(), Some(1));
 }

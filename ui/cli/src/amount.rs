@@ -7,6 +7,11 @@ pub fn number(value: f64) -> String {
     if text == "-0" { "0".to_string() } else { text.to_string() }
 }
 
+/// `1 task`, `2 tasks`: for nouns that take an s.
+pub fn count(how_many: u64, noun: &str) -> String {
+    format!("{how_many} {noun}{}", if how_many == 1 { "" } else { "s" })
+}
+
 /// Megabytes, as v1 counts memory and disk.
 pub fn megabytes(value: f64) -> String {
     scaled(value, &["M", "G", "T", "P"])
@@ -106,6 +111,11 @@ mod tests {
         for (value, text) in [(12.0, "12B"), (2048.0, "2K"), (1.5e6, "1.4M"), (1e20, "88818P")] {
             assert_eq!(bytes(value), text);
         }
+    }
+
+    #[test]
+    fn one_stands_alone() {
+        assert_eq!([0, 1, 2].map(|many| count(many, "task")), ["0 tasks", "1 task", "2 tasks"]);
     }
 
     #[test]

@@ -137,8 +137,10 @@ impl Cluster {
                 "the master at {at} wants to know who you are\n\
                  say so with --principal and TEPUI_SECRET, or with --token_file"
             ),
-            Fault::Refused { status: status @ 403, message } => {
-                anyhow!("the master at {at} does not allow it: {status} {message}")
+            Fault::Refused { status: 403, message } => {
+                let reason = message.trim_start_matches("403 Forbidden.").trim();
+                let colon = if reason.is_empty() { "" } else { ": " };
+                anyhow!("the master at {at} does not allow it{colon}{reason}\nits --acls say who may")
             }
             Fault::Refused { status: 503, .. } => {
                 anyhow!(
@@ -174,6 +176,7 @@ mod tests {
             connect,
             refused(404, ""),
             refused(403, "no"),
+            refused(403, "403 Forbidden."),
             refused(503, ""),
             unreadable,
             refused(500, "oops"),
@@ -186,7 +189,11 @@ mod tests {
             what answers at m:5050 is not a master that knows /tasks (404)
             masters listen on port 5050 unless told otherwise, agents on 5051; name yours with --master=HOST:PORT or TEPUI_MASTER
 
-            the master at m:5050 does not allow it: 403 no
+            the master at m:5050 does not allow it: no
+            its --acls say who may
+
+            the master at m:5050 does not allow it
+            its --acls say who may
 
             the master at m:5050 does not lead now, and knows no leader; try again in a few seconds
 

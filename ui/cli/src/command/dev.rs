@@ -11,7 +11,7 @@ use tepui_shell_master::{Logging, RegistryAt};
 
 use super::{Signals, block_on};
 use crate::flags::both::LoggingFlags;
-use crate::{logging, output};
+use crate::{amount, logging, output};
 
 /// A cluster on this machine, for trying things out.
 #[derive(Args)]
@@ -75,8 +75,8 @@ impl Dev {
             agents.push((agent.with_context(|| format!("cannot start agent {index}"))?, options));
         }
         output::notice(&format!(
-            "Tepui runs at http://{address} with {} agent(s); Ctrl-C ends it and everything it started.",
-            self.agents
+            "Tepui runs at http://{address} with {}; Ctrl-C ends it and everything it started.",
+            amount::count(self.agents.into(), "agent")
         ));
         output::notice(&format!("Try: {}tepui run -- echo hello", self.naming(&address)));
         signals.next().await;

@@ -6,7 +6,8 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::Value;
 
-use super::{Cluster, block_on, find};
+use super::find::{self, Subject};
+use super::{Cluster, block_on};
 use crate::amount;
 use crate::detail::{Detail, resources};
 use crate::listing::{lists, number, text};
@@ -37,14 +38,11 @@ impl Explain {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// A role of that very name comes first; everything else is taken for a framework.
     async fn ask(&self) -> Result<Value> {
-        let roles = self.cluster.get("/roles").await?;
-        if lists(&roles, &["roles"]).any(|role| text(role, "name") == self.subject) {
-            return self.cluster.get(&format!("/explain/role/{}", self.subject)).await;
+        match find::role_or_framework(&self.cluster, &self.subject).await? {
+            Subject::Role(name) => self.cluster.get(&format!("/explain/role/{name}")).await,
+            Subject::Framework(id) => self.cluster.get(&format!("/explain/framework/{id}")).await,
         }
-        let framework = find::framework(&self.cluster, &self.subject).await?;
-        self.cluster.get(&format!("/explain/framework/{}", text(&framework, "id"))).await
     }
 }
 

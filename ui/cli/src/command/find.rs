@@ -1,4 +1,4 @@
-//! From what a person types to a task, an agent or a framework of the cluster.
+//! From what a person types to a task, an agent, a framework or a role of the cluster.
 
 use anyhow::{Result, bail};
 use serde_json::Value;
@@ -77,6 +77,38 @@ pub async fn framework(cluster: &Cluster, typed: &str) -> Result<Value> {
     named(&answer, &keys, "name", ("framework", typed, "tepui frameworks --all"))
 }
 
+/// A role or a framework, by the name or id that the master knows it by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    Role(String),
+    Framework(String),
+}
+
+/// The role or framework that is meant.
+pub async fn role_or_framework(cluster: &Cluster, typed: &str) -> Result<Subject> {
+    let roles = cluster.get("/roles").await?;
+    let frameworks = cluster.get("/frameworks").await?;
+    let roles: Vec<Known> =
+        lists(&roles, &["roles"]).map(|role| Known::new(text(role, "name"), "")).collect();
+    let frameworks: Vec<Known> = lists(&frameworks, &["frameworks", "completed_frameworks"])
+        .map(|framework| Known::new(text(framework, "id"), text(framework, "name")))
+        .collect();
+    choose_subject(typed, roles, frameworks)
+}
+
+/// A role of that very name comes first; everything else is taken for a framework. What fits neither is compared with both.
+fn choose_subject(typed: &str, roles: Vec<Known>, mut frameworks: Vec<Known>) -> Result<Subject> {
+    if roles.iter().any(|role| role.id == typed) {
+        return Ok(Subject::Role(typed.to_string()));
+    }
+    if near::matching(typed, &frameworks).is_empty() {
+        frameworks.extend(roles);
+        bail!("{}", near::nothing("framework or role", typed, &frameworks, "tepui roles"));
+    }
+    let place = near::one("framework", typed, &frameworks, "tepui frameworks --all")?;
+    Ok(Subject::Framework(frameworks.swap_remove(place).id))
+}
+
 /// The one entry that is meant; `(noun, typed, list)` as in [`near::one`].
 fn named(
     answer: &Value,
@@ -93,6 +125,28 @@ fn named(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn roles_come_before_frameworks_and_both_are_suggested() {
+        let roles = vec![Known::new("web", ""), Known::new("web/eu", "")];
+        let frameworks = vec![Known::new("m-0000", "web"), Known::new("m-0001", "batch")];
+        let role = |name: &str| Ok(Subject::Role(name.to_string()));
+        let framework = |id: &str| Ok(Subject::Framework(id.to_string()));
+        let table: &[(&str, Result<Subject, &str>)] = &[
+            ("web", role("web")),
+            ("web/eu", role("web/eu")),
+            ("batch", framework("m-0001")),
+            ("0000", framework("m-0000")),
+            ("m", Err("\"m\" fits 2 frameworks: m-0000, m-0001")),
+            ("web/eq", Err("no framework or role \"web/eq\"; did you mean web/eu? `tepui roles` lists all")),
+            ("bacth", Err("no framework or role \"bacth\"; did you mean batch? `tepui roles` lists all")),
+        ];
+        for (typed, expected) in table {
+            let chosen =
+                choose_subject(typed, roles.clone(), frameworks.clone()).map_err(|error| error.to_string());
+            assert_eq!(chosen, expected.clone().map_err(str::to_string), "{typed}");
+        }
+    }
 
     #[test]
     fn tasks_are_told_apart_by_framework() {

@@ -89,9 +89,11 @@ impl Maintenance {
             let get = Call { r#type: Some(Type::GET_MAINTENANCE_SCHEDULE), ..Default::default() };
             let now = cluster.call(&get).await?.get_maintenance_schedule.schedule.clone();
             let mut schedule = now.into_option().unwrap_or_default();
-            take_out(&mut schedule, machines);
+            let missing = take_out(&mut schedule, machines);
             if with {
                 schedule.windows.push(self.window(machines));
+            } else if !missing.is_empty() {
+                bail!("not scheduled: {}; `tepui maintenance` lists who is", names(&missing));
             }
             let update = UpdateMaintenanceSchedule { schedule: schedule.into(), ..Default::default() };
             let call = Call {
@@ -139,12 +141,17 @@ fn names(machines: &[MachineID]) -> String {
     machines.iter().map(name).collect::<Vec<_>>().join(" ")
 }
 
-fn take_out(schedule: &mut Schedule, machines: &[MachineID]) {
+/// Returns those that are not in it.
+fn take_out(schedule: &mut Schedule, machines: &[MachineID]) -> Vec<MachineID> {
     let same = |one: &MachineID, other: &MachineID| name(one).eq_ignore_ascii_case(&name(other));
+    let scheduled = schedule.windows.iter().flat_map(|window| &window.machine_ids);
+    let missing = machines.iter().filter(|named| !scheduled.clone().any(|id| same(named, id)));
+    let missing = missing.cloned().collect();
     for window in &mut schedule.windows {
         window.machine_ids.retain(|id| !machines.iter().any(|named| same(named, id)));
     }
     schedule.windows.retain(|window| !window.machine_ids.is_empty());
+    missing
 }
 
 impl List for Maintenance {
@@ -250,9 +257,9 @@ mod tests {
             windows: vec![Window { machine_ids: vec![machine("h1"), machine("h2")], ..Default::default() }],
             ..Default::default()
         };
-        take_out(&mut schedule, &[machine("H1")]);
+        assert_eq!(take_out(&mut schedule, &[machine("H1"), machine("h3")]), [machine("h3")]);
         assert_eq!(schedule.windows[0].machine_ids, [machine("h2")]);
-        take_out(&mut schedule, &[machine("h2")]);
+        assert_eq!(take_out(&mut schedule, &[machine("h2")]), []);
         assert!(schedule.windows.is_empty());
         let error = parsed::<Maintenance>("down").run().unwrap_err();
         assert_eq!(error.to_string(), USAGE);

@@ -54,7 +54,9 @@ impl Weights {
             true => output::json(
                 &weights.iter().map(|(role, weight)| json!({"role": role, "weight": weight})).collect(),
             )?,
-            false => output::notice(&format!("set the weights of {} roles", weights.len())),
+            false => {
+                output::notice(&format!("set the weight of {}", amount::count(weights.len() as u64, "role")))
+            }
         }
         Ok(ExitCode::SUCCESS)
     }

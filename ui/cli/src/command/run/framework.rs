@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::Run;
 use super::output::Output;
 use super::task::{exit_code, fits, framework, reason, task};
+use crate::amount;
 use crate::command::Signals;
 
 /// How long agents that do not fit are not offered again.
@@ -42,8 +43,8 @@ pub async fn run(run: Run) -> Result<ExitCode> {
         (Err(error), _) if tasks.running.is_empty() => Err(error),
         (Err(error), Ok(())) => Err(anyhow!("{error:#}; its tasks are ended with it")),
         (Err(error), Err(fault)) => Err(anyhow!(
-            "{error:#}\nthe master could not be told to end its {} task(s) ({fault}); it does so {} after it is back",
-            tasks.running.len(),
+            "{error:#}\nthe master could not be told to end {} ({fault}); it does so {} after it is back",
+            amount::count(tasks.running.len() as u64, "task"),
             duration::display(run.reconnect_timeout)
         )),
     }
@@ -172,9 +173,11 @@ impl<'r> Tasks<'r> {
         if missing > 0 {
             let wanted = format!("cpus:{} mem:{} disk:{}", self.run.cpus, self.run.mem, self.run.disk);
             self.say(&format!(
-                "waiting for room for {missing} task(s) of {wanted} in role {:?}; {} offer(s) were too small; \
+                "waiting for room for {} of {wanted} in role {:?}; offers that were too small: {}; \
                  `tepui agents` shows what there is, Ctrl-C ends the wait",
-                self.run.role, self.misfits
+                amount::count(missing.into(), "task"),
+                self.run.role,
+                self.misfits
             ));
         }
     }
