@@ -98,6 +98,7 @@ pub struct Containerizer {
     fetcher: Arc<Fetcher>,
     runtime: RuntimeDir,
     linux: Option<Linux>,
+    images: Option<Images>,
 }
 
 impl Containerizer {
@@ -147,6 +148,7 @@ impl Containerizer {
             fetcher: fetcher.clone(),
             runtime: runtime.clone(),
             linux: linux.clone(),
+            images: images.clone(),
         };
         let context = Arc::new(Context {
             watching: Watching::new(&options.isolation, &options.isolators),
@@ -178,6 +180,14 @@ impl Containerizer {
     /// The memory that is left for containers; unknown where they are not in cgroups. Reads files of the kernel.
     pub fn machine_memory(&self) -> MachineMemory {
         self.linux.as_ref().map(Linux::machine_memory).unwrap_or_default()
+    }
+
+    /// Removes images that no container uses, but for those of these names (see [`crate::image_names`]).
+    pub async fn prune_images(&self, wanted: BTreeSet<String>) -> Result<(), String> {
+        match &self.images {
+            Some(images) => images.prune(wanted).await,
+            None => Ok(()), // There are none.
+        }
     }
 
     /// What a container writes from now on. Only for containers with a terminal and for sessions.

@@ -30,7 +30,7 @@ pub use docker::DockerOptions;
 pub use docker_volume::DockerVolumeOptions;
 pub use end_all::end_all;
 pub use fetcher::FetcherCounts;
-pub use images::{Backend, ImageOptions, Logins};
+pub use images::{Backend, ImageOptions, Logins, image_names};
 pub use isolators::{
     AllowedDevice, Isolation, IsolationFault, IsolatorOptions, parse_capabilities, parse_devices, ports,
 };

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::image::{self, Layer};
+use common::image::{self, Layer, with_image};
 use common::registry::{LOGIN, Registry, Wants};
 use common::{Host, exited, kernel};
 use serde_json::json;
@@ -17,34 +17,8 @@ fn id(name: &str) -> ContainerId {
     ContainerId::root(name)
 }
 
-/// With the directory `images` as its registry.
 fn host(backend: Backend) -> Option<Host> {
-    host_with(ISOLATION, backend)
-}
-
-fn host_with(isolation: &str, backend: Backend) -> Option<Host> {
-    host_changed(isolation, backend, |_| ())
-}
-
-fn host_changed(
-    isolation: &str,
-    backend: Backend,
-    change: impl FnOnce(&mut tepui_container::Options),
-) -> Option<Host> {
-    Host::linux_with(isolation, |options| {
-        let dir = options.work_dir.parent().unwrap().to_owned();
-        options.images.docker = true;
-        options.images.docker_registry = dir.join("images").display().to_string();
-        options.images.docker_store_dir = dir.join("store");
-        options.images.backend = Some(backend);
-        change(options);
-    })
-}
-
-fn with_image(name: &str) -> Option<pb::ContainerInfo> {
-    let image =
-        format!(r#"{{"type":"MESOS","mesos":{{"image":{{"type":"DOCKER","docker":{{"name":"{name}"}}}}}}}}"#);
-    Some(tepui_proto::json::from_slice(image.as_bytes()).unwrap())
+    image::host(ISOLATION, backend, |_| ())
 }
 
 async fn output(host: &mut Host, spec: LaunchSpec) -> String {
@@ -193,7 +167,9 @@ async fn what_an_image_says_about_running_it_is_done() {
         .file("etc/passwd", "root:x:0:0::/:/bin/sh\nweb:x:4321:4322::/:/bin/sh\n")
         .file("etc/group", "root:x:0:\nlog:x:4323:web\n")
         .file("srv/page", "");
-    let Some(mut host) = host_with(&format!("{ISOLATION},docker/runtime"), Backend::Overlay) else { return };
+    let Some(mut host) = image::host(&format!("{ISOLATION},docker/runtime"), Backend::Overlay, |_| ()) else {
+        return;
+    };
     let registry = host.dir.path().join("images");
     let runtime = json!({"Env": ["OF=image", "MINE=image"], "Entrypoint": ["sh", "-c"], "WorkingDir": "/srv", "User": "web",
         "Cmd": ["pwd; id -u; id -g; id -G; echo $OF $MINE; touch $MESOS_SANDBOX/by-web"]});
@@ -236,7 +212,7 @@ async fn an_executor_stays_outside_of_its_tasks_image() {
     let isolation = format!("{ISOLATION},docker/runtime,linux/nnp,linux/capabilities");
     let bounded = |options: &mut tepui_container::Options| options.isolators.bounding_capabilities = Some(1);
     for backend in [Backend::Overlay, Backend::Copy] {
-        let Some(mut host) = host_changed(&isolation, backend, bounded) else { return };
+        let Some(mut host) = image::host(&isolation, backend, bounded) else { return };
         let registry = host.dir.path().join("images");
         let runtime = json!({"Env": ["OF=image"], "WorkingDir": "/etc", "User": "4321:4322"});
         image::docker_archive(&registry, "a", &runtime, &[base.tar()]);
@@ -297,7 +273,7 @@ async fn images_are_pulled_from_registries_that_may_want_a_login() {
             options.images.docker_registry = format!("http://{}", registry.address);
             options.images.docker_config = Logins::parse(logins.as_bytes()).unwrap();
         };
-        let Some(mut host) = host_changed(ISOLATION, Backend::Overlay, change) else { return };
+        let Some(mut host) = image::host(ISOLATION, Backend::Overlay, change) else { return };
         let spec = |host: &Host, name: &str, image: &str| LaunchSpec {
             container: with_image(image),
             ..host.spec(&id(name), "cat /etc/of")
@@ -327,8 +303,7 @@ async fn a_registry_that_lies_or_locks_us_out_is_told() {
     let from = |address: String| {
         move |options: &mut tepui_container::Options| options.images.docker_registry = address
     };
-    let Some(mut host) =
-        host_changed(ISOLATION, Backend::Overlay, from(format!("http://{}", locked.address)))
+    let Some(mut host) = image::host(ISOLATION, Backend::Overlay, from(format!("http://{}", locked.address)))
     else {
         return;
     };
@@ -344,7 +319,7 @@ async fn a_registry_that_lies_or_locks_us_out_is_told() {
     std::fs::write(&largest, bytes).unwrap();
     let liar = Registry::start(layout.path(), Wants::Nothing);
     let mut host =
-        host_changed(ISOLATION, Backend::Overlay, from(format!("http://{}", liar.address))).unwrap();
+        image::host(ISOLATION, Backend::Overlay, from(format!("http://{}", liar.address))).unwrap();
     let spec = LaunchSpec { container: with_image("app"), ..host.spec(&id("a"), "true") };
     let (_, why) = host.fail_to_launch(spec).await;
     assert!(why.contains("layer 1 of 1"), "{why}");

@@ -8,6 +8,7 @@ use flate2::bufread::MultiGzDecoder;
 
 use super::digest::{Digest, Hashed};
 use super::unpack::{Form, unpack};
+use super::zstd::{Zstd, is_zstd};
 
 /// Documents are small.
 const DOCUMENT_BYTES_MAX: u64 = 8 << 20;
@@ -16,7 +17,6 @@ const RATIO_MAX: u64 = 200;
 const RATIO_FREE_BYTES: u64 = 64 << 20;
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
-const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z'];
 
 /// A piece of a file.
@@ -85,6 +85,7 @@ struct Inflated {
 enum Source {
     Plain(BufReader<Hashed<Take<File>>>),
     Gzip(MultiGzDecoder<BufReader<Hashed<Take<File>>>>),
+    Zstd(Box<Zstd<BufReader<Hashed<Take<File>>>>>),
 }
 
 impl Inflated {
@@ -96,8 +97,9 @@ impl Inflated {
         let reader = BufReader::with_capacity(1 << 16, Hashed::new(file));
         let source = match &start[..known] {
             start if start.starts_with(GZIP) => Source::Gzip(MultiGzDecoder::new(reader)),
-            start if start.starts_with(ZSTD) || start.starts_with(XZ) => {
-                return Err(io::Error::other("the layer is compressed by zstd or xz; gzip is supported"));
+            start if is_zstd(start) => Source::Zstd(Box::new(Zstd::new(reader))),
+            start if start.starts_with(XZ) => {
+                return Err(io::Error::other("the layer is compressed by xz; gzip and zstd are supported"));
             }
             _ => Source::Plain(reader),
         };
@@ -108,6 +110,7 @@ impl Inflated {
         match &self.source {
             Source::Plain(reader) => reader.get_ref(),
             Source::Gzip(decoder) => decoder.get_ref().get_ref(),
+            Source::Zstd(decoder) => decoder.get_ref().get_ref(),
         }
     }
 
@@ -116,6 +119,7 @@ impl Inflated {
         match self.source {
             Source::Plain(reader) => reader.into_inner().finish(),
             Source::Gzip(decoder) => decoder.into_inner().into_inner().finish(),
+            Source::Zstd(decoder) => decoder.into_inner().into_inner().finish(),
         }
     }
 }
@@ -125,6 +129,7 @@ impl Read for Inflated {
         let read = match &mut self.source {
             Source::Plain(reader) => reader.read(buffer)?,
             Source::Gzip(decoder) => decoder.read(buffer)?,
+            Source::Zstd(decoder) => decoder.read(buffer)?,
         };
         self.bytes += read as u64;
         let allowed = self.reader().count().saturating_mul(RATIO_MAX).max(RATIO_FREE_BYTES);
@@ -139,7 +144,7 @@ impl Read for Inflated {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{TarBuilder, gzip};
+    use super::super::testing::{TarBuilder, gzip, zstd, zstd_zeros};
     use super::*;
 
     fn unpacked(bytes: &[u8], digest: Option<Digest>, diff_id: &Digest) -> Result<(), String> {
@@ -156,18 +161,15 @@ mod tests {
     #[test]
     fn both_digests_must_be_right() {
         let tar = TarBuilder::new().file("a", b"content").finish();
-        let (small, other) = (gzip(&tar), Digest::of(b"other"));
-        let (diff_id, digest) = (Digest::of(&tar), Digest::of(&small));
+        let (diff_id, other) = (Digest::of(&tar), Digest::of(b"other"));
         unpacked(&tar, None, &diff_id).expect("a layer");
-        unpacked(&tar, Some(diff_id.clone()), &diff_id).expect("a layer");
-        unpacked(&small, Some(digest.clone()), &diff_id).expect("a layer");
-        for (bytes, digest, diff_id) in [
-            (&tar, None, &other),
-            (&tar, Some(other.clone()), &diff_id),
-            (&small, Some(diff_id.clone()), &diff_id),
-            (&small, Some(digest), &other),
-        ] {
-            assert!(unpacked(bytes, digest, diff_id).expect_err("damaged").contains("is damaged"));
+        for small in [tar.clone(), gzip(&tar), zstd(&tar)] {
+            let digest = Digest::of(&small);
+            unpacked(&small, Some(digest.clone()), &diff_id).expect("a layer");
+            for (digest, diff_id) in [(None, &other), (Some(other.clone()), &diff_id), (Some(digest), &other)]
+            {
+                assert!(unpacked(&small, digest, diff_id).expect_err("damaged").contains("is damaged"));
+            }
         }
     }
 
@@ -175,14 +177,15 @@ mod tests {
     fn bombs_do_not_go_off() {
         let content = vec![0; 100 << 20];
         let tar = TarBuilder::new().file("a", &content).finish();
-        let small = gzip(&tar);
-        let err = unpacked(&small, None, &Digest::of(b"")).expect_err("a bomb");
-        assert!(err.contains("more than 200 times its size"), "{err}");
+        for small in [gzip(&tar), zstd_zeros(&tar[..512], content.len())] {
+            let err = unpacked(&small, None, &Digest::of(b"")).expect_err("a bomb");
+            assert!(err.contains("more than 200 times its size"), "{err}");
+        }
     }
 
     #[test]
     fn other_compressions_are_named() {
-        let err = unpacked(&[ZSTD, &[0; 100]].concat(), None, &Digest::of(b"")).expect_err("zstd");
-        assert!(err.contains("zstd"), "{err}");
+        let err = unpacked(&[XZ, &[0; 100]].concat(), None, &Digest::of(b"")).expect_err("xz");
+        assert!(err.contains("compressed by xz; gzip and zstd are supported"), "{err}");
     }
 }

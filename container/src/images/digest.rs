@@ -23,6 +23,10 @@ impl Digest {
         }
     }
 
+    pub fn of_hex(hex: &str) -> Result<Digest, String> {
+        Digest::parse(&format!("{PREFIX}{hex}"))
+    }
+
     pub fn of(bytes: &[u8]) -> Digest {
         Digest::from_hash(ring::digest::digest(&SHA256, bytes).as_ref())
     }

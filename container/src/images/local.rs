@@ -129,7 +129,7 @@ impl Files {
         let mut config = self.blob(&saved.config)?;
         // It is called by its digest, in one way or the other.
         let hex = Path::new(&saved.config).file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        config.digest = Digest::parse(&format!("sha256:{}", hex.trim_end_matches(".json"))).ok();
+        config.digest = Digest::of_hex(hex.trim_end_matches(".json")).ok();
         let layers = saved.layers.iter().map(|layer| self.blob(layer)).collect::<Result<_, _>>()?;
         Ok(Found { config, layers })
     }

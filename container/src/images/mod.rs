@@ -20,14 +20,17 @@ mod tar;
 mod testing;
 mod unpack;
 mod user;
+mod zstd;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::ContainerId;
+use tokio::sync::oneshot;
 
+use self::local::Found;
 pub use self::login::Logins;
 use self::reference::Reference;
 use self::registry::Registry;
@@ -35,7 +38,7 @@ pub use self::rootfs::Backend;
 pub(crate) use self::rootfs::Overlay;
 use self::rootfs::{Rootfs, Rootfses};
 pub(crate) use self::runtime::Runtime;
-use self::store::{Image, Store};
+use self::store::{Hold, Image, Staged, Store};
 use crate::host::user::Identity;
 
 /// What an operator chose about images.
@@ -84,7 +87,9 @@ impl Images {
             return Err(format!("--docker_store_dir must be an absolute path, not '{path}'"));
         }
         let rootfses = Rootfses::open(&rootfs::root(work_dir), options.backend)?;
-        let store = Store::open(&options.docker_store_dir, rootfses.backend().form());
+        let store = rootfses
+            .used()
+            .and_then(|used| Store::open(&options.docker_store_dir, rootfses.backend().form(), &used));
         let store = store.map_err(|err| {
             format!("cannot use --docker_store_dir={}: {err}", options.docker_store_dir.display())
         })?;
@@ -96,56 +101,101 @@ impl Images {
 
     /// Makes the `index`th root file system of a container.
     pub async fn provision(&self, id: &ContainerId, index: usize, image: &pb::Image) -> Result<Made, String> {
-        let image = self.get(image).await?;
+        let (image, hold) = self.get(image).await?;
         let (images, id) = (self.clone(), id.clone());
-        let work = move || {
-            let named = |why: String| format!("the image '{}': {why}", image.reference);
-            let runtime =
-                images.store.config(&image).and_then(|config| Runtime::parse(&config)).map_err(named)?;
-            let layers: Vec<PathBuf> = image.layers.iter().map(|layer| images.store.layer(layer)).collect();
-            let rootfs = images.rootfses.make(&id, index, &layers);
-            let rootfs =
-                rootfs.map_err(|err| named(format!("cannot make a root file system of it: {err}")))?;
-            let user = runtime.user().map(|user| user::look_up(user, &layers).map_err(named));
-            Ok(Made { rootfs, runtime, user })
+        let (done, made) = oneshot::channel();
+        tokio::task::spawn_blocking(move || {
+            let made = images.make(&id, index, &image);
+            drop(hold); // It is written down who uses it.
+            // Nobody waits any more: the container was ended, and what was made of it is removed already.
+            if let Err(Ok(_)) = done.send(made)
+                && let Err(err) = images.rootfses.remove(&id)
+            {
+                tracing::warn!(container = %id, %err, "cannot remove the root file system of a container");
+            }
+        });
+        made.await.unwrap_or_else(|_| Err(going_down()))
+    }
+
+    fn make(&self, id: &ContainerId, index: usize, image: &Image) -> Result<Made, String> {
+        let named = |why: String| format!("the image '{}': {why}", image.reference);
+        let runtime = self.store.config(image).and_then(|config| Runtime::parse(&config)).map_err(named)?;
+        let layers: Vec<PathBuf> = image.layers.iter().map(|layer| self.store.layer(layer)).collect();
+        let rootfs = self.rootfses.make(id, index, image, &layers);
+        let rootfs = rootfs.map_err(|err| named(format!("cannot make a root file system of it: {err}")))?;
+        let user = runtime.user().map(|user| user::look_up(user, &layers).map_err(named));
+        Ok(Made { rootfs, runtime, user })
+    }
+
+    /// Forgets images that no container uses, but for those that are named, and removes what only they had.
+    pub async fn prune(&self, wanted: BTreeSet<String>) -> Result<(), String> {
+        let images = self.clone();
+        let sweep = move || {
+            let used = || images.rootfses.used();
+            let swept = images.store.sweep(|image| wanted.contains(&image.reference), used);
+            swept.map_err(|err| err.to_string())
         };
-        blocking(work).await
+        let waste = blocking(sweep).await?;
+        // What is not deleted now is when the agent starts next.
+        tokio::task::spawn_blocking(move || {
+            if let Err(err) = waste.delete() {
+                tracing::warn!(%err, "cannot delete what is left of images");
+            }
+        });
+        Ok(())
     }
 
     /// The image, from the store or from where images come from.
-    async fn get(&self, image: &pb::Image) -> Result<Image, String> {
-        if image.r#type != pb::image::Type::DOCKER {
-            return Err(String::from("only images of the type DOCKER are supported"));
-        }
-        let reference = Reference::parse(&image.docker.name)?;
+    async fn get(&self, image: &pb::Image) -> Result<(Image, Hold), String> {
+        let reference = reference_of(image)?;
         let turn = self.turn(&reference);
         let _turn = turn.lock().await;
-        let (store, wanted) = (self.store.clone(), reference.clone());
-        if image.cached.unwrap_or(true)
-            && let Some(image) = blocking(move || Ok(store.get(&wanted))).await?
-        {
-            return Ok(image);
+        let mut hold = self.store.hold();
+        if image.cached.unwrap_or(true) {
+            let (store, wanted) = (self.store.clone(), reference.clone());
+            let got = blocking(move || Ok((store.get(&wanted, &mut hold), hold))).await?;
+            match got {
+                (Some(image), hold) => return Ok((image, hold)),
+                (None, unused) => hold = unused,
+            }
         }
         let named = |why: String| format!("the image '{reference}': {why}");
         match &self.origin {
             Origin::Directory(dir) => {
-                let (store, dir, wanted) = (self.store.clone(), dir.clone(), reference.clone());
+                let (dir, wanted) = (dir.clone(), reference.clone());
                 let found = blocking(move || local::find(&dir, &wanted)).await?;
-                let wanted = reference.clone();
-                blocking(move || store.put(&wanted, &found)).await.map_err(named)
+                self.put(&reference, found, hold, None).await.map_err(named)
             }
             Origin::Registry(registry) => {
-                self.pull(registry, &image.docker, reference.clone()).await.map_err(named)
+                self.pull(registry, &image.docker, &reference, hold).await.map_err(named)
             }
         }
+    }
+
+    /// Takes in what was found, perhaps in `staged`, which is not needed any more then.
+    async fn put(
+        &self,
+        reference: &Reference,
+        found: Found,
+        mut hold: Hold,
+        staged: Option<Staged>,
+    ) -> Result<(Image, Hold), String> {
+        let (store, reference) = (self.store.clone(), reference.clone());
+        let put = move || {
+            let put = store.put(&reference, &found, &mut hold);
+            drop(staged);
+            Ok((put?, hold))
+        };
+        blocking(put).await
     }
 
     async fn pull(
         &self,
         registry: &Registry,
         image: &pb::image::Docker,
-        reference: Reference,
-    ) -> Result<Image, String> {
+        reference: &Reference,
+        mut hold: Hold,
+    ) -> Result<(Image, Hold), String> {
         let own = match image.config.as_option() {
             Some(secret) => {
                 let value = secret.value.as_option();
@@ -157,14 +207,8 @@ impl Images {
         };
         let staged = self.store.stage().map_err(|err| format!("cannot make room for it: {err}"))?;
         let logins = own.as_ref().unwrap_or(&self.logins);
-        let found = registry.pull(&reference, logins, &self.store, staged.path()).await?;
-        let store = self.store.clone();
-        let put = move || {
-            let put = store.put(&reference, &found);
-            drop(staged);
-            put
-        };
-        blocking(put).await
+        let found = registry.pull(reference, logins, &self.store, staged.path(), &mut hold).await?;
+        self.put(reference, found, hold, Some(staged)).await
     }
 
     fn turn(&self, reference: &Reference) -> Arc<tokio::sync::Mutex<()>> {
@@ -193,6 +237,21 @@ impl Origin {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err(String::from("the agent is going down")))
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(going_down()))
+}
+
+fn going_down() -> String {
+    String::from("the agent is going down")
+}
+
+/// The names by which images are kept.
+pub fn image_names<'a>(images: impl IntoIterator<Item = &'a pb::Image>) -> Result<BTreeSet<String>, String> {
+    images.into_iter().map(|image| Ok(reference_of(image)?.to_string())).collect()
+}
+
+fn reference_of(image: &pb::Image) -> Result<Reference, String> {
+    match image.r#type == pb::image::Type::DOCKER {
+        true => Reference::parse(&image.docker.name),
+        false => Err(String::from("only images of the type DOCKER are supported")),
+    }
 }

@@ -18,7 +18,7 @@ use super::local::Found;
 use super::login::Logins;
 use super::manifest::{Config, Manifest};
 use super::reference::Reference;
-use super::store::Store;
+use super::store::{Hold, Store};
 use crate::fetcher::download;
 
 const MANIFESTS: &str = "application/vnd.docker.distribution.manifest.v2+json, \
@@ -69,6 +69,7 @@ impl Registry {
         logins: &Logins,
         store: &Store,
         staged: &Path,
+        hold: &mut Hold,
     ) -> Result<Found, String> {
         let own = self.base.authority().map_or("", |host| host.as_str());
         let host = reference.host.as_deref().unwrap_or(own);
@@ -81,6 +82,7 @@ impl Registry {
         let config = manifest.config.as_ref().ok_or("the manifest names no configuration")?;
         let config_blob = pull.blob(&config.digest, staged).await?;
         let diff_ids = Config::parse(&config_blob.read("the configuration")?)?.rootfs.diff_ids;
+        hold.add(diff_ids.iter().cloned()); // Those that are not brought must stay.
         let mut layers = Vec::new();
         for (index, layer) in manifest.layers.iter().enumerate() {
             let is_here = diff_ids.get(index).is_some_and(|diff_id| store.layer(diff_id).is_dir());

@@ -1,9 +1,10 @@
 //! Root file systems of containers, made of the layers of their images.
 //!
-//! `<work_dir>/provisioner/<container>/rootfses/<n>/{rootfs,upper,work,l}`. With the overlay backend the layers are laid
-//! on top of each other in the container's own mount namespace: on the host nothing is ever mounted, so nothing can be
-//! left mounted. With the copy backend `rootfs` is the whole tree. Blocking.
+//! `<work_dir>/provisioner/<container>/rootfses/<n>/{image,rootfs,upper,work,l}`; `image` says of which image it is. With the
+//! overlay backend the layers are laid on top of each other in the container's own mount namespace: on the host nothing
+//! is ever mounted, so nothing can be left mounted. With the copy backend `rootfs` is the whole tree. Blocking.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -12,12 +13,15 @@ use serde::{Deserialize, Serialize};
 use tepui_types::ContainerId;
 
 use super::copy;
+use super::digest::Digest;
+use super::store::Image;
 use super::unpack::Form;
 use crate::host::beneath;
 use crate::launcher::overlay;
 use crate::runtime_dir;
 
 const ROOTFSES: &str = "rootfses";
+const IMAGE: &str = "image";
 
 /// How layers become one tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,13 +88,20 @@ impl Rootfses {
         self.backend
     }
 
-    /// Makes the `index`th root file system of a container of `layers`, the lowest first.
-    pub fn make(&self, id: &ContainerId, index: usize, layers: &[PathBuf]) -> io::Result<Rootfs> {
+    /// Makes the `index`th root file system of a container of an image, whose `layers` are there, the lowest first.
+    pub fn make(
+        &self,
+        id: &ContainerId,
+        index: usize,
+        image: &Image,
+        layers: &[PathBuf],
+    ) -> io::Result<Rootfs> {
         let directory = self.of(id).join(ROOTFSES).join(index.to_string());
         if directory.exists() {
             std::fs::remove_dir_all(&directory)?;
         }
         std::fs::create_dir_all(directory.join("rootfs"))?;
+        std::fs::write(directory.join(IMAGE), serde_json::to_vec(image)?)?;
         let path = directory.join("rootfs");
         let overlay = match self.backend {
             Backend::Overlay => Some(lay_out(directory, layers)?),
@@ -102,9 +113,45 @@ impl Rootfses {
         Ok(Rootfs { path, overlay })
     }
 
+    /// Removes everything that was made for a container and those nested in it. Its processes have ended.
+    pub fn remove(&self, id: &ContainerId) -> io::Result<()> {
+        beneath::remove_tree(&self.root, &runtime_dir::below(id))
+    }
+
+    /// What every root file system here was made of.
+    pub fn used(&self) -> io::Result<BTreeSet<Digest>> {
+        let mut used = BTreeSet::new();
+        for id in runtime_dir::list(&self.root)? {
+            for directory in entries(&self.of(&id).join(ROOTFSES))? {
+                let text = std::fs::read(directory.join(IMAGE)).unwrap_or_default();
+                if let Ok(image) = serde_json::from_slice::<Image>(&text) {
+                    used.extend(image.digests());
+                }
+                // Older agents left nothing but the links.
+                used.extend(entries(&directory.join("l"))?.iter().filter_map(|link| linked(link)));
+            }
+        }
+        Ok(used)
+    }
+
     fn of(&self, id: &ContainerId) -> PathBuf {
         self.root.join(runtime_dir::below(id))
     }
+}
+
+/// What is in a directory; nothing if it is not there.
+fn entries(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    match std::fs::read_dir(dir) {
+        Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
+        Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(err) => Err(err),
+    }
+}
+
+/// The layer that a link leads to.
+fn linked(link: &Path) -> Option<Digest> {
+    let layer = std::fs::read_link(link).ok()?;
+    Digest::of_hex(layer.parent()?.file_name()?.to_str()?).ok()
 }
 
 /// Where all of them are, whether images are used now or were before.

@@ -1,15 +1,17 @@
 //! The store of images: every layer once, by the digest of its content.
 //!
 //! `<store>/{images.json,layers/<digest>/<form>,configs/<digest>,staging,gc}`. A layer is unpacked in `staging` and moved;
-//! an image is written down in `images.json` when all of it is on the disk. What is not written down is removed when the
-//! store is opened: it may be half. Blocking. Nobody but root may look inside: layers hold programs that run as root.
+//! an image is written down in `images.json` when all of it is on the disk. Who is about to use an image has a [`Hold`] on
+//! it. What goes is first forgotten, then moved to `gc`, and only there taken apart: whatever is in its place is whole.
+//! What is neither written down nor used by a container is removed when the store is opened.
+//! Blocking. Nobody but root may look inside: layers hold programs that run as root.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +25,7 @@ const IMAGES: &str = "images.json";
 const LAYERS: &str = "layers";
 const CONFIGS: &str = "configs";
 const STAGING: &str = "staging";
+const GC: &str = "gc";
 
 /// An image of the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,16 +40,27 @@ pub(crate) struct Image {
 pub(crate) struct Store {
     root: PathBuf,
     form: Form,
-    images: Arc<Mutex<Vec<Image>>>,
-    staged: Arc<AtomicU64>,
+    kept: Arc<Mutex<Kept>>,
+    /// Makes names in `staging` and `gc`.
+    named: Arc<AtomicU64>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    images: Vec<Image>,
+    /// How many are about to use a layer or a configuration.
+    held: BTreeMap<Digest, usize>,
 }
 
 impl Store {
-    pub fn open(root: &Path, form: Form) -> io::Result<Store> {
+    /// `used` is what containers of former agents may still use.
+    pub fn open(root: &Path, form: Form, used: &BTreeSet<Digest>) -> io::Result<Store> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(root)?;
         std::fs::set_permissions(root, PermissionsExt::from_mode(0o700))?;
-        remove(&root.join(STAGING))?;
-        for dir in [LAYERS, CONFIGS, STAGING] {
+        for dir in [STAGING, GC] {
+            remove(&root.join(dir))?;
+        }
+        for dir in [LAYERS, CONFIGS, STAGING, GC] {
             std::fs::create_dir_all(root.join(dir))?;
         }
         let images = match std::fs::read(root.join(IMAGES)) {
@@ -57,29 +71,39 @@ impl Store {
             Err(err) if err.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(err) => return Err(err),
         };
-        let store = Store {
-            root: root.to_owned(),
-            form,
-            images: Arc::new(Mutex::new(images)),
-            staged: Arc::default(),
-        };
-        store.drop_unknown()?;
+        let kept = Arc::new(Mutex::new(Kept { images, held: BTreeMap::new() }));
+        let store = Store { root: root.to_owned(), form, kept, named: Arc::default() };
+        store.move_out(&store.lock(), used)?.delete()?;
         Ok(store)
     }
 
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Of nothing yet.
+    pub fn hold(&self) -> Hold {
+        Hold { store: self.clone(), digests: Vec::new() }
+    }
+
     /// An image that is here already, with all its layers.
-    pub fn get(&self, reference: &Reference) -> Option<Image> {
+    pub fn get(&self, reference: &Reference, hold: &mut Hold) -> Option<Image> {
         let name = reference.to_string();
-        let images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
-        let image = images.iter().find(|image| image.reference == name)?;
-        image.layers.iter().all(|layer| self.layer(layer).is_dir()).then(|| image.clone())
+        let mut kept = self.lock();
+        let image = kept.images.iter().find(|image| image.reference == name)?.clone();
+        let is_whole = image.layers.iter().all(|layer| self.layer(layer).is_dir());
+        is_whole.then(|| {
+            hold.add_to(&mut kept, image.digests());
+            image
+        })
     }
 
     /// Takes in what was found.
-    pub fn put(&self, reference: &Reference, found: &Found) -> Result<Image, String> {
+    pub fn put(&self, reference: &Reference, found: &Found, hold: &mut Hold) -> Result<Image, String> {
         let config_bytes = found.config.read("the configuration")?;
         let config = Config::parse(&config_bytes)?;
         let layers = config.rootfs.diff_ids;
+        hold.add(layers.iter().cloned().chain([Digest::of(&config_bytes)]));
         if layers.len() != found.layers.len() {
             let (said, there) = (layers.len(), found.layers.len());
             return Err(format!("the configuration names {said} layers, the manifest {there}"));
@@ -124,9 +148,13 @@ impl Store {
 
     /// A directory for what is on its way into the store.
     pub fn stage(&self) -> io::Result<Staged> {
-        let path = self.root.join(STAGING).join(self.staged.fetch_add(1, Relaxed).to_string());
+        let path = self.fresh(STAGING);
         std::fs::create_dir(&path)?;
         Ok(Staged(path))
+    }
+
+    fn fresh(&self, dir: &str) -> PathBuf {
+        self.root.join(dir).join(self.named.fetch_add(1, Relaxed).to_string())
     }
 
     /// Somebody else may have been faster with the same layer.
@@ -143,10 +171,13 @@ impl Store {
         std::fs::write(self.root.join(CONFIGS).join(image.config.hex()), config)?;
         // What is written down must be there after the machine lost power.
         rustix::fs::syncfs(std::fs::File::open(&self.root)?)?;
-        let mut images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.lock();
+        let mut images = kept.images.clone();
         images.retain(|known| known.reference != image.reference);
         images.push(image.clone());
-        self.save(&images)
+        self.save(&images)?;
+        kept.images = images;
+        Ok(())
     }
 
     fn save(&self, images: &[Image]) -> io::Result<()> {
@@ -156,19 +187,94 @@ impl Store {
         std::fs::rename(draft, self.root.join(IMAGES))
     }
 
-    fn drop_unknown(&self) -> io::Result<()> {
-        let images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
-        let layers: BTreeSet<&str> = images.iter().flat_map(|image| &image.layers).map(Digest::hex).collect();
-        let configs: BTreeSet<&str> = images.iter().map(|image| image.config.hex()).collect();
-        for (dir, known) in [(LAYERS, layers), (CONFIGS, configs)] {
+    /// Forgets images but for those that are wanted and those of which something is used or held, and moves what nobody
+    /// needs out of the way. `used` is asked while nobody can begin to use anything.
+    pub fn sweep(
+        &self,
+        is_wanted: impl Fn(&Image) -> bool,
+        used: impl FnOnce() -> io::Result<BTreeSet<Digest>>,
+    ) -> io::Result<Waste> {
+        let mut kept = self.lock();
+        let used = used()?;
+        let needs = |image: &Image| used.contains(&image.config) || kept.held.contains_key(&image.config);
+        let stays = |image: &&Image| is_wanted(image) || needs(image);
+        let images: Vec<Image> = kept.images.iter().filter(stays).cloned().collect();
+        self.save(&images)?;
+        kept.images = images;
+        self.move_out(&kept, &used)
+    }
+
+    /// Moves what belongs to no image and is not used to `gc`.
+    fn move_out(&self, kept: &Kept, used: &BTreeSet<Digest>) -> io::Result<Waste> {
+        let of_images = kept.images.iter().flat_map(Image::digests);
+        let needed: BTreeSet<Digest> =
+            of_images.chain(kept.held.keys().cloned()).chain(used.iter().cloned()).collect();
+        let needed: BTreeSet<&str> = needed.iter().map(Digest::hex).collect();
+        let mut waste = Vec::new();
+        for dir in [LAYERS, CONFIGS] {
             for entry in std::fs::read_dir(self.root.join(dir))? {
                 let entry = entry?;
-                if !entry.file_name().to_str().is_some_and(|name| known.contains(name)) {
-                    remove(&entry.path())?;
+                if !entry.file_name().to_str().is_some_and(|name| needed.contains(name)) {
+                    let moved = self.fresh(GC);
+                    std::fs::rename(entry.path(), &moved)?;
+                    waste.push(moved);
                 }
             }
         }
-        Ok(())
+        // After a loss of power nothing may be half in its old place.
+        rustix::fs::syncfs(std::fs::File::open(&self.root)?)?;
+        Ok(Waste(waste))
+    }
+}
+
+impl Image {
+    pub fn digests(&self) -> impl Iterator<Item = Digest> + '_ {
+        self.layers.iter().chain([&self.config]).cloned()
+    }
+}
+
+/// Layers and configurations that somebody is about to use: while it lives they stay. Who holds on to them until it is
+/// written down that a container uses them is never without.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    store: Store,
+    digests: Vec<Digest>,
+}
+
+impl Hold {
+    pub fn add(&mut self, digests: impl IntoIterator<Item = Digest>) {
+        let store = self.store.clone();
+        self.add_to(&mut store.lock(), digests);
+    }
+
+    fn add_to(&mut self, kept: &mut Kept, digests: impl IntoIterator<Item = Digest>) {
+        for digest in digests {
+            *kept.held.entry(digest.clone()).or_default() += 1;
+            self.digests.push(digest);
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut kept = self.store.lock();
+        for digest in &self.digests {
+            if let Some(count) = kept.held.get_mut(digest) {
+                *count -= 1;
+            }
+        }
+        kept.held.retain(|_, count| *count > 0);
+    }
+}
+
+/// What was moved out of the way. Not deleted, it is when the store is opened next.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Waste(Vec<PathBuf>);
+
+impl Waste {
+    pub fn delete(self) -> io::Result<()> {
+        self.0.iter().try_for_each(|path| remove(path))
     }
 }
 

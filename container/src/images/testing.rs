@@ -76,3 +76,19 @@ pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.write_all(bytes).expect("in memory");
     encoder.finish().expect("in memory")
 }
+
+pub(super) fn zstd(bytes: &[u8]) -> Vec<u8> {
+    ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
+}
+
+/// Some bytes and very many zeros: blocks of which each is one byte again and again.
+pub(super) fn zstd_zeros(head: &[u8], zeros: usize) -> Vec<u8> {
+    const RUN: usize = 1 << 17;
+    let block = |size: usize, kind: usize| {
+        let header = ((size << 3) | (kind << 1)).to_le_bytes();
+        [header[0], header[1], header[2]]
+    };
+    let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x38];
+    let run: Vec<u8> = block(RUN, 1).into_iter().chain([0]).collect();
+    [&frame[..], &block(head.len(), 0), head, &run.repeat(zeros.div_ceil(RUN))].concat()
+}

@@ -4,6 +4,28 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
+use tepui_container::{Backend, Options};
+use tepui_proto::mesos::v1 as pb;
+
+use super::Host;
+
+/// A host with the directory `images` as its registry.
+pub fn host(isolation: &str, backend: Backend, change: impl FnOnce(&mut Options)) -> Option<Host> {
+    Host::linux_with(isolation, |options| {
+        let dir = options.work_dir.parent().unwrap().to_owned();
+        options.images.docker = true;
+        options.images.docker_registry = dir.join("images").display().to_string();
+        options.images.docker_store_dir = dir.join("store");
+        options.images.backend = Some(backend);
+        change(options);
+    })
+}
+
+pub fn with_image(name: &str) -> Option<pb::ContainerInfo> {
+    let image =
+        format!(r#"{{"type":"MESOS","mesos":{{"image":{{"type":"DOCKER","docker":{{"name":"{name}"}}}}}}}}"#);
+    Some(tepui_proto::json::from_slice(image.as_bytes()).unwrap())
+}
 
 /// The tree of a layer.
 pub struct Layer(tempfile::TempDir);
@@ -62,6 +84,10 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
+}
+
 fn config(runtime: &Value, layers: &[Vec<u8>]) -> Vec<u8> {
     let diff_ids: Vec<String> = layers.iter().map(|layer| format!("sha256:{}", hex(layer))).collect();
     let config = json!({"os": "linux", "architecture": "amd64", "config": runtime,
@@ -86,7 +112,7 @@ pub fn docker_archive(dir: &Path, name: &str, runtime: &Value, layers: &[Vec<u8>
     pack(files.path(), &dir.join(format!("{name}.tar")));
 }
 
-/// With compressed layers and an index by platform.
+/// With layers compressed in turns by gzip and zstd, and an index by platform.
 pub fn oci_layout(dir: &Path, runtime: &Value, layers: &[Vec<u8>]) {
     let blobs = dir.join("blobs/sha256");
     std::fs::create_dir_all(&blobs).unwrap();
@@ -94,7 +120,11 @@ pub fn oci_layout(dir: &Path, runtime: &Value, layers: &[Vec<u8>]) {
         std::fs::write(blobs.join(hex(bytes)), bytes).unwrap();
         json!({"mediaType": format!("application/vnd.oci.image.{kind}"), "digest": format!("sha256:{}", hex(bytes)), "size": bytes.len()})
     };
-    let small: Vec<Value> = layers.iter().map(|layer| put(&gzip(layer), "layer.v1.tar+gzip")).collect();
+    let small = |(index, layer): (usize, &Vec<u8>)| match index % 2 {
+        0 => put(&gzip(layer), "layer.v1.tar+gzip"),
+        _ => put(&zstd(layer), "layer.v1.tar+zstd"),
+    };
+    let small: Vec<Value> = layers.iter().enumerate().map(small).collect();
     let config = put(&config(runtime, layers), "config.v1+json");
     let manifest = json!({"schemaVersion": 2, "config": config, "layers": small});
     let mut manifest = put(manifest.to_string().as_bytes(), "manifest.v1+json");

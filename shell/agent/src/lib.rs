@@ -14,6 +14,7 @@ mod detect;
 mod document;
 mod effects;
 mod executor;
+mod image_gc;
 mod link;
 mod metrics;
 mod operator;
@@ -28,6 +29,7 @@ mod target;
 mod visible;
 
 pub use access::Access;
+pub use image_gc::ImageGc;
 pub use options::Options;
 pub use run::{AgentEnd, AgentFault, RunningAgent, run};
 pub use samples::fixed_estimator;

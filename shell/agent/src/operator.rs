@@ -16,6 +16,7 @@ use tepui_proto::Enumeration;
 use tepui_proto::mesos::v1::agent::call::Type;
 use tepui_proto::mesos::v1::agent::{Call, Response as Answer, response};
 
+use crate::image_gc;
 use crate::routes::{Kind, Program, stopping};
 
 pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Response, HttpError> {
@@ -58,12 +59,15 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
             set_logging_level(program, &call)
         }
         Type::LIST_FILES | Type::READ_FILE => look(program, &request, call, encoding).await,
-        // What needs resource providers or images.
+        Type::PRUNE_IMAGES => {
+            program.access.allowed(&request, Action::PruneImages, None)?;
+            image_gc::prune(&program.containerizer, program.image_gc.as_ref(), &call.prune_images).await
+        }
+        // What needs resource providers.
         Type::ADD_RESOURCE_PROVIDER_CONFIG
         | Type::UPDATE_RESOURCE_PROVIDER_CONFIG
         | Type::REMOVE_RESOURCE_PROVIDER_CONFIG
-        | Type::MARK_RESOURCE_PROVIDER_GONE
-        | Type::PRUNE_IMAGES => Err(HttpError::not_implemented(kind.proto_name())),
+        | Type::MARK_RESOURCE_PROVIDER_GONE => Err(HttpError::not_implemented(kind.proto_name())),
         Type::LAUNCH_NESTED_CONTAINER_SESSION => attach::launch_session(program, &request, call).await,
         Type::ATTACH_CONTAINER_OUTPUT => attach::output(program, &request, &state, &call).await,
         Type::ATTACH_CONTAINER_INPUT => Err(HttpError::new(

@@ -14,6 +14,7 @@ use tepui_http::{ClientConfig, Logging, ServerLimits, StreamLimits, Tls};
 use tepui_proto::mesos::v1 as pb;
 
 use crate::access::Access;
+use crate::image_gc::ImageGc;
 
 /// Everything an agent is started with.
 #[derive(Clone, Debug)]
@@ -49,6 +50,8 @@ pub struct Options {
     pub frameworks_home: Option<PathBuf>,
     pub container_logger: ContainerLogger,
     pub images: ImageOptions,
+    /// Without it, images are removed only when an operator says so.
+    pub image_gc: Option<ImageGc>,
     pub docker_volumes: DockerVolumeOptions,
     /// Whether containers that are not for a Docker engine are run at all.
     pub mesos: bool,
@@ -108,6 +111,7 @@ impl Default for Options {
             frameworks_home: None,
             container_logger: ContainerLogger::default(),
             images: ImageOptions::default(),
+            image_gc: None,
             docker_volumes: DockerVolumeOptions::default(),
             mesos: true,
             docker: None,

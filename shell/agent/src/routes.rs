@@ -20,6 +20,7 @@ use tokio::sync::watch;
 
 use crate::access::Access;
 use crate::document::About;
+use crate::image_gc::ImageGc;
 use crate::read::{self, Sources};
 use crate::statistics::{self, View};
 use crate::visible::{Look, visible};
@@ -103,6 +104,7 @@ pub(crate) struct Program {
     /// Of `/state`, compressed or not, as each sees it.
     pub renderings: Renderings<(bool, Option<Principal>)>,
     pub access: Access,
+    pub image_gc: Option<ImageGc>,
     /// How often who listens to a container hears that it is still connected.
     pub http_heartbeat_interval: Duration,
 }

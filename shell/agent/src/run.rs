@@ -19,6 +19,7 @@ use crate::containers::{EVENTS_WAITING_MAX, pass_events};
 use crate::detect;
 use crate::document::About;
 use crate::effects::Effects;
+use crate::image_gc;
 use crate::link::Links;
 use crate::options::Options;
 use crate::routes::{Kind, Program};
@@ -130,6 +131,10 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let runtime_dir = PathBuf::from(&config.runtime_dir);
     let meter = Meter::open(&runtime_dir).map_err(|err| AgentFault::Directory { path: runtime_dir, err })?;
     tasks.extend(samples::start(&config, &meter, &containerizer, &handle));
+    if let Some(gc) = options.image_gc.clone().filter(|_| options.images.docker) {
+        let store = options.images.docker_store_dir.clone();
+        tasks.push(tokio::spawn(image_gc::watch(containerizer.clone(), gc, store)));
+    }
     let program = Program {
         handle: handle.clone(),
         exchanges: exchanges.clone(),
@@ -141,6 +146,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
         meter,
         renderings: Renderings::start().map_err(AgentFault::Thread)?,
         access: options.access.clone(),
+        image_gc: options.image_gc.clone(),
         http_heartbeat_interval: options.http_heartbeat_interval,
     };
     let listening = server.serve(Arc::new(program), options.server, options.tls);

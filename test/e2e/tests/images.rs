@@ -10,6 +10,10 @@ const ISOLATION: &str = "--isolation=filesystem/linux,namespaces/pid,docker/runt
 
 /// A cluster whose agent takes images from a directory; none, said aloud, where this cannot be tried.
 fn cluster() -> Option<Cluster> {
+    cluster_with(&[])
+}
+
+fn cluster_with(more: &[&str]) -> Option<Cluster> {
     let is_root =
         std::fs::metadata("/proc/self").is_ok_and(|this| std::os::unix::fs::MetadataExt::uid(&this) == 0);
     let busybox = ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|path| Path::new(path).is_file());
@@ -22,7 +26,7 @@ fn cluster() -> Option<Cluster> {
     save_image(&images, busybox);
     let registry = format!("--docker_registry={}", images.display());
     let flags = ["--launcher=linux", ISOLATION, "--image_providers=docker", &registry];
-    cluster.add_agent(&flags);
+    cluster.add_agent(&[&flags, more].concat());
     cluster.wait_for_agents(1);
     Some(cluster)
 }
@@ -137,4 +141,112 @@ fn tasks_with_images_outlive_the_agent_in_groups_and_alone() {
         scheduler.reach(id, "TASK_FINISHED");
     }
     wait_for("nothing to be left", || provisioned(&cluster).is_empty().then_some(()));
+}
+
+/// How many layers the agent's store has.
+fn layers(cluster: &Cluster) -> usize {
+    std::fs::read_dir(cluster.agents[0].work_dir.join("store/docker/layers")).map_or(0, Iterator::count)
+}
+
+fn agent_id(cluster: &Cluster) -> String {
+    let agents = cluster.http().get("/slaves").json().expect("JSON");
+    agents["slaves"][0]["id"].as_str().expect("an id").to_owned()
+}
+
+fn prune(cluster: &Cluster, excluded: Value) -> tepui_e2e::Response {
+    let call = json!({"type": "PRUNE_IMAGES", "prune_images": {"excluded_images": excluded}});
+    cluster.agent_http().post("/api/v1", &call)
+}
+
+#[test]
+fn operators_prune_images_that_nobody_uses() {
+    let Some(cluster) = cluster() else { return };
+    let app = json!([{"type": "DOCKER", "docker": {"name": "app"}}]);
+    assert_eq!(prune(&cluster, json!([])).status, 200, "there is nothing yet");
+    let ran = tepui(&cluster, &["run", "--image", "app"]);
+    assert_eq!((ran.status.code(), layers(&cluster)), (Some(0), 1), "{ran:?}");
+    assert_eq!((prune(&cluster, app).status, layers(&cluster)), (200, 1));
+    let kept = tepui(&cluster, &["prune-images", "--keep", "app", &agent_id(&cluster)]);
+    assert_eq!((kept.status.code(), layers(&cluster)), (Some(0), 1), "{kept:?}");
+    let pruned = tepui(&cluster, &["prune-images", &agent_id(&cluster)]);
+    assert_eq!(text(&pruned), format!("pruned images of agent {}\n", agent_id(&cluster)), "{pruned:?}");
+    assert_eq!(layers(&cluster), 0);
+    let again = tepui(&cluster, &["run", "--image", "app"]);
+    assert_eq!((again.status.code(), layers(&cluster)), (Some(0), 1), "{again:?}");
+    let refused = prune(&cluster, json!([{"type": "DOCKER", "docker": {"name": "/etc"}}]));
+    assert_eq!(refused.status, 500);
+    assert!(refused.text().contains("'/etc' is not the name of an image"), "{}", refused.text());
+    assert_eq!(layers(&cluster), 1);
+}
+
+#[test]
+fn images_are_pruned_when_the_disk_fills_up_and_only_by_whom_may() {
+    let often = r#"{"image_disk_headroom":1.0,"image_disk_watch_interval":{"nanoseconds":20000000}}"#;
+    let acls =
+        r#"{"permissive":true,"prune_images":[{"principals":{"type":"NONE"},"images":{"type":"ANY"}}]}"#;
+    let (gc, acls) = (format!("--image_gc_config={often}"), format!("--acls={acls}"));
+    let Some(cluster) = cluster_with(&[&gc, &acls]) else { return };
+    let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
+    let offer = scheduler.fresh_offer();
+    let mut task =
+        Scheduler::task(&offer, "a", "until test -e $MESOS_SANDBOX/go; do sleep 0.02; done; cat /etc/of");
+    task["command"]["user"] = json!("root");
+    task["container"] =
+        json!({"type": "MESOS", "mesos": {"image": {"type": "DOCKER", "docker": {"name": "app"}}}});
+    assert_eq!(scheduler.launch(&offer, &[task]).status, 202);
+    scheduler.reach("a", "TASK_RUNNING");
+    // The disk is looked at again and again while the task runs.
+    let times = || cluster.agents[0].log().matches("images were pruned").count();
+    let before = times();
+    wait_for("the disk to be looked at", || (times() > before + 2).then_some(()));
+    assert_eq!(layers(&cluster), 1, "a task uses it");
+    assert_eq!(prune(&cluster, json!([])).status, 403);
+    let stdout = sh(
+        cluster.folder(),
+        "find . -path '*executors/a/runs/latest' -prune -o -path '*executors/a/runs/*/stdout' -print",
+    );
+    std::fs::write(cluster.folder().join(&stdout).with_file_name("go"), "").expect("written");
+    scheduler.reach("a", "TASK_FINISHED");
+    assert_eq!(std::fs::read_to_string(cluster.folder().join(stdout)).expect("there"), "of the image\n");
+    wait_for("the image to go", || (layers(&cluster) == 0).then_some(()));
+}
+
+/// Whenever the agent is killed, what the next one uses is whole.
+#[test]
+fn an_agent_killed_while_it_prunes_and_launches_leaves_nothing_by_halves() {
+    let often = r#"{"image_disk_headroom":1.0,"image_disk_watch_interval":{"nanoseconds":1000000}}"#;
+    let Some(mut cluster) = cluster_with(&[&format!("--image_gc_config={often}")]) else { return };
+    for round in 0..6 {
+        let mut runs: Vec<_> = (0..3)
+            .map(|_| {
+                Command::new(binary())
+                    .args(["run", "--image", "app", "--user", "root", "--", "cat /etc/of; ls /bin/sh"])
+                    .env("TEPUI_MASTER", &cluster.master.address)
+                    .stdout(std::process::Stdio::null())
+                    .stderr(std::process::Stdio::null())
+                    .spawn()
+                    .expect("it starts")
+            })
+            .collect();
+        // At another moment of the launch each time.
+        let started = || cluster.agents[0].log().matches("container launched").count() > round;
+        wait_for("something to happen", || (layers(&cluster) > 0 || started()).then_some(()));
+        cluster.agents[0].kill();
+        for run in &mut runs {
+            run.kill().expect("ours");
+            run.wait().expect("ours");
+        }
+        cluster.agents[0].restart();
+        cluster.wait_for_agents(1);
+        let seen =
+            tepui(&cluster, &["run", "--image", "app", "--user", "root", "--", "cat /etc/of; ls /bin/sh"]);
+        assert_eq!(
+            (text(&seen).as_str(), seen.status.code()),
+            ("of the image\n/bin/sh\n", Some(0)),
+            "{seen:?}"
+        );
+    }
+    wait_for("nothing to be left", || {
+        (provisioned(&cluster).is_empty() && layers(&cluster) == 0).then_some(())
+    });
 }

@@ -24,6 +24,7 @@ pub mod maintenance;
 pub mod master;
 pub mod metrics;
 pub mod offers;
+pub mod prune_images;
 pub mod quota;
 pub mod reserve;
 pub mod roles;

@@ -12,6 +12,7 @@ pub mod docker;
 pub mod etcd;
 pub mod eviction;
 pub mod heading;
+pub mod image_gc;
 pub mod images;
 pub mod isolators;
 pub mod logger;

@@ -42,6 +42,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "deactivate",
             "reactivate",
             "gone",
+            "prune-images",
             "teardown",
         ],
     ),

@@ -25,8 +25,8 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use command::{
     agent, agents, attach, bench, completions, dev, drain, events, exec, executors, explain, files,
-    framework, frameworks, logs, maintenance, metrics, offers, quota, reserve, roles, run, summary, task,
-    tasks, teardown, volumes, weights,
+    framework, frameworks, logs, maintenance, metrics, offers, prune_images, quota, reserve, roles, run,
+    summary, task, tasks, teardown, volumes, weights,
 };
 use flags::master::MasterFlags;
 use tepui_shell_master::EtcdAddress;
@@ -99,6 +99,8 @@ enum Command {
     Reactivate(drain::Reactivate),
     /// Say that an agent never comes back.
     Gone(drain::Gone),
+    /// Remove images from an agent that no container there uses.
+    PruneImages(prune_images::PruneImages),
     /// End a framework and its tasks.
     Teardown(teardown::Teardown),
     /// List the weights of roles, or set them.
@@ -240,6 +242,7 @@ fn dispatch(tepui: Tepui, shown: Flags) -> Result<ExitCode> {
         Command::Deactivate(deactivate) => deactivate.run(),
         Command::Reactivate(reactivate) => reactivate.run(),
         Command::Gone(gone) => gone.run(),
+        Command::PruneImages(prune) => prune.run(),
         Command::Teardown(teardown) => teardown.run(),
         Command::Run(run) => run.run(),
         Command::Exec(exec) => exec.run(),

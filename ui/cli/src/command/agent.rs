@@ -122,6 +122,7 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
         fetcher_stall_timeout: flags.fetcher_stall_timeout,
         frameworks_home: (!flags.frameworks_home.is_empty()).then(|| flags.frameworks_home.clone().into()),
         images: flags.images.options(&work_dir)?,
+        image_gc: flags.images.gc()?,
         docker_volumes: flags.images.docker_volumes()?,
         disk_watch_interval: flags.disk_watch_interval,
         flags: shown,

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use tepui_container::{Backend, DockerVolumeOptions, ImageOptions, Logins};
+use tepui_shell_agent::ImageGc;
 
-use super::{access, value};
+use super::{access, image_gc, value};
 
 #[derive(Args, Clone, Debug)]
 #[command(rename_all = "snake_case")]
@@ -21,12 +22,15 @@ pub struct ImageFlags {
     /// Logins for registries: a file like Docker's `config.json`, or its JSON.
     #[arg(long)]
     pub docker_config: Option<String>,
-    /// Where layers of images are kept; below --work_dir if not given.
+    /// Where layers of images are kept, for this agent alone; below --work_dir if not given.
     #[arg(long)]
     pub docker_store_dir: Option<PathBuf>,
     /// How layers become a root file system: `overlay` or `copy`; the first that works if not given.
     #[arg(long, value_parser = ["overlay", "copy"])]
     pub image_provisioner_backend: Option<String>,
+    /// When images that no container uses are removed: JSON, or a file of it; only by PRUNE_IMAGES if not given.
+    #[arg(long)]
+    pub image_gc_config: Option<String>,
     /// Where volumes of drivers are kept track of; below --runtime_dir if not given.
     #[arg(long)]
     pub docker_volume_checkpoint_dir: Option<PathBuf>,
@@ -52,6 +56,10 @@ impl ImageFlags {
         let Some(text) = &self.docker_config else { return Ok(Logins::default()) };
         let text = access::json_or_file("docker_config", text)?;
         Logins::parse(&text).map_err(|why| anyhow!("--docker_config: {why}"))
+    }
+
+    pub fn gc(&self) -> Result<Option<ImageGc>> {
+        self.image_gc_config.as_deref().map(image_gc::parse).transpose()
     }
 
     pub fn docker_volumes(&self) -> Result<DockerVolumeOptions> {
