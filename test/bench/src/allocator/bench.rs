@@ -1,5 +1,6 @@
 //! An allocator under measurement, with a clock of its own.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tepui_allocator::{AgentCapabilities, AgentSpec, Allocator, FrameworkSpec, Grant, Options};
@@ -133,12 +134,11 @@ pub(super) fn framework_id(number: usize) -> FrameworkId {
 }
 
 pub(super) fn agent(number: usize, total: &Resources) -> AgentSpec {
-    AgentSpec {
-        hostname: format!("agent-{number}").into(),
-        capabilities: AgentCapabilities::ALL,
-        total: total.clone(),
-        ..AgentSpec::default()
-    }
+    named_agent(format!("agent-{number}").into(), total)
+}
+
+pub(super) fn named_agent(hostname: Arc<str>, total: &Resources) -> AgentSpec {
+    AgentSpec { hostname, capabilities: AgentCapabilities::ALL, total: total.clone(), ..AgentSpec::default() }
 }
 
 pub(super) fn framework(number: usize, role: &str) -> FrameworkSpec {

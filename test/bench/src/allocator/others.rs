@@ -4,22 +4,26 @@ use tepui_allocator::{Allocator, Holder, ShareSorter};
 use tepui_resources::{Disk, Labels, Reservation, Resource, Resources, Role, Scalar};
 
 use super::bench::{Bench, agent, agent_id, framework, framework_id, port_ranges, resources};
-use super::shapes::{add_agents, add_frameworks};
+use super::shapes::{add_agents, add_frameworks, add_known_agents};
 
 const OWNER: &str = "owner";
 
-/// Every agent has reservations and a volume of the role that all frameworks are in.
+/// Every agent has reservations and a volume of the role that all frameworks are in, who use some of it in turn.
 pub(super) fn volumes(bench: &mut Bench, agents: usize, frameworks: usize, shared: bool) {
     bench.step("add frameworks", |allocator| {
         (0..frameworks).for_each(|number| allocator.add_framework(framework(number, OWNER)));
     });
-    let reserved = resources("cpus:24;mem:4096;disk:4096").push_reservation(&Reservation::dynamic(OWNER));
-    let volume = Resource::scalar("disk", Scalar::from_count(64))
-        .push_reservation(Reservation::dynamic(OWNER))
-        .with_disk(Some(Disk::persistent("volume", "data")))
-        .with_shared(shared);
-    let total = resources("ports:[31000-32000]") + &reserved + &volume.into();
-    add_agents(bench, agents, &total, 0, &Resources::new());
+    let reserved = |text: &str| resources(text).push_reservation(&Reservation::fixed(OWNER));
+    let rest = reserved("cpus:24;mem:4096;disk:3072;ports:[31000-32000]");
+    let total = |number: usize| {
+        let volume = Resource::scalar("disk", Scalar::from_count(1024))
+            .push_reservation(Reservation::fixed(OWNER))
+            .with_disk(Some(Disk::persistent(format!("id{number}"), &format!("path{number}"))))
+            .with_shared(shared);
+        &rest + &volume.into()
+    };
+    let used = reserved(&format!("cpus:16;mem:1024;disk:1024;{}", port_ranges(16, 10)));
+    add_known_agents(bench, agents, total, Some((frameworks, used.allocate(&OWNER.into()))));
     for _ in 0..3 {
         bench.return_all(0.0);
         bench.cycle("cycle");
@@ -82,22 +86,24 @@ pub(super) fn sorter(bench: &mut Bench, agents: usize, frameworks: usize) {
     take_and_give(bench, agents, frameworks, |_| "*".to_owned());
 }
 
-/// The same with clients at the leaves of a binary tree of roles, ten deep.
+/// The same with a client at each node of a binary tree of roles: those of 1,022 are nine deep, the root left out.
 pub(super) fn sorter_tree(bench: &mut Bench, agents: usize, frameworks: usize) {
-    let leaf = |number: usize| -> String {
+    // The first two are the children of the root, the next four theirs: the binary digits behind the first tell the way.
+    let path = |number: usize| -> String {
+        let node = number + 2;
         let turns: Vec<&str> =
-            (0..10).map(|level| if number >> level & 1 == 0 { "a" } else { "b" }).collect();
+            (0..node.ilog2()).rev().map(|level| if node >> level & 1 == 0 { "a" } else { "b" }).collect();
         turns.join("/")
     };
     bench.step("add frameworks", |allocator| {
-        (0..frameworks).for_each(|number| allocator.add_framework(framework(number, &leaf(number))));
+        (0..frameworks).for_each(|number| allocator.add_framework(framework(number, &path(number))));
     });
-    take_and_give(bench, agents, frameworks, leaf);
+    take_and_give(bench, agents, frameworks, path);
 }
 
 fn take_and_give(bench: &mut Bench, agents: usize, frameworks: usize, role: impl Fn(usize) -> String) {
     let total = resources("cpus:24;mem:4096;disk:4096;ports:[31000-32000]");
-    let used = resources(&format!("cpus:16;mem:2014;disk:1024;{}", port_ranges(16, 10)));
+    let used = resources(&format!("cpus:16;mem:2014;disk:1024;{}", port_ranges(100, 9)));
     let agent_ids: Vec<_> = (0..agents).map(agent_id).collect();
     let framework_ids: Vec<_> = (0..frameworks).map(framework_id).collect();
     let held: Vec<Resources> =
@@ -126,11 +132,10 @@ fn take_and_give(bench: &mut Bench, agents: usize, frameworks: usize, role: impl
     let mut sorter = ShareSorter::new(roles, &whole);
     bench.paused_step("allocate all", |_| {
         (0..agents).for_each(|agent| sorter.allocated(agent % frameworks, agent, &held[agent % frameworks]));
-        sorter.sort();
     });
+    bench.paused_step("sort", |_| sorter.sort());
     bench.paused_step("unallocate all", |_| {
         (0..agents)
             .for_each(|agent| sorter.unallocated(agent % frameworks, agent, &held[agent % frameworks]));
-        sorter.sort();
     });
 }

@@ -1,9 +1,13 @@
 //! The shapes: who is there, what is used, what changes between the cycles.
 
-use tepui_resources::{Resources, Role};
-use tepui_types::FrameworkId;
+use std::sync::Arc;
 
-use super::bench::{Bench, agent, agent_id, framework, framework_id, port_ranges, resources, revocable_cpus};
+use tepui_resources::{Resources, Role};
+use tepui_types::{AgentId, FrameworkId};
+
+use super::bench::{
+    Bench, agent, agent_id, framework, framework_id, named_agent, port_ranges, resources, revocable_cpus,
+};
 use super::{Step, cluster, others, quotas};
 
 /// Refused without end.
@@ -30,7 +34,7 @@ pub(super) enum Shape {
     Backlog,
     /// A role with a quota for each framework, then agents come.
     QuotaPerFramework,
-    /// Agents with reservations and a volume each.
+    /// Agents with reservations, a volume each, and tasks.
     Volumes,
     /// The same with shared volumes.
     SharedVolumes,
@@ -103,7 +107,7 @@ impl Shape {
             Shape::Reservations => &[(1, 200)],
             Shape::MultiFramework => &[(80, 554)],
             Shape::Sorter => &[(50_000, 1000)],
-            Shape::SorterTree => &[(10_000, 1024)],
+            Shape::SorterTree => &[(10_000, 1022)],
             Shape::Cluster => &[(1000, 50), (5000, 100), (10_000, 200), (25_000, 500), (50_000, 1000)],
         }
     }
@@ -163,11 +167,12 @@ fn add_and_update(bench: &mut Bench, agents: usize, frameworks: usize) {
     let total = resources("cpus:2;mem:1024;disk:4096;ports:[31000-32000]");
     let used = resources(&format!("cpus:1;mem:128;disk:1024;{}", port_ranges(4, 2)));
     add_frameworks(bench, frameworks);
-    add_agents(bench, agents, &total, frameworks, &used);
-    let more = total + &revocable_cpus(10);
+    let more = total.clone() + &revocable_cpus(10);
+    let updates: Vec<_> = (0..agents).map(|number| (agent_id(number), agent(number, &more))).collect();
+    add_known_agents(bench, agents, |_| total.clone(), Some((frameworks, used.allocate(&ALL_ROLES.into()))));
     bench.step("update agents", |allocator| {
-        for number in 0..agents {
-            allocator.update_agent(&agent_id(number), agent(number, &more));
+        for (id, spec) in updates {
+            allocator.update_agent(&id, spec);
         }
     });
 }
@@ -217,7 +222,7 @@ fn decline(bench: &mut Bench, agents: usize, frameworks: usize) {
 fn backlog(bench: &mut Bench, agents: usize, frameworks: usize) {
     let total = resources("cpus:24;mem:4096;disk:4096;ports:[31000-32000]");
     add_frameworks(bench, frameworks);
-    add_agents(bench, agents, &total, 0, &Resources::new());
+    add_known_agents(bench, agents, |_| total.clone(), None);
     bench.step("revive all", |allocator| {
         (0..frameworks).for_each(|number| allocator.revive(&framework_id(number), &[]));
     });
@@ -252,8 +257,28 @@ pub(super) fn add_agents(
     };
     bench.step("add agents", |allocator| {
         for number in 0..agents {
-            allocator.add_agent(agent_id(number), agent(number, total), held(number));
+            let name: Arc<str> = format!("agent-{number}").into();
+            let spec = named_agent(name.clone(), total);
+            allocator.add_agent(AgentId::new(name), spec, held(number));
         }
+    });
+}
+
+/// The same with agents that are made before the clock runs, where the C++ benchmark does so.
+pub(super) fn add_known_agents(
+    bench: &mut Bench,
+    agents: usize,
+    total: impl Fn(usize) -> Resources,
+    used: Option<(usize, Resources)>,
+) {
+    let held = |number: usize| -> Vec<(FrameworkId, Resources)> {
+        let used = used.as_ref().map(|(frameworks, used)| (framework_id(number % frameworks), used.clone()));
+        used.into_iter().collect()
+    };
+    let known: Vec<_> =
+        (0..agents).map(|number| (agent_id(number), agent(number, &total(number)), held(number))).collect();
+    bench.step("add agents", |allocator| {
+        known.into_iter().for_each(|(id, spec, used)| allocator.add_agent(id, spec, used));
     });
 }
 
