@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use tepui_resources::{Quantities, Resources, Role};
+use tepui_resources::{Name, Quantities, Resources, Role};
 use tepui_types::{AgentId, FrameworkId};
 
 use crate::bits::Bits;
@@ -117,10 +117,6 @@ impl Allocator {
     /// A new agent, active. `used` is what runs there, allocated to roles; a framework that is not known yet gets an
     /// inactive place.
     pub fn add_agent(&mut self, id: AgentId, spec: AgentSpec, used: Vec<(FrameworkId, Resources)>) {
-        if self.agent_slot(&id).is_some() {
-            debug_assert!(false, "agent {id} is added twice");
-            self.remove_agent(&id);
-        }
         let agent = Agent {
             id: id.clone(),
             ledger: Ledger::new(self.slack_terms.clone()),
@@ -134,12 +130,16 @@ impl Allocator {
             spec: AgentSpec::default(),
         };
         let slot = self.agents.insert(agent);
-        self.agent_ids.insert(id, slot);
+        if let Some(former) = self.agent_ids.insert(id, slot) {
+            debug_assert!(false, "agent {} is added twice", self.agents[slot].id);
+            self.forget_agent(former);
+        }
         self.set_spec(slot, spec);
         for (framework, resources) in used {
             let framework = self.ensure_framework(&framework);
             self.hold(slot, framework, Part::Used, &resources);
         }
+        self.note_free(slot);
         self.want(slot, Wants::Turn);
     }
 
@@ -157,6 +157,7 @@ impl Allocator {
         }
         if changed {
             self.set_spec(slot, spec);
+            self.note_free(slot);
             self.want(slot, Wants::Turn);
         }
         changed
@@ -164,7 +165,12 @@ impl Allocator {
 
     /// Forgets it and everything held on it.
     pub fn remove_agent(&mut self, id: &AgentId) {
-        let Some(slot) = self.agent_ids.remove(id) else { return };
+        if let Some(slot) = self.agent_ids.remove(id) {
+            self.forget_agent(slot);
+        }
+    }
+
+    fn forget_agent(&mut self, slot: AgentSlot) {
         let holders: Vec<FrameworkSlot> = self.agents[slot].ledger.held().map(|(holder, _)| holder).collect();
         holders.into_iter().for_each(|framework| self.drop_held(slot, framework));
         self.filters.remove_agent(slot);
@@ -210,6 +216,7 @@ impl Allocator {
         let slots: Vec<AgentSlot> = self.agents.slots().collect();
         for slot in slots {
             self.check_whitelist(slot);
+            self.note_free(slot);
             self.want(slot, Wants::Batch);
         }
     }
@@ -217,39 +224,39 @@ impl Allocator {
     fn check_whitelist(&mut self, slot: AgentSlot) {
         let agent = &mut self.agents[slot];
         agent.whitelisted = self.whitelist.as_ref().is_none_or(|hosts| hosts.contains(&*agent.spec.hostname));
-        self.note_free(slot);
     }
 
-    /// Must follow when what is free of an agent changed, or whether it can be offered.
+    /// Must follow when what is held or free of an agent changed, or whether it can be offered.
     pub(crate) fn note_free(&mut self, slot: AgentSlot) {
         let agent = &mut self.agents[slot];
         let now = match agent.is_offerable() {
             true => plain_quantities(agent.ledger.free()),
             false => Quantities::new(),
         };
-        let before = core::mem::replace(&mut agent.available, now.clone());
-        self.tree.available += &now;
-        self.tree.available -= &before;
-        let slack = agent.ledger.slack();
-        let something = agent.unavailable || !agent.ledger.free().is_empty() || slack.has_rest();
+        if now != agent.available {
+            self.tree.available += &now;
+            self.tree.available -= &core::mem::replace(&mut agent.available, now);
+        }
+        agent.ledger.settle_lent();
+        let something = agent.unavailable || !agent.ledger.free().is_empty() || agent.ledger.may_lend();
         self.spacious.set(slot, something);
-        self.over_lent.set(slot, slack.is_over());
+        self.over_lent.set(slot, agent.ledger.is_over_lent());
     }
 
+    /// Must be followed by `note_free`.
     fn set_spec(&mut self, slot: AgentSlot, mut spec: AgentSpec) {
         let total = core::mem::take(&mut spec.total);
         let agent = &mut self.agents[slot];
-        let before = agent.ledger.total().clone();
         let elsewhere =
             |domain: &crate::Domain| self.options.region.as_ref().is_some_and(|own| *own != domain.region);
         agent.remote = spec.domain.as_ref().is_some_and(elsewhere);
-        agent.has_gpus = !total.gpus().is_zero();
+        let amounts = total.scalar_quantities();
+        agent.has_gpus = !amounts.get(&Name::Gpus).is_zero();
         agent.spec = spec;
-        agent.ledger.set_total(total);
-        let after = agent.ledger.total();
-        self.tree.book_reservations(after, Booking::In);
+        let before = agent.ledger.set_total(total);
+        self.tree.book_reservations(agent.ledger.total(), Booking::In);
         self.tree.book_reservations(&before, Booking::Out);
-        self.tree.change_totals(&before.scalar_quantities(), &after.scalar_quantities());
+        self.tree.change_totals(&before.scalar_quantities(), &amounts);
         self.check_whitelist(slot);
     }
 

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use tepui_resources::{Quantities, Resource, Resources};
 
-use crate::ledger::has_shared;
+use crate::ledger::shared_part;
 use crate::slab::{AgentSlot, ClientSlot, NodeSlot, Slot};
 use crate::tree::Tree;
 
@@ -37,41 +37,53 @@ pub(crate) enum Booking {
 impl Tree {
     /// The client holds more, or less, of an agent.
     pub(crate) fn book(&mut self, client: ClientSlot, agent: AgentSlot, resources: &Resources, way: Booking) {
+        self.book_parts(client, agent, resources, &shared_part(resources).unallocate(), way);
+    }
+
+    /// The same where it is known what is shared of it, not allocated.
+    pub(crate) fn book_parts(
+        &mut self,
+        client: ClientSlot,
+        agent: AgentSlot,
+        resources: &Resources,
+        shared: &Resources,
+        way: Booking,
+    ) {
         if !self.clients[client].touched {
             self.clients[client].touched = true;
             self.touched.push(client);
         }
         let node = self.clients[client].node;
-        let plain = plain_quantities(resources);
-        if has_shared(resources) {
-            self.book_shared(client, agent, resources, way);
-        } else {
-            let amount = resources.scalar_quantities();
-            self.clients[client].held.book(&amount, way);
-            self.nodes[node].own.book(&amount, way);
-            self.each_above(node, |tree, at| tree.nodes[at].subtree.book(&amount, way));
+        let (plain, rest) = amounts(resources);
+        let amount = if rest.is_empty() { plain.clone() } else { rest + &plain };
+        self.clients[client].held.book(&amount, way);
+        self.nodes[node].own.book(&amount, way);
+        let mut at = node;
+        // All roles together have no share.
+        while let Some(parent) = self.nodes[at].parent {
+            self.nodes[at].subtree.book(&amount, way);
+            at = parent;
+        }
+        if !shared.is_empty() {
+            self.book_shared(client, agent, shared, way);
         }
         if !plain.is_empty() {
             self.consume(node, &plain, way);
         }
     }
 
-    fn book_shared(&mut self, client: ClientSlot, agent: AgentSlot, resources: &Resources, way: Booking) {
+    fn book_shared(&mut self, client: ClientSlot, agent: AgentSlot, shared: &Resources, way: Booking) {
         let node = self.clients[client].node;
-        let amount = resources.non_shared().scalar_quantities();
-        let shared = resources.shared().unallocate();
-        let sum = amount.clone() + &self.count(Counted::Client(client), agent, &shared, way);
-        self.clients[client].held.book(&sum, way);
-        let sum = amount.clone() + &self.count(Counted::Own(node), agent, &shared, way);
-        self.nodes[node].own.book(&sum, way);
-        self.each_above(node, |tree, at| {
-            // All roles together have no share.
-            if at == tree.root {
-                return;
-            }
-            let sum = amount.clone() + &tree.count(Counted::Subtree(at), agent, &shared, way);
-            tree.nodes[at].subtree.book(&sum, way);
-        });
+        let sum = self.count(Counted::Client(client), agent, shared, way);
+        way.apply(&mut self.clients[client].held.amount, &sum);
+        let sum = self.count(Counted::Own(node), agent, shared, way);
+        way.apply(&mut self.nodes[node].own.amount, &sum);
+        let mut at = node;
+        while let Some(parent) = self.nodes[at].parent {
+            let sum = self.count(Counted::Subtree(at), agent, shared, way);
+            way.apply(&mut self.nodes[at].subtree.amount, &sum);
+            at = parent;
+        }
     }
 
     /// Visits the node and all above it.
@@ -111,6 +123,19 @@ impl Tree {
     }
 }
 
+/// What quota limits the use of, and the other amounts; of neither what is shared.
+fn amounts(resources: &Resources) -> (Quantities, Quantities) {
+    let (mut plain, mut rest) = (Quantities::new(), Quantities::new());
+    for resource in resources {
+        match resource.amount() {
+            Some(amount) if is_plain(resource) => plain.increase(resource.name(), amount),
+            Some(amount) if !resource.is_shared() => rest.increase(resource.name(), amount),
+            Some(_) | None => (),
+        }
+    }
+    (plain, rest)
+}
+
 impl Tally {
     fn book(&mut self, amount: &Quantities, way: Booking) {
         match way {
@@ -123,16 +148,21 @@ impl Tally {
     }
 }
 
-/// Whether quota limits the use of this: an amount that is nobody's reservation and stays with who has it.
+/// Whether quota limits the use of this: an amount that is nobody's reservation and stays with who alone has it.
 pub(crate) fn is_plain(resource: &Resource) -> bool {
-    resource.amount().is_some() && !resource.is_reserved() && !resource.is_revocable()
+    resource.amount().is_some()
+        && !resource.is_reserved()
+        && !resource.is_revocable()
+        && !resource.is_shared()
 }
 
 /// How much of these quota limits the use of.
 pub(crate) fn plain_quantities(resources: &Resources) -> Quantities {
     let mut sum = Quantities::new();
-    for resource in resources.iter().filter(|resource| is_plain(resource)) {
-        sum.increase(resource.name(), resource.amount().unwrap_or_default());
+    for resource in resources {
+        if let Some(amount) = resource.amount().filter(|_| is_plain(resource)) {
+            sum.increase(resource.name(), amount);
+        }
     }
     sum
 }

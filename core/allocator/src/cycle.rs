@@ -21,7 +21,7 @@ use crate::allocator::Wants;
 use crate::bits::Bits;
 use crate::filters::End;
 use crate::look::Look;
-use crate::slab::{AgentSlot, ClientSlot};
+use crate::slab::{AgentSlot, ClientSlot, NodeSlot, Slot};
 use crate::walk::{Scope, Walk};
 
 /// Free resources of an agent that are now offered to a framework.
@@ -71,7 +71,7 @@ pub(crate) struct Cycle {
     /// The grants of this call that were made in the stage of guarantees.
     pub(crate) guaranteed: BTreeMap<(AgentSlot, ClientSlot), usize>,
     /// Shared resources that were offered in this run.
-    pub(crate) shared: BTreeMap<AgentSlot, Resources>,
+    pub(crate) shared: SharedOffers,
     /// Agents whose slack was lent in this run.
     pub(crate) lent: Bits<AgentSlot>,
     /// The time of the call under way.
@@ -88,8 +88,45 @@ pub(crate) struct Cycle {
     last_batch: Option<Mono>,
     pub(crate) walk: Walk,
     pub(crate) fresh_walk: Walk,
+    /// Over those whom what is left of an agent is reserved for.
+    pub(crate) narrow_walk: Walk,
+    /// The last role that was found to lend.
+    pub(crate) last_lender: Option<NodeSlot>,
     pub(crate) look: Look,
     rng: Rng,
+}
+
+/// What is shared and was offered, by agent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedOffers {
+    /// May be shorter than the list of agents.
+    offered: Vec<Resources>,
+    agents: Vec<AgentSlot>,
+}
+
+impl SharedOffers {
+    /// Not allocated.
+    pub(crate) fn of(&self, agent: AgentSlot) -> &Resources {
+        const NOTHING: &Resources = &Resources::new();
+        self.offered.get(agent.index()).unwrap_or(NOTHING)
+    }
+
+    pub(crate) fn add(&mut self, agent: AgentSlot, shared: &Resources) {
+        if shared.is_empty() {
+            return;
+        }
+        if agent.index() >= self.offered.len() {
+            self.offered.resize_with(agent.index() + 1, Resources::new);
+        }
+        self.offered[agent.index()] += shared;
+        self.agents.push(agent);
+    }
+
+    fn clear(&mut self) {
+        for agent in self.agents.drain(..) {
+            self.offered[agent.index()] = Resources::new();
+        }
+    }
 }
 
 impl Cycle {
@@ -102,7 +139,7 @@ impl Cycle {
             queue: Vec::new(),
             second: Vec::new(),
             guaranteed: BTreeMap::new(),
-            shared: BTreeMap::new(),
+            shared: SharedOffers::default(),
             lent: Bits::new(),
             now: Mono(0),
             lingering: Vec::new(),
@@ -114,6 +151,8 @@ impl Cycle {
             last_batch: None,
             walk: Walk::new(Scope::All),
             fresh_walk: Walk::new(Scope::Fresh),
+            narrow_walk: Walk::new(Scope::All),
+            last_lender: None,
             look: Look::default(),
             rng: Rng::seeded(seed ^ 0x616c_6c6f_6361_7465),
         }

@@ -1,48 +1,128 @@
-//! From the ids that the master speaks of to slots: found by a hash, so that long common beginnings are not compared.
+//! From the ids that the master speaks of to slots, by a hash table of our own: an id is hashed once and compared once.
+//!
+//! Each id lies within a few places of where its hash points, and no place before it is free. One that finds no room there
+//! is kept in a map apart, so that whoever makes ids clash gains nothing.
 
 use alloc::collections::BTreeMap;
-use alloc::collections::btree_map::Entry;
+use alloc::vec::Vec;
+
+/// An id is looked for in so many places.
+const PROBES_MAX: usize = 16;
+/// The first table.
+const PLACES_MIN: usize = 64;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Ids<K, S> {
-    by_hash: BTreeMap<u64, (K, S)>,
-    /// Those that came when their hash was another's already.
-    clashing: BTreeMap<K, S>,
+    /// As many as a power of two, or none. At most half of them are taken.
+    places: Vec<Option<Place<K, S>>>,
+    taken: usize,
+    /// Those that found no place.
+    crowded_out: BTreeMap<K, S>,
+}
+
+#[derive(Clone, Debug)]
+struct Place<K, S> {
+    hash: u64,
+    id: K,
+    slot: S,
 }
 
 impl<K: Ord + AsRef<str>, S: Copy> Ids<K, S> {
     pub(crate) const fn new() -> Self {
-        Self { by_hash: BTreeMap::new(), clashing: BTreeMap::new() }
+        Self { places: Vec::new(), taken: 0, crowded_out: BTreeMap::new() }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.by_hash.len() + self.clashing.len()
+        self.taken + self.crowded_out.len()
     }
 
     pub(crate) fn get(&self, id: &K) -> Option<S> {
-        match self.by_hash.get(&hash(id.as_ref())) {
-            Some((own, slot)) if own == id => Some(*slot),
-            Some(_) | None => self.clashing.get(id).copied(),
+        match self.find(hash(id.as_ref()), id) {
+            Some(at) => self.places[at].as_ref().map(|place| place.slot),
+            None if self.crowded_out.is_empty() => None,
+            None => self.crowded_out.get(id).copied(),
         }
     }
 
-    pub(crate) fn insert(&mut self, id: K, slot: S) {
-        match self.by_hash.entry(hash(id.as_ref())) {
-            Entry::Vacant(entry) => drop(entry.insert((id, slot))),
-            Entry::Occupied(mut entry) if entry.get().0 == id => drop(entry.insert((id, slot))),
-            Entry::Occupied(_) => drop(self.clashing.insert(id, slot)),
+    /// The slot that the id had before.
+    pub(crate) fn insert(&mut self, id: K, slot: S) -> Option<S> {
+        let hash = hash(id.as_ref());
+        if let Some(at) = self.find(hash, &id)
+            && let Some(place) = &mut self.places[at]
+        {
+            return Some(core::mem::replace(&mut place.slot, slot));
         }
+        if let Some(old) = self.crowded_out.get_mut(&id) {
+            return Some(core::mem::replace(old, slot));
+        }
+        if self.taken * 2 >= self.places.len() {
+            self.grow();
+        }
+        self.put(Place { hash, id, slot });
+        None
     }
 
     pub(crate) fn remove(&mut self, id: &K) -> Option<S> {
-        match self.by_hash.entry(hash(id.as_ref())) {
-            Entry::Occupied(entry) if entry.get().0 == *id => Some(entry.remove().1),
-            Entry::Occupied(_) | Entry::Vacant(_) => self.clashing.remove(id),
+        match self.find(hash(id.as_ref()), id) {
+            Some(at) => Some(self.take(at)),
+            None => self.crowded_out.remove(id),
         }
+    }
+
+    /// The places where an id with this hash may be.
+    fn probes(&self, hash: u64) -> impl Iterator<Item = usize> + use<K, S> {
+        let (begin, mask) = (hash as usize, self.places.len().wrapping_sub(1));
+        let probes = if self.places.is_empty() { 0 } else { PROBES_MAX };
+        (0..probes).map(move |step| begin.wrapping_add(step) & mask)
+    }
+
+    fn find(&self, hash: u64, id: &K) -> Option<usize> {
+        for at in self.probes(hash) {
+            let place = self.places[at].as_ref()?;
+            if place.hash == hash && place.id == *id {
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    /// Empties a place and lets those move up that would have had it.
+    fn take(&mut self, at: usize) -> S {
+        let mask = self.places.len() - 1;
+        let taken = self.places[at].take().expect("an id was found there");
+        let (mut free, mut next) = (at, (at + 1) & mask);
+        while let Some(place) = &self.places[next] {
+            let from_home = next.wrapping_sub(place.hash as usize) & mask;
+            if from_home >= next.wrapping_sub(free) & mask {
+                self.places.swap(free, next);
+                free = next;
+            }
+            next = (next + 1) & mask;
+        }
+        self.taken -= 1;
+        taken.slot
+    }
+
+    fn put(&mut self, place: Place<K, S>) {
+        match self.probes(place.hash).find(|at| self.places[*at].is_none()) {
+            Some(at) => {
+                self.places[at] = Some(place);
+                self.taken += 1;
+            }
+            None => drop(self.crowded_out.insert(place.id, place.slot)),
+        }
+    }
+
+    fn grow(&mut self) {
+        let room = (self.places.len() * 2).max(PLACES_MIN);
+        let old = core::mem::take(&mut self.places);
+        self.places.resize_with(room, || None);
+        self.taken = 0;
+        old.into_iter().flatten().for_each(|place| self.put(place));
     }
 }
 
-/// Eight bytes at a time. Whoever makes ids clash gains nothing: they are found by comparing then.
+/// Eight bytes at a time; at the end mixed once more, as ids that only count up differ in a few bits.
 fn hash(text: &str) -> u64 {
     let mut hash = text.len() as u64;
     for chunk in text.as_bytes().chunks(8) {
@@ -50,23 +130,47 @@ fn hash(text: &str) -> u64 {
         bytes[..chunk.len()].copy_from_slice(chunk);
         hash = (hash.rotate_left(5) ^ u64::from_le_bytes(bytes)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
-    hash
+    (hash ^ hash >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32
 }
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+    use alloc::string::String;
+
+    use proptest::prelude::*;
+
     use super::*;
 
+    proptest! {
+        #[test]
+        fn ids_are_a_map(steps in proptest::collection::vec((0..200u32, any::<bool>()), 0..600)) {
+            let (mut ids, mut map): (Ids<String, u32>, BTreeMap<String, u32>) = (Ids::new(), BTreeMap::new());
+            for (step, (number, insert)) in steps.into_iter().enumerate() {
+                let id = format!("some-long-id-{number}");
+                match insert {
+                    true => prop_assert_eq!(ids.insert(id.clone(), step as u32), map.insert(id.clone(), step as u32)),
+                    false => prop_assert_eq!(ids.remove(&id), map.remove(&id)),
+                }
+                prop_assert_eq!((ids.get(&id), ids.len()), (map.get(&id).copied(), map.len()));
+            }
+            for (id, slot) in map {
+                prop_assert_eq!(ids.get(&id), Some(slot));
+            }
+        }
+    }
+
     #[test]
-    fn ids_are_found_also_if_their_hashes_clash() {
+    fn ids_are_found_also_if_their_places_are_taken() {
         let mut ids: Ids<&str, u32> = Ids::new();
-        ids.insert("x", 1);
-        // As if "z" had the hash of "y".
-        ids.by_hash.insert(hash("y"), ("z", 9));
-        ids.insert("y", 2);
-        assert_eq!((ids.get(&"x"), ids.get(&"y"), ids.get(&"q"), ids.len()), (Some(1), Some(2), None, 3));
-        ids.insert("x", 3);
-        assert_eq!((ids.remove(&"y"), ids.remove(&"y"), ids.remove(&"x")), (Some(2), None, Some(3)));
-        assert_eq!((ids.get(&"x"), ids.get(&"y"), ids.len()), (None, None, 1));
+        assert_eq!((ids.get(&"x"), ids.remove(&"x")), (None, None));
+        ids.grow();
+        // As if others had the hash of "x".
+        for at in ids.probes(hash("x")).collect::<Vec<_>>() {
+            ids.places[at] = Some(Place { hash: hash("x"), id: "another", slot: 9 });
+        }
+        assert_eq!(ids.insert("x", 1), None);
+        assert_eq!((ids.get(&"x"), ids.crowded_out.len()), (Some(1), 1));
+        assert_eq!((ids.insert("x", 2), ids.remove(&"x"), ids.get(&"x")), (Some(1), Some(2), None));
     }
 }

@@ -28,6 +28,18 @@ pub(crate) struct Ledger {
     /// What is held beyond the total.
     debt: Resources,
     slack: SlackBooks,
+    slack_news: News,
+}
+
+/// What the books of slack do not know yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum News {
+    #[default]
+    Nothing,
+    /// What owners have or use. As long as nothing is lent, it is counted when somebody could borrow.
+    OfOwners,
+    /// Also what is lent.
+    OfBorrowers,
 }
 
 #[derive(Clone, Debug)]
@@ -70,21 +82,63 @@ impl Ledger {
         Self { slack: SlackBooks::new(terms), ..Self::default() }
     }
 
-    pub(crate) fn slack(&self) -> &SlackBooks {
-        &self.slack
+    pub(crate) fn slack(&self) -> Cow<'_, SlackBooks> {
+        if self.slack_news == News::Nothing {
+            return Cow::Borrowed(&self.slack);
+        }
+        let mut slack = self.slack.clone();
+        slack.count(self);
+        Cow::Owned(slack)
     }
 
-    /// Must follow when what is held or there changed, of these resources.
-    fn count_slack(&mut self, changed: &Resources) {
-        if self.slack.is_about(changed) {
-            self.recount_slack();
+    /// For whom something is reserved that could be lent if it is idle.
+    pub(crate) fn lenders(&self) -> &[Role] {
+        self.slack.owners()
+    }
+
+    /// Whether something idle may be left to lend: false only if certainly not.
+    pub(crate) fn may_lend(&self) -> bool {
+        match self.slack_news {
+            News::Nothing => self.slack.has_rest(),
+            News::OfOwners | News::OfBorrowers => !self.lenders().is_empty(),
         }
     }
 
-    fn recount_slack(&mut self) {
-        let mut slack = core::mem::take(&mut self.slack);
-        slack.count(self);
-        self.slack = slack;
+    /// Whether more is lent than is idle. Must be settled so far as anything is lent.
+    pub(crate) fn is_over_lent(&self) -> bool {
+        self.slack.is_over()
+    }
+
+    /// Must follow when what is held or there changed, of these resources.
+    fn note_slack(&mut self, changed: &Resources) {
+        if changed.iter().any(is_slack) {
+            self.slack_news = News::OfBorrowers;
+        } else if self.slack.is_about(changed) {
+            self.slack_news = self.slack_news.max(News::OfOwners);
+        }
+    }
+
+    fn note_total(&mut self) {
+        self.slack.note_owners(&self.total);
+        if self.slack.is_about(&self.total) {
+            self.slack_news = self.slack_news.max(News::OfOwners);
+        }
+    }
+
+    /// Counts slack if anything is lent.
+    pub(crate) fn settle_lent(&mut self) {
+        if self.slack_news == News::OfBorrowers || !self.slack.lent().is_empty() {
+            self.settle_slack();
+        }
+    }
+
+    pub(crate) fn settle_slack(&mut self) {
+        if self.slack_news != News::Nothing {
+            let mut slack = core::mem::take(&mut self.slack);
+            slack.count(self);
+            self.slack = slack;
+            self.slack_news = News::Nothing;
+        }
     }
 
     pub(crate) fn total(&self) -> &Resources {
@@ -146,20 +200,19 @@ impl Ledger {
         !self.debt.is_empty()
     }
 
-    pub(crate) fn set_total(&mut self, total: Resources) {
-        match total.checked_sub(&self.total).filter(|_| self.debt.is_empty()) {
-            Some(more) => {
-                self.total = total;
-                self.free += more;
-            }
-            None => {
-                self.total = total;
-                self.count_free();
+    /// The total before.
+    pub(crate) fn set_total(&mut self, total: Resources) -> Resources {
+        let before = core::mem::replace(&mut self.total, total);
+        if self.held.is_empty() {
+            self.free = self.total.clone();
+        } else {
+            match self.total.checked_sub(&before).filter(|_| self.debt.is_empty()) {
+                Some(more) => self.free += more,
+                None => self.count_free(),
             }
         }
-        if self.slack.is_about(&self.total) {
-            self.recount_slack();
-        }
+        self.note_total();
+        before
     }
 
     /// From scratch.
@@ -185,43 +238,41 @@ impl Ledger {
     fn taken(&self) -> Resources {
         let mut taken = Resources::new();
         for (_, held) in self.held() {
-            taken += exclusive(&held.offered);
-            taken += exclusive(&held.used);
+            taken.put_back(&exclusive_part(&held.offered));
+            taken.put_back(&exclusive_part(&held.used));
         }
         taken
     }
 
-    /// Free -> offered: `fit`, or everything, allocated to a role.
+    /// Free -> offered: `fit`, or everything, allocated to a role. Also returns what is shared of it, not allocated.
     pub(crate) fn grant(
         &mut self,
         now: Mono,
         framework: FrameworkSlot,
         fit: Option<Resources>,
         role: &Role,
-    ) -> Resources {
-        let fit = match fit {
+    ) -> (Resources, Resources) {
+        let (fit, shared) = match fit {
             Some(fit) => {
                 self.free -= &*exclusive_part(&fit);
-                fit
+                let shared = shared_part(&fit);
+                (fit, shared)
             }
             None => {
-                let free = core::mem::take(&mut self.free);
-                if has_shared(&free) {
-                    self.free = free.shared();
-                }
-                free
+                let shared = shared_part(&self.free);
+                (core::mem::replace(&mut self.free, shared.clone()), shared)
             }
         };
         let resources = fit.allocate(role);
         self.offer(now, framework, &resources);
-        resources
+        (resources, shared)
     }
 
     /// Idle though reserved -> lent: slack is nobody's but the borrower's.
     pub(crate) fn lend(&mut self, now: Mono, framework: FrameworkSlot, slack: &Resources) {
         debug_assert!(slack.iter().all(is_slack), "{slack} is not all slack");
         self.offer(now, framework, slack);
-        self.count_slack(slack);
+        self.note_slack(slack);
     }
 
     fn offer(&mut self, now: Mono, framework: FrameworkSlot, resources: &Resources) {
@@ -236,12 +287,11 @@ impl Ledger {
     pub(crate) fn add(&mut self, framework: FrameworkSlot, part: Part, resources: &Resources) {
         *self.held_mut(framework).part_mut(part) += resources;
         self.drop_if_empty(framework);
-        let taken = exclusive(resources);
-        match self.debt.is_empty() && self.free.contains(&taken) && !has_shared(resources) {
-            true => self.free -= &taken,
-            false => self.count_free(),
+        let simple = self.debt.is_empty() && !has_shared(resources);
+        if !(simple && self.free.take(&exclusive_part(resources))) {
+            self.count_free();
         }
-        self.count_slack(resources);
+        self.note_slack(resources);
     }
 
     /// Held -> free. Returns what was really held: everything, or the caller is wrong.
@@ -253,11 +303,14 @@ impl Ledger {
     ) -> Resources {
         let removed = cut(self.held_mut(framework).part_mut(part), resources);
         self.drop_if_empty(framework);
-        match self.debt.is_empty() {
-            true => self.free += exclusive(&removed),
-            false => self.count_free(),
+        if !self.debt.is_empty() {
+            self.count_free();
+        } else if self.held.is_empty() {
+            self.free = self.total.clone();
+        } else {
+            self.free.put_back(&exclusive_part(&removed));
         }
-        self.count_slack(&removed);
+        self.note_slack(&removed);
         removed
     }
 
@@ -274,7 +327,7 @@ impl Ledger {
             held.used += &shared;
         }
         self.drop_if_empty(framework);
-        self.count_slack(resources);
+        self.note_slack(resources);
         shared
     }
 
@@ -306,9 +359,9 @@ impl Ledger {
             self.free -= &before;
             self.free += &after;
         }
-        if self.slack.is_about(&before) || self.slack.is_about(&after) {
-            self.recount_slack();
-        }
+        self.note_slack(&before);
+        self.note_slack(&after);
+        self.note_total();
         true
     }
 
@@ -324,8 +377,10 @@ impl Ledger {
         }
         let mut scratch = self.clone();
         scratch.count_free();
-        scratch.slack.count(self);
-        if scratch.slack != self.slack {
+        scratch.slack_news = News::OfBorrowers;
+        scratch.settle_slack();
+        scratch.note_total();
+        if self.slack_news == News::Nothing && scratch.slack != self.slack {
             return Err(format!("slack is {:?}, not {:?}", scratch.slack, self.slack));
         }
         if scratch.debt != self.debt || scratch.free != self.free {
@@ -336,11 +391,7 @@ impl Ledger {
     }
 }
 
-/// Without what is not taken from others, and without saying by which role.
-fn exclusive(resources: &Resources) -> Resources {
-    exclusive_part(resources).into_owned().unallocate()
-}
-
+/// Without what is not taken from others.
 fn exclusive_part(resources: &Resources) -> Cow<'_, Resources> {
     match resources.iter().all(is_exclusive) {
         true => Cow::Borrowed(resources),
@@ -371,6 +422,11 @@ fn cut(from: &mut Resources, wanted: &Resources) -> Resources {
     let there: Resources = from.intersect(wanted);
     *from -= &there;
     there
+}
+
+/// What can be held more than once.
+pub(crate) fn shared_part(resources: &Resources) -> Resources {
+    if has_shared(resources) { resources.shared() } else { Resources::new() }
 }
 
 /// Whether any of these can be held more than once.

@@ -4,8 +4,9 @@
 //! again after each grant; in between, asking about a client costs a few comparisons and no memory.
 
 use alloc::vec::Vec;
+use core::cell::Cell;
 
-use tepui_resources::{Quantities, Resource, Resources};
+use tepui_resources::{Quantities, Resource, Resources, Role};
 
 use crate::MinAllocatable;
 use crate::allocator::Agent;
@@ -22,8 +23,11 @@ pub(crate) struct Look {
     /// What a client must have to be offered anything of this agent, and what it must not.
     needed: Traits,
     unfit: Traits,
-    /// Roles that something free is reserved for.
+    /// Everything that is free is reserved.
+    pub(crate) all_reserved: bool,
+    /// Roles that something free is reserved for; and the last that was found.
     owners: Vec<NodeSlot>,
+    last_owner: Option<NodeSlot>,
     kinds: Vec<Kind>,
     /// The topmost roles above them.
     owner_tops: Vec<NodeSlot>,
@@ -70,7 +74,7 @@ pub(crate) struct Kind {
     /// `None`: everything that is free.
     pub(crate) fit: Option<Resources>,
     pub(crate) quantities: Quantities,
-    /// The part that quota is about.
+    /// The part that quota is about, if there is any.
     pub(crate) plain: Quantities,
     /// Enough for an offer, by the cluster's measure.
     pub(crate) enough: bool,
@@ -96,9 +100,18 @@ impl Look {
             self.short_of =
                 if required.is_empty() { Names::default() } else { Names::lacking(&tree.surplus()) };
         }
-        for role in agent.ledger.free().iter().filter_map(Resource::reservation_role) {
+        self.all_reserved = true;
+        let mut last = None;
+        for resource in agent.ledger.free() {
+            let Some(role) = resource.reservation_role() else {
+                self.all_reserved = false;
+                continue;
+            };
+            if last.replace(role) == Some(role) {
+                continue;
+            }
             // A role that is not in the tree has no clients, nor has any below it.
-            if let Some(owner) = tree.node(role)
+            if let Some(owner) = tree.node_again(role, &mut self.last_owner)
                 && !self.owners.contains(&owner)
             {
                 self.owners.push(owner);
@@ -150,15 +163,25 @@ impl Look {
         tree: &Tree,
         client: Glance,
         free: &Resources,
-        shared: Option<&Resources>,
+        shared: &Resources,
         filters: &[Group],
         least: &MinAllocatable,
     ) -> usize {
         let (traits, role) = (client.traits, &tree.nodes[client.node].role);
+        // Mostly all of it is reserved for one role, which is the very same text then.
+        let last = Cell::new(None);
+        let allocatable = |owner: &Role| match last.get() {
+            Some((text, fits)) if text == owner.as_str().as_ptr() => fits,
+            Some(_) | None => {
+                let fits = role == owner || role.is_strict_subrole_of(owner);
+                last.set(Some((owner.as_str().as_ptr(), fits)));
+                fits
+            }
+        };
         let is_fit = |resource: &Resource| {
-            resource.is_allocatable_to(role)
+            resource.reservation_role().is_none_or(allocatable)
                 && can_handle(traits, resource)
-                && !(resource.is_shared() && shared.is_some_and(|shared| shared.copies(resource) > 0))
+                && !(resource.is_shared() && shared.copies(resource) > 0)
         };
         let fit = (!free.iter().all(is_fit)).then(|| free.filter(is_fit));
         let all = fit.as_ref().unwrap_or(free);
@@ -168,7 +191,7 @@ impl Look {
         self.kinds.push(Kind {
             traits: traits.only(Traits::OF_RESOURCES),
             view,
-            plain: plain_quantities(all),
+            plain: if tree.has_quota() { plain_quantities(all) } else { Quantities::new() },
             enough: least.allows(&quantities),
             quantities,
             fit,
@@ -200,7 +223,7 @@ impl Look {
 impl Lending {
     pub(crate) fn new(tree: &Tree, slack: &SlackBooks) -> Self {
         let (idle, lent) = (slack.idle().clone(), slack.lent().clone());
-        let lenders = idle.by_reservation().keys().filter_map(|role| tree.node(role)).collect();
+        let lenders = slack.owners().iter().filter_map(|role| tree.node(role)).collect();
         Self { idle, lent, lenders, loans: Vec::new() }
     }
 

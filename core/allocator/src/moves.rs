@@ -91,6 +91,7 @@ impl Allocator {
         let Some(agent) = self.agent_slot(agent) else { return };
         let framework = self.ensure_framework(framework);
         self.hold(agent, framework, Part::Used, resources);
+        self.note_free(agent);
         if self.agents[agent].unavailable {
             self.want(agent, Wants::Batch);
         }
@@ -136,7 +137,7 @@ impl Allocator {
                 self.book(slot, framework, converted, Booking::In);
                 self.book(slot, framework, consumed, Booking::Out);
                 self.note_holding(slot, framework);
-                if self.agents[slot].ledger.slack().has_rest() {
+                if self.agents[slot].ledger.may_lend() {
                     self.want(slot, Wants::Batch);
                 }
             }
@@ -183,6 +184,7 @@ impl Allocator {
 
 /// The same moves by slots, for ledger, tree and index together.
 impl Allocator {
+    /// Must be followed by `note_free`.
     pub(crate) fn hold(
         &mut self,
         agent: AgentSlot,
@@ -191,7 +193,6 @@ impl Allocator {
         resources: &Resources,
     ) {
         self.agents[agent].ledger.add(framework, part, resources);
-        self.note_free(agent);
         self.book(agent, framework, resources, Booking::In);
         self.note_holding(agent, framework);
     }

@@ -13,7 +13,6 @@ use crate::allocator::Wants;
 use crate::booking::{Booking, is_plain};
 use crate::constraints::admits;
 use crate::cycle::Stage;
-use crate::ledger::has_shared;
 use crate::look::{Lending, Look};
 use crate::marks::{Glance, Traits};
 use crate::slab::{AgentSlot, ClientSlot};
@@ -34,9 +33,11 @@ impl Allocator {
         if !agent.is_offerable() {
             return;
         }
-        let something = !agent.ledger.free().is_empty() || self.lends(slot);
-        if something && self.tree.has_active_clients() {
-            self.show(slot, scope, decided);
+        if self.tree.has_active_clients() {
+            let lends = self.lends(slot);
+            if lends || !self.agents[slot].ledger.free().is_empty() {
+                self.show(slot, scope, lends, decided);
+            }
         }
         if self.agents[slot].unavailable && self.cycle.stage == Stage::Everyone {
             self.ask_to_leave(slot, decided);
@@ -44,39 +45,43 @@ impl Allocator {
     }
 
     /// Shows the agent to everybody in scope, until nothing is left of it.
-    fn show(&mut self, slot: AgentSlot, scope: Scope, decided: &mut Allocation) {
+    fn show(&mut self, slot: AgentSlot, scope: Scope, lends: bool, decided: &mut Allocation) {
         let mut look = core::mem::take(&mut self.cycle.look);
         let mut walk = core::mem::replace(self.walk_mut(scope), Walk::new(scope));
+        let mut narrow = core::mem::replace(&mut self.cycle.narrow_walk, Walk::new(scope));
         self.tree.settle_order();
         self.tree.draw_order();
         walk.start(&self.tree, self.cycle.stage);
         look.begin(&self.agents[slot], &self.tree, self.options.filter_gpu_resources);
-        look.lending = self.lending(slot);
+        look.lending = self.lending(slot, lends);
         let mut left = !self.is_spent(slot) || look.lending.is_some();
-        let mut narrow = self.narrow_walk(slot, scope, &look);
-        while left && let Some(client) = narrow.as_mut().unwrap_or(&mut walk).next(&self.tree) {
-            if let Some(grant) = self.offer(slot, client, &mut look) {
-                self.add_grant(slot, client, grant, &mut decided.grants);
-                left = !self.is_spent(slot) || look.lending.is_some();
+        let mut narrowed = self.narrow(scope, &look, &mut narrow);
+        while left && let Some(client) = if narrowed { &mut narrow } else { &mut walk }.next(&self.tree) {
+            let Some(grant) = self.offer(slot, client, &mut look) else { continue };
+            self.add_grant(slot, client, grant, &mut decided.grants);
+            left = !self.is_spent(slot) || look.lending.is_some();
+            if left {
                 look.begin(&self.agents[slot], &self.tree, self.options.filter_gpu_resources);
-                narrow = self.narrow_walk(slot, scope, &look).or(narrow);
+                narrowed |= self.narrow(scope, &look, &mut narrow);
             }
         }
         *self.walk_mut(scope) = walk;
+        self.cycle.narrow_walk = narrow;
         self.cycle.look = look;
     }
 
     /// If all that is left is reserved for one role, or for roles that nobody is in, nobody else needs to be asked.
-    fn narrow_walk(&self, slot: AgentSlot, scope: Scope, look: &Look) -> Option<Walk> {
-        let reserved = || self.agents[slot].ledger.free().iter().all(Resource::is_reserved);
-        if self.cycle.stage == Stage::Guarantees || look.lending.is_some() || !reserved() {
-            return None;
+    fn narrow(&self, scope: Scope, look: &Look, walk: &mut Walk) -> bool {
+        let owner = match look.owners() {
+            [] => None,
+            [owner] => Some(*owner),
+            [_, _, ..] => return false,
+        };
+        let narrows = self.cycle.stage == Stage::Everyone && look.lending.is_none() && look.all_reserved;
+        if narrows {
+            walk.start_below(&self.tree, scope, owner);
         }
-        match look.owners() {
-            [] => Some(Walk::below(scope, None)),
-            [owner] => Some(Walk::below(scope, Some(*owner))),
-            [_, _, ..] => None,
-        }
+        narrows
     }
 
     fn walk_mut(&mut self, scope: Scope) -> &mut Walk {
@@ -89,8 +94,8 @@ impl Allocator {
     /// Nothing is left in this run: what is shared is offered once.
     fn is_spent(&self, slot: AgentSlot) -> bool {
         let free = self.agents[slot].ledger.free();
-        let offered = self.cycle.shared.get(&slot);
-        let was_offered = |shared: &Resource| offered.is_some_and(|offered| offered.copies(shared) > 0);
+        let offered = self.cycle.shared.of(slot);
+        let was_offered = |shared: &Resource| offered.copies(shared) > 0;
         free.iter().all(|resource| resource.is_shared() && was_offered(resource))
     }
 
@@ -107,9 +112,9 @@ impl Allocator {
     }
 
     /// What is idle of this agent is lent to one framework in a run, and not before guarantees are served.
-    fn lending(&self, slot: AgentSlot) -> Option<Lending> {
-        let may = self.cycle.stage == Stage::Everyone && self.lends(slot) && !self.cycle.lent.contains(slot);
-        may.then(|| Lending::new(&self.tree, self.agents[slot].ledger.slack()))
+    fn lending(&self, slot: AgentSlot, lends: bool) -> Option<Lending> {
+        let may = self.cycle.stage == Stage::Everyone && lends && !self.cycle.lent.contains(slot);
+        may.then(|| Lending::new(&self.tree, &self.agents[slot].ledger.slack()))
     }
 
     /// Offers what is free of the agent or can be lent, and fit for the client, unless that is too little or not wanted.
@@ -128,12 +133,12 @@ impl Allocator {
         let (framework, role) = (self.tree.clients[client].framework, self.tree.role_of(client).clone());
         let (now, ledger) = (self.cycle.now, &mut self.agents[slot].ledger);
         let mut resources = Resources::new();
+        let lent = loan.is_some();
         if let Some(fit) = fit {
-            resources = ledger.grant(now, framework, fit, &role);
-            if has_shared(&resources) {
-                *self.cycle.shared.entry(slot).or_default() += &resources.shared().unallocate();
-            }
-            self.tree.book(client, slot, &resources, Booking::In);
+            let shared;
+            (resources, shared) = ledger.grant(now, framework, fit, &role);
+            self.cycle.shared.add(slot, &shared);
+            self.tree.book_parts(client, slot, &resources, &shared, Booking::In);
         }
         if let Some(loan) = loan {
             let slack = loan.allocate(&role);
@@ -141,12 +146,12 @@ impl Allocator {
             self.cycle.lent.insert(slot);
             look.lending = None;
             resources += slack;
-            // What this role could not borrow, being its own, another one may in the next run.
-            if self.agents[slot].ledger.slack().has_rest() {
-                self.want(slot, Wants::Batch);
-            }
         }
         self.note_free(slot);
+        // What this role could not borrow, being its own, another one may in the next run.
+        if lent && self.agents[slot].ledger.may_lend() {
+            self.want(slot, Wants::Batch);
+        }
         self.frameworks[framework].agents.insert(slot);
         self.tree.clients[client].last_offered = Some(now);
         let (framework, agent) = (self.frameworks[framework].id.clone(), self.agents[slot].id.clone());
@@ -199,7 +204,7 @@ impl Allocator {
         }
         let kind = look.known_kind(&self.tree, glance).unwrap_or_else(|| {
             let free = self.agents[slot].ledger.free();
-            let shared = self.cycle.shared.get(&slot);
+            let shared = self.cycle.shared.of(slot);
             let filters = self.filters.on(slot);
             look.add_kind(&self.tree, glance, free, shared, filters, &self.options.min_allocatable)
         });

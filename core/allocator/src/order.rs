@@ -75,8 +75,20 @@ impl<T: Copy + PartialEq> Order<T> {
         if old == new {
             return;
         }
-        self.remove(old, item);
-        self.insert(new, item);
+        let at = if self.get(0) == Some(item) { 0 } else { self.position(old, item) };
+        let after = |neighbour: Option<usize>| {
+            neighbour.and_then(|at| self.items.get(at)).is_none_or(|(key, _)| key.cmp(&new).is_lt())
+        };
+        let before = self.items.get(at + 1).is_none_or(|(key, _)| new.cmp(key).is_lt());
+        if before && after(at.checked_sub(1)) {
+            self.items[at].0 = new;
+            return;
+        }
+        self.items.remove(at);
+        match self.items.back().is_none_or(|(last, _)| last.cmp(&new).is_lt()) {
+            true => self.items.push_back((new, item)),
+            false => self.insert(new, item),
+        }
     }
 
     fn position(&self, key: Key, item: T) -> usize {

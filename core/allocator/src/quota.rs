@@ -94,11 +94,23 @@ impl Tree {
 
     /// Reservations on agents came, or went.
     pub(crate) fn book_reservations(&mut self, resources: &Resources, way: Booking) {
+        let mut last: Option<(&Role, Quantities)> = None;
         for resource in resources.iter().filter(|resource| !resource.is_revocable()) {
-            if let (Some(role), Some(amount)) = (resource.reservation_role(), resource.amount()) {
-                let amount = Quantities::from_iter([(resource.name().clone(), amount)]);
-                self.book_reservation(role, &amount, way);
+            let (Some(role), Some(amount)) = (resource.reservation_role(), resource.amount()) else {
+                continue;
+            };
+            match &mut last {
+                Some((of, sum)) if *of == role => sum.increase(resource.name(), amount),
+                Some(_) | None => {
+                    let next = (role, Quantities::from_iter([(resource.name().clone(), amount)]));
+                    if let Some((of, sum)) = last.replace(next) {
+                        self.book_reservation(of, &sum, way);
+                    }
+                }
             }
+        }
+        if let Some((of, sum)) = last {
+            self.book_reservation(of, &sum, way);
         }
     }
 
@@ -233,7 +245,7 @@ impl Tree {
 }
 
 impl Booking {
-    fn apply(self, sum: &mut Quantities, amount: &Quantities) {
+    pub(crate) fn apply(self, sum: &mut Quantities, amount: &Quantities) {
         match self {
             Booking::In => *sum += amount,
             Booking::Out => *sum -= amount,

@@ -3,10 +3,11 @@
 //! A share is the largest fraction of the cluster's total that is held of any resource, divided by the weight. Siblings
 //! are ordered by share, then by how often they were given something, then by lot. The frameworks of a role compete with
 //! its child roles as one more child of weight 1. Only roles and frameworks that can be offered something are in order.
+//! Who is alone there has a key that nobody asks for: it is found out when the second one comes.
 
 use alloc::vec::Vec;
 
-use tepui_resources::Quantities;
+use tepui_resources::{Quantities, Scalar};
 
 use crate::options::Sorter;
 use crate::order::Key;
@@ -33,12 +34,19 @@ impl Tree {
     /// The largest fraction of the total, divided by the weight.
     pub(crate) fn share(&self, amount: &Quantities, weight: Weight) -> Share {
         let mut dominant = (0, 1);
-        for (name, total) in self.totals.iter().filter(|(name, _)| !self.excluded.contains(name)) {
-            let (part, whole) = (amount.get(name).thousandths(), total.thousandths());
+        let mut consider = |part: Scalar, whole: Scalar| {
+            let (part, whole) = (part.thousandths(), whole.thousandths());
             // part / whole > dominant, without dividing.
-            if i128::from(part) * i128::from(dominant.1) > i128::from(dominant.0) * i128::from(whole) {
+            if whole > 0
+                && i128::from(part) * i128::from(dominant.1) > i128::from(dominant.0) * i128::from(whole)
+            {
                 dominant = (part, whole);
             }
+        };
+        let usual = amount.usual().iter().zip(self.totals.usual()).zip(self.excluded.usual);
+        usual.filter(|(_, excluded)| !excluded).for_each(|((part, whole), _)| consider(*part, *whole));
+        for (name, whole) in self.totals.others().iter().filter(|(name, _)| !self.excluded.has(name)) {
+            consider(amount.get(name), *whole);
         }
         Share::of(dominant.0, dominant.1, weight)
     }
@@ -66,16 +74,16 @@ impl Tree {
 
     fn move_client(&mut self, slot: ClientSlot) {
         let client = &self.clients[slot];
-        let (at, active, old, new) = (client.node, client.active, client.key, self.client_key(client));
-        self.clients[slot].key = new;
-        let (own, own_new) = (self.nodes[at].own_key, self.own_key(&self.nodes[at]));
-        let node = &mut self.nodes[at];
-        node.own_key = own_new;
-        if active {
-            node.clients.replace(old, new, slot);
+        let (at, active, node) = (client.node, client.active, &self.nodes[client.node]);
+        let (among_others, has_siblings) =
+            (node.clients.len() > 1, node.clients.len() > 0 && node.children.len() > 1);
+        if active && among_others {
+            let (old, new) = self.rekey_client(slot);
+            self.nodes[at].clients.replace(old, new, slot);
         }
-        if node.clients.len() > 0 {
-            node.children.replace(own, own_new, Child::Own);
+        if has_siblings {
+            let (old, new) = self.rekey_child(at, Child::Own);
+            self.nodes[at].children.replace(old, new, Child::Own);
         }
         self.move_node(at);
     }
@@ -83,12 +91,51 @@ impl Tree {
     fn move_node(&mut self, slot: NodeSlot) {
         let node = &self.nodes[slot];
         let Some(parent) = node.parent else { return };
-        let (active, old, new) = (node.active > 0, node.key, self.node_key(node));
-        self.nodes[slot].key = new;
-        if active {
+        if node.active > 0 && self.nodes[parent].children.len() > 1 {
+            let (old, new) = self.rekey_child(parent, Child::Role(slot));
             self.nodes[parent].children.replace(old, new, Child::Role(slot));
         }
         self.move_node(parent);
+    }
+
+    /// The order must be settled.
+    pub(crate) fn insert_client(&mut self, slot: ClientSlot) {
+        let at = self.clients[slot].node;
+        if let (1, Some(only)) = (self.nodes[at].clients.len(), self.nodes[at].clients.get(0)) {
+            let (old, new) = self.rekey_client(only);
+            self.nodes[at].clients.replace(old, new, only);
+        }
+        let (_, key) = self.rekey_client(slot);
+        self.nodes[at].clients.insert(key, slot);
+    }
+
+    /// The order must be settled.
+    pub(crate) fn insert_child(&mut self, at: NodeSlot, child: Child) {
+        if let (1, Some(only)) = (self.nodes[at].children.len(), self.nodes[at].children.get(0)) {
+            let (old, new) = self.rekey_child(at, only);
+            self.nodes[at].children.replace(old, new, only);
+        }
+        let (_, key) = self.rekey_child(at, child);
+        self.nodes[at].children.insert(key, child);
+    }
+
+    /// The key it had, and the one it has now.
+    fn rekey_client(&mut self, slot: ClientSlot) -> (Key, Key) {
+        let new = self.client_key(&self.clients[slot]);
+        (core::mem::replace(&mut self.clients[slot].key, new), new)
+    }
+
+    fn rekey_child(&mut self, at: NodeSlot, child: Child) -> (Key, Key) {
+        match child {
+            Child::Own => {
+                let new = self.own_key(&self.nodes[at]);
+                (core::mem::replace(&mut self.nodes[at].own_key, new), new)
+            }
+            Child::Role(role) => {
+                let new = self.node_key(&self.nodes[role]);
+                (core::mem::replace(&mut self.nodes[role].key, new), new)
+            }
+        }
     }
 
     fn sort_everything(&mut self) {
@@ -97,11 +144,10 @@ impl Tree {
         for (slot, key) in clients {
             self.clients[slot].key = key;
         }
-        let keys = |(slot, node): (NodeSlot, &Node)| (slot, self.node_key(node), self.own_key(node));
-        let nodes: Vec<_> = self.nodes.iter().map(keys).collect();
-        for (slot, key, own_key) in nodes {
-            self.nodes[slot].key = key;
-            self.nodes[slot].own_key = own_key;
+        let nodes: Vec<NodeSlot> = self.nodes.iter().map(|(slot, _)| slot).collect();
+        for slot in nodes {
+            self.nodes[slot].own_key = self.own_key(&self.nodes[slot]);
+            self.nodes[slot].key = self.node_key(&self.nodes[slot]);
         }
         self.sort_by_keys();
     }

@@ -13,6 +13,7 @@
 
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use tepui_resources::{Resource, Resources, Revocable, Role};
 use tepui_types::AgentId;
@@ -30,6 +31,8 @@ pub(crate) struct SlackBooks {
     terms: SlackTerms,
     /// With the reservations, marked as slack.
     total: Resources,
+    /// For whom the total is reserved; known before the rest is counted.
+    owners: Vec<Role>,
     /// Of the total, what its owners do not use.
     idle: Resources,
     /// As it is lent: unreserved, not allocated.
@@ -54,7 +57,7 @@ pub struct Slack {
 impl Allocator {
     pub fn slack(&self, agent: &AgentId) -> Option<Slack> {
         let ledger = &self.agents[self.agent_slot(agent)?].ledger;
-        let SlackBooks { total, idle, .. } = ledger.slack().clone();
+        let SlackBooks { total, idle, .. } = ledger.slack().into_owned();
         let offered = ledger.held().map(|(_, held)| held.offered.filter(is_slack)).sum();
         let used = ledger.held().map(|(_, held)| held.used.filter(is_slack)).sum();
         Some(Slack { total, idle, offered, used })
@@ -72,11 +75,17 @@ impl Allocator {
     }
 
     /// Whether something of an agent can be lent, and there is somebody who could borrow it.
-    pub(crate) fn lends(&self, slot: AgentSlot) -> bool {
-        let slack = self.agents[slot].ledger.slack();
-        let borrowers =
-            |owner: &Role| self.tree.node(owner).map_or(0, |owner| self.tree.borrowers_from(owner));
-        slack.has_rest && slack.idle.iter().filter_map(Resource::reservation_role).any(|it| borrowers(it) > 0)
+    pub(crate) fn lends(&mut self, slot: AgentSlot) -> bool {
+        let Self { agents, tree, cycle, .. } = self;
+        let ledger = &mut agents[slot].ledger;
+        let mut borrowers = |owner: &Role| {
+            tree.node_again(owner, &mut cycle.last_lender).map_or(0, |owner| tree.borrowers_from(owner))
+        };
+        if !ledger.may_lend() || !ledger.lenders().iter().any(|owner| borrowers(owner) > 0) {
+            return false;
+        }
+        ledger.settle_slack();
+        ledger.may_lend()
     }
 }
 
@@ -93,6 +102,11 @@ impl SlackBooks {
         &self.idle
     }
 
+    /// For whom something is reserved that is lent if it is idle.
+    pub(crate) fn owners(&self) -> &[Role] {
+        &self.owners
+    }
+
     pub(crate) fn lent(&self) -> &Resources {
         &self.lent
     }
@@ -107,35 +121,53 @@ impl SlackBooks {
 
     /// Whether a change of these may change the books.
     pub(crate) fn is_about(&self, changed: &Resources) -> bool {
-        changed.iter().any(|one| is_lendable(one) || is_slack(one))
+        !self.owners.is_empty()
             || !self.total.is_empty()
             || !self.lent.is_empty()
+            || changed.iter().any(|one| is_lendable(one) || is_slack(one))
+    }
+
+    /// The agent has this much now.
+    pub(crate) fn note_owners(&mut self, total: &Resources) {
+        self.owners.clear();
+        for one in total {
+            let Some(owner) = one.reservation_role() else { continue };
+            let known = self.owners.last() == Some(owner) || self.owners.contains(owner);
+            if !known && is_lendable(one) && self.lets_lend(one) {
+                self.owners.push(owner.clone());
+            }
+        }
     }
 
     /// From scratch: an agent has few holders.
     pub(crate) fn count(&mut self, ledger: &Ledger) {
-        let lent = ledger.held().flat_map(|(_, held)| [&held.offered, &held.used]);
-        self.lent = lent.map(|part| part.filter(is_slack).unallocate()).sum();
-        let lendable =
-            |one: &Resource| is_lendable(one) && one.reservation_role().is_some_and(|it| self.lets_lend(it));
-        self.total = ledger.total().filter(lendable).flatten(Revocable::AllocationSlack);
-        self.idle = self.total.filter(|resource| !ledger.owes(resource));
-        for (_, held) in ledger.held() {
-            let used = held.used.filter(is_lendable);
-            if !used.is_empty() {
-                self.idle -= &used.unallocate().flatten(Revocable::AllocationSlack);
+        self.lent = Resources::new();
+        for part in ledger.held().flat_map(|(_, held)| [&held.offered, &held.used]) {
+            if part.iter().any(is_slack) {
+                self.lent += part.filter(is_slack).unallocate();
             }
         }
-        let idle = self.idle.allocation_slack(None);
-        self.over = &self.lent - &idle;
-        self.has_rest = !self.lent.contains(&idle);
+        let lendable = ledger.total().filter(|one| is_lendable(one) && self.lets_lend(one));
+        self.total = lendable.flatten(Revocable::AllocationSlack);
+        self.idle = self.total.filter(|resource| !ledger.owes(resource));
+        for (_, held) in ledger.held() {
+            if held.used.iter().any(is_lendable) {
+                self.idle -= held.used.filter(is_lendable).unallocate().flatten(Revocable::AllocationSlack);
+            }
+        }
+        if self.lent.is_empty() {
+            (self.over, self.has_rest) = (Resources::new(), !self.idle.is_empty());
+        } else {
+            let idle = self.idle.allocation_slack(None);
+            self.over = &self.lent - &idle;
+            self.has_rest = !self.lent.contains(&idle);
+        }
     }
 
-    fn lets_lend(&self, owner: &Role) -> bool {
-        let opted_out = |roles: &Arc<BTreeSet<Role>>| {
-            roles.iter().any(|role| owner == role || owner.is_strict_subrole_of(role))
-        };
-        self.terms.as_ref().is_some_and(|roles| !opted_out(roles))
+    /// Whether the terms let it be lent.
+    fn lets_lend(&self, resource: &Resource) -> bool {
+        let (Some(opted_out), Some(owner)) = (&self.terms, resource.reservation_role()) else { return false };
+        !opted_out.iter().any(|role| owner == role || owner.is_strict_subrole_of(role))
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Tree {
     of_framework: Vec<Vec<ClientSlot>>,
     pub(crate) root: NodeSlot,
     weights: BTreeMap<Role, Weight>,
-    pub(crate) excluded: Vec<Name>,
+    pub(crate) excluded: Excluded,
     /// What shares are fractions of.
     pub(crate) totals: Quantities,
     /// By agent: shared resources by who holds them. Each counts once.
@@ -57,6 +57,14 @@ pub(crate) struct Tree {
     pub(crate) in_run: bool,
     pub(crate) sorters: Sorters,
     pub(crate) rng: Rng,
+}
+
+/// Names that do not count for shares.
+#[derive(Clone, Debug)]
+pub(crate) struct Excluded {
+    /// Of the five usual ones.
+    pub(crate) usual: [bool; 5],
+    names: Vec<Name>,
 }
 
 /// A role.
@@ -110,8 +118,19 @@ pub(crate) struct Wishes {
     pub(crate) min_allocatable: Option<MinAllocatable>,
 }
 
+impl Excluded {
+    fn new(names: Vec<Name>) -> Self {
+        Self { usual: Quantities::USUAL.map(|usual| names.contains(&usual)), names }
+    }
+
+    pub(crate) fn has(&self, name: &Name) -> bool {
+        self.names.contains(name)
+    }
+}
+
 impl Tree {
     pub(crate) fn new(sorters: Sorters, excluded: Vec<Name>, seed: u64) -> Self {
+        let excluded = Excluded::new(excluded);
         let mut rng = Rng::seeded(seed);
         let mut nodes = Slab::new();
         let root = nodes.insert(Node::new(Role::new(""), None, Weight::ONE, &mut rng));
@@ -211,6 +230,15 @@ impl Tree {
         self.by_role.get(role).copied()
     }
 
+    /// The same, sooner if it is the one that was asked for last.
+    pub(crate) fn node_again(&self, role: &Role, last: &mut Option<NodeSlot>) -> Option<NodeSlot> {
+        let is_it = |slot: &NodeSlot| self.nodes.get(*slot).is_some_and(|node| node.role == *role);
+        if !last.as_ref().is_some_and(is_it) {
+            *last = self.node(role);
+        }
+        *last
+    }
+
     /// A node without uses: the caller adds one.
     pub(crate) fn ensure_node(&mut self, role: &Role) -> NodeSlot {
         if let Some(node) = self.by_role.get(role) {
@@ -287,14 +315,14 @@ impl Tree {
         self.clients[slot].active = active;
         self.count_borrower(slot, true);
         let (key, at) = (self.clients[slot].key, self.clients[slot].node);
-        let node = &mut self.nodes[at];
         match active {
-            true => node.clients.insert(key, slot),
-            false => node.clients.remove(key, slot),
+            true => self.insert_client(slot),
+            false => self.nodes[at].clients.remove(key, slot),
         }
-        match (active, node.clients.len()) {
-            (true, 1) => node.children.insert(node.own_key, Child::Own),
-            (false, 0) => node.children.remove(node.own_key, Child::Own),
+        let own_key = self.nodes[at].own_key;
+        match (active, self.nodes[at].clients.len()) {
+            (true, 1) => self.insert_child(at, Child::Own),
+            (false, 0) => self.nodes[at].children.remove(own_key, Child::Own),
             (true | false, _) => (),
         }
         self.count_active(at, active);
@@ -306,7 +334,7 @@ impl Tree {
         let (count, key) = (node.active, node.key);
         let Some(parent) = node.parent else { return };
         match (active, count) {
-            (true, 1) => self.nodes[parent].children.insert(key, Child::Role(at)),
+            (true, 1) => self.insert_child(parent, Child::Role(at)),
             (false, 0) => self.nodes[parent].children.remove(key, Child::Role(at)),
             (true | false, _) => (),
         }

@@ -19,8 +19,8 @@ pub(crate) enum Scope {
 #[derive(Clone, Debug)]
 pub(crate) struct Walk {
     scope: Scope,
-    /// What the list is of: the state of the order and the stage.
-    of: Option<(u64, Stage)>,
+    /// What the list is of: the state of the order, the stage, and where it began.
+    of: Option<(u64, Stage, Option<NodeSlot>)>,
     /// Those met so far, and the next of them in this walk.
     met: Vec<ClientSlot>,
     next: usize,
@@ -37,19 +37,27 @@ impl Walk {
 
     /// The order must be settled, and stand still until the next start.
     pub(crate) fn start(&mut self, tree: &Tree, stage: Stage) {
-        self.next = 0;
-        if self.of != Some((tree.version, stage)) {
-            self.of = Some((tree.version, stage));
-            self.met.clear();
-            self.path.clear();
-            self.path.push((tree.root, 0));
-            self.own = None;
-        }
+        self.begin(tree, stage, Some(tree.root));
     }
 
-    /// A walk over those at and below a role, or over nobody; for agents that are shown to everyone.
-    pub(crate) fn below(scope: Scope, role: Option<NodeSlot>) -> Self {
-        Self { path: role.map(|role| (role, 0)).into_iter().collect(), ..Self::new(scope) }
+    /// The same over those at and below a role, or over nobody; for agents that are shown to everyone.
+    pub(crate) fn start_below(&mut self, tree: &Tree, scope: Scope, role: Option<NodeSlot>) {
+        if self.scope != scope {
+            *self = Self::new(scope);
+        }
+        self.begin(tree, Stage::Everyone, role);
+    }
+
+    fn begin(&mut self, tree: &Tree, stage: Stage, top: Option<NodeSlot>) {
+        self.next = 0;
+        let of = Some((tree.version, stage, top));
+        if self.of != of {
+            self.of = of;
+            self.met.clear();
+            self.path.clear();
+            self.path.extend(top.map(|top| (top, 0)));
+            self.own = None;
+        }
     }
 
     pub(crate) fn next(&mut self, tree: &Tree) -> Option<ClientSlot> {
@@ -99,8 +107,8 @@ impl Walk {
         meets
             && match self.of {
                 // What is required below a role is required by the topmost role above it.
-                Some((_, Stage::Guarantees)) => parent != tree.root || tree.marks(node).is_needy(),
-                Some((_, Stage::Everyone)) | None => true,
+                Some((_, Stage::Guarantees, _)) => parent != tree.root || tree.marks(node).is_needy(),
+                Some((_, Stage::Everyone, _)) | None => true,
             }
     }
 }

@@ -39,6 +39,7 @@
 extern crate alloc;
 
 mod disk;
+mod entry;
 mod error;
 mod labels;
 mod legacy;
@@ -59,6 +60,7 @@ pub mod validate;
 mod view;
 
 pub use disk::{Disk, DiskKind, DiskSource, Persistence};
+pub use entry::Iter;
 pub use error::{Fault, OperationFault, ParseFault, ReservationFault, ResourceError, TogetherFault};
 pub use labels::{Label, Labels};
 pub use legacy::{LegacyValue, legacy_attributes};

@@ -9,10 +9,10 @@ use core::ops::{Add, AddAssign, Sub, SubAssign};
 use crate::name::Name;
 use crate::scalar::Scalar;
 
-const USUAL: [Name; 5] = [Name::Cpus, Name::Mem, Name::Disk, Name::Gpus, Name::Ports];
+const USUAL: [Name; 5] = Quantities::USUAL;
 
 /// Amounts by name. A name that is not there is zero; nothing is below zero.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Quantities {
     usual: [Scalar; USUAL.len()],
     /// Sorted by name; none is zero.
@@ -43,6 +43,9 @@ fn find(sorted: &[(Name, Scalar)], name: &Name) -> Result<usize, usize> {
 }
 
 impl Quantities {
+    /// The names that lie in an array.
+    pub const USUAL: [Name; 5] = [Name::Cpus, Name::Mem, Name::Disk, Name::Gpus, Name::Ports];
+
     pub const fn new() -> Self {
         Self { usual: [Scalar::ZERO; USUAL.len()], others: Vec::new() }
     }
@@ -81,7 +84,22 @@ impl Quantities {
 
     #[inline]
     pub fn increase(&mut self, name: &Name, amount: Scalar) {
-        self.set(name, self.get(name) + amount);
+        match usual_index(name) {
+            Some(i) => self.usual[i] += amount,
+            None => self.set_other(name, self.get(name) + amount),
+        }
+    }
+
+    /// By [`Quantities::USUAL`].
+    #[inline]
+    pub fn usual(&self) -> &[Scalar; USUAL.len()] {
+        &self.usual
+    }
+
+    /// Of the other names, in their order; none is zero.
+    #[inline]
+    pub fn others(&self) -> &[(Name, Scalar)] {
+        &self.others
     }
 
     /// Never below zero.
@@ -184,7 +202,16 @@ impl FromIterator<(Name, Scalar)> for Limits {
     }
 }
 
+impl Clone for Quantities {
+    #[inline]
+    fn clone(&self) -> Self {
+        let others = if self.others.is_empty() { Vec::new() } else { self.others.clone() };
+        Self { usual: self.usual, others }
+    }
+}
+
 impl AddAssign<&Quantities> for Quantities {
+    #[inline]
     fn add_assign(&mut self, other: &Quantities) {
         for (own, more) in self.usual.iter_mut().zip(other.usual) {
             *own += more;
@@ -197,6 +224,7 @@ impl AddAssign<&Quantities> for Quantities {
 
 /// Never below zero.
 impl SubAssign<&Quantities> for Quantities {
+    #[inline]
     fn sub_assign(&mut self, other: &Quantities) {
         for (own, less) in self.usual.iter_mut().zip(other.usual) {
             *own = own.minus_or_zero(less);

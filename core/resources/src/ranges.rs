@@ -56,7 +56,8 @@ impl Ranges {
     }
 
     pub fn count(&self) -> u128 {
-        self.iter().map(Range::count).sum()
+        let between: u128 = self.iter().map(|range| u128::from(range.end - range.begin)).sum();
+        between + self.0.len() as u128
     }
 
     pub fn has(&self, value: u64) -> bool {
@@ -78,7 +79,7 @@ impl Ranges {
         if self.0 == other.0 {
             return Self::default();
         }
-        let mut rest = Vec::new();
+        let mut rest = Vec::with_capacity(self.0.len() + other.0.len());
         let mut holes = other.iter().peekable();
         for range in self.iter() {
             let mut begin = Some(range.begin);

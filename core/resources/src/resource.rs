@@ -161,20 +161,54 @@ impl Resource {
 
     /// Orders by everything but the value.
     pub(crate) fn cmp_identity(&self, other: &Self) -> Ordering {
-        self.name
-            .cmp(&other.name)
-            .then_with(|| self.value.kind().cmp(&other.value.kind()))
-            .then_with(|| self.revocable.cmp(&other.revocable))
+        self.cmp_common(other)
             .then_with(|| self.allocation.cmp(&other.allocation))
             .then_with(|| cmp_rare(self.rare.as_ref(), other.rare.as_ref()))
     }
 
     /// Orders by what must be equal for two resources to merge into one entry.
+    #[inline]
     pub(crate) fn cmp_entry(&self, other: &Self) -> Ordering {
-        self.cmp_identity(other).then_with(|| match self.is_indivisible() {
+        self.cmp_common(other)
+            .then_with(|| self.allocation.cmp(&other.allocation))
+            .then_with(|| self.cmp_special(other))
+    }
+
+    /// The same as if both were allocated to nobody.
+    #[inline]
+    pub(crate) fn cmp_entry_unallocated(&self, other: &Self) -> Ordering {
+        self.cmp_common(other).then_with(|| self.cmp_special(other))
+    }
+
+    #[inline]
+    fn cmp_common(&self, other: &Self) -> Ordering {
+        self.name
+            .cmp(&other.name)
+            .then_with(|| self.value.kind().cmp(&other.value.kind()))
+            .then_with(|| self.revocable.cmp(&other.revocable))
+    }
+
+    #[inline]
+    fn cmp_special(&self, other: &Self) -> Ordering {
+        // Who has nothing special can be divided.
+        if self.rare.is_none() && other.rare.is_none() {
+            return Ordering::Equal;
+        }
+        cmp_rare(self.rare.as_ref(), other.rare.as_ref()).then_with(|| match self.is_indivisible() {
             true => self.value.cmp(&other.value),
             false => Ordering::Equal,
         })
+    }
+
+    /// As [`Resource::with_allocation`] of a clone.
+    pub(crate) fn clone_allocated(&self, role: Option<&Role>) -> Self {
+        Self {
+            name: self.name.clone(),
+            value: self.value.clone(),
+            allocation: role.cloned(),
+            revocable: self.revocable,
+            rare: self.rare.clone(),
+        }
     }
 }
 

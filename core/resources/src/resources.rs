@@ -2,82 +2,133 @@
 //!
 //! Invariant: entries are sorted by `Resource::cmp_entry` and each key occurs once; no entry is empty. Two collections
 //! that hold the same things are therefore equal, however they came about, and combining them is one pass over both.
+//! Clones share their entries until one of them changes: whoever keeps the same resources in many places keeps them once.
 //! Never: a resource below zero; subtracting more than there is leaves nothing of it.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::ops::{Add, AddAssign, Sub, SubAssign};
 
+use crate::entry::{Entry, Iter};
 use crate::name::Name;
 use crate::quantities::Quantities;
 use crate::ranges::Ranges;
 use crate::resource::{Resource, Value};
+use crate::role::Role;
 use crate::scalar::Scalar;
 use crate::set::Set;
 
 /// Above this many entries to add, merging into a new list is cheaper than inserting one by one.
 const INSERTED_ENTRIES_MAX: usize = 16;
+/// The places of so many entries are remembered on the stack.
+const PLACES_MAX: usize = 16;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resources {
-    entries: Vec<Entry>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Entry {
-    resource: Resource,
-    /// How many times an indivisible resource is held: tasks using a shared volume, or equal disks. Else 1.
-    copies: u32,
+    /// Nothing instead of an empty list.
+    entries: Option<Arc<Vec<Entry>>>,
 }
 
 impl Resources {
     pub const fn new() -> Self {
-        Self { entries: Vec::new() }
+        Self { entries: None }
     }
 
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.entries.is_none()
     }
 
     /// How many different resources there are.
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.entries().len()
     }
 
     /// In their order; a shared resource once however many copies are held, equal disks each.
-    pub fn iter(&self) -> impl Iterator<Item = &Resource> + '_ {
-        self.entries.iter().flat_map(|entry| core::iter::repeat_n(&entry.resource, entry.visible_copies()))
+    #[inline]
+    pub fn iter(&self) -> Iter<'_> {
+        Iter::new(self.entries())
     }
 
     pub fn insert(&mut self, resource: Resource) {
-        if !resource.is_empty() {
-            self.add_entry(0, Entry { resource, copies: 1 });
-        }
+        *self += &Resources::from(resource);
     }
 
     /// Takes away what there is of it: all of an indivisible resource that is equal, else at most the amount held.
     pub fn remove(&mut self, resource: &Resource) {
-        if let Ok(at) = self.find(resource)
-            && !self.entries[at].subtract(resource, 1)
-        {
-            self.entries.remove(at);
+        if let Ok(at) = self.find(resource) {
+            self.change(|entries| {
+                if !entries[at].subtract(resource, 1) {
+                    entries.remove(at);
+                }
+            });
         }
     }
 
     pub fn contains(&self, other: &Resources) -> bool {
-        let mut own = self.entries.as_slice();
-        other.entries.iter().all(|wanted| {
-            let skipped = own.iter().take_while(|entry| entry.cmp(wanted).is_lt()).count();
-            own = &own[skipped..];
-            own.first().is_some_and(|entry| entry.contains(wanted))
-        })
+        self.is_same_list(other) || self.contains_by(other, Entry::cmp)
+    }
+
+    /// Takes a part away, whoever that is allocated to, of what is allocated to nobody. False, and nothing happens, if it
+    /// is not all there.
+    pub fn take(&mut self, part: &Resources) -> bool {
+        if !part.is_for_one_role() {
+            return self.take(&part.clone().unallocate());
+        }
+        if part.len() > PLACES_MAX {
+            let taken = self.contains_by(part, Entry::cmp_unallocated);
+            if taken {
+                self.subtract_by(part, Entry::cmp_unallocated);
+            }
+            return taken;
+        }
+        let Some(places) = self.places_of(part) else { return false };
+        if !part.is_empty() {
+            self.change(|entries| {
+                // From the last, so that the places before stay what they are.
+                for (at, entry) in places.iter().zip(part.entries()).rev() {
+                    if !entries[*at].subtract(&entry.resource, entry.copies) {
+                        entries.remove(*at);
+                    }
+                }
+            });
+        }
+        true
+    }
+
+    /// Where each entry of a part is, whoever that is allocated to; nowhere, if not all of it is there.
+    fn places_of(&self, part: &Resources) -> Option<[usize; PLACES_MAX]> {
+        let mut places = [0; PLACES_MAX];
+        let (own, mut at) = (self.entries(), 0);
+        for (place, wanted) in places.iter_mut().zip(part.entries()) {
+            let entry = loop {
+                let entry = own.get(at)?;
+                match entry.cmp_unallocated(wanted) {
+                    Ordering::Less => at += 1,
+                    Ordering::Equal => break entry,
+                    Ordering::Greater => return None,
+                }
+            };
+            *place = entry.holds(wanted).then_some(at)?;
+        }
+        Some(places)
+    }
+
+    /// Adds what [`Resources::take`] took.
+    pub fn put_back(&mut self, part: &Resources) {
+        if self.is_empty() || !part.is_for_one_role() {
+            *self += part.clone().unallocate();
+        } else {
+            self.add_by(part, Entry::cmp_unallocated, |entry| entry.clone_allocated(None));
+        }
     }
 
     pub fn contains_resource(&self, resource: &Resource) -> bool {
         resource.is_empty()
             || self
                 .find(resource)
-                .is_ok_and(|at| self.entries[at].resource.value().contains(resource.value()))
+                .is_ok_and(|at| self.entries()[at].resource.value().contains(resource.value()))
     }
 
     /// `self - other`, or `None` if `other` is not contained.
@@ -87,22 +138,21 @@ impl Resources {
 
     /// What both have.
     pub fn intersect(&self, other: &Resources) -> Resources {
-        let common = self.entries.iter().filter_map(|entry| {
+        let common = self.entries().iter().filter_map(|entry| {
             let at = other.find(&entry.resource).ok()?;
-            entry.intersect(&other.entries[at])
+            entry.intersect(&other.entries()[at])
         });
-        Resources { entries: common.collect() }
+        Resources::of(common.collect())
     }
 
     /// How many copies of a shared resource are held.
     pub fn copies(&self, resource: &Resource) -> u32 {
-        self.find(resource).map_or(0, |at| self.entries[at].copies)
+        self.find(resource).map_or(0, |at| self.entries()[at].copies)
     }
 
     /// The sum of the scalars of this name, whatever else distinguishes them; a shared one counts once.
     pub fn amount(&self, name: &Name) -> Scalar {
-        let amounts =
-            self.named(name).filter_map(|entry| Some(entry.resource.amount()?.times(entry.weight())));
+        let amounts = self.named(name).filter_map(|entry| Some(entry.all_copies(entry.resource.amount()?)));
         amounts.sum()
     }
 
@@ -147,7 +197,7 @@ impl Resources {
 
     /// Each name once.
     pub fn names(&self) -> impl Iterator<Item = &Name> + '_ {
-        self.entries
+        self.entries()
             .chunk_by(|a, b| a.resource.name() == b.resource.name())
             .map(|same| same[0].resource.name())
     }
@@ -155,8 +205,8 @@ impl Resources {
     /// How much there is under each name; ranges and sets by their number of elements.
     pub fn quantities(&self) -> Quantities {
         let mut sum = Quantities::default();
-        for entry in &self.entries {
-            sum.increase(entry.resource.name(), entry.resource.value().quantity().times(entry.weight()));
+        for entry in self.entries() {
+            sum.increase(entry.resource.name(), entry.all_copies(entry.resource.value().quantity()));
         }
         sum
     }
@@ -164,86 +214,184 @@ impl Resources {
     /// [`Resources::quantities`] of the scalars alone.
     pub fn scalar_quantities(&self) -> Quantities {
         let mut sum = Quantities::default();
-        for entry in &self.entries {
-            let amount = entry.resource.amount().unwrap_or_default();
-            sum.increase(entry.resource.name(), amount.times(entry.weight()));
+        for entry in self.entries() {
+            if let Some(amount) = entry.resource.amount() {
+                sum.increase(entry.resource.name(), entry.all_copies(amount));
+            }
         }
         sum
     }
 
     /// Those that are wanted, with all their copies.
     pub fn filter(&self, wanted: impl Fn(&Resource) -> bool) -> Resources {
-        Resources { entries: self.entries.iter().filter(|entry| wanted(&entry.resource)).cloned().collect() }
+        let all = self.entries();
+        match all.iter().position(|entry| !wanted(&entry.resource)) {
+            None => self.clone(),
+            Some(at) => {
+                let mut some = Vec::with_capacity(all.len() - 1);
+                some.extend_from_slice(&all[..at]);
+                some.extend(all[at + 1..].iter().filter(|entry| wanted(&entry.resource)).cloned());
+                Resources::of(some)
+            }
+        }
     }
 
     /// Drops those that are not wanted.
     pub fn retain(&mut self, wanted: impl Fn(&Resource) -> bool) {
-        self.entries.retain(|entry| wanted(&entry.resource));
+        if !self.entries().iter().all(|entry| wanted(&entry.resource)) {
+            self.change(|entries| entries.retain(|entry| wanted(&entry.resource)));
+        }
     }
 
     /// Each resource changed; copies are kept, and what becomes the same is merged.
     pub fn map(self, change: impl Fn(Resource) -> Resource) -> Resources {
         let changed =
-            self.entries.into_iter().map(|entry| Entry { resource: change(entry.resource), ..entry });
+            self.into_entries().into_iter().map(|entry| Entry { resource: change(entry.resource), ..entry });
         Resources::merged(changed.filter(|entry| !entry.resource.is_empty()).collect())
     }
 
     /// Cuts each resource to what `take` grants, given its name, its quantity and whether it is divisible.
     pub(crate) fn shrink_by(&mut self, mut take: impl FnMut(&Name, Scalar, bool) -> Scalar) {
-        self.entries.retain_mut(|entry| {
-            let have = entry.resource.value().quantity().times(entry.weight());
-            let granted = take(entry.resource.name(), have, !entry.resource.is_indivisible());
-            if granted < have {
-                *entry.resource.value_mut() = entry.resource.value().first(granted);
-            }
-            !entry.resource.is_empty()
+        self.change(|entries| {
+            entries.retain_mut(|entry| {
+                let have = entry.all_copies(entry.resource.value().quantity());
+                let granted = take(entry.resource.name(), have, !entry.resource.is_indivisible());
+                if granted < have {
+                    *entry.resource.value_mut() = entry.resource.value().first(granted);
+                }
+                !entry.resource.is_empty()
+            });
         });
     }
 
-    /// Like [`Resources::map`] where nothing becomes empty; cheaper if what comes out is in order.
-    pub(crate) fn map_in_place(mut self, change: impl Fn(&mut Resource)) -> Resources {
-        for entry in &mut self.entries {
-            change(&mut entry.resource);
+    /// All of it allocated to this role, or to nobody.
+    pub(crate) fn allocated_to(mut self, role: Option<&Role>) -> Resources {
+        if self.iter().all(|resource| resource.allocation() == role) {
+            return self;
         }
-        match self.entries.is_sorted_by(|a, b| a.cmp(b).is_lt()) {
-            true => self,
-            false => Resources::merged(self.entries),
+        let keeps_order = self.is_for_one_role();
+        match self.entries.as_mut().and_then(Arc::get_mut) {
+            Some(own) => own.iter_mut().for_each(|entry| entry.resource.set_allocation(role.cloned())),
+            None => {
+                self = Resources::of(self.entries().iter().map(|it| it.clone_allocated(role)).collect());
+            }
         }
+        if keeps_order { self } else { Resources::merged(self.into_entries()) }
     }
 
     /// One copy of each shared resource.
     pub fn single_copies(mut self) -> Resources {
-        for entry in &mut self.entries {
-            if entry.resource.is_shared() {
-                entry.copies = 1;
-            }
+        let several = |entry: &Entry| entry.resource.is_shared() && entry.copies != 1;
+        if self.entries().iter().any(several) {
+            self.change(|entries| {
+                entries.iter_mut().filter(|entry| several(entry)).for_each(|entry| entry.copies = 1);
+            });
         }
         self
     }
 
+    #[inline]
+    fn entries(&self) -> &[Entry] {
+        match &self.entries {
+            Some(entries) => entries,
+            None => &[],
+        }
+    }
+
+    /// Sorted, each key once, none of them empty.
+    fn of(entries: Vec<Entry>) -> Resources {
+        Resources { entries: (!entries.is_empty()).then(|| Arc::new(entries)) }
+    }
+
+    fn into_entries(self) -> Vec<Entry> {
+        self.entries.map_or_else(Vec::new, Arc::unwrap_or_clone)
+    }
+
+    /// Changes the list, which is its own from now on.
+    fn change(&mut self, change: impl FnOnce(&mut Vec<Entry>)) {
+        let mut entries = self.entries.take().unwrap_or_default();
+        change(Arc::make_mut(&mut entries));
+        self.entries = (!entries.is_empty()).then_some(entries);
+    }
+
+    /// Certainly the same, without a look at them.
+    fn is_same_list(&self, other: &Resources) -> bool {
+        match (&self.entries, &other.entries) {
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
+
+    /// Whether all of it is allocated to the same role, or to nobody: then its order does not depend on that.
+    fn is_for_one_role(&self) -> bool {
+        let mut roles = self.entries().iter().map(|entry| entry.resource.allocation());
+        roles.next().is_none_or(|first| roles.all(|role| role == first))
+    }
+
+    fn contains_by(&self, other: &Resources, cmp: impl Fn(&Entry, &Entry) -> Ordering) -> bool {
+        let mut own = self.entries().iter();
+        other.entries().iter().all(|wanted| {
+            for entry in own.by_ref() {
+                match cmp(entry, wanted) {
+                    Ordering::Less => (),
+                    Ordering::Equal => return entry.holds(wanted),
+                    Ordering::Greater => return false,
+                }
+            }
+            false
+        })
+    }
+
+    fn subtract_by(&mut self, other: &Resources, cmp: impl Fn(&Entry, &Entry) -> Ordering) {
+        let mut gone = other.entries().iter().peekable();
+        self.change(|entries| {
+            entries.retain_mut(|own| {
+                while let Some(entry) = gone.peek() {
+                    match cmp(entry, own) {
+                        Ordering::Less => drop(gone.next()),
+                        Ordering::Equal => return own.subtract(&entry.resource, entry.copies),
+                        Ordering::Greater => return true,
+                    }
+                }
+                true
+            });
+        });
+    }
+
+    fn add_by(
+        &mut self,
+        other: &Resources,
+        cmp: impl Fn(&Entry, &Entry) -> Ordering,
+        new: impl Fn(&Entry) -> Entry,
+    ) {
+        self.change(|entries| {
+            let mut at = 0;
+            for entry in other.entries() {
+                match entries[at..].binary_search_by(|own| cmp(own, entry)) {
+                    Ok(found) => {
+                        at += found;
+                        entries[at].absorb(entry);
+                    }
+                    Err(place) => {
+                        at += place;
+                        entries.insert(at, new(entry));
+                    }
+                }
+            }
+        });
+    }
+
     fn named(&self, name: &Name) -> impl Iterator<Item = &Entry> + '_ {
-        let begin = self.entries.partition_point(|entry| entry.resource.name() < name);
-        let rest = &self.entries[begin..];
+        let all = self.entries();
+        let begin = all.partition_point(|entry| entry.resource.name() < name);
+        let rest = &all[begin..];
         let end = rest.partition_point(|entry| entry.resource.name() == name);
         rest[..end].iter()
     }
 
     fn find(&self, resource: &Resource) -> Result<usize, usize> {
-        self.entries.binary_search_by(|entry| entry.resource.cmp_entry(resource))
-    }
-
-    /// Adds to the entries from `at` on; returns where it went.
-    fn add_entry(&mut self, at: usize, entry: Entry) -> usize {
-        match self.entries[at..].binary_search_by(|own| own.cmp(&entry)) {
-            Ok(found) => {
-                self.entries[at + found].absorb(&entry);
-                at + found
-            }
-            Err(place) => {
-                self.entries.insert(at + place, entry);
-                at + place
-            }
-        }
+        self.entries().binary_search_by(|entry| entry.resource.cmp_entry(resource))
     }
 
     fn merged(mut entries: Vec<Entry>) -> Resources {
@@ -255,54 +403,7 @@ impl Resources {
             }
             same
         });
-        Resources { entries }
-    }
-}
-
-impl Entry {
-    fn cmp(&self, other: &Entry) -> Ordering {
-        self.resource.cmp_entry(&other.resource)
-    }
-
-    /// How often it counts: several equal disks are several disks, copies of a shared volume are one volume.
-    fn weight(&self) -> u32 {
-        if self.resource.is_shared() { 1 } else { self.copies }
-    }
-
-    fn visible_copies(&self) -> usize {
-        self.weight() as usize
-    }
-
-    /// Adds an entry of the same key.
-    fn absorb(&mut self, other: &Entry) {
-        if self.resource.is_indivisible() {
-            self.copies = self.copies.saturating_add(other.copies);
-        } else {
-            self.resource.value_mut().add(other.resource.value());
-        }
-    }
-
-    /// Takes away a resource of the same key; whether anything is left.
-    fn subtract(&mut self, resource: &Resource, copies: u32) -> bool {
-        if self.resource.is_indivisible() {
-            self.copies = self.copies.saturating_sub(copies);
-            return self.copies > 0;
-        }
-        self.resource.value_mut().subtract(resource.value());
-        !self.resource.is_empty()
-    }
-
-    fn contains(&self, wanted: &Entry) -> bool {
-        self.cmp(wanted).is_eq()
-            && self.copies >= wanted.copies
-            && self.resource.value().contains(wanted.resource.value())
-    }
-
-    /// With an entry of the same key.
-    fn intersect(&self, other: &Entry) -> Option<Entry> {
-        let copies = self.copies.min(other.copies);
-        let value = self.resource.value().intersect(other.resource.value());
-        (!value.is_empty()).then(|| Entry { resource: self.resource.clone().with_value(value), copies })
+        Resources::of(entries)
     }
 }
 
@@ -321,16 +422,13 @@ impl From<Resource> for Resources {
 
 impl AddAssign<&Resources> for Resources {
     fn add_assign(&mut self, other: &Resources) {
-        if self.entries.is_empty() {
-            self.entries.clone_from(&other.entries);
-        } else if other.entries.len() <= INSERTED_ENTRIES_MAX {
-            let mut at = 0;
-            for entry in &other.entries {
-                at = self.add_entry(at, entry.clone());
-            }
+        if self.is_empty() {
+            *self = other.clone();
+        } else if other.len() <= INSERTED_ENTRIES_MAX {
+            self.add_by(other, Entry::cmp, Entry::clone);
         } else {
-            let mut all = core::mem::take(&mut self.entries);
-            all.extend_from_slice(&other.entries);
+            let mut all = core::mem::take(self).into_entries();
+            all.extend_from_slice(other.entries());
             *self = Resources::merged(all);
         }
     }
@@ -338,14 +436,11 @@ impl AddAssign<&Resources> for Resources {
 
 impl SubAssign<&Resources> for Resources {
     fn sub_assign(&mut self, other: &Resources) {
-        let mut gone = other.entries.iter().peekable();
-        self.entries.retain_mut(|own| {
-            while gone.next_if(|entry| entry.cmp(own).is_lt()).is_some() {}
-            match gone.next_if(|entry| entry.cmp(own).is_eq()) {
-                Some(entry) => own.subtract(&entry.resource, entry.copies),
-                None => true,
-            }
-        });
+        match self.is_same_list(other) {
+            true => self.entries = None,
+            false if other.is_empty() => (),
+            false => self.subtract_by(other, Entry::cmp),
+        }
     }
 }
 
@@ -411,6 +506,15 @@ impl core::iter::Sum for Resources {
 impl<'a> core::iter::Sum<&'a Resources> for Resources {
     fn sum<I: Iterator<Item = &'a Resources>>(all: I) -> Self {
         all.fold(Resources::new(), |sum, next| sum + next)
+    }
+}
+
+impl<'a> IntoIterator for &'a Resources {
+    type Item = &'a Resource;
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
     }
 }
 

@@ -89,11 +89,11 @@ impl Resources {
 /// Other forms.
 impl Resources {
     pub fn allocate(self, role: &Role) -> Resources {
-        self.map_in_place(|resource| resource.set_allocation(Some(role.clone())))
+        self.allocated_to(Some(role))
     }
 
     pub fn unallocate(self) -> Resources {
-        self.map_in_place(|resource| resource.set_allocation(None))
+        self.allocated_to(None)
     }
 
     /// Allocates those that are not allocated yet.

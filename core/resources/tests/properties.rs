@@ -353,3 +353,31 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    #[test]
+    fn a_part_for_a_role_is_taken_and_put_back(
+        all in resources(), more in resources(), role in option::of(prop::sample::select(vec!["eng", "web"])),
+    ) {
+        let (all, more) = (all.unallocate(), more.unallocate());
+        let whole = &all + &more;
+        let part = role.map_or(more.clone(), |role| more.clone().allocate(&role.into()));
+        let mut left = whole.clone();
+        prop_assert!(left.take(&part));
+        prop_assert_eq!(&left, &(&whole - &more));
+        left.put_back(&part);
+        prop_assert_eq!(&left, &whole);
+        let mut too_few = all.clone();
+        prop_assert_eq!(too_few.take(&part), all.contains(&more));
+        prop_assert_eq!(too_few, if all.contains(&more) { &all - &more } else { all });
+    }
+
+    #[test]
+    fn a_part_for_many_roles_is_taken_and_put_back(all in resources(), mixed in resources()) {
+        let mut whole = all.unallocate() + &mixed.clone().unallocate();
+        let before = whole.clone();
+        prop_assert!(whole.take(&mixed));
+        whole.put_back(&mixed);
+        prop_assert_eq!(whole, before);
+    }
+}

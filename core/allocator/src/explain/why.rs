@@ -209,7 +209,8 @@ impl Allocator {
     /// It could borrow if enough were left.
     fn why_no_loan(&self, slot: AgentSlot, client: ClientSlot, own: FrameworkSlot) -> Why {
         let (ledger, role) = (&self.agents[slot].ledger, self.tree.role_of(client));
-        let idle = ledger.slack().idle();
+        let slack = ledger.slack();
+        let idle = slack.idle();
         if idle.is_empty() {
             return Why::InUse;
         }
