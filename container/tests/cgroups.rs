@@ -42,11 +42,15 @@ fn own_cgroups() -> pb::ContainerInfo {
 
 /// A host on which the controllers are all on one version.
 fn host(isolation: &str) -> Option<Host> {
+    host_with(isolation, |_| ())
+}
+
+fn host_with(isolation: &str, change: impl FnOnce(&mut tepui_container::Options)) -> Option<Host> {
     if kernel::v1_mount("memory").is_none() && kernel::v2_mount().is_none() {
         eprintln!("skipped: this host has no memory controller");
         return None;
     }
-    Host::linux(isolation)
+    Host::linux_with(isolation, change)
 }
 
 fn is_v2() -> bool {
@@ -233,18 +237,21 @@ const HOG: &str = "dd if=/dev/zero of=/dev/null bs=300M count=1 2> /dev/null; ex
 
 #[tokio::test]
 async fn who_exceeds_its_limit_is_told_so() {
-    let Some(mut host) = host("cgroups/mem") else { return };
-    let a = id("a");
-    host.launch(sized(&host, &a, HOG, (1.0, 32.0), &[("mem", 64.0)])).await;
-    let end = host.exit_of(&a).await;
-    assert_eq!(end.reason, Some(Reason::REASON_CONTAINER_LIMITATION_MEMORY), "{end:?}");
-    assert_eq!(end.state, Some(pb::TaskState::TASK_FAILED));
-    let message = end.message.unwrap();
-    assert!(
-        message.starts_with("Memory limit exceeded: Requested: 32MB Limit: 64MB Maximum Used: 6"),
-        "{message}"
-    );
-    assert_eq!(end.limited[0].name, "mem");
+    for limit_swap in [false, true] {
+        let change = |options: &mut tepui_container::Options| options.cgroups.limit_swap = limit_swap;
+        let Some(mut host) = host_with("cgroups/mem", change) else { return };
+        let a = id("a");
+        host.launch(sized(&host, &a, HOG, (1.0, 32.0), &[("mem", 64.0)])).await;
+        let end = host.exit_of(&a).await;
+        assert_eq!(end.reason, Some(Reason::REASON_CONTAINER_LIMITATION_MEMORY), "{end:?}");
+        assert_eq!(end.state, Some(pb::TaskState::TASK_FAILED));
+        let message = end.message.unwrap();
+        assert!(
+            message.starts_with("Memory limit exceeded: Requested: 32MB Limit: 64MB Maximum Used: 6"),
+            "{message}"
+        );
+        assert_eq!(end.limited[0].name, "mem");
+    }
 }
 
 /// Holds so many megabytes until the file `go` is there.

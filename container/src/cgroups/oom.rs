@@ -61,10 +61,11 @@ impl Counters {
         let peak_bytes = number(cgroup, "memory.max_usage_in_bytes")?;
         let limit_bytes =
             number(cgroup, "memory.limit_in_bytes").filter(|limit| *limit < i64::MAX as u64 / 2);
-        let reached = limit_bytes.is_some_and(|limit| peak_bytes + BATCH_BYTES >= limit);
+        let failed = number(cgroup, "memory.failcnt").is_some_and(|count| count > 0);
         Some(Counters {
             kills: keyed(cgroup, "memory.oom_control", "oom_kill").unwrap_or(0),
-            stopped: reached && number(cgroup, "memory.failcnt").is_some_and(|count| count > 0),
+            // Newer kernels do not count failures of memory and swap together.
+            stopped: (reached(cgroup, "memory") && failed) || reached(cgroup, "memory.memsw"),
             request_bytes: number(cgroup, "memory.soft_limit_in_bytes")?,
             limit_bytes,
             peak_bytes,
@@ -149,6 +150,13 @@ pub(crate) fn judge(all: &[Counters], kills_seen: u64) -> Option<Termination> {
         limited: vec![used],
         ..Default::default()
     })
+}
+
+/// Whether a limit of v1, with swap or without, was reached.
+fn reached(cgroup: &Path, which: &str) -> bool {
+    let of = |what: &str| number(cgroup, &format!("{which}.{what}"));
+    let peak_and_limit = of("max_usage_in_bytes").zip(of("limit_in_bytes"));
+    peak_and_limit.is_some_and(|(peak, limit)| peak + BATCH_BYTES >= limit)
 }
 
 fn number(cgroup: &Path, file: &str) -> Option<u64> {
@@ -247,6 +255,12 @@ mod tests {
         write("memory.failcnt", "3\n");
         write("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
         let read_all = |version| read_all(&place(version), &place(version).processes(), 0);
+        assert_eq!(read_all(Version::V1), [own(1, true, 128)]);
+        // The same limit for memory and swap together.
+        write("memory.failcnt", "0\n");
+        assert_eq!(read_all(Version::V1), [own(1, false, 128)]);
+        write("memory.memsw.max_usage_in_bytes", "134217728\n");
+        write("memory.memsw.limit_in_bytes", "134217728\n");
         assert_eq!(read_all(Version::V1), [own(1, true, 128)]);
         write("memory.peak", "104857600\n");
         write("memory.max", "134217728\n");
