@@ -78,7 +78,10 @@ fn launcher() -> Option<Command> {
 ///
 /// `own_args` are those arguments of this process that make it call [`become_task`] first.
 pub fn session_leader(info: &CommandInfo, own_args: &[String]) -> std::io::Result<Command> {
-    if let Some(inside) = launcher() {
+    if let Some(mut inside) = launcher() {
+        if has_terminal() {
+            inside.stdin(Stdio::inherit());
+        }
         return Ok(inside);
     }
     if info.value.is_none() {

@@ -5,11 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use nix::sched::CloneFlags;
+use nix::sys::signal::{SigSet, Signal};
+use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::init::{EXIT_NOT_FOUND, EXIT_NOT_RUNNABLE};
@@ -39,8 +41,11 @@ pub(crate) struct Inside {
 pub(crate) fn work(instead: &[OsString]) -> io::Result<()> {
     let text = std::env::var(INSIDE).map_err(|_| io::Error::other(format!("{INSIDE} is not set")))?;
     let inside: Inside = serde_json::from_str(&text)?;
-    // Fails for the leader of a process group only, which is alone already.
-    nix::unistd::setsid().ok();
+    match io::stdin().is_terminal() && instead.is_empty() {
+        true => take_terminal(),
+        // Fails for the leader of a process group only, which is alone already.
+        false => drop(nix::unistd::setsid()),
+    }
     enter(&inside)?;
     let mut command = match (instead.split_first(), inside.arguments.split_first()) {
         (Some((program, arguments)), _) => with_arguments(Command::new(program), arguments),
@@ -62,6 +67,19 @@ pub(crate) fn work(instead: &[OsString]) -> io::Result<()> {
 fn with_arguments(mut command: Command, arguments: &[impl AsRef<std::ffi::OsStr>]) -> Command {
     command.args(arguments);
     command
+}
+
+/// The terminal of the executor's session is the task's: keys that make signals are for a group of its own.
+fn take_terminal() {
+    let own = Pid::from_raw(0);
+    // Whoever is not at the terminal yet would be stopped for taking it.
+    let mut stops = SigSet::empty();
+    stops.add(Signal::SIGTTOU);
+    let taken = stops.thread_block().and_then(|()| nix::unistd::setpgid(own, own));
+    let taken = taken.and_then(|()| nix::unistd::tcsetpgrp(io::stdin(), nix::unistd::getpgrp()));
+    if let Err(err) = taken.and_then(|()| stops.thread_unblock()) {
+        eprintln!("cannot take the terminal: {err}"); // It still reads and writes.
+    }
 }
 
 /// The executor stays where it is: the root is changed in a mount namespace of our own.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
-use tepui_e2e::{Cluster, Scheduler, binary, scalar, wait_for};
+use tepui_e2e::{Cluster, Person, Scheduler, binary, scalar, wait_for};
 
 const ISOLATION: &str = "--isolation=filesystem/linux,namespaces/pid,docker/runtime";
 
@@ -41,7 +41,7 @@ fn sh(dir: &Path, script: &str) -> String {
 fn save_image(dir: &Path, busybox: &str) {
     let work = dir.join("work");
     std::fs::create_dir_all(work.join("save/layer")).expect("made");
-    let names = "sh cat ls id pwd sleep echo test";
+    let names = "sh cat ls id pwd sleep echo test stty";
     sh(
         &work,
         &format!(
@@ -249,4 +249,32 @@ fn an_agent_killed_while_it_prunes_and_launches_leaves_nothing_by_halves() {
     wait_for("nothing to be left", || {
         (provisioned(&cluster).is_empty() && layers(&cluster) == 0).then_some(())
     });
+}
+
+/// The terminal is the task's, which is inside of its image, and not its executor's, which is not.
+#[test]
+fn a_task_with_an_image_and_a_terminal_gets_keys_and_signals() {
+    let Some(cluster) = cluster() else { return };
+    let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
+    let offer = scheduler.fresh_offer();
+    let script = "trap 'echo interrupted' INT; stty size; cat /etc/of; read line; echo \"heard $line\"; read line; \
+        echo yes > /dev/tty; exit 6";
+    let mut task = Scheduler::task(&offer, "a", script);
+    let image = json!({"image": {"type": "DOCKER", "docker": {"name": "app"}}});
+    task["container"] =
+        json!({"type": "MESOS", "mesos": image, "tty_info": {"window_size": {"rows": 11, "columns": 33}}});
+    assert_eq!(scheduler.launch(&offer, &[task]).status, 202);
+    scheduler.reach("a", "TASK_RUNNING");
+    let mut person = Person::at((24, 80), &["attach", "a"], &[("TEPUI_MASTER", &cluster.master.address)]);
+    person.types("one\r");
+    person.sees("heard one");
+    person.types("\x03");
+    person.sees("interrupted");
+    person.types("two\r");
+    person.sees("yes");
+    assert_eq!(person.waits().code(), Some(0));
+    let status = scheduler.reach("a", "TASK_FAILED");
+    assert_eq!(status["message"], "Command exited with status 6");
+    let said = tepui(&cluster, &["logs", "a"]);
+    assert!(text(&said).starts_with("11 33\r\nof the image\r\n"), "{said:?}");
 }
