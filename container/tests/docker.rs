@@ -5,13 +5,16 @@ mod common;
 #[path = "../docker/tests/common/mod.rs"]
 mod dockerd;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use common::image::{self, Layer};
+use common::plugin::Plugin;
+use common::registry::{LOGIN, Registry, Wants};
 use common::{Host, exited, until};
 use dockerd::{Dockerd, IMAGE, Networks, file_of, is_root};
 use nix::sys::signal::Signal;
-use tepui_container::{DockerOptions, Meter, Usage};
+use tepui_container::{DockerOptions, Logins, Meter, Usage};
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::{ContainerEvent, ContainerId, ContainerOp, LaunchSpec, LaunchStage, Volume};
 
@@ -24,10 +27,14 @@ fn host() -> Option<(Dockerd, Host)> {
         return None;
     }
     let dockerd = Dockerd::start(Networks::Host);
-    let docker =
-        DockerOptions { socket: dockerd.socket(), remove_delay: Duration::ZERO, ..Default::default() };
-    let host = Host::with(|options| options.docker = Some(docker));
+    let host = host_of(&dockerd, Logins::default());
     Some((dockerd, host))
+}
+
+fn host_of(dockerd: &Dockerd, logins: Logins) -> Host {
+    let (socket, remove_delay) = (dockerd.socket(), Duration::ZERO);
+    let docker = DockerOptions { socket, remove_delay, logins, ..Default::default() };
+    Host::with(|options| options.docker = Some(docker))
 }
 
 fn in_docker(mut spec: LaunchSpec) -> LaunchSpec {
@@ -83,8 +90,17 @@ async fn a_container_runs_in_its_image_and_sees_its_sandbox() {
 
 /// One of a driver of the engine.
 fn add_volume(spec: &mut LaunchSpec) {
+    add_volume_of(spec, "local", pb::Parameters::default());
+}
+
+fn add_volume_of(spec: &mut LaunchSpec, driver: &str, driver_options: pb::Parameters) {
     use pb::volume::source::{DockerVolume, Type};
-    let volume = DockerVolume { name: "vol".into(), driver: Some("local".into()), ..Default::default() };
+    let volume = DockerVolume {
+        name: "vol".into(),
+        driver: Some(driver.to_owned()),
+        driver_options: driver_options.into(),
+        ..Default::default()
+    };
     let source = pb::volume::Source {
         r#type: Some(Type::DOCKER_VOLUME),
         docker_volume: volume.into(),
@@ -212,4 +228,102 @@ async fn a_restarted_agent_finds_its_containers_and_removes_those_of_nobody() {
         ContainerEvent::Exited { id, termination } => assert_eq!((id, termination.status), (kept, exited(5))),
         other => panic!("{other:?}"),
     }
+}
+
+#[tokio::test]
+async fn registries_that_want_a_login_get_it() {
+    let Some((dockerd, mut nobody)) = host() else { return };
+    let Some(base) = Layer::busybox() else { return };
+    let layout = tempfile::tempdir().unwrap();
+    image::oci_layout(layout.path(), &serde_json::json!({}), &[base.tar()]);
+    let registry = Registry::start(layout.path(), Wants::Basic);
+    let (address, secret) = (&registry.address, format!(r#"{{"auth":"{LOGIN}"}}"#));
+    let logins = format!(r#"{{"auths":{{"{address}":{secret}}}}}"#);
+    let spec = |host: &Host, name: &str, uris: &[&Path]| {
+        let mut spec = in_docker(host.spec(&ContainerId::root(name), "cat /etc/passwd"));
+        let docker = spec.container.as_mut().unwrap().docker.get_or_insert_default();
+        (docker.image, docker.force_pull_image) = (format!("{address}/app"), Some(true));
+        let uri =
+            |path: &&Path| pb::command_info::URI { value: path.display().to_string(), ..Default::default() };
+        spec.command.uris = uris.iter().map(uri).collect();
+        spec
+    };
+    let (_, why) = nobody.fail_to_launch(spec(&nobody, "nobody", &[])).await;
+    assert!(why.starts_with("cannot pull the image: "), "{why}");
+    // As it was fetched, in the older form and in the newer.
+    let files = tempfile::tempdir().unwrap();
+    let (old, new) = (files.path().join(".dockercfg"), files.path().join("docker.tar.gz"));
+    std::fs::write(&old, format!(r#"{{"{address}":{secret}}}"#)).unwrap();
+    std::fs::create_dir(files.path().join(".docker")).unwrap();
+    std::fs::write(files.path().join(".docker/config.json"), &logins).unwrap();
+    let packed = std::process::Command::new("tar")
+        .arg("-C")
+        .arg(files.path())
+        .arg("-czf")
+        .arg(&new)
+        .arg(".docker")
+        .status();
+    assert!(packed.unwrap().success());
+    for (name, uri) in [("old", &old), ("new", &new)] {
+        assert_eq!(nobody.run(spec(&nobody, name, &[uri])).await, exited(0));
+        assert_eq!(nobody.read(&ContainerId::root(name), "stdout"), "root:x:0:0::/:/bin/sh\n");
+    }
+    let mut known = host_of(&dockerd, Logins::parse(logins.as_bytes()).unwrap());
+    assert_eq!(known.run(spec(&known, "known", &[])).await, exited(0));
+}
+
+/// A driver for an engine, which looks for them in a place of the machine.
+struct Driver(PathBuf);
+
+impl Driver {
+    fn start(host: &Host) -> (Driver, Plugin) {
+        let dir = Path::new("/run/docker/plugins");
+        std::fs::create_dir_all(dir).unwrap();
+        let name = format!("tepui-test-{}", std::process::id());
+        let plugin = Plugin::start(&host.dir.path().join("plugins"), &name);
+        let link = dir.join(format!("{name}.sock"));
+        std::os::unix::fs::symlink(host.dir.path().join("plugins").join(format!("{name}.sock")), &link)
+            .unwrap();
+        (Driver(link), plugin)
+    }
+
+    fn name(&self) -> &str {
+        self.0.file_stem().unwrap().to_str().unwrap()
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.0).ok(); // It may never have been made.
+    }
+}
+
+#[tokio::test]
+async fn volumes_of_other_drivers_are_mounted_with_their_options() {
+    let Some((_dockerd, mut host)) = host() else { return };
+    let (driver, plugin) = Driver::start(&host);
+    let id = ContainerId::root("driven");
+    let mut spec = in_docker(host.spec(&id, "echo kept > /vol/file; cat /vol/file"));
+    let size = pb::Parameter { key: "size".into(), value: "7".into(), ..Default::default() };
+    add_volume_of(&mut spec, driver.name(), pb::Parameters { parameter: vec![size], ..Default::default() });
+    assert_eq!(host.run(spec).await, exited(0), "{}", host.read(&id, "stderr"));
+    assert_eq!(host.read(&id, "stdout"), "kept\n");
+    assert_eq!(std::fs::read_to_string(plugin.path("vol").join("file")).unwrap(), "kept\n");
+    let mut calls = Vec::new();
+    until(|| {
+        calls.extend(plugin.calls());
+        calls.contains(&String::from("Unmount vol")).then_some(())
+    })
+    .await;
+    assert!(calls.contains(&String::from(r#"Create vol {"size":"7"}"#)), "{calls:?}");
+    assert!(calls.contains(&String::from("Mount vol")), "{calls:?}");
+    // What the driver says is what the framework hears.
+    let refused = ContainerId::root("refused");
+    let mut spec = in_docker(host.spec(&refused, "true"));
+    add_volume_of(&mut spec, driver.name(), pb::Parameters::default());
+    let volumes = &mut spec.container.as_mut().unwrap().volumes;
+    volumes[0].source.get_or_insert_default().docker_volume.get_or_insert_default().name = "refused-1".into();
+    assert_eq!(host.run(spec).await, exited(1));
+    let said = host.read(&refused, "stderr");
+    assert!(said.contains("no room for another volume"), "{said}");
 }

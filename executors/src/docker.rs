@@ -5,16 +5,17 @@
 
 mod end;
 mod network;
+mod trial;
 
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use tepui_client::v1::{CommandInfo, NetworkInfo, TaskInfo, environment, network_info};
-use tepui_docker::{Engine, EngineFault, Exec, Inspected, Output, Running, Setup};
+use tepui_docker::{Engine, EngineFault, Exec, Inspected, MemoryWatch, Output, Running, Setup};
 
 use crate::checks::{Outcome, Probe, Target};
 use crate::command::machine::{CommandMachine, Effect, Happening, Started};
@@ -97,8 +98,9 @@ impl Container {
                 return;
             }
         };
+        let memory = self.found.get().and_then(|found| MemoryWatch::follow(found.state.pid));
         let ended = match running.follow(output).await {
-            Ok(code) => Ok(end::explain(&self, code, began).await),
+            Ok(code) => Ok(end::explain(&self, code, began, memory).await),
             Err(fault) => Err(format!("Failed to get exit status of container: {fault}")),
         };
         let _ = reports.happenings.send(Happening::Ended(ended)).await;
@@ -135,13 +137,8 @@ impl Container {
     async fn probe(&self, probe: &Probe) -> Outcome {
         match &probe.target {
             Target::Command(command) => {
-                let run = self.exec(command);
-                match probe.timeout {
-                    Some(limit) => {
-                        tokio::time::timeout(limit, run).await.unwrap_or_else(|_| timed_out(limit))
-                    }
-                    None => run.await,
-                }
+                let exec = Exec { arguments: arguments(command), environment: variables(command) };
+                trial::run(self, &exec, probe.timeout).await
             }
             Target::Http { .. } | Target::Tcp { .. } => {
                 let pid = self.found.get().map_or(0, |found| found.state.pid);
@@ -149,23 +146,15 @@ impl Container {
             }
         }
     }
-
-    async fn exec(&self, command: &CommandInfo) -> Outcome {
-        let value = command.value.clone().unwrap_or_default();
-        let arguments = match command.shell.unwrap_or(true) {
-            true => vec![String::from("/bin/sh"), String::from("-c"), value],
-            false => std::iter::once(value).chain(command.arguments.iter().cloned()).collect(),
-        };
-        let exec = Exec { arguments, environment: variables(command) };
-        match self.engine.exec(&self.setup.name, &exec).await {
-            Ok(code) => Outcome::Exited(i32::try_from(code).unwrap_or(i32::MAX)),
-            Err(fault) => Outcome::Failed(fault.to_string()),
-        }
-    }
 }
 
-fn timed_out(limit: Duration) -> Outcome {
-    Outcome::Failed(format!("timed out after {limit:?}"))
+/// What a check runs.
+fn arguments(command: &CommandInfo) -> Vec<String> {
+    let value = command.value.clone().unwrap_or_default();
+    match command.shell.unwrap_or(true) {
+        true => vec![String::from("/bin/sh"), String::from("-c"), value],
+        false => std::iter::once(value).chain(command.arguments.iter().cloned()).collect(),
+    }
 }
 
 fn seconds() -> u64 {

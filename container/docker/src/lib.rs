@@ -5,10 +5,12 @@
 #![forbid(unsafe_code)]
 
 mod engine;
+mod memory;
 mod run;
 
 pub use engine::{
-    Address, Created, Engine, EngineFault, Exec, Image, Inspected, Listed, Logs, Network, State, Stream,
-    Waiting,
+    Address, Created, Engine, EngineFault, Exec, Execution, Image, Inspected, Listed, Logs, Network, State,
+    Stream, Waiting,
 };
+pub use memory::{Memory, MemoryWatch};
 pub use run::{Output, Running, Setup, command, start};

@@ -88,7 +88,13 @@ async fn limits_commands_and_ends() {
         arguments: ["/bin/sh", "-c", script].map(String::from).to_vec(),
         environment: vec![String::from("CODE=7")],
     };
-    assert_eq!(engine.exec("c-b", &exec("echo said; exit $CODE")).await.expect("run"), 7);
+    let mut ended = engine.exec("c-b", &exec("echo said; exit $CODE")).await.expect("run");
+    assert_eq!(ended.exit_code().await.expect("its end"), 7);
+    assert_eq!(ended.pid().await.expect("asked"), None);
+    let going = engine.exec("c-b", &exec("exec sleep 1000")).await.expect("run");
+    let process = going.pid().await.expect("asked").expect("it runs");
+    let namespace = |pid: i32| std::fs::read_link(format!("/proc/{pid}/ns/mnt")).expect("it is there");
+    assert_eq!(namespace(process), namespace(pid));
     engine.kill("c-b", "SIGTERM").await.expect("signalled");
     assert_eq!(waiting.exit_code().await.expect("its end"), 5);
 

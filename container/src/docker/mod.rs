@@ -7,6 +7,7 @@
 //! Never here: tasks, and the engine's containers of anybody else.
 
 mod limits;
+mod login;
 mod parameters;
 mod plan;
 pub(crate) mod run;
@@ -22,6 +23,7 @@ use tepui_types::{ContainerId, LaunchSpec};
 
 use crate::cgroups::Policy;
 use crate::host::process::Process;
+use crate::images::Logins;
 
 /// Every name of a container of ours begins so, as in v1.
 const NAME_PREFIX: &str = "mesos-";
@@ -45,6 +47,8 @@ pub struct DockerOptions {
     pub stop_timeout: Duration,
     /// End containers of ours that nobody knows.
     pub kill_orphans: bool,
+    /// For registries, unless a container brings its own.
+    pub logins: Logins,
 }
 
 impl Default for DockerOptions {
@@ -55,6 +59,7 @@ impl Default for DockerOptions {
             remove_delay: Duration::from_secs(6 * 3600),
             stop_timeout: Duration::ZERO,
             kill_orphans: true,
+            logins: Logins::default(),
         }
     }
 }
@@ -123,13 +128,17 @@ impl Docker {
     /// Brings the image, if it is not there or must be the newest.
     pub async fn pull(&self, spec: &LaunchSpec) -> Result<(), String> {
         let Some(info) = spec.container.as_ref().map(|info| &info.docker) else { return Ok(()) };
-        let pull = async {
-            if info.force_pull_image != Some(true) && self.engine.image(&info.image).await?.is_some() {
-                return Ok(());
-            }
-            self.engine.pull(&info.image, None).await
-        };
-        pull.await.map_err(|fault: tepui_docker::EngineFault| fault.to_string())
+        let told = |fault: tepui_docker::EngineFault| fault.to_string();
+        if info.force_pull_image != Some(true)
+            && self.engine.image(&info.image).await.map_err(told)?.is_some()
+        {
+            return Ok(());
+        }
+        let sandbox = PathBuf::from(&spec.sandbox);
+        let fetched = tokio::task::spawn_blocking(move || login::fetched(&sandbox)).await;
+        let logins = fetched.unwrap_or(Ok(None))?; // Else the agent is going down.
+        let header = login::header(&info.image, logins.as_ref().unwrap_or(&self.options.logins));
+        self.engine.pull(&info.image, header.as_deref()).await.map_err(told)
     }
 
     /// Holds a running container to new requests and limits. That of a command task has had them from the beginning.

@@ -249,6 +249,11 @@ pub fn image_names<'a>(images: impl IntoIterator<Item = &'a pb::Image>) -> Resul
     images.into_iter().map(|image| Ok(reference_of(image)?.to_string())).collect()
 }
 
+/// The registry that an image names itself, if that is the name of an image.
+pub(crate) fn host_of(image: &str) -> Option<Option<String>> {
+    Reference::parse(image).ok().map(|reference| reference.host)
+}
+
 fn reference_of(image: &pb::Image) -> Result<Reference, String> {
     match image.r#type == pb::image::Type::DOCKER {
         true => Reference::parse(&image.docker.name),

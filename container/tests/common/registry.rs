@@ -53,6 +53,7 @@ impl Registry {
         loop {
             let mut line = String::new();
             reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+            let is_head = line.starts_with("HEAD ");
             let path = line.split_whitespace().nth(1)?.to_owned();
             let mut login = String::new();
             loop {
@@ -70,7 +71,9 @@ impl Registry {
             let (status, header, body) = self.answer(&path, &login);
             let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n{header}\r\n", body.len());
             stream.write_all(head.as_bytes()).ok()?;
-            stream.write_all(&body).ok()?;
+            if !is_head {
+                stream.write_all(&body).ok()?;
+            }
         }
     }
 
@@ -104,6 +107,9 @@ impl Registry {
         let index: Value =
             serde_json::from_slice(&std::fs::read(self.layout.join("index.json")).unwrap()).unwrap();
         let latest = index["manifests"][0]["digest"].as_str().unwrap().replace("sha256:", "");
+        if path == "/v2/" {
+            return ("200 OK", none, Vec::new());
+        }
         let found = match path.trim_start_matches("/v2/app/").split_once('/') {
             Some(("manifests", "latest")) => read(&latest),
             Some(("manifests", digest)) => read(&digest.replace("sha256:", "")),
@@ -114,8 +120,19 @@ impl Registry {
             _ => path.strip_prefix("/elsewhere/sha256:").and_then(read),
         };
         match found {
-            Some(body) => ("200 OK", none, body),
+            Some(body) => ("200 OK", kind(&body), body),
             None => ("404 Not Found", none, br#"{"errors":[{"code":"MANIFEST_UNKNOWN"}]}"#.to_vec()),
         }
     }
+}
+
+/// An engine wants to know what it is given.
+fn kind(body: &[u8]) -> String {
+    let document: Value = serde_json::from_slice(body).unwrap_or_default();
+    let kind = match (document["manifests"].is_array(), document["layers"].is_array()) {
+        (true, _) => "vnd.oci.image.index.v1+json",
+        (false, true) => "vnd.oci.image.manifest.v1+json",
+        (false, false) => "octet-stream",
+    };
+    format!("Content-Type: application/{kind}\r\n")
 }

@@ -3,7 +3,7 @@
 #[path = "../../../container/docker/tests/common/mod.rs"]
 mod dockerd;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use dockerd::{Dockerd, IMAGE, Networks, file_of, is_root};
 use serde_json::{Value, json};
@@ -236,13 +236,115 @@ fn requests_and_limits_reach_the_kernel_and_an_end_for_memory_says_so() {
         assert_eq!(score > 900, bursts, "{id}: {score}");
         bench.kill(id);
     }
-    bench.launch("hog", "tail /dev/zero", |task| {
+    bench.launch("hog", "sleep 0.5; tail /dev/zero", |task| {
         task["container"]["docker"]["parameters"] = json!([{"key": "memory-swap", "value": "64m"}]);
     });
     let failed = bench.scheduler.reach("hog", "TASK_FAILED");
-    assert_eq!(failed["reason"], "REASON_CONTAINER_LIMITATION_MEMORY");
+    assert_eq!(failed["reason"], "REASON_CONTAINER_LIMITATION_MEMORY", "{failed}");
     let why = "Memory limit exceeded: Requested: 64MB Limit: 64MB Maximum Used: 64MB";
     assert_eq!(failed["message"], format!("Container exited with status 137: {why}"));
+}
+
+/// A cgroup of v1 with a limit, for the engine to make others in. It stands for a machine without memory.
+struct Around(PathBuf);
+
+impl Around {
+    fn new(bench: &Bench, bytes: u64) -> Option<Around> {
+        let name = bench.cluster.folder().file_name().expect("a name");
+        let path = Path::new("/sys/fs/cgroup/memory").join(name).join("docker");
+        if let Err(err) = std::fs::create_dir_all(&path) {
+            eprintln!("skipped: needs the memory controller of cgroups v1: {err}");
+            return None;
+        }
+        std::fs::write(path.join("memory.limit_in_bytes"), bytes.to_string()).expect("limited");
+        Some(Around(path))
+    }
+
+    fn name(&self) -> String {
+        let below = self.0.strip_prefix("/sys/fs/cgroup/memory").expect("it is below");
+        format!("/{}", below.display())
+    }
+}
+
+impl Drop for Around {
+    fn drop(&mut self) {
+        std::fs::remove_dir(&self.0).ok(); // A test that failed leaves somebody in it, who is ended with its engine.
+    }
+}
+
+#[test]
+fn an_end_for_the_memory_of_others_is_another_than_one_for_its_own() {
+    let Some(mut bench) = Bench::start(Networks::Host) else { return };
+    const MB: u64 = 1024 * 1024;
+    let Some(around) = Around::new(&bench, 96 * MB) else { return };
+    // It ends for memory and is not the first process; it takes some time, so that who looks is there before.
+    let script = "sleep 0.5; tail /dev/zero; exit 9";
+    let limit = |task: &mut Value, mem: Value, cgroup: Option<String>| {
+        task["limits"] = json!({"mem": {"value": mem}});
+        let mut parameters = vec![json!({"key": "memory-swappiness", "value": "0"})];
+        parameters.extend(cgroup.map(|value| json!({"key": "cgroup-parent", "value": value})));
+        task["container"]["docker"]["parameters"] = parameters.into();
+    };
+    for (id, mem) in [("endless", json!("Infinity")), ("limited", json!(512))] {
+        bench.launch(id, script, |task| limit(task, mem, Some(around.name())));
+        let failed = bench.scheduler.reach(id, "TASK_FAILED");
+        let message = failed["message"].as_str().expect("a message");
+        assert_eq!(failed["reason"], "REASON_MEMORY_REQUEST_EXCEEDED", "{message}");
+        let (why, used) = message.split_once("Maximum Used: ").expect("what was used");
+        let limit = if id == "endless" { "Infinity" } else { "512MB" };
+        let begin =
+            "Container exited with status 9: Memory request exceeded while the machine ran out of memory";
+        assert_eq!(why, format!("{begin}: Requested: 64MB Limit: {limit} "));
+        let used: u64 = used.trim_end_matches("MB").parse().expect("a number");
+        assert!((80..=96).contains(&used), "{message}");
+    }
+    bench.launch("own", script, |task| limit(task, json!(80), None));
+    let failed = bench.scheduler.reach("own", "TASK_FAILED");
+    assert_eq!(failed["reason"], "REASON_CONTAINER_LIMITATION_MEMORY", "{failed}");
+    let why = "Memory limit exceeded: Requested: 64MB Limit: 80MB Maximum Used: 80MB";
+    assert_eq!(failed["message"], format!("Container exited with status 9: {why}"));
+}
+
+#[test]
+fn nothing_can_be_run_beside_a_task_in_docker() {
+    let Some(mut bench) = Bench::start(Networks::Host) else { return };
+    bench.launch("a", POLITE, |_| ());
+    bench.scheduler.reach("a", "TASK_RUNNING");
+    let output = std::process::Command::new(tepui_e2e::binary())
+        .args(["exec", "--master", &bench.cluster.master.address, "a", "ls"])
+        .output()
+        .expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && said.contains("nothing can be nested in a DOCKER container"),
+        "{said}"
+    );
+    bench.kill("a");
+}
+
+#[test]
+fn a_check_that_takes_too_long_is_ended() {
+    let Some(mut bench) = Bench::start(Networks::Host) else { return };
+    bench.launch("slow", POLITE, |task| {
+        task["health_check"] = json!({"type": "COMMAND", "delay_seconds": 0, "interval_seconds": 0.2,
+            "timeout_seconds": 0.2, "grace_period_seconds": 0, "consecutive_failures": 1000,
+            "command": {"value": "sleep 4321 & sleep 4321"}});
+    });
+    let running = bench.scheduler.reach("slow", "TASK_RUNNING");
+    for _ in 0..3 {
+        let sick =
+            bench.scheduler.event("a failed check", |event| event["update"]["status"]["healthy"] == false);
+        bench.scheduler.acknowledge(&sick.expect("the stream goes on")["update"]["status"]);
+    }
+    let sleepers = || {
+        let all = std::fs::read_dir("/proc").expect("processes").flatten();
+        let lines = all.filter_map(|one| std::fs::read_to_string(one.path().join("cmdline")).ok());
+        lines.filter(|line| line.contains("sleep\x004321")).count()
+    };
+    wait_for("a check to be there", || (sleepers() > 0).then_some(()));
+    wait_for("none to be left between two", || (sleepers() == 0).then_some(()));
+    assert!(bench.dockerd.is_running(&Bench::name(&running)));
+    bench.kill("slow");
 }
 
 #[test]
@@ -275,6 +377,33 @@ fn networks_ports_and_health() {
     bench.scheduler.acknowledge(&healthy);
     assert_eq!(healthy["container_status"]["network_infos"], running["container_status"]["network_infos"]);
     bench.kill("web");
+
+    // A network of the user's own, in which the container has a name beside its address.
+    bench.dockerd.create_network("own", "10.213.0.0/24");
+    bench.launch("named", POLITE, |task| {
+        task["container"]["docker"]["network"] = json!("USER");
+        task["container"]["network_infos"] = json!([{"name": "own"}]);
+        task["container"]["docker"]["parameters"] = json!([{"key": "network-alias", "value": "it"}]);
+    });
+    let running = bench.scheduler.reach("named", "TASK_RUNNING");
+    let network = &running["container_status"]["network_infos"][0];
+    let address = network["ip_addresses"][0]["ip_address"].as_str().unwrap_or_default();
+    assert!(network["name"] == "own" && address.starts_with("10.213.0."), "{running}");
+    bench.launch("asks", "ping -c 1 it > /dev/null && exit 7", |task| {
+        task["container"]["docker"]["network"] = json!("USER");
+        task["container"]["network_infos"] = json!([{"name": "own"}]);
+    });
+    assert_eq!(bench.scheduler.reach("asks", "TASK_FAILED")["message"], "Container exited with status 7");
+    bench.kill("named");
+    bench.launch("nowhere", "true", |task| {
+        task["container"]["docker"]["network"] = json!("USER");
+        task["container"]["network_infos"] = json!([{"name": "missing"}]);
+    });
+    let failed = bench.scheduler.reach("nowhere", "TASK_FAILED");
+    assert!(
+        failed["message"].as_str().is_some_and(|why| why.contains("network missing not found")),
+        "{failed}"
+    );
 
     bench.launch("sick", POLITE, |task| {
         task["container"]["docker"]["network"] = json!("NONE");

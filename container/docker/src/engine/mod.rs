@@ -33,6 +33,10 @@ const PULL_STALL_TIMEOUT: Duration = Duration::from_secs(300);
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The longest line of progress while an image is pulled.
 const LINE_BYTES_MAX: usize = 1024 * 1024;
+/// A command has a process soon after it was asked for.
+const PID_LOOKS_MAX: u32 = 50;
+const PID_LOOK_EVERY: Duration = Duration::from_millis(20);
+const EXECUTING: &str = "run a command in the container";
 /// How much later than an end word may come that it was for want of memory.
 const OOM_EVENT_DELAY_SECS: u64 = 1;
 
@@ -52,6 +56,14 @@ pub struct Exec {
     pub arguments: Vec<String>,
     /// `NAME=value`.
     pub environment: Vec<String>,
+}
+
+/// A command that was started in a container.
+#[derive(Debug)]
+pub struct Execution {
+    engine: Engine,
+    id: String,
+    output: transport::Answer,
 }
 
 /// Asked before a container starts, so that the shortest life is not missed.
@@ -172,20 +184,16 @@ impl Engine {
         progress(doing, &line)
     }
 
-    /// Runs a command in a running container and gives its exit code.
-    pub async fn exec(&self, name: &str, exec: &Exec) -> Result<i64, EngineFault> {
-        let doing = "run a command in the container";
+    /// Starts a command in a running container.
+    pub async fn exec(&self, name: &str, exec: &Exec) -> Result<Execution, EngineFault> {
+        let doing = EXECUTING;
         let document = json!({"Cmd": exec.arguments, "Env": exec.environment, "AttachStdout": true, "AttachStderr": true});
         let path = format!("/containers/{}/exec", escaped(name));
         let made: Created = self.json(doing, Method::POST, &path, Some(&document)).await?;
         let path = format!("/exec/{}/start", escaped(&made.id));
         let document = json!({"Detach": false, "Tty": false});
-        let mut answer = self.open(doing, Method::POST, &path, Some(&document)).await?;
-        while answer.endless_chunk().await?.is_some() {} // It ends with the command. Nobody wants what it says.
-        let path = format!("/exec/{}/json", escaped(&made.id));
-        let ended: Value = self.json(doing, Method::GET, &path, None).await?;
-        let garbled = || EngineFault::Garbled { doing, why: "no exit code".into() };
-        ended["ExitCode"].as_i64().ok_or_else(garbled)
+        let output = self.open(doing, Method::POST, &path, Some(&document)).await?;
+        Ok(Execution { engine: self.clone(), id: made.id, output })
     }
 
     /// Whether somebody in a container was killed for want of memory since a time, in seconds. For ends that `inspect`
@@ -237,6 +245,35 @@ impl Engine {
     ) -> Result<transport::Answer, EngineFault> {
         let call = self.call(doing, method, path, body).await?;
         transport::open(&self.socket, &call, None, CALL_TIMEOUT).await
+    }
+}
+
+impl Execution {
+    /// The exit code, once it has ended. Cancel safe.
+    pub async fn exit_code(&mut self) -> Result<i64, EngineFault> {
+        while self.output.endless_chunk().await?.is_some() {} // Nobody wants what it says.
+        let garbled = || EngineFault::Garbled { doing: EXECUTING, why: "no exit code".into() };
+        self.inspect().await?["ExitCode"].as_i64().ok_or_else(garbled)
+    }
+
+    /// The process, as the engine sees it; none if it has ended.
+    pub async fn pid(&self) -> Result<Option<i32>, EngineFault> {
+        for _ in 0..PID_LOOKS_MAX {
+            let found = self.inspect().await?;
+            let pid = found["Pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
+            match (found["Running"] == true, pid.filter(|pid| *pid > 0)) {
+                (true, Some(pid)) => return Ok(Some(pid)),
+                _ if found["ExitCode"].is_number() => return Ok(None),
+                // The engine answers before it has started anything.
+                _ => tokio::time::sleep(PID_LOOK_EVERY).await,
+            }
+        }
+        Ok(None)
+    }
+
+    async fn inspect(&self) -> Result<Value, EngineFault> {
+        let path = format!("/exec/{}/json", escaped(&self.id));
+        self.engine.json(EXECUTING, Method::GET, &path, None).await
     }
 }
 

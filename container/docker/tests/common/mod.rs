@@ -20,9 +20,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub const IMAGE: &str = "busybox";
 
 /// What the image can do.
-const APPLETS: [&str; 18] = [
+const APPLETS: [&str; 19] = [
     "sh", "sleep", "cat", "echo", "true", "false", "wget", "nc", "httpd", "ls", "id", "env", "dd", "mkdir",
-    "touch", "head", "tail", "kill",
+    "touch", "head", "tail", "kill", "ping",
 ];
 
 /// In whose network the engine lives.
@@ -125,6 +125,14 @@ impl Dockerd {
         );
         let path = format!("/containers/create?name={name}");
         let (status, said) = request(&self.socket(), "POST", &path, made.as_bytes()).expect("an answer");
+        assert_eq!(status, 201, "{said}");
+    }
+
+    pub fn create_network(&self, name: &str, subnet: &str) {
+        let network =
+            format!("{{\"Name\":\"{name}\",\"IPAM\":{{\"Config\":[{{\"Subnet\":\"{subnet}\"}}]}}}}");
+        let made = request(&self.socket(), "POST", "/networks/create", network.as_bytes());
+        let (status, said) = made.expect("an answer");
         assert_eq!(status, 201, "{said}");
     }
 

@@ -135,7 +135,7 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
     };
     let closed = flags.authenticate_http_readwrite && flags.authenticate_http_executors;
     flags.tls.check_address(flags.address.ip, closed)?;
-    (options.mesos, options.docker) = flags.docker.options()?;
+    (options.mesos, options.docker) = flags.docker.options(flags.images.logins()?)?;
     let config = &mut options.config;
     config.cgroups_enable_cfs = flags.cgroups_enable_cfs;
     config.best_effort_tasks = flags.best_effort_tasks;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use tepui_container::DockerOptions;
+use tepui_container::{DockerOptions, Logins};
 
 use super::value;
 
@@ -34,7 +34,7 @@ pub struct DockerFlags {
 
 impl DockerFlags {
     /// Whether containers of ours are run, and how those of an engine.
-    pub fn options(&self) -> Result<(bool, Option<DockerOptions>)> {
+    pub fn options(&self, logins: Logins) -> Result<(bool, Option<DockerOptions>)> {
         let names = value::list(&self.containerizers);
         if let Some(other) = names.iter().find(|name| !["mesos", "docker"].contains(&name.as_str())) {
             bail!(
@@ -54,6 +54,7 @@ impl DockerFlags {
             remove_delay: self.docker_remove_delay,
             stop_timeout: self.docker_stop_timeout,
             kill_orphans: self.docker_kill_orphans,
+            logins,
         });
         Ok((has("mesos"), docker))
     }

@@ -52,7 +52,7 @@ fn origin(registry: &str) -> Result<String> {
 }
 
 impl ImageFlags {
-    fn logins(&self) -> Result<Logins> {
+    pub fn logins(&self) -> Result<Logins> {
         let Some(text) = &self.docker_config else { return Ok(Logins::default()) };
         let text = access::json_or_file("docker_config", text)?;
         Logins::parse(&text).map_err(|why| anyhow!("--docker_config: {why}"))

@@ -1,0 +1,103 @@
+//! Logins for registries from which the engine brings images: what was fetched into the sandbox, else what the operator gave.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE;
+use rustix::fs::{Mode, OFlags};
+use serde_json::json;
+
+use crate::host::beneath;
+use crate::images::{Logins, host_of};
+
+/// Where Docker looks for logins in a home directory, the newer first.
+const FILES: [(&str, &str); 2] = [(".docker", "config.json"), ("", ".dockercfg")];
+const BYTES_MAX: u64 = 1 << 20;
+
+/// Where images without a host come from, as logins name it.
+const HUB: [&str; 2] = ["index.docker.io", "docker.io"];
+
+/// The header `X-Registry-Auth` for an image; none if there is no login for its registry.
+pub(super) fn header(image: &str, logins: &Logins) -> Option<String> {
+    let host = host_of(image)?;
+    let hosts: Vec<&str> = match host.as_deref() {
+        Some(host) if !HUB.contains(&host) => vec![host],
+        Some(_) | None => HUB.to_vec(),
+    };
+    let (host, (name, secret)) = hosts.iter().find_map(|host| Some((host, logins.pair(host)?)))?;
+    let login = json!({"username": name, "password": secret, "serveraddress": host});
+    Some(URL_SAFE.encode(login.to_string()))
+}
+
+/// Logins that were fetched into a sandbox; none if there are no such files. Blocking.
+pub(super) fn fetched(sandbox: &Path) -> Result<Option<Logins>, String> {
+    for (directory, file) in FILES {
+        match read(sandbox, directory, file) {
+            Ok(text) => return Logins::parse(&text).map(Some),
+            Err(err) if err.kind() == io::ErrorKind::NotFound => (),
+            Err(err) => return Err(format!("cannot read '{file}' of the sandbox: {err}")),
+        }
+    }
+    Ok(None)
+}
+
+/// No link is followed: the sandbox is somebody else's.
+fn read(sandbox: &Path, directory: &str, file: &str) -> io::Result<Vec<u8>> {
+    let dir = beneath::open_dir(sandbox, Path::new(directory))?;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::openat(&dir, file, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    let mut text = Vec::new();
+    file.take(BYTES_MAX).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn which_login_is_shown() {
+        let text =
+            r#"{"auths":{"https://index.docker.io/v1/":{"auth":"aHViOjE="},"h:5000":{"auth":"b3duOjI="}}}"#;
+        let logins = Logins::parse(text.as_bytes()).expect("logins");
+        let shown = |image: &str| {
+            let bytes = URL_SAFE.decode(header(image, &logins)?).expect("base64");
+            let login: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
+            Some(format!("{} {} {}", login["username"], login["password"], login["serveraddress"]))
+        };
+        let hub = Some(r#""hub" "1" "index.docker.io""#);
+        for (image, login) in [
+            ("busybox", hub),
+            ("some/thing:1", hub),
+            ("docker.io/library/busybox", hub),
+            ("h:5000/a/b", Some(r#""own" "2" "h:5000""#)),
+            ("other.example/a", None),
+            ("not an image", None),
+        ] {
+            assert_eq!(shown(image).as_deref(), login, "{image}");
+        }
+    }
+
+    #[test]
+    fn what_was_fetched() {
+        let sandbox = tempfile::tempdir().expect("a directory");
+        let dir = sandbox.path();
+        let count = || fetched(dir).map(|found| found.map(|logins| format!("{logins:?}")));
+        assert_eq!(count(), Ok(None));
+        std::fs::write(dir.join(".dockercfg"), r#"{"a":{"auth":"YTpi"},"b":{"auth":"YTpi"}}"#)
+            .expect("written");
+        assert_eq!(count(), Ok(Some("Logins(2 hosts)".into())));
+        std::fs::create_dir(dir.join(".docker")).expect("made");
+        std::fs::write(dir.join(".docker/config.json"), r#"{"auths":{"a":{"auth":"YTpi"}}}"#)
+            .expect("written");
+        assert_eq!(count(), Ok(Some("Logins(1 hosts)".into())));
+        std::fs::remove_file(dir.join(".docker/config.json")).expect("removed");
+        std::os::unix::fs::symlink("/etc/passwd", dir.join(".docker/config.json")).expect("linked");
+        assert!(count().expect_err("a link").contains("cannot read 'config.json' of the sandbox"));
+    }
+}
