@@ -26,7 +26,8 @@ impl Bench {
         let program = beside.filter(|path| path.exists()).unwrap_or_else(|| PathBuf::from(PROGRAM));
         let why = Command::new(&program).args(&self.arguments).exec();
         Err(anyhow!(
-            "{} cannot be started: {why}\nbuild it with `cargo build --release -p tepui-bench`",
+            "{} cannot be started: {why}\nit must lie beside this program or on PATH; build it with \
+             `cargo build --release -p tepui-bench`",
             program.display()
         ))
     }
