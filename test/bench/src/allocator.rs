@@ -3,17 +3,21 @@
 //! Each step of a shape is timed in every run; a row gives the least and the median time and, where the C++ allocator was
 //! measured at that size on a machine like ours (`reference`), how many times faster the least is. A *cycle* is one batch:
 //! all agents that changed are looked at and their offers handed out. Nothing but time passes between two cycles besides
-//! what the shape says. With `--instructions` steps are counted instead of timed.
+//! what the shape says. `memory_mib` is what a process of its own has grown by at the end of the step; `per_doubling` is how
+//! many times a step costs when there are twice as many agents, between this size and the one before. With `--instructions`
+//! steps are counted instead of timed.
 
 mod bench;
 mod cluster;
 mod instructions;
 mod others;
+mod progress;
 mod quotas;
 mod reference;
 mod shapes;
+mod weight;
 
-use std::io::{IsTerminal, Write, stderr};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -72,21 +76,42 @@ pub fn run(options: &Options) -> Result<Report> {
         let names: Vec<&str> = Shape::ALL.iter().map(|shape| shape.name()).collect();
         bail!("there is no such shape; there are: {}", names.join(", "));
     }
+    let mut smaller = Sizes::default();
     for (done, (shape, (agents, frameworks))) in wanted.iter().enumerate() {
-        let place = format!("[{}/{}] {} {agents}x{frameworks}", done + 1, wanted.len(), shape.name());
-        let rows = match options.instructions {
-            true => {
-                progress(&place);
-                instructions::count(&options.program()?, *shape, *agents, *frameworks)?
-            }
-            false => measure(*shape, *agents, *frameworks, options.runs, |run| {
-                progress(&format!("{place}, run {run} of {}", options.runs));
-            }),
-        };
-        rows.into_iter().for_each(|row| report.push(row));
+        let place = format!("{} {agents}x{frameworks}", shape.name());
+        progress::show(done, wanted.len(), &place);
+        if options.instructions {
+            let rows = instructions::count(&options.program()?, *shape, *agents, *frameworks)?;
+            rows.into_iter().for_each(|row| report.push(row));
+            continue;
+        }
+        let mut steps = measure(*shape, *agents, *frameworks, options.runs, |run| {
+            progress::show(done, wanted.len(), &format!("{place}, run {run} of {}", options.runs));
+        });
+        if wanted.len() > 1 {
+            // What others left in this process is not told from what this one takes.
+            weight::weigh(&options.program()?, *shape, *agents, *frameworks, &mut steps)?;
+        }
+        for (step, spread) in steps {
+            let per_doubling = smaller.replace(*shape, step.name, *agents, spread.min_ms());
+            report.push(row(*shape, *agents, *frameworks, &step, &spread, per_doubling));
+        }
     }
-    progress("");
+    progress::end();
     Ok(report)
+}
+
+/// The agents of the last size, and what each step of it took.
+#[derive(Default)]
+struct Sizes(BTreeMap<(&'static str, &'static str), (usize, f64)>);
+
+impl Sizes {
+    /// Notes what a step took; how many times that is what it took with half as many agents, as it grew since the last.
+    fn replace(&mut self, shape: Shape, step: &'static str, agents: usize, ms: f64) -> Option<f64> {
+        let (before, took) = self.0.insert((shape.name(), step), (agents, ms))?;
+        let doublings = (agents as f64 / before as f64).log2();
+        (doublings > 0.0 && took > 0.0 && ms > 0.0).then(|| (ms / took).powf(1.0 / doublings))
+    }
 }
 
 impl Options {
@@ -109,22 +134,14 @@ impl Options {
     }
 }
 
-/// Where it is, for people who wait.
-fn progress(text: &str) {
-    if stderr().is_terminal() {
-        // A terminal that went away is nobody to tell.
-        let _ = write!(stderr(), "\r\x1b[K{text}");
-    }
-}
-
-/// A row per step.
+/// Each step, and what it took in every run.
 fn measure(
     shape: Shape,
     agents: usize,
     frameworks: usize,
     runs: usize,
     mut before: impl FnMut(usize),
-) -> Vec<Row> {
+) -> Vec<(Step, Spread)> {
     let mut steps: Vec<(Step, Spread)> = Vec::new();
     for run in 0..runs {
         before(run + 1);
@@ -136,24 +153,48 @@ fn measure(
             steps[index].1.push(took);
         }
     }
-    let row = |(step, spread): (Step, Spread)| {
-        let mut row = Row::new()
-            .with("shape", shape.name())
-            .with("agents", agents)
-            .with("frameworks", frameworks)
-            .with("step", step.name)
-            .with("offers", step.offers)
-            .measured("min_ms", spread.min_ms())
-            .measured("median_ms", spread.median_ms());
-        if let Some(theirs) = reference::min_ms(shape.name(), agents, frameworks, step.name) {
-            row = row
-                .measured("mesos_min_ms", theirs)
-                .measured("times_faster", theirs / spread.min_ms().max(1e-6));
-        }
-        match step.memory_mib {
-            Some(memory) => row.measured("memory_mib", memory),
-            None => row,
-        }
-    };
-    steps.into_iter().map(row).collect()
+    steps
+}
+
+fn row(
+    shape: Shape,
+    agents: usize,
+    frameworks: usize,
+    step: &Step,
+    spread: &Spread,
+    per_doubling: Option<f64>,
+) -> Row {
+    let mut row = Row::new()
+        .with("shape", shape.name())
+        .with("agents", agents)
+        .with("frameworks", frameworks)
+        .with("step", step.name)
+        .with("offers", step.offers)
+        .measured("min_ms", spread.min_ms())
+        .measured("median_ms", spread.median_ms());
+    if let Some(theirs) = reference::min_ms(shape.name(), agents, frameworks, step.name) {
+        row =
+            row.measured("mesos_min_ms", theirs).measured("times_faster", theirs / spread.min_ms().max(1e-6));
+    }
+    let others = [("per_doubling", per_doubling), ("memory_mib", step.memory_mib)];
+    others
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+        .fold(row, |row, (name, value)| row.measured(name, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_step_costs_with_twice_the_agents() {
+        let mut sizes = Sizes::default();
+        let mut next = |agents, ms| sizes.replace(Shape::Cluster, "step", agents, ms);
+        assert_eq!(next(1_000, 1.0), None);
+        assert_eq!(next(2_000, 2.0), Some(2.0));
+        assert_eq!(next(8_000, 32.0), Some(4.0));
+        // Another number of frameworks.
+        assert_eq!(next(8_000, 40.0), None);
+    }
 }

@@ -1,5 +1,7 @@
 //! Every benchmark does its work, at tiny sizes. What the numbers are is nobody's business here.
 
+use std::collections::BTreeSet;
+
 use tepui_bench::{
     allocator, binary, containers, containers_possible, end_to_end, failover, idle, launch, memory, metrics,
     operators, reading, registry, standing, takeover, weights,
@@ -133,7 +135,7 @@ fn allocator_runs_every_shape() {
         agents_max: usize::MAX,
         runs: 2,
         instructions: false,
-        program: None,
+        program: Some(env!("CARGO_BIN_EXE_tepui-bench").into()),
     };
     let rows = allocator::run(&options).expect("it runs").to_json()["rows"].clone();
     let offers = |shape: &str, step: &str| -> Vec<u64> {
@@ -160,6 +162,10 @@ fn allocator_runs_every_shape() {
     assert_eq!(offers("sorter", "allocate all"), [0]);
     assert!(offers("cluster", "first cycle")[0] >= 10);
     assert_eq!(offers("cluster", "the same, all agents again"), [0]);
+    // Each shape says at its end what it took.
+    let weighed = rows.as_array().expect("rows").iter().filter(|row| row["memory_mib"].is_number());
+    let shapes: BTreeSet<&str> = weighed.filter_map(|row| row["shape"].as_str()).collect();
+    assert_eq!(shapes.len(), 16, "{shapes:?}");
     assert!(allocator::run(&allocator::Options { shape: Some("none".to_owned()), ..options }).is_err());
 }
 

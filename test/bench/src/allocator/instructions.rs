@@ -5,12 +5,12 @@
 //! file after each step.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
-use serde_json::Value;
+use anyhow::{Context, Result, ensure};
 
 use super::shapes::Shape;
+use super::weight;
 use crate::report::Row;
 
 /// What is counted, by the end of its name.
@@ -20,23 +20,14 @@ const COUNTED: &str = "*counted";
 pub(super) fn count(program: &Path, shape: Shape, agents: usize, frameworks: usize) -> Result<Vec<Row>> {
     let folder = tempfile::tempdir()?;
     let counts = folder.path().join("counts");
-    let child = Command::new("valgrind")
+    let mut valgrind = Command::new("valgrind");
+    valgrind
         .args(["--tool=callgrind", "--collect-atstart=no"])
         .args([format!("--toggle-collect={COUNTED}"), format!("--dump-after={COUNTED}")])
         .arg(format!("--callgrind-out-file={}", counts.display()))
-        .arg(program)
-        .args(["allocator", "--runs=1", "--shape", shape.name()])
-        .args([format!("--agents={agents}"), format!("--frameworks={frameworks}")])
-        .stdin(Stdio::null())
-        .output()
-        .context("cannot run valgrind (Debian: apt-get install valgrind)")?;
-    if !child.status.success() {
-        bail!("valgrind: {}: {}", child.status, String::from_utf8_lossy(&child.stderr));
-    }
-    let said = String::from_utf8_lossy(&child.stdout);
-    let report = said.lines().last().context("the benchmark says nothing")?;
-    let report: Value = serde_json::from_str(report).context("the benchmark ends with JSON")?;
-    let steps = report["rows"].as_array().map(Vec::as_slice).unwrap_or_default();
+        .arg(program);
+    let steps = weight::alone(valgrind, shape, agents, frameworks)
+        .context("valgrind is needed (Debian: apt-get install valgrind)")?;
     let mut rows = Vec::new();
     for (number, step) in steps.iter().enumerate() {
         let instructions = total(&numbered(&counts, number + 1))?;

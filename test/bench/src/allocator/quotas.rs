@@ -24,7 +24,6 @@ pub(super) fn many_roles(bench: &mut Bench, agents: usize, frameworks: usize) {
         }
     });
     two_cycles(bench, agents);
-    bench.weigh();
 }
 
 pub(super) fn roles(bench: &mut Bench, agents: usize, frameworks: usize) {

@@ -140,6 +140,7 @@ impl Shape {
             Shape::SorterTree => others::sorter_tree(&mut bench, agents, frameworks),
             Shape::Cluster => cluster::cluster(&mut bench, agents, frameworks),
         }
+        bench.weigh();
         bench.steps
     }
 }
