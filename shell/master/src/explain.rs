@@ -7,11 +7,12 @@ use tepui_authz::{Action, Authorizer};
 use tepui_core_master::explain::{
     Capability, Finding, FrameworkReport, Place, Reason, Report, RoleReport, Standing, Subject,
 };
-use tepui_core_master::{Input, State};
+use tepui_core_master::{AgentLink, Input, State};
 use tepui_fsm::Mono;
 use tepui_http::auth::subject;
 use tepui_http::{Encoding, HttpError, Principal, Request, Response};
 use tepui_proto::json::JsonWriter;
+use tepui_proto::mesos::v1::DrainState;
 use tepui_resources::{Name, Quantities, Role, Scalar};
 use tepui_types::FrameworkId;
 
@@ -240,7 +241,7 @@ fn words(reason: &Reason, reader: &Reader<'_>) -> String {
         Reason::Offered { since } => {
             format!("offered to it already, for {}, and not answered yet", time(seconds(*since, now)))
         }
-        Reason::AgentInactive => "not connected, deactivated or draining".into(),
+        Reason::AgentInactive => inactive(reader.seen),
         Reason::NotWhitelisted => "not on the whitelist".into(),
         Reason::LacksCapability(capability) => lacking(*capability),
         Reason::OfferConstraint => "excluded by its own offer constraints".into(),
@@ -302,6 +303,31 @@ fn slack_words(reason: &Reason, reader: &Reader<'_>) -> String {
         | Reason::Refused { .. }
         | Reason::QuotaLimit { .. }
         | Reason::Headroom { .. } => words(reason, reader),
+    }
+}
+
+/// Which agents are not offered at all, by what became of them.
+fn inactive(state: &State) -> String {
+    let mut counts = [("draining", 0), ("drained", 0), ("deactivated", 0), ("not connected", 0)];
+    for agent in state.agents.values() {
+        let drain = agent.drain.as_ref().map(|drain| drain.info.state);
+        let at = match (drain, &agent.link) {
+            (Some(DrainState::DRAINING), _) => 0,
+            (Some(DrainState::DRAINED), _) => 1,
+            _ if agent.deactivated => 2,
+            (_, AgentLink::Silent { .. }) => 3,
+            (_, AgentLink::Connected { .. }) => continue,
+        };
+        counts[at].1 += 1;
+    }
+    let some: Vec<String> = counts
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(what, count)| format!("{count} {what}"))
+        .collect();
+    match some.is_empty() {
+        true => "not connected, deactivated or draining a moment ago".into(),
+        false => format!("not offered to anybody ({})", some.join(", ")),
     }
 }
 

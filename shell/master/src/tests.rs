@@ -1,5 +1,6 @@
 //! A whole master over real sockets, with a scheduler and an agent played by the test.
 
+mod explained;
 mod help;
 mod writes;
 
