@@ -269,7 +269,15 @@ async fn registries_that_want_a_login_get_it() {
         assert_eq!(nobody.read(&ContainerId::root(name), "stdout"), "root:x:0:0::/:/bin/sh\n");
     }
     let mut known = host_of(&dockerd, Logins::parse(logins.as_bytes()).unwrap());
+    let asked = || registry.count("/manifests/");
+    let before = asked();
     assert_eq!(known.run(spec(&known, "known", &[])).await, exited(0));
+    let forced = asked();
+    assert!(forced > before, "the newest was wanted");
+    let mut there = spec(&known, "there", &[]);
+    there.container.as_mut().unwrap().docker.get_or_insert_default().force_pull_image = None;
+    assert_eq!(known.run(there).await, exited(0));
+    assert_eq!(asked(), forced, "what is there will do");
 }
 
 /// A driver for an engine, which looks for them in a place of the machine.

@@ -141,3 +141,23 @@ async fn what_an_agent_left_behind_is_unmounted_by_the_next() {
     until(|| plugin.calls().contains(&String::from("Unmount stuck-1")).then_some(())).await;
     host.submit(ContainerOp::Destroy { id: id("stuck-1") });
 }
+
+#[tokio::test]
+async fn drivers_are_found_by_their_files_too() {
+    let Some((mut host, plugin)) = host() else { return };
+    let dir = host.dir.path().join("plugins");
+    std::fs::write(dir.join("by-spec.spec"), format!("unix://{}\n", dir.join("disk.sock").display()))
+        .unwrap();
+    let document = format!(r#"{{"Name":"by-port","Addr":"http://{}"}}"#, plugin.listen());
+    std::fs::write(dir.join("by-port.json"), document).unwrap();
+    for driver in ["by-spec", "by-port"] {
+        let container = with_volumes(&[&format!("{driver}/{driver}")]);
+        let script = format!("echo kept > {driver}/file");
+        assert_eq!(host.run(LaunchSpec { container, ..host.spec(&id(driver), &script) }).await, exited(0));
+        assert_eq!(std::fs::read_to_string(plugin.path(driver).join("file")).unwrap(), "kept\n");
+        let size = r#"{"size":"7"}"#;
+        let expected =
+            [format!("Create {driver} {size}"), format!("Mount {driver}"), format!("Unmount {driver}")];
+        assert_eq!(plugin.calls(), expected);
+    }
+}

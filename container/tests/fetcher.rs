@@ -6,11 +6,10 @@ mod common;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use common::server::{Server, hanging, ok, raw, redirect};
+use common::server::{Server, fixtures, hanging, ok, raw, redirect, tls};
 use common::{Host, exited, is_root, until};
 use tepui_proto::mesos::v1::command_info::URI;
 use tepui_types::{ContainerEvent, ContainerId, ContainerOp, LaunchSpec, LaunchStage};
@@ -151,13 +150,12 @@ async fn free_port() -> u16 {
 
 #[tokio::test]
 async fn a_trusted_and_an_untrusted_server() {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
-    let server = Server::start([("/file", ok(b"secret"))], Some(tls(&fixtures))).await;
+    let server = Server::start([("/file", ok(b"secret"))], Some(tls())).await;
     // The environment of this process belongs to all tests, so a script stands for an agent with another one.
     let helper = env!("CARGO_BIN_EXE_container-helper");
     let mut host = Host::with(|options| {
         let script = options.work_dir.with_file_name("program");
-        let ca = fixtures.join("ca.pem");
+        let ca = fixtures().join("ca.pem");
         std::fs::write(
             &script,
             format!("#!/bin/sh\nSSL_CERT_FILE='{}' exec '{helper}' \"$@\"\n", ca.display()),
@@ -171,21 +169,6 @@ async fn a_trusted_and_an_untrusted_server() {
     let mut host = Host::new();
     let told = failure(&mut host, "b", uri(server.url("/file"))).await;
     assert!(told.contains("certificate"), "{told}");
-}
-
-fn tls(fixtures: &Path) -> tokio_rustls::TlsAcceptor {
-    use tokio_rustls::rustls::pki_types::pem::PemObject;
-    use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-    use tokio_rustls::rustls::{ServerConfig, crypto::ring};
-    let certificate = CertificateDer::from_pem_file(fixtures.join("localhost.pem")).unwrap();
-    let key = PrivateKeyDer::from_pem_file(fixtures.join("localhost.key")).unwrap();
-    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate], key)
-        .unwrap();
-    tokio_rustls::TlsAcceptor::from(Arc::new(config))
 }
 
 /// Makes archives that hold one file each, named after the archive; those whose tool is missing are left out.

@@ -5,6 +5,7 @@ mod common;
 
 use common::image::{self, Layer, with_image};
 use common::registry::{LOGIN, Registry, Wants};
+use common::server::{self, Server};
 use common::{Host, exited, kernel};
 use serde_json::json;
 use tepui_container::{Backend, Logins};
@@ -323,4 +324,38 @@ async fn a_registry_that_lies_or_locks_us_out_is_told() {
     let spec = LaunchSpec { container: with_image("app"), ..host.spec(&id("a"), "true") };
     let (_, why) = host.fail_to_launch(spec).await;
     assert!(why.contains("layer 1 of 1"), "{why}");
+}
+
+#[tokio::test]
+async fn a_registry_over_https_must_be_one_that_the_system_trusts() {
+    let test = "a_registry_over_https_must_be_one_that_the_system_trusts";
+    let Some(base) = Layer::busybox() else { return };
+    let layout = tempfile::tempdir().unwrap();
+    image::oci_layout(layout.path(), &json!({}), &[base.tar()]);
+    let server = Server::start(pages(layout.path()), Some(server::tls())).await;
+    let base = server.base.clone();
+    let change = move |options: &mut tepui_container::Options| options.images.docker_registry = base;
+    let Some(mut host) = image::host(ISOLATION, Backend::Overlay, change) else { return };
+    let spec = LaunchSpec { container: with_image("app"), ..host.spec(&id("a"), "cat /etc/passwd") };
+    if !common::with_variable(test, "SSL_CERT_FILE", &server::fixtures().join("ca.pem")) {
+        let (_, why) = host.fail_to_launch(spec).await;
+        assert!(why.contains("certificate"), "{why}");
+        return;
+    }
+    assert_eq!(output(&mut host, spec).await, "root:x:0:0::/:/bin/sh\n");
+    assert_eq!(server.count("/v2/app/manifests/latest"), 1);
+}
+
+/// What a registry of one image answers.
+fn pages(layout: &std::path::Path) -> Vec<(String, server::Page)> {
+    let index = std::fs::read(layout.join("index.json")).unwrap();
+    let index: serde_json::Value = serde_json::from_slice(&index).unwrap();
+    let latest = index["manifests"][0]["digest"].as_str().unwrap();
+    let page = |entry: std::fs::DirEntry| {
+        let digest = format!("sha256:{}", entry.file_name().into_string().unwrap());
+        let page = server::ok(&std::fs::read(entry.path()).unwrap());
+        let name = if digest == latest { String::from("latest") } else { digest.clone() };
+        [(format!("/v2/app/manifests/{name}"), page.clone()), (format!("/v2/app/blobs/{digest}"), page)]
+    };
+    std::fs::read_dir(layout.join("blobs/sha256")).unwrap().flatten().flat_map(page).collect()
 }

@@ -263,6 +263,19 @@ pub fn with_own_mounts(test: &str, script: &str) -> bool {
     false
 }
 
+/// Runs the calling test again in a process with one more variable, which belongs to nobody else there; true in there.
+pub fn with_variable(test: &str, name: &str, value: &Path) -> bool {
+    if std::env::var_os(name).as_deref() == Some(value.as_os_str()) {
+        return true;
+    }
+    let again = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(name, value)
+        .status();
+    assert!(again.unwrap().success());
+    false
+}
+
 /// Looks again and again until there is an answer.
 pub async fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
     let looking = async {

@@ -1,7 +1,8 @@
 //! A volume driver for tests, as Docker's plugin protocol wants it: volumes are directories.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -24,11 +25,25 @@ impl Plugin {
         let serving = plugin.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let plugin = serving.clone();
-                std::thread::spawn(move || plugin.serve(stream));
+                let (plugin, reader) = (serving.clone(), stream.try_clone().unwrap());
+                std::thread::spawn(move || plugin.serve(reader, stream));
             }
         });
         plugin
+    }
+
+    /// Listens on a port, too. Returns the address.
+    pub fn listen(&self) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let serving = self.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (plugin, reader) = (serving.clone(), stream.try_clone().unwrap());
+                std::thread::spawn(move || plugin.serve(reader, stream));
+            }
+        });
+        address
     }
 
     /// What was asked since this was last called, without what every contact begins with.
@@ -40,8 +55,8 @@ impl Plugin {
         self.volumes.join(name)
     }
 
-    fn serve(&self, stream: UnixStream) -> Option<()> {
-        let mut reader = BufReader::new(stream.try_clone().ok()?);
+    fn serve(&self, reader: impl Read, mut stream: impl Write) -> Option<()> {
+        let mut reader = BufReader::new(reader);
         let mut line = String::new();
         reader.read_line(&mut line).ok()?;
         let call = line.split_whitespace().nth(1)?.trim_start_matches('/').to_owned();
@@ -58,7 +73,6 @@ impl Plugin {
         let mut body = vec![0; length];
         reader.read_exact(&mut body).ok()?;
         let answer = self.answer(&call, &serde_json::from_slice(&body).unwrap_or_default())?.to_string();
-        let mut stream = stream;
         write!(
             stream,
             "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{answer}",

@@ -1,6 +1,7 @@
 //! A web server for tests: few words of HTTP, all the ways a server can be bad.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -41,12 +42,12 @@ pub struct Server {
 }
 
 impl Server {
-    pub async fn start<const N: usize>(
-        pages: [(&str, Page); N],
+    pub async fn start(
+        pages: impl IntoIterator<Item = (impl Into<String>, Page)>,
         tls: Option<tokio_rustls::TlsAcceptor>,
     ) -> Server {
         let pages: BTreeMap<String, Page> =
-            pages.into_iter().map(|(path, page)| (path.to_owned(), page)).collect();
+            pages.into_iter().map(|(path, page)| (path.into(), page)).collect();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let scheme = if tls.is_some() { "https" } else { "http" };
@@ -102,4 +103,24 @@ async fn serve(
         given_up.fetch_add(1, Ordering::SeqCst);
     }
     stream.shutdown().await.ok()
+}
+
+pub fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
+}
+
+/// As `localhost`, whom those trust who trust `ca.pem`.
+pub fn tls() -> tokio_rustls::TlsAcceptor {
+    use tokio_rustls::rustls::pki_types::pem::PemObject;
+    use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    use tokio_rustls::rustls::{ServerConfig, crypto::ring};
+    let certificate = CertificateDer::from_pem_file(fixtures().join("localhost.pem")).unwrap();
+    let key = PrivateKeyDer::from_pem_file(fixtures().join("localhost.key")).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap();
+    tokio_rustls::TlsAcceptor::from(Arc::new(config))
 }
