@@ -376,6 +376,8 @@ fn networks_ports_and_health() {
     let healthy = healthy.expect("the stream goes on")["update"]["status"].clone();
     bench.scheduler.acknowledge(&healthy);
     assert_eq!(healthy["container_status"]["network_infos"], running["container_status"]["network_infos"]);
+    let page = bench.dockerd.ask(31000);
+    assert!(page.starts_with("HTTP/1.1 200 OK") && page.ends_with("ok\n"), "the port leads there: {page}");
     bench.kill("web");
 
     // A network of the user's own, in which the container has a name beside its address.

@@ -56,10 +56,12 @@ impl Dockerd {
                 command
             }
         };
-        command.args(["--pdeathsig", "TERM", "dockerd", "--iptables=false", "--userland-proxy=false"]);
-        if networks == Networks::Host {
-            command.arg("--bridge=none");
-        }
+        command.args(["--pdeathsig", "TERM", "dockerd", "--iptables=false"]);
+        // Without rules of the kernel's, a process of the engine's passes on what comes to a published port.
+        match networks {
+            Networks::Host => command.args(["--bridge=none", "--userland-proxy=false"]),
+            Networks::Own => command.arg("--userland-proxy=true"),
+        };
         for (flag, name) in [("--data-root", "data"), ("--exec-root", "exec"), ("--pidfile", "pid")] {
             command.arg(flag).arg(dir.path().join(name));
         }
@@ -99,6 +101,16 @@ impl Dockerd {
         let path = format!("/images/create?fromSrc=-&repo={name}&tag=latest");
         let (status, said) = request(&self.socket(), "POST", &path, &tar.stdout).expect("an answer");
         assert_eq!(status, 200, "{said}");
+    }
+
+    /// Asks a web server at a port of the engine's network.
+    pub fn ask(&self, port: u16) -> String {
+        let request = r"printf 'GET / HTTP/1.0\r\n\r\n'";
+        let script = format!("busybox ip link set lo up && {request} | busybox nc -w 5 127.0.0.1 {port}");
+        let engine = self.child.id().to_string();
+        let asked = Command::new("nsenter").args(["-t", &engine, "-n", "sh", "-c", &script]).output();
+        let asked = asked.expect("nsenter of util-linux is installed");
+        String::from_utf8_lossy(&asked.stdout).into_owned()
     }
 
     /// What the engine says of a container; nothing if there is none.
