@@ -83,12 +83,17 @@ fn only_agents_on_the_whitelist_are_offered_and_the_file_is_followed() {
     assert!(!status.success() && said.contains("--whitelist: cannot read"), "{said}");
 }
 
-/// Waits until four cpus can be lent and so many are.
+/// Waits until four cpus can be lent and so many are: in all, of the one agent, by the owner's and the borrower's role.
 fn wait_for_slack(cluster: &Cluster, allocated: f64) {
     wait_for("the books to be right", || {
         let metrics = cluster.http().get("/metrics/snapshot").json()?;
-        let of = |name: &str| metrics[format!("allocator/slack/cpus/{name}")].as_f64();
-        (of("total") == Some(4.0) && of("allocated") == Some(allocated)).then_some(())
+        let agents = cluster.http().get("/slaves").json()?;
+        let agent = format!("agents/{}", agents["slaves"][0]["id"].as_str()?);
+        let of = |whose: &str, what: &str| metrics[format!("allocator/slack/{whose}cpus/{what}")].as_f64();
+        let whole =
+            ["", &format!("{agent}/"), "roles/web/"].iter().all(|whose| of(whose, "total") == Some(4.0));
+        let lent = ["", &format!("{agent}/"), "roles/ads/"];
+        (whole && lent.iter().all(|whose| of(whose, "allocated") == Some(allocated))).then_some(())
     });
 }
 
