@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use tepui_fsm::{Deadlines, Now, Rng};
 use tepui_registry::{Operation as Record, Registry};
 
+use crate::ends::Ends;
 use crate::master::{Master, Out, Serial, empty_state};
 use crate::offer::Offers;
 use crate::operation::Operations;
@@ -50,6 +51,7 @@ pub(crate) fn master(config: Config, mut registry: Registry, now: Now) -> Master
         footprint: BTreeMap::new(),
         unreachable_tasks: BTreeMap::new(),
         kills: BTreeMap::new(),
+        ends: Ends::default(),
         pids: BTreeMap::new(),
         liveness: Liveness::new(known_agents),
         wanted_back: BTreeMap::new(),

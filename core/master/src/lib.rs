@@ -22,6 +22,7 @@ mod config;
 mod counters;
 mod drain;
 mod effect;
+mod ends;
 mod event;
 mod excluded;
 mod executor;

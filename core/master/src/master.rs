@@ -19,6 +19,7 @@ use tepui_registry::{Operation as Record, Registry};
 use tepui_types::{AgentId, Answer, ConnId, FrameworkId, OfferId, Refusal, TaskId};
 
 use crate::counters::{Arrival, Counters};
+use crate::ends::Ends;
 use crate::explain::Inquiries;
 use crate::offer::Offers;
 use crate::operation::Operations;
@@ -58,6 +59,7 @@ pub struct Master {
     pub(crate) unreachable_tasks: BTreeMap<AgentId, BTreeSet<(FrameworkId, TaskId)>>,
     /// Tasks somebody wants dead, until they are: sent again to an agent that comes back.
     pub(crate) kills: BTreeMap<AgentId, BTreeMap<(FrameworkId, TaskId), Option<pb::KillPolicy>>>,
+    pub(crate) ends: Ends,
     /// The agent registered under each pid.
     pub(crate) pids: BTreeMap<Arc<str>, AgentId>,
     pub(crate) liveness: Liveness,

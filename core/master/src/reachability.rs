@@ -39,6 +39,7 @@ impl Liveness {
 
 /// An agent is there from now on: watch it.
 pub(crate) fn watch(master: &mut Master, now: Now, id: &AgentId) {
+    master.ends.linked(id);
     heard(master, id);
     master.timers.clear(&Timer::Reregister(id.clone()));
     master.timers.set(Timer::Ping(id.clone()), now.mono + master.config.agent_ping_timeout);
@@ -75,6 +76,7 @@ pub(crate) fn ping(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
         return give_up(master, now, id, out);
     }
     *unanswered += 1;
+    master.ends.pinged(id);
     master.tell_agent(id, to_agent::ping(), out);
 }
 

@@ -71,6 +71,7 @@ impl Loss {
 pub(crate) fn remove(master: &mut Master, now: Now, id: &AgentId, loss: Loss, out: &mut Out) {
     master.changed = true;
     reachability::forget(master, id);
+    master.ends.forget(id);
     offer::rescind_all_on(master, id, out);
     end_tasks(master, now, id, loss, out);
     drop_executors(master, id);

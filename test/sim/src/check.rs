@@ -5,6 +5,7 @@
 mod acknowledged_not_resent;
 mod gone_stays_gone;
 mod launch_at_most_once;
+mod lives_stay_apart;
 mod no_orphan_container;
 mod no_overcommit;
 mod nothing_acknowledged_is_lost;
@@ -70,6 +71,7 @@ pub(crate) enum Fact<'a> {
     },
     ExecutorUpdates {
         executor: &'a Executor,
+        container: &'a ContainerId,
         task: &'a str,
         uuid: &'a [u8],
     },
@@ -77,6 +79,7 @@ pub(crate) enum Fact<'a> {
     ExecutorConfirmed {
         agent: usize,
         executor: &'a Executor,
+        container: &'a ContainerId,
         task: &'a str,
         uuid: &'a [u8],
     },
@@ -151,6 +154,7 @@ impl Checks {
                 Box::<no_overcommit::NoOvercommit>::default(),
                 Box::<offer_has_one_owner::OfferHasOneOwner>::default(),
                 Box::<launch_at_most_once::LaunchAtMostOnce>::default(),
+                Box::<lives_stay_apart::LivesStayApart>::default(),
                 Box::<terminal_is_final::TerminalIsFinal>::default(),
                 Box::<updates_in_order::UpdatesInOrder>::default(),
                 Box::<acknowledged_not_resent::AcknowledgedNotResent>::default(),

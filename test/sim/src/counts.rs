@@ -8,6 +8,7 @@ pub struct Counts {
     pub events: u64,
     pub offers: u64,
     pub tasks: u64,
+    pub reused_ids: u64,
     pub operations: u64,
     pub containers: u64,
     pub updates: u64,
@@ -30,11 +31,12 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub(crate) fn fields(&self) -> [(&'static str, u64); 22] {
+    pub(crate) fn fields(&self) -> [(&'static str, u64); 23] {
         [
             ("events", self.events),
             ("offers", self.offers),
             ("tasks", self.tasks),
+            ("reused ids", self.reused_ids),
             ("operations", self.operations),
             ("containers", self.containers),
             ("updates", self.updates),
@@ -63,6 +65,7 @@ impl AddAssign for Counts {
         self.events += other.events;
         self.offers += other.offers;
         self.tasks += other.tasks;
+        self.reused_ids += other.reused_ids;
         self.operations += other.operations;
         self.containers += other.containers;
         self.updates += other.updates;

@@ -281,7 +281,8 @@ fn take_in(world: &mut World, agent: usize, id: &ContainerId, event: Heard) {
         Heard::Kill { task_id, .. } => kill(world, agent, id, &task_id.value),
         Heard::Acknowledged { task_id, uuid } => {
             let Some(executor) = world.agents[agent].host.executor(id) else { return };
-            world.checks.see(&Fact::ExecutorConfirmed { agent, executor, task: &task_id.value, uuid: &uuid });
+            let task = &task_id.value;
+            world.checks.see(&Fact::ExecutorConfirmed { agent, executor, container: id, task, uuid: &uuid });
             leave_if_idle(world, agent, id);
         }
         Heard::Shutdown => shutdown(world, agent, id),
@@ -296,9 +297,11 @@ fn launch(world: &mut World, agent: usize, id: &ContainerId, info: pb::TaskInfo)
     let Some(executor) = world.agents[agent].host.executor_mut(id) else { return };
     executor.stirred += 1;
     executor.had_tasks = true;
-    let known = executor.tasks.contains_key(&task);
+    let known = executor.tasks.get(&task).is_some_and(|task| !is_terminal(task.state));
     let running = Task { script, state: TaskState::TASK_STAGING, killed: false, resources: info.resources };
-    executor.tasks.entry(task.clone()).or_insert(running);
+    if !known {
+        executor.tasks.insert(task.clone(), running);
+    }
     let framework = executor.framework_id.clone();
     world.tell(|| format!("A{agent} executor starts {task}"));
     let cpus = world.agents[agent].cpus_in_use();
@@ -398,7 +401,7 @@ fn update(world: &mut World, agent: usize, id: &ContainerId, task: &str, state: 
     let status = pb::TaskStatus { task_id: task_id.into(), state, ..Default::default() };
     let call = executor.session.update(status, uuid, timestamp);
     let executor = world.agents[agent].host.executor(id).expect("it was found above");
-    world.checks.see(&Fact::ExecutorUpdates { executor, task, uuid: &uuid });
+    world.checks.see(&Fact::ExecutorUpdates { executor, container: id, task, uuid: &uuid });
     if let Some(call) = call {
         send(world, agent, id, call);
     }

@@ -10,7 +10,7 @@ mod wishes;
 pub(crate) use offers::volume;
 pub(crate) use wishes::want_offers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tepui_client::scheduler::{Event as Heard, Outcome, Session, calls};
 use tepui_client::shorthand::is_terminal;
@@ -56,6 +56,10 @@ pub(crate) struct Memory {
     /// Counts the ids it had: one that was removed starts over.
     pub(crate) incarnation: u32,
     pub(crate) tasks: BTreeMap<String, Task>,
+    /// Updates of tasks whose id another one has since.
+    past: BTreeSet<Vec<u8>>,
+    /// Launches, also those under an id that was used before.
+    launches: usize,
     /// Names for new tasks, executors, operations.
     serial: u64,
     /// Operations whose end it has not heard.
@@ -69,6 +73,10 @@ pub(crate) struct Task {
     /// Unset for command tasks.
     pub(crate) executor_id: Option<pb::ExecutorID>,
     pub(crate) state: TaskState,
+    /// Updates it heard in this life of the task.
+    heard: BTreeSet<Vec<u8>>,
+    /// The agent said how it ended, and that was acknowledged: its id may be used again.
+    pub(crate) over: bool,
 }
 
 /// An operation as its framework sees it.
@@ -112,6 +120,8 @@ impl Framework {
                 info,
                 incarnation: 0,
                 tasks: BTreeMap::new(),
+                past: BTreeSet::new(),
+                launches: 0,
                 serial: 0,
                 operations: BTreeMap::new(),
             },
@@ -308,6 +318,7 @@ fn start_over(world: &mut World, index: usize) {
     memory.info.id = Default::default();
     memory.incarnation += 1;
     memory.tasks.clear();
+    memory.launches = 0;
     memory.operations.clear();
     start(world, index);
 }
@@ -444,7 +455,10 @@ fn updated(world: &mut World, index: usize, status: pb::TaskStatus) {
     let framework = &mut world.frameworks[index];
     let id = framework.id().unwrap_or_default().to_owned();
     world.counts.updates += 1;
-    if let Some(task) = framework.memory.tasks.get_mut(&status.task_id.value) {
+    let is_past = status.uuid.as_ref().is_some_and(|uuid| framework.memory.past.contains(uuid));
+    let task = framework.memory.tasks.get_mut(&status.task_id.value);
+    if let Some(task) = task.filter(|_| !is_past) {
+        task.heard.extend(status.uuid.clone());
         let ended = !is_terminal(task.state) && is_terminal(status.state);
         task.state = status.state;
         match status.state {
@@ -469,6 +483,10 @@ fn acknowledge(world: &mut World, index: usize, status: &pb::TaskStatus) {
         world.counts.acknowledgements += 1;
         let uuid = status.uuid.as_deref().unwrap_or_default();
         world.checks.see(&Fact::FrameworkAcknowledges { uuid });
+        let task = world.frameworks[index].memory.tasks.get_mut(&status.task_id.value);
+        if let Some(task) = task.filter(|task| task.heard.contains(uuid)) {
+            task.over |= is_terminal(status.state);
+        }
     }
 }
 

@@ -45,6 +45,8 @@ pub(crate) struct Plan {
     pub(crate) slack: bool,
     /// Turns of the master have time for a few agents only.
     pub(crate) short_turns: bool,
+    /// How likely a new task gets the id of one that has ended.
+    pub(crate) reused_ids: f64,
 }
 
 /// What the simulator learnt later is drawn from a generator of its own: seeds that leave it out keep their history.
@@ -81,6 +83,7 @@ impl Plan {
             operators: sometimes(&mut later, 0.4, 2, 20),
             slack: later.chance(0.4),
             short_turns: later.chance(0.4),
+            reused_ids: if later.chance(0.5) { 0.6 } else { 0.0 },
         }
     }
 }

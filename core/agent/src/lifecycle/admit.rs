@@ -57,6 +57,9 @@ pub(crate) fn run(agent: &mut Agent, now: Now, mut launching: Launching, out: &m
         Phase::Recovering | Phase::Reconnecting | Phase::Terminating => return,
     }
     let framework = FrameworkId::from(&*launching.framework.id);
+    for task in &launching.tasks {
+        status::end_earlier(agent, now, &framework, &TaskId::from(&*task.task_id), out);
+    }
     if is_ignored(agent, &framework, &launching) {
         return;
     }

@@ -58,6 +58,9 @@ fn admit(agent: &mut Agent, id: pb::AgentID, out: &mut Out) {
 /// The master believes in a task the agent never had, or no longer speaks of because its framework ends here.
 fn missing(agent: &mut Agent, now: Now, task: &MissingTask, out: &mut Out) {
     let (framework, id) = (FrameworkId::from(&*task.framework_id), TaskId::from(&*task.task_id));
+    if let Some(uuid) = &task.acknowledged {
+        status::acknowledge(agent, now, &framework, &id, uuid, out);
+    }
     let ending = agent.state.framework(&framework).is_some_and(|framework| framework.terminating);
     let has_it = agent.state.executor_of(&framework, &id).is_some() && !ending;
     if has_it || agent.streams.contains_key(&(framework.clone(), id.clone())) {

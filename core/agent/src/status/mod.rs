@@ -72,6 +72,21 @@ pub(crate) fn acknowledge(
     forward(agent, now, framework, task, out);
 }
 
+/// A task is launched under an id whose task here has ended: its framework has acknowledged that, and the
+/// acknowledgement got lost.
+pub(crate) fn end_earlier(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    task: &TaskId,
+    out: &mut Out,
+) {
+    let stream = agent.streams.get(&(framework.clone(), task.clone()));
+    let Some(head) = stream.and_then(Stream::head).filter(|head| head.state.is_terminal()) else { return };
+    let uuid = head.uuid.clone().unwrap_or_default();
+    acknowledge(agent, now, framework, task, &uuid, out);
+}
+
 /// Forgets a task's updates; the numbers under which they are recorded.
 fn forget(agent: &mut Agent, framework: &FrameworkId, task: &TaskId) -> Range<u64> {
     let key = (framework.clone(), task.clone());

@@ -120,6 +120,13 @@ fn is_news(
         .streams
         .get(&(framework.clone(), task.clone()))
         .is_some_and(|stream| stream.knows(status.uuid.as_deref().unwrap_or_default()));
+    let is_earlier = agent.state.executor(framework, executor).is_some_and(|executor| {
+        let ended = executor.completed_tasks.iter().filter(|ended| ended.id == *task);
+        ended.flat_map(|ended| &ended.task.statuses).any(|said| said.uuid == status.uuid)
+    });
+    if is_earlier {
+        return false;
+    }
     match known.stage {
         TaskStage::Terminated => false,
         TaskStage::Queued => status.state.is_terminal() && !repeated,

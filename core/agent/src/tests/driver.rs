@@ -618,6 +618,7 @@ impl World {
             framework_id: FrameworkId::new("F").to_proto().into(),
             task_id: TaskId::new(id).to_proto().into(),
             partition_aware: true,
+            acknowledged: options.contains(&"ended").then(|| self.sent[id].clone()),
             ..Default::default()
         };
         let subscribed = event::Subscribed {

@@ -8,6 +8,67 @@ fn run(script: &str, expected: expect_test::Expect) {
     check(&std::format!("start\nrecovered\ngo\n...\n{script}"), expected);
 }
 
+/// A framework that launches under the id of a task has acknowledged its end, though nobody told the agent.
+#[test]
+fn another_task_of_the_same_id_is_another_task() {
+    run(
+        "
+        launch t1 executor=e1
+        e1 subscribe
+        e1 update t1 FINISHED
+        launch t1 executor=e1 old
+        e1 update t1 FINISHED
+        e1 update t1 FAILED
+        down
+        wait 1s
+        up
+        subscribed missing=t1 ended
+        ",
+        expect![[r#"
+            > launch t1 executor=e1
+              = framework F
+              = executor e1 live
+              = task t1 of executor e1
+              container launch C1 cpus:1.5;mem:96
+            > e1 subscribe
+              conn 1 <- 200, open
+              conn 1 <- SUBSCRIBED e1
+              = executor e1 live delivered
+              conn 1 <- LAUNCH t1
+            > e1 update t1 FINISHED
+              = update t1#0 TASK_FINISHED
+              master <- UPDATE t1 TASK_FINISHED
+              container update C1 cpus:0.5;mem:32
+              conn 1 <- ACKNOWLEDGED t1
+              conn 2 <- 202
+            > launch t1 executor=e1 old
+              = task t1 and updates #0..1 removed
+              = task t1 of executor e1
+              container update C1 cpus:1.5;mem:96
+              conn 1 <- LAUNCH t1
+            > e1 update t1 FINISHED
+              conn 1 <- ACKNOWLEDGED t1
+              conn 3 <- 202
+            > e1 update t1 FAILED
+              = update t1#0 TASK_FAILED
+              master <- UPDATE t1 TASK_FAILED
+              container update C1 cpus:0.5;mem:32
+              conn 1 <- ACKNOWLEDGED t1
+              conn 4 <- 202
+            > down
+            > wait 1s
+              connect link 2
+            > up
+              master <- SUBSCRIBE S0 task t1 TASK_FAILED executor e1
+            > subscribed missing=t1 ended
+              master <- UPDATE t1 TASK_FAILED
+              = task t1 and updates #0..1 removed
+              = update t1#0 TASK_DROPPED
+              master <- UPDATE t1 TASK_DROPPED REASON_RECONCILIATION 'Task unknown to the agent'
+        "#]],
+    );
+}
+
 #[test]
 fn repeated_updates_and_acknowledgements_change_nothing() {
     run(

@@ -189,10 +189,18 @@ fn end_unnamed(master: &mut Master, now: Now, lost: BTreeSet<(FrameworkId, TaskI
 /// Tasks that the books have on this agent and the agent did not name.
 fn unnamed(master: &Master, id: &AgentId, report: &Report) -> Vec<(FrameworkId, TaskId)> {
     let Some(agent) = master.agent(id) else { return Vec::new() };
+    let present = report.tasks.iter().map(|(task, _)| task).filter(|task| !is_earlier(master, id, task));
     let named: BTreeSet<(&str, &str)> =
-        report.tasks.iter().map(|(task, _)| (&*task.framework_id.value, &*task.task_id.value)).collect();
+        present.map(|task| (&*task.framework_id.value, &*task.task_id.value)).collect();
     let tasks = agent.tasks.iter();
     tasks.filter(|(framework, task)| !named.contains(&(framework.as_str(), task.as_str()))).cloned().collect()
+}
+
+/// Whether a task has ended, its framework knows, and the agent does not know that yet.
+fn is_earlier(master: &Master, id: &AgentId, task: &pb::Task) -> bool {
+    let (framework_id, task_id) = (FrameworkId::from(&*task.framework_id), TaskId::from(&*task.task_id));
+    let last = task.statuses.last().and_then(|status| status.uuid.as_deref());
+    task.state.is_terminal() && last.is_some() && master.ends.of(id, &framework_id, &task_id) == last
 }
 
 /// Ended tasks whose last update the agent forgot before it was acknowledged: their end is told once more, since
@@ -216,19 +224,23 @@ fn missing(master: &Master, id: &AgentId, report: &Report) -> Subscribed {
     let operations: BTreeSet<&[u8]> = report.operations.iter().map(|it| it.uuid.value.as_slice()).collect();
     let operations_missing = agent.operations.keys().filter(|uuid| !operations.contains(uuid.as_slice()));
     Subscribed {
-        missing_tasks: tasks.iter().map(|(framework, task)| missing_task(master, framework, task)).collect(),
+        missing_tasks: tasks
+            .iter()
+            .map(|(framework, task)| missing_task(master, id, framework, task))
+            .collect(),
         missing_operations: operations_missing.map(operation::to_proto).collect(),
         ..Default::default()
     }
 }
 
-fn missing_task(master: &Master, framework_id: &FrameworkId, task_id: &TaskId) -> MissingTask {
+fn missing_task(master: &Master, id: &AgentId, framework_id: &FrameworkId, task_id: &TaskId) -> MissingTask {
     let executor_id = master.task(framework_id, task_id).and_then(|task| task.executor_id.clone());
     MissingTask {
         framework_id: framework_id.to_proto().into(),
         task_id: task_id.to_proto().into(),
         executor_id: executor_id.map(|id| id.to_proto()).into(),
         partition_aware: master.is_partition_aware(framework_id),
+        acknowledged: master.ends.of(id, framework_id, task_id).map(Into::into),
         ..Default::default()
     }
 }

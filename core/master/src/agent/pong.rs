@@ -6,5 +6,6 @@ use crate::master::Master;
 use crate::reachability;
 
 pub(super) fn pong(master: &mut Master, from: &AgentId) {
+    master.ends.ponged(from);
     reachability::heard(master, from);
 }

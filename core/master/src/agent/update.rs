@@ -20,9 +20,14 @@ pub(super) fn update(master: &mut Master, from: &AgentId, call: Update, out: &mu
         return master.tell_agent(from, to_agent::shutdown_framework(&framework_id), out);
     };
     let task_id = TaskId::from(&*call.status.task_id);
-    if framework.tasks.get(&task_id).is_some_and(|live| live.agent_id != *from) {
+    let is_another = framework.tasks.get(&task_id).is_some_and(|live| {
+        let uuid = call.status.uuid.as_deref();
+        live.agent_id != *from || uuid.is_some() && master.ends.of(from, &framework_id, &task_id) == uuid
+    });
+    if is_another {
         master.count(Counter::InvalidStatusUpdates);
-        // Another task of the same id lives elsewhere. This one was killed, and its end is nobody's business.
+        // Another task has the same id: one that lives elsewhere, so that this one was killed, or one that was launched
+        // after this one's end was acknowledged, of which the agent has not heard. Its end is nobody's business.
         if let Some(uuid) = &call.status.uuid {
             master.tell_agent(from, to_agent::acknowledge(&framework_id, &task_id, uuid.clone()), out);
         }

@@ -25,6 +25,9 @@ pub(super) fn acknowledge(master: &mut Master, from: &FrameworkId, call: Acknowl
             && live.task.status_update_uuid.as_deref() == Some(&*call.uuid);
     }
     master.count(Counter::ValidStatusUpdateAcknowledgements);
+    if over {
+        master.ends.acknowledged(&agent_id, from, &task_id, &call.uuid);
+    }
     master.tell_agent(&agent_id, to_agent::acknowledge(from, &task_id, call.uuid), out);
     if over {
         task::complete(master, from, &task_id);

@@ -66,6 +66,10 @@ struct Agent {
     id: String,
     subscribe: link::call::Subscribe,
     tasks: BTreeMap<String, pb::Task>,
+    /// What it said last about each task.
+    said: BTreeMap<String, link::Call>,
+    /// Nothing that is sent arrives, until it comes back.
+    deaf: bool,
 }
 
 #[derive(Default)]

@@ -145,6 +145,59 @@ fn an_id_is_free_when_its_task_is_over() {
 }
 
 #[test]
+fn the_end_of_an_earlier_task_of_the_same_id_is_not_the_end_of_this_one() {
+    check(
+        "
+        framework F role:web checkpoint
+        agent A cpus:4 mem:64
+        settle
+        F accept #0 refuse:0 : launch t1 cpus:1
+        A update t1 FINISHED
+        F ack t1
+        after 1s
+        F accept #1 refuse:0 : launch t1 cpus:1
+        A repeats t1
+        A update t1 RUNNING
+        F ack t1
+        A update t1 FINISHED
+        A deaf
+        F ack t1
+        after 1s
+        F accept #2 refuse:0 : launch t1 cpus:1
+        A close
+        A back
+        A repeats t1
+        A update t1 DROPPED of:F
+        F ack t1
+        ",
+        expect![[r#"
+            record initialize cluster m
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- OFFERS #0 of A (cpus:4; mem:64)
+            A <- LAUNCH t1 (cpus:1)
+            F <- UPDATE t1 TASK_FINISHED
+            A <- ACKNOWLEDGE t1
+            F <- OFFERS #1 of A (cpus:4; mem:64)
+            A <- LAUNCH t1 (cpus:1)
+            A <- ACKNOWLEDGE t1
+            F <- UPDATE t1 TASK_RUNNING
+            A <- ACKNOWLEDGE t1
+            F <- UPDATE t1 TASK_FINISHED
+            A <- ACKNOWLEDGE t1
+            F <- OFFERS #2 of A (cpus:4; mem:64)
+            A <- LAUNCH t1 (cpus:1)
+            A <- SUBSCRIBED A missing t1
+            A <- ACKNOWLEDGE t1
+            F <- UPDATE t1 TASK_DROPPED
+            A <- ACKNOWLEDGE t1
+        "#]],
+    );
+}
+
+#[test]
 fn nothing_to_acknowledge() {
     check(
         "

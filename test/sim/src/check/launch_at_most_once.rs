@@ -1,4 +1,5 @@
-//! Launch at most once: a task begins to run at most once, a container is launched at most once.
+//! Launch at most once: a task begins to run at most once for each time its framework launched it, a container is
+//! launched at most once.
 
 use std::collections::BTreeSet;
 
@@ -17,6 +18,10 @@ impl Check for LaunchAtMostOnce {
 
     fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match fact {
+            Fact::FrameworkLaunches { id, task } => {
+                self.tasks.remove(&((*id).into(), (*task).into()));
+                Ok(())
+            }
             Fact::TaskStarts { agent, framework, container, task, .. } => {
                 let new = self.tasks.insert(((*framework).into(), (*task).into()));
                 new.then_some(()).ok_or_else(|| format!("{task} starts again, on A{agent} in {container}"))

@@ -8,17 +8,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use tepui_core_master::Effect;
 use tepui_proto::mesos::v1::task_status::Source;
 use tepui_proto::tepui::agent::v1::event::Type;
-use tepui_types::TaskStateExt;
+use tepui_types::{ContainerId, TaskStateExt};
 
 use super::{Check, Fact, short};
 
+/// Framework, task, and the how manieth launch under its id it is.
+type Life = (String, String, usize);
+
 #[derive(Debug, Default)]
 pub(super) struct NothingAcknowledgedIsLost {
-    /// By update: the framework, the task and the agent.
-    confirmed: BTreeMap<Vec<u8>, (String, String, usize)>,
+    /// By update: the task and the agent.
+    confirmed: BTreeMap<Vec<u8>, (Life, usize)>,
     heard: BTreeSet<Vec<u8>>,
+    launches: BTreeMap<(String, String), usize>,
+    /// The lives that began in a container, by task.
+    begun: BTreeMap<(ContainerId, String), usize>,
     /// Tasks that an agent declared over.
-    declared_over: BTreeSet<String>,
+    declared_over: BTreeSet<Life>,
     ended: BTreeSet<String>,
     left: BTreeSet<usize>,
 }
@@ -30,14 +36,22 @@ impl Check for NothingAcknowledgedIsLost {
 
     fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match fact {
-            Fact::ExecutorConfirmed { agent, executor, task, uuid } if executor.checkpoint => {
-                let whose = (executor.framework_id.clone(), (*task).to_string(), *agent);
-                self.confirmed.insert(uuid.to_vec(), whose);
+            Fact::FrameworkLaunches { id, task } => {
+                *self.launches.entry(((*id).into(), (*task).into())).or_default() += 1;
             }
-            Fact::FrameworkSees { status, .. } => {
-                self.heard.extend(status.uuid.clone());
-                if status.source == Some(Source::SOURCE_AGENT) && status.state.is_terminal() {
-                    self.declared_over.insert(status.task_id.value.clone());
+            Fact::TaskStarts { framework, container, task, .. } => {
+                let (_, _, launch) = self.life(framework, task);
+                self.begun.insert(((*container).clone(), (*task).into()), launch);
+            }
+            Fact::ExecutorConfirmed { agent, executor, container, task, uuid } if executor.checkpoint => {
+                let launch = self.begun.get(&((*container).clone(), (*task).into())).copied();
+                let life = (executor.framework_id.clone(), (*task).into(), launch.unwrap_or_default());
+                self.confirmed.insert(uuid.to_vec(), (life, *agent));
+            }
+            Fact::FrameworkSees { id, status } => {
+                let is_new = status.uuid.clone().is_none_or(|uuid| self.heard.insert(uuid));
+                if is_new && status.source == Some(Source::SOURCE_AGENT) && status.state.is_terminal() {
+                    self.declared_over.insert(self.life(id, &status.task_id.value));
                 }
             }
             Fact::FrameworkEnds { id } => {
@@ -52,7 +66,7 @@ impl Check for NothingAcknowledgedIsLost {
             Fact::AgentLeaves { agent } => {
                 self.left.insert(*agent);
             }
-            Fact::AgentWiped { agent } => self.confirmed.retain(|_, (_, _, on)| on != agent),
+            Fact::AgentWiped { agent } => self.confirmed.retain(|_, (_, on)| on != agent),
             Fact::Settled => return self.all_heard(),
             _ => (),
         }
@@ -61,14 +75,21 @@ impl Check for NothingAcknowledgedIsLost {
 }
 
 impl NothingAcknowledgedIsLost {
+    /// The present life under an id.
+    fn life(&self, framework: &str, task: &str) -> Life {
+        let key = (framework.to_string(), task.to_string());
+        let launch = self.launches.get(&key).copied().unwrap_or_default();
+        (key.0, key.1, launch)
+    }
+
     fn all_heard(&self) -> Result<(), String> {
-        let lost = self.confirmed.iter().find(|(uuid, (framework, task, agent))| {
-            let excused = self.declared_over.contains(task)
-                || self.ended.contains(framework)
+        let lost = self.confirmed.iter().find(|(uuid, (life, agent))| {
+            let excused = self.declared_over.contains(life)
+                || self.ended.contains(&life.0)
                 || self.left.contains(agent);
             !self.heard.contains(*uuid) && !excused
         });
-        lost.map_or(Ok(()), |(uuid, (framework, task, agent))| {
+        lost.map_or(Ok(()), |(uuid, ((framework, task, _), agent))| {
             Err(format!("A{agent} confirmed {} of {task}, {framework} never heard it", short(uuid)))
         })
     }

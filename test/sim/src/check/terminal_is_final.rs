@@ -2,8 +2,9 @@
 //!
 //! Only updates from an agent count as its end: what the master says by itself (TASK_LOST when an agent is away) may
 //! turn out otherwise. Afterwards the same update may come again, and the master may say that it does not know the task.
+//! A task that is launched under the same id has a life of its own; the end of the one before may still come again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_proto::mesos::v1::{TaskState, TaskStatus};
@@ -14,6 +15,8 @@ use super::{Check, Fact, short};
 #[derive(Debug, Default)]
 pub(super) struct TerminalIsFinal {
     ended: BTreeMap<(String, String), (TaskState, Vec<u8>)>,
+    /// Updates that ended lives before the present ones.
+    past: BTreeSet<Vec<u8>>,
 }
 
 impl Check for TerminalIsFinal {
@@ -22,7 +25,14 @@ impl Check for TerminalIsFinal {
     }
 
     fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+        if let Fact::FrameworkLaunches { id, task } = fact {
+            let ended = self.ended.remove(&((*id).to_string(), (*task).to_string()));
+            self.past.extend(ended.map(|(_, uuid)| uuid));
+        }
         let Fact::FrameworkSees { id, status } = fact else { return Ok(()) };
+        if status.uuid.as_ref().is_some_and(|uuid| self.past.contains(uuid)) {
+            return Ok(());
+        }
         let key = ((*id).to_string(), status.task_id.value.clone());
         if let Some((state, uuid)) = self.ended.get(&key) {
             return after_the_end(*state, uuid, status);

@@ -1,9 +1,11 @@
 //! Updates in order: a framework hears the updates of a task in the order in which they were made, none left out, the
-//! next one only after it acknowledged the one before. Until then the same one may come again.
+//! next one only after it acknowledged the one before. Until then the same one may come again, and of earlier lives under
+//! the same id any.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tepui_proto::mesos::v1::task_status::Reason;
+use tepui_types::ContainerId;
 
 use super::{Check, Fact, short};
 
@@ -13,10 +15,12 @@ type Uuid = Vec<u8>;
 #[derive(Debug, Default)]
 pub(super) struct UpdatesInOrder {
     /// In the order in which executors made them.
-    made: BTreeMap<Task, Vec<Uuid>>,
+    made: BTreeMap<Task, BTreeMap<ContainerId, Vec<Uuid>>>,
     /// In the order in which frameworks first heard them.
     heard: BTreeMap<Task, Vec<Uuid>>,
     acknowledged: BTreeSet<Uuid>,
+    /// Heard in earlier lives.
+    past: BTreeSet<Uuid>,
 }
 
 impl Check for UpdatesInOrder {
@@ -26,9 +30,16 @@ impl Check for UpdatesInOrder {
 
     fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match fact {
-            Fact::ExecutorUpdates { executor, task, uuid, .. } => {
+            Fact::ExecutorUpdates { executor, container, task, uuid } => {
                 let key = (executor.framework_id.clone(), (*task).to_string());
-                self.made.entry(key).or_default().push(uuid.to_vec());
+                let made = self.made.entry(key).or_default().entry((*container).clone());
+                made.or_default().push(uuid.to_vec());
+                Ok(())
+            }
+            Fact::FrameworkLaunches { id, task } => {
+                let key = ((*id).to_string(), (*task).to_string());
+                self.made.remove(&key);
+                self.past.extend(self.heard.remove(&key).unwrap_or_default());
                 Ok(())
             }
             Fact::FrameworkAcknowledges { uuid, .. } => {
@@ -38,6 +49,7 @@ impl Check for UpdatesInOrder {
             Fact::FrameworkSees { id, status } => match &status.uuid {
                 // About a task it never had, an agent that crashed makes a new update.
                 Some(_) if status.reason == Some(Reason::REASON_RECONCILIATION) => Ok(()),
+                Some(uuid) if self.past.contains(uuid) => Ok(()),
                 Some(uuid) => self.hear(((*id).to_string(), status.task_id.value.clone()), uuid),
                 None => Ok(()),
             },
@@ -59,7 +71,8 @@ impl UpdatesInOrder {
             let (before, uuid) = (short(before), short(uuid));
             return Err(format!("{}: {uuid} comes before {before} is acknowledged", task.1));
         }
-        let made = self.made.get(&task).map(Vec::as_slice).unwrap_or_default();
+        let mut made = self.made.get(&task).into_iter().flat_map(BTreeMap::values);
+        let made = made.find(|made| made.contains(uuid)).map(Vec::as_slice).unwrap_or_default();
         let earlier = made.iter().take_while(|made| *made != uuid);
         let is_executors = made.contains(uuid);
         if let Some(missed) = earlier.filter(|_| is_executors).find(|made| !heard.contains(made)) {

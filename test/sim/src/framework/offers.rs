@@ -1,5 +1,7 @@
 //! What a framework does with its offers: launches of every kind, reservations and volumes, refusals.
 
+use std::collections::BTreeSet;
+
 use tepui_client::scheduler::calls;
 use tepui_client::shorthand::{executor_id, scalar, shell, task_id};
 use tepui_fsm::Rng;
@@ -25,8 +27,7 @@ pub(super) fn consider(world: &mut World, index: usize) {
     let offers: Vec<pb::Offer> = world.frameworks[index].offers.values().cloned().collect();
     for offer in offers {
         let framework = &world.frameworks[index];
-        let busy =
-            framework.live_tasks().count() >= LIVE_TASKS_MAX || framework.memory.tasks.len() >= TASKS_MAX;
+        let busy = framework.live_tasks().count() >= LIVE_TASKS_MAX || framework.memory.launches >= TASKS_MAX;
         let healing = world.is_healing();
         match world.rng.below(10) {
             _ if healing => decline(world, index, &offer, 600.0),
@@ -63,6 +64,9 @@ pub(super) struct Pool {
     agent_id: pb::AgentID,
     role: String,
     pub(super) resources: Vec<pb::Resource>,
+    /// Ids of tasks that have ended, and how likely one is used again.
+    reusable: Vec<String>,
+    reused_ids: f64,
 }
 
 impl Pool {
@@ -92,6 +96,8 @@ fn accept(world: &mut World, index: usize, offer: &pb::Offer) {
         agent_id: (*offer.agent_id).clone(),
         role: offer.allocation_info.role.clone().unwrap_or_default(),
         resources: offer.resources.clone(),
+        reusable: reusable(world, index),
+        reused_ids: world.plan.reused_ids,
     };
     // What is lent and what is not cannot be used together.
     if pool.resources.iter().any(|resource| resource.revocable.is_set()) {
@@ -130,6 +136,15 @@ fn accept(world: &mut World, index: usize, offer: &pb::Offer) {
     call(world, index, calls::accept([(*offer.id).clone()], operations, Some(filters)));
 }
 
+/// Ids of tasks whose lives are over; none in worlds that never use one again.
+fn reusable(world: &World, index: usize) -> Vec<String> {
+    let tasks = world.frameworks[index].memory.tasks.iter().filter(|(_, task)| task.over);
+    match world.plan.reused_ids > 0.0 {
+        true => tasks.map(|(id, _)| id.clone()).collect(),
+        false => Vec::new(),
+    }
+}
+
 fn is_launch(operation: &pb::offer::Operation) -> bool {
     matches!(operation.r#type, Some(Type::LAUNCH | Type::LAUNCH_GROUP))
 }
@@ -148,19 +163,30 @@ fn remember(world: &mut World, index: usize, offer: &pb::Offer, operations: &[pb
                 agent_id: (*offer.agent_id).clone(),
                 executor_id: executor.map(|executor| (*executor.executor_id).clone()),
                 state: TaskState::TASK_STAGING,
+                heard: BTreeSet::new(),
+                over: false,
             };
             world.counts.tasks += 1;
             world.checks.see(&Fact::FrameworkLaunches { id: &id, task: &info.task_id.value });
-            world.frameworks[index].memory.tasks.insert(info.task_id.value.clone(), task);
+            let memory = &mut world.frameworks[index].memory;
+            memory.launches += 1;
+            if let Some(before) = memory.tasks.insert(info.task_id.value.clone(), task) {
+                world.counts.reused_ids += 1;
+                memory.past.extend(before.heard);
+            }
         }
     }
 }
 
 pub(super) fn task(rng: &mut Rng, framework: &mut Framework, pool: &mut Pool) -> Option<pb::TaskInfo> {
     let resources = pool.take_some(rng)?;
+    let name = match pool.reusable.pop() {
+        Some(name) if rng.chance(pool.reused_ids) => name,
+        _ => framework.name("t"),
+    };
     Some(pb::TaskInfo {
         name: Script::draw(rng).to_string(),
-        task_id: task_id(framework.name("t")).into(),
+        task_id: task_id(name).into(),
         agent_id: pool.agent_id.clone().into(),
         resources,
         ..Default::default()

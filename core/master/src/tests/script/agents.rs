@@ -56,6 +56,7 @@ impl Script {
         let frameworks: Vec<pb::FrameworkInfo> = self.frameworks.values().map(|it| it.info.clone()).collect();
         let agent = self.agents.get_mut(name).expect("an agent");
         agent.conn = conn;
+        agent.deaf = false;
         let tasks: Vec<pb::Task> = agent.tasks.values().cloned().collect();
         let frameworks =
             frameworks.into_iter().filter(|it| tasks.iter().any(|task| *task.framework_id == *it.id));
@@ -89,6 +90,11 @@ impl Script {
                 self.step(Input::AgentClosed { conn });
             }
             ("back", []) => self.subscribe_agent(name),
+            ("deaf", []) => self.agents.get_mut(name).expect("an agent").deaf = true,
+            ("repeats", [task]) => {
+                let call = self.agents[name].said[*task].clone();
+                self.agent_calls(name, call);
+            }
             ("moves", words) => {
                 let agent = self.agents.get_mut(name).expect("an agent");
                 agent.subscribe.agent_info.get_or_insert_default().hostname =
@@ -152,10 +158,6 @@ impl Script {
             (None, Some(framework)) => self.frameworks[framework].info.id.value.clone(),
             (None, None) => panic!("whose task is {task}?"),
         };
-        if let Some(known) = known {
-            known.state = latest;
-            known.status_update_state = Some(task_state(state));
-        }
         let status = pb::TaskStatus {
             task_id: pb::TaskID { value: task.into(), ..Default::default() }.into(),
             state: task_state(state),
@@ -164,6 +166,11 @@ impl Script {
             uuid: Some(uuid),
             ..Default::default()
         };
+        if let Some(known) = known {
+            known.state = latest;
+            known.status_update_state = Some(status.state);
+            known.statuses.push(status.clone());
+        }
         let update = link::call::Update {
             framework_id: pb::FrameworkID { value: framework_id, ..Default::default() }.into(),
             status: status.into(),
@@ -171,7 +178,9 @@ impl Script {
             ..Default::default()
         };
         let r#type = Some(link::call::Type::UPDATE);
-        self.agent_calls(name, link::Call { r#type, update: update.into(), ..Default::default() });
+        let call = link::Call { r#type, update: update.into(), ..Default::default() };
+        self.agents.get_mut(name).expect("an agent").said.insert(task.into(), call.clone());
+        self.agent_calls(name, call);
     }
 
     /// The state of the oldest operation on an agent.

@@ -98,6 +98,9 @@ impl Script {
             self.names.insert(agent.id.clone(), name);
             return;
         }
+        if agent.deaf {
+            return;
+        }
         let groups = event.launch_group.task_group.tasks.iter();
         for task in event.launch.as_option().map(|launch| &*launch.task).into_iter().chain(groups) {
             let framework =

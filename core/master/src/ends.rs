@@ -1,0 +1,68 @@
+//! Ends of tasks that frameworks acknowledged, until their agents must have heard of it.
+//!
+//! An acknowledgement gets lost with its link, or crosses the same update on its way once more. The id may be another
+//! task's by then: these ends are not its own. An answer to a ping that was sent after an acknowledgement shows that it
+//! arrived, and that whatever was said before it is here.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use tepui_types::{AgentId, FrameworkId, TaskId};
+
+#[derive(Debug, Default)]
+pub(crate) struct Ends {
+    by_agent: BTreeMap<AgentId, OnAgent>,
+}
+
+#[derive(Debug, Default)]
+struct OnAgent {
+    /// On the present link.
+    pings: u64,
+    pongs: u64,
+    /// The update, and how many pings were sent before its acknowledgement.
+    ends: BTreeMap<(FrameworkId, TaskId), (u64, Vec<u8>)>,
+}
+
+impl Ends {
+    pub(crate) fn acknowledged(
+        &mut self,
+        agent: &AgentId,
+        framework: &FrameworkId,
+        task: &TaskId,
+        uuid: &[u8],
+    ) {
+        let on = self.by_agent.entry(agent.clone()).or_default();
+        on.ends.insert((framework.clone(), task.clone()), (on.pings, uuid.into()));
+    }
+
+    /// The update that ended the task which had this id before.
+    pub(crate) fn of(&self, agent: &AgentId, framework: &FrameworkId, task: &TaskId) -> Option<&[u8]> {
+        let ends = &self.by_agent.get(agent)?.ends;
+        ends.get(&(framework.clone(), task.clone())).map(|(_, uuid)| uuid.as_slice())
+    }
+
+    /// There is a new link; what was sent on the one before may be lost.
+    pub(crate) fn linked(&mut self, agent: &AgentId) {
+        if let Some(on) = self.by_agent.get_mut(agent) {
+            (on.pings, on.pongs) = (0, 0);
+            on.ends.values_mut().for_each(|(pings, _)| *pings = 0);
+        }
+    }
+
+    pub(crate) fn pinged(&mut self, agent: &AgentId) {
+        if let Some(on) = self.by_agent.get_mut(agent) {
+            on.pings += 1;
+        }
+    }
+
+    pub(crate) fn ponged(&mut self, agent: &AgentId) {
+        let Some(on) = self.by_agent.get_mut(agent) else { return };
+        on.pongs += 1;
+        let pongs = on.pongs;
+        on.ends.retain(|_, (pings, _)| *pings >= pongs);
+    }
+
+    pub(crate) fn forget(&mut self, agent: &AgentId) {
+        self.by_agent.remove(agent);
+    }
+}
