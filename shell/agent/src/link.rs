@@ -4,7 +4,7 @@
 //! `LinkDown` with the reason. There is one link at a time: asking for a new one cuts the old one off.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -24,10 +24,16 @@ use tokio::net::TcpStream;
 use tokio::runtime;
 use tokio::task::AbortHandle;
 
-use crate::target::Targets;
+use crate::target::{Targets, authority};
 
 /// How long a master may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a master may be silent before others are asked whether it still leads. Pings come more often, by default.
+const SILENCE_MAX: Duration = Duration::from_secs(20);
+
+/// How long a master may take to say who leads.
+const ASK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What is read of a refusal, for the reason.
 const REFUSAL_BYTES_MAX: usize = 1024;
@@ -39,6 +45,7 @@ pub(crate) struct Links {
     credential: Option<Credential>,
     tls: Option<Tls>,
     limits: StreamLimits,
+    silence_max: Duration,
     runtime: runtime::Handle,
     current: Option<Current>,
 }
@@ -57,8 +64,8 @@ impl Links {
         tls: Option<Tls>,
         limits: StreamLimits,
     ) -> Self {
-        let targets = Arc::new(Mutex::new(targets));
-        Self { handle, targets, credential, tls, limits, runtime: runtime::Handle::current(), current: None }
+        let (targets, runtime) = (Arc::new(Mutex::new(targets)), runtime::Handle::current());
+        Self { handle, targets, credential, tls, limits, silence_max: SILENCE_MAX, runtime, current: None }
     }
 
     /// Opens a link; the one before is cut off.
@@ -66,7 +73,9 @@ impl Links {
         self.current = None;
         let (outgoing, body) = Outgoing::new(self.limits);
         let (credential, tls) = (self.credential.clone(), self.tls.clone());
-        let link = Link { id, handle: self.handle.clone(), targets: self.targets.clone(), credential, tls };
+        let (handle, targets) = (self.handle.clone(), self.targets.clone());
+        let (heard, silence_max) = (Mutex::new(Instant::now()), self.silence_max);
+        let link = Link { id, handle, targets, credential, tls, heard, silence_max };
         // Whatever ends it is told as LinkDown; it has nothing to panic by.
         let task = self.runtime.spawn(link.run(body)).abort_handle();
         self.current = Some(Current { id, outgoing, task });
@@ -97,7 +106,14 @@ struct Link {
     targets: Arc<Mutex<Targets>>,
     credential: Option<Credential>,
     tls: Option<Tls>,
+    /// When something came last.
+    heard: Mutex<Instant>,
+    silence_max: Duration,
 }
+
+/// A connection, secured or not.
+trait Wire: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Wire for S {}
 
 impl Link {
     async fn run(self, body: Body) {
@@ -110,6 +126,7 @@ impl Link {
                         Err(reason) => reason,
                     },
                     () = target.replaced() => "another master leads".to_owned(),
+                    () = self.deserted(&target.address) => "it is silent, and another master leads".to_owned(),
                 };
                 format!("{}: {reason}", target.address)
             }
@@ -122,26 +139,7 @@ impl Link {
 
     /// Opens the link and passes events on until it ends, for the reason returned.
     async fn hold(&self, target: &str, body: Body) -> Result<std::convert::Infallible, String> {
-        let connecting = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(target)).await;
-        let stream = connecting.map_err(|_| "no answer")?.map_err(text)?;
-        keep_alive(&stream).map_err(text)?;
-        match &self.tls {
-            None => self.speak(target, stream, body).await,
-            Some(tls) => {
-                let host = target.rsplit_once(':').map_or(target, |(host, _)| host);
-                let secured = tokio::time::timeout(CONNECT_TIMEOUT, tls.connect(host, stream)).await;
-                let secured = secured.map_err(|_| "no TLS was agreed on in time")??;
-                self.speak(target, secured, body).await
-            }
-        }
-    }
-
-    async fn speak(
-        &self,
-        target: &str,
-        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        body: Body,
-    ) -> Result<std::convert::Infallible, String> {
+        let stream = self.dial(target).await?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(text)?;
         // Ends with the connection, whose errors come out of the request and the body as well.
         let driver = AbortOnDrop(tokio::spawn(connection).abort_handle());
@@ -166,10 +164,63 @@ impl Link {
         result
     }
 
+    async fn dial(&self, target: &str) -> Result<Box<dyn Wire>, String> {
+        let connecting = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(target)).await;
+        let stream = connecting.map_err(|_| "no answer")?.map_err(text)?;
+        keep_alive(&stream).map_err(text)?;
+        let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
+        let host = target.rsplit_once(':').map_or(target, |(host, _)| host);
+        let secured = tokio::time::timeout(CONNECT_TIMEOUT, tls.connect(host, stream)).await;
+        Ok(Box::new(secured.map_err(|_| "no TLS was agreed on in time")??))
+    }
+
+    /// Ends when this master answers nothing any more and another of those that were named knows a leader that does.
+    async fn deserted(&self, target: &str) {
+        let named = self.targets().named().to_vec();
+        let others: Vec<String> = named.into_iter().filter(|other| other != target).collect();
+        if others.is_empty() {
+            return std::future::pending().await;
+        }
+        loop {
+            let silent_at =
+                *self.heard.lock().expect("no code panics while it holds this lock") + self.silence_max;
+            if silent_at > Instant::now() {
+                tokio::time::sleep_until(silent_at.into()).await;
+                continue;
+            }
+            if self.who_leads(target).await.is_err() {
+                for other in &others {
+                    if let Ok(Some(leader)) = self.who_leads(other).await
+                        && leader != target
+                        && self.who_leads(&leader).await.is_ok()
+                    {
+                        return self.targets().lead(leader);
+                    }
+                }
+            }
+            tokio::time::sleep(self.silence_max).await;
+        }
+    }
+
+    /// Whom a master names; an error if it does not answer at all.
+    async fn who_leads(&self, master: &str) -> Result<Option<String>, String> {
+        let asking = async {
+            let (mut sender, connection) =
+                http1::handshake(TokioIo::new(self.dial(master).await?)).await.map_err(text)?;
+            let _driver = AbortOnDrop(tokio::spawn(connection).abort_handle());
+            let request = http::Request::get("/redirect").header(HOST, master).body(Body::Empty);
+            let response = sender.send_request(request.map_err(text)?).await.map_err(text)?;
+            let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+            Ok(location.and_then(authority).map(str::to_owned))
+        };
+        tokio::time::timeout(ASK_TIMEOUT, asking).await.map_err(text)?
+    }
+
     async fn pass_events(&self, mut body: Incoming) -> Result<std::convert::Infallible, String> {
         let mut decoder = recordio::Decoder::new(CALL_BYTES_MAX);
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame.map_err(text)?.into_data() else { continue };
+            *self.heard.lock().expect("no code panics while it holds this lock") = Instant::now();
             decoder.push(&data);
             for record in decoder.by_ref() {
                 let record = record.map_err(text)?;

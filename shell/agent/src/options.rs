@@ -10,7 +10,7 @@ use tepui_container::{
 };
 use tepui_core_agent::Config;
 use tepui_http::auth::Credential;
-use tepui_http::{ClientConfig, Logging, ServerLimits, StreamLimits, Tls};
+use tepui_http::{ClientTls, Logging, ServerLimits, StreamLimits, Tls};
 use tepui_proto::mesos::v1 as pb;
 
 use crate::access::Access;
@@ -74,7 +74,7 @@ pub struct Options {
     /// The certificate to show, also to the master; without one, plain HTTP.
     pub tls: Option<Tls>,
     /// Whom to trust when an etcd over TLS names the master.
-    pub etcd_tls: Option<ClientConfig>,
+    pub etcd_tls: Option<ClientTls>,
     /// What the agent shows to the master.
     pub credential: Option<Credential>,
     pub streams: StreamLimits,

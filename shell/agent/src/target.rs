@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tepui_http::{ClientConfig, leader_authority};
-use tepui_store::etcd::{Etcd, EtcdAddress};
+use tepui_http::{ClientTls, leader_authority};
+use tepui_store::etcd::{Etcd, EtcdAddress, EtcdTls};
 
 /// How long one member of etcd may take to say who leads.
 const ETCD_PATIENCE: Duration = Duration::from_secs(2);
@@ -21,10 +21,14 @@ pub(crate) struct Targets {
 
 impl Targets {
     /// `host:port`, several separated by commas, or `etcd://host:port,host:port/prefix`. Inside a tokio runtime.
-    pub fn parse(text: &str, etcd_tls: Option<ClientConfig>) -> Result<Self, String> {
+    pub fn parse(text: &str, etcd_tls: Option<ClientTls>) -> Result<Self, String> {
         if EtcdAddress::is_meant(text) {
             let address = text.parse().map_err(|why| format!("--master: {why}"))?;
-            let etcd = Some(Etcd::new(address, ETCD_PATIENCE, etcd_tls));
+            let etcd = Some(Etcd::new(
+                address,
+                ETCD_PATIENCE,
+                etcd_tls.map(|tls| EtcdTls::new(move || tls.config())),
+            ));
             return Ok(Self { named: Vec::new(), etcd, next: 0, leader: None });
         }
         let named: Vec<String> =
@@ -60,13 +64,16 @@ impl Targets {
 
     /// Follows a Location: `//host:port/path` or a full URL. False if it names no host.
     pub fn redirect(&mut self, location: &str) -> bool {
-        let rest = location.split_once("//").map_or("", |(_, rest)| rest);
-        let host = rest.split('/').next().unwrap_or_default();
-        let found = is_host_port(host);
-        if found {
-            self.leader = Some(host.to_owned());
+        let found = authority(location);
+        if let Some(host) = found {
+            self.lead(host.to_owned());
         }
-        found
+        found.is_some()
+    }
+
+    /// This one is tried next.
+    pub fn lead(&mut self, leader: String) {
+        self.leader = Some(leader);
     }
 
     pub fn named(&self) -> &[String] {
@@ -114,6 +121,12 @@ impl Next {
             },
         }
     }
+}
+
+/// The host and port of a Location: `//host:port/path` or a full URL.
+pub(crate) fn authority(location: &str) -> Option<&str> {
+    let (_, rest) = location.split_once("//")?;
+    rest.split('/').next().filter(|host| is_host_port(host))
 }
 
 fn is_host_port(text: &str) -> bool {

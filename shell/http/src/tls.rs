@@ -39,17 +39,13 @@ pub struct TlsFiles {
 /// What a program needs to be reached and to reach others. A cheap clone.
 #[derive(Clone)]
 pub struct Tls {
-    files: Arc<TlsFiles>,
-    current: Arc<Mutex<Current>>,
+    keys: Arc<Followed<Keys>>,
 }
 
-/// What was read last, and of which files.
-struct Current {
-    keys: Keys,
-    versions: Versions,
-    /// A change that made no sense and was told of.
-    refused: Option<Versions>,
-    looked: Instant,
+/// How to reach others, without being reached. A cheap clone.
+#[derive(Clone)]
+pub struct ClientTls {
+    config: Arc<Followed<Arc<ClientConfig>>>,
 }
 
 #[derive(Clone)]
@@ -58,58 +54,111 @@ struct Keys {
     connector: Option<TlsConnector>,
 }
 
-/// Of each file its inode, its size and when it was changed; none if it is not there.
-type Versions = [Option<(u64, u64, i64, i64)>; 3];
-
 impl Tls {
     pub fn load(files: &TlsFiles) -> Result<Self, String> {
-        // Taken first: what changes while the files are read is noticed at the next look.
-        let versions = versions(files);
-        let current = Current { keys: Keys::load(files)?, versions, refused: None, looked: Instant::now() };
-        Ok(Self { files: Arc::new(files.clone()), current: Arc::new(Mutex::new(current)) })
+        let paths = [Some(&files.cert), Some(&files.key), files.ca.as_ref()];
+        let (paths, files) = (paths.into_iter().flatten().cloned(), files.clone());
+        let keys = Followed::load(paths.collect(), move || Keys::load(&files))?;
+        Ok(Self { keys: Arc::new(keys) })
     }
 
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
-        self.keys().acceptor
-    }
-
-    /// The newest that make sense.
-    fn keys(&self) -> Keys {
-        let mut current = self.current.lock().expect("no code panics while it holds this lock");
-        if current.looked.elapsed() >= LOOK_PAUSE {
-            current.looked = Instant::now();
-            current.look(&self.files);
-        }
-        current.keys.clone()
+        self.keys.newest().acceptor
     }
 
     /// Speaks TLS on a connection to `host`.
     pub async fn connect(&self, host: &str, stream: TcpStream) -> Result<TlsStream<TcpStream>, String> {
-        let connector = self.keys().connector.ok_or("--tls_ca is missing: it says whom to trust")?;
+        let connector = self.keys.newest().connector;
+        let connector = connector.ok_or("--tls_ca is missing: it says whom to trust")?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(host).map_err(|err| err.to_string())?;
         connector.connect(name, stream).await.map_err(|err| err.to_string())
     }
 }
 
-impl Current {
-    fn look(&mut self, files: &TlsFiles) {
-        let found = versions(files);
-        if found == self.versions {
+impl ClientTls {
+    /// Whose certificates `ca` vouches for is trusted; a certificate and key of our own are shown if they ask.
+    pub fn load(ca: &Path, own: Option<(&Path, &Path)>) -> Result<Self, String> {
+        let own = own.map(|(cert, key)| (cert.to_owned(), key.to_owned()));
+        let (ca, mut paths) = (ca.to_owned(), vec![ca.to_owned()]);
+        paths.extend(own.iter().flat_map(|(cert, key)| [cert.clone(), key.clone()]));
+        let load =
+            move || client_config(&ca, own.as_ref().map(|(cert, key)| (&**cert, &**key))).map(Arc::new);
+        Ok(Self { config: Arc::new(Followed::load(paths, load)?) })
+    }
+
+    /// The same one until the files change.
+    pub fn config(&self) -> Arc<ClientConfig> {
+        self.config.newest()
+    }
+}
+
+/// What is made of some files, and made anew when they change.
+struct Followed<K> {
+    paths: Vec<PathBuf>,
+    load: Box<dyn Fn() -> Result<K, String> + Send + Sync>,
+    current: Mutex<Current<K>>,
+}
+
+/// What was read last, and of which files.
+struct Current<K> {
+    keys: K,
+    versions: Vec<Version>,
+    /// A change that made no sense and was told of.
+    refused: Option<Vec<Version>>,
+    looked: Instant,
+}
+
+/// Of a file its inode, its size and when it was changed; none if it is not there.
+type Version = Option<(u64, u64, i64, i64)>;
+
+impl<K: Clone> Followed<K> {
+    fn load(
+        paths: Vec<PathBuf>,
+        load: impl Fn() -> Result<K, String> + Send + Sync + 'static,
+    ) -> Result<Self, String> {
+        // Taken first: what changes while the files are read is noticed at the next look.
+        let versions = versions(&paths);
+        let current = Current { keys: load()?, versions, refused: None, looked: Instant::now() };
+        Ok(Self { paths, load: Box::new(load), current: Mutex::new(current) })
+    }
+
+    /// The newest that make sense.
+    fn newest(&self) -> K {
+        let mut current = self.current.lock().expect("no code panics while it holds this lock");
+        if current.looked.elapsed() >= LOOK_PAUSE {
+            current.looked = Instant::now();
+            self.look(&mut current);
+        }
+        current.keys.clone()
+    }
+
+    fn look(&self, current: &mut Current<K>) {
+        let found = versions(&self.paths);
+        if found == current.versions {
             return;
         }
-        match Keys::load(files) {
+        match (self.load)() {
             Ok(keys) => {
-                tracing::info!(cert = %files.cert.display(), "new connections use the new certificate");
-                (self.keys, self.versions, self.refused) = (keys, found, None);
+                let first = self.paths.first().map(|path| path.display().to_string());
+                tracing::info!(file = first, "new connections use the changed files of TLS");
+                (current.keys, current.versions, current.refused) = (keys, found, None);
             }
-            Err(why) if self.refused != Some(found) => {
+            Err(why) if current.refused.as_ref() != Some(&found) => {
                 tracing::warn!(why, "the changed files of TLS are not used");
-                self.refused = Some(found);
+                current.refused = Some(found);
             }
             Err(_) => (),
         }
     }
+}
+
+fn versions(paths: &[PathBuf]) -> Vec<Version> {
+    let version = |path: &PathBuf| {
+        let found = std::fs::metadata(path).ok()?;
+        Some((found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
+    };
+    paths.iter().map(version).collect()
 }
 
 impl Keys {
@@ -123,17 +172,15 @@ impl Keys {
     }
 }
 
-fn versions(files: &TlsFiles) -> Versions {
-    let version = |path: &Path| {
-        let found = std::fs::metadata(path).ok()?;
-        Some((found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
-    };
-    [version(&files.cert), version(&files.key), files.ca.as_deref().and_then(version)]
-}
-
 impl std::fmt::Debug for Tls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tls").finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for ClientTls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientTls").finish_non_exhaustive()
     }
 }
 
@@ -162,7 +209,7 @@ fn server(
 }
 
 /// How to reach others whose certificates `ca` vouches for, with a certificate and key of our own if they ask.
-pub fn client_config(ca: &Path, own: Option<(&Path, &Path)>) -> Result<ClientConfig, String> {
+fn client_config(ca: &Path, own: Option<(&Path, &Path)>) -> Result<ClientConfig, String> {
     let builder = ClientConfig::builder_with_provider(provider());
     let builder = builder.with_safe_default_protocol_versions().map_err(text)?;
     let builder = builder.with_root_certificates(roots(ca)?);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tepui_core_master::Config;
-use tepui_http::{Authentication, ClientConfig, Logging, ServerLimits, StreamLimits, Throttle, Tls};
+use tepui_http::{Authentication, ClientTls, Logging, ServerLimits, StreamLimits, Throttle, Tls};
 use tepui_proto::mesos::v1 as pb;
 use tepui_store::etcd::EtcdAddress;
 
@@ -45,7 +45,7 @@ pub struct Options {
     pub hostname: Option<String>,
     pub registry: RegistryAt,
     /// Whom to trust when the registry is in an etcd over TLS.
-    pub etcd_tls: Option<ClientConfig>,
+    pub etcd_tls: Option<ClientTls>,
     /// Whether changes that wait share one commit; see [`tepui_runtime::Limits`].
     pub registry_group_commit: bool,
     /// How long a leader may be silent before another takes its place.

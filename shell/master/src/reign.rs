@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tepui_proto::json;
 use tepui_runtime::RuntimeFault;
-use tepui_store::etcd::{Candidate, Etcd, EtcdAddress, EtcdRecords, Leadership};
+use tepui_store::etcd::{Candidate, Etcd, EtcdAddress, EtcdRecords, EtcdTls, Leadership};
 use tepui_store::{Store, StoreFault};
 use tokio::sync::watch;
 
@@ -40,7 +40,8 @@ impl Reign {
     pub async fn run(mut self, address: EtcdAddress) -> Result<(), MasterFault> {
         // A renewal must have asked every member before the lease ends.
         let patience = self.options.leader_lease / 4;
-        let etcd = Etcd::new(address, patience, self.options.etcd_tls.clone());
+        let tls = self.options.etcd_tls.clone().map(|tls| EtcdTls::new(move || tls.config()));
+        let etcd = Etcd::new(address, patience, tls);
         loop {
             let info = master_info(&self.options, self.bound)?;
             let candidate = Candidate::new(etcd.clone(), self.options.leader_lease, json::to_vec(&info));

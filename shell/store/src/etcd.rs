@@ -13,7 +13,7 @@ mod journal;
 mod records;
 
 pub use address::{EtcdAddress, Login};
-pub use client::{Etcd, EtcdFault};
+pub use client::{Etcd, EtcdFault, EtcdTls};
 pub use election::{Candidate, Leadership, Observed};
 pub use records::EtcdRecords;
 

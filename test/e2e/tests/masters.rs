@@ -221,6 +221,33 @@ fn an_etcd_that_asks_for_certificates_and_passwords() {
     }
 }
 
+#[test]
+fn certificates_for_etcd_are_read_again_when_they_change() {
+    let (certificates, strangers) = (Certificates::make(), Certificates::make());
+    let etcd = Etcd::start_closed(&certificates, "password");
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let file = |name: &str| folder.path().join(name);
+    let take = |from: &Certificates| {
+        for name in ["ca.pem", "client.pem", "client.key"] {
+            std::fs::copy(from.file(name), file(name)).expect("a file");
+        }
+    };
+    take(&strangers);
+    let flag = |flag: &str, name: &str| format!("--{flag}={}", file(name).display());
+    let flags = [
+        format!("--registry={}", etcd.closed_address("tepui:password")),
+        flag("etcd_ca", "ca.pem"),
+        flag("etcd_cert", "client.pem"),
+        flag("etcd_key", "client.key"),
+    ];
+    let master = Program::start("master", &file("master"), &flags, Vec::new());
+    let status = || Http::new(&master.address).get("/weights").status;
+    wait_for("a refusal", || master.log().contains("cannot see who leads").then_some(()));
+    assert_eq!(status(), 503);
+    take(&certificates);
+    wait_for("it to lead", || (status() == 200).then_some(()));
+}
+
 /// What one of two masters answered to somebody who changes a role of their own each time.
 struct Answer {
     role: String,

@@ -137,3 +137,44 @@ async fn a_new_link_cuts_the_old_one_off() {
     let _second = bench.accept().await;
     assert!(matches!(bench.input().await, Input::LinkUp { link: LinkId(2) }));
 }
+
+/// Reads one request and answers it.
+async fn answer(listener: &TcpListener, answer: &str) {
+    let mut stream = listener.accept().await.unwrap().0;
+    read_until(&mut stream, b"\r\n\r\n").await;
+    stream.write_all(answer.as_bytes()).await.unwrap();
+}
+
+/// The master accepts connections and says nothing, as one that is stopped.
+#[tokio::test]
+async fn when_a_master_falls_silent_others_are_asked_who_leads() {
+    let frozen = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let standby = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let leader = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = |listener: &TcpListener| listener.local_addr().unwrap().to_string();
+    let (handle, mut inputs) = mailbox(16);
+    let targets = Targets::parse(&format!("{},{}", at(&frozen), at(&standby)), None).unwrap();
+    let mut links = Links::new(handle, targets, None, None, StreamLimits::default());
+    links.silence_max = Duration::from_millis(20);
+    links.connect(LinkId(1));
+    let mut link = frozen.accept().await.unwrap().0;
+    read_until(&mut link, b"\r\n\r\n").await;
+    link.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await.unwrap();
+    link.write_all(&ping()).await.unwrap();
+    let named = |leader: &str| {
+        format!("HTTP/1.1 307 Temporary Redirect\r\nLocation: //{leader}\r\nContent-Length: 0\r\n\r\n")
+    };
+    // Whoever is asked first still believes in the old one.
+    answer(&standby, &named(&at(&frozen))).await;
+    answer(&standby, &named(&at(&leader))).await;
+    answer(&leader, &named(&at(&leader))).await;
+    assert!(matches!(inputs.next().await, Some(Input::LinkUp { link: LinkId(1) })));
+    assert!(matches!(inputs.next().await, Some(Input::LinkEvent { .. })));
+    match inputs.next().await {
+        Some(Input::LinkDown { link: LinkId(1), reason }) => assert!(reason.contains("silent"), "{reason}"),
+        other => panic!("{other:?}"),
+    }
+    links.connect(LinkId(2));
+    let mut stream = leader.accept().await.unwrap().0;
+    read_until(&mut stream, b"POST /api/v1/agent").await;
+}

@@ -47,7 +47,7 @@ pub enum EtcdFault {
 #[derive(Clone, Debug)]
 pub struct Etcd {
     address: Arc<EtcdAddress>,
-    http: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    http: Arc<Mutex<Http>>,
     /// Which member answered last.
     first: Arc<AtomicUsize>,
     /// How long one member may take.
@@ -56,22 +56,70 @@ pub struct Etcd {
     token: Arc<Mutex<Option<HeaderValue>>>,
 }
 
+/// Connections to members, and whom they trust.
+#[derive(Debug)]
+struct Http {
+    client: HttpClient,
+    config: Arc<ClientConfig>,
+    tls: Option<EtcdTls>,
+}
+
+type HttpClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+
+/// Says whom to trust; asked before every request, so that renewed certificates count. A cheap clone.
+#[derive(Clone)]
+pub struct EtcdTls(Arc<dyn Fn() -> Arc<ClientConfig> + Send + Sync>);
+
+impl EtcdTls {
+    /// `config` gives the same one until another is to be used.
+    pub fn new(config: impl Fn() -> Arc<ClientConfig> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(config))
+    }
+}
+
+impl std::fmt::Debug for EtcdTls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EtcdTls").finish_non_exhaustive()
+    }
+}
+
+impl Http {
+    fn new(tls: Option<EtcdTls>) -> Self {
+        let config = tls.as_ref().map_or_else(trust_nobody, |tls| (tls.0)());
+        Self { client: client(&config), config, tls }
+    }
+
+    /// Connections that show and trust the newest certificates.
+    fn newest(&mut self) -> HttpClient {
+        if let Some(tls) = &self.tls {
+            let config = (tls.0)();
+            if !Arc::ptr_eq(&config, &self.config) {
+                (self.client, self.config) = (client(&config), config);
+            }
+        }
+        self.client.clone()
+    }
+}
+
+fn client(config: &Arc<ClientConfig>) -> HttpClient {
+    let mut connector = HttpConnector::new();
+    connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    connector.set_nodelay(true);
+    // Members are named as https:// or http://, as the address says.
+    connector.enforce_http(false);
+    let secured = HttpsConnectorBuilder::new()
+        .with_tls_config(ClientConfig::clone(config))
+        .https_or_http()
+        .enable_http1()
+        .wrap_connector(connector);
+    Client::builder(TokioExecutor::new()).build(secured)
+}
+
 impl Etcd {
     /// Must be used inside a tokio runtime. `tls` says whom to trust if the address is one over TLS.
-    pub fn new(address: EtcdAddress, patience: Duration, tls: Option<ClientConfig>) -> Self {
-        let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        connector.set_nodelay(true);
-        // Members are named as https:// or http://, as the address says.
-        connector.enforce_http(false);
-        let secured = HttpsConnectorBuilder::new()
-            .with_tls_config(tls.unwrap_or_else(trust_nobody))
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(connector);
-        let http = Client::builder(TokioExecutor::new()).build(secured);
-        let token = Arc::default();
-        Self { address: Arc::new(address), http, first: Arc::default(), patience, token }
+    pub fn new(address: EtcdAddress, patience: Duration, tls: Option<EtcdTls>) -> Self {
+        let http = Arc::new(Mutex::new(Http::new(tls)));
+        Self { address: Arc::new(address), http, first: Arc::default(), patience, token: Arc::default() }
     }
 
     pub fn address(&self) -> &EtcdAddress {
@@ -158,7 +206,8 @@ impl Etcd {
             request = request.header(http::header::AUTHORIZATION, token);
         }
         let request = request.body(Full::new(body)).map_err(|err| EtcdFault::Refused(err.to_string()))?;
-        let answer = tokio::time::timeout(patience, self.http.request(request)).await;
+        let http = self.http.lock().expect("no code panics while it holds this lock").newest();
+        let answer = tokio::time::timeout(patience, http.request(request)).await;
         let answer = answer.map_err(|_| unavailable(format!("{endpoint} does not answer")))?;
         let answer = answer.map_err(|err| unavailable(format!("{endpoint}: {}", causes(&err))))?;
         match answer.status().is_success() {
@@ -169,10 +218,10 @@ impl Etcd {
 }
 
 /// For an address without TLS, whose connector never needs to trust anybody.
-fn trust_nobody() -> ClientConfig {
+fn trust_nobody() -> Arc<ClientConfig> {
     let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
     let builder = builder.with_safe_default_protocol_versions().expect("the provider has all of them");
-    builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
+    Arc::new(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
 }
 
 /// Whether a refusal means that etcd does not know, or no longer knows, who asks.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use clap::Args;
-use tepui_shell_master::{ClientConfig, client_config};
+use tepui_shell_master::ClientTls;
 
 use super::tls::TlsFlags;
 
@@ -24,7 +24,7 @@ pub struct EtcdFlags {
 
 impl EtcdFlags {
     /// Whom to trust, if `address` is one of an etcd over TLS.
-    pub fn load(&self, address: &str, tls: &TlsFlags) -> Result<Option<ClientConfig>> {
+    pub fn load(&self, address: &str, tls: &TlsFlags) -> Result<Option<ClientTls>> {
         if !address.starts_with("etcds://") {
             return Ok(None);
         }
@@ -32,6 +32,6 @@ impl EtcdFlags {
         let ca = ca.ok_or_else(|| anyhow!("--etcd_ca is missing: it says whose certificates count"))?;
         let own = self.etcd_cert.as_deref().zip(self.etcd_key.as_deref());
         let own: Option<(&Path, &Path)> = own;
-        Ok(Some(client_config(ca, own).map_err(|why| anyhow!("TLS to etcd: {why}"))?))
+        Ok(Some(ClientTls::load(ca, own).map_err(|why| anyhow!("TLS to etcd: {why}"))?))
     }
 }
