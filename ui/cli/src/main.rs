@@ -199,10 +199,19 @@ fn tree() -> clap::Command {
     help::grouped(flags::heading::grouped(Tepui::command()))
 }
 
+/// The text of a flag without the passwords in it.
+fn without_secrets(id: &str, text: &str) -> String {
+    match id {
+        // Logins of registries, if it is not a file that has them.
+        "docker_config" if text.trim_start().starts_with('{') => "***".to_owned(),
+        _ => EtcdAddress::masked(text),
+    }
+}
+
 fn shown_flags(matches: &ArgMatches) -> Flags {
     let value = |id: &str| {
         let values: Vec<_> = matches.get_raw(id)?.map(|value| value.to_string_lossy()).collect();
-        Some((id.to_string(), EtcdAddress::masked(&values.join(","))))
+        Some((id.to_string(), without_secrets(id, &values.join(","))))
     };
     // clap also lists the groups that structs make; they have no values of their own.
     let ids = matches

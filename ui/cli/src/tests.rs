@@ -142,3 +142,15 @@ fn the_help_is_grouped() {
                  Clean-up: Who may do what: Oversubscription: TLS: Logging:";
     assert_eq!(headings("agent"), agent);
 }
+
+#[test]
+fn flags_are_shown_without_their_secrets() {
+    for (flag, text, shown) in [
+        ("docker_config", r#"{"auths":{"r":{"auth":"aGlkZGVu"}}}"#, "***"),
+        ("docker_config", "file:///etc/docker.json", "file:///etc/docker.json"),
+        ("registry", "etcd://me:hidden@a:1/b", "etcd://me:***@a:1/b"),
+        ("cluster", "{x}", "{x}"),
+    ] {
+        assert_eq!(super::without_secrets(flag, text), shown, "{flag}");
+    }
+}
