@@ -1,4 +1,4 @@
-//! Where those who only read are served: a runtime of a few threads of low priority.
+//! Where those who only read are served: a runtime of a few threads that run when no other of this program wants to.
 //!
 //! A connection begins in the front, where whoever decides, launches and runs tasks is heard. Before a large answer or
 //! the operators' event stream is written it moves aside, and back before the next answer that is neither. However much
@@ -9,14 +9,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
+use thread_priority::ThreadPriority;
+use thread_priority::unix::{
+    NormalThreadSchedulePolicy, ThreadSchedulePolicy, set_thread_priority_and_policy, thread_native_id,
+};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinSet;
 
 /// Threads aside, at most.
 const THREADS_MAX: usize = 4;
 
-/// How much nicer they are than the front.
-const THREADS_NICE: i32 = 10;
+/// Nicer than this nobody can be.
+const NICEST: i32 = 19;
 
 /// Larger bodies are written aside.
 pub(crate) const ASIDE_BYTES_MIN: usize = 64 * 1024;
@@ -42,7 +46,7 @@ impl Aside {
         let runtime = Builder::new_multi_thread()
             .worker_threads((cores / 2).clamp(1, THREADS_MAX))
             .thread_name("aside")
-            .on_thread_start(|| be_nice(THREADS_NICE))
+            .on_thread_start(be_last)
             .enable_all()
             .build()?;
         Ok(Self { runtime: Some(runtime) })
@@ -108,9 +112,22 @@ async fn stay(mut talk: Talk, place: Place, aside: bool) -> Option<Talk> {
     }
 }
 
-/// Of this thread alone, as Linux has it. Without the right to, all are equal.
-pub fn be_nice(nice: i32) {
-    if let Err(err) = rustix::process::setpriority_process(None, nice) {
+/// Lets this thread run only while no other thread of the program (more exactly: of its cgroup) wants to: whoever wakes up
+/// takes its place at once, which a thread that is merely nice may delay by a whole slice.
+pub fn be_last() {
+    let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
+    if let Err(err) = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy) {
+        tracing::debug!(%err, "a thread cannot wait for all others");
+        be_nice(NICEST);
+    }
+}
+
+/// So much nicer than the program: of this thread alone, as Linux has it. Without the right to, all are equal.
+pub fn be_nice(by: i32) {
+    use rustix::process::{getpid, getpriority_process, setpriority_process};
+    // The first thread's, which has the id of the program: this one may have been started by a nice one.
+    let own = getpriority_process(Some(getpid()));
+    if let Err(err) = own.and_then(|own| setpriority_process(None, (own + by).min(NICEST))) {
         tracing::debug!(%err, "a thread has the priority of everybody else");
     }
 }
@@ -120,6 +137,27 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
+
+    #[test]
+    fn who_serves_readers_comes_last() {
+        use thread_priority::unix::thread_schedule_policy;
+        let aside = Aside::start().unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        aside.handle().spawn(async move { tell.send(thread_schedule_policy()).unwrap() });
+        let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
+        assert_eq!(told.recv().unwrap().unwrap(), idle);
+        assert_ne!(thread_schedule_policy().unwrap(), idle);
+    }
+
+    #[test]
+    fn a_nicer_thread_is_nicer_than_the_program_and_no_other_thread_is() {
+        let own = || rustix::process::getpriority_process(None).unwrap();
+        let before = own();
+        let nice = move |by| (be_nice(by), own()).1;
+        let twice = std::thread::spawn(move || [nice(1), nice(1), nice(100)]).join().unwrap();
+        assert_eq!(twice, [1, 1, 100].map(|by| (before + by).min(NICEST)));
+        assert_eq!(own(), before);
+    }
 
     #[tokio::test]
     async fn a_connection_moves_aside_and_back() {

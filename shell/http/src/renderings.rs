@@ -3,7 +3,7 @@
 //! Of each thing one rendition is made at a time. A reader takes the newest if that is as new as its question; if an
 //! older one is still being made it waits, and shares the next with everybody who waits. Small renditions are kept until
 //! there is a newer one, large ones as long as somebody reads them.
-//! Renderers are a few threads of low priority: however much is read, whoever decides comes first.
+//! Renderers are a few threads that come last: however much is read, whoever decides comes first.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -11,14 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-use crate::aside::be_nice;
+use crate::aside::be_last;
 use crate::rendition::{Pen, Rendition};
 
-/// Threads that render, at most.
+/// Threads that render: two at least, so that what is small need not wait for what is large.
+const RENDERERS_MIN: usize = 2;
 const RENDERERS_MAX: usize = 4;
-
-/// How much nicer they are than the others.
-const RENDERERS_NICE: i32 = 10;
 
 /// Larger renditions are not kept for readers to come.
 const KEPT_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -50,7 +48,7 @@ impl<K: Eq + Hash + Clone + Send + 'static> Renderings<K> {
         let (jobs, waiting) = channel();
         let waiting = Arc::new(Mutex::new(waiting));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        for _ in 0..(cores / 2).clamp(1, RENDERERS_MAX) {
+        for _ in 0..(cores / 2).clamp(RENDERERS_MIN, RENDERERS_MAX) {
             let waiting = waiting.clone();
             // Ends when every `Renderings` is gone. A job that panics takes its thread with it: its pen breaks the
             // rendition, and the readers are told.
@@ -134,7 +132,7 @@ impl<K> std::fmt::Debug for Renderings<K> {
 }
 
 fn work(waiting: &Mutex<Receiver<Job>>) {
-    be_nice(RENDERERS_NICE);
+    be_last();
     loop {
         let job = lock(waiting).recv();
         match job {

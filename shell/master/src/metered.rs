@@ -11,16 +11,11 @@ use tepui_runtime::{Clock, Timings};
 /// How long times are kept.
 const TIMES_KEPT: Duration = Duration::from_secs(3600);
 
-/// How long the times of turns are kept.
-const TURNS_KEPT: Duration = Duration::from_secs(60);
-
 /// How long the allocator's runs took, and how long what they serve had waited.
 #[derive(Debug)]
 pub(crate) struct AllocationTimes {
     pub run: Timings,
     pub latency: Timings,
-    /// Turns of the machine, whatever was done in them.
-    pub turn: Timings,
     /// How long borrowers kept what was wanted back.
     pub take_back: Timings,
 }
@@ -28,7 +23,7 @@ pub(crate) struct AllocationTimes {
 impl Default for AllocationTimes {
     fn default() -> Self {
         let [run, latency, take_back] = [TIMES_KEPT; 3].map(Timings::new);
-        Self { run, latency, turn: Timings::new(TURNS_KEPT), take_back }
+        Self { run, latency, take_back }
     }
 }
 
@@ -58,7 +53,6 @@ impl Fsm for Metered {
         let waited = self.clock.now().mono.since(now.mono);
         let began = Instant::now();
         inside(out, |out| self.master.settle(now, budget, out));
-        self.times.turn.add(began, waited + began.elapsed());
         if self.state().counters.allocation_runs != runs {
             self.times.run.add(began, began.elapsed());
             self.times.latency.add(began, waited);

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tepui_core_master::State;
 use tepui_http::{Encoding, Metrics, MetricsForm, Pen, System};
 use tepui_proto::mesos::v1::master::{Response, response};
-use tepui_runtime::{Commits, Statistics};
+use tepui_runtime::{Commits, Statistics, TurnTimes};
 
 use crate::document::Index;
 use crate::metered::AllocationTimes;
@@ -24,6 +24,7 @@ use crate::roles::Roles;
 #[derive(Clone)]
 pub(crate) struct Sensors {
     pub commits: Arc<Commits>,
+    pub turns: Arc<TurnTimes>,
     pub allocations: Arc<AllocationTimes>,
     /// How long reading the registry took.
     pub registry_fetch: Duration,
@@ -85,7 +86,9 @@ pub(crate) fn collect(state: &State, sensors: &Sensors, queues: Queues) -> Metri
     metrics.gauge("master/operator_event_stream_subscribers", queues.operators as f64);
     metrics.counter("master/http_cache_hits", queues.shared_renditions);
     // Not of v1: how long turns of the machine take, in which nobody else is heard.
-    timer(&mut metrics, "master/turn_ms", sensors.allocations.turn.statistics(Instant::now()));
+    timer(&mut metrics, "master/turn_ms", sensors.turns.timings.statistics(Instant::now()));
+    metrics.counter("master/turns", sensors.turns.turns());
+    metrics.counter("master/turns_over_1ms", sensors.turns.long());
     cluster::add(&mut metrics, state, &roles);
     if sensors.per_framework {
         framework::add(&mut metrics, state);

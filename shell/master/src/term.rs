@@ -96,6 +96,7 @@ impl Term {
         let documents = Documents::start(states, about, authorizer).map_err(MasterFault::Thread)?;
         let sensors = Sensors {
             commits: running.commits(),
+            turns: running.turns(),
             allocations,
             registry_fetch,
             registry_file: registry_file(&options.registry),

@@ -27,6 +27,7 @@ use tepui_fsm::{Durable, Fsm};
 use tepui_store::{Store, StoreFault};
 pub use timings::{Statistics, Timings};
 use tokio::sync::watch;
+pub use turns::TurnTimes;
 
 /// How much is done at once.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +81,7 @@ pub struct Running {
     stop: watch::Sender<bool>,
     ended: watch::Receiver<bool>,
     watched: Arc<Commits>,
+    times: Arc<TurnTimes>,
 }
 
 /// Starts `machine` on what arrives in `mailbox`. Its first turn has no input, so that the initial state is published.
@@ -117,7 +119,17 @@ where
             result
         })
         .map_err(thread_fault)?;
-    let turns = turns::Turns { name: name.to_owned(), machine, mailbox, barrier, clock, limits, stop_asked };
+    let times = Arc::new(TurnTimes::default());
+    let turns = turns::Turns {
+        name: name.to_owned(),
+        machine,
+        mailbox,
+        barrier,
+        clock,
+        limits,
+        times: times.clone(),
+        stop_asked,
+    };
     // A current-thread runtime: only for waiting on the mailbox and the deadline together.
     let waiter = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(thread_fault)?;
     let machine = thread::Builder::new()
@@ -128,13 +140,18 @@ where
             waiter.block_on(turns.run());
         })
         .map_err(thread_fault)?;
-    Ok(Running { name: name.to_owned(), machine, commits, stop, ended, watched })
+    Ok(Running { name: name.to_owned(), machine, commits, stop, ended, watched, times })
 }
 
 impl Running {
     /// How making records durable goes.
     pub fn commits(&self) -> Arc<Commits> {
         self.watched.clone()
+    }
+
+    /// How long turns take.
+    pub fn turns(&self) -> Arc<TurnTimes> {
+        self.times.clone()
     }
 
     /// Waits until the machine ends by itself, which means that something is wrong. Cancel safe.

@@ -96,8 +96,24 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 fn turns_are_bounded_and_in_order() {
     let waiting = ["e a", "e b", "r k", "e c", "e d"];
     let bench = bench_with(Store::memory(), Limits { turn_inputs_max: 2, ..Limits::default() }, &waiting);
+    let times = bench.running.turns();
     block_on(bench.running.stop()).unwrap();
     assert_eq!(all(&bench.seen), ["a", "b", "settled 2", "c", "settled 2", "d", "settled 1"]);
+    // The first has no inputs.
+    assert_eq!(times.turns(), 1 + 3);
+}
+
+#[test]
+fn turns_that_hold_the_machine_are_counted_with_what_they_make_visible() {
+    let (handle, mailbox) = mailbox(8);
+    let sink = |_: Vec<String>| thread::sleep(Duration::from_millis(2));
+    handle.send_blocking("e slowly shown".to_owned()).unwrap();
+    let (clock, limits) = (Clock::start(), Limits::default());
+    let running = start("teller", Teller::default(), mailbox, Store::memory(), clock, limits, sink).unwrap();
+    let times = running.turns();
+    block_on(running.stop()).unwrap();
+    assert!(times.long() >= 1);
+    assert!(times.timings.statistics(std::time::Instant::now()).unwrap().max_ms >= 2.0);
 }
 
 #[test]

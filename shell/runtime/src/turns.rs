@@ -1,12 +1,55 @@
 //! Turns: take in a bounded batch of inputs, settle, hand the outbox to the barrier, wait.
 
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use tepui_fsm::{Durable, Fsm, Now, Outbox};
 use tokio::sync::watch;
 
 use crate::barrier::{Barrier, BarrierGone};
-use crate::{Clock, Limits, Mailbox};
+use crate::{Clock, Limits, Mailbox, Timings};
+
+/// How long the times of turns are kept.
+const TURN_TIMES_KEPT: Duration = Duration::from_secs(60);
+
+/// Turns that take longer are counted.
+const LONG_TURN: Duration = Duration::from_millis(1);
+
+/// How long the machine's thread is held by turns, from the first input to the release of what was decided.
+#[derive(Debug)]
+pub struct TurnTimes {
+    /// Of the last minute.
+    pub timings: Timings,
+    turns: AtomicU64,
+    long: AtomicU64,
+}
+
+impl Default for TurnTimes {
+    fn default() -> Self {
+        Self { timings: Timings::new(TURN_TIMES_KEPT), turns: AtomicU64::new(0), long: AtomicU64::new(0) }
+    }
+}
+
+impl TurnTimes {
+    /// How many there were.
+    pub fn turns(&self) -> u64 {
+        self.turns.load(Ordering::Relaxed)
+    }
+
+    /// How many of them took longer than a millisecond.
+    pub fn long(&self) -> u64 {
+        self.long.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, began: Instant, took: Duration) {
+        self.timings.add(began, took);
+        self.turns.fetch_add(1, Ordering::Relaxed);
+        if took > LONG_TURN {
+            self.long.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
 
 /// Everything the machine's thread owns.
 pub(crate) struct Turns<M: Fsm, S> {
@@ -16,6 +59,7 @@ pub(crate) struct Turns<M: Fsm, S> {
     pub barrier: Barrier<M::Record, M::Effect, S>,
     pub clock: Clock,
     pub limits: Limits,
+    pub times: Arc<TurnTimes>,
     pub stop_asked: watch::Receiver<bool>,
 }
 
@@ -40,6 +84,7 @@ where
 
     /// One turn over `inputs`, which is empty afterwards.
     fn turn(&mut self, inputs: &mut Vec<M::Input>) -> Result<(), BarrierGone> {
+        let began = Instant::now();
         let mut out = Outbox::new();
         let now = self.clock.now();
         let count = inputs.len();
@@ -49,7 +94,9 @@ where
         let (settling, most) = (Instant::now(), self.limits.settle_time_max);
         self.machine.settle(now, &mut || settling.elapsed() < most, &mut out);
         self.log_if_slow(now, count, out.len());
-        self.barrier.release(out.take())
+        let released = self.barrier.release(out.take());
+        self.times.add(began, began.elapsed());
+        released
     }
 
     /// Waits for inputs or the deadline; false if there will be no more turns.

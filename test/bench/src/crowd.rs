@@ -1,10 +1,12 @@
 //! Those who only read. They stand for people at other machines, so what reading costs them must not count against the
-//! master and the tasks: a thread of their own, of the lowest priority there is.
+//! master and the tasks: a thread of their own that runs when no other wants to (SCHED_IDLE).
 
 use anyhow::{Context, Result};
+use thread_priority::ThreadPriority;
+use thread_priority::unix::{
+    NormalThreadSchedulePolicy, ThreadSchedulePolicy, set_thread_priority_and_policy, thread_native_id,
+};
 use tokio::runtime::{Builder, Handle, Runtime};
-
-const LOWEST: i32 = 19;
 
 /// Where readers run. Dropping it ends them.
 #[derive(Debug)]
@@ -14,10 +16,13 @@ pub struct Crowd {
 
 impl Crowd {
     pub fn start() -> Result<Self> {
-        let be_nice =
-            || rustix::process::setpriority_process(None, LOWEST).expect("a thread may always be nicer");
+        let come_last = || {
+            let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
+            // It can fail to say how nice the thread is, which does not count then.
+            let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy);
+        };
         let runtime =
-            Builder::new_multi_thread().worker_threads(1).on_thread_start(be_nice).enable_all().build();
+            Builder::new_multi_thread().worker_threads(1).on_thread_start(come_last).enable_all().build();
         Ok(Self { runtime: Some(runtime.context("cannot start threads")?) })
     }
 

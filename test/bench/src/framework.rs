@@ -2,7 +2,8 @@
 //!
 //! They subscribe first and keep every offer until they are told to go, so that agents are shared out evenly and the
 //! clock starts with the first ACCEPT. Then each launches on its offers as many tasks as fit, acknowledges every
-//! update, and says when a task is where it should be.
+//! update, and says when a task is where it should be. A framework has one connection for its calls and sends them one
+//! after the other, so it acknowledges a few thousand updates a second at best.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -33,7 +34,7 @@ pub struct Plan {
     pub window: usize,
     pub format: Format,
     pub command: String,
-    /// A task counts when the update to this state is acknowledged.
+    /// A task counts when the update to this state is acknowledged. Its time is over when that arrives.
     pub until: TaskState,
 }
 
@@ -52,6 +53,8 @@ struct Shared {
     tasks_per_s: Option<usize>,
     /// The number of the next task.
     next: AtomicUsize,
+    /// How many tasks there are to be.
+    tasks: AtomicUsize,
     go: watch::Sender<bool>,
     progress: watch::Sender<Progress>,
 }
@@ -60,8 +63,8 @@ struct Shared {
 struct Progress {
     subscribed: usize,
     offers: usize,
-    /// From ACCEPT to the acknowledgement that counts.
-    done: Spread,
+    /// When the ACCEPT of a task was sent, and how long after that the update came that counts.
+    done: Vec<(Instant, Duration)>,
 }
 
 impl Frameworks {
@@ -77,9 +80,10 @@ impl Frameworks {
 
     async fn subscribe_with(master: &str, plan: Plan, tasks_per_s: Option<usize>) -> Result<Self> {
         let (progress, spread) = watch::channel(Progress::default());
-        let count = plan.frameworks;
+        let (count, tasks) = (plan.frameworks, AtomicUsize::new(plan.tasks));
         let shared = Arc::new(Shared {
             plan,
+            tasks,
             tasks_per_s,
             next: AtomicUsize::new(0),
             go: watch::channel(false).0,
@@ -103,11 +107,27 @@ impl Frameworks {
 
     /// Launches everything; the time it took and that of each task.
     pub async fn launch(&mut self) -> Result<(Duration, Spread)> {
-        let tasks = self.shared.plan.tasks;
         let began = Instant::now();
         self.shared.go.send_replace(true);
-        self.wait(|progress| progress.done.len() == tasks).await?;
-        Ok((began.elapsed(), self.spread.borrow().done.clone()))
+        let shared = self.shared.clone();
+        self.wait(|progress| progress.done.len() >= shared.tasks()).await?;
+        Ok((began.elapsed(), self.launched_between(began, Instant::now())))
+    }
+
+    /// A handle that ends a launch early.
+    pub fn brake(&self) -> Brake {
+        Brake(self.shared.clone())
+    }
+
+    /// The times of the tasks whose ACCEPT was sent between two moments and that are where they should be.
+    pub fn launched_between(&self, from: Instant, to: Instant) -> Spread {
+        let mut spread = Spread::default();
+        for (began, took) in &self.spread.borrow().done {
+            if (from..to).contains(began) {
+                spread.push(*took);
+            }
+        }
+        spread
     }
 
     /// Waits for progress, or for the failure of a framework.
@@ -125,7 +145,24 @@ impl Frameworks {
     }
 }
 
+/// Ends a launch before all tasks are launched.
+#[derive(Clone, Debug)]
+pub struct Brake(Arc<Shared>);
+
+impl Brake {
+    /// No more tasks than were launched until now.
+    pub fn pull(&self) {
+        self.0.tasks.fetch_min(self.0.next.load(Ordering::Relaxed), Ordering::Relaxed);
+        // Whoever waits looks again.
+        self.0.progress.send_modify(|_| ());
+    }
+}
+
 impl Shared {
+    fn tasks(&self) -> usize {
+        self.tasks.load(Ordering::Relaxed)
+    }
+
     /// How long after the start the next task is due.
     fn pause(&self) -> Duration {
         let next = self.next.load(Ordering::Relaxed) as f64;
@@ -133,10 +170,10 @@ impl Shared {
     }
 
     /// A task is where it should be. Only the last one wakes whoever waits.
-    fn done(&self, took: Duration) {
+    fn done(&self, began: Instant, took: Duration) {
         self.progress.send_if_modified(|progress| {
-            progress.done.push(took);
-            progress.done.len() == self.plan.tasks
+            progress.done.push((began, took));
+            progress.done.len() >= self.tasks()
         });
     }
 }
@@ -195,13 +232,13 @@ impl Member {
     }
 
     async fn update(&mut self, status: &TaskStatus) -> Result<()> {
+        let came = Instant::now();
         self.scheduler.acknowledge(status).await?;
-        let until = self.shared.plan.until;
-        if status.state == until {
+        if status.state == self.shared.plan.until {
             if let Some(began) = self.launched.remove(&status.task_id.value) {
-                self.shared.done(began.elapsed());
+                self.shared.done(began, came - began);
             }
-        } else if is_terminal(status.state) {
+        } else if is_terminal(status.state) && self.launched.contains_key(&status.task_id.value) {
             let (id, state) = (&status.task_id.value, status.state);
             bail!("task {id} is {state:?}: {}", status.message.as_deref().unwrap_or_default());
         }
@@ -223,7 +260,7 @@ impl Member {
             true => self.give_back(offer).await?,
             false => self.accept(offer, tasks).await?,
         }
-        let is_last = self.shared.next.load(Ordering::Relaxed) >= self.shared.plan.tasks;
+        let is_last = self.shared.next.load(Ordering::Relaxed) >= self.shared.tasks();
         if is_last && !self.suppressed {
             self.suppressed = true;
             self.scheduler.suppress(Vec::new()).await?;
@@ -240,10 +277,10 @@ impl Member {
 
     /// The next tasks, as many as fit into the offer.
     fn take(&self, offer: &Offer) -> Vec<TaskInfo> {
-        let (plan, count) = (&self.shared.plan, fits(offer));
+        let (count, tasks) = (fits(offer), self.shared.tasks());
         let first = self.shared.next.fetch_add(count, Ordering::Relaxed);
-        let numbers = first.min(plan.tasks)..(first + count).min(plan.tasks);
-        numbers.map(|number| task(number, &plan.command, offer)).collect()
+        let numbers = first.min(tasks)..(first + count).min(tasks);
+        numbers.map(|number| task(number, &self.shared.plan.command, offer)).collect()
     }
 
     async fn give_back(&mut self, offer: Offer) -> Result<()> {

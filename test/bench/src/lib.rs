@@ -9,6 +9,7 @@
 
 mod agent;
 pub mod allocator;
+mod beside;
 pub mod containers;
 mod crowd;
 pub mod end_to_end;
@@ -23,6 +24,7 @@ pub mod memory;
 pub mod metrics;
 pub mod operators;
 mod program;
+mod readers;
 pub mod reading;
 pub mod registry;
 mod report;

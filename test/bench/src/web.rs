@@ -10,16 +10,22 @@ use tokio::net::TcpStream;
 
 /// Reads a document to its end; how many bytes came.
 pub async fn get(master: &str, path: &str, gzip: bool) -> Result<usize> {
+    let mut bytes = 0;
+    get_counting(master, path, gzip, |count| bytes += count).await?;
+    Ok(bytes)
+}
+
+/// Reads a document to its end, and says how many bytes came whenever some do.
+pub async fn get_counting(master: &str, path: &str, gzip: bool, mut count: impl FnMut(usize)) -> Result<()> {
     let mut request = http::Request::get(path);
     if gzip {
         request = request.header(http::header::ACCEPT_ENCODING, "gzip");
     }
     let mut body = send(master, request, Bytes::new()).await?;
-    let mut bytes = 0;
     while let Some(frame) = body.frame().await {
-        bytes += frame?.into_data().map_or(0, |data| data.len());
+        count(frame?.into_data().map_or(0, |data| data.len()));
     }
-    Ok(bytes)
+    Ok(())
 }
 
 pub async fn get_json(master: &str, path: &str) -> Result<serde_json::Value> {

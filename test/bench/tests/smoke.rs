@@ -98,11 +98,13 @@ fn readers_and_launches_share_a_master() {
         tasks: 8,
         readers: 2,
         seconds: 0.5,
-        rate: 20,
+        rate: 40,
+        pairs: 2,
         gzip: false,
         master_flags: vec!["--allocation_interval=50ms".to_owned()],
     };
-    assert_eq!(reading::run(&options).expect("it runs").rows(), 5);
+    // Three of documents, two of launches in each pair, and what they come to.
+    assert_eq!(reading::run(&options).expect("it runs").rows(), 3 + 4 + 3);
 }
 
 #[test]
