@@ -2,6 +2,7 @@
 //!
 //! Owned and changed by the master alone. What can be derived (used, offered, counts) is not here.
 
+mod part;
 mod recent;
 mod visible;
 

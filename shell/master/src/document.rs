@@ -11,11 +11,13 @@ mod registry;
 mod roles;
 mod summary;
 mod tasks;
+#[cfg(test)]
+mod tests;
 
 use tepui_core_master::{State, excluded_agents};
 use tepui_http::{Pen, Query, classic, write_json};
 use tepui_proto::json::JsonWriter;
-use tepui_types::{AgentId, FrameworkId};
+use tepui_types::{AgentId, FrameworkId, TaskId};
 
 pub(crate) use agent::is_active;
 pub(crate) use framework::is_connected;
@@ -44,13 +46,21 @@ pub(crate) enum Document {
 /// Which part of a document is wanted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Selection {
-    pub agent_id: Option<String>,
-    pub framework_id: Option<String>,
-    pub task_id: Option<String>,
-    pub page: Option<Page>,
+    part: Part,
+    pub page: Page,
 }
 
-/// A part of the list of tasks.
+/// Which part of the state.
+#[derive(Clone, Debug, Default, PartialEq)]
+enum Part {
+    #[default]
+    All,
+    Agent(AgentId),
+    Framework(FrameworkId),
+    Tasks(Option<FrameworkId>, Option<TaskId>),
+}
+
+/// Which of the tasks, in which order. All of them, if nothing else is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Page {
     pub limit: usize,
@@ -58,24 +68,26 @@ pub(crate) struct Page {
     pub ascending: bool,
 }
 
+impl Default for Page {
+    fn default() -> Self {
+        Self { limit: usize::MAX, offset: 0, ascending: false }
+    }
+}
+
 /// How many tasks `/tasks` shows if not asked for more.
 const TASKS_LIMIT_DEFAULT: usize = 100;
 
 impl Document {
-    /// Writes the document, or the part of it that is selected, without looking at the rest.
-    pub fn render(self, state: &State, about: &About, selection: &Selection, pen: Pen) {
-        let agent = selection.agent_id.as_deref().map(AgentId::new);
-        let framework = selection.framework_id.as_deref().map(FrameworkId::new);
+    /// Writes the document of a state, or of the part of it that was selected.
+    pub fn render(self, state: &State, about: &About, page: Page, pen: Pen) {
         write_json(pen, |w| {
-            w.object(|w| match (self, agent, framework) {
-                (Document::State, _, _) => master::members(w, state, &Index::new(state), about),
-                (Document::Summary, _, _) => summary::members(w, state, &Index::new(state), about),
-                (Document::Agents, None, _) => agents(w, state, &Index::new(state)),
-                (Document::Agents, Some(id), _) => one_agent(w, state, &id),
-                (Document::Frameworks, _, None) => frameworks(w, state, &Index::new(state)),
-                (Document::Frameworks, _, Some(id)) => one_framework(w, state, &id),
-                (Document::Tasks, _, _) => tasks::member(w, state, selection),
-                (Document::Roles, _, _) => roles::member(w, state, &Index::new(state)),
+            w.object(|w| match self {
+                Document::State => master::members(w, state, &Index::new(state), about),
+                Document::Summary => summary::members(w, state, &Index::new(state), about),
+                Document::Agents => agents(w, state, &Index::new(state)),
+                Document::Frameworks => frameworks(w, state, &Index::new(state)),
+                Document::Tasks => tasks::member(w, state, page),
+                Document::Roles => roles::member(w, state, &Index::new(state)),
             });
         });
     }
@@ -84,11 +96,12 @@ impl Document {
 impl Selection {
     /// What the query asks for. Numbers that are none fall back to their default, -1 means all.
     pub fn from_query(document: Document, query: &Query) -> Self {
-        let text = |name| query.get(name).map(str::to_owned);
+        let framework = || query.get("framework_id").map(FrameworkId::new);
+        let of = |part: Option<Part>| Self { part: part.unwrap_or_default(), ..Self::default() };
         match document {
             Document::State | Document::Summary | Document::Roles => Self::default(),
-            Document::Agents => Self { agent_id: text("slave_id"), ..Self::default() },
-            Document::Frameworks => Self { framework_id: text("framework_id"), ..Self::default() },
+            Document::Agents => of(query.get("slave_id").map(AgentId::new).map(Part::Agent)),
+            Document::Frameworks => of(framework().map(Part::Framework)),
             Document::Tasks => {
                 let number = |name, default| match query.get(name).map(str::parse::<i64>) {
                     Some(Ok(number)) => usize::try_from(number).unwrap_or(usize::MAX),
@@ -99,14 +112,23 @@ impl Selection {
                     offset: number("offset", 0),
                     ascending: query.get("order") == Some("asc"),
                 };
-                let page = Some(page);
-                Self { framework_id: text("framework_id"), task_id: text("task_id"), page, ..Self::default() }
+                Self { part: Part::Tasks(framework(), query.get("task_id").map(TaskId::new)), page }
             }
         }
     }
 
     pub fn is_everything(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// What there is to look at: nobody renders the rest, or asks who may see it.
+    pub fn of(&self, state: &State) -> State {
+        match &self.part {
+            Part::All => state.clone(),
+            Part::Agent(id) => state.part_of_agent(id),
+            Part::Framework(id) => state.part_of_framework(id),
+            Part::Tasks(framework, task) => state.part_of_tasks(framework.as_ref(), task.as_ref()),
+        }
     }
 }
 
@@ -117,33 +139,12 @@ fn agents(w: &mut JsonWriter, state: &State, index: &Index) {
     });
 }
 
-fn one_agent(w: &mut JsonWriter, state: &State, id: &AgentId) {
-    let index = Index::of_agent(state, id);
-    w.array_field("slaves", |w| {
-        state.agents.get(id).into_iter().for_each(|one| agent::full_object(w, one, &index));
-    });
-    w.array_field("recovered_slaves", |w| {
-        state.recovered_agents.get(id).into_iter().for_each(|info| agent::recovered(w, id, info));
-    });
-}
-
 fn frameworks(w: &mut JsonWriter, state: &State, index: &Index) {
     w.array_field("frameworks", |w| {
         state.frameworks.values().for_each(|one| framework::object(w, one, index));
     });
     w.array_field("completed_frameworks", |w| {
         state.completed_frameworks.iter().for_each(|one| framework::object(w, one, index));
-    });
-    w.array_field("unregistered_frameworks", |_| ());
-}
-
-fn one_framework(w: &mut JsonWriter, state: &State, id: &FrameworkId) {
-    let index = Index::of_framework(state, id);
-    w.array_field("frameworks", |w| {
-        state.frameworks.get(id).into_iter().for_each(|one| framework::object(w, one, &index));
-    });
-    w.array_field("completed_frameworks", |w| {
-        state.completed_frameworks.get(id).into_iter().for_each(|one| framework::object(w, one, &index));
     });
     w.array_field("unregistered_frameworks", |_| ());
 }

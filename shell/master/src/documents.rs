@@ -13,7 +13,7 @@ use tepui_http::{
 };
 use tokio::sync::watch;
 
-use crate::document::{self, About, Document, Selection};
+use crate::document::{self, About, Document, Page, Selection};
 use crate::metrics::{self, Form, Queues, Sensors};
 use crate::read::{self, Part};
 
@@ -80,17 +80,13 @@ impl Documents {
         let selection = Selection::from_query(document, &request.query);
         let is_script = request.query.get("jsonp").is_some();
         let gzip = accepts_gzip(&request.headers) && !is_script;
+        let draw = self.draw(document, selection.page, request);
         let rendition = match selection.is_everything() {
             true => {
-                let what = What::Document(document);
-                let order = || self.order(gzip, request, self.draw(document, Selection::default(), request));
-                let key = Key { what, gzip, viewer: self.viewer(request) };
-                self.renderings.get(key, arrived.version, order).await
+                let key = Key { what: What::Document(document), gzip, viewer: self.viewer(request) };
+                self.renderings.get(key, arrived.version, || self.order(gzip, request, draw.clone())).await
             }
-            false => {
-                let draw = self.draw(document, selection, request);
-                self.renderings.alone(self.order(gzip, request, draw))
-            }
+            false => self.renderings.alone(self.order_part(gzip, request, selection, draw)),
         };
         let tag = tag(rendition.version);
         let response = match is_script {
@@ -157,9 +153,9 @@ impl Documents {
     fn draw(
         &self,
         document: Document,
-        selection: Selection,
+        page: Page,
         request: &Request,
-    ) -> impl FnOnce(&State, Pen) + Send + 'static {
+    ) -> impl FnOnce(&State, Pen) + Send + Clone + 'static {
         let flags_seen = self.authorizer.allows(request.subject(), Action::ViewFlags, None);
         let about = match flags_seen {
             true => self.about.clone(),
@@ -169,17 +165,28 @@ impl Documents {
                 external_log_file: self.about.external_log_file.clone(),
             }),
         };
-        move |state: &State, pen: Pen| document.render(state, &about, &selection, pen)
+        move |state: &State, pen: Pen| document.render(state, &about, page, pen)
     }
 
     /// The newest state, as its reader may see it, to be drawn by one of the renderers.
     fn order(&self, gzip: bool, request: &Request, draw: impl FnOnce(&State, Pen) + Send + 'static) -> Order {
+        self.order_part(gzip, request, Selection::default(), draw)
+    }
+
+    /// The same of the part that is asked for.
+    fn order_part(
+        &self,
+        gzip: bool,
+        request: &Request,
+        selection: Selection,
+        draw: impl FnOnce(&State, Pen) + Send + 'static,
+    ) -> Order {
         let state = self.state();
         let version = state.version;
         let (authorizer, reader) = (self.authorizer.clone(), request.principal.clone());
-        let render = move |pen: Pen| match authorizer.is_set() {
-            true => draw(&state.visible_to(&authorizer, subject(reader.as_ref())), pen),
-            false => draw(&state, pen),
+        let render = move |pen: Pen| {
+            let part = selection.of(&state);
+            draw(&part.visible_to(&authorizer, subject(reader.as_ref())), pen);
         };
         Order { version, gzip, render: Box::new(render) }
     }

@@ -39,6 +39,27 @@ impl<K: Ord + Clone, V: Clone> Recent<K, V> {
         self.newest.contains_key(key)
     }
 
+    /// The entries of one key.
+    pub(crate) fn only(&self, key: &K) -> Self {
+        let mut some = Self::new();
+        if self.contains(key) {
+            let wanted = self.by_age.values().filter(|(own, _)| own == key);
+            wanted.for_each(|(_, value)| drop(some.push(usize::MAX, key.clone(), value.clone())));
+        }
+        some
+    }
+
+    /// Others in the place of some.
+    pub(crate) fn filter_map(&self, other: impl Fn(&V) -> Option<V>) -> Self {
+        let mut some = Self::new();
+        for (key, value) in self.by_age.values() {
+            if let Some(value) = other(value) {
+                some.push(usize::MAX, key.clone(), value);
+            }
+        }
+        some
+    }
+
     /// Appends; what had to make room for it, if anything (with a limit of zero: itself).
     pub(crate) fn push(&mut self, limit: usize, key: K, value: V) -> Option<(K, V)> {
         self.newest.insert_mut(key.clone(), self.next);

@@ -81,10 +81,8 @@ impl Eyes<'_> {
             .filter(|(_, framework)| self.sees(framework))
             .map(|(id, framework)| (id.clone(), self.framework(framework)))
             .collect();
-        let mut completed = Recent::new();
-        for framework in all.completed_frameworks.iter().filter(|framework| self.sees(framework)) {
-            completed.push(usize::MAX, framework.id.clone(), self.framework(framework));
-        }
+        let completed =
+            all.completed_frameworks.filter_map(|one| self.sees(one).then(|| self.framework(one)));
         let mut seen = State { frameworks, completed_frameworks: completed, ..all.clone() };
         seen.agents = all.agents.iter().map(|(id, agent)| (id.clone(), self.agent(agent, &seen))).collect();
         seen.recovered_agents =
@@ -130,13 +128,8 @@ impl Eyes<'_> {
         let mut info = pb::FrameworkInfo::clone(&all.info);
         info.roles.retain(|role| self.see(Action::ViewRole, role));
         let is_seen = |task: &&Arc<Task>| self.sees_task(task, all);
-        let recent = |list: &Recent<_, Arc<Task>>| {
-            let mut seen = Recent::new();
-            for task in list.iter().filter(is_seen) {
-                seen.push(usize::MAX, task.id.clone(), task.clone());
-            }
-            seen
-        };
+        let recent =
+            |list: &Recent<_, Arc<Task>>| list.filter_map(|task| is_seen(&task).then(|| task.clone()));
         Arc::new(Framework {
             info: Arc::new(info),
             tasks: all.tasks.values().filter(is_seen).map(|task| (task.id.clone(), task.clone())).collect(),

@@ -42,40 +42,6 @@ impl<'a> Index<'a> {
         index
     }
 
-    /// What is needed to show one agent.
-    pub fn of_agent(state: &'a State, id: &'a AgentId) -> Self {
-        let mut index = Self::default();
-        let Some(agent) = state.agents.get(id) else { return index };
-        for (framework_id, task_id) in agent.tasks.iter() {
-            let task = state.frameworks.get(framework_id).and_then(|framework| framework.tasks.get(task_id));
-            if let Some(task) = task.filter(|task| !task.task.state.is_terminal()) {
-                index.use_by(id, framework_id, &task.resources);
-            }
-        }
-        for executor in agent.executors.values() {
-            index.use_by(id, &executor.framework_id, &executor.resources);
-        }
-        state.offers.values().filter(|offer| offer.agent_id == *id).for_each(|offer| index.offer(offer));
-        index
-    }
-
-    /// What is needed to show one framework.
-    pub fn of_framework(state: &'a State, id: &'a FrameworkId) -> Self {
-        let mut index = Self::default();
-        let Some(framework) = state.frameworks.get(id) else { return index };
-        for task in framework.tasks.values().filter(|task| !task.task.state.is_terminal()) {
-            index.use_by(&task.agent_id, id, &task.resources);
-        }
-        for agent in state.agents.values() {
-            for executor in agent.executors_of(id) {
-                index.use_by(&agent.id, id, &executor.resources);
-                index.executors.entry(id).or_default().push(executor);
-            }
-        }
-        state.offers.values().filter(|offer| offer.framework_id == *id).for_each(|offer| index.offer(offer));
-        index
-    }
-
     pub fn agent(&self, id: &AgentId) -> &Sums {
         self.agents.get(id).unwrap_or(&self.none)
     }

@@ -5,13 +5,11 @@ use std::sync::Arc;
 use tepui_core_master::{Framework, State, Task};
 use tepui_http::classic;
 use tepui_proto::json::JsonWriter;
-use tepui_types::{FrameworkId, TaskId};
 
-use super::Selection;
+use super::Page;
 
-pub(super) fn member(w: &mut JsonWriter, state: &State, selection: &Selection) {
-    let mut tasks = selected(state, selection);
-    let page = selection.page.unwrap_or(super::Page { limit: usize::MAX, offset: 0, ascending: false });
+pub(super) fn member(w: &mut JsonWriter, state: &State, page: Page) {
+    let mut tasks = all(state);
     let order = |a: &&Task, b: &&Task| match page.ascending {
         true => first_seen(a).total_cmp(&first_seen(b)),
         false => first_seen(b).total_cmp(&first_seen(a)),
@@ -28,28 +26,14 @@ pub(super) fn member(w: &mut JsonWriter, state: &State, selection: &Selection) {
     });
 }
 
-fn selected<'a>(state: &'a State, selection: &Selection) -> Vec<&'a Task> {
-    let frameworks: Vec<&Arc<Framework>> = match selection.framework_id.as_deref().map(FrameworkId::new) {
-        Some(id) => {
-            state.frameworks.get(&id).into_iter().chain(state.completed_frameworks.get(&id)).collect()
-        }
-        None => state.frameworks.values().chain(state.completed_frameworks.iter()).collect(),
-    };
-    let wanted = selection.task_id.as_deref().map(TaskId::new);
-    let tasks = frameworks.into_iter().flat_map(|framework| tasks_of(framework, wanted.as_ref()));
-    tasks.map(|task| &**task).collect()
+fn all(state: &State) -> Vec<&Task> {
+    let frameworks = state.frameworks.values().chain(state.completed_frameworks.iter());
+    frameworks.flat_map(|framework| tasks_of(framework)).map(|task| &**task).collect()
 }
 
-fn tasks_of<'a>(framework: &'a Framework, wanted: Option<&TaskId>) -> Vec<&'a Arc<Task>> {
+fn tasks_of(framework: &Framework) -> impl Iterator<Item = &Arc<Task>> {
     let Framework { tasks, unreachable_tasks, completed_tasks, .. } = framework;
-    match wanted {
-        None => tasks.values().chain(unreachable_tasks.iter()).chain(completed_tasks.iter()).collect(),
-        Some(id) => {
-            let over = [unreachable_tasks, completed_tasks].into_iter().filter(|recent| recent.contains(id));
-            let over = over.flat_map(|recent| recent.iter()).filter(|task| task.id == *id);
-            tasks.get(id).into_iter().chain(over).collect()
-        }
-    }
+    tasks.values().chain(unreachable_tasks.iter()).chain(completed_tasks.iter())
 }
 
 /// When its first status was made; tasks without one are the oldest.
