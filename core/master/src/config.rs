@@ -19,6 +19,8 @@ pub struct Config {
     /// Used on the very first start only; afterwards the registry is the truth.
     pub weights: BTreeMap<String, f64>,
     pub root_submissions: bool,
+    /// Agents without a fault domain are not taken in.
+    pub require_agent_domain: bool,
     pub offer_timeout: Option<Duration>,
     pub allocation_interval: Duration,
     /// Alternatives of quantities, as `cpus:0.01|mem:32`; one must be met by an offer.
@@ -91,6 +93,7 @@ impl Default for Config {
             roles: None,
             weights: BTreeMap::new(),
             root_submissions: true,
+            require_agent_domain: false,
             offer_timeout: None,
             allocation_interval: SECOND,
             min_allocatable_resources: String::from("cpus:0.01|mem:32"),

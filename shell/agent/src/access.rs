@@ -7,7 +7,7 @@ use tepui_authz::{Action, Authorizer};
 use tepui_core_agent::{Executor, Framework, State};
 use tepui_http::auth::JwtKey;
 use tepui_http::files::Verb;
-use tepui_http::{Authentication, HttpError, Principal, Realm, Request};
+use tepui_http::{Authentication, Firewall, HttpError, Principal, Realm, Request};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::agent::Call;
 use tepui_proto::mesos::v1::agent::call::Type;
@@ -36,6 +36,8 @@ pub struct Access {
     pub key: Option<Arc<JwtKey>>,
     /// Whom executors should trust, if the agent speaks TLS: certificates in PEM, or the file of them.
     pub executors_trust: Option<String>,
+    /// Endpoints that nobody may use.
+    pub firewall: Firewall,
 }
 
 impl Access {

@@ -1,5 +1,7 @@
 //! `/state` of the agent: its frameworks, executors and tasks, under the old words.
 
+use std::path::PathBuf;
+
 use tepui_core_agent::{Executor, Framework, State, Task, TaskStage};
 use tepui_http::classic;
 use tepui_proto::Enumeration;
@@ -14,6 +16,16 @@ pub(crate) struct About {
     pub pid: String,
     /// Shown as `/slave/log`.
     pub external_log_file: Option<String>,
+    /// The same, if we write it ourselves.
+    pub own_log_file: Option<PathBuf>,
+}
+
+impl About {
+    /// The log that operators may read.
+    pub fn log_file(&self) -> Option<String> {
+        let own = || self.own_log_file.as_ref().map(|file| file.display().to_string());
+        self.external_log_file.clone().or_else(own)
+    }
 }
 
 pub(crate) fn state(w: &mut JsonWriter, state: &State, about: &About) {
@@ -28,6 +40,7 @@ pub(crate) fn state(w: &mut JsonWriter, state: &State, about: &About) {
             "master_hostname",
             state.master.as_ref().and_then(|master| master.hostname.as_ref()),
         );
+        w.optional_field("log_dir", classic::log_dir(about.own_log_file.as_deref()).as_ref());
         w.optional_field("external_log_file", about.external_log_file.as_ref());
         classic::flags_member(w, &about.flags);
         w.array_field("frameworks", |w| state.frameworks.values().for_each(|one| framework(w, one)));

@@ -66,6 +66,8 @@ pub struct Options {
     pub config: Config,
     /// Where somebody else writes our log to; shown to operators.
     pub external_log_file: Option<PathBuf>,
+    /// Where we write it to ourselves; shown if there is no other.
+    pub own_log_file: Option<PathBuf>,
     /// Every flag that has a value, as `/flags` shows it.
     pub flags: Vec<(String, String)>,
     /// The level of the log, which operators may change.
@@ -119,6 +121,7 @@ impl Default for Options {
             disk_watch_interval: Duration::from_secs(60),
             config: Config::default(),
             external_log_file: None,
+            own_log_file: None,
             flags: Vec::new(),
             logging: Logging::default(),
             access: Access::default(),

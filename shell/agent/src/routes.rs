@@ -127,6 +127,7 @@ impl Program {
                 flags: Vec::new(),
                 pid: self.about.pid.clone(),
                 external_log_file: self.about.external_log_file.clone(),
+                own_log_file: self.about.own_log_file.clone(),
             }),
         }
     }
@@ -135,7 +136,7 @@ impl Program {
     pub fn attached_for(&self, request: &Request) -> impl FnOnce() -> Vec<files::Attached> + Send + 'static {
         let state = self.seen_by(request, Look::Sandboxes);
         let log_seen = self.access.authorizer.allows(request.subject(), Action::AccessMesosLog, None);
-        let log = self.about.external_log_file.clone().filter(|_| log_seen);
+        let log = self.about.log_file().filter(|_| log_seen);
         move || attached::all(&state, log.as_deref())
     }
 
@@ -216,6 +217,7 @@ impl Program {
     }
 
     async fn respond(&self, mut request: Request) -> Result<Response, HttpError> {
+        self.access.firewall.check(&ROUTER, &request.components)?;
         let (endpoint, rest) = ROUTER.find(&request.components).ok_or_else(HttpError::not_found)?;
         self.access.admit(endpoint, &mut request)?;
         match endpoint {

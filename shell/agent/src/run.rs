@@ -82,6 +82,16 @@ pub struct RunningAgent {
     exit: watch::Receiver<Option<AgentEnd>>,
 }
 
+/// What documents say besides the state.
+fn about(options: &Options, config: &Config) -> About {
+    About {
+        flags: options.flags.clone(),
+        pid: config.pid.clone(),
+        external_log_file: options.external_log_file.as_ref().map(|file| file.display().to_string()),
+        own_log_file: options.own_log_file.clone(),
+    }
+}
+
 /// Starts an agent. Must be called inside a tokio runtime.
 pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let targets = Targets::parse(&options.master, options.etcd_tls.clone()).map_err(AgentFault::Flag)?;
@@ -92,8 +102,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let server = Server::bind(listen).map_err(|err| AgentFault::Listen { address: listen, err })?;
     let address = server.address();
     let config = config(&options, &work_dir, address)?;
-    let external_log_file = options.external_log_file.as_ref().map(|file| file.display().to_string());
-    let about = About { flags: options.flags.clone(), pid: config.pid.clone(), external_log_file };
+    let about = about(&options, &config);
 
     let clock = Clock::start();
     let machine = Agent::new(config.clone(), store.load()?, clock.now())

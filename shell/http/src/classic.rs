@@ -2,6 +2,8 @@
 //!
 //! Hand-written shapes, older than v1: the old words, ids as plain strings, resources as an object of sums.
 
+use std::path::Path;
+
 use tepui_proto::Enumeration;
 use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1 as pb;
@@ -50,6 +52,11 @@ pub fn flags<'a>(flags: impl IntoIterator<Item = &'a (String, String)>) -> Vec<u
     let mut w = JsonWriter::new();
     w.object(|w| flags_member(w, flags));
     w.into_vec()
+}
+
+/// The directory of a log that we write ourselves.
+pub fn log_dir(file: Option<&Path>) -> Option<String> {
+    file.and_then(Path::parent).map(|folder| folder.display().to_string())
 }
 
 pub fn flags_member<'a>(w: &mut JsonWriter, flags: impl IntoIterator<Item = &'a (String, String)>) {

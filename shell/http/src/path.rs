@@ -43,19 +43,26 @@ impl<E: Copy> Router<E> {
 
     /// The endpoint of a path and the components behind its own.
     pub fn find(&self, components: &[String]) -> Option<(E, Vec<String>)> {
-        let stripped = components.strip_prefix(&[self.prefix.to_owned()]);
-        let path = stripped.unwrap_or(components);
-        self.routes
-            .iter()
-            .filter(|route| route.prefixed || stripped.is_none())
-            .filter(|route| path.len() >= route.components.len())
-            .filter(|route| route.components.iter().zip(path).all(|(own, given)| own == given))
-            .max_by_key(|route| route.components.len())
-            .map(|route| (route.endpoint, path[route.components.len()..].to_vec()))
+        let (place, rest) = self.place(components)?;
+        Some((self.routes[place].endpoint, rest.to_vec()))
     }
 }
 
 impl<E> Router<E> {
+    /// Which of the routes a path means, and the components behind its own.
+    pub(crate) fn place<'p>(&self, components: &'p [String]) -> Option<(usize, &'p [String])> {
+        let stripped = components.strip_prefix(&[self.prefix.to_owned()]);
+        let path = stripped.unwrap_or(components);
+        self.routes
+            .iter()
+            .enumerate()
+            .filter(|(_, route)| route.prefixed || stripped.is_none())
+            .filter(|(_, route)| path.len() >= route.components.len())
+            .filter(|(_, route)| route.components.iter().zip(path).all(|(own, given)| own == given))
+            .max_by_key(|(_, route)| route.components.len())
+            .map(|(place, route)| (place, &path[route.components.len()..]))
+    }
+
     /// What there is to say about the routes: the program's own below its prefix, others below their first component.
     pub fn help(&self) -> Help {
         let mut help = Help::default();

@@ -14,6 +14,8 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 
+use std::path::PathBuf;
+
 use tepui_core_master::{State, excluded_agents};
 use tepui_http::{Pen, Query, classic, write_json};
 use tepui_proto::json::JsonWriter;
@@ -31,6 +33,8 @@ pub(crate) struct About {
     pub cluster: Option<String>,
     /// Shown as `/master/log`.
     pub external_log_file: Option<String>,
+    /// The same, if we write it ourselves.
+    pub own_log_file: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -177,6 +181,7 @@ fn time(w: &mut JsonWriter, name: &str, wall: tepui_fsm::Wall) {
 /// The flags and other members that both `/state` documents have.
 fn about_members(w: &mut JsonWriter, about: &About) {
     w.optional_field("cluster", about.cluster.as_ref());
+    w.optional_field("log_dir", classic::log_dir(about.own_log_file.as_deref()).as_ref());
     w.optional_field("external_log_file", about.external_log_file.as_ref());
     classic::flags_member(w, &about.flags);
 }

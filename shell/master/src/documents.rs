@@ -163,6 +163,7 @@ impl Documents {
                 flags: Vec::new(),
                 cluster: self.about.cluster.clone(),
                 external_log_file: self.about.external_log_file.clone(),
+                own_log_file: self.about.own_log_file.clone(),
             }),
         };
         move |state: &State, pen: Pen| document.render(state, &about, page, pen)

@@ -82,7 +82,7 @@ impl Front {
     }
 
     async fn respond(&self, mut request: Request) -> Result<Response, HttpError> {
-        let (endpoint, rest) = route(&request).ok_or_else(HttpError::not_found)?;
+        let (endpoint, rest) = route(&request, &self.access.firewall)?;
         self.access.admit(endpoint, &mut request).await?;
         access::check(&self.authorizer, endpoint, &request)?;
         let standing = self.lock().clone();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tepui_core_master::Config;
-use tepui_http::{Authentication, ClientTls, Logging, ServerLimits, StreamLimits, Throttle, Tls};
+use tepui_http::{Authentication, ClientTls, Firewall, Logging, ServerLimits, StreamLimits, Throttle, Tls};
 use tepui_proto::mesos::v1 as pb;
 use tepui_store::etcd::EtcdAddress;
 
@@ -31,6 +31,8 @@ pub struct Access {
     pub frameworks: bool,
     pub agents: bool,
     pub throttle: Throttle,
+    /// Endpoints that nobody may use.
+    pub firewall: Firewall,
 }
 
 /// Everything a master is started with.
@@ -59,6 +61,8 @@ pub struct Options {
     pub whitelist: Option<PathBuf>,
     /// Where somebody else writes our log to; shown to operators.
     pub external_log_file: Option<PathBuf>,
+    /// Where we write it to ourselves; shown if there is no other.
+    pub own_log_file: Option<PathBuf>,
     /// Every flag that has a value, as `/flags` shows it.
     pub flags: Vec<(String, String)>,
     /// The level of the log, which operators may change.
@@ -91,6 +95,7 @@ impl Default for Options {
             config: Config::default(),
             whitelist: None,
             external_log_file: None,
+            own_log_file: None,
             flags: Vec::new(),
             logging: Logging::default(),
             publish_per_framework_metrics: true,

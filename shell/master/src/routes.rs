@@ -6,8 +6,8 @@ use http::StatusCode;
 use tepui_core_master::{Input, State};
 use tepui_http::files::{self, Attached, Verb};
 use tepui_http::{
-    Exchanges, Help, HttpError, Logging, Metrics, MetricsForm, Query, Request, Response, RouteRow, Router,
-    System, check_timeout, classic, empty, json, profiler, redirect, typed,
+    Exchanges, Firewall, Help, HttpError, Logging, Metrics, MetricsForm, Query, Request, Response, RouteRow,
+    Router, System, check_timeout, classic, empty, json, profiler, redirect, typed,
 };
 use tepui_runtime::{Closed, Handle};
 use tepui_store::etcd::Leadership;
@@ -154,8 +154,9 @@ static ROUTER: LazyLock<Router<Endpoint>> = LazyLock::new(|| Router::new("master
 static HELP: LazyLock<Help> = LazyLock::new(|| ROUTER.help());
 
 /// The endpoint of a request and the components behind its own.
-pub(crate) fn route(request: &Request) -> Option<(Endpoint, Vec<String>)> {
-    ROUTER.find(&request.components)
+pub(crate) fn route(request: &Request, firewall: &Firewall) -> Result<(Endpoint, Vec<String>), HttpError> {
+    firewall.check(&ROUTER, &request.components)?;
+    ROUTER.find(&request.components).ok_or_else(HttpError::not_found)
 }
 
 /// What is about this process and not about the cluster.

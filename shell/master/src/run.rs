@@ -82,7 +82,7 @@ enum Rule {
 /// Starts a master. Must be called inside a tokio runtime.
 pub async fn run(options: Options) -> Result<RunningMaster, MasterFault> {
     let listen = SocketAddr::new(options.ip, options.port);
-    let log = options.external_log_file.iter();
+    let log = options.external_log_file.iter().chain(&options.own_log_file).take(1);
     let log = log.map(|file| Attached { path: LOG.to_owned(), real: file.display().to_string() });
     let (flags, logging) = (options.flags.clone(), options.logging.clone());
     let local = Local { flags, logging, attached: log.collect() };

@@ -90,8 +90,12 @@ impl Term {
             helpers.push(tokio::spawn(whitelist::follow(path, hosts, handle.clone())));
         }
         let external_log_file = options.external_log_file.as_ref().map(|file| file.display().to_string());
-        let about =
-            About { flags: options.flags.clone(), cluster: options.cluster.clone(), external_log_file };
+        let about = About {
+            flags: options.flags.clone(),
+            cluster: options.cluster.clone(),
+            external_log_file,
+            own_log_file: options.own_log_file.clone(),
+        };
         let authorizer = options.config.authorizer.clone();
         let documents = Documents::start(states, about, authorizer).map_err(MasterFault::Thread)?;
         let sensors = Sensors {

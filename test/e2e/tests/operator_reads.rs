@@ -373,6 +373,44 @@ fn logs_change_their_level_and_can_be_read() {
 }
 
 #[test]
+fn a_program_writes_its_own_log_where_it_is_told_to() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let logs = folder.path().join("logs");
+    let flag = format!("--log_dir={}", logs.display());
+    let cluster = Cluster::with(&[&flag], &[&flag, "--resources=cpus:1;mem:64"]);
+    for (http, path, file, says) in [
+        (cluster.http(), "/master/log", "mesos-master.INFO", "master serves"),
+        (cluster.agent_http(), "/slave/log", "mesos-agent.INFO", "agent"),
+    ] {
+        let state = http.get("/state").json().expect("JSON");
+        assert_eq!((&state["log_dir"], &state["external_log_file"]), (&json!(logs.to_str()), &Value::Null));
+        let real = logs.join(file).display().to_string();
+        assert_eq!(http.get("/files/debug").json().expect("JSON")[path], real);
+        let said = http.get(&format!("/files/download?path={path}")).text();
+        assert!(said.contains(says) && !said.contains('\u{1b}'), "{said}");
+    }
+}
+
+#[test]
+fn disabled_endpoints_answer_nobody() {
+    let rules = |path: &str| {
+        format!("--firewall_rules={{\"disabled_endpoints\":{{\"paths\":[\"{path}\",\"/files/debug\"]}}}}")
+    };
+    let (master, agent) = (rules("/master/state"), rules("/slave(1)/state"));
+    let cluster = Cluster::with(&[&master], &[&agent, "--resources=cpus:1;mem:64"]);
+    for (http, prefix) in [(cluster.http(), "/master"), (cluster.agent_http(), "/slave(1)")] {
+        for path in ["/state", &format!("{prefix}/state"), "/state/", "/files/debug"] {
+            let answer = http.get(path);
+            assert_eq!(answer.status, 403, "{path}");
+            assert!(answer.text().ends_with(" is disabled"), "{path}: {}", answer.text());
+        }
+        for path in ["/flags", "/health", &format!("{prefix}/health"), "/metrics/snapshot"] {
+            assert_eq!(http.get(path).status, 200, "{path}");
+        }
+    }
+}
+
+#[test]
 fn constraints_say_whom_they_leave_out() {
     let busy = busy(&[]);
     let constraint =

@@ -125,6 +125,35 @@ fn programs_take_booleans_from_the_environment() {
 }
 
 #[test]
+fn the_address_to_listen_on_is_given_or_found_out() {
+    let parsed = |more: &[&str]| {
+        let arguments = ["tepui", "master"].iter().chain(more).map(|one| one.to_string()).collect();
+        match parse(arguments, |_| None)?.0.command {
+            Command::Master(flags) => flags.address.listen().map(|ip| ip.to_string()),
+            _ => panic!("another command"),
+        }
+    };
+    for (flags, address) in [
+        (&[][..], "127.0.0.1"),
+        (&["--ip=::1"], "::1"),
+        (&["--ip_discovery_command=echo 10.0.0.7"], "10.0.0.7"),
+    ] {
+        assert_eq!(parsed(flags).unwrap(), address);
+    }
+    for (flags, why) in [
+        (
+            &["--ip_discovery_command=echo nowhere"][..],
+            "echo nowhere printed \"nowhere\", which is no address",
+        ),
+        (&["--ip_discovery_command=echo lost >&2; exit 3"], "exit status: 3: lost"),
+        (&["--ip_discovery_command=echo 10.0.0.7", "--ip=::1"], "cannot be used with"),
+    ] {
+        let said = format!("{:#}", parsed(flags).unwrap_err());
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+#[test]
 fn the_help_is_grouped() {
     let headings = |name: &str| {
         let mut tree = tree();

@@ -34,6 +34,9 @@ pub(super) fn subscribe(master: &mut Master, now: Now, conn: ConnId, call: Subsc
         Ok(report) => report,
         Err(why) => return Master::refuse(conn, Refusal::bad_request(why), out),
     };
+    if let Some(why) = outside(master, &report) {
+        return Master::refuse(conn, Refusal::bad_request(why), out);
+    }
     if maintenance::is_down(&master.state, &report.info.hostname, report.ip()) {
         return turn_away(conn, removal::MACHINE_DOWN, out);
     }
@@ -49,6 +52,17 @@ pub(super) fn subscribe(master: &mut Master, now: Now, conn: ConnId, call: Subsc
         }
         Some(known) => resume(master, now, conn, &known, report, out),
         None => welcome_back(master, now, conn, id, report, out),
+    }
+}
+
+/// Why an agent cannot be placed among the fault domains.
+fn outside(master: &Master, report: &Report) -> Option<&'static str> {
+    match (report.info.domain.is_set(), master.config.master_info.domain.is_set()) {
+        (true, false) => Some("The agent has a fault domain, and the master has none"),
+        (false, _) if master.config.require_agent_domain => {
+            Some("The agent has no fault domain, and must have one")
+        }
+        _ => None,
     }
 }
 

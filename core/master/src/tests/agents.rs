@@ -2,7 +2,9 @@
 
 use expect_test::expect;
 
-use super::check;
+use super::script::domain;
+use super::{check, check_with};
+use crate::Config;
 
 #[test]
 fn an_agent_is_recorded_before_it_hears_of_it() {
@@ -546,5 +548,36 @@ fn new_totals_take_offers_back() {
             F <- RESCIND #0
             F <- OFFERS #1 of A (cpus:2; mem:512)
         "#]],
+    );
+}
+
+#[test]
+fn an_agent_that_cannot_be_placed_among_the_domains_is_refused() {
+    let mut config = Config::default();
+    let script = "
+        agent A cpus:1 zone:z
+        agent B cpus:1
+        ";
+    check_with(
+        config.clone(),
+        script,
+        expect![[r#"
+        record initialize cluster m
+        A <- 400: The agent has a fault domain, and the master has none
+        record admit agent B at B
+        B <- SUBSCRIBED B
+    "#]],
+    );
+    config.master_info.domain = domain("m").into();
+    config.require_agent_domain = true;
+    check_with(
+        config,
+        script,
+        expect![[r#"
+        record initialize cluster m
+        record admit agent A at A
+        A <- SUBSCRIBED A
+        B <- 400: The agent has no fault domain, and must have one
+    "#]],
     );
 }

@@ -38,6 +38,8 @@ use tepui_types::{ConnId, FrameworkId};
 
 use super::audit::audit;
 use crate::explain::Subject;
+pub(super) use agents::domain;
+
 use crate::{Config, Input, Master};
 
 /// Where the wall clock stands when a script begins: 2001-09-09T01:46:40Z.

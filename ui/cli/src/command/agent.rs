@@ -55,7 +55,7 @@ impl Agent {
 }
 
 fn start(flags: AgentFlags, shown: Vec<(String, String)>) -> Result<ExitCode> {
-    let logging = logging::start(&flags.logging);
+    let logging = logging::start(&flags.logging, "agent")?;
     block_on(async {
         let mut agent = tepui_shell_agent::run(Options { logging, ..options(&flags, shown)? }).await?;
         let scheme = if flags.tls.tls_cert.is_some() { "https" } else { "http" };
@@ -90,17 +90,19 @@ async fn serve(agent: &mut RunningAgent) -> Result<Option<AgentEnd>> {
 /// What the agent is started with.
 fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> {
     let work_dir = std::path::absolute(&flags.work_dir).context("--work_dir cannot be made absolute")?;
+    let ip = flags.address.listen()?;
     let mut options = Options {
-        ip: flags.address.ip,
+        ip,
         port: flags.port,
         advertise_ip: flags.address.advertise_ip,
         advertise_port: flags.address.advertise_port,
-        hostname: flags.address.name(),
+        hostname: flags.address.name(ip),
         master: flags.master.clone(),
         runtime_dir: runtime_dir(flags, &work_dir)?,
         program: std::env::current_exe().context("cannot find our own program")?,
         resources: flags.resources.clone(),
         external_log_file: flags.logging.external_log_file.clone(),
+        own_log_file: flags.logging.own_file("agent"),
         default_role: flags.default_role.clone(),
         attributes: flags.attributes.clone(),
         domain: flags.domain.as_deref().map(super::domain).transpose()?,
@@ -133,8 +135,7 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
         credential: credential(flags)?,
         ..Options::default()
     };
-    let closed = flags.authenticate_http_readwrite && flags.authenticate_http_executors;
-    flags.tls.check_address(flags.address.ip, closed)?;
+    flags.tls.check_address(ip, flags.authenticate_http_readwrite && flags.authenticate_http_executors)?;
     (options.mesos, options.docker) = flags.docker.options(flags.images.logins()?)?;
     let config = &mut options.config;
     config.cgroups_enable_cfs = flags.cgroups_enable_cfs;
@@ -193,6 +194,7 @@ fn access(flags: &AgentFlags) -> Result<Access> {
         authorizer: Authorizer::new(acls),
         key,
         executors_trust: executors_trust(flags)?,
+        firewall: access::firewall(flags.firewall_rules.as_deref())?,
     })
 }
 

@@ -35,20 +35,19 @@ pub struct Dev {
 
 impl Dev {
     pub fn run(self) -> Result<ExitCode> {
-        let flags = LoggingFlags { logging_level: self.level(), ..self.logging.clone() };
-        let logging = logging::start(&flags);
+        let logging = logging::start(&self.logging(), "dev")?;
         let folder = Folder::new(self.work_dir.clone())?;
         block_on(self.serve(&folder.path, logging))?;
         Ok(ExitCode::SUCCESS)
     }
 
     /// People who try things out want to see the cluster, not its diary; asking for more gives more.
-    fn level(&self) -> String {
-        if self.logging.logging_level == "INFO" {
-            "WARNING".to_string()
-        } else {
-            self.logging.logging_level.clone()
+    fn logging(&self) -> LoggingFlags {
+        let mut flags = self.logging.clone();
+        if flags.logging_level == "INFO" {
+            flags.logging_level = "WARNING".to_string();
         }
+        flags
     }
 
     async fn serve(&self, folder: &Path, logging: Logging) -> Result<()> {
@@ -60,6 +59,7 @@ impl Dev {
             cluster: Some("dev".to_string()),
             logging: logging.clone(),
             external_log_file: self.logging.external_log_file.clone(),
+            own_log_file: self.logging().own_file("dev"),
             ..Default::default()
         };
         let master = tepui_shell_master::run(options).await.with_context(|| self.port_hint())?;
@@ -69,6 +69,7 @@ impl Dev {
             let options = tepui_shell_agent::Options {
                 logging: logging.clone(),
                 external_log_file: self.logging.external_log_file.clone(),
+                own_log_file: self.logging().own_file("dev"),
                 ..self.agent_options(folder, index, &address)?
             };
             let agent = tepui_shell_agent::run(options.clone()).await;

@@ -19,7 +19,7 @@ use crate::{logging, output};
 const LEADER_LEASE_MIN: Duration = Duration::from_secs(1);
 
 pub fn run(flags: MasterFlags, shown: Vec<(String, String)>) -> Result<ExitCode> {
-    let logging = logging::start(&flags.logging);
+    let logging = logging::start(&flags.logging, "master")?;
     // Every agent, framework and reader is a connection; a master starts no other programs that would inherit it.
     raise_open_files();
     block_on(async {
@@ -42,12 +42,13 @@ async fn serve(master: &mut RunningMaster) -> Result<()> {
 
 /// What the master is started with.
 fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options> {
+    let ip = flags.address.listen()?;
     let mut options = Options {
-        ip: flags.address.ip,
+        ip,
         port: flags.port,
         advertise_ip: flags.address.advertise_ip,
         advertise_port: flags.address.advertise_port,
-        hostname: flags.address.name(),
+        hostname: flags.address.name(ip),
         registry: registry(flags)?,
         etcd_tls: flags.etcd.load(&flags.registry, &flags.tls)?,
         registry_group_commit: flags.registry_group_commit,
@@ -56,13 +57,14 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
         domain: flags.domain.as_deref().map(super::domain).transpose()?,
         whitelist: flags.whitelist.as_deref().and_then(whitelist),
         external_log_file: flags.logging.external_log_file.clone(),
+        own_log_file: flags.logging.own_file("master"),
         flags: shown,
         publish_per_framework_metrics: flags.publish_per_framework_metrics,
         ..Options::default()
     };
     options.access = access(flags)?;
     let closed = options.access.readwrite && options.access.frameworks && options.access.agents;
-    flags.tls.check_address(flags.address.ip, closed)?;
+    flags.tls.check_address(ip, closed)?;
     options.tls = flags.tls.load()?;
     let config = &mut options.config;
     if let Some(text) = &flags.acls {
@@ -78,6 +80,7 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
         .transpose()
         .map_err(anyhow::Error::msg)?
         .unwrap_or_default();
+    config.require_agent_domain = flags.require_agent_domain;
     config.root_submissions = flags.root_submissions;
     config.offer_timeout = flags.offer_timeout;
     config.allocation_interval = flags.allocation_interval;
@@ -132,6 +135,7 @@ fn access(flags: &MasterFlags) -> Result<Access> {
         frameworks: flags.authenticate_http_frameworks,
         agents: flags.authenticate_agents,
         throttle,
+        firewall: access::firewall(flags.firewall_rules.as_deref())?,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use tepui_shell_master::{Authentication, Credentials};
+use tepui_shell_master::{Authentication, Credentials, Firewall};
 
 /// The only way to prove who one is by a name and a secret.
 const BASIC: &str = "basic";
@@ -28,6 +28,13 @@ pub fn json_or_file(flag: &str, value: &str) -> Result<Vec<u8>> {
         true => Ok(value.as_bytes().to_vec()),
         false => read(flag, Path::new(value)),
     }
+}
+
+/// The endpoints that nobody may use.
+pub fn firewall(rules: Option<&str>) -> Result<Firewall> {
+    let Some(text) = rules else { return Ok(Firewall::default()) };
+    let text = json_or_file("firewall_rules", text)?;
+    Firewall::parse(&text).map_err(|why| anyhow::anyhow!("--firewall_rules: {why}"))
 }
 
 /// What proofs are checked against, if a realm asks for them.

@@ -162,6 +162,9 @@ pub struct AgentFlags {
     /// Who may do what: JSON, or a file of it.
     #[arg(long)]
     pub acls: Option<String>,
+    /// Endpoints that nobody may use, `{"disabled_endpoints":{"paths":["/slave(1)/state"]}}`: as JSON or a file of it.
+    #[arg(long)]
+    pub firewall_rules: Option<String>,
     #[command(flatten)]
     pub images: ImageFlags,
     #[command(flatten)]

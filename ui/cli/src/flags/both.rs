@@ -1,18 +1,24 @@
 //! Flags that both programs have: where they listen, and what they write to their log.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
+use std::process::Command;
 
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 
+use super::access::local;
 use super::value;
 
 #[derive(Args, Clone, Debug)]
 #[command(rename_all = "snake_case")]
 pub struct AddressFlags {
-    /// Address to listen on.
-    #[arg(long, default_value = "127.0.0.1")]
-    pub ip: IpAddr,
+    /// Address to listen on [default: 127.0.0.1].
+    #[arg(long)]
+    pub ip: Option<IpAddr>,
+    /// A shell command that prints the address to listen on.
+    #[arg(long, conflicts_with = "ip")]
+    pub ip_discovery_command: Option<String>,
     /// Address told to others, if it is not the one listened on.
     #[arg(long)]
     pub advertise_ip: Option<IpAddr>,
@@ -28,10 +34,28 @@ pub struct AddressFlags {
 }
 
 impl AddressFlags {
-    /// The name told to others, unless it is to be looked up.
-    pub fn name(&self) -> Option<String> {
-        self.hostname.clone().or_else(|| (!self.hostname_lookup).then(|| self.ip.to_string()))
+    /// The address to listen on.
+    pub fn listen(&self) -> Result<IpAddr> {
+        match (&self.ip, &self.ip_discovery_command) {
+            (Some(ip), _) => Ok(*ip),
+            (None, Some(command)) => discover(command).context("--ip_discovery_command"),
+            (None, None) => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        }
     }
+
+    /// The name told to others who listen on `ip`, unless it is to be looked up.
+    pub fn name(&self, ip: IpAddr) -> Option<String> {
+        self.hostname.clone().or_else(|| (!self.hostname_lookup).then(|| ip.to_string()))
+    }
+}
+
+fn discover(command: &str) -> Result<IpAddr> {
+    let output = Command::new("sh").args(["-c", command]).output().context("cannot start sh")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        bail!("{command}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+    }
+    said.trim().parse().map_err(|_| anyhow!("{command} printed {:?}, which is no address", said.trim()))
 }
 
 #[derive(Args, Clone, Debug)]
@@ -43,7 +67,18 @@ pub struct LoggingFlags {
     /// The file that the log is written to by whoever started us; operators may read it.
     #[arg(long)]
     pub external_log_file: Option<PathBuf>,
+    /// A directory for a file of the log, `mesos-master.INFO` or `mesos-agent.INFO` by its level; operators may read it.
+    #[arg(long)]
+    pub log_dir: Option<PathBuf>,
     /// Write nothing to the terminal.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
     pub quiet: bool,
+}
+
+impl LoggingFlags {
+    /// The file that a program of this name writes its log to.
+    pub fn own_file(&self, program: &str) -> Option<PathBuf> {
+        let name = format!("mesos-{program}.{}", self.logging_level.to_uppercase());
+        self.log_dir.as_deref().map(|folder| local(folder).join(name))
+    }
 }

@@ -9,7 +9,17 @@ type Groups = &'static [(&'static str, &'static [&'static str])];
 const AGENT: Groups = &[
     (
         "Network",
-        &["master", "ip", "port", "advertise_ip", "advertise_port", "hostname", "hostname_lookup", "domain"],
+        &[
+            "master",
+            "ip",
+            "ip_discovery_command",
+            "port",
+            "advertise_ip",
+            "advertise_port",
+            "hostname",
+            "hostname_lookup",
+            "domain",
+        ],
     ),
     ("Directories", &["work_dir", "runtime_dir", "fetcher_cache_dir", "frameworks_home", "launcher_dir"]),
     ("Resources", &["resources", "attributes", "default_role"]),
@@ -108,6 +118,7 @@ const AGENT: Groups = &[
             "jwt_secret_key",
             "http_authenticators",
             "acls",
+            "firewall_rules",
         ],
     ),
     TLS,
@@ -117,7 +128,17 @@ const AGENT: Groups = &[
 const MASTER: Groups = &[
     (
         "Network",
-        &["ip", "port", "advertise_ip", "advertise_port", "hostname", "hostname_lookup", "domain", "cluster"],
+        &[
+            "ip",
+            "ip_discovery_command",
+            "port",
+            "advertise_ip",
+            "advertise_port",
+            "hostname",
+            "hostname_lookup",
+            "domain",
+            "cluster",
+        ],
     ),
     (
         "Registry",
@@ -161,6 +182,7 @@ const MASTER: Groups = &[
             "agent_reregister_timeout",
             "agent_removal_rate_limit",
             "recovery_agent_removal_limit",
+            "require_agent_domain",
         ],
     ),
     (
@@ -175,6 +197,7 @@ const MASTER: Groups = &[
             "http_framework_authenticators",
             "acls",
             "rate_limits",
+            "firewall_rules",
         ],
     ),
     (
@@ -205,7 +228,7 @@ const TLS: (&str, &[&str]) = (
     ],
 );
 
-const LOGGING: (&str, &[&str]) = ("Logging", &["logging_level", "external_log_file", "quiet"]);
+const LOGGING: (&str, &[&str]) = ("Logging", &["logging_level", "log_dir", "external_log_file", "quiet"]);
 
 /// What values are called, by the end of the flag's name; the first that fits counts.
 const VALUES: &[(&str, &str)] = &[
@@ -225,6 +248,9 @@ const VALUES: &[(&str, &str)] = &[
     ("allow_insecure", "BOOL"),
     ("acls", "JSON|FILE"),
     ("rate_limits", "JSON|FILE"),
+    ("firewall_rules", "JSON|FILE"),
+    ("require_agent_domain", "BOOL"),
+    ("ip_discovery_command", "COMMAND"),
     ("whitelist", "FILE"),
     ("hostname_lookup", "BOOL"),
     ("switch_user", "BOOL"),

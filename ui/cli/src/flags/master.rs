@@ -103,6 +103,9 @@ pub struct MasterFlags {
     /// If a larger part of the known agents stays away after a master start, the master ends instead of giving them up.
     #[arg(long, alias = "recovery_slave_removal_limit", value_parser = value::percentage, default_value = "100%")]
     pub recovery_agent_removal_limit: f64,
+    /// Take in agents with a fault domain only.
+    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
+    pub require_agent_domain: bool,
     /// How many ended frameworks are remembered.
     #[arg(long, default_value_t = 50)]
     pub max_completed_frameworks: usize,
@@ -151,6 +154,9 @@ pub struct MasterFlags {
     /// Who may do what: JSON, or a file of it.
     #[arg(long)]
     pub acls: Option<String>,
+    /// Endpoints that nobody may use, `{"disabled_endpoints":{"paths":["/master/state"]}}`: as JSON or a file of it.
+    #[arg(long)]
+    pub firewall_rules: Option<String>,
     /// How often each principal may call: JSON, or a file of it.
     #[arg(long)]
     pub rate_limits: Option<String>,

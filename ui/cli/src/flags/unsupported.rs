@@ -34,7 +34,6 @@ const BOTH: Table = &[
         &["zk", "zk_session_timeout"],
         "ZooKeeper is not used; several masters share a registry in etcd: --registry=etcd://host:2379/prefix",
     ),
-    (&["firewall_rules"], "endpoints cannot be disabled one by one yet; use the host's firewall"),
 ];
 
 const MASTER: Table = &[

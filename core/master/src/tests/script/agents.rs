@@ -36,6 +36,7 @@ impl Script {
         let info = pb::AgentInfo {
             hostname: option(words, "host").unwrap_or(name).into(),
             resources: list(&resources),
+            domain: option(words, "zone").map(domain).into(),
             ..Default::default()
         };
         let capability = |r#type| pb::agent_info::Capability { r#type: Some(r#type), ..Default::default() };
@@ -231,4 +232,15 @@ impl Agent {
     pub(super) fn executors(&self) -> Vec<pb::ExecutorInfo> {
         self.subscribe.executors.clone()
     }
+}
+
+pub(in crate::tests) fn domain(zone: &str) -> pb::DomainInfo {
+    use pb::domain_info::FaultDomain;
+    use pb::domain_info::fault_domain::{RegionInfo, ZoneInfo};
+    let fault = FaultDomain {
+        region: RegionInfo { name: "r".into(), ..Default::default() }.into(),
+        zone: ZoneInfo { name: zone.into(), ..Default::default() }.into(),
+        ..Default::default()
+    };
+    pb::DomainInfo { fault_domain: fault.into(), ..Default::default() }
 }

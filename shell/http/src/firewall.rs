@@ -1,0 +1,92 @@
+//! Endpoints that nobody may use: `--firewall_rules`, as v1 writes it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::Value;
+
+use crate::{HttpError, Router, components};
+
+/// The disabled endpoints. A cheap clone; without any, all are open.
+#[derive(Clone, Debug, Default)]
+pub struct Firewall {
+    disabled: Arc<BTreeSet<Vec<String>>>,
+}
+
+impl Firewall {
+    /// Reads `{"disabled_endpoints":{"paths":["/master/state",…]}}`.
+    pub fn parse(text: &[u8]) -> Result<Self, String> {
+        let all: Value = serde_json::from_slice(text).map_err(|err| err.to_string())?;
+        let rules = all.as_object().ok_or("it is no object")?;
+        if let Some(other) = rules.keys().find(|name| *name != "disabled_endpoints") {
+            return Err(format!("'{other}' is not known"));
+        }
+        let paths = all.pointer("/disabled_endpoints/paths").and_then(Value::as_array);
+        let paths = paths.ok_or("'disabled_endpoints.paths' is no list")?.iter();
+        let parts = paths.map(|path| match path.as_str().map(components) {
+            Some(Ok(parts)) => Ok(parts),
+            Some(Err(_)) | None => Err(format!("{path} is no path of an endpoint")),
+        });
+        Ok(Self { disabled: Arc::new(parts.collect::<Result<_, String>>()?) })
+    }
+
+    /// 403 if the endpoint that this path means is disabled, by whatever name.
+    pub fn check<E>(&self, router: &Router<E>, path: &[String]) -> Result<(), HttpError> {
+        let meant = |path| router.place(path).map(|(place, _)| place);
+        // What a rule names more exactly than there are endpoints, it does not mean.
+        let named = |rule| router.place(rule).filter(|(_, rest)| rest.is_empty()).map(|(place, _)| place);
+        let is_disabled = |place| self.disabled.iter().any(|one| named(one) == Some(place));
+        match meant(path).is_some_and(is_disabled) {
+            true => {
+                let name = path.join("/");
+                Err(HttpError::new(StatusCode::FORBIDDEN, format!("Endpoint '/{name}' is disabled")))
+            }
+            false => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_is_disabled_by_all_of_its_names() {
+        let own = [("/state", 1, ""), ("/api/v1", 2, ""), ("/api/v1/scheduler", 3, ""), ("/", 4, "")];
+        let router = Router::new("master", &own, &[("/files/read", 5, "")]);
+        let text =
+            br#"{"disabled_endpoints":{"paths":["/master/state","/files/read","/api/v1","/nothing"]}}"#;
+        let firewall = Firewall::parse(text).unwrap();
+        for (path, refused) in [
+            ("/state", Some("Endpoint '/state' is disabled")),
+            ("/master/state", Some("Endpoint '/master/state' is disabled")),
+            ("//state/", Some("Endpoint '/state' is disabled")),
+            ("/state/more", Some("Endpoint '/state/more' is disabled")),
+            ("/files/read", Some("Endpoint '/files/read' is disabled")),
+            ("/master/api/v1", Some("Endpoint '/master/api/v1' is disabled")),
+            ("/api/v1/scheduler", None),
+            ("/files", None),
+        ] {
+            let said = firewall.check(&router, &components(path).unwrap()).err();
+            assert_eq!(said.as_ref().map(|error| error.message.as_str()), refused, "{path}");
+            assert!(said.is_none_or(|error| error.status == StatusCode::FORBIDDEN));
+        }
+        assert!(Firewall::default().check(&router, &components("/state").unwrap()).is_ok());
+    }
+
+    #[test]
+    fn rules_that_make_no_sense_are_refused() {
+        for text in [
+            "",
+            "[]",
+            "{}",
+            r#"{"disabled_endpoints":["/state"]}"#,
+            r#"{"disabled_endpoints":{"paths":[1]}}"#,
+            r#"{"disabled_endpoints":{"paths":["state"]}}"#,
+            r#"{"disabled_endpoints":{"paths":[]},"others":{}}"#,
+        ] {
+            assert!(Firewall::parse(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+}
