@@ -12,7 +12,6 @@ use nix::unistd::{SysconfVar, sysconf};
 use tepui_proto::mesos::v1::cgroup_info::blkio;
 use tepui_types::ContainerId;
 
-use crate::cgroups::hierarchy::Hierarchies;
 use crate::cgroups::{Cgroups, counted};
 use crate::host::process::{self, Spent, Stat};
 use crate::launcher::tree::Tree;
@@ -123,8 +122,7 @@ fn cgroups_of(dir: &ContainerDir) -> Cgroups {
     let Some(process) = docker.process.filter(|process| process.is_alive()) else {
         return Cgroups::default();
     };
-    let text = std::fs::read_to_string(format!("/proc/{}/cgroup", process.pid)).unwrap_or_default();
-    Cgroups::of_process(&Hierarchies::detect().unwrap_or_default(), &text)
+    Cgroups::of_live(process.pid)
 }
 
 impl Usage {

@@ -143,10 +143,13 @@ async fn limits_hold_and_can_be_raised_and_the_end_is_the_end() {
     host.submit(update(96.0, &[("mem", 128.0)]));
     until(|| (files(pid)[2] == "1024").then_some(())).await;
     assert_eq!(files(pid), [(128 * MB).to_string(), (96 * MB).to_string(), "1024".into(), "-1".into()]);
+    let score = || std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap().trim().to_owned();
+    until(|| (score() != "0").then_some(())).await;
     // What is in use cannot be taken away, but the promise can.
     host.submit(update(64.0, &[]));
     until(|| (files(pid)[1] == (64 * MB).to_string()).then_some(())).await;
     assert_eq!(files(pid)[0], (128 * MB).to_string());
+    until(|| (score() == "0").then_some(())).await;
     host.submit(update(64.0, &[("mem", f64::INFINITY)]));
     until(|| (files(pid)[0].parse::<u64>().unwrap() > 1 << 60).then_some(())).await;
 

@@ -5,7 +5,6 @@
 //! started with.
 //! One per container that may burst, in its own task. Never here: who may burst.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -16,14 +15,11 @@ use rustix::event::EventfdFlags;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::{Cgroups, Controller, Place, Version, destroy};
+use super::{Cgroups, Controller, Place, Version, oom};
 use crate::host::event;
 
 /// The score of a process above its request: nothing goes before it.
 const SCORE_ABOVE: i32 = 1000;
-
-/// Who forks faster than this is scored in part.
-const SCORE_ROUNDS_MAX: usize = 16;
 
 /// How often the use is looked at where the kernel does not tell.
 const LOOK: Duration = Duration::from_secs(1);
@@ -87,22 +83,7 @@ impl Burst {
     fn look(&mut self) {
         let Some(above) = self.is_above() else { return };
         if self.above.replace(above) != Some(above) {
-            self.score_all(if above { SCORE_ABOVE } else { self.score });
-        }
-    }
-
-    /// Who is started meanwhile may have inherited the score of before: only when nobody is new, all have it.
-    fn score_all(&self, score: i32) {
-        let mut scored = BTreeSet::new();
-        for _ in 0..SCORE_ROUNDS_MAX {
-            let mut found = destroy::processes_below(&self.place.cgroup).unwrap_or_default();
-            found.retain(|pid| scored.insert(*pid));
-            if found.is_empty() {
-                return;
-            }
-            for pid in found {
-                std::fs::write(format!("/proc/{pid}/oom_score_adj"), score.to_string()).ok();
-            }
+            oom::score_all(&self.place.cgroup, if above { SCORE_ABOVE } else { self.score });
         }
     }
 

@@ -51,7 +51,13 @@ pub(crate) struct Cgroups {
 }
 
 impl Cgroups {
-    /// Those of a process that somebody else put there, from its file in /proc.
+    /// Those of a process that somebody else put there; none if it has ended.
+    pub fn of_live(pid: i32) -> Cgroups {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        Cgroups::of_process(&Hierarchies::detect().unwrap_or_default(), &text)
+    }
+
+    /// The same from its file in /proc. The root of a hierarchy is everybody's, not the process's.
     pub fn of_process(hierarchies: &Hierarchies, text: &str) -> Cgroups {
         let place = |hierarchy: &Hierarchy| {
             let is_its = |names: &str| match hierarchy.version {
@@ -62,7 +68,7 @@ impl Cgroups {
             };
             let path = text.lines().find_map(|line| {
                 let (names, path) = line.split_once(':')?.1.split_once(':')?;
-                is_its(names).then_some(path)
+                (is_its(names) && path != "/").then_some(path)
             })?;
             let (version, controllers) = (hierarchy.version, hierarchy.controllers.clone());
             let cgroup = hierarchy.mount.join(path.trim_start_matches('/'));
@@ -285,6 +291,7 @@ mod tests {
         assert_eq!(found, ["/cpu/docker/z", "/mem/docker/x"].map(Path::new));
         let v2 = layout(&[(Version::V2, "/c", &[Controller::Cpu, Controller::Memory])]);
         assert_eq!(Cgroups::of_process(&v2.hierarchies, text).places[0].cgroup, Path::new("/c/docker/u"));
+        assert_eq!(Cgroups::of_process(&v2.hierarchies, "0::/\n"), Cgroups::default());
     }
 
     #[test]

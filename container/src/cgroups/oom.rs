@@ -4,6 +4,7 @@
 //! notification may still be on its way. Over its own limit, or over that of a container around it: the limit was
 //! exceeded. Killed for the whole machine while above its request: the request was.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use tepui_proto::mesos::v1 as pb;
@@ -23,6 +24,9 @@ const SCORE_MIN: i64 = 3;
 const SCORE_MAX: i64 = 999;
 const SCORE_OF_NO_REQUEST: i32 = 1000;
 
+/// Who forks faster than this is scored in part.
+const SCORE_ROUNDS_MAX: usize = 16;
+
 /// How readily a process goes that may use more memory than the `request` its container made: the smaller the request,
 /// the sooner, so that of two who use the same the one further over its request goes first.
 pub(crate) fn score_adj(request_bytes: u64, capacity_bytes: u64) -> i32 {
@@ -32,6 +36,22 @@ pub(crate) fn score_adj(request_bytes: u64, capacity_bytes: u64) -> i32 {
     let part = u128::from(request_bytes) * 1000 / u128::from(capacity_bytes.max(1));
     let score = 1000 - i64::try_from(part).unwrap_or(i64::MAX / 2);
     i32::try_from(score.clamp(SCORE_MIN, SCORE_MAX)).unwrap_or(0)
+}
+
+/// Gives every process in the cgroup and below it this score. Who is started meanwhile may have inherited the score of
+/// before: only when nobody is new, all have it.
+pub(crate) fn score_all(cgroup: &Path, score: i32) {
+    let mut scored = BTreeSet::new();
+    for _ in 0..SCORE_ROUNDS_MAX {
+        let mut found = destroy::processes_below(cgroup).unwrap_or_default();
+        found.retain(|pid| scored.insert(*pid));
+        if found.is_empty() {
+            return;
+        }
+        for pid in found {
+            std::fs::write(format!("/proc/{pid}/oom_score_adj"), score.to_string()).ok();
+        }
+    }
 }
 
 /// What the files of one memory cgroup say.

@@ -52,9 +52,20 @@ pub(super) fn fresh(demand: &Demand, policy: &Policy, of_task: bool) -> Value {
         }
     }
     if of_task && demand.bursts() {
-        config["OomScoreAdj"] = oom::score_adj(demand.mem_bytes, memory_bytes()).into();
+        config["OomScoreAdj"] = score(demand).into();
     }
     config
+}
+
+/// How readily the processes of a running container go if memory runs out; `now` is its `HostConfig`. `None`: a
+/// framework chose a score of its own.
+pub(super) fn changed_score(demand: &Demand, now: &Value) -> Option<i32> {
+    let is_chosen = now["OomScoreAdj"].as_i64().is_some_and(|chosen| chosen != 0);
+    (!is_chosen).then(|| if demand.bursts() { score(demand) } else { 0 })
+}
+
+fn score(demand: &Demand) -> i32 {
+    oom::score_adj(demand.mem_bytes, memory_bytes())
 }
 
 /// For a running container; `now` is its `HostConfig`. A limit of memory is raised only: one below what is in use would

@@ -21,7 +21,7 @@ use tepui_docker::{Engine, Listed, Setup};
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::{ContainerId, LaunchSpec};
 
-use crate::cgroups::Policy;
+use crate::cgroups::{Cgroups, Controller, Policy, oom};
 use crate::host::process::Process;
 use crate::images::Logins;
 
@@ -155,8 +155,16 @@ impl Docker {
             return Ok(());
         }
         let demand = limits::demand(resources, limits, false);
-        let change = limits::change(&demand, &self.site.policy, &now.raw["HostConfig"]);
-        self.engine.update(&name, &change).await.map_err(said)
+        let host_config = &now.raw["HostConfig"];
+        let change = limits::change(&demand, &self.site.policy, host_config);
+        self.engine.update(&name, &change).await.map_err(said)?;
+        // The engine takes a score only when it makes a container.
+        if let Some(score) = limits::changed_score(&demand, host_config)
+            && let Some(place) = Cgroups::of_live(now.state.pid).own(Controller::Memory)
+        {
+            oom::score_all(&place.cgroup, score);
+        }
+        Ok(())
     }
 
     /// Waits for the first process of a container.
