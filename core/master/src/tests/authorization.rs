@@ -1,6 +1,7 @@
 //! Rules at work: roles, users, operations. Denied is told as v1 tells it.
 
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -9,6 +10,7 @@ use expect_test::expect;
 use tepui_authz::{Acls, Action, Authorizer, Entity, Rule};
 
 use super::check_with;
+use super::script::Script;
 use crate::Config;
 
 fn only(action: Action, principal: &str, object: &str) -> (Action, Vec<Rule>) {
@@ -54,4 +56,83 @@ fn what_is_not_allowed_is_told() {
             A <- SHUTDOWN_FRAMEWORK F
         "#]],
     );
+}
+
+/// Every change by operators has its action: who is denied it, and only it, is refused.
+#[test]
+fn each_operators_change_asks_for_its_own_action() {
+    let agent = r#""agent_id":{"value":"m-S0"}"#;
+    let machine = r#"[{"hostname":"A","ip":"A"}]"#;
+    let cpus = r#"[{"name":"cpus","type":"SCALAR","scalar":{"value":1},"reservations":[{"type":"DYNAMIC","role":"web"}]}]"#;
+    let disk = r#"{"name":"disk","type":"SCALAR","scalar":{"value":8},"reservations":[{"type":"DYNAMIC","role":"web"}],
+        "disk":{"persistence":{"id":"v"},"volume":{"container_path":"v","mode":"RW"}}}"#;
+    let more = r#"{"value":1}"#;
+    let calls = [
+        (
+            Action::UpdateWeight,
+            r#""UPDATE_WEIGHTS","update_weights":{"weight_infos":[{"role":"web","weight":2}]}"#.to_string(),
+        ),
+        (
+            Action::UpdateQuota,
+            r#""UPDATE_QUOTA","update_quota":{"quota_configs":[{"role":"web"}]}"#.to_string(),
+        ),
+        (
+            Action::TeardownFramework,
+            r#""TEARDOWN","teardown":{"framework_id":{"value":"m-0000"}}"#.to_string(),
+        ),
+        (
+            Action::ReserveResources,
+            format!(r#""RESERVE_RESOURCES","reserve_resources":{{{agent},"resources":{cpus}}}"#),
+        ),
+        (
+            Action::UnreserveResources,
+            format!(r#""UNRESERVE_RESOURCES","unreserve_resources":{{{agent},"resources":{cpus}}}"#),
+        ),
+        (
+            Action::CreateVolume,
+            format!(r#""CREATE_VOLUMES","create_volumes":{{{agent},"volumes":[{disk}]}}"#),
+        ),
+        (
+            Action::DestroyVolume,
+            format!(r#""DESTROY_VOLUMES","destroy_volumes":{{{agent},"volumes":[{disk}]}}"#),
+        ),
+        (
+            Action::ResizeVolume,
+            format!(
+                r#""GROW_VOLUME","grow_volume":{{{agent},"volume":{disk},"addition":{{"name":"disk","type":"SCALAR","scalar":{more}}}}}"#
+            ),
+        ),
+        (
+            Action::ResizeVolume,
+            format!(r#""SHRINK_VOLUME","shrink_volume":{{{agent},"volume":{disk},"subtract":{more}}}"#),
+        ),
+        (
+            Action::UpdateMaintenanceSchedule,
+            r#""UPDATE_MAINTENANCE_SCHEDULE","update_maintenance_schedule":{"schedule":{}}"#.to_string(),
+        ),
+        (
+            Action::StartMaintenance,
+            format!(r#""START_MAINTENANCE","start_maintenance":{{"machines":{machine}}}"#),
+        ),
+        (
+            Action::StopMaintenance,
+            format!(r#""STOP_MAINTENANCE","stop_maintenance":{{"machines":{machine}}}"#),
+        ),
+        (Action::DrainAgent, format!(r#""DRAIN_AGENT","drain_agent":{{{agent}}}"#)),
+        (Action::DeactivateAgent, format!(r#""DEACTIVATE_AGENT","deactivate_agent":{{{agent}}}"#)),
+        (Action::ReactivateAgent, format!(r#""REACTIVATE_AGENT","reactivate_agent":{{{agent}}}"#)),
+        (Action::MarkAgentGone, format!(r#""MARK_AGENT_GONE","mark_agent_gone":{{{agent}}}"#)),
+    ];
+    for (own, call) in &calls {
+        for (denied, _) in &calls {
+            let deny = Rule { principals: Entity::Any, objects: Entity::None };
+            let acls = Acls::new(true, BTreeMap::from([(*denied, vec![deny])])).expect("right");
+            let config = Config { authorizer: Authorizer::new(Some(acls)), ..Config::default() };
+            let mut script = Script::new(config);
+            script.play("framework F role:web principal:p\nagent A cpus:4 mem:64 disk:64\nsettle");
+            script.play(&format!("call {{\"type\":{}}}", call.replace('\n', " ")));
+            let said = script.said();
+            assert_eq!(said.contains("operator <- 403"), own == denied, "{call} without {denied:?}: {said}");
+        }
+    }
 }
