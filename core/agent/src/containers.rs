@@ -31,7 +31,7 @@ pub(crate) fn event(agent: &mut Agent, now: Now, event: ContainerEvent, out: &mu
             if let Some((framework, executor)) = agent.executors_by_container.get(&id).cloned() {
                 launch_failed(agent, now, &framework, &executor, stage, message.into(), out);
             } else {
-                operator::launch_failed(agent, &id, message, out);
+                operator::launch_failed(agent, now, &id, message, out);
             }
         }
         ContainerEvent::UpdateFailed { id, message } => {

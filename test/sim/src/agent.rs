@@ -172,16 +172,30 @@ fn input(world: &mut World, index: usize, input: Input) {
     world.plan_turn(Node::Agent(index));
 }
 
-/// Something arrived from an executor.
-pub(crate) fn hear(world: &mut World, index: usize, _conn: ConnId, message: Message) {
-    if let Message::ExecutorCall { exchange, call } = message {
-        input(world, index, Input::Executor { conn: exchange, call });
+/// Something arrived from an executor, or from somebody who asks for containers.
+pub(crate) fn hear(world: &mut World, index: usize, conn: ConnId, message: Message) {
+    match message {
+        Message::ExecutorCall { exchange, call } => {
+            input(world, index, Input::Executor { conn: exchange, call });
+        }
+        Message::ContainerCall(call) => {
+            world.checks.see(&Fact::CallHeard { conn, call: &call });
+            input(world, index, Input::Operator { conn, call });
+        }
+        _ => (),
     }
 }
 
-/// An executor's stream ended.
-pub(crate) fn closed(world: &mut World, index: usize, conn: ConnId) {
-    input(world, index, Input::ExecutorClosed { conn });
+/// An executor's stream ended, or a call's connection before it was answered.
+pub(crate) fn closed(world: &mut World, index: usize, conn: ConnId, kind: Kind) {
+    match kind {
+        Kind::Request | Kind::Session => caller_closed(world, index, conn),
+        Kind::Stream | Kind::Calls | Kind::Link => input(world, index, Input::ExecutorClosed { conn }),
+    }
+}
+
+pub(crate) fn caller_closed(world: &mut World, index: usize, conn: ConnId) {
+    input(world, index, Input::OperatorClosed { conn });
 }
 
 /// Something arrived from the master.
@@ -209,6 +223,7 @@ pub(crate) fn hear_master(
         Message::SchedulerCall { .. }
         | Message::AgentCall(_)
         | Message::ExecutorCall { .. }
+        | Message::ContainerCall(_)
         | Message::StreamOpen { .. }
         | Message::SchedulerEvent(_)
         | Message::ExecutorEvent(_)
@@ -258,7 +273,13 @@ pub(crate) fn make_visible(world: &mut World, index: usize, effect: Effect) {
     match effect {
         Effect::Connect { link } => connect(world, index, link),
         Effect::Master { link, call } => tell_master(world, index, link, call),
-        Effect::Answer { conn, answer } => answered(world, conn, &answer),
+        Effect::Answer { conn, answer } => {
+            for _ in 0..world.sabotage.answers() {
+                let host = &world.agents[index].host;
+                world.checks.see(&Fact::CallAnswered { agent: index, conn, answer: &answer, host });
+            }
+            answered(world, conn, &answer);
+        }
         Effect::OpenExecutor { conn } => {
             world.send(conn, End::Client, Message::StreamOpen { stream_id: None });
         }
@@ -308,7 +329,9 @@ fn answered(world: &mut World, exchange: ConnId, answer: &Answer<pb::agent::Resp
         Answer::Refused(refusal) => Some((refusal.status.code(), refusal.message.clone())),
     };
     let conn = world.end_exchange(exchange);
-    let over = conn == exchange;
+    let kind = world.net.conns.get(&conn).map(|conn| conn.kind);
+    let goes_on = kind == Some(Kind::Session) && refused.is_none();
+    let over = conn == exchange && !goes_on;
     world.send(conn, End::Client, Message::Answer { exchange, refused });
     if over {
         world.close(conn, End::Server);

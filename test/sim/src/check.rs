@@ -6,6 +6,7 @@ mod acknowledged_not_resent;
 mod gone_stays_gone;
 mod launch_at_most_once;
 mod lives_stay_apart;
+mod nested_ends_first;
 mod no_orphan_container;
 mod no_overcommit;
 mod nothing_acknowledged_is_lost;
@@ -15,6 +16,7 @@ mod terminal_is_final;
 mod updates_in_order;
 mod visible_is_durable;
 mod volumes_stay;
+mod waits_are_answered;
 
 use std::fmt;
 
@@ -22,7 +24,7 @@ use tepui_core_agent as agent;
 use tepui_core_master as master;
 use tepui_proto::mesos::v1 as pb;
 use tepui_registry::{Operation, Registry};
-use tepui_types::{ContainerId, LaunchSpec};
+use tepui_types::{Answer, ConnId, ContainerId, LaunchSpec};
 
 use crate::executor::Executor;
 use crate::host::Host;
@@ -60,6 +62,25 @@ pub(crate) enum Fact<'a> {
     ContainerLaunches {
         agent: usize,
         spec: &'a LaunchSpec,
+    },
+    /// Its first process begins.
+    ContainerRuns {
+        agent: usize,
+        spec: &'a LaunchSpec,
+    },
+    ContainerRemoved {
+        id: &'a ContainerId,
+    },
+    /// A call about containers reached an agent.
+    CallHeard {
+        conn: ConnId,
+        call: &'a pb::agent::Call,
+    },
+    CallAnswered {
+        agent: usize,
+        conn: ConnId,
+        answer: &'a Answer<pb::agent::Response>,
+        host: &'a Host,
     },
     /// A task begins to run in an executor; then this much of the machine's cpu is in use by tasks.
     TaskStarts {
@@ -159,6 +180,8 @@ impl Checks {
                 Box::<updates_in_order::UpdatesInOrder>::default(),
                 Box::<acknowledged_not_resent::AcknowledgedNotResent>::default(),
                 Box::<no_orphan_container::NoOrphanContainer>::default(),
+                Box::<nested_ends_first::NestedEndsFirst>::default(),
+                Box::<waits_are_answered::WaitsAreAnswered>::default(),
                 Box::<gone_stays_gone::GoneStaysGone>::default(),
                 Box::<visible_is_durable::VisibleIsDurable>::default(),
                 Box::<nothing_acknowledged_is_lost::NothingAcknowledgedIsLost>::default(),

@@ -11,6 +11,10 @@ pub struct Counts {
     pub reused_ids: u64,
     pub operations: u64,
     pub containers: u64,
+    pub nested: u64,
+    pub standalone: u64,
+    pub sessions: u64,
+    pub container_calls: u64,
     pub updates: u64,
     pub acknowledgements: u64,
     pub finished: u64,
@@ -31,7 +35,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub(crate) fn fields(&self) -> [(&'static str, u64); 23] {
+    pub(crate) fn fields(&self) -> [(&'static str, u64); 27] {
         [
             ("events", self.events),
             ("offers", self.offers),
@@ -39,6 +43,10 @@ impl Counts {
             ("reused ids", self.reused_ids),
             ("operations", self.operations),
             ("containers", self.containers),
+            ("nested", self.nested),
+            ("standalone", self.standalone),
+            ("sessions", self.sessions),
+            ("container calls", self.container_calls),
             ("updates", self.updates),
             ("acknowledgements", self.acknowledgements),
             ("finished", self.finished),
@@ -68,6 +76,10 @@ impl AddAssign for Counts {
         self.reused_ids += other.reused_ids;
         self.operations += other.operations;
         self.containers += other.containers;
+        self.nested += other.nested;
+        self.standalone += other.standalone;
+        self.sessions += other.sessions;
+        self.container_calls += other.container_calls;
         self.updates += other.updates;
         self.acknowledgements += other.acknowledgements;
         self.finished += other.finished;

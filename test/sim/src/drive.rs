@@ -8,7 +8,7 @@ use crate::event::Event;
 use crate::net::{Client, End, Kind, Message, Node};
 use crate::process::Schedule;
 use crate::world::World;
-use crate::{agent, executor, framework, master};
+use crate::{agent, caller, executor, framework, master};
 
 /// How likely a short turn has time for one more piece of work.
 const GO_ON: f64 = 0.5;
@@ -109,6 +109,7 @@ impl World {
             Client::Framework { index, life } => framework::hear(self, index, life, conn, message),
             Client::Agent { index, life, link } => agent::hear_master(self, index, life, link, conn, message),
             Client::Executor { agent, container } => executor::hear(self, agent, &container, conn, message),
+            Client::Caller { job, .. } => caller::hear(self, job, conn, &message),
             Client::Operator => (),
         }
     }
@@ -119,15 +120,16 @@ impl World {
         let (kind, client, server, life) = (open.kind, open.client.clone(), open.server, open.server_life);
         match (to, kind) {
             (End::Server, Kind::Calls) => (),
-            (End::Server, Kind::Stream | Kind::Link) if self.life_of(server) != life => (),
-            (End::Server, Kind::Stream | Kind::Link) => match server {
+            (End::Server, _) if self.life_of(server) != life => (),
+            (End::Server, Kind::Stream | Kind::Link | Kind::Request | Kind::Session) => match server {
                 Node::Master => master::closed(self, conn, kind),
-                Node::Agent(index) => agent::closed(self, index, conn),
+                Node::Agent(index) => agent::closed(self, index, conn, kind),
             },
             (End::Client, _) => match client {
                 Client::Framework { index, life } => framework::closed(self, index, life, conn, kind),
                 Client::Agent { index, life, link } => agent::link_down(self, index, life, link),
                 Client::Executor { agent, container } => executor::closed(self, agent, &container, conn),
+                Client::Caller { job, .. } => caller::closed(self, job, conn),
                 Client::Operator => (),
             },
         }

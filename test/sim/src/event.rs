@@ -2,6 +2,7 @@
 
 use tepui_types::{ConnId, ContainerEvent, ContainerId};
 
+use crate::caller;
 use crate::executor;
 use crate::fault::Fault;
 use crate::framework;
@@ -68,6 +69,7 @@ pub(crate) enum Event {
         life: u32,
         step: framework::Step,
     },
+    Caller(caller::Turn),
     Fault(Fault),
     /// No more faults: from now on everything heals.
     Heal,

@@ -260,6 +260,7 @@ pub(crate) fn hear(world: &mut World, agent: usize, id: &ContainerId, conn: Conn
         | Message::SchedulerCall { .. }
         | Message::AgentCall(_)
         | Message::ExecutorCall { .. }
+        | Message::ContainerCall(_)
         | Message::LinkOpen
         | Message::SchedulerEvent(_)
         | Message::LinkEvent(_)

@@ -151,7 +151,7 @@ fn partition(world: &mut World) {
     let is_victim = |client: &Client| match client {
         Client::Agent { index, .. } => *index as u64 == victim,
         Client::Framework { index, .. } => *index as u64 + agents == victim,
-        Client::Executor { .. } | Client::Operator => false,
+        Client::Executor { .. } | Client::Caller { .. } | Client::Operator => false,
     };
     match victim.checked_sub(agents) {
         None => world.agents[victim as usize].cut_off_until = until,

@@ -334,7 +334,7 @@ pub(crate) fn closed(world: &mut World, index: usize, life: u32, conn: ConnId, k
             offers::give_back_unanswered(world, index);
         }
         Kind::Stream if framework.stream == Some(conn) => lost(world, index),
-        Kind::Calls | Kind::Stream | Kind::Link => (),
+        Kind::Calls | Kind::Stream | Kind::Link | Kind::Request | Kind::Session => (),
     }
 }
 
@@ -387,6 +387,7 @@ pub(crate) fn hear(world: &mut World, index: usize, life: u32, conn: ConnId, mes
         Message::SchedulerCall { .. }
         | Message::AgentCall(_)
         | Message::ExecutorCall { .. }
+        | Message::ContainerCall(_)
         | Message::LinkOpen
         | Message::LinkEvent(_)
         | Message::ExecutorEvent(_)

@@ -127,7 +127,7 @@ fn end_abandoned_frameworks(world: &mut World) {
 
 /// What has not settled yet.
 fn unsettled(world: &World) -> Vec<String> {
-    let mut open = Vec::new();
+    let mut open: Vec<String> = world.callers.unanswered().collect();
     master_unsettled(world, &mut open);
     for index in 0..world.agents.len() {
         agent_unsettled(world, index, &mut open);
@@ -200,7 +200,7 @@ fn master_unsettled(world: &World, open: &mut Vec<String>) {
 }
 
 /// What is over and still on an agent's disk.
-const LEFT_OVER: [&str; 5] = ["executor/", "task/", "update/", "operation/", "framework/"];
+const LEFT_OVER: [&str; 6] = ["executor/", "task/", "update/", "operation/", "framework/", "container/"];
 
 /// Free resources that are not offered to anybody, though there is somebody who wants them.
 fn unoffered(world: &World) -> Vec<String> {
@@ -236,6 +236,9 @@ fn agent_unsettled(world: &World, index: usize, open: &mut Vec<String>) {
                 executor.id, framework.id, executor.phase
             ));
         }
+    }
+    for id in state.containers.keys() {
+        open.push(format!("A{index} has container {id}"));
     }
     if !state.operations.is_empty() {
         open.push(format!("A{index} waits for acknowledgements of operations"));

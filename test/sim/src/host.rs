@@ -1,7 +1,8 @@
 //! The machine below an agent: pretend containers that start late, fail, exit, hang, and outlive the agent.
 //!
-//! Keeps the promises of the container port: every Launch is answered, every launched container ends once, also across
-//! restarts of the agent. What is on its way to an agent that dies is lost, and told again when it asks with Recover.
+//! Keeps the promises of the container port: every Launch is answered, every launched container ends once, after those
+//! nested in it, also across restarts of the agent. What is on its way to an agent that dies is lost, and told again
+//! when it asks with Recover; meanwhile nobody ends what is nested in a container whose first process ended.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +12,13 @@ use tepui_types::{
     Termination,
 };
 
+use crate::caller;
 use crate::chance::{MS, SECOND, between, mostly};
 use crate::check::Fact;
 use crate::event::Event;
 use crate::executor::{self, Executor};
 use crate::net::{Client, End};
+use crate::sabotage::Sabotage;
 use crate::world::World;
 
 #[derive(Debug, Default)]
@@ -38,15 +41,30 @@ pub(crate) struct Container {
 
 #[derive(Debug)]
 pub(crate) enum Phase {
-    Starting { spec: Box<LaunchSpec> },
-    Running { pid: u32, executor: Box<Executor> },
+    Starting {
+        spec: Box<LaunchSpec>,
+    },
+    Running {
+        pid: u32,
+        inside: Inside,
+    },
+    /// Its first process ended; those nested in it come first.
+    Closing(Termination),
     Ended(Termination),
+}
+
+/// What runs in a container.
+#[derive(Debug)]
+pub(crate) enum Inside {
+    Executor(Box<Executor>),
+    /// Something that ends by itself after a while.
+    Command,
 }
 
 impl Container {
     pub(crate) fn is_alive(&self) -> bool {
         match self.phase {
-            Phase::Running { .. } => true,
+            Phase::Running { .. } | Phase::Closing(_) => true,
             Phase::Starting { .. } | Phase::Ended(_) => false,
         }
     }
@@ -55,22 +73,41 @@ impl Container {
 impl Host {
     pub(crate) fn executor_mut(&mut self, id: &ContainerId) -> Option<&mut Executor> {
         match &mut self.containers.get_mut(id)?.phase {
-            Phase::Running { executor, .. } => Some(executor),
-            Phase::Starting { .. } | Phase::Ended(_) => None,
+            Phase::Running { inside: Inside::Executor(executor), .. } => Some(executor),
+            Phase::Running { .. } | Phase::Starting { .. } | Phase::Closing(_) | Phase::Ended(_) => None,
         }
     }
 
     pub(crate) fn executor(&self, id: &ContainerId) -> Option<&Executor> {
         match &self.containers.get(id)?.phase {
-            Phase::Running { executor, .. } => Some(executor),
-            Phase::Starting { .. } | Phase::Ended(_) => None,
+            Phase::Running { inside: Inside::Executor(executor), .. } => Some(executor),
+            Phase::Running { .. } | Phase::Starting { .. } | Phase::Closing(_) | Phase::Ended(_) => None,
         }
     }
 
     /// Those alive that nobody is destroying.
     pub(crate) fn wanted(&self) -> impl Iterator<Item = &ContainerId> {
-        let wanted = |container: &Container| container.is_alive() && !container.doomed;
-        self.containers.iter().filter(move |(_, container)| wanted(container)).map(|(id, _)| id)
+        self.containers.keys().filter(|id| self.is_wanted(id))
+    }
+
+    pub(crate) fn is_wanted(&self, id: &ContainerId) -> bool {
+        self.containers.get(id).is_some_and(|container| container.is_alive() && !container.doomed)
+    }
+
+    /// Those right below a container that have not ended.
+    fn children(&self, parent: &ContainerId) -> Vec<ContainerId> {
+        let left = |container: &Container| !matches!(container.phase, Phase::Ended(_));
+        let all =
+            self.containers.iter().filter(|(id, container)| id.parent() == Some(parent) && left(container));
+        all.map(|(id, _)| id.clone()).collect()
+    }
+
+    /// How a container ended.
+    pub(crate) fn ended(&self, id: &ContainerId) -> Option<&Termination> {
+        match &self.containers.get(id)?.phase {
+            Phase::Ended(termination) => Some(termination),
+            Phase::Starting { .. } | Phase::Running { .. } | Phase::Closing(_) => None,
+        }
     }
 
     pub(crate) fn alive(&self) -> impl Iterator<Item = &ContainerId> {
@@ -91,8 +128,8 @@ pub(crate) fn operate(world: &mut World, agent: usize, op: ContainerOp) {
         ContainerOp::Signal { id, .. } | ContainerOp::Destroy { id } | ContainerOp::Evict { id, .. } => {
             destroy(world, agent, &id)
         }
-        ContainerOp::Remove { sandbox: path, .. }
-        | ContainerOp::RemovePath { path }
+        ContainerOp::Remove { id, sandbox } => remove(world, agent, &id, sandbox),
+        ContainerOp::RemovePath { path }
         | ContainerOp::CreateVolume { path }
         | ContainerOp::DestroyVolume { path } => {
             let wait = between(&mut world.rng, MS, 50 * MS);
@@ -112,6 +149,15 @@ fn tell(world: &mut World, agent: usize, wait: u64, event: ContainerEvent) {
 fn launch(world: &mut World, agent: usize, spec: Box<LaunchSpec>) {
     let id = spec.id.clone();
     world.checks.see(&Fact::ContainerLaunches { agent, spec: &spec });
+    let host = &world.agents[agent].host;
+    let runs = |parent: &ContainerId| {
+        host.is_wanted(parent) && matches!(host.containers[parent].phase, Phase::Running { .. })
+    };
+    if id.parent().is_some_and(|parent| !runs(parent)) {
+        let message = "its parent does not run".into();
+        let event = ContainerEvent::LaunchFailed { id, stage: LaunchStage::Start, message };
+        return tell(world, agent, MS, event);
+    }
     let bad = world.plan.bad_containers;
     let (fails, hangs) = (world.rng.chance(bad / 3.0), world.rng.chance(bad));
     let wait = mostly(&mut world.rng, 5 * MS, 500 * MS, bad, 40 * SECOND);
@@ -130,17 +176,48 @@ pub(crate) fn starts(world: &mut World, agent: usize, id: &ContainerId, fails: b
         container.phase = Phase::Ended(Termination::default());
         let message = "pretended failure".into();
         let event = ContainerEvent::LaunchFailed { id: id.clone(), stage: LaunchStage::Start, message };
-        return tell(world, agent, MS, event);
+        tell(world, agent, MS, event);
+        return child_gone(world, agent, id);
     }
     host.next_pid += 1;
     let pid = host.next_pid;
     let hangs = container.hangs;
-    let executor = Executor::new(spec, hangs, elapsed);
-    container.phase = Phase::Running { pid, executor: Box::new(executor) };
+    let is_executor = spec.environment.contains_key("MESOS_EXECUTOR_ID");
+    let inside = match is_executor {
+        true => Inside::Executor(Box::new(Executor::new(spec, hangs, elapsed))),
+        false => Inside::Command,
+    };
+    world.checks.see(&Fact::ContainerRuns { agent, spec });
+    container.phase = Phase::Running { pid, inside };
     world.counts.containers += 1;
     world.tell(|| format!("A{agent} container {id} runs"));
     tell(world, agent, MS, ContainerEvent::Launched { id: id.clone(), pid });
-    executor::begin(world, agent, id);
+    match is_executor {
+        true => executor::begin(world, agent, id),
+        false => run_command(world, agent, id),
+    }
+}
+
+/// A command ends by itself, with a status of its own.
+fn run_command(world: &mut World, agent: usize, id: &ContainerId) {
+    let wait = mostly(&mut world.rng, 10 * MS, 5 * SECOND, 0.3, 40 * SECOND);
+    let status = (world.rng.below(256) as i32) << 8;
+    world.queue.after(wait, Event::ContainerEnds { agent, id: id.clone(), status, oom: false });
+}
+
+/// Forgets an ended container and those that were nested in it.
+fn remove(world: &mut World, agent: usize, id: &ContainerId, path: String) {
+    let host = &mut world.agents[agent].host;
+    let inside =
+        |other: &ContainerId| std::iter::successors(Some(other), |id| id.parent()).any(|at| at == id);
+    let alive = host.alive().any(inside);
+    if !alive {
+        host.containers.retain(|other, _| !inside(other));
+        world.checks.see(&Fact::ContainerRemoved { id });
+    }
+    let error = alive.then(|| "it is still running".into());
+    let wait = between(&mut world.rng, MS, 50 * MS);
+    tell(world, agent, wait, ContainerEvent::PathDone { path, error });
 }
 
 fn update(world: &mut World, agent: usize, id: ContainerId) {
@@ -150,7 +227,11 @@ fn update(world: &mut World, agent: usize, id: ContainerId) {
     }
 }
 
+/// Ends a container and those nested in it.
 fn destroy(world: &mut World, agent: usize, id: &ContainerId) {
+    for child in world.agents[agent].host.children(id) {
+        destroy(world, agent, &child);
+    }
     let Some(container) = world.agents[agent].host.containers.get_mut(id) else { return };
     match &container.phase {
         Phase::Starting { .. } => {
@@ -158,6 +239,7 @@ fn destroy(world: &mut World, agent: usize, id: &ContainerId) {
             let message = "destroyed while it was being launched".into();
             let event = ContainerEvent::LaunchFailed { id: id.clone(), stage: LaunchStage::Start, message };
             tell(world, agent, 10 * MS, event);
+            child_gone(world, agent, id);
         }
         Phase::Running { .. } => {
             container.doomed = true;
@@ -166,7 +248,7 @@ fn destroy(world: &mut World, agent: usize, id: &ContainerId) {
             let event = Event::ContainerEnds { agent, id: id.clone(), status: 9, oom: false };
             world.queue.after(wait, event);
         }
-        Phase::Ended(_) => (),
+        Phase::Closing(_) | Phase::Ended(_) => (),
     }
 }
 
@@ -178,27 +260,66 @@ pub(crate) fn ends(world: &mut World, agent: usize, id: &ContainerId, status: i3
         termination.reason = Some(pb::task_status::Reason::REASON_CONTAINER_LIMITATION_MEMORY);
         termination.message = Some("Memory limit exceeded".into());
     }
-    if end(world, agent, id, termination.clone()) {
-        tell(world, agent, MS, ContainerEvent::Exited { id: id.clone(), termination });
+    if !silence(world, agent, id) {
+        return;
     }
+    let container = world.agents[agent].host.containers.get_mut(id).expect("it ran just now");
+    container.phase = Phase::Closing(termination);
+    container.doomed = true;
+    close(world, agent, id);
 }
 
-/// Ends a running container; false if it did not run.
-fn end(world: &mut World, agent: usize, id: &ContainerId, termination: Termination) -> bool {
-    let Some(container) = world.agents[agent].host.containers.get_mut(id) else { return false };
-    if !container.is_alive() {
+/// Whoever is in a running container is gone; false if it does not run.
+fn silence(world: &mut World, agent: usize, id: &ContainerId) -> bool {
+    let host = &world.agents[agent].host;
+    if !host.containers.get(id).is_some_and(|container| matches!(container.phase, Phase::Running { .. })) {
         return false;
     }
-    container.phase = Phase::Ended(termination);
     world.tell(|| format!("A{agent} container {id} ended"));
     let is_inside = |client: &Client| match client {
         Client::Executor { agent: at, container } => *at == agent && container == id,
+        Client::Caller { agent: at, inside, .. } => *at == agent && inside.as_ref() == Some(id),
         Client::Framework { .. } | Client::Agent { .. } | Client::Operator => false,
     };
     for conn in world.conns_where(|conn| is_inside(&conn.client)) {
         world.drop_end(conn, End::Client, 10 * MS);
     }
+    caller::container_ended(world, agent, id);
     true
+}
+
+/// Ends what is nested in a container whose first process ended, and then the container. Without an agent nobody does.
+fn close(world: &mut World, agent: usize, id: &ContainerId) {
+    let node = &world.agents[agent];
+    let children = node.host.children(id);
+    if children.is_empty() || world.sabotage == Sabotage::NestedLeftBehind {
+        return finish(world, agent, id);
+    }
+    if node.process.is_up() {
+        let undoomed = |child: &ContainerId| !node.host.containers[child].doomed;
+        let children: Vec<_> = children.into_iter().filter(undoomed).collect();
+        children.iter().for_each(|child| destroy(world, agent, child));
+    }
+}
+
+fn finish(world: &mut World, agent: usize, id: &ContainerId) {
+    let Some(container) = world.agents[agent].host.containers.get_mut(id) else { return };
+    let Phase::Closing(termination) = &container.phase else { return };
+    let termination = termination.clone();
+    container.phase = Phase::Ended(termination.clone());
+    let termination = world.sabotage.forge(termination);
+    tell(world, agent, MS, ContainerEvent::Exited { id: id.clone(), termination });
+    child_gone(world, agent, id);
+}
+
+/// The parent of a container that is no more may be waiting for that.
+fn child_gone(world: &mut World, agent: usize, id: &ContainerId) {
+    if let Some(parent) = id.parent()
+        && let Some(container) = world.agents[agent].host.containers.get(parent)
+        && matches!(container.phase, Phase::Closing(_))
+    {
+        close(world, agent, &parent.clone());
+    }
 }
 
 /// What should exist is compared with what does; everything else is an orphan.
@@ -209,6 +330,7 @@ fn recover(world: &mut World, agent: usize, known: Vec<KnownContainer>) {
         let container = host.containers.get_mut(id);
         let (pid, ended) = match container.map(|container| &mut container.phase) {
             Some(Phase::Running { pid, .. }) => (Some(*pid), None),
+            Some(Phase::Closing(_)) => (None, None), // The new agent goes on with it.
             Some(Phase::Ended(termination)) => (None, Some(termination.clone())),
             Some(starting @ Phase::Starting { .. }) => {
                 *starting = Phase::Ended(Termination::default()); // It cannot begin any more.
@@ -230,31 +352,36 @@ fn recover(world: &mut World, agent: usize, known: Vec<KnownContainer>) {
                 let wait = between(&mut world.rng, 5 * MS, SECOND);
                 world.queue.after(wait, Event::ContainerEnds { agent, id, status: 9, oom: false });
             }
-            Phase::Ended(_) => (),
+            Phase::Closing(_) | Phase::Ended(_) => (),
         }
     }
     let wait = between(&mut world.rng, MS, SECOND);
     tell(world, agent, wait, ContainerEvent::Recovered { containers });
+    let containers = world.agents[agent].host.containers.iter();
+    let closing = containers.filter(|(_, container)| matches!(container.phase, Phase::Closing(_)));
+    let closing: Vec<ContainerId> = closing.map(|(id, _)| id.clone()).collect();
+    closing.iter().for_each(|id| close(world, agent, id));
 }
 
 /// The agent's process died: of the containers it was just launching, some never come to be.
 pub(crate) fn agent_died(world: &mut World, agent: usize) {
-    let containers = &mut world.agents[agent].host.containers;
-    for container in containers.values_mut() {
+    let mut never = Vec::new();
+    for (id, container) in &mut world.agents[agent].host.containers {
         if matches!(container.phase, Phase::Starting { .. }) && world.rng.chance(0.5) {
             container.phase = Phase::Ended(Termination::default());
+            never.push(id.clone());
         }
     }
+    never.iter().for_each(|id| child_gone(world, agent, id));
 }
 
 /// The machine goes down: nothing on it lives on.
 pub(crate) fn power_off(world: &mut World, agent: usize) {
     let ids: Vec<ContainerId> = world.agents[agent].host.containers.keys().cloned().collect();
     for id in ids {
-        if !end(world, agent, &id, Termination::default())
-            && let Some(container) = world.agents[agent].host.containers.get_mut(&id)
-            && matches!(container.phase, Phase::Starting { .. })
-        {
+        silence(world, agent, &id);
+        let container = world.agents[agent].host.containers.get_mut(&id).expect("it was listed");
+        if !matches!(container.phase, Phase::Ended(_)) {
             container.phase = Phase::Ended(Termination::default());
         }
     }

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod caller;
 mod chance;
 mod check;
 mod counts;

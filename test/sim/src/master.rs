@@ -85,6 +85,7 @@ pub(crate) fn hear(world: &mut World, conn: ConnId, message: Message) {
         }
         Message::AgentCall(call) => Input::Agent { conn, call },
         Message::ExecutorCall { .. }
+        | Message::ContainerCall(_)
         | Message::LinkOpen
         | Message::StreamOpen { .. }
         | Message::SchedulerEvent(_)
@@ -103,7 +104,7 @@ pub(crate) fn closed(world: &mut World, conn: ConnId, kind: Kind) {
     let input = match kind {
         Kind::Stream => Input::SchedulerClosed { conn },
         Kind::Link => Input::AgentClosed { conn },
-        Kind::Calls => return,
+        Kind::Calls | Kind::Request | Kind::Session => return,
     };
     world.tell(|| format!("master <- {}", show::master_input(&input)));
     world.master.hear(input);

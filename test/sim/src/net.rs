@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tepui_core_agent::LinkId;
-use tepui_proto::mesos::v1::{executor, scheduler};
+use tepui_proto::mesos::v1::{agent, executor, scheduler};
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_types::{ConnId, ContainerId};
 
@@ -26,9 +26,26 @@ pub(crate) enum Node {
 /// Who is at the client's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Client {
-    Framework { index: usize, life: u32 },
-    Agent { index: usize, life: u32, link: LinkId },
-    Executor { agent: usize, container: ContainerId },
+    Framework {
+        index: usize,
+        life: u32,
+    },
+    Agent {
+        index: usize,
+        life: u32,
+        link: LinkId,
+    },
+    Executor {
+        agent: usize,
+        container: ContainerId,
+    },
+    /// Whoever asks for containers: from inside an executor's, or not.
+    Caller {
+        agent: usize,
+        inside: Option<ContainerId>,
+        session: Option<ContainerId>,
+        job: u64,
+    },
     Operator,
 }
 
@@ -39,6 +56,10 @@ pub(crate) enum Kind {
     Stream,
     /// Calls, one after the other, and their answers.
     Calls,
+    /// One call and its answer.
+    Request,
+    /// One call; if it is accepted, what it asked for lives as long as the connection.
+    Session,
     /// Both directions between agent and master.
     Link,
 }
@@ -61,6 +82,7 @@ pub(crate) enum Message {
         exchange: ConnId,
         call: Box<executor::Call>,
     },
+    ContainerCall(Box<agent::Call>),
     /// The link can be used.
     LinkOpen,
     /// 200: events follow.
@@ -127,7 +149,7 @@ impl Conn {
 
     /// Both ends are on one machine.
     fn is_local(&self) -> bool {
-        matches!(self.client, Client::Executor { .. })
+        matches!(self.client, Client::Executor { .. } | Client::Caller { .. })
     }
 }
 

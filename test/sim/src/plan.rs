@@ -24,6 +24,8 @@ pub(crate) struct Plan {
     pub(crate) departures: Option<u64>,
     pub(crate) pauses: Option<u64>,
     pub(crate) operators: Option<u64>,
+    /// The mean time between two containers that somebody asks for; unset: nobody does.
+    pub(crate) callers: Option<u64>,
     /// How likely a write takes long.
     pub(crate) slow_disk: f64,
     /// How likely a container takes long, fails, or hangs.
@@ -84,6 +86,7 @@ impl Plan {
             slack: later.chance(0.4),
             short_turns: later.chance(0.4),
             reused_ids: if later.chance(0.5) { 0.6 } else { 0.0 },
+            callers: later.chance(0.4).then(|| between(&mut later, 2, 30) * SECOND / 10),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use tepui_core_agent::{Effect, Record};
 use tepui_proto::mesos::v1::executor::event::Type;
+use tepui_types::Termination;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sabotage {
@@ -17,6 +18,14 @@ pub enum Sabotage {
     LostAcknowledgements,
     /// An agent's disk loses updates that it said it wrote.
     LostUpdates,
+    /// An agent's disk loses that it was asked for containers.
+    LostContainers,
+    /// What is nested in a container lives on when that ends.
+    NestedLeftBehind,
+    /// Agents are told another status than containers ended with.
+    ForgedStatus,
+    /// Agents answer everything twice.
+    RepeatedAnswers,
 }
 
 impl Sabotage {
@@ -35,20 +44,34 @@ impl Sabotage {
             Sabotage::None
             | Sabotage::MasterBarrier
             | Sabotage::LostAcknowledgements
-            | Sabotage::LostUpdates => false,
+            | Sabotage::LostUpdates
+            | Sabotage::LostContainers
+            | Sabotage::NestedLeftBehind
+            | Sabotage::ForgedStatus
+            | Sabotage::RepeatedAnswers => false,
         }
     }
 
     /// Whether an agent's disk loses this record.
     pub(crate) fn loses(self, record: &Record) -> bool {
-        let Record::Update { update, .. } = record else { return false };
-        match self {
-            Sabotage::LostAcknowledgements => update.acknowledged,
-            Sabotage::LostUpdates => !update.acknowledged,
-            Sabotage::None
-            | Sabotage::MasterBarrier
-            | Sabotage::AgentBarrier
-            | Sabotage::AcknowledgedFirst => false,
+        match (self, record) {
+            (Sabotage::LostAcknowledgements, Record::Update { update, .. }) => update.acknowledged,
+            (Sabotage::LostUpdates, Record::Update { update, .. }) => !update.acknowledged,
+            (Sabotage::LostContainers, Record::Container(_)) => true,
+            _ => false,
         }
+    }
+
+    /// What an agent is told of a container's end.
+    pub(crate) fn forge(self, mut termination: Termination) -> Termination {
+        if self == Sabotage::ForgedStatus {
+            termination.status = termination.status.map(|status| status ^ 0x100);
+        }
+        termination
+    }
+
+    /// How often a call is answered.
+    pub(crate) fn answers(self) -> u32 {
+        if self == Sabotage::RepeatedAnswers { 2 } else { 1 }
     }
 }

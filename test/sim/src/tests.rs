@@ -83,3 +83,23 @@ fn lost_acknowledgements_are_noticed() {
 fn lost_updates_are_noticed() {
     check(Sabotage::LostUpdates, &["updates_in_order", "nothing_acknowledged_is_lost"]);
 }
+
+#[test]
+fn containers_that_a_disk_forgets_are_noticed() {
+    check(Sabotage::LostContainers, &["waits_are_answered", "launch_at_most_once"]);
+}
+
+#[test]
+fn nested_containers_left_behind_are_noticed() {
+    check(Sabotage::NestedLeftBehind, &["nested_ends_first", "no_orphan_container"]);
+}
+
+#[test]
+fn waits_told_another_status_are_noticed() {
+    check(Sabotage::ForgedStatus, &["waits_are_answered"]);
+}
+
+#[test]
+fn calls_answered_twice_are_noticed() {
+    check(Sabotage::RepeatedAnswers, &["waits_are_answered"]);
+}

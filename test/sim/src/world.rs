@@ -18,7 +18,7 @@ use crate::plan::Plan;
 use crate::process::Process;
 use crate::sabotage::Sabotage;
 use crate::trace::Trace;
-use crate::{agent, executor, fault, framework, host, master};
+use crate::{agent, caller, executor, fault, framework, host, master};
 
 /// More events than this in one run mean that something goes round in circles.
 const EVENTS_MAX: u64 = 2_000_000;
@@ -40,6 +40,7 @@ pub(crate) struct World {
     pub(crate) master: Process<Master>,
     pub(crate) agents: Vec<AgentNode>,
     pub(crate) frameworks: Vec<Framework>,
+    pub(crate) callers: caller::Callers,
     pub(crate) phase: Phase,
     pub(crate) checks: Checks,
     pub(crate) counts: Counts,
@@ -89,6 +90,7 @@ impl World {
             master: Process::new(),
             agents,
             frameworks,
+            callers: caller::Callers::new(seed),
             phase: Phase::Faults,
             checks: Checks::new(),
             counts: Counts::default(),
@@ -124,6 +126,7 @@ impl World {
             framework::start(self, index);
         }
         fault::plan_all(self);
+        caller::plan(self);
         self.queue.at(self.plan.faults_for, Event::Heal);
     }
 
@@ -141,6 +144,7 @@ impl World {
             Event::Container { agent, life, event } => agent::container_event(self, agent, life, event),
             Event::Executor { agent, container, step } => executor::step(self, agent, &container, step),
             Event::Framework { index, life, step } => framework::step(self, index, life, step),
+            Event::Caller(turn) => caller::happen(self, turn),
             Event::Fault(fault) => fault::happen(self, fault),
             Event::Heal => heal::begin(self),
             Event::Settled => heal::look(self),

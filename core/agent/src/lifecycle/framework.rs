@@ -8,13 +8,13 @@ use rpds::{QueueSync, RedBlackTreeMapSync};
 use tepui_fsm::Now;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::tepui::agent::v1 as stored;
-use tepui_types::{ExecutorId, FrameworkId};
+use tepui_types::{ContainerOp, ExecutorId, FrameworkId};
 
 use super::{remove_executor_if_done, shutdown_executor};
 use crate::agent::{Agent, Out};
 use crate::key::Key;
 use crate::state::{Framework, Phase};
-use crate::{Effect, Record, drain, gc, paths, status};
+use crate::{Effect, Record, drain, gc, operator, paths, status};
 
 /// How many ended frameworks readers are shown.
 const COMPLETED_FRAMEWORKS_MAX: usize = 50;
@@ -94,9 +94,25 @@ pub(crate) fn remove_framework_if_done(agent: &mut Agent, now: Now, id: &Framewo
     end_if_done(agent, now, out);
 }
 
-/// An agent that was told to end does so with its last framework.
+/// Told to end, or started with `--recover=cleanup`: ends everything, forgets everything, ends.
+pub(crate) fn end_everything(agent: &mut Agent, now: Now, out: &mut Out) {
+    agent.state.phase = Phase::Terminating;
+    agent.state.touch();
+    for id in operator::live_alone(agent) {
+        agent.container(ContainerOp::Destroy { id }, out);
+    }
+    let frameworks: Vec<FrameworkId> = agent.state.frameworks.keys().cloned().collect();
+    for framework in frameworks {
+        shutdown_framework(agent, now, &framework, out);
+    }
+    end_if_done(agent, now, out);
+}
+
+/// An agent that was told to end does so with its last framework and the last container that stands alone.
 pub(crate) fn end_if_done(agent: &mut Agent, now: Now, out: &mut Out) {
-    let done = agent.state.phase == Phase::Terminating && agent.state.frameworks.is_empty();
+    let done = agent.state.phase == Phase::Terminating
+        && agent.state.frameworks.is_empty()
+        && operator::live_alone(agent).is_empty();
     if done && !core::mem::replace(&mut agent.ended, true) {
         forget_all(agent, now, out);
         out.effect(Effect::Exit { message: "all frameworks ended".into(), failed: false });

@@ -14,7 +14,9 @@ mod volumes;
 pub(crate) use admit::{Launching, missing_isolator, run};
 pub(crate) use deliver::{deliver, resize, unqueue};
 pub(crate) use end::{complete_task, executor_ended, remove_executor_if_done};
-pub(crate) use framework::{end_if_done, remove_framework_if_done, shutdown_framework, update_framework};
+pub(crate) use framework::{
+    end_everything, end_if_done, remove_framework_if_done, shutdown_framework, update_framework,
+};
 pub(crate) use limits::LIMITED;
 pub(crate) use shutdown::{
     destroy, grace_over, preempt, registration_over, shutdown_executor, shutdown_grace,

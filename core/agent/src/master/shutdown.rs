@@ -1,11 +1,8 @@
 //! SHUTDOWN: the agent must end all tasks, then itself.
 
-use alloc::vec::Vec;
-
 use tepui_fsm::Now;
 use tepui_proto::tepui::agent::v1::event::Shutdown;
 use tepui_proto::tepui::agent::v1::{Call, call};
-use tepui_types::FrameworkId;
 
 use crate::agent::{Agent, Out};
 use crate::lifecycle;
@@ -28,13 +25,5 @@ fn end_everything(agent: &mut Agent, now: Now, out: &mut Out) {
         agent.recovery.leaving = true;
         return;
     }
-    agent.state.phase = Phase::Terminating;
-    agent.state.touch();
-    let frameworks: Vec<FrameworkId> = agent.state.frameworks.keys().cloned().collect();
-    if frameworks.is_empty() {
-        return lifecycle::end_if_done(agent, now, out);
-    }
-    for framework in frameworks {
-        lifecycle::shutdown_framework(agent, now, &framework, out);
-    }
+    lifecycle::end_everything(agent, now, out);
 }

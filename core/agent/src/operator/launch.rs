@@ -20,7 +20,7 @@ use crate::agent::{Agent, Out};
 use crate::environment::{self, Environment};
 use crate::gc;
 use crate::lifecycle::LIMITED;
-use crate::state::{Container, ContainerStage};
+use crate::state::{Container, ContainerStage, Phase};
 
 pub(super) fn launch_nested_container(
     agent: &mut Agent,
@@ -96,6 +96,9 @@ fn launch(
     }
     let user = match id.parent() {
         Some(parent) => live_parent_user(agent, parent)?,
+        None if agent.state.phase == Phase::Terminating => {
+            return Err(Refusal::new(Status::Unavailable, "Agent is about to end"));
+        }
         None => None,
     };
     let mut spec = spec(agent, &id, call, user);

@@ -23,7 +23,7 @@ use tepui_types::{Answer, ConnId, ContainerId, ContainerOp, Refusal, Status, Ter
 use crate::agent::{Agent, Out};
 use crate::recover::termination_to;
 use crate::state::{ContainerStage, Executor, ExecutorPhase, Phase};
-use crate::{Record, gc};
+use crate::{Record, gc, lifecycle};
 
 const CONTAINER_ID_CHARS_MAX: usize = 242;
 /// How deep containers may be nested.
@@ -143,11 +143,12 @@ pub(crate) fn found_alive(agent: &mut Agent, id: &ContainerId, pid: Option<u32>)
 }
 
 /// The container could not be started: it is as if it had never been asked for.
-pub(crate) fn launch_failed(agent: &mut Agent, id: &ContainerId, message: String, out: &mut Out) {
+pub(crate) fn launch_failed(agent: &mut Agent, now: Now, id: &ContainerId, message: String, out: &mut Out) {
     if let Some(conn) = agent.requests.launches.remove(id) {
         agent.refuse(conn, Status::BadRequest, message, out);
     }
     forget(agent, id, out);
+    lifecycle::end_if_done(agent, now, out);
 }
 
 /// The container ended: those who wait are told; a nested one is remembered.
@@ -167,6 +168,7 @@ pub(crate) fn ended(agent: &mut Agent, now: Now, id: &ContainerId, termination: 
         forget_below(agent, id, out);
         forget(agent, id, out);
         gc::schedule(agent, now, sandbox, out);
+        lifecycle::end_if_done(agent, now, out);
     }
 }
 
@@ -237,6 +239,13 @@ pub(crate) fn sandbox_of(agent: &Agent, id: &ContainerId) -> String {
     }
 }
 
+/// Containers that stand alone and have not ended.
+pub(crate) fn live_alone(agent: &Agent) -> Vec<ContainerId> {
+    let containers = agent.state.containers.values();
+    let alone = containers.filter(|container| container.id.parent().is_none() && !container.is_ended());
+    alone.map(|container| container.id.clone()).collect()
+}
+
 /// Whether this is a live executor's container or one launched by a call.
 pub(crate) fn is_known(agent: &Agent, id: &ContainerId) -> bool {
     executor_in(agent, id).is_some() || agent.state.containers.contains_key(id)
@@ -249,9 +258,10 @@ fn executor_in<'a>(agent: &'a Agent, id: &ContainerId) -> Option<&'a Executor> {
     (executor.phase != ExecutorPhase::Terminated).then_some(executor)
 }
 
-/// Containers below an executor that does not survive a restart do not either, and sessions never do.
+/// Containers below an executor that does not survive a restart do not either; sessions and what is in them never do.
 fn is_recorded(agent: &Agent, id: &ContainerId) -> bool {
-    if agent.state.containers.get(id).is_some_and(|container| container.is_session) {
+    let is_session = |id: &ContainerId| agent.state.containers.get(id).is_some_and(|one| one.is_session);
+    if core::iter::successors(Some(id), |id| id.parent()).any(is_session) {
         return false;
     }
     match agent.executors_by_container.get(id.top()) {

@@ -249,7 +249,7 @@ pub(crate) fn recovered(agent: &mut Agent, now: Now, containers: Vec<RecoveredCo
     }
     clear_leftovers(agent, now, out);
     if agent.config.recover == Recover::Cleanup || agent.recovery.leaving {
-        return clean_up(agent, now, out);
+        return lifecycle::end_everything(agent, now, out);
     }
     agent.timers.set(Timer::Reregistration, now.mono + agent.config.executor_reregistration_timeout);
     executor_is_back(agent, now, out);
@@ -304,16 +304,6 @@ fn clear_leftovers(agent: &mut Agent, now: Now, out: &mut Out) {
         }
         lifecycle::remove_framework_if_done(agent, now, &framework, out);
     }
-}
-
-/// `--recover=cleanup`, or told to end meanwhile: end everything, forget everything, end.
-fn clean_up(agent: &mut Agent, now: Now, out: &mut Out) {
-    agent.state.phase = Phase::Terminating;
-    let frameworks: Vec<FrameworkId> = agent.state.frameworks.keys().cloned().collect();
-    for framework in frameworks {
-        lifecycle::shutdown_framework(agent, now, &framework, out);
-    }
-    lifecycle::end_if_done(agent, now, out);
 }
 
 /// Goes on as soon as nobody is waited for any more.

@@ -170,6 +170,8 @@ fn a_session_is_unknown_after_a_restart() {
         "
         call session C1.a
         container C1.a launched 5
+        call launch C1.a.x
+        container C1.a.x launched 6
         ...
         crash
         start
@@ -352,6 +354,54 @@ fn a_standalone_container() {
               = path /w/containers/C2 unused
             > call wait alone
               conn 4 <- 404: Container C2 cannot be found
+        "#]],
+    );
+}
+
+#[test]
+fn an_agent_that_ends_for_good_ends_what_stands_alone() {
+    run(
+        "
+        call launch alone
+        container alone launched 9
+        call launch other
+        ...
+        unregister
+        call launch third
+        e1 exited 0
+        container alone exited 9
+        container other failed destroyed
+        ",
+        expect![[r#"
+            > unregister
+              master <- UNREGISTER
+              container destroy C2
+              container destroy C3
+              = framework F terminating
+              = executor e1 terminating delivered
+              conn 1 <- SHUTDOWN
+            > call launch third
+              conn 4 <- 503: Agent is about to end
+            > e1 exited 0
+              conn 1 closes
+              = executor e1 terminated delivered
+              master <- EXITED_EXECUTOR e1 status 0
+              = task a and updates #0..0 removed
+              = task b and updates #0..0 removed
+              = executor e1 removed
+              = path /w/slaves/S0/frameworks/F/executors/e1/runs/C1 unused
+              = path /w/slaves/S0/frameworks/F/executors/e1 unused
+              = framework F removed
+              = path /w/slaves/S0/frameworks/F unused
+            > container alone exited 9
+              = container C2 removed
+              = path /w/containers/C2 unused
+            > container other failed destroyed
+              conn 3 <- 400: destroyed
+              = container C3 removed
+              = path /w/slaves/S0 unused
+              = discarded agent resources drain
+              exit: all frameworks ended
         "#]],
     );
 }

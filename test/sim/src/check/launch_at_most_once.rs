@@ -1,5 +1,5 @@
-//! Launch at most once: a task begins to run at most once for each time its framework launched it, a container is
-//! launched at most once.
+//! Launch at most once: a task begins to run at most once for each time its framework launched it, an executor's
+//! container is launched at most once, one that a call asks for runs at most once.
 
 use std::collections::BTreeSet;
 
@@ -9,6 +9,7 @@ use super::{Check, Fact};
 pub(super) struct LaunchAtMostOnce {
     tasks: BTreeSet<(String, String)>,
     containers: BTreeSet<String>,
+    ran: BTreeSet<String>,
 }
 
 impl Check for LaunchAtMostOnce {
@@ -25,6 +26,19 @@ impl Check for LaunchAtMostOnce {
             Fact::TaskStarts { agent, framework, container, task, .. } => {
                 let new = self.tasks.insert(((*framework).into(), (*task).into()));
                 new.then_some(()).ok_or_else(|| format!("{task} starts again, on A{agent} in {container}"))
+            }
+            // One that did not come to run may be asked for again.
+            Fact::ContainerLaunches { agent, spec }
+                if !spec.environment.contains_key("MESOS_EXECUTOR_ID") =>
+            {
+                match self.ran.contains(&spec.id.to_string()) {
+                    true => Err(format!("container {} ran and is launched again on A{agent}", spec.id)),
+                    false => Ok(()),
+                }
+            }
+            Fact::ContainerRuns { agent, spec } => {
+                let new = self.ran.insert(spec.id.to_string());
+                new.then_some(()).ok_or_else(|| format!("container {} runs again on A{agent}", spec.id))
             }
             Fact::ContainerLaunches { agent, spec } => {
                 let new = self.containers.insert(spec.id.to_string());

@@ -1,4 +1,5 @@
-//! No orphan container: what runs on a machine is an executor of its agent, unless it is being destroyed.
+//! No orphan container: what runs on a machine is its agent's, an executor or launched by a call, unless it is being
+//! destroyed.
 
 use std::collections::BTreeSet;
 
@@ -28,10 +29,16 @@ impl Check for NoOrphanContainer {
 }
 
 fn orphan(machine: &Agent, host: &Host) -> Option<ContainerId> {
-    let executors = machine.state().frameworks.values().flat_map(|framework| framework.executors.values());
-    let owned: BTreeSet<&ContainerId> = executors
-        .filter(|executor| executor.phase != ExecutorPhase::Terminated)
-        .map(|executor| &executor.container_id)
-        .collect();
+    let owned = owned(machine);
     host.wanted().find(|id| !owned.contains(id)).cloned()
+}
+
+/// The containers that an agent thinks live.
+pub(super) fn owned(machine: &Agent) -> BTreeSet<&ContainerId> {
+    let executors = machine.state().frameworks.values().flat_map(|framework| framework.executors.values());
+    let executors = executors
+        .filter(|executor| executor.phase != ExecutorPhase::Terminated)
+        .map(|executor| &executor.container_id);
+    let called = machine.state().containers.values().filter(|container| !container.is_ended());
+    executors.chain(called.map(|container| &container.id)).collect()
 }

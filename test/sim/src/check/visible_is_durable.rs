@@ -2,7 +2,8 @@
 //!
 //! Master: an agent hears its id, and frameworks hear that an agent is unreachable or gone, only once that is on the
 //! disk; the next master knows it. Agent: it names its id to the master, sends updates, launches containers and hands
-//! tasks over (of frameworks that checkpoint) only once they are on its disk; it confirms updates to executors then.
+//! tasks over (of frameworks that checkpoint; also containers that calls ask for) only once they are on its disk; it
+//! confirms updates to executors then.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_proto::mesos::v1::{TaskState, TaskStatus, executor, scheduler};
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_registry::{Operation, Registry};
-use tepui_types::{AgentId, ContainerId, ContainerOp};
+use tepui_types::{AgentId, ContainerId, ContainerOp, LaunchSpec};
 
 use super::{Check, Fact, short};
 
@@ -137,8 +138,7 @@ impl VisibleIsDurable {
         match effect {
             agent::Effect::Master { call, .. } => stored.tells_master(index, &self.checkpoints, call),
             agent::Effect::Container(ContainerOp::Launch(spec)) => {
-                let checkpoints = spec.environment.get("MESOS_CHECKPOINT").is_some_and(|value| value == "1");
-                let lost = checkpoints && !stored.containers.contains(&spec.id);
+                let lost = stored.should_keep(spec) && !stored.containers.contains(&spec.id);
                 match lost {
                     true => Err(format!("A{index} launches container {} before it is stored", spec.id)),
                     false => Ok(()),
@@ -174,6 +174,17 @@ fn handed_over(event: &executor::Event) -> Vec<&str> {
 }
 
 impl Stored {
+    /// Executors of frameworks that checkpoint; what calls ask for, if those around it are kept. Never sessions.
+    fn should_keep(&self, spec: &LaunchSpec) -> bool {
+        match spec.environment.get("MESOS_CHECKPOINT") {
+            Some(value) => value == "1",
+            None => {
+                let mut around = std::iter::successors(spec.id.parent(), |id| id.parent());
+                !spec.is_session && around.all(|id| self.containers.contains(id))
+            }
+        }
+    }
+
     fn confirms(&mut self, event: &executor::Event) {
         let uuid = &event.acknowledged.uuid;
         if event.r#type == Some(executor::event::Type::ACKNOWLEDGED) && !self.updates.contains(uuid) {
@@ -194,6 +205,9 @@ impl Stored {
             }
             agent::Record::Executor(executor) => {
                 self.containers.insert(ContainerId::from(&*executor.container_id));
+            }
+            agent::Record::Container(container) => {
+                self.containers.insert(ContainerId::from(&*container.container_id));
             }
             agent::Record::Task(task) => {
                 self.tasks.insert(task.info.task_id.value.clone());
