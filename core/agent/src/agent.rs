@@ -49,6 +49,8 @@ pub struct Agent {
     /// How long each operation's acknowledgement is waited for.
     pub(crate) operation_patience: BTreeMap<Uuid, Duration>,
     pub(crate) recovery: Recovery,
+    /// The newest number of something that is over.
+    pub(crate) history_newest: u64,
     pub(crate) slack: Slack,
     pub(crate) oversubscription: Oversubscription,
     pub(crate) evicting: Evicting,

@@ -24,6 +24,8 @@ pub(crate) enum Key {
     Operation([u8; 16]),
     /// As written by `ContainerId`'s Display.
     Container(String),
+    /// Something that is over, in the order in which things ended.
+    History(u64),
     /// A directory to be removed.
     Path(String),
 }
@@ -41,6 +43,7 @@ impl Key {
             Key::Update(framework, task, seq) => format!("update/{framework}/{task}/{seq:020}"),
             Key::Operation(uuid) => format!("operation/{:032x}", u128::from_be_bytes(*uuid)),
             Key::Container(id) => format!("container/{id}"),
+            Key::History(number) => format!("history/{number:020}"),
             Key::Path(path) => format!("path/{path}"),
         }
     }
@@ -67,6 +70,7 @@ impl Key {
                 Some(Key::Update(FrameworkId::new(*framework), TaskId::new(*task), seq.parse().ok()?))
             }
             ["operation", uuid] => Some(Key::Operation(u128::from_str_radix(uuid, 16).ok()?.to_be_bytes())),
+            ["history", number] => Some(Key::History(number.parse().ok()?)),
             ["container", id] => Some(Key::Container((*id).into())),
             _ => None,
         }
@@ -91,6 +95,7 @@ mod tests {
             Key::Update(framework, task, 7),
             Key::Operation([0xab; 16]),
             Key::Container("a.b".into()),
+            Key::History(12),
             Key::Path("/w/slaves/S0".into()),
         ] {
             assert_eq!(Key::parse(&key.text()), Some(key));

@@ -14,6 +14,7 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_proto::tepui::agent::v1 as stored;
 use tepui_types::{ContainerId, ExecutorId, FrameworkId, TaskId};
 
+use crate::history::Kept;
 use crate::key::Key;
 
 /// One change of what the agent must still know after a restart.
@@ -26,11 +27,13 @@ pub enum Record {
     Framework(Box<stored::StoredFramework>),
     FrameworkRemoved {
         framework: FrameworkId,
+        kept: Option<Kept>,
     },
     Executor(Box<stored::StoredExecutor>),
     ExecutorRemoved {
         framework: FrameworkId,
         executor: ExecutorId,
+        kept: Option<Kept>,
     },
     Task(Box<stored::StoredTask>),
     /// The task, if it came to have an executor, with its updates. Together: without them it would be as if new.
@@ -39,6 +42,11 @@ pub enum Record {
         executor: Option<ExecutorId>,
         task: TaskId,
         seqs: Range<u64>,
+        kept: Option<Kept>,
+    },
+    /// Things that are over and no longer shown.
+    HistoryRemoved {
+        numbers: Vec<u64>,
     },
     /// A status update, or its acknowledgement: the same key, now marked.
     Update {
@@ -88,21 +96,29 @@ impl Durable for Record {
             Record::Framework(framework) => {
                 put(into, Key::Framework(FrameworkId::from(&*framework.info.id)), &**framework);
             }
-            Record::FrameworkRemoved { framework } => delete(into, Key::Framework(framework.clone())),
+            Record::FrameworkRemoved { framework, kept } => {
+                delete(into, Key::Framework(framework.clone()));
+                keep(into, kept);
+            }
             Record::Executor(executor) => {
                 let framework = FrameworkId::from(&*executor.framework_id);
                 let id = ExecutorId::from(&*executor.info.executor_id);
                 put(into, Key::Executor(framework, id), &**executor);
             }
-            Record::ExecutorRemoved { framework, executor } => {
+            Record::ExecutorRemoved { framework, executor, kept } => {
                 delete(into, Key::Executor(framework.clone(), executor.clone()));
+                keep(into, kept);
             }
             Record::Task(task) => {
                 let framework = FrameworkId::from(&*task.framework_id);
                 let executor = ExecutorId::from(&*task.executor_id);
                 put(into, Key::Task(framework, executor, TaskId::from(&*task.info.task_id)), &**task);
             }
-            Record::TaskRemoved { framework, executor, task, seqs } => {
+            Record::HistoryRemoved { numbers } => {
+                numbers.iter().for_each(|number| delete(into, Key::History(*number)));
+            }
+            Record::TaskRemoved { framework, executor, task, seqs, kept } => {
+                keep(into, kept);
                 if let Some(executor) = executor {
                     delete(into, Key::Task(framework.clone(), executor.clone(), task.clone()));
                 }
@@ -145,6 +161,12 @@ fn put(into: &mut Vec<Write>, key: Key, value: &impl Message) {
     into.push(Write::put(key.text(), value.encode_to_vec()));
 }
 
+fn keep(into: &mut Vec<Write>, kept: &Option<Kept>) {
+    if let Some(Kept { number, entry }) = kept {
+        put(into, Key::History(*number), &**entry);
+    }
+}
+
 fn delete_updates(into: &mut Vec<Write>, framework: &FrameworkId, task: &TaskId, seqs: &Range<u64>) {
     for seq in seqs.clone() {
         delete(into, Key::Update(framework.clone(), task.clone(), seq));
@@ -166,7 +188,7 @@ impl fmt::Display for Record {
                 write!(f, "framework {}", framework.info.id.value)?;
                 f.write_str(if framework.terminating == Some(true) { " terminating" } else { "" })
             }
-            Record::FrameworkRemoved { framework } => write!(f, "framework {framework} removed"),
+            Record::FrameworkRemoved { framework, .. } => write!(f, "framework {framework} removed"),
             Record::Executor(executor) => write!(
                 f,
                 "executor {} {}{}{}",
@@ -179,6 +201,7 @@ impl fmt::Display for Record {
             Record::Task(task) => {
                 write!(f, "task {} of executor {}", task.info.task_id.value, task.executor_id.value)
             }
+            Record::HistoryRemoved { numbers } => write!(f, "history {numbers:?} removed"),
             Record::TaskRemoved { task, seqs, .. } => {
                 write!(f, "task {task} and updates #{}..{} removed", seqs.start, seqs.end)
             }

@@ -71,6 +71,8 @@ pub struct Framework {
     pub executors: Map<ExecutorId, Arc<Executor>>,
     /// Oldest first.
     pub completed_executors: QueueSync<Arc<Executor>>,
+    /// The number of its record, once it is over.
+    pub(crate) history: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -105,6 +107,8 @@ pub struct Executor {
     pub queue: Vec<Delivery>,
     /// Oldest first.
     pub completed_tasks: QueueSync<Arc<Task>>,
+    /// The number of its record, once it is over.
+    pub(crate) history: Option<u64>,
 }
 
 /// How far an executor is in its life.
@@ -150,6 +154,8 @@ pub struct Task {
     pub(crate) held_back: bool,
     /// Its kill was asked for, maybe with a policy.
     pub(crate) kill: Option<Option<pb::KillPolicy>>,
+    /// The number of its record, once it is over.
+    pub(crate) history: Option<u64>,
 }
 
 /// Where a task is on its way through the agent.

@@ -53,6 +53,21 @@ fn running_tasks_outlive_their_agent_and_the_master() {
     assert_eq!(executor_pids(&framework), executors, "the same executors ran to the end");
     assert!(diary.runs().values().all(|runs| *runs == 1), "{:?}", diary.runs());
     check_updates(&cluster, &mut framework);
+    history_outlives_the_agent(&mut cluster);
+}
+
+/// What is over is shown after a restart as before.
+fn history_outlives_the_agent(cluster: &mut Cluster) {
+    let completed = |cluster: &Cluster| {
+        let state = cluster.agent_http().get("/state").json()?;
+        Some(state["completed_frameworks"].clone()).filter(Value::is_array)
+    };
+    let before = completed(cluster).expect("an agent that runs");
+    let executors = before[0]["completed_executors"].as_array().map(Vec::len);
+    assert_eq!(executors, Some(150), "as many as are shown");
+    cluster.agents[0].kill();
+    cluster.agents[0].restart();
+    wait_for("the same history", || (completed(cluster)? == before).then_some(()));
 }
 
 /// Every acknowledgement arrives in the end, and nothing was told more often than it had to be.

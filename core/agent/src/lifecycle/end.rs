@@ -2,7 +2,6 @@
 
 use alloc::boxed::Box;
 use alloc::string::ToString;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -16,10 +15,7 @@ use super::{record_executor, remove_framework_if_done};
 use crate::agent::{Agent, Out, Timer};
 use crate::state::{Executor, ExecutorPhase};
 use crate::status::{self, Verdict};
-use crate::{Effect, Record, gc, operator, paths, slack};
-
-/// How many completed tasks of an executor readers are shown.
-const COMPLETED_TASKS_PER_EXECUTOR_MAX: usize = 200;
+use crate::{Effect, Record, gc, history, operator, paths, slack};
 
 /// The executor's container is gone: its unfinished tasks end with it.
 pub(crate) fn executor_ended(
@@ -121,20 +117,13 @@ pub(crate) fn complete_task(
     out: &mut Out,
 ) {
     let executor = agent.state.executor_of(framework, task).map(|executor| executor.id.clone());
+    let done = executor.as_ref();
+    let kept = done.and_then(|executor| history::task_done(agent, framework, executor, task, out));
     if agent.is_checkpointing(framework) {
         let (framework, executor, task) = (framework.clone(), executor.clone(), task.clone());
-        out.record(Record::TaskRemoved { framework, executor, task, seqs });
+        out.record(Record::TaskRemoved { framework, executor, task, seqs, kept });
     }
     if let Some(executor) = executor {
-        if let Some(executor) = agent.state.executor_mut(framework, &executor)
-            && let Some(done) = executor.tasks.get(task).cloned()
-        {
-            executor.tasks.remove_mut(task);
-            executor.completed_tasks.enqueue_mut(done);
-            while executor.completed_tasks.len() > COMPLETED_TASKS_PER_EXECUTOR_MAX {
-                executor.completed_tasks.dequeue_mut();
-            }
-        }
         remove_executor_if_done(agent, now, framework, &executor, out);
     }
     remove_framework_if_done(agent, now, framework, out);
@@ -149,32 +138,26 @@ pub(crate) fn remove_executor_if_done(
     out: &mut Out,
 ) {
     let Some(owner) = agent.state.framework(framework) else { return };
-    let Some(executor) = owner.executors.get(id).cloned() else { return };
+    let Some(mut executor) = owner.executors.get(id).map(|executor| (**executor).clone()) else { return };
     if executor.phase != ExecutorPhase::Terminated || !(executor.tasks.is_empty() || owner.terminating) {
         return;
     }
-    if owner.is_checkpointing() {
-        for task in executor.tasks.keys() {
-            let (framework, executor, task) = (framework.clone(), Some(id.clone()), task.clone());
-            out.record(Record::TaskRemoved { framework, executor, task, seqs: 0..0 });
-        }
-        out.record(Record::ExecutorRemoved { framework: framework.clone(), executor: id.clone() });
+    let (container, sandbox) = (executor.container_id.clone(), executor.sandbox.to_string());
+    let is_checkpointing = owner.is_checkpointing();
+    let left: Vec<TaskId> = executor.tasks.keys().cloned().collect();
+    for task in left.into_iter().filter(|_| is_checkpointing) {
+        let kept = history::task_left(agent, framework, &mut executor, &task);
+        let (framework, executor) = (framework.clone(), Some(id.clone()));
+        out.record(Record::TaskRemoved { framework, executor, task, seqs: 0..0, kept });
     }
-    agent.executors_by_container.remove(&executor.container_id);
+    let kept = history::executor_done(agent, framework, executor, out);
+    if is_checkpointing {
+        let (framework, executor) = (framework.clone(), id.clone());
+        out.record(Record::ExecutorRemoved { framework, executor, kept });
+    }
+    agent.executors_by_container.remove(&container);
     let directory = paths::executor_directory(&agent.config.work_dir, &agent.id(), framework, id);
-    gc::schedule(agent, now, executor.sandbox.to_string(), out);
+    gc::schedule(agent, now, sandbox, out);
     gc::schedule(agent, now, directory, out);
-    keep_completed(agent, framework, executor);
     remove_framework_if_done(agent, now, framework, out);
-}
-
-fn keep_completed(agent: &mut Agent, framework: &FrameworkId, executor: Arc<Executor>) {
-    let kept = agent.config.max_completed_executors_per_framework;
-    if let Some(framework) = agent.state.framework_mut(framework) {
-        framework.executors.remove_mut(&executor.id);
-        framework.completed_executors.enqueue_mut(executor);
-        while framework.completed_executors.len() > kept {
-            framework.completed_executors.dequeue_mut();
-        }
-    }
 }

@@ -4,7 +4,7 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use rpds::{QueueSync, RedBlackTreeMapSync};
+use rpds::RedBlackTreeMapSync;
 use tepui_fsm::Now;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::tepui::agent::v1 as stored;
@@ -14,10 +14,7 @@ use super::{remove_executor_if_done, shutdown_executor};
 use crate::agent::{Agent, Out};
 use crate::key::Key;
 use crate::state::{Framework, Phase};
-use crate::{Effect, Record, drain, gc, operator, paths, status};
-
-/// How many ended frameworks readers are shown.
-const COMPLETED_FRAMEWORKS_MAX: usize = 50;
+use crate::{Effect, Record, drain, gc, history, operator, paths, status};
 
 /// Makes the framework known, or takes its new description in.
 pub(crate) fn update_framework(agent: &mut Agent, info: pb::FrameworkInfo, out: &mut Out) {
@@ -28,32 +25,27 @@ pub(crate) fn update_framework(agent: &mut Agent, info: pb::FrameworkInfo, out: 
             let framework = agent.state.framework_mut(&id).expect("it was found above");
             framework.info = Arc::new(info);
         }
-        None => {
-            let framework = revived(agent, &id, Arc::new(info));
-            agent.state.frameworks.insert_mut(id.clone(), Arc::new(framework));
-            agent.state.touch();
-            gc::unschedule(agent, &framework_directory(agent, &id), out);
-        }
+        None => return add_framework(agent, id, info, out),
     }
     record(agent, &id, out);
 }
 
 /// A framework that comes back keeps what it completed.
-fn revived(agent: &mut Agent, id: &FrameworkId, info: Arc<pb::FrameworkInfo>) -> Framework {
-    let completed = &agent.state.completed_frameworks;
-    let former = completed.iter().find(|framework| framework.id == *id).cloned();
-    if former.is_some() {
-        agent.state.completed_frameworks =
-            completed.iter().filter(|framework| framework.id != *id).cloned().collect();
-    }
-    Framework {
+fn add_framework(agent: &mut Agent, id: FrameworkId, info: pb::FrameworkInfo, out: &mut Out) {
+    let (completed_executors, number) = history::take_back(agent, &id);
+    let framework = Framework {
         id: id.clone(),
-        info,
+        info: Arc::new(info),
         terminating: false,
         executors: RedBlackTreeMapSync::new_sync(),
-        completed_executors: former
-            .map_or_else(QueueSync::new_sync, |former| former.completed_executors.clone()),
-    }
+        completed_executors,
+        history: None,
+    };
+    agent.state.frameworks.insert_mut(id.clone(), Arc::new(framework));
+    agent.state.touch();
+    gc::unschedule(agent, &framework_directory(agent, &id), out);
+    record(agent, &id, out);
+    history::drop_records(number.into_iter().collect(), out);
 }
 
 /// Ends all executors of a framework; nobody wants to hear of its tasks any more.
@@ -80,15 +72,10 @@ pub(crate) fn remove_framework_if_done(agent: &mut Agent, now: Now, id: &Framewo
     if !framework.executors.is_empty() || status::has_any(agent, id) {
         return;
     }
+    let kept = history::framework_done(agent, id, out);
     if framework.is_checkpointing() {
-        out.record(Record::FrameworkRemoved { framework: id.clone() });
+        out.record(Record::FrameworkRemoved { framework: id.clone(), kept });
     }
-    agent.state.frameworks.remove_mut(id);
-    agent.state.completed_frameworks.enqueue_mut(framework);
-    while agent.state.completed_frameworks.len() > COMPLETED_FRAMEWORKS_MAX {
-        agent.state.completed_frameworks.dequeue_mut();
-    }
-    agent.state.touch();
     gc::schedule(agent, now, framework_directory(agent, id), out);
     drain::end_if_empty(agent, out);
     end_if_done(agent, now, out);
@@ -128,6 +115,7 @@ fn forget_all(agent: &mut Agent, now: Now, out: &mut Out) {
     let keys = [Key::Agent, Key::Resources, Key::Drain].into_iter();
     let keys = keys.chain(agent.state.operations.keys().map(|uuid| Key::Operation(*uuid)));
     let keys = keys.chain(agent.state.containers.keys().map(|id| Key::Container(id.to_string())));
+    let keys = keys.chain(history::keys(agent));
     out.record(Record::Discarded { keys: keys.map(|key| key.text()).collect() });
 }
 
@@ -139,12 +127,15 @@ fn record(agent: &Agent, id: &FrameworkId, out: &mut Out) {
     if let Some(framework) = agent.state.framework(id)
         && framework.is_checkpointing()
     {
-        let framework = stored::StoredFramework {
-            info: (*framework.info).clone().into(),
-            terminating: framework.terminating.then_some(true),
-            ..Default::default()
-        };
-        out.record(Record::Framework(framework.into()));
+        out.record(Record::Framework(stored_framework(framework).into()));
+    }
+}
+
+pub(crate) fn stored_framework(framework: &Framework) -> stored::StoredFramework {
+    stored::StoredFramework {
+        info: (*framework.info).clone().into(),
+        terminating: framework.terminating.then_some(true),
+        ..Default::default()
     }
 }
 

@@ -15,11 +15,12 @@ pub(crate) use admit::{Launching, missing_isolator, run};
 pub(crate) use deliver::{deliver, resize, unqueue};
 pub(crate) use end::{complete_task, executor_ended, remove_executor_if_done};
 pub(crate) use framework::{
-    end_everything, end_if_done, remove_framework_if_done, shutdown_framework, update_framework,
+    end_everything, end_if_done, remove_framework_if_done, shutdown_framework, stored_framework,
+    update_framework,
 };
 pub(crate) use limits::LIMITED;
 pub(crate) use shutdown::{
     destroy, grace_over, preempt, registration_over, shutdown_executor, shutdown_grace,
 };
-pub(crate) use start::{new_task, record_executor, record_task, start_waiting};
+pub(crate) use start::{new_task, record_executor, record_task, start_waiting, stored_executor};
 pub(crate) use volumes::volume_path;

@@ -50,6 +50,7 @@ pub(super) fn add(
         tasks: RedBlackTreeMapSync::new_sync(),
         queue: Vec::new(),
         completed_tasks: QueueSync::new_sync(),
+        history: None,
     };
     let key = (framework.clone(), id.clone());
     agent.executors_by_container.insert(executor.container_id.clone(), key);
@@ -164,6 +165,7 @@ pub(crate) fn new_task(agent: &Agent, framework: &FrameworkId, info: pb::TaskInf
         delivery: (0, false),
         held_back: false,
         kill: None,
+        history: None,
     }
 }
 
@@ -199,11 +201,15 @@ pub(crate) fn record_task(
 
 /// Records the executor as it is now.
 pub(crate) fn record_executor(agent: &Agent, framework: &FrameworkId, id: &ExecutorId, out: &mut Out) {
-    use stored::stored_executor::Phase;
     if !agent.is_checkpointing(framework) {
         return;
     }
     let Some(executor) = agent.state.executor(framework, id) else { return };
+    out.record(Record::Executor(stored_executor(executor).into()));
+}
+
+pub(crate) fn stored_executor(executor: &Executor) -> stored::StoredExecutor {
+    use stored::stored_executor::Phase;
     let cause = executor.cause.as_ref().map(|cause| stored::StoredCause {
         state: cause.state,
         reason: cause.reason,
@@ -215,8 +221,8 @@ pub(crate) fn record_executor(agent: &Agent, framework: &FrameworkId, id: &Execu
         ExecutorPhase::Terminating { .. } => Phase::TERMINATING,
         ExecutorPhase::Terminated => Phase::TERMINATED,
     };
-    let executor = stored::StoredExecutor {
-        framework_id: framework.to_proto().into(),
+    stored::StoredExecutor {
+        framework_id: executor.framework_id.to_proto().into(),
         info: (*executor.info).clone().into(),
         generated: executor.generated,
         container_id: executor.container_id.to_proto().into(),
@@ -227,6 +233,5 @@ pub(crate) fn record_executor(agent: &Agent, framework: &FrameworkId, id: &Execu
         added: pb::TimeInfo { nanoseconds: executor.added.as_nanos_i64(), ..Default::default() }.into(),
         waiting: (!executor.started).then_some(true),
         ..Default::default()
-    };
-    out.record(Record::Executor(executor.into()));
+    }
 }

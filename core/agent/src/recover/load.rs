@@ -25,6 +25,7 @@ pub(super) struct Loaded {
     pub(super) updates: BTreeMap<(FrameworkId, TaskId, u64), stored::StoredUpdate>,
     pub(super) operations: BTreeMap<[u8; 16], stored::StoredOperation>,
     pub(super) containers: BTreeMap<ContainerId, stored::StoredContainer>,
+    pub(super) history: BTreeMap<u64, stored::StoredHistory>,
     pub(super) paths: BTreeMap<String, stored::StoredPath>,
     /// Keys whose values could not be read.
     pub(super) unreadable: Vec<String>,
@@ -85,6 +86,9 @@ fn take_in(loaded: &mut Loaded, key: Key, value: &[u8]) -> Result<(), String> {
             let own = ContainerId::from(&*container.container_id);
             same("container", &id, &own.to_string())?;
             loaded.containers.insert(own, container);
+        }
+        Key::History(number) => {
+            loaded.history.insert(number, decode(value)?);
         }
         Key::Path(path) => {
             loaded.paths.insert(path, decode(value)?);

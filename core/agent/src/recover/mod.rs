@@ -35,7 +35,7 @@ use crate::{
 };
 use load::Loaded;
 
-pub(crate) use rebuild::termination_to;
+pub(crate) use rebuild::{rebuilt_executor, rebuilt_framework, termination_to};
 pub(crate) use resources::is_kept;
 
 /// Why an agent cannot go on from what it recorded.
@@ -164,6 +164,7 @@ fn fresh(config: Config, now: Now) -> Result<Agent, RecoverError> {
         gc: BTreeMap::new(),
         operation_patience: BTreeMap::new(),
         recovery: Recovery::default(),
+        history_newest: 0,
         slack: Default::default(),
         oversubscription: Default::default(),
         evicting: Default::default(),
@@ -183,7 +184,8 @@ fn all_keys(loaded: Loaded) -> Vec<String> {
         .chain(loaded.tasks.into_keys().map(|(framework, executor, id)| Key::Task(framework, executor, id)))
         .chain(loaded.updates.into_keys().map(|(framework, task, seq)| Key::Update(framework, task, seq)))
         .chain(loaded.operations.into_keys().map(Key::Operation))
-        .chain(loaded.containers.into_keys().map(|id| Key::Container(id.to_string())));
+        .chain(loaded.containers.into_keys().map(|id| Key::Container(id.to_string())))
+        .chain(loaded.history.into_keys().map(Key::History));
     keys.map(|key| key.text()).chain(loaded.unreadable).collect()
 }
 

@@ -20,7 +20,7 @@ use crate::state::{
     Cause, Container, ContainerStage, Delivery, Drain, Executor, ExecutorPhase, Framework, Task, TaskStage,
 };
 use crate::status::{self, Stream};
-use crate::{lifecycle, operator, paths};
+use crate::{history, lifecycle, operator, paths};
 
 /// Fills a new agent with what was recorded; the keys of what was left out.
 pub(super) fn rebuild(agent: &mut Agent, loaded: Loaded) -> Vec<String> {
@@ -60,6 +60,7 @@ pub(super) fn rebuild(agent: &mut Agent, loaded: Loaded) -> Vec<String> {
             agent.state.operations.insert_mut(uuid, Arc::new(operation));
         }
     }
+    left_out.extend(history::restore(agent, loaded.history));
     agent.state.drain = loaded.drain.map(|drain| {
         let started = Wall(u64::try_from(drain.started.nanoseconds).unwrap_or(0));
         Arc::new(Drain { config: drain.config.into_option().unwrap_or_default(), started })
@@ -67,13 +68,14 @@ pub(super) fn rebuild(agent: &mut Agent, loaded: Loaded) -> Vec<String> {
     left_out
 }
 
-fn rebuilt_framework(id: FrameworkId, framework: stored::StoredFramework) -> Framework {
+pub(crate) fn rebuilt_framework(id: FrameworkId, framework: stored::StoredFramework) -> Framework {
     Framework {
         id,
         info: Arc::new(framework.info.into_option().unwrap_or_default()),
         terminating: framework.terminating == Some(true),
         executors: RedBlackTreeMapSync::new_sync(),
         completed_executors: QueueSync::new_sync(),
+        history: None,
     }
 }
 
@@ -83,16 +85,29 @@ fn add_executor(
     id: &ExecutorId,
     executor: stored::StoredExecutor,
 ) -> bool {
-    use stored::stored_executor::Phase;
-    let container_id = ContainerId::from(&*executor.container_id);
-    let sandbox = paths::sandbox(&agent.config.work_dir, &agent.id(), framework, id, &container_id);
+    let executor = rebuilt_executor(agent, framework, executor);
+    let container_id = executor.container_id.clone();
     let Some(owner) = agent.state.framework_mut(framework) else { return false };
-    let executor = Executor {
-        id: id.clone(),
+    owner.executors.insert_mut(id.clone(), Arc::new(executor));
+    agent.executors_by_container.insert(container_id, (framework.clone(), id.clone()));
+    true
+}
+
+pub(crate) fn rebuilt_executor(
+    agent: &Agent,
+    framework: &FrameworkId,
+    executor: stored::StoredExecutor,
+) -> Executor {
+    use stored::stored_executor::Phase;
+    let id = ExecutorId::from(&*executor.info.executor_id);
+    let container_id = ContainerId::from(&*executor.container_id);
+    let sandbox = paths::sandbox(&agent.config.work_dir, &agent.id(), framework, &id, &container_id);
+    Executor {
+        id,
         framework_id: framework.clone(),
         info: Arc::new(executor.info.into_option().unwrap_or_default()),
         generated: executor.generated,
-        container_id: container_id.clone(),
+        container_id,
         sandbox: sandbox.into(),
         user: executor.user.map(Arc::from),
         pid: None,
@@ -112,10 +127,8 @@ fn add_executor(
         tasks: RedBlackTreeMapSync::new_sync(),
         queue: Vec::new(),
         completed_tasks: QueueSync::new_sync(),
-    };
-    owner.executors.insert_mut(id.clone(), Arc::new(executor));
-    agent.executors_by_container.insert(container_id, (framework.clone(), id.clone()));
-    true
+        history: None,
+    }
 }
 
 fn add_task(agent: &mut Agent, framework: &FrameworkId, executor: &ExecutorId, task: stored::StoredTask) {

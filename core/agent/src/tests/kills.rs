@@ -323,6 +323,7 @@ fn a_framework_that_ends_is_not_told_of() {
             > launch t3
               = path /w/slaves/S0/frameworks/F forgotten
               = framework F
+              = history [3] removed
               = executor t3 live
               = task t3 of executor t3
               container launch C2 cpus:1.1;mem:96
@@ -356,7 +357,8 @@ fn the_agent_leaves() {
               = framework F removed
               = path /w/slaves/S0/frameworks/F unused
               = path /w/slaves/S0 unused
-              = discarded agent resources drain
+              = discarded agent resources drain history/00000000000000000001 history/00000000000000000002
+                  history/00000000000000000003
               exit: all frameworks ended
         "#]],
     );
@@ -390,7 +392,8 @@ fn the_agent_is_shut_down() {
               = framework F removed
               = path /w/slaves/S0/frameworks/F unused
               = path /w/slaves/S0 unused
-              = discarded agent resources drain
+              = discarded agent resources drain history/00000000000000000001 history/00000000000000000002
+                  history/00000000000000000003
               exit: all frameworks ended
             > store
               boot_id

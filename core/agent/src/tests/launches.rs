@@ -108,6 +108,7 @@ fn an_executor_that_exists_or_does_not() {
             > launch t2 executor=e1
               = path /w/slaves/S0/frameworks/F forgotten
               = framework F
+              = history [1] removed
               = executor e1 live
               = task t2 of executor e1
               container launch C1 cpus:1.5;mem:96
@@ -414,6 +415,7 @@ fn nothing_is_launched_while_draining() {
             > launch t3
               = path /w/slaves/S0/frameworks/F forgotten
               = framework F
+              = history [3] removed
               = executor t3 live
               = task t3 of executor t3
               container launch C2 cpus:1.1;mem:96

@@ -6,6 +6,7 @@ pub(crate) mod driver;
 mod ends;
 mod everywhere;
 mod evictions;
+mod histories;
 mod kills;
 mod launches;
 mod life;

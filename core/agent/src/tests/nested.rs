@@ -400,7 +400,8 @@ fn an_agent_that_ends_for_good_ends_what_stands_alone() {
               conn 3 <- 400: destroyed
               = container C3 removed
               = path /w/slaves/S0 unused
-              = discarded agent resources drain
+              = discarded agent resources drain history/00000000000000000001 history/00000000000000000002
+                  history/00000000000000000003 history/00000000000000000004
               exit: all frameworks ended
         "#]],
     );

@@ -253,6 +253,7 @@ fn old_sandboxes_are_removed_in_time() {
             > disk 0.5
             > launch t2
               = framework F
+              = history [3] removed
               = executor t2 live
               = task t2 of executor t2
               container launch C2 cpus:1.1;mem:96

@@ -80,7 +80,8 @@ fn cleaning_up() {
               = framework F removed
               = path /w/slaves/S0/frameworks/F unused
               = path /w/slaves/S0 unused
-              = discarded agent resources drain
+              = discarded agent resources drain history/00000000000000000001 history/00000000000000000002
+                  history/00000000000000000003
               exit: all frameworks ended
             > store
               boot_id
@@ -157,7 +158,8 @@ fn told_to_leave_before_the_containers_are_known() {
               = framework F removed
               = path /w/slaves/S0/frameworks/F unused
               = path /w/slaves/S0 unused
-              = discarded agent resources drain
+              = discarded agent resources drain history/00000000000000000001 history/00000000000000000002
+                  history/00000000000000000003
               exit: all frameworks ended
         "#]],
     );
@@ -195,7 +197,8 @@ fn told_to_leave_while_executors_come_back() {
               = framework F removed
               = path /w/slaves/S0/frameworks/F unused
               = path /w/slaves/S0 unused
-              = discarded agent resources drain
+              = discarded agent resources drain history/00000000000000000001 history/00000000000000000002
+                  history/00000000000000000003
               exit: all frameworks ended
         "#]],
     );

@@ -74,6 +74,9 @@ fn while_a_task_runs() {
             > store
               agent
               boot_id
+              history/00000000000000000001
+              history/00000000000000000002
+              history/00000000000000000003
               path//w/slaves/S0/frameworks/F
               path//w/slaves/S0/frameworks/F/executors/t1
               path//w/slaves/S0/frameworks/F/executors/t1/runs/C1
@@ -378,6 +381,9 @@ fn while_a_framework_ends() {
             > store
               agent
               boot_id
+              history/00000000000000000001
+              history/00000000000000000002
+              history/00000000000000000003
               path//w/slaves/S0/frameworks/F
               path//w/slaves/S0/frameworks/F/executors/t1
               path//w/slaves/S0/frameworks/F/executors/t1/runs/C1
