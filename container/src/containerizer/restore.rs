@@ -2,8 +2,8 @@
 //! line whose they are, and by their cgroups.
 //!
 //! Only a process of our own user that is in no container counts: whoever is inside cannot pose as a supervisor. What is
-//! written again is what can be read from the kernel: the claim, the cgroups, who holds the namespaces. Not known any
-//! more are mounted volumes and what was given of disk and ports, until the agent says so again.
+//! written again is what can be read from the kernel: the claim, the cgroups, who holds the namespaces; and what the agent
+//! says it gave: volumes, disk and ports.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -13,19 +13,39 @@ use tepui_types::{ContainerId, KnownContainer};
 
 use super::Context;
 use crate::host::process::{self, Process, Stat};
+use crate::isolators::watcher::Given;
 use crate::launcher::linux::Linux;
-use crate::runtime_dir::{Init, is_valid};
+use crate::runtime_dir::{Init, Mounted, is_valid};
 
 /// Stands for a supervisor that nobody finds: no process has this pid.
 const NOBODY: Process = Process { pid: i32::MAX, start_ticks: 0 };
 
 /// Writes down again what is missing. Blocking.
 pub(super) fn restore(context: &Context, known: &[KnownContainer]) {
+    let missing =
+        |known: &&KnownContainer| is_valid(&known.id) && !context.runtime.container(&known.id).exists();
+    let missing: Vec<&KnownContainer> = known.iter().filter(missing).collect();
     restore_supervised(context);
-    for KnownContainer { id, .. } in known {
-        if is_valid(id) && !context.runtime.container(id).exists() {
-            restore_abandoned(context, id);
+    for known in missing {
+        if !context.runtime.container(&known.id).exists() {
+            restore_abandoned(context, &known.id);
         }
+        if let Err(err) = restore_given(context, known) {
+            tracing::warn!(container = %known.id, %err, "cannot keep what a container was given");
+        }
+    }
+}
+
+/// What the container has of volumes, disk and ports, if it was found again.
+fn restore_given(context: &Context, known: &KnownContainer) -> io::Result<()> {
+    let dir = context.runtime.container(&known.id);
+    if !dir.exists() {
+        return Ok(());
+    }
+    dir.write_given(&Given::new(&known.sandbox, &known.resources, &known.volumes))?;
+    match context.options.isolation.mounts() {
+        true => dir.write_volumes(&known.volumes.iter().map(Mounted::from).collect::<Vec<_>>()),
+        false => Ok(()),
     }
 }
 

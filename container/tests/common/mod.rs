@@ -223,10 +223,17 @@ impl Host {
     }
 
     pub async fn recover(&mut self, known: &[&ContainerId]) -> Vec<RecoveredContainer> {
-        let known = known
-            .iter()
-            .map(|id| KnownContainer { id: (*id).clone(), sandbox: self.sandbox(id).display().to_string() });
-        self.submit(ContainerOp::Recover { known: known.collect() });
+        let known = known.iter().map(|id| KnownContainer {
+            id: (*id).clone(),
+            sandbox: self.sandbox(id).display().to_string(),
+            resources: Vec::new(),
+            volumes: Vec::new(),
+        });
+        self.recover_known(known.collect()).await
+    }
+
+    pub async fn recover_known(&mut self, known: Vec<KnownContainer>) -> Vec<RecoveredContainer> {
+        self.submit(ContainerOp::Recover { known });
         match self.event().await {
             ContainerEvent::Recovered { containers } => containers,
             other => panic!("{other:?}"),

@@ -58,6 +58,9 @@ pub enum ContainerOp {
 pub struct KnownContainer {
     pub id: ContainerId,
     pub sandbox: String,
+    /// What it was last given, as far as records tell.
+    pub resources: Vec<pb::Resource>,
+    pub volumes: Vec<Volume>,
 }
 
 /// Everything needed to start one container.

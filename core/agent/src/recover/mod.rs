@@ -21,6 +21,7 @@ use tepui_fsm::{Deadlines, Now, Rng, Wall};
 use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_proto::tepui::agent::v1 as stored;
+use tepui_resources::Format;
 use tepui_types::{
     ContainerId, ContainerOp, ExecutorId, FrameworkId, KnownContainer, RecoveredContainer, Termination,
     duration_text,
@@ -206,15 +207,22 @@ pub(crate) fn start(agent: &mut Agent, now: Now, out: &mut Out) {
     let executors = agent.state.frameworks.values().flat_map(|framework| framework.executors.values());
     let mut known: Vec<KnownContainer> = executors
         .filter(|executor| executor.has_container())
-        .map(|executor| KnownContainer {
-            id: executor.container_id.clone(),
-            sandbox: executor.sandbox.to_string(),
+        .map(|executor| {
+            let resources = executor.resources();
+            KnownContainer {
+                id: executor.container_id.clone(),
+                sandbox: executor.sandbox.to_string(),
+                volumes: lifecycle::volumes(&agent.config.work_dir, &resources),
+                resources: resources.to_proto(Format::Post),
+            }
         })
         .collect();
     let live = agent.state.containers.values().filter(|container| !container.is_ended());
     known.extend(live.map(|container| KnownContainer {
         id: container.id.clone(),
         sandbox: container.sandbox.to_string(),
+        resources: Vec::new(),
+        volumes: Vec::new(),
     }));
     agent.container(ContainerOp::Recover { known }, out);
 }
