@@ -32,7 +32,8 @@ pub use end_all::end_all;
 pub use fetcher::FetcherCounts;
 pub use images::{Backend, ImageOptions, Logins, image_names};
 pub use isolators::{
-    AllowedDevice, Isolation, IsolationFault, IsolatorOptions, parse_capabilities, parse_devices, ports,
+    AllowedDevice, DiskUse, Isolation, IsolationFault, IsolatorOptions, parse_capabilities, parse_devices,
+    ports,
 };
 pub use launcher::linux::{CgroupOptions, Launcher, isolation_of_host};
 pub use stdio::{AttachFault, ContainerLogger, Input, Output, Piece, Rotation, Writer};

@@ -1,11 +1,11 @@
 //! The runtime directory: what must be known about containers that outlive the agent, and nothing else.
 //!
-//! `<runtime_dir>/containers/<id>/{pid,status,cgroups,init,volumes,given,moved,ending,docker,stdio.sock}`, nested ones in
+//! `<runtime_dir>/containers/<id>/{pid,status,cgroups,init,volumes,given,disk,moved,ending,docker,stdio.sock}`, nested in
 //! `containers/<id>` below their parent's. `pid` is written once, by whoever comes first: the supervisor, which thereby
 //! may start the command, or a restarted agent that found none and thereby forbids it. `status` is written by the
 //! supervisor when the command has ended. `cgroups` is written before they are made and stays until they are gone. `init`
 //! is the process that holds the container's namespaces, `volumes` are the persistent volumes mounted in its sandbox,
-//! `given` is what it may take of what is looked at now and then. `moved` says that the command writes to its files
+//! `given` is what it may take of what is looked at now and then, `disk` what was found. `moved` says that the command writes to its files
 //! through the supervisor, `stdio.sock` is where others may listen and type. `ending` is written before the first process is
 //! stopped or killed. `docker` says that a Docker engine has a container for this one.
 //! Never here: sandboxes, environments, secrets.
@@ -19,6 +19,7 @@ use tepui_types::{ContainerId, Volume};
 use crate::cgroups::Cgroups;
 use crate::host::beneath;
 use crate::host::process::{self, Process};
+use crate::isolators::DiskUse;
 use crate::isolators::Plan;
 use crate::isolators::watcher::Given;
 
@@ -28,6 +29,7 @@ const CGROUPS: &str = "cgroups";
 const INIT: &str = "init";
 const VOLUMES: &str = "volumes";
 const GIVEN: &str = "given";
+const DISK: &str = "disk";
 const MOVED: &str = "moved";
 const ENDING: &str = "ending";
 const DOCKER: &str = "docker";
@@ -271,6 +273,19 @@ impl ContainerDir {
 
     pub fn given(&self) -> Given {
         let text = std::fs::read(self.path.join(GIVEN)).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+
+    /// Keeps what its paths held when they were looked at.
+    pub fn write_disk(&self, uses: &[DiskUse]) -> io::Result<()> {
+        let draft = self.path.join(format!("{DISK}.draft"));
+        std::fs::write(&draft, serde_json::to_vec(uses)?)?;
+        std::fs::rename(&draft, self.path.join(DISK))
+    }
+
+    /// Nothing if nobody has looked yet.
+    pub fn disk(&self) -> Vec<DiskUse> {
+        let text = std::fs::read(self.path.join(DISK)).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
     }
 

@@ -13,7 +13,8 @@ use tepui_proto::mesos::v1::cgroup_info::blkio;
 use tepui_types::ContainerId;
 
 use crate::cgroups::{Cgroups, counted};
-use crate::host::process::{self, Spent, Stat};
+use crate::host::process::{self, Process, Spent, Stat};
+use crate::isolators::DiskUse;
 use crate::launcher::tree::Tree;
 use crate::runtime_dir::{Claim, ContainerDir, RuntimeDir};
 
@@ -33,6 +34,8 @@ pub struct Usage {
     pub throttled: Option<Throttled>,
     pub memory: Option<Memory>,
     pub blkio: Option<blkio::Statistics>,
+    /// What was found on its disk when that was last looked at: of outermost containers, with `disk/du`.
+    pub disk: Vec<DiskUse>,
 }
 
 /// How often a quota of processor time was used up.
@@ -99,9 +102,20 @@ impl Meter {
                 None => others.push((id, supervisor)),
             }
         }
-        if others.is_empty() {
-            return Ok(usages);
+        if !others.is_empty() {
+            Self::read_processes(&mut usages, others)?;
         }
+        for (id, usage) in usages.iter_mut().filter(|(id, _)| id.parent().is_none()) {
+            usage.disk = self.runtime.container(id).disk();
+        }
+        Ok(usages)
+    }
+
+    /// Adds what processes of containers without cgroups use.
+    fn read_processes(
+        usages: &mut BTreeMap<ContainerId, Usage>,
+        others: Vec<(ContainerId, Process)>,
+    ) -> io::Result<()> {
         let all = process::all()?;
         let tree = Tree::new(&all);
         for (id, supervisor) in others {
@@ -112,7 +126,7 @@ impl Meter {
                 tree.below(supervisor).into_iter().for_each(|stat| usage.add(stat));
             }
         }
-        Ok(usages)
+        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@ mod common;
 use common::{Host, exited, kernel, until};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::linux_info::IpcMode;
-use tepui_types::{ContainerId, ContainerOp, LaunchSpec, Volume};
+use tepui_types::{ContainerId, ContainerOp, KnownContainer, LaunchSpec, Volume};
 
 const ALL: &str = "filesystem/linux,namespaces/pid,namespaces/ipc";
 
@@ -346,6 +346,66 @@ async fn who_fills_the_disk_is_ended() {
     host.recover(&[&id("b")]).await;
     std::fs::write(host.sandbox(&id("b")).join("go"), "").unwrap();
     assert!(host.exit_of(&id("b")).await.message.unwrap().contains("exceeds quota"));
+}
+
+#[tokio::test]
+async fn what_a_disk_holds_is_told() {
+    let often = |options: &mut tepui_container::Options| {
+        options.isolators.container_disk_watch_interval = std::time::Duration::from_millis(20);
+    };
+    let Some(mut host) = Host::linux_with("disk/du", often) else { return };
+    let script = "dd if=/dev/zero of=fill bs=1M count=5 2>/dev/null; exec sleep 1000";
+    let spec = LaunchSpec { resources: vec![scalar("disk", 2.0)], ..host.spec(&id("a"), script) };
+    host.launch(spec).await;
+    let meter = tepui_container::Meter::open(&host.dir.path().join("run")).unwrap();
+    let found = until(|| {
+        let found = meter.read().unwrap().remove(&id("a"))?.disk.pop()?;
+        (found.used_bytes >= 5 << 20).then_some(found)
+    });
+    let found = found.await;
+    assert_eq!((found.path, found.limit_bytes), (host.sandbox(&id("a")), 2 << 20));
+    host.destroy(&id("a")).await;
+}
+
+/// Somebody cleans up `/run` while no agent runs; the next one knows what it gave.
+#[tokio::test]
+async fn what_was_given_is_known_without_its_directory() {
+    let enforce = |options: &mut tepui_container::Options| {
+        options.isolators.container_disk_watch_interval = std::time::Duration::from_millis(20);
+        options.isolators.enforce_container_disk_quota = true;
+    };
+    let Some(mut host) = Host::linux_with("disk/du,filesystem/linux", enforce) else { return };
+    let kept = host.dir.path().join("kept");
+    std::fs::create_dir(&kept).unwrap();
+    std::fs::write(kept.join("file"), "").unwrap();
+    let source = kept.display().to_string();
+    let volumes = vec![Volume { source, target: "kept".into(), read_only: false, shared: false }];
+    let waits = "touch ready; while [ -e kept/file ]; do sleep 0.01; done; exit 3";
+    let fills =
+        "touch ready; until [ -e go ]; do sleep 0.01; done; dd if=/dev/zero of=f bs=1M count=5; sleep 1000";
+    let (a, b, resources) = (id("a"), id("b"), vec![scalar("disk", 2.0)]);
+    host.launch(LaunchSpec { volumes: volumes.clone(), ..host.spec(&a, waits) }).await;
+    host.launch(LaunchSpec { resources: resources.clone(), ..host.spec(&b, fills) }).await;
+    for id in [&a, &b] {
+        let ready = host.sandbox(id).join("ready");
+        until(|| ready.exists().then_some(())).await;
+    }
+    std::fs::remove_dir_all(host.dir.path().join("run/containers")).unwrap();
+    let mut host = host.restart();
+    let known = |id: &ContainerId, resources: &[pb::Resource], volumes: &[Volume]| KnownContainer {
+        id: id.clone(),
+        sandbox: host.sandbox(id).display().to_string(),
+        resources: resources.to_vec(),
+        volumes: volumes.to_vec(),
+    };
+    let known = vec![known(&a, &[], &volumes), known(&b, &resources, &[])];
+    host.recover_known(known).await;
+    std::fs::write(host.sandbox(&b).join("go"), "").unwrap();
+    assert!(host.exit_of(&b).await.message.unwrap().contains("exceeds quota"));
+    // A volume that goes is one that was there.
+    let (resources, limits, volumes) = (Vec::new(), Default::default(), Vec::new());
+    host.submit(ContainerOp::Update { id: a.clone(), resources, limits, volumes });
+    assert_eq!(host.exit_of(&a).await.status, exited(3));
 }
 
 #[tokio::test]

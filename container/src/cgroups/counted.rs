@@ -31,6 +31,7 @@ pub(crate) fn read(cgroups: &Cgroups) -> Option<Usage> {
         throttled: cgroups.own(Controller::Cpu).and_then(throttled),
         memory: Some(memory),
         blkio: cgroups.own(Controller::Blkio).and_then(blkio_of),
+        disk: Vec::new(),
     })
 }
 

@@ -298,7 +298,8 @@ impl Container {
 
     /// Looks for what no kernel limits.
     fn watcher(&self, supervisor: Process) -> Watcher {
-        let watched = Watched { id: self.id.clone(), supervisor, cgroups: self.runtime().cgroups() };
+        let (runtime, cgroups) = (self.runtime(), self.runtime().cgroups());
+        let watched = Watched { id: self.id.clone(), supervisor, cgroups, runtime };
         self.context.watching.follow(watched, self.runtime().given())
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use tepui_proto::mesos::v1::{self as pb, resource::disk_info::source::Type, task_status::Reason};
 use tepui_types::{Termination, Volume};
 
@@ -37,12 +38,28 @@ fn bytes(mb: f64) -> u64 {
     (mb * BYTES_PER_MB) as u64 // Saturates.
 }
 
-/// The first path that holds more than it may. Blocking, and as long as the trees are large.
-pub(super) fn exceeded(quotas: &[(PathBuf, u64)]) -> Option<Termination> {
-    quotas.iter().find_map(|(path, quota)| {
-        let used = used_bytes(path);
-        (used > *quota).then(|| limitation(used, *quota))
-    })
+/// What a path held when it was last looked at, and what it may hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskUse {
+    pub path: PathBuf,
+    pub limit_bytes: u64,
+    pub used_bytes: u64,
+}
+
+/// What the paths hold. Blocking, and as long as the trees are large.
+pub(super) fn measure(quotas: &[(PathBuf, u64)]) -> Vec<DiskUse> {
+    let one = |(path, quota): &(PathBuf, u64)| DiskUse {
+        path: path.clone(),
+        limit_bytes: *quota,
+        used_bytes: used_bytes(path),
+    };
+    quotas.iter().map(one).collect()
+}
+
+/// The first path that holds more than it may.
+pub(super) fn exceeded(uses: &[DiskUse]) -> Option<Termination> {
+    let first = uses.iter().find(|one| one.used_bytes > one.limit_bytes)?;
+    Some(limitation(first.used_bytes, first.limit_bytes))
 }
 
 fn limitation(used: u64, quota: u64) -> Termination {

@@ -18,6 +18,7 @@ use super::{Isolation, IsolatorOptions, disk_du, network_ports};
 use crate::cgroups::{Cgroups, destroy};
 use crate::host::process::Process;
 use crate::launcher::tree;
+use crate::runtime_dir::ContainerDir;
 
 /// What a container was given of what is looked at.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -40,6 +41,7 @@ pub(crate) struct Watched {
     pub id: ContainerId,
     pub supervisor: Process,
     pub cgroups: Cgroups,
+    pub runtime: ContainerDir,
 }
 
 /// What all watchers of an agent share.
@@ -110,9 +112,17 @@ impl Watcher {
     }
 
     async fn look_at_disk(&self) -> Option<Termination> {
-        let (quotas, id) = (self.given.disk.clone(), self.watched.id.clone());
+        let (quotas, id, dir) =
+            (self.given.disk.clone(), self.watched.id.clone(), self.watched.runtime.clone());
         let _turn = self.turn.acquire().await;
-        let found = tokio::task::spawn_blocking(move || disk_du::exceeded(&quotas)).await.ok()??;
+        let look = move || {
+            let uses = disk_du::measure(&quotas);
+            if let Err(err) = dir.write_disk(&uses) {
+                tracing::debug!(%err, "cannot keep what a container holds");
+            }
+            disk_du::exceeded(&uses)
+        };
+        let found = tokio::task::spawn_blocking(look).await.ok()??;
         tracing::info!(container = %id, why = found.message, "container took more disk than it was given");
         self.options.enforce_container_disk_quota.then_some(found)
     }

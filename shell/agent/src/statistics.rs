@@ -3,6 +3,7 @@
 //! Measured when asked for: from cgroups, or by one look at /proc for all that have none.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -211,11 +212,14 @@ fn statistics(executor: &Executor, usage: &Usage, now: f64) -> pb::ResourceStati
     };
     let machine_mem = detect::memory_bytes().unwrap_or(0) as f64 / MEGABYTE;
     let bytes = |megabytes: f64| (megabytes * MEGABYTE) as u64;
+    let sandbox = usage.disk.iter().find(|one| one.path == Path::new(&*executor.sandbox));
     pb::ResourceStatistics {
         cpus_soft_limit: some(cpus),
         cpus_limit: limit("cpus", cpus, detect::processors() as f64),
         mem_soft_limit_bytes: some(mem).map(bytes),
         mem_limit_bytes: limit("mem", mem, machine_mem).map(bytes),
+        disk_limit_bytes: sandbox.map(|one| one.limit_bytes),
+        disk_used_bytes: sandbox.map(|one| one.used_bytes),
         ..measured(usage, now)
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tepui_e2e::{Cluster, Scheduler, cgroup_mounts, scalar};
+use tepui_e2e::{Cluster, Scheduler, cgroup_mounts, scalar, wait_for};
 
 const RESOURCES: &str = "--resources=cpus:8;mem:4096;disk:4096;ports:[31000-32000]";
 
@@ -44,6 +44,18 @@ fn said(work_dir: &Path, executor: &str) -> String {
     std::fs::read_to_string(path.trim()).expect("one file")
 }
 
+/// What a sandbox may hold, and what was found in it.
+fn disk_is_counted(cluster: &Cluster, scheduler: &mut Scheduler) {
+    let script = "dd if=/dev/zero of=some bs=1M count=1; exec sleep 1000";
+    run(cluster, scheduler, "counted", script, "TASK_RUNNING");
+    let used = wait_for("the disk to be looked at", || {
+        let all = cluster.agent_http().get("/monitor/statistics").json()?;
+        let one = all.as_array()?.iter().find(|one| one["executor_id"] == "counted")?["statistics"].clone();
+        (one["disk_used_bytes"].as_u64()? >= 1 << 20).then_some(one)
+    });
+    assert_eq!(used["disk_limit_bytes"], 2 << 20, "{used}");
+}
+
 #[test]
 fn what_operators_choose_reaches_tasks() {
     let profiles = tempfile::tempdir().expect("a directory");
@@ -78,6 +90,8 @@ fn what_operators_choose_reaches_tasks() {
     let fill = "dd if=/dev/zero of=fill bs=1M count=5; exec sleep 1000";
     let (status, _) = run(&cluster, &mut scheduler, "filler", fill, "TASK_FAILED");
     assert_eq!(status["reason"], "REASON_CONTAINER_LIMITATION_DISK", "{status}");
+
+    disk_is_counted(&cluster, &mut scheduler);
 
     // Port 0 is one outside of the agent's range: nobody minds. One of the agent's is another matter.
     let listen = |port: &str| {
