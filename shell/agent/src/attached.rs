@@ -11,7 +11,16 @@ pub(crate) fn all(state: &State, log: Option<&str>) -> Vec<Attached> {
     let names =
         |executor: &Executor| names(executor.framework_id.as_str(), executor.id.as_str(), &executor.sandbox);
     let log = log.map(|file| Attached { path: LOG.to_owned(), real: file.to_owned() });
-    executors(state).flat_map(names).chain(log).collect()
+    executors(state).flat_map(names).chain(alone(state)).chain(log).collect()
+}
+
+/// Sandboxes of containers that stand alone, as long as these live.
+fn alone(state: &State) -> impl Iterator<Item = Attached> {
+    let alone = state.containers.values().filter(|container| container.id.parent().is_none());
+    alone.map(|container| Attached {
+        path: container.sandbox.to_string(),
+        real: container.sandbox.to_string(),
+    })
 }
 
 /// The names of one: the sandbox itself, its `runs/latest`, and the short one that needs no knowledge of the agent.

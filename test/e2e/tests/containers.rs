@@ -97,6 +97,9 @@ fn a_container_stands_alone() {
     assert!(all[0]["container_status"]["executor_pid"].as_u64() > Some(0), "{}", all[0]);
     assert!(all[0]["resource_statistics"]["processes"].as_u64() > Some(0), "{}", all[0]);
 
+    let path = format!("/files/download?path={}/stdout", sandbox.display());
+    assert!(http.get(&path).text().starts_with("hello\n"), "its sandbox can be read");
+
     // It outlives its agent, as others do.
     cluster.agents[0].kill();
     cluster.agents[0].restart();
