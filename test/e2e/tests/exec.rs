@@ -1,10 +1,11 @@
 //! `tepui exec` and `tepui attach`: commands beside tasks, terminals, and how they end.
 
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
-use tepui_e2e::{Cluster, Person, Scheduler, binary, scalar, wait_for};
+use tepui_e2e::{Cluster, Person, Scheduler, binary, cgroup_mounts, scalar, wait_for};
 
 /// A cluster with a command task `single` and a task `nested` of a group, both running.
 struct Bench {
@@ -16,7 +17,11 @@ const FOREVER: &str = "while :; do sleep 0.1; done";
 
 impl Bench {
     fn start() -> Self {
-        let cluster = Cluster::start();
+        Self::with(&[])
+    }
+
+    fn with(flags: &[&str]) -> Self {
+        let cluster = Cluster::with(&[], flags);
         let scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
         Self { cluster, scheduler }
     }
@@ -99,6 +104,30 @@ fn a_command_runs_beside_a_task_and_its_end_is_ours() {
     assert!(echoed.status.success() && echoed.stdout == large, "{} bytes", echoed.stdout.len());
     let unread = bench.fed(&["exec", "-i", "nested", "true"], large);
     assert_eq!(unread.status.code(), Some(0), "{unread:?}");
+}
+
+/// Where tasks have namespaces of their own, a command beside one is in them.
+#[test]
+fn a_command_sees_the_processes_of_its_task_and_no_others() {
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|this| this.uid() == 0);
+    if !is_root || cgroup_mounts().is_empty() {
+        return eprintln!("skipped: needs root and cgroups");
+    }
+    let mut bench = Bench::with(&["--isolation=filesystem/linux,namespaces/pid,namespaces/ipc"]);
+    bench.launch("single", "exec sleep 1000", |_| ());
+    bench.launch_nested("nested", "exec sleep 1000", |_| ());
+    let ours = std::fs::read_link("/proc/self/ns/pid").expect("a namespace").display().to_string();
+    for task in ["single", "nested"] {
+        let script = "readlink /proc/self/ns/pid; cat /proc/[0-9]*/comm | grep -c '^sleep$'; exit 5";
+        let (code, output, error) = said(&bench.tepui(&["exec", task, "sh", "-c", script]));
+        let (namespace, sleeps) = output.split_once('\n').expect("two lines");
+        assert_eq!((code, sleeps), (Some(5), "1\n"), "{task}: {output}{error}");
+        assert_ne!(namespace, ours, "{task}");
+        let mut person = bench.person(&["exec", "-it", task, "sh"]);
+        person.types("echo $((6*7)); exit 6\r");
+        person.sees("42");
+        assert_eq!(person.waits().code(), Some(6), "{task}");
+    }
 }
 
 #[test]
@@ -196,8 +225,8 @@ fn a_task_with_a_terminal_can_be_attached_to_and_left() {
     again.types("four\r");
     again.sees("heard four");
     again.types("\x04");
-    assert_eq!(again.waits().code(), Some(0), "the task ended");
-    assert_eq!(watcher.waits().code(), Some(0));
+    assert_eq!(again.waits().code(), Some(4), "as the task ended");
+    assert_eq!(watcher.waits().code(), Some(4));
     let status = bench.scheduler.reach("nested", "TASK_FAILED");
     assert_eq!(status["message"], "Command exited with status 4");
     let size = bench.tepui(&["logs", "nested", "size"]);
@@ -216,7 +245,7 @@ fn a_command_task_with_a_terminal_gets_keys_and_signals() {
     person.types("\x03");
     person.sees("interrupted");
     person.types("two\r");
-    assert_eq!(person.waits().code(), Some(0));
+    assert_eq!(person.waits().code(), Some(6), "as the task ended");
     let status = bench.scheduler.reach("single", "TASK_FAILED");
     assert_eq!(status["message"], "Command exited with status 6");
     let said = bench.tepui(&["logs", "single"]);

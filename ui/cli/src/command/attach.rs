@@ -7,6 +7,7 @@ use clap::Args;
 use tepui_client::Fault;
 
 use super::console::{self, DetachKeys, Left, Place, Wish};
+use super::run::exit_code;
 use super::{Cluster, block_on};
 use crate::terminal;
 
@@ -17,7 +18,8 @@ const DISABLED: &str = "I/O switchboard server was disabled for this container";
 #[derive(Args)]
 #[command(
     rename_all = "snake_case",
-    after_help = "Exits with 0 when the task's output ends, or at the detach keys."
+    after_help = "Exits with the task's code (128+N if signal N ended it, 125 if it was lost) when it ends, with 0 at the \
+                  detach keys or if only its output ends."
 )]
 pub struct Attach {
     #[command(flatten)]
@@ -42,18 +44,19 @@ impl Attach {
 
     async fn attach(self) -> Result<u8> {
         let detach = DetachKeys::parse(&self.detach_keys).context("--detach_keys")?;
-        let Place { agent, container } =
-            console::place(&self.cluster, &self.task, self.framework.as_deref()).await?;
-        let output = agent.attach_output(&container).await.map_err(explain)?;
+        let place = console::place(&self.cluster, &self.task, self.framework.as_deref()).await?;
+        let Place { agent, container, .. } = &place;
+        let output = agent.attach_output(container).await.map_err(explain)?;
         let input = match self.no_input {
             true => None,
             false => {
                 let terminal = terminal::is_terminal(std::io::stdin());
-                Some((agent.attach_input(&container).await?, Wish { keys: true, terminal, detach }))
+                Some((agent.attach_input(container).await?, Wish { keys: true, terminal, detach }))
             }
         };
         Ok(match console::sit(output, input).await? {
-            Left::Ended | Left::Detached => 0,
+            Left::Ended => place.end_of_task().await.as_ref().and_then(exit_code).unwrap_or(0),
+            Left::Detached => 0,
             Left::Told(code) => code,
         })
     }

@@ -5,13 +5,15 @@
 mod detach;
 
 use std::io::{Read, Write, stderr, stdin, stdout};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use tepui_client::operator::Client;
 use tepui_client::operator::attach::{Input, Output};
 use tepui_client::operator::session::{Heard, Said};
-use tepui_client::v1::ContainerID;
+use tepui_client::v1::agent::{Call, call};
+use tepui_client::v1::{ContainerID, Task, TaskStatus};
 use tepui_client::{Fault, shorthand};
 use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::mpsc;
@@ -29,6 +31,10 @@ const KEYS_BYTES_MAX: usize = 4096;
 /// So many pieces may be typed and not sent yet; then the terminal, or who writes to our input, waits.
 const KEYS_QUEUE_MAX: usize = 16;
 
+/// A task whose output ended has usually ended; its executor says so within this time.
+const END_TOLD_WITHIN_MAX: Duration = Duration::from_secs(10);
+const END_ASKED_EVERY: Duration = Duration::from_millis(100);
+
 /// What a shell adds to the number of a signal.
 const SIGNAL_CODE: u8 = 128;
 
@@ -36,6 +42,32 @@ const SIGNAL_CODE: u8 = 128;
 pub struct Place {
     pub agent: Client,
     pub container: ContainerID,
+    task: String,
+    framework: String,
+}
+
+impl Place {
+    /// The last status of the task, if its agent has one soon: of a task that ended, how.
+    pub async fn end_of_task(&self) -> Option<TaskStatus> {
+        let told = async {
+            loop {
+                if let Some(status) = self.terminal_status().await {
+                    return status;
+                }
+                tokio::time::sleep(END_ASKED_EVERY).await;
+            }
+        };
+        tokio::time::timeout(END_TOLD_WITHIN_MAX, told).await.ok()
+    }
+
+    async fn terminal_status(&self) -> Option<TaskStatus> {
+        let call = Call { r#type: Some(call::Type::GET_TASKS), ..Default::default() };
+        let answer = self.agent.agent(&call).await.ok()?;
+        let tasks = answer.get_tasks.terminated_tasks.iter().chain(&answer.get_tasks.completed_tasks);
+        let is_ours =
+            |task: &&Task| task.task_id.value == self.task && task.framework_id.value == self.framework;
+        tasks.filter(is_ours).next_back()?.statuses.last().cloned()
+    }
 }
 
 /// Finds the container of the task that is meant.
@@ -50,7 +82,8 @@ pub async fn place(cluster: &Cluster, task: &str, framework: Option<&str>) -> Re
     let container = last.filter_map(container).next().with_context(|| {
         format!("task {} has no container yet: it is {}", text(&task, "id"), state.shown())
     })?;
-    Ok(Place { agent: sandbox::agent_of(cluster, &task).await?, container })
+    let (id, framework) = (text(&task, "id").to_owned(), text(&task, "framework_id").to_owned());
+    Ok(Place { agent: sandbox::agent_of(cluster, &task).await?, container, task: id, framework })
 }
 
 /// A container's id with all of its parents.

@@ -60,7 +60,7 @@ impl Exec {
 
     async fn execute(self) -> Result<u8> {
         let detach = DetachKeys::parse(&self.detach_keys).context("--detach_keys")?;
-        let Place { agent, container } =
+        let Place { agent, container, .. } =
             console::place(&self.cluster, &self.task, self.framework.as_deref()).await?;
         let own = ContainerID {
             value: random::uuid_text(&random::uuid()),

@@ -8,6 +8,8 @@ mod framework;
 mod output;
 mod task;
 
+pub use task::exit_code;
+
 use std::process::ExitCode;
 use std::time::Duration;
 
