@@ -258,6 +258,7 @@ fn restored_task(number: u64, task: pb::Task) -> Task {
         task,
         stage: TaskStage::Terminated,
         delivery: (0, false),
+        held_back: false,
         kill: None,
         history: Some(number),
     }
