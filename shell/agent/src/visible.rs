@@ -79,11 +79,10 @@ impl Eyes<'_> {
         };
         let live = all.executors.values().filter(is_seen);
         let completed = all.completed_executors.iter().filter(is_seen);
-        Arc::new(Framework {
-            executors: live.map(|one| (one.id.clone(), self.executor(one, all))).collect(),
-            completed_executors: completed.map(|one| self.executor(one, all)).collect(),
-            ..all.clone()
-        })
+        let mut seen = all.clone();
+        seen.executors = live.map(|one| (one.id.clone(), self.executor(one, all))).collect();
+        seen.completed_executors = completed.map(|one| self.executor(one, all)).collect();
+        Arc::new(seen)
     }
 
     fn executor(&self, all: &Executor, framework: &Framework) -> Arc<Executor> {

@@ -63,10 +63,10 @@ impl Place {
     async fn terminal_status(&self) -> Option<TaskStatus> {
         let call = Call { r#type: Some(call::Type::GET_TASKS), ..Default::default() };
         let answer = self.agent.agent(&call).await.ok()?;
-        let tasks = answer.get_tasks.terminated_tasks.iter().chain(&answer.get_tasks.completed_tasks);
+        let mut tasks = answer.get_tasks.terminated_tasks.iter().chain(&answer.get_tasks.completed_tasks);
         let is_ours =
             |task: &&Task| task.task_id.value == self.task && task.framework_id.value == self.framework;
-        tasks.filter(is_ours).next_back()?.statuses.last().cloned()
+        tasks.rfind(is_ours)?.statuses.last().cloned()
     }
 }
 
