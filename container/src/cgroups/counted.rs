@@ -317,6 +317,7 @@ mod tests {
                     },
                 ),
                 blkio: None,
+                disk: [],
             }
         "#]]
         .assert_debug_eq(&usage);
