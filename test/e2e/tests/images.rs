@@ -272,7 +272,7 @@ fn a_task_with_an_image_and_a_terminal_gets_keys_and_signals() {
     person.sees("interrupted");
     person.types("two\r");
     person.sees("yes");
-    assert_eq!(person.waits().code(), Some(0));
+    assert_eq!(person.waits().code(), Some(6));
     let status = scheduler.reach("a", "TASK_FAILED");
     assert_eq!(status["message"], "Command exited with status 6");
     let said = tepui(&cluster, &["logs", "a"]);
