@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::time::SystemTime;
 
 /// Every `.proto` file below `root`, named relative to it, in a fixed order.
 pub fn proto_files(root: &Path) -> io::Result<Vec<String>> {
@@ -32,4 +33,10 @@ pub fn write_if_changed(path: &Path, content: &[u8]) -> io::Result<()> {
         return Ok(());
     }
     std::fs::write(path, content)
+}
+
+/// Makes a file older than any build. Cargo is told to watch it although the build itself writes it, and would build
+/// everything once more for a file that is newer than the build's beginning.
+pub fn make_old(path: &Path) -> io::Result<()> {
+    std::fs::File::options().write(true).open(path)?.set_modified(SystemTime::UNIX_EPOCH)
 }

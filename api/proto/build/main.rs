@@ -28,6 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     compiler.open_files(&files)?;
     let set = out.join("descriptor-set.bin");
     files::write_if_changed(&set, &compiler.encode_file_descriptor_set())?;
+    files::make_old(&set)?;
 
     let pool = compiler.descriptor_pool();
     generate_messages(&set, &files, &pool)?;
