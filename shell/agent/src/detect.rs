@@ -47,6 +47,16 @@ pub(crate) fn resources(
     Ok(all.to_proto(Format::Post))
 }
 
+/// The part of this machine for one of several agents on it, as `--resources` writes it.
+pub fn share_of_machine(index: u32, agents: u32, work_dir: &Path) -> String {
+    let part = |all: u64| all / u64::from(agents);
+    let cpus = processors() as f64 / f64::from(agents);
+    let (mem, disk) = (part(mem_megabytes()), part(disk_megabytes(work_dir)));
+    let ports = part(PORTS.end - PORTS.begin + 1);
+    let first = PORTS.begin + u64::from(index) * ports;
+    format!("cpus:{cpus:.3};mem:{mem};disk:{disk};ports:[{first}-{}]", first + ports - 1)
+}
+
 pub(crate) fn attributes(text: Option<&str>) -> Result<Vec<pb::Attribute>, String> {
     let text = text.map(read_if_file).transpose()?.unwrap_or_default();
     parse::attributes(&text).map_err(|err| err.to_string())
@@ -152,6 +162,19 @@ mod tests {
     fn shown(text: Option<&str>) -> Result<String, String> {
         let resources = resources(text, "*", Path::new("/"))?;
         Ok(Resources::from_proto(&resources).unwrap().to_string())
+    }
+
+    #[test]
+    fn agents_of_one_machine_share_it_and_no_port() {
+        let part = |index, agents| share_of_machine(index, agents, Path::new("/"));
+        let all = |agents| -> Resources {
+            (0..agents).flat_map(|index| parse::resources(&part(index, agents), "*").unwrap()).collect()
+        };
+        let (whole, parts) = (all(1), all(4));
+        assert!(whole.contains(&parts), "{parts} is more than {whole}");
+        assert_eq!(parts.cpus(), whole.cpus());
+        assert!(part(0, 4).ends_with(";ports:[31000-31249]"), "{}", part(0, 4));
+        assert!(part(3, 4).ends_with(";ports:[31750-31999]"), "{}", part(3, 4));
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod target;
 mod visible;
 
 pub use access::Access;
+pub use detect::share_of_machine;
 pub use image_gc::ImageGc;
 pub use options::Options;
 pub use run::{AgentEnd, AgentFault, RunningAgent, run};

@@ -99,7 +99,7 @@ impl Dev {
             master: master.to_string(),
             runtime_dir: work_dir.join("run"),
             program: std::env::current_exe().context("cannot find our own program")?,
-            resources: self.resources.clone().or_else(|| self.share()),
+            resources: self.resources.clone().or_else(|| self.share(folder, index)),
             fetcher_cache_dir: work_dir.join("fetch"),
             work_dir,
             cgroups: CgroupOptions {
@@ -116,10 +116,9 @@ impl Dev {
         Ok(options)
     }
 
-    /// The part of the machine's processors for each agent; none if one agent has them all.
-    fn share(&self) -> Option<String> {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        (self.agents > 1).then(|| format!("cpus:{:.3};mem:1024", processors as f64 / f64::from(self.agents)))
+    /// The agent's part of the machine; none is named if one agent has it all.
+    fn share(&self, folder: &Path, index: u32) -> Option<String> {
+        (self.agents > 1).then(|| tepui_shell_agent::share_of_machine(index, self.agents, folder))
     }
 
     fn port_hint(&self) -> String {
