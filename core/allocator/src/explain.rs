@@ -152,6 +152,10 @@ pub enum Reason {
     NotLent(Option<Role>),
     /// Of slack: all that is idle is lent already, to this framework for one.
     LentTo(FrameworkId),
+    /// Nothing but that it asked for no offers in this role.
+    Suppressed,
+    /// Nothing but that the framework is not connected.
+    FrameworkInactive,
 }
 
 /// Names as v1 has them.

@@ -228,6 +228,8 @@ fn code(reason: &Reason) -> &'static str {
         Reason::NothingReserved => "NOTHING_RESERVED",
         Reason::NotLent(_) => "NOT_LENT",
         Reason::LentTo(_) => "LENT",
+        Reason::Suppressed => "SUPPRESSED",
+        Reason::FrameworkInactive => "FRAMEWORK_INACTIVE",
     }
 }
 
@@ -244,6 +246,8 @@ fn words(reason: &Reason, reader: &Reader<'_>) -> String {
         Reason::AgentInactive => inactive(reader.seen),
         Reason::NotWhitelisted => "not on the whitelist".into(),
         Reason::LacksCapability(capability) => lacking(*capability),
+        Reason::Suppressed => "nothing but that it is suppressed: REVIVE asks for offers again".into(),
+        Reason::FrameworkInactive => "nothing but that the framework is not connected".into(),
         Reason::OfferConstraint => "excluded by its own offer constraints".into(),
         Reason::HeldInOffer { by, since } => {
             let (by, since) = (reader.framework(by), time(seconds(*since, now)));
@@ -296,6 +300,8 @@ fn slack_words(reason: &Reason, reader: &Reader<'_>) -> String {
             "the framework lacks REVOCABLE_RESOURCES, so nothing is lent to it".into()
         }
         Reason::AgentInactive
+        | Reason::Suppressed
+        | Reason::FrameworkInactive
         | Reason::NotWhitelisted
         | Reason::LacksCapability(_)
         | Reason::OfferConstraint

@@ -58,6 +58,8 @@ fn show(reason: &Reason) -> String {
         Reason::Borrows
         | Reason::NothingReserved
         | Reason::Waiting
+        | Reason::Suppressed
+        | Reason::FrameworkInactive
         | Reason::AgentInactive
         | Reason::NotWhitelisted
         | Reason::LacksCapability(_)
@@ -180,6 +182,33 @@ fn out_of_the_order() {
               2 as A: offered since 0
             web: 1 of 2, share 0.750
               2 as A: offered since 0
+        "#]],
+    );
+}
+
+#[test]
+fn nothing_but_its_own_silence() {
+    check(
+        "
+        agent A cpus:4
+        framework F role=web suppressed=web
+        at 0
+        ",
+        expect![[r#"
+            web: out of the order, share 0.000
+              1 as A: Suppressed
+        "#]],
+    );
+    check(
+        "
+        framework F role=web
+        deactivate F
+        agent A cpus:4
+        at 0
+        ",
+        expect![[r#"
+            web: out of the order, share 0.000
+              1 as A: FrameworkInactive
         "#]],
     );
 }

@@ -39,6 +39,8 @@ enum Why {
     NothingReserved,
     NotLent(Option<NodeSlot>),
     LentTo(FrameworkSlot),
+    Suppressed,
+    FrameworkInactive,
 }
 
 /// Agents by what stands in their way. Outlives slots: what the reasons name is told by its own name.
@@ -83,6 +85,8 @@ impl Why {
             Why::NothingReserved => (14, 0),
             Why::NotLent(role) => (15, role.map_or(0, |role| role.index() + 1)),
             Why::LentTo(framework) => (16, framework.index()),
+            Why::Suppressed => (17, 0),
+            Why::FrameworkInactive => (18, 0),
         }
     }
 }
@@ -155,6 +159,8 @@ impl Allocator {
             Why::NothingReserved => Reason::NothingReserved,
             Why::NotLent(owner) => Reason::NotLent(owner.map(role)),
             Why::LentTo(borrower) => Reason::LentTo(self.frameworks[borrower].id.clone()),
+            Why::Suppressed => Reason::Suppressed,
+            Why::FrameworkInactive => Reason::FrameworkInactive,
         }
     }
 
@@ -221,7 +227,7 @@ impl Allocator {
         let rest = self.loanable(slot, client);
         if self.is_enough(client, &rest) {
             let refused = self.filters.refused_until(client, slot, &rest);
-            return refused.map_or(Why::Waiting, |until| Why::Refused { until });
+            return refused.map_or_else(|| self.why_not_now(client), |until| Why::Refused { until });
         }
         let borrows = |held: &Held| [&held.offered, &held.used].iter().any(|part| part.iter().any(is_slack));
         let mut others = ledger.held().filter(|(framework, held)| *framework != own && borrows(held));
@@ -263,10 +269,20 @@ impl Allocator {
         if self.is_enough(client, &part) {
             return match self.filters.refused_until(client, slot, &part) {
                 Some(until) => Why::Refused { until },
-                None => Why::Waiting,
+                None => self.why_not_now(client),
             };
         }
         self.limiting(node, &part, fit).unwrap_or(Why::Headroom)
+    }
+
+    /// Nothing about the agent stands in the way.
+    fn why_not_now(&self, client: ClientSlot) -> Why {
+        let framework = &self.frameworks[self.tree.clients[client].framework];
+        match framework.suppressed.contains(self.tree.role_of(client)) {
+            _ if !framework.active => Why::FrameworkInactive,
+            true => Why::Suppressed,
+            false => Why::Waiting,
+        }
     }
 
     /// The first role from here upwards whose limit lets have less than there is.
