@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use tepui_e2e::{Cluster, Limited, Sizes, binary};
+use serde_json::json;
+use tepui_e2e::{Cluster, Limited, Scheduler, Sizes, binary};
 
 /// How long the scripts of a page may think that they run, in milliseconds; the browser does not wait that long.
 const SCRIPT_MS: u32 = 4000;
@@ -41,17 +42,51 @@ fn a_task_and_its_log_are_on_the_pages() {
     let (framework_id, task) = (&framework["id"], &framework["completed_tasks"][0]["id"]);
     let task = task.as_str().expect("a task");
     let task_page = format!("#/task/{}/{task}", framework_id.as_str().expect("a framework"));
+    let framework_page = format!("#/framework/{}", framework_id.as_str().expect("a framework"));
     let agent = state["slaves"][0]["id"].as_str().expect("an agent");
+    let agent_page = format!("#/agent/{agent}");
     let profile = cluster.folder().join("browser");
     for (page, parts) in [
         ("", &[task, "TASK_FINISHED", "Newest tasks"][..]),
         ("#/tasks", &[task, "TASK_FINISHED"]),
         ("#/agents", &[agent]),
+        (&agent_page, &[agent, task, "active"]),
+        ("#/agent/none", &["No such agent"]),
         ("#/frameworks", &["tepui run shown"]),
+        (&framework_page, &["tepui run shown", "ended", task]),
+        ("#/framework/none", &["No such framework"]),
+        ("#/roles", &["Nobody has a role"]),
+        ("#/role/none", &["No such role"]),
+        ("#/none", &["No such page"]),
         (&task_page, &[task, "stdout", "a &lt;b&gt;line&lt;/b&gt; of it"]),
         ("#/task/none/none", &["No such task"]),
     ] {
         let shown = shown(&profile, &cluster.master.address, page);
+        for part in parts {
+            assert!(shown.contains(part), "{part:?} is not on the page {page:?}:\n{shown}");
+        }
+    }
+}
+
+#[test]
+fn why_a_framework_gets_no_offers_is_on_the_pages() {
+    let cluster = Cluster::start();
+    let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("eng/<b>"));
+    let offer = scheduler.offer();
+    scheduler.call(json!({"type": "SUPPRESS"}));
+    let decline = json!({"offer_ids": [offer["id"]], "filters": {"refuse_seconds": 0.0}});
+    scheduler.call(json!({"type": "DECLINE", "decline": decline}));
+    let profile = cluster.folder().join("browser");
+    let id = &scheduler.framework_id;
+    for (page, parts) in [
+        (format!("#/framework/{id}"), &["eng/&lt;b&gt;", "1 agent: nothing but that it is suppressed"][..]),
+        ("#/roles".to_owned(), &["eng/&lt;b&gt;"]),
+        (
+            "#/role/eng%2F%3Cb%3E".to_owned(),
+            &["Role eng/&lt;b&gt;", id, "it asked for no offers in this role"],
+        ),
+    ] {
+        let shown = shown(&profile, &cluster.master.address, &page);
         for part in parts {
             assert!(shown.contains(part), "{part:?} is not on the page {page:?}:\n{shown}");
         }

@@ -1,14 +1,28 @@
 // The cluster as the pages see it: one reading of /state, put in order.
 
-/** How often the state is read, in milliseconds. */
-export const REFRESH_MS = 2000;
-const READ_TIMEOUT_MS = 10000;
+const READ_TIMEOUT_MS = 30000;
 
-/** Reads the state of the cluster. */
+/** The newest reading: { etag, cluster }. */
+let known;
+
+/** Reads the state of the cluster; what has not changed is neither sent nor put in order again. */
 export async function readCluster() {
-  const answer = await fetch("/state", { cache: "no-store", signal: AbortSignal.timeout(READ_TIMEOUT_MS) });
+  const answer = await ask("/state");
+  const etag = answer.headers.get("etag");
+  if (etag && etag === known?.etag) return known.cluster;
+  known = { etag, cluster: arrange(await answer.json()) };
+  return known.cluster;
+}
+
+/** Reads what a page needs beside the state. */
+export async function readMore(path) {
+  return (await ask(path)).json();
+}
+
+async function ask(path) {
+  const answer = await fetch(path, { cache: "no-cache", signal: AbortSignal.timeout(READ_TIMEOUT_MS) });
   if (!answer.ok) throw new Error(`the master answered ${answer.status}`);
-  return arrange(await answer.json());
+  return answer;
 }
 
 function arrange(state) {
@@ -37,6 +51,14 @@ export function agentAddress(agent) {
   return `http://${agent.pid.split("@")[1]}`;
 }
 
+/** Where the pages about one thing are. */
+export const links = {
+  agent: (id) => `#/agent/${encodeURIComponent(id)}`,
+  framework: (id) => `#/framework/${encodeURIComponent(id)}`,
+  role: (name) => `#/role/${encodeURIComponent(name)}`,
+  task: (task) => `#/task/${encodeURIComponent(task.framework_id)}/${encodeURIComponent(task.id)}`,
+};
+
 /** How a task's state reads at a glance. */
 export function mood(state) {
   if (["TASK_RUNNING", "TASK_FINISHED"].includes(state)) return "good";
@@ -57,6 +79,20 @@ export function megabytes(amount) {
 /** A number of cpus: thousandths are as fine as it gets. */
 export function cpus(amount) {
   return String(Math.round(amount * 1000) / 1000);
+}
+
+/** Scalar resources by name; those of which there is nothing are left out. */
+export function resources(amounts = {}) {
+  const show = { cpus, mem: megabytes, disk: megabytes };
+  return Object.entries(amounts)
+    .filter(([, amount]) => typeof amount === "number" && amount > 0)
+    .map(([name, amount]) => `${(show[name] ?? cpus)(amount)} ${name}`)
+    .join(", ");
+}
+
+/** A share of the cluster. */
+export function percent(share) {
+  return `${Math.round(share * 1000) / 10} %`;
 }
 
 /** A size in bytes, for people. */

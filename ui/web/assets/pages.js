@@ -1,6 +1,6 @@
-// The pages: each is a function from the cluster to elements.
+// The pages that list: each is a function from the cluster to elements.
 
-import { cpus, megabytes, mood, time } from "./cluster.js";
+import { cpus, links, megabytes, mood, resources, time } from "./cluster.js";
 import { element, facts, table, tile } from "./element.js";
 
 /** Rows shown at most; a filter finds the others. */
@@ -45,14 +45,12 @@ export function agents(cluster) {
   const share = (agent, name, show) => `${show(agent.used_resources[name])} / ${show(agent.resources[name])}`;
   const columns = [
     ["Host", (agent) => agent.hostname],
-    ["Id", (agent) => element("span", { class: "id" }, agent.id)],
-    ["State", (agent) => agent.active
-      ? element("span", { class: "good" }, "active")
-      : element("span", { class: "bad" }, agent.deactivated ? "deactivated" : "disconnected")],
+    ["Id", (agent) => element("a", { href: links.agent(agent.id), class: "id" }, agent.id)],
+    ["State", agentState],
     ["CPUs used", (agent) => share(agent, "cpus", cpus), true],
     ["Memory used", (agent) => share(agent, "mem", megabytes), true],
     ["Disk used", (agent) => share(agent, "disk", megabytes), true],
-    ["Attributes", (agent) => Object.entries(agent.attributes).map(([name, value]) => `${name}:${value}`).join(" ")],
+    ["Attributes", attributes],
     ["Registered", (agent) => time(agent.reregistered_time ?? agent.registered_time)],
   ];
   const away = cluster.state.recovered_slaves.map((agent) => `${agent.hostname} (${agent.id})`);
@@ -63,11 +61,34 @@ export function agents(cluster) {
   ];
 }
 
+export function agentState(agent) {
+  if (agent.active) return element("span", { class: "good" }, "active");
+  return element("span", { class: "bad" }, agent.deactivated ? "deactivated" : "disconnected");
+}
+
+export function attributes(agent) {
+  return Object.entries(agent.attributes).map(([name, value]) => `${name}:${value}`).join(" ");
+}
+
+export function roles(cluster, query, answer) {
+  const columns = [
+    ["Role", (role) => element("a", { href: links.role(role.name) }, role.name)],
+    ["Weight", (role) => String(role.weight), true],
+    ["Frameworks", (role) => String(role.frameworks.length), true],
+    ["In use", (role) => resources(role.allocated)],
+    ["Offered", (role) => resources(role.offered)],
+    ["Reserved", (role) => resources(role.reserved)],
+    ["Guaranteed", (role) => resources(role.quota?.guarantee)],
+    ["Limit", (role) => resources(role.quota?.limit)],
+  ];
+  return [element("h1", {}, "Roles"), table(columns, answer.roles, "Nobody has a role, a weight or a quota.")];
+}
+
 export function frameworks(cluster) {
   const columns = [
     ["Name", (framework) => framework.name],
-    ["Id", (framework) => element("span", { class: "id" }, framework.id)],
-    ["State", (framework) => frameworkState(framework)],
+    ["Id", (framework) => element("a", { href: links.framework(framework.id), class: "id" }, framework.id)],
+    ["State", frameworkState],
     ["Roles", (framework) => (framework.roles ?? [framework.role]).join(", ")],
     ["Tasks", (framework) => element("a", { href: `#/tasks?q=${encodeURIComponent(framework.id)}` },
       String(framework.tasks.length)), true],
@@ -78,7 +99,7 @@ export function frameworks(cluster) {
   return [element("h1", {}, "Frameworks"), table(columns, cluster.frameworks, "No framework has subscribed.")];
 }
 
-function frameworkState(framework) {
+export function frameworkState(framework) {
   if (framework.ended) return element("span", { class: "quiet" }, "ended");
   if (framework.connected) return element("span", { class: "good" }, "connected");
   return element("span", { class: "busy" }, framework.recovered ? "recovered" : "disconnected");
@@ -111,54 +132,27 @@ export function tasks(cluster, query) {
         states.map((one) => element("option", { value: one, selected: one === state }, one))),
       element("span", { class: "quiet" }, found.length > ROWS_MAX
         ? `${ROWS_MAX} of ${found.length} tasks shown` : `${found.length} tasks`)),
-    taskTable(found.slice(0, ROWS_MAX)),
+    taskTable(found),
   ];
 }
 
-function taskTable(rows) {
+export function taskTable(tasks) {
   const columns = [
-    ["Task", (task) => element("a", { href: taskLink(task), class: "id" }, task.id)],
+    ["Task", (task) => element("a", { href: links.task(task), class: "id" }, task.id)],
     ["Name", (task) => task.name],
     ["State", (task) => element("span", { class: mood(task.state) }, task.state)],
-    ["Framework", (task) => task.framework.name],
-    ["Agent", (task) => task.agent?.hostname ?? task.slave_id],
+    ["Framework", (task) => element("a", { href: links.framework(task.framework_id) }, task.framework.name)],
+    ["Agent", (task) => element("a", { href: links.agent(task.slave_id) }, task.agent?.hostname ?? task.slave_id)],
     ["CPUs", (task) => upTo(task, "cpus", cpus), true],
     ["Memory", (task) => upTo(task, "mem", megabytes), true],
     ["Since", (task) => time(task.since)],
   ];
-  return table(columns, rows, "No tasks.");
+  return table(columns, tasks.slice(0, ROWS_MAX), "No tasks.");
 }
 
 /** What a task asked for and, if it may use more, how much. */
-function upTo(task, name, show) {
+export function upTo(task, name, show) {
   const limit = task.limits?.[name];
   if (limit === undefined) return show(task.resources[name]);
   return `${show(task.resources[name])} to ${limit === "Infinity" ? "unlimited" : show(limit)}`;
-}
-
-function taskLink(task) {
-  return `#/task/${encodeURIComponent(task.framework_id)}/${encodeURIComponent(task.id)}`;
-}
-
-/** What is known about one task, above its sandbox. */
-export function taskFacts(task) {
-  const history = [
-    ["State", (status) => element("span", { class: mood(status.state) }, status.state)],
-    ["At", (status) => time(status.timestamp)],
-    ["Healthy", (status) => (status.healthy === undefined ? "" : status.healthy ? "yes" : "no")],
-  ];
-  return [
-    element("h1", {}, task.name || task.id),
-    facts([
-      ["State", element("span", { class: mood(task.state) }, task.state)],
-      ["Task", element("span", { class: "id" }, task.id)],
-      ["Framework", `${task.framework.name} (${task.framework_id})`],
-      ["Agent", task.agent ? `${task.agent.hostname} (${task.slave_id})` : task.slave_id],
-      ["Role", task.role],
-      ["User", task.user],
-      ["Uses", `${upTo(task, "cpus", cpus)} CPUs, ${upTo(task, "mem", megabytes)} memory`],
-    ]),
-    element("h2", {}, "History"),
-    table(history, task.statuses, "Nothing was heard of it yet."),
-  ];
 }

@@ -27,6 +27,7 @@ const ASSETS: &[(&[&str], Asset)] = &[
     (&["app", "icon.svg"], Asset { content_type: IMAGE, content: include_str!("../assets/icon.svg") }),
     (&["app", "main.js"], Asset { content_type: SCRIPT, content: include_str!("../assets/main.js") }),
     (&["app", "cluster.js"], Asset { content_type: SCRIPT, content: include_str!("../assets/cluster.js") }),
+    (&["app", "details.js"], Asset { content_type: SCRIPT, content: include_str!("../assets/details.js") }),
     (&["app", "element.js"], Asset { content_type: SCRIPT, content: include_str!("../assets/element.js") }),
     (&["app", "pages.js"], Asset { content_type: SCRIPT, content: include_str!("../assets/pages.js") }),
     (&["app", "sandbox.js"], Asset { content_type: SCRIPT, content: include_str!("../assets/sandbox.js") }),
