@@ -348,8 +348,10 @@ impl Allocator {
     }
 
     fn set_framework(&mut self, slot: FrameworkSlot, spec: FrameworkSpec) {
-        self.frameworks[slot].active = spec.active;
-        self.frameworks[slot].suppressed = spec.suppressed.intersection(&spec.roles).cloned().collect();
+        let framework = &mut self.frameworks[slot];
+        framework.active = spec.active;
+        framework.suppressed = spec.suppressed;
+        framework.suppressed.retain(|role| spec.roles.contains(role));
         for client in self.tree.clients_of(slot) {
             if !spec.roles.contains(self.tree.role_of(client)) {
                 self.unsubscribe(client);
@@ -406,14 +408,11 @@ impl Allocator {
     }
 
     pub(crate) fn ensure_framework(&mut self, id: &FrameworkId) -> FrameworkSlot {
-        if let Some(slot) = self.framework_slot(id) {
-            return slot;
-        }
-        let framework =
-            Framework { id: id.clone(), active: false, suppressed: BTreeSet::new(), agents: Bits::new() };
-        let slot = self.frameworks.insert(framework);
-        self.framework_ids.insert(id.clone(), slot);
-        slot
+        let Self { frameworks, framework_ids, .. } = self;
+        framework_ids.get_or_insert(id, || {
+            let (id, suppressed) = (id.clone(), BTreeSet::new());
+            frameworks.insert(Framework { id, active: false, suppressed, agents: Bits::new() })
+        })
     }
 }
 

@@ -37,7 +37,11 @@ impl<K: Ord + AsRef<str>, S: Copy> Ids<K, S> {
     }
 
     pub(crate) fn get(&self, id: &K) -> Option<S> {
-        match self.find(hash(id.as_ref()), id) {
+        self.get_hashed(hash(id.as_ref()), id)
+    }
+
+    fn get_hashed(&self, hash: u64, id: &K) -> Option<S> {
+        match self.find(hash, id) {
             Some(at) => self.places[at].as_ref().map(|place| place.slot),
             None if self.crowded_out.is_empty() => None,
             None => self.crowded_out.get(id).copied(),
@@ -55,11 +59,28 @@ impl<K: Ord + AsRef<str>, S: Copy> Ids<K, S> {
         if let Some(old) = self.crowded_out.get_mut(&id) {
             return Some(core::mem::replace(old, slot));
         }
+        self.add(Place { hash, id, slot });
+        None
+    }
+
+    pub(crate) fn get_or_insert(&mut self, id: &K, make: impl FnOnce() -> S) -> S
+    where
+        K: Clone,
+    {
+        let hash = hash(id.as_ref());
+        self.get_hashed(hash, id).unwrap_or_else(|| {
+            let slot = make();
+            self.add(Place { hash, id: id.clone(), slot });
+            slot
+        })
+    }
+
+    /// One that is not there.
+    fn add(&mut self, place: Place<K, S>) {
         if self.taken * 2 >= self.places.len() {
             self.grow();
         }
-        self.put(Place { hash, id, slot });
-        None
+        self.put(place);
     }
 
     pub(crate) fn remove(&mut self, id: &K) -> Option<S> {
@@ -151,6 +172,10 @@ mod tests {
                 match insert {
                     true => prop_assert_eq!(ids.insert(id.clone(), step as u32), map.insert(id.clone(), step as u32)),
                     false => prop_assert_eq!(ids.remove(&id), map.remove(&id)),
+                }
+                if step % 3 == 0 {
+                    let slot = step as u32;
+                    prop_assert_eq!(ids.get_or_insert(&id, || slot), *map.entry(id.clone()).or_insert(slot));
                 }
                 prop_assert_eq!((ids.get(&id), ids.len()), (map.get(&id).copied(), map.len()));
             }

@@ -36,12 +36,17 @@ impl Key {
     }
 }
 
+/// So many newcomers are put in their places one by one; more are sorted in together.
+const INSERTED_MAX: usize = 16;
+
 /// Sorted by key. The caller remembers each item's key.
 ///
 /// Who was first and was given something goes to the end, or near it: from one end to the other, a deque moves little.
 #[derive(Clone, Debug)]
 pub(crate) struct Order<T> {
     items: VecDeque<(Key, T)>,
+    /// So many of the last ones are new and wait for `settle`; until then nobody may be looked for by key.
+    waiting: usize,
 }
 
 impl<T: Copy + PartialEq> Order<T> {
@@ -58,10 +63,31 @@ impl<T: Copy + PartialEq> Order<T> {
     }
 
     pub(crate) fn is_sorted(&self) -> bool {
-        self.items.iter().is_sorted_by(|(a, _), (b, _)| a.cmp(b).is_le())
+        self.waiting == 0 && self.items.iter().is_sorted_by(|(a, _), (b, _)| a.cmp(b).is_le())
     }
 
-    pub(crate) fn insert(&mut self, key: Key, item: T) {
+    /// True if `settle` must follow, and no earlier newcomer needed it.
+    pub(crate) fn join(&mut self, key: Key, item: T) -> bool {
+        let is_last = self.items.back().is_none_or(|(last, _)| last.cmp(&key).is_lt());
+        self.items.push_back((key, item));
+        let waits = self.waiting > 0 || !is_last;
+        self.waiting += usize::from(waits);
+        waits && self.waiting == 1
+    }
+
+    /// Puts newcomers in their places.
+    pub(crate) fn settle(&mut self) {
+        let waiting = core::mem::take(&mut self.waiting);
+        if waiting > INSERTED_MAX {
+            self.items.make_contiguous().sort_by(|(a, _), (b, _)| a.cmp(b));
+            return;
+        }
+        let newcomers: [Option<(Key, T)>; INSERTED_MAX] =
+            core::array::from_fn(|n| if n < waiting { self.items.pop_back() } else { None });
+        newcomers.into_iter().flatten().for_each(|(key, item)| self.insert(key, item));
+    }
+
+    fn insert(&mut self, key: Key, item: T) {
         let at = self.items.partition_point(|(own, _)| own.cmp(&key).is_lt());
         self.items.insert(at, (key, item));
     }
@@ -101,12 +127,41 @@ impl<T: Copy + PartialEq> Order<T> {
         for (own, item) in &mut self.items {
             *own = key(*item);
         }
+        self.waiting = 0;
         self.items.make_contiguous().sort_by(|(a, _), (b, _)| a.cmp(b));
     }
 }
 
 impl<T> Default for Order<T> {
     fn default() -> Self {
-        Self { items: VecDeque::new() }
+        Self { items: VecDeque::new(), waiting: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Few or many at a time: everybody has the place that the key says.
+        #[test]
+        fn newcomers_find_their_places(crowds in proptest::collection::vec(0..2 * INSERTED_MAX, 0..8)) {
+            let (mut order, mut all, mut rng) = (Order::default(), Vec::new(), Rng::seeded(1));
+            for crowd in crowds {
+                for _ in 0..crowd {
+                    let newcomer = (Key::drawn(&mut rng), all.len());
+                    order.join(newcomer.0, newcomer.1);
+                    all.push(newcomer);
+                }
+                order.settle();
+                all.sort_by(|(a, _), (b, _)| a.cmp(b));
+                prop_assert!(order.is_sorted());
+                prop_assert_eq!(order.iter().collect::<Vec<_>>(), all.clone());
+            }
+        }
     }
 }

@@ -18,6 +18,13 @@ use crate::tree::{Child, Client, Node, Tree};
 impl Tree {
     /// Brings the order up to date with the bookings.
     pub(crate) fn settle_order(&mut self) {
+        while let Some(node) = self.joined.pop() {
+            // It may have left the tree with the last of those who joined it.
+            if self.nodes.get(node).is_some() {
+                self.nodes[node].clients.settle();
+                self.nodes[node].children.settle();
+            }
+        }
         let mut touched = core::mem::take(&mut self.touched);
         touched.iter().for_each(|client| self.clients[*client].touched = false);
         self.version += u64::from(self.stale || !touched.is_empty());
@@ -33,6 +40,9 @@ impl Tree {
 
     /// The largest fraction of the total, divided by the weight.
     pub(crate) fn share(&self, amount: &Quantities, weight: Weight) -> Share {
+        if amount.is_empty() {
+            return Share::ZERO;
+        }
         let mut dominant = (0, 1);
         let mut consider = |part: Scalar, whole: Scalar| {
             let (part, whole) = (part.thousandths(), whole.thousandths());
@@ -98,7 +108,7 @@ impl Tree {
         self.move_node(parent);
     }
 
-    /// The order must be settled.
+    /// The order must be settled afterwards.
     pub(crate) fn insert_client(&mut self, slot: ClientSlot) {
         let at = self.clients[slot].node;
         if let (1, Some(only)) = (self.nodes[at].clients.len(), self.nodes[at].clients.get(0)) {
@@ -106,17 +116,21 @@ impl Tree {
             self.nodes[at].clients.replace(old, new, only);
         }
         let (_, key) = self.rekey_client(slot);
-        self.nodes[at].clients.insert(key, slot);
+        if self.nodes[at].clients.join(key, slot) {
+            self.joined.push(at);
+        }
     }
 
-    /// The order must be settled.
+    /// The order must be settled afterwards.
     pub(crate) fn insert_child(&mut self, at: NodeSlot, child: Child) {
         if let (1, Some(only)) = (self.nodes[at].children.len(), self.nodes[at].children.get(0)) {
             let (old, new) = self.rekey_child(at, only);
             self.nodes[at].children.replace(old, new, only);
         }
         let (_, key) = self.rekey_child(at, child);
-        self.nodes[at].children.insert(key, child);
+        if self.nodes[at].children.join(key, child) {
+            self.joined.push(at);
+        }
     }
 
     /// The key it had, and the one it has now.

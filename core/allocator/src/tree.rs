@@ -39,6 +39,8 @@ pub(crate) struct Tree {
     pub(crate) shared: Vec<Vec<(Counted, Resources)>>,
     /// Clients whose holdings changed since the order was settled.
     pub(crate) touched: Vec<ClientSlot>,
+    /// Roles whose order somebody joined since it was settled.
+    pub(crate) joined: Vec<NodeSlot>,
     /// Every share must be computed again.
     pub(crate) stale: bool,
     /// Changes whenever the order or who is in it does.
@@ -145,6 +147,7 @@ impl Tree {
             totals: Quantities::new(),
             shared: Vec::new(),
             touched: Vec::new(),
+            joined: Vec::new(),
             stale: false,
             version: 0,
             fresh_clients: Bits::new(),
@@ -280,18 +283,23 @@ impl Tree {
     }
 
     pub(crate) fn set_wishes(&mut self, client: ClientSlot, traits: Traits, wishes: Wishes) {
-        self.count_borrower(client, false);
+        let active = self.clients[client].active;
+        if active {
+            self.count_borrower(client, false);
+        }
         let glance = &mut self.glances[client.index()];
         glance.traits = traits;
         glance.own_least = wishes.min_allocatable.is_some();
         self.clients[client].wishes = wishes;
-        self.count_borrower(client, true);
+        if active {
+            self.count_borrower(client, true);
+        }
     }
 
-    /// Counts a client in order that takes revocable resources, or counts it no more.
+    /// Counts a client in order if it takes revocable resources, or counts it no more.
     fn count_borrower(&mut self, client: ClientSlot, counts: bool) {
-        if self.clients[client].active && self.glance(client).traits.has_any(Traits::REVOCABLE) {
-            let node = self.clients[client].node;
+        let Glance { node, traits, .. } = self.glance(client);
+        if traits.has_any(Traits::REVOCABLE) {
             self.each_above(node, |tree, at| match counts {
                 true => tree.nodes[at].borrowers += 1,
                 false => tree.nodes[at].borrowers -= 1,
@@ -309,11 +317,13 @@ impl Tree {
         if self.clients[slot].active == active {
             return;
         }
-        self.settle_order();
+        if !active {
+            // Whoever leaves is looked for by key.
+            self.settle_order();
+        }
         self.version += 1;
-        self.count_borrower(slot, false);
+        self.count_borrower(slot, active);
         self.clients[slot].active = active;
-        self.count_borrower(slot, true);
         let (key, at) = (self.clients[slot].key, self.clients[slot].node);
         match active {
             true => self.insert_client(slot),
@@ -374,7 +384,7 @@ impl Tree {
         self.fresh_nodes = Bits::new();
         for client in clients.iter() {
             let mut next = Some(self.clients[client].node);
-            while let Some(at) = next {
+            while let Some(at) = next.filter(|at| !self.fresh_nodes.contains(*at)) {
                 self.fresh_nodes.insert(at);
                 next = self.nodes[at].parent;
             }
