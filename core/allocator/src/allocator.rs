@@ -19,6 +19,7 @@ use crate::inverse::Inverse;
 use crate::ledger::{Ledger, Part};
 use crate::lottery::Sorters;
 use crate::marks::Traits;
+use crate::owners::Owners;
 use crate::recovery::Recovery;
 use crate::slab::{AgentSlot, ClientSlot, FrameworkSlot, Slab};
 use crate::slack::SlackTerms;
@@ -52,6 +53,7 @@ pub(crate) struct Agent {
     /// Its `total` is in the ledger.
     pub(crate) spec: AgentSpec,
     pub(crate) ledger: Ledger,
+    pub(crate) owners: Owners,
     pub(crate) active: bool,
     pub(crate) whitelisted: bool,
     pub(crate) unavailable: bool,
@@ -120,6 +122,7 @@ impl Allocator {
         let agent = Agent {
             id: id.clone(),
             ledger: Ledger::new(self.slack_terms.clone()),
+            owners: Owners::default(),
             active: true,
             whitelisted: true,
             unavailable: false,

@@ -23,6 +23,10 @@ impl<S: Slot> Bits<S> {
         self.words.is_empty()
     }
 
+    pub(crate) fn clear(&mut self) {
+        self.words.clear();
+    }
+
     pub(crate) fn contains(&self, slot: S) -> bool {
         let (word, bit) = place(slot);
         self.words.get(word).is_some_and(|word| word & bit != 0)

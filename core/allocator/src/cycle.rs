@@ -21,7 +21,7 @@ use crate::allocator::Wants;
 use crate::bits::Bits;
 use crate::filters::End;
 use crate::look::Look;
-use crate::slab::{AgentSlot, ClientSlot, NodeSlot, Slot};
+use crate::slab::{AgentSlot, ClientSlot, Slot};
 use crate::walk::{Scope, Walk};
 
 /// Free resources of an agent that are now offered to a framework.
@@ -90,8 +90,6 @@ pub(crate) struct Cycle {
     pub(crate) fresh_walk: Walk,
     /// Over those whom what is left of an agent is reserved for.
     pub(crate) narrow_walk: Walk,
-    /// The last role that was found to lend.
-    pub(crate) last_lender: Option<NodeSlot>,
     pub(crate) look: Look,
     rng: Rng,
 }
@@ -152,7 +150,6 @@ impl Cycle {
             walk: Walk::new(Scope::All),
             fresh_walk: Walk::new(Scope::Fresh),
             narrow_walk: Walk::new(Scope::All),
-            last_lender: None,
             look: Look::default(),
             rng: Rng::seeded(seed ^ 0x616c_6c6f_6361_7465),
         }
@@ -307,15 +304,16 @@ impl Allocator {
         }
         let mut changed = core::mem::take(&mut self.cycle.turn);
         self.cycle.shared.clear();
-        self.cycle.lent = Bits::new();
+        self.cycle.lent.clear();
         changed.sort_unstable();
-        for slot in changed {
+        for slot in changed.drain(..) {
             // Twice in the list, or gone: looked at once, or never.
             if self.agents.get(slot).is_some_and(|agent| agent.wants != Wants::Nothing) {
                 self.agents[slot].wants = Wants::Nothing;
                 self.cycle.queue.push((slot, Scope::All));
             }
         }
+        self.cycle.turn = changed;
         self.queue_for_fresh();
         let Cycle { stage, queue, second, rng, runs, .. } = &mut self.cycle;
         *runs += u64::from(!queue.is_empty());

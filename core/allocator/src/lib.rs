@@ -15,7 +15,7 @@
 //! | `cycle`, `look`, `offer` | which agents are looked at; who could have what of one; what is offered |
 //! | `share_sorter` | the order alone, to be measured |
 //! | `explain` | why somebody was offered what it was, on request |
-//! | `slab`, `ids`, `bits`, `marks` | dense storage, and what the inner loop needs |
+//! | `slab`, `ids`, `bits`, `marks`, `owners` | dense storage, and what the inner loop needs |
 //! | `filters`, `constraints`, `min_allocatable`, `inverse` | what frameworks do not want, and being asked to leave |
 //!
 //! Never here: a clock, protobuf, connections, offer ids. Ties are drawn from a seed.
@@ -46,6 +46,7 @@ mod moves;
 mod offer;
 mod options;
 mod order;
+mod owners;
 mod quota;
 mod ranking;
 mod recovery;

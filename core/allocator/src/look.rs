@@ -1,12 +1,11 @@
 //! One look at an agent: what each kind of client could have of it, found out once per kind.
 //!
 //! Clients that can handle the same and see the same reservations are of one kind. Made when an agent is looked at and
-//! again after each grant; in between, asking about a client costs a few comparisons and no memory.
+//! again after each grant; in between, asking about a client costs a few comparisons of numbers and no memory.
 
 use alloc::vec::Vec;
-use core::cell::Cell;
 
-use tepui_resources::{Quantities, Resource, Resources, Role};
+use tepui_resources::{Quantities, Resource, Resources};
 
 use crate::MinAllocatable;
 use crate::allocator::Agent;
@@ -15,7 +14,6 @@ use crate::booking::{is_plain, plain_quantities};
 use crate::filters::Group;
 use crate::marks::{Glance, Names, Traits};
 use crate::slab::{ClientSlot, NodeSlot, Slot};
-use crate::slack::SlackBooks;
 use crate::tree::Tree;
 
 #[derive(Clone, Debug, Default)]
@@ -25,10 +23,12 @@ pub(crate) struct Look {
     unfit: Traits,
     /// Everything that is free is reserved.
     pub(crate) all_reserved: bool,
-    /// Roles that something free is reserved for; and the last that was found.
+    /// Roles that something free is reserved for; and whom each resource that is free is reserved for.
     owners: Vec<NodeSlot>,
-    last_owner: Option<NodeSlot>,
+    reserved: Vec<For>,
     kinds: Vec<Kind>,
+    /// Sets that are not in use, kept for the memory they have.
+    spare: Vec<Bits<ClientSlot>>,
     /// The topmost roles above them.
     owner_tops: Vec<NodeSlot>,
     /// What others' idle reservations leave to lend, unless it was lent in this run.
@@ -39,6 +39,15 @@ pub(crate) struct Look {
     pub(crate) short_of: Names,
     /// By names: whether what is unreserved is enough for an offer without what quota keeps back of them.
     enough_without: [Option<bool>; Names::COUNT],
+}
+
+/// Who may have a free resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum For {
+    Everybody,
+    Role(NodeSlot),
+    /// It is reserved for a role that is not in the tree, and so has no clients, nor has any below it.
+    Nobody,
 }
 
 /// What is idle of others, as the roles see it.
@@ -84,9 +93,10 @@ pub(crate) struct Kind {
 
 impl Look {
     /// Forgets the last look.
-    pub(crate) fn begin(&mut self, agent: &Agent, tree: &Tree, filter_gpus: bool) {
-        self.kinds.clear();
+    pub(crate) fn begin(&mut self, agent: &mut Agent, tree: &Tree, filter_gpus: bool) {
+        self.spare.extend(self.kinds.drain(..).map(|kind| kind.refused_by));
         self.owners.clear();
+        self.reserved.clear();
         self.last_view = None;
         self.owner_tops.clear();
         let needs_gpus = agent.has_gpus && filter_gpus;
@@ -100,24 +110,22 @@ impl Look {
             self.short_of =
                 if required.is_empty() { Names::default() } else { Names::lacking(&tree.surplus()) };
         }
-        self.all_reserved = true;
-        let mut last = None;
-        for resource in agent.ledger.free() {
-            let Some(role) = resource.reservation_role() else {
-                self.all_reserved = false;
-                continue;
-            };
-            if last.replace(role) == Some(role) {
-                continue;
-            }
-            // A role that is not in the tree has no clients, nor has any below it.
-            if let Some(owner) = tree.node_again(role, &mut self.last_owner)
+        let Agent { ledger, owners, .. } = agent;
+        for resource in ledger.free().distinct() {
+            let owner = resource.reservation_role().map(|role| owners.node(tree, role));
+            self.reserved.push(match owner {
+                None => For::Everybody,
+                Some(None) => For::Nobody,
+                Some(Some(owner)) => For::Role(owner),
+            });
+            if let Some(Some(owner)) = owner
                 && !self.owners.contains(&owner)
             {
                 self.owners.push(owner);
                 self.owner_tops.push(tree.top_of(owner));
             }
         }
+        self.all_reserved = !self.reserved.contains(&For::Everybody);
     }
 
     /// Roles that something free is reserved for, and that somebody may be in.
@@ -144,8 +152,8 @@ impl Look {
         }
         let enough = self.enough_without[without.index()].get_or_insert_with(|| {
             let plain = without.removed_from(&plain_quantities(free));
-            let others = free.filter(|resource| !resource.is_reserved() && !is_plain(resource));
-            least.allows(&(plain + &others.quantities()))
+            let others = free.quantities_of(|resource| !resource.is_reserved() && !is_plain(resource));
+            least.allows(&(plain + &others))
         });
         !*enough
     }
@@ -167,25 +175,25 @@ impl Look {
         filters: &[Group],
         least: &MinAllocatable,
     ) -> usize {
-        let (traits, role) = (client.traits, &tree.nodes[client.node].role);
-        // Mostly all of it is reserved for one role, which is the very same text then.
-        let last = Cell::new(None);
-        let allocatable = |owner: &Role| match last.get() {
-            Some((text, fits)) if text == owner.as_str().as_ptr() => fits,
-            Some(_) | None => {
-                let fits = role == owner || role.is_strict_subrole_of(owner);
-                last.set(Some((owner.as_str().as_ptr(), fits)));
-                fits
-            }
+        let traits = client.traits;
+        let is_for = |whom: For| match whom {
+            For::Everybody => true,
+            For::Role(owner) => tree.is_at_or_below(client.node, owner),
+            For::Nobody => false,
         };
-        let is_fit = |resource: &Resource| {
-            resource.reservation_role().is_none_or(allocatable)
+        let is_fit = |(whom, resource): (&For, &Resource)| {
+            is_for(*whom)
                 && can_handle(traits, resource)
                 && !(resource.is_shared() && shared.copies(resource) > 0)
         };
-        let fit = (!free.iter().all(is_fit)).then(|| free.filter(is_fit));
+        let all_fit = self.reserved.iter().zip(free.distinct()).all(is_fit);
+        let fit = (!all_fit).then(|| {
+            let mut reserved = self.reserved.iter();
+            free.filter(|resource| reserved.next().is_some_and(|whom| is_fit((whom, resource))))
+        });
         let all = fit.as_ref().unwrap_or(free);
-        let refused_by = refusing(filters, all);
+        let mut refused_by = self.spare.pop().unwrap_or_default();
+        note_refusing(filters, all, &mut refused_by);
         let quantities = all.quantities();
         let view = self.view(tree, client.node);
         self.kinds.push(Kind {
@@ -221,9 +229,11 @@ impl Look {
 }
 
 impl Lending {
-    pub(crate) fn new(tree: &Tree, slack: &SlackBooks) -> Self {
+    pub(crate) fn new(tree: &Tree, agent: &mut Agent) -> Self {
+        let Agent { ledger, owners, .. } = agent;
+        let slack = ledger.slack();
         let (idle, lent) = (slack.idle().clone(), slack.lent().clone());
-        let lenders = slack.owners().iter().filter_map(|role| tree.node(role)).collect();
+        let lenders = slack.owners().iter().filter_map(|role| owners.node(tree, role)).collect();
         Self { idle, lent, lenders, loans: Vec::new() }
     }
 
@@ -238,7 +248,8 @@ impl Lending {
         let known = self.loans.iter().position(|loan| loan.view == view);
         let at = known.unwrap_or_else(|| {
             let slack = &self.idle.allocation_slack(Some(&tree.nodes[node].role)) - &self.lent;
-            let refused_by = refusing(filters, &slack);
+            let mut refused_by = Bits::new();
+            note_refusing(filters, &slack, &mut refused_by);
             let quantities = slack.quantities();
             self.loans.push(Loan { view, enough: least.allows(&quantities), slack, quantities, refused_by });
             self.loans.len() - 1
@@ -257,12 +268,11 @@ fn view(tree: &Tree, owners: &[NodeSlot], node: NodeSlot) -> View {
 }
 
 /// Those who refuse all of an offer.
-fn refusing(filters: &[Group], offer: &Resources) -> Bits<ClientSlot> {
-    let mut clients = Bits::new();
+fn note_refusing(filters: &[Group], offer: &Resources, clients: &mut Bits<ClientSlot>) {
+    clients.clear();
     for group in filters.iter().filter(|group| group.refused.contains(offer)) {
         clients.unite(&group.clients);
     }
-    clients
 }
 
 /// Whether a client with these traits knows how to use such a resource.

@@ -52,7 +52,7 @@ impl Allocator {
         self.tree.settle_order();
         self.tree.draw_order();
         walk.start(&self.tree, self.cycle.stage);
-        look.begin(&self.agents[slot], &self.tree, self.options.filter_gpu_resources);
+        look.begin(&mut self.agents[slot], &self.tree, self.options.filter_gpu_resources);
         look.lending = self.lending(slot, lends);
         let mut left = !self.is_spent(slot) || look.lending.is_some();
         let mut narrowed = self.narrow(scope, &look, &mut narrow);
@@ -61,7 +61,7 @@ impl Allocator {
             self.add_grant(slot, client, grant, &mut decided.grants);
             left = !self.is_spent(slot) || look.lending.is_some();
             if left {
-                look.begin(&self.agents[slot], &self.tree, self.options.filter_gpu_resources);
+                look.begin(&mut self.agents[slot], &self.tree, self.options.filter_gpu_resources);
                 narrowed |= self.narrow(scope, &look, &mut narrow);
             }
         }
@@ -112,9 +112,9 @@ impl Allocator {
     }
 
     /// What is idle of this agent is lent to one framework in a run, and not before guarantees are served.
-    fn lending(&self, slot: AgentSlot, lends: bool) -> Option<Lending> {
+    fn lending(&mut self, slot: AgentSlot, lends: bool) -> Option<Lending> {
         let may = self.cycle.stage == Stage::Everyone && lends && !self.cycle.lent.contains(slot);
-        may.then(|| Lending::new(&self.tree, &self.agents[slot].ledger.slack()))
+        may.then(|| Lending::new(&self.tree, &mut self.agents[slot]))
     }
 
     /// Offers what is free of the agent or can be lent, and fit for the client, unless that is too little or not wanted.

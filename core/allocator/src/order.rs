@@ -143,6 +143,7 @@ mod tests {
     use alloc::vec::Vec;
 
     use proptest::prelude::*;
+    use tepui_fsm::Rng;
 
     use super::*;
 

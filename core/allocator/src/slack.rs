@@ -18,6 +18,7 @@ use alloc::vec::Vec;
 use tepui_resources::{Resource, Resources, Revocable, Role};
 use tepui_types::AgentId;
 
+use crate::allocator::Agent;
 use crate::ledger::{Ledger, is_slack};
 use crate::slab::AgentSlot;
 use crate::{Allocator, Options};
@@ -76,11 +77,10 @@ impl Allocator {
 
     /// Whether something of an agent can be lent, and there is somebody who could borrow it.
     pub(crate) fn lends(&mut self, slot: AgentSlot) -> bool {
-        let Self { agents, tree, cycle, .. } = self;
-        let ledger = &mut agents[slot].ledger;
-        let mut borrowers = |owner: &Role| {
-            tree.node_again(owner, &mut cycle.last_lender).map_or(0, |owner| tree.borrowers_from(owner))
-        };
+        let Self { agents, tree, .. } = self;
+        let Agent { ledger, owners, .. } = &mut agents[slot];
+        let mut borrowers =
+            |owner: &Role| owners.node(tree, owner).map_or(0, |owner| tree.borrowers_from(owner));
         if !ledger.may_lend() || !ledger.lenders().iter().any(|owner| borrowers(owner) > 0) {
             return false;
         }

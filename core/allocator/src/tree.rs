@@ -43,6 +43,8 @@ pub(crate) struct Tree {
     pub(crate) joined: Vec<NodeSlot>,
     /// Every share must be computed again.
     pub(crate) stale: bool,
+    /// Changes whenever a role comes or goes.
+    pub(crate) roles_version: u64,
     /// Changes whenever the order or who is in it does.
     pub(crate) version: u64,
     /// Clients that the run under way shows agents to that did not change, and the roles above them.
@@ -149,6 +151,7 @@ impl Tree {
             touched: Vec::new(),
             joined: Vec::new(),
             stale: false,
+            roles_version: 0,
             version: 0,
             fresh_clients: Bits::new(),
             fresh_nodes: Bits::new(),
@@ -224,6 +227,7 @@ impl Tree {
             let node = self.nodes.remove(slot);
             self.marks[slot.index()] = Marks::default();
             self.by_role.remove(&node.role);
+            self.roles_version += 1;
             self.eased.retain(|eased| *eased != slot);
             self.drop_use(parent);
         }
@@ -231,15 +235,6 @@ impl Tree {
 
     pub(crate) fn node(&self, role: &Role) -> Option<NodeSlot> {
         self.by_role.get(role).copied()
-    }
-
-    /// The same, sooner if it is the one that was asked for last.
-    pub(crate) fn node_again(&self, role: &Role, last: &mut Option<NodeSlot>) -> Option<NodeSlot> {
-        let is_it = |slot: &NodeSlot| self.nodes.get(*slot).is_some_and(|node| node.role == *role);
-        if !last.as_ref().is_some_and(is_it) {
-            *last = self.node(role);
-        }
-        *last
     }
 
     /// A node without uses: the caller adds one.
@@ -253,6 +248,7 @@ impl Tree {
         let weight = self.weights.get(role).copied().unwrap_or(Weight::ONE);
         let node = self.nodes.insert(Node::new(role.clone(), Some(parent), weight, &mut self.rng));
         self.by_role.insert(role.clone(), node);
+        self.roles_version += 1;
         self.marks.resize(self.marks.len().max(node.index() + 1), Marks::default());
         node
     }

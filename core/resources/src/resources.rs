@@ -51,6 +51,11 @@ impl Resources {
         Iter::new(self.entries())
     }
 
+    /// Each different one once, in their order.
+    pub fn distinct(&self) -> impl Iterator<Item = &Resource> + '_ {
+        self.entries().iter().map(|entry| &entry.resource)
+    }
+
     pub fn insert(&mut self, resource: Resource) {
         *self += &Resources::from(resource);
     }
@@ -204,8 +209,13 @@ impl Resources {
 
     /// How much there is under each name; ranges and sets by their number of elements.
     pub fn quantities(&self) -> Quantities {
+        self.quantities_of(|_| true)
+    }
+
+    /// The same of those that are wanted.
+    pub fn quantities_of(&self, wanted: impl Fn(&Resource) -> bool) -> Quantities {
         let mut sum = Quantities::default();
-        for entry in self.entries() {
+        for entry in self.entries().iter().filter(|entry| wanted(&entry.resource)) {
             sum.increase(entry.resource.name(), entry.all_copies(entry.resource.value().quantity()));
         }
         sum
@@ -223,7 +233,7 @@ impl Resources {
     }
 
     /// Those that are wanted, with all their copies.
-    pub fn filter(&self, wanted: impl Fn(&Resource) -> bool) -> Resources {
+    pub fn filter(&self, mut wanted: impl FnMut(&Resource) -> bool) -> Resources {
         let all = self.entries();
         match all.iter().position(|entry| !wanted(&entry.resource)) {
             None => self.clone(),

@@ -65,6 +65,11 @@ impl Role {
         &self.0
     }
 
+    /// Whether both are the very same text in memory. Quick; if not, they may still be equal.
+    pub fn is_same(&self, other: &Role) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Whether this is `ancestor/…`. `*` is nobody's ancestor.
     pub fn is_strict_subrole_of(&self, ancestor: &Role) -> bool {
         self.0.strip_prefix(&*ancestor.0).is_some_and(|rest| rest.starts_with('/'))
@@ -87,7 +92,7 @@ impl Role {
 impl Ord for Role {
     fn cmp(&self, other: &Self) -> Ordering {
         // Roles are handed on rather than made anew: mostly this is all that is compared.
-        if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.0.cmp(&other.0) }
+        if self.is_same(other) { Ordering::Equal } else { self.0.cmp(&other.0) }
     }
 }
 
