@@ -66,7 +66,7 @@ fn agent(number: usize) -> AgentId {
 }
 
 fn resources(text: &str) -> Resources {
-    parse::resources(text, "*").unwrap().into_iter().collect()
+    parse::resources(text, "*").expect("a list of resources").into_iter().collect()
 }
 
 #[test]
