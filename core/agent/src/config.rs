@@ -37,6 +37,8 @@ pub struct Config {
     /// The program that runs built-in executors: our own binary.
     pub executor_program: String,
     pub executor_environment_variables: Option<BTreeMap<String, String>>,
+    /// The container of executors that name none.
+    pub default_container_info: Option<pb::ContainerInfo>,
     pub executor_registration_timeout: Duration,
     pub executor_reregistration_timeout: Duration,
     pub executor_shutdown_grace_period: Duration,
@@ -89,6 +91,7 @@ impl Default for Config {
             runtime_dir: String::new(),
             executor_program: String::new(),
             executor_environment_variables: None,
+            default_container_info: None,
             executor_registration_timeout: 60 * SECOND,
             executor_reregistration_timeout: 2 * SECOND,
             executor_shutdown_grace_period: 5 * SECOND,

@@ -95,6 +95,22 @@ fn commands_run_in_images() {
 }
 
 #[test]
+fn a_task_without_a_container_gets_the_default_one() {
+    let default = json!({"type": "MESOS", "mesos": {"image": {"type": "DOCKER", "docker": {"name": "app"}}}});
+    let features = json!({"capabilities": [
+        {"type": "MULTI_ROLE"}, {"type": "HIERARCHICAL_ROLE"}, {"type": "RESERVATION_REFINEMENT"},
+        {"type": "RESOURCE_PROVIDER"}, {"type": "AGENT_OPERATION_FEEDBACK"}, {"type": "AGENT_DRAINING"},
+        {"type": "TASK_RESOURCE_LIMITS"},
+    ]});
+    let flags = [format!("--default_container_info={default}"), format!("--agent_features={features}")];
+    let Some(cluster) = cluster_with(&flags.each_ref().map(String::as_str)) else { return };
+    let own = tepui(&cluster, &["run", "--user", "root", "--", "cat /etc/of"]);
+    assert_eq!((text(&own).as_str(), own.status.code()), ("of the image\n", Some(0)), "{own:?}");
+    let agents = cluster.http().get("/slaves").json().expect("JSON");
+    assert_eq!(agents["slaves"][0]["capabilities"].as_array().expect("a list").len(), 7, "{agents}");
+}
+
+#[test]
 fn tasks_with_images_outlive_the_agent_in_groups_and_alone() {
     let Some(mut cluster) = cluster() else { return };
     let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));

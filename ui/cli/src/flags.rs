@@ -11,6 +11,7 @@ pub mod both;
 pub mod docker;
 pub mod etcd;
 pub mod eviction;
+pub mod features;
 pub mod heading;
 pub mod image_gc;
 pub mod images;
@@ -104,6 +105,12 @@ pub fn normalise(
         }
         given.insert(canonical(command, &name));
         out.push(join(&name, value)?);
+    }
+    for name in unsupported::names(command.get_name()) {
+        if let Some(why) = from_environment(name, &lookup).and(unsupported::reason(command.get_name(), name))
+        {
+            bail!("{name} is set in the environment and not supported: {why}");
+        }
     }
     let mut from_environment = environment(command, &given, lookup)?;
     from_environment.extend(out);

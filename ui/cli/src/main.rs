@@ -39,7 +39,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// A cluster manager that speaks the Mesos v1 API.
 #[derive(Parser)]
-#[command(name = "tepui", version, subcommand_required = true, arg_required_else_help = true)]
+#[command(
+    name = "tepui",
+    version,
+    propagate_version = true,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
 struct Tepui {
     #[command(subcommand)]
     command: Command,

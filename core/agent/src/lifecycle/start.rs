@@ -119,7 +119,7 @@ fn launch_spec(agent: &Agent, framework: &FrameworkId, id: &ExecutorId) -> Optio
         sandbox: executor.sandbox.to_string(),
         latest_link: Some(paths::latest_link(&config.work_dir, &agent.id(), framework, id)),
         user: executor.user.as_ref().map(|user| user.to_string()),
-        container: executor.info.container.as_option().cloned(),
+        container: executor.info.container.as_option().or(config.default_container_info.as_ref()).cloned(),
         limits: limits(executor, config),
         volumes: volumes(&config.work_dir, &resources),
         resources: resources.to_proto(Format::Post),

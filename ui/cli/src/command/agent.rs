@@ -18,7 +18,7 @@ use tokio::signal::unix;
 
 use super::{Cluster, Signals, block_on};
 use crate::flags::agent::AgentFlags;
-use crate::flags::{access, value};
+use crate::flags::{access, features, value};
 use crate::{logging, output};
 
 /// The longest list of certificates that fits into a variable, with room to spare; the kernel takes 128 KiB.
@@ -137,7 +137,12 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
     };
     flags.tls.check_address(ip, flags.authenticate_http_readwrite && flags.authenticate_http_executors)?;
     (options.mesos, options.docker) = flags.docker.options(flags.images.logins()?)?;
-    let config = &mut options.config;
+    configure(flags, &mut options.config)?;
+    Ok(options)
+}
+
+/// What the machine decides by.
+fn configure(flags: &AgentFlags, config: &mut Config) -> Result<()> {
     config.cgroups_enable_cfs = flags.cgroups_enable_cfs;
     config.best_effort_tasks = flags.best_effort_tasks;
     config.task_group_limits = flags.task_group_limits;
@@ -149,6 +154,11 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
     config.executor_reregistration_timeout = flags.executor_reregistration_timeout;
     config.executor_shutdown_grace_period = flags.executor_shutdown_grace_period;
     config.executor_environment_variables = flags.executor_environment_variables.clone();
+    config.default_container_info =
+        flags.default_container_info.as_deref().map(features::default_container).transpose()?;
+    if let Some(text) = &flags.agent_features {
+        config.capabilities = features::capabilities(text, &config.capabilities)?;
+    }
     config.registration_backoff_factor = flags.registration_backoff_factor;
     config.gc_delay = flags.gc_delay;
     config.gc_disk_headroom = headroom(flags.gc_disk_headroom)?;
@@ -156,7 +166,7 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
     config.switch_user = flags.switch_user;
     flags.oversubscription.set(config)?;
     flags.eviction.set(&value::list(&flags.isolation), config)?;
-    Ok(options)
+    Ok(())
 }
 
 fn launcher(flags: &AgentFlags) -> Launcher {

@@ -102,6 +102,13 @@ pub struct AgentFlags {
     /// Environment of executors, as a JSON object of strings.
     #[arg(long, value_parser = value::string_map)]
     pub executor_environment_variables: Option<std::collections::BTreeMap<String, String>>,
+    /// The container of executors that name none, also of command tasks: a ContainerInfo of type MESOS as JSON, or a
+    /// file of it.
+    #[arg(long)]
+    pub default_container_info: Option<String>,
+    /// What the agent says that it can do, as JSON: `{"capabilities":[{"type":"MULTI_ROLE"},…]}`; all that it can if not given.
+    #[arg(long)]
+    pub agent_features: Option<String>,
     /// The longest first wait before subscribing with the master.
     #[arg(long, value_parser = value::duration, default_value = "1secs")]
     pub registration_backoff_factor: Duration,

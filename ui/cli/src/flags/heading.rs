@@ -22,7 +22,7 @@ const AGENT: Groups = &[
         ],
     ),
     ("Directories", &["work_dir", "runtime_dir", "fetcher_cache_dir", "frameworks_home", "launcher_dir"]),
-    ("Resources", &["resources", "attributes", "default_role"]),
+    ("Resources", &["resources", "attributes", "default_role", "agent_features"]),
     (
         "Containers",
         &[
@@ -64,6 +64,7 @@ const AGENT: Groups = &[
             "docker_kill_orphans",
             "switch_user",
             "executor_environment_variables",
+            "default_container_info",
             "fetcher_cache_size",
             "fetcher_stall_timeout",
             "http_command_executor",

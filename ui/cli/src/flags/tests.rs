@@ -1,8 +1,8 @@
 //! One table: what is typed and what stands in the environment, and what clap gets to see.
 
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, ArgAction, Command, CommandFactory};
 
-use super::normalise;
+use super::{find, normalise, unsupported};
 
 fn command() -> Command {
     Command::new("agent")
@@ -81,6 +81,53 @@ fn a_file_value_is_its_content() {
 fn a_flag_we_cannot_honour_says_why() {
     let error = normalise(&Command::new("master"), vec!["--zk=zk://h/p".into()], |_| None).unwrap_err();
     assert!(error.to_string().starts_with("--zk is not supported: "), "{error}");
+}
+
+#[test]
+fn the_environment_is_not_ignored_silently() {
+    let environment = |name: &str| (name == "MESOS_MODULES").then(|| "/x".to_string());
+    let error = normalise(&Command::new("agent"), vec![], environment).unwrap_err();
+    assert!(
+        error.to_string().starts_with("modules is set in the environment and not supported: "),
+        "{error}"
+    );
+    assert!(normalise(&Command::new("tasks"), vec![], environment).is_ok(), "only programs have it");
+}
+
+/// The rows of docs/compat.md about the flags of a program: name, state, note.
+fn rows_of_compat(program: &str) -> Vec<[&'static str; 3]> {
+    let heading = format!("Flags of `tepui {program}`");
+    let compat = include_str!("../../../../docs/compat.md");
+    let section = compat.split("\n## ").find(|section| section.starts_with(&heading)).unwrap();
+    let cells = |row: &'static str| {
+        let [name, state, note] =
+            row.strip_prefix("| `")?.strip_suffix('|')?.splitn(3, " |").collect::<Vec<_>>()[..]
+        else {
+            panic!("{row}")
+        };
+        Some([name.trim_end_matches('`'), state.trim(), note.trim()])
+    };
+    section.lines().filter_map(cells).collect()
+}
+
+#[test]
+fn flags_are_what_compat_says_of_them() {
+    let mut tepui = crate::Tepui::command();
+    tepui.build();
+    for program in ["master", "agent"] {
+        let command = tepui.find_subcommand(program).unwrap();
+        let rows = rows_of_compat(program);
+        assert!(rows.len() > 80, "{} flags of {program}", rows.len());
+        for [name, state, note] in rows {
+            match state {
+                "no" => assert_eq!(unsupported::reason(program, name), Some(note), "{program} --{name}"),
+                _ => {
+                    assert_eq!(unsupported::reason(program, name), None, "{program} --{name}");
+                    assert!(find(command, name).is_some(), "{program} has no --{name}");
+                }
+            }
+        }
+    }
 }
 
 #[test]
