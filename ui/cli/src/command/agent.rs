@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use tepui_container::{CgroupOptions, Isolation, Launcher};
 use tepui_shell_agent::{
-    Access, AgentEnd, Authentication, Authorizer, Credential, JwtKey, Options, Recover, RunningAgent,
+    Access, AgentEnd, Authentication, Authorizer, Config, Credential, JwtKey, Options, Recover, RunningAgent,
     parse_acls,
 };
 use tokio::signal::unix;
