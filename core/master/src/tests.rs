@@ -20,6 +20,7 @@ mod quotas;
 mod random;
 mod script;
 mod slack;
+mod terms;
 mod updates;
 mod weights;
 mod wire;

@@ -2,6 +2,7 @@
 
 mod explained;
 mod help;
+mod obstacles;
 mod writes;
 
 use std::net::SocketAddr;
@@ -242,14 +243,17 @@ fn chunk(call: &link::Call) -> Vec<u8> {
 }
 
 fn agent_subscribe() -> link::Call {
-    use pb::agent_info::capability::Type;
     let scalar = |name: &str, value: f64| pb::Resource {
         name: name.to_owned(),
         r#type: pb::value::Type::SCALAR,
         scalar: pb::value::Scalar { value, ..Default::default() }.into(),
         ..Default::default()
     };
-    let resources = vec![scalar("cpus", 4.0), scalar("mem", 1024.0)];
+    agent_with(vec![scalar("cpus", 4.0), scalar("mem", 1024.0)])
+}
+
+fn agent_with(resources: Vec<pb::Resource>) -> link::Call {
+    use pb::agent_info::capability::Type;
     let agent_info = pb::AgentInfo {
         hostname: "a1".to_owned(),
         port: Some(5051),
@@ -279,9 +283,13 @@ fn agent_subscribe() -> link::Call {
 }
 
 async fn link_up(master: &RunningMaster) -> Stream {
+    link_up_as(master, &agent_subscribe()).await
+}
+
+async fn link_up_as(master: &RunningMaster, subscribe: &link::Call) -> Stream {
     let head = "POST /api/v1/agent HTTP/1.1\r\nHost: t\r\nContent-Type: application/x-protobuf\r\n\
                 Transfer-Encoding: chunked\r\n\r\n";
-    let request = [head.as_bytes(), &chunk(&agent_subscribe())].concat();
+    let request = [head.as_bytes(), &chunk(subscribe)].concat();
     let mut agent = Stream::open(master, &request).await;
     let event: link::Event = wire::decode(&agent.record().await, 1 << 20).unwrap();
     assert_eq!(event.r#type, Some(link::event::Type::SUBSCRIBED));

@@ -176,3 +176,46 @@ fn registry(flags: &MasterFlags) -> Result<RegistryAt> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        flags: MasterFlags,
+    }
+
+    /// Each flag that the allocator is told of, and what the master's configuration makes of it.
+    #[test]
+    fn flags_of_the_allocator_reach_it() {
+        let flags = [
+            "--registry=in_memory",
+            "--ip=127.0.0.1",
+            "--offer_timeout=5secs",
+            "--allocation_interval=50ms",
+            "--min_allocatable_resources=cpus:1|mem:64",
+            "--fair_sharing_excluded_resource_names=gpus,disk",
+            "--filter_gpu_resources=false",
+            "--role_sorter=random",
+            "--allocation_slack=false",
+            "--allocation_slack_opt_out=web,ops",
+        ];
+        let line = Line::parse_from(["master"].into_iter().chain(flags));
+        let config = options(&line.flags, Vec::new()).unwrap().config;
+        assert_eq!(config.offer_timeout, Some(Duration::from_secs(5)));
+        assert_eq!(config.allocation_interval, Duration::from_millis(50));
+        assert_eq!(config.min_allocatable_resources, "cpus:1|mem:64");
+        assert_eq!(config.fair_sharing_excluded_resource_names, ["gpus", "disk"]);
+        assert_eq!((config.role_sorter, config.framework_sorter), (Sorter::Random, Sorter::Drf));
+        assert_eq!((config.filter_gpu_resources, config.allocation_slack), (false, false));
+        assert_eq!(config.allocation_slack_opt_out, ["web", "ops"]);
+
+        let line = Line::parse_from(["master", "--registry=in_memory", "--ip=127.0.0.1"]);
+        let config = options(&line.flags, Vec::new()).unwrap().config;
+        assert!(config.allocation_slack && config.filter_gpu_resources && config.offer_timeout.is_none());
+    }
+}

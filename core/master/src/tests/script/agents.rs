@@ -234,11 +234,13 @@ impl Agent {
     }
 }
 
-pub(in crate::tests) fn domain(zone: &str) -> pb::DomainInfo {
+/// `zone`, which is in the region `r`, or `region/zone`.
+pub(in crate::tests) fn domain(place: &str) -> pb::DomainInfo {
     use pb::domain_info::FaultDomain;
     use pb::domain_info::fault_domain::{RegionInfo, ZoneInfo};
+    let (region, zone) = place.split_once('/').unwrap_or(("r", place));
     let fault = FaultDomain {
-        region: RegionInfo { name: "r".into(), ..Default::default() }.into(),
+        region: RegionInfo { name: region.into(), ..Default::default() }.into(),
         zone: ZoneInfo { name: zone.into(), ..Default::default() }.into(),
         ..Default::default()
     };
