@@ -4,7 +4,6 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use tepui_resources::{Name, Quantities, Resources, Role};
@@ -12,6 +11,7 @@ use tepui_types::{AgentId, FrameworkId};
 
 use crate::bits::Bits;
 use crate::booking::{Booking, plain_quantities};
+use crate::constraints::Constraints;
 use crate::cycle::Cycle;
 use crate::filters::Filters;
 use crate::ids::Ids;
@@ -157,6 +157,7 @@ impl Allocator {
             moved || agent.spec.capabilities != spec.capabilities || *agent.ledger.total() != spec.total;
         if moved {
             self.filters.remove_agent(slot);
+            self.tree.forget_judged(slot);
         }
         if changed {
             self.set_spec(slot, spec);
@@ -178,6 +179,7 @@ impl Allocator {
         holders.into_iter().for_each(|framework| self.drop_held(slot, framework));
         self.filters.remove_agent(slot);
         self.inverse.remove_agent(slot);
+        self.tree.forget_judged(slot);
         let agent = self.agents.remove(slot);
         self.tree.available -= &agent.available;
         self.spacious.remove(slot);
@@ -362,10 +364,10 @@ impl Allocator {
         }
         for role in &spec.roles {
             let client = self.tree.ensure_client(slot, role);
-            let groups = spec.constraints.roles.get(role).map(|groups| Arc::from(groups.as_slice()));
+            let constraints = spec.constraints.roles.get(role).map(|groups| Constraints::new(groups));
             let min_allocatable = spec.min_allocatable.get(role).cloned();
             let traits = Traits::of(&spec.capabilities, role);
-            self.tree.set_wishes(client, traits, Wishes { groups, min_allocatable });
+            self.tree.set_wishes(client, traits, Wishes { constraints, min_allocatable });
             self.tree.clients[client].subscribed = true;
             self.refresh(client);
         }

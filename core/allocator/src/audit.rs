@@ -66,6 +66,13 @@ impl Allocator {
             }
         }
         for (slot, client) in self.tree.clients.iter() {
+            if let Some(constraints) = &client.wishes.constraints {
+                for (agent, entry) in self.agents.iter() {
+                    if constraints.known(agent).is_some_and(|known| known != constraints.admit(&entry.spec)) {
+                        return Err(format!("what constraints make of agent {} is out of date", entry.id));
+                    }
+                }
+            }
             let booked = held.get(&slot).cloned().unwrap_or_default();
             if booked != client.held.amount {
                 let id = &self.frameworks[client.framework].id;

@@ -12,6 +12,8 @@ use core::fmt;
 use regex::{Regex, RegexBuilder};
 use tepui_resources::Role;
 
+use crate::bits::Bits;
+use crate::slab::AgentSlot;
 use crate::{AgentSpec, AttributeValue};
 
 /// The longest pattern, in bytes.
@@ -72,6 +74,42 @@ pub enum PatternError {
 /// Whether a framework with these constraints wants to hear of this agent: one group must hold.
 pub fn admits(groups: &[Group], agent: &AgentSpec) -> bool {
     groups.iter().any(|group| group.iter().all(|constraint| constraint.holds(agent)))
+}
+
+/// Offer constraints, and what was found of agents: texts are compared once for each agent as it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Constraints {
+    groups: Arc<[Group]>,
+    judged: Bits<AgentSlot>,
+    admitted: Bits<AgentSlot>,
+}
+
+impl Constraints {
+    pub(crate) fn new(groups: &[Group]) -> Self {
+        Self { groups: Arc::from(groups), judged: Bits::new(), admitted: Bits::new() }
+    }
+
+    /// Whether they let this agent be offered, if that is known.
+    pub(crate) fn known(&self, agent: AgentSlot) -> Option<bool> {
+        self.judged.contains(agent).then(|| self.admitted.contains(agent))
+    }
+
+    pub(crate) fn judge(&mut self, slot: AgentSlot, agent: &AgentSpec) -> bool {
+        let admitted = self.admit(agent);
+        self.judged.insert(slot);
+        self.admitted.set(slot, admitted);
+        admitted
+    }
+
+    /// Whether they let such an agent be offered.
+    pub(crate) fn admit(&self, agent: &AgentSpec) -> bool {
+        admits(&self.groups, agent)
+    }
+
+    /// Another agent may be in this slot.
+    pub(crate) fn forget(&mut self, agent: AgentSlot) {
+        self.judged.remove(agent);
+    }
 }
 
 impl AttributeConstraint {

@@ -11,7 +11,6 @@ use tepui_resources::{Resource, Resources};
 
 use crate::allocator::Wants;
 use crate::booking::{Booking, is_plain};
-use crate::constraints::admits;
 use crate::cycle::Stage;
 use crate::look::{Lending, Look};
 use crate::marks::{Glance, Traits};
@@ -160,7 +159,7 @@ impl Allocator {
 
     /// What the client could borrow, if that is enough and it does not refuse it.
     fn loan(
-        &self,
+        &mut self,
         slot: AgentSlot,
         client: ClientSlot,
         glance: Glance,
@@ -218,9 +217,9 @@ impl Allocator {
     }
 
     /// Whether the agent is one that the client wants to hear of.
-    pub(crate) fn is_wanted(&self, slot: AgentSlot, client: ClientSlot) -> bool {
-        let groups = self.tree.clients[client].wishes.groups.as_ref();
-        groups.is_none_or(|groups| admits(groups, &self.agents[slot].spec))
+    fn is_wanted(&mut self, slot: AgentSlot, client: ClientSlot) -> bool {
+        let Some(constraints) = &mut self.tree.clients[client].wishes.constraints else { return true };
+        constraints.known(slot).unwrap_or_else(|| constraints.judge(slot, &self.agents[slot].spec))
     }
 
     /// Whether it can be seen at a glance that quota leaves the client too little.

@@ -6,7 +6,6 @@
 //! Fed by the allocator. Never: agents' resources, filters.
 
 use alloc::collections::BTreeMap;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use tepui_fsm::{Mono, Rng};
@@ -15,13 +14,13 @@ use tepui_resources::{Name, Quantities, Resources, Role};
 use crate::MinAllocatable;
 use crate::bits::Bits;
 use crate::booking::{Counted, Tally};
-use crate::constraints::Group;
+use crate::constraints::Constraints;
 use crate::lottery::Sorters;
 use crate::marks::{Glance, Marks, Traits};
 use crate::order::{Key, Order};
 use crate::quota::Claims;
 use crate::share::Weight;
-use crate::slab::{ClientSlot, FrameworkSlot, NodeSlot, Slab, Slot};
+use crate::slab::{AgentSlot, ClientSlot, FrameworkSlot, NodeSlot, Slab, Slot};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
@@ -50,6 +49,8 @@ pub(crate) struct Tree {
     /// Clients that the run under way shows agents to that did not change, and the roles above them.
     pub(crate) fresh_clients: Bits<ClientSlot>,
     pub(crate) fresh_nodes: Bits<NodeSlot>,
+    /// Clients with offer constraints.
+    constrained: Bits<ClientSlot>,
     /// By client, and by role.
     glances: Vec<Glance>,
     marks: Vec<Marks>,
@@ -118,7 +119,7 @@ pub(crate) struct Client {
 /// What a framework in a role can and will take.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wishes {
-    pub(crate) groups: Option<Arc<[Group]>>,
+    pub(crate) constraints: Option<Constraints>,
     pub(crate) min_allocatable: Option<MinAllocatable>,
 }
 
@@ -155,6 +156,7 @@ impl Tree {
             version: 0,
             fresh_clients: Bits::new(),
             fresh_nodes: Bits::new(),
+            constrained: Bits::new(),
             glances: Vec::new(),
             marks: [Marks::default()].into(),
             available: Quantities::new(),
@@ -208,6 +210,7 @@ impl Tree {
             self.set_active(slot, false);
             let client = self.clients.remove(slot);
             self.fresh_clients.remove(slot);
+            self.constrained.remove(slot);
             self.of_framework[client.framework.index()].retain(|own| *own != slot);
             self.drop_use(client.node);
         }
@@ -286,9 +289,19 @@ impl Tree {
         let glance = &mut self.glances[client.index()];
         glance.traits = traits;
         glance.own_least = wishes.min_allocatable.is_some();
+        self.constrained.set(client, wishes.constraints.is_some());
         self.clients[client].wishes = wishes;
         if active {
             self.count_borrower(client, true);
+        }
+    }
+
+    /// The agent in this slot is another, or has changed so that constraints must be asked again.
+    pub(crate) fn forget_judged(&mut self, agent: AgentSlot) {
+        for client in self.constrained.iter() {
+            if let Some(constraints) = &mut self.clients[client].wishes.constraints {
+                constraints.forget(agent);
+            }
         }
     }
 

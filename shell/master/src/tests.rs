@@ -2,6 +2,7 @@
 
 mod explained;
 mod help;
+mod lent;
 mod obstacles;
 mod writes;
 

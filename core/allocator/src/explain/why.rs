@@ -186,7 +186,9 @@ impl Allocator {
         }
         let traits = self.tree.glance(client).traits;
         let lacking = self.lacking(agent, traits).map(Why::LacksCapability);
-        lacking.or_else(|| (!self.is_wanted(slot, client)).then_some(Why::OfferConstraint))
+        let constraints = self.tree.clients[client].wishes.constraints.as_ref();
+        let excluded = || constraints.is_some_and(|constraints| !constraints.admit(&agent.spec));
+        lacking.or_else(|| excluded().then_some(Why::OfferConstraint))
     }
 
     fn why_not_lent(&self, slot: AgentSlot, client: ClientSlot) -> Why {

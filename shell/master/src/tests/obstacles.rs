@@ -42,7 +42,7 @@ const CASES: &[Case] = &[
     },
 ];
 
-async fn link_up_with(master: &RunningMaster, text: &str) -> Stream {
+pub(super) async fn link_up_with(master: &RunningMaster, text: &str) -> Stream {
     let all: Resources = parse::resources(text, "*").unwrap().into_iter().collect();
     link_up_as(master, &agent_with(all.to_proto(Format::Post))).await
 }

@@ -611,6 +611,35 @@ fn offer_constraints_choose_agents() {
 }
 
 #[test]
+fn offer_constraints_follow_agents_and_frameworks_that_change() {
+    check(
+        "
+        framework F role=a where=rack:x
+        agent A cpus:1 rack=y
+        at 0
+        update A cpus:1 rack=x
+        at 0.1
+        return #1
+        update A cpus:1 rack=y
+        at 2
+        remove A
+        agent B cpus:1 rack=x
+        at 3
+        return #2
+        change F role=a where=rack:y
+        at 5
+        change F role=a
+        at 6
+        ",
+        expect![[r#"
+            #1 A -> F/a cpus:1
+            #2 B -> F/a cpus:1
+            #3 B -> F/a cpus:1
+        "#]],
+    );
+}
+
+#[test]
 fn patterns_are_limited_and_match_whole_texts() {
     let long = "a".repeat(2000);
     for (pattern, wrong) in [

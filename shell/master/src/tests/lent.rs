@@ -1,0 +1,33 @@
+//! What is lent, as operators count it.
+
+use super::obstacles::link_up_with;
+use super::*;
+
+#[tokio::test]
+async fn what_is_only_offered_is_told_from_what_there_is() {
+    let master = start().await;
+    let _agent = link_up_with(&master, "cpus:1;mem:64;cpus(web):4;mem(web):96").await;
+    let borrower =
+        SUBSCRIBE.replace(r#""capabilities":["#, r#""capabilities":[{"type":"REVOCABLE_RESOURCES"},"#);
+    let mut events = Stream::subscribe(&master, "/api/v1/scheduler", &borrower).await;
+    let offers: Value = serde_json::from_str(&events.event("OFFERS").await).unwrap();
+    let agent = offers["offers"]["offers"][0]["agent_id"]["value"].as_str().unwrap();
+    let metrics = get(&master, "/metrics/snapshot").await.body;
+    let metrics: Value = serde_json::from_str(&metrics).unwrap();
+    let agent = format!("agents/{agent}/");
+    for (whose, what) in [
+        ("", "total"),
+        ("", "offered"),
+        (&agent, "total"),
+        (&agent, "offered"),
+        ("roles/web/", "total"),
+        ("roles/dev/", "offered"),
+    ] {
+        for (name, amount) in [("cpus", 4.0), ("mem", 96.0)] {
+            let key = format!("allocator/slack/{whose}{name}/{what}");
+            assert_eq!(metrics[&key], amount, "{key}");
+        }
+    }
+    assert_eq!(metrics.get("allocator/slack/cpus/allocated"), None, "nobody uses any");
+    master.stop().await.unwrap();
+}
