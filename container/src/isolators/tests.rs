@@ -13,13 +13,13 @@ use crate::runtime_dir::Mounted;
 
 /// A launch to plan for.
 struct Case {
-    isolation: &'static str,
+    isolation: String,
     spec: LaunchSpec,
     options: IsolatorOptions,
     rootfs: Option<&'static str>,
 }
 
-fn case(isolation: &'static str, id: ContainerId, container: pb::ContainerInfo) -> Case {
+fn case(isolation: &str, id: ContainerId, container: pb::ContainerInfo) -> Case {
     let spec = LaunchSpec {
         id,
         command: pb::CommandInfo::default(),
@@ -35,7 +35,7 @@ fn case(isolation: &'static str, id: ContainerId, container: pb::ContainerInfo) 
         task: None,
         is_session: false,
     };
-    Case { isolation, spec, options: IsolatorOptions::default(), rootfs: None }
+    Case { isolation: isolation.to_owned(), spec, options: IsolatorOptions::default(), rootfs: None }
 }
 
 fn root() -> ContainerId {
@@ -89,6 +89,111 @@ fn nothing_is_planned_without_isolators() {
     case("posix/cpu", root(), asks).check(expect![""]);
 }
 
+/// What each isolator adds to the plan of a launch that asks for something of it, by its name. None is left out: those
+/// without lines work before a plan is made, while the container runs, or by its cgroups.
+#[test]
+fn what_each_isolator_adds() {
+    let volume = |source: &str| format!("'volumes':[{{'mode':'RW','container_path':'v',{source}}}]");
+    let secret = "'source':{'type':'SECRET','secret':{'type':'VALUE','value':{'data':'aGk='}}}";
+    let docker = "'source':{'type':'DOCKER_VOLUME','docker_volume':{'driver':'d','name':'v'}}";
+    let asks = |name: &str| match name {
+        "filesystem/linux" => String::from("'hostname':'box'"),
+        "namespaces/ipc" => String::from("'linux_info':{'ipc_mode':'PRIVATE','shm_size':3}"),
+        "posix/rlimits" => String::from("'rlimit_info':{'rlimits':[{'type':'RLMT_CORE'}]}"),
+        "linux/capabilities" => {
+            String::from("'linux_info':{'effective_capabilities':{'capabilities':['KILL']}}")
+        }
+        "volume/host_path" => volume("'host_path':'/etc'"),
+        "volume/sandbox_path" => volume("'host_path':'own'").replace("'v'", "'/tmp'"),
+        "volume/secret" => volume(secret),
+        "volume/image" => volume("'image':{'type':'DOCKER','docker':{'name':'i'}}"),
+        "docker/volume" => volume(docker),
+        _ => String::from("'hostname':'box'"),
+    };
+    let all: Vec<String> = BUILT.iter().map(|(name, _)| added_by(name, &asks(name))).collect();
+    expect![[r#"
+        posix/cpu
+        posix/mem
+        filesystem/posix
+        filesystem/linux
+            own mount uts
+            hostname box
+        namespaces/pid
+            own mount pid uts
+            proc on /proc
+        namespaces/ipc
+            own ipc
+        posix/rlimits
+            rlimit RLMT_CORE infinity infinity
+        linux/capabilities
+            capabilities effective 0x20 bounding 0x20
+        linux/devices
+            node rootfs:/dev/zero c 1:5 444
+        linux/nnp
+            no new privileges
+        linux/seccomp
+            seccomp 7 instructions
+        volume/host_path
+            own mount
+            bind /etc on sandbox:/v (make a directory)
+        volume/sandbox_path
+            make /agent//box/own
+            own mount
+            bind /agent//box/own on /tmp
+        volume/secret
+            own mount
+            secret of 2 bytes on sandbox:/v (make a file) 600
+        volume/image
+            own mount
+            bind /ready on sandbox:/v (make a directory)
+        docker/runtime
+        docker/volume
+            own mount
+            bind /ready on sandbox:/v (make a directory)
+        environment_secret
+        disk/du
+        network/ports
+        cgroups/cpu
+        cgroups/mem
+        cgroups/cpuset
+        cgroups/pids
+        cgroups/devices
+        cgroups/blkio
+        cgroups/all
+    "#]]
+    .assert_eq(&all.concat());
+}
+
+/// The lines that only a plan with the isolator has. Those that cannot be had without `filesystem/linux` bring it along.
+fn added_by(name: &str, ask: &str) -> String {
+    let profiles = tempfile::tempdir().expect("a directory");
+    std::fs::write(profiles.path().join("p"), r#"{"defaultAction":"SCMP_ACT_ALLOW"}"#).expect("written");
+    let asks = format!("{{'type':'MESOS',{ask}}}").replace('\'', "\"");
+    let show = |isolation: &str| {
+        let asks = tepui_proto::json::from_slice(asks.as_bytes()).expect("valid");
+        let mut case = case(isolation, root(), asks);
+        let devices = r#"{"allowed_devices":[{"device":{"path":"/dev/zero"},"access":{"read":true}}]}"#;
+        case.options.allowed_devices = parse_devices(devices).expect("it is there");
+        case.options.seccomp_config_dir = Some(profiles.path().to_owned());
+        case.options.seccomp_profile_name = Some("p".into());
+        case.rootfs = (name == "linux/devices").then_some("/images/1");
+        case.show()
+    };
+    const OTHER: &str = "disk/du,network/ports";
+    let base = OTHER.split(',').find(|other| *other != name).unwrap_or_default();
+    let (without, with) = match name {
+        FILESYSTEM_LINUX => (base.to_owned(), format!("{base},{name}")),
+        name if name.starts_with("volume/") => (base.to_owned(), format!("{base},{FILESYSTEM_LINUX},{name}")),
+        name if NEED_MOUNTS.contains(&name) => {
+            (format!("{base},{FILESYSTEM_LINUX}"), format!("{base},{FILESYSTEM_LINUX},{name}"))
+        }
+        name => (base.to_owned(), format!("{base},{name}")),
+    };
+    let (without, with) = (show(&without), show(&with));
+    let added = with.lines().filter(|line| !without.lines().any(|one| one == *line));
+    std::iter::once(format!("{name}\n")).chain(added.map(|line| format!("    {line}\n"))).collect()
+}
+
 #[test]
 fn a_mount_namespace_with_persistent_volumes() {
     let mut case = case("filesystem/linux", root(), Default::default());
@@ -138,7 +243,7 @@ fn devices_of_the_host() {
     let nodes = |case: &Case| case.show().lines().filter(|line| line.contains("/dev/zero")).count();
     assert!(with.show().contains("node rootfs:/dev/zero c 1:5 444\n"), "{}", with.show());
     assert_eq!(nodes(&with), 2);
-    with.isolation = "filesystem/linux";
+    with.isolation = "filesystem/linux".into();
     assert_eq!(nodes(&with), 1);
 }
 
@@ -359,7 +464,7 @@ fn capabilities() {
     .assert_eq(&all.concat());
 }
 
-fn volumes(isolation: &'static str, id: ContainerId, all: &[&str]) -> Case {
+fn volumes(isolation: &str, id: ContainerId, all: &[&str]) -> Case {
     let volume = |text: &&str| {
         let text = text.replace('\'', "\"");
         tepui_proto::json::from_slice(text.as_bytes()).expect("a volume")

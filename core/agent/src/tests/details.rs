@@ -320,6 +320,16 @@ fn labels_limit_a_whole_group() {
     assert_eq!(limits("group limits", "tepui.limits.mem:1"), (None, Some(160.0)));
 }
 
+/// Tasks of a group need not say which executor they are for; the executor hears it all the same.
+#[test]
+fn tasks_of_a_group_get_their_executor() {
+    let world = World::default().run("start\nrecovered\ngo\ngroup e a,b\ne subscribe");
+    let executors: Vec<&str> =
+        world.grouped.iter().map(|task| task.executor.executor_id.value.as_str()).collect();
+    assert_eq!(executors, ["e", "e"]);
+    assert!(world.grouped.iter().all(|task| task.executor.framework_id.value == "F"));
+}
+
 #[test]
 fn a_limit_of_a_group_needs_its_isolator() {
     let world = World::default().run(

@@ -52,8 +52,9 @@ pub(super) struct World {
     subscribing: Option<String>,
     names: Vec<(String, String)>,
     known: Vec<ContainerId>,
-    /// What was asked of containers and told to the master, in full.
+    /// What was asked of containers, handed to executors in groups and told to the master, in full.
     pub(super) specs: Vec<LaunchSpec>,
+    pub(super) grouped: Vec<pb::TaskInfo>,
     pub(super) statuses: Vec<pb::TaskStatus>,
     pub(super) subscribes: Vec<link::call::Subscribe>,
     sent: BTreeMap<String, Vec<u8>>,
@@ -94,6 +95,7 @@ impl Default for World {
             names: Vec::new(),
             known: Vec::new(),
             specs: Vec::new(),
+            grouped: Vec::new(),
             statuses: Vec::new(),
             subscribes: Vec::new(),
             sent: BTreeMap::new(),
@@ -586,6 +588,9 @@ impl World {
                     let name = name.trim_end_matches('\0').to_string();
                     self.sent.insert(name, update.status.uuid.value.clone());
                 }
+            }
+            Effect::Executor { event, .. } => {
+                self.grouped.extend(event.launch_group.task_group.tasks.iter().cloned());
             }
             Effect::OpenExecutor { conn } => {
                 let id = self.subscribing.clone().expect("somebody subscribes");
