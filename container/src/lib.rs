@@ -30,6 +30,8 @@ pub use docker::DockerOptions;
 pub use docker_volume::DockerVolumeOptions;
 pub use end_all::end_all;
 pub use fetcher::FetcherCounts;
+#[cfg(feature = "fuzz")]
+pub use images::fuzz;
 pub use images::{Backend, ImageOptions, Logins, image_names};
 pub use isolators::{
     AllowedDevice, DiskUse, Isolation, IsolationFault, IsolatorOptions, parse_capabilities, parse_devices,

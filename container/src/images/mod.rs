@@ -7,6 +7,8 @@
 mod blob;
 mod copy;
 mod digest;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod local;
 mod login;
 mod manifest;
@@ -16,7 +18,7 @@ pub(crate) mod rootfs;
 mod runtime;
 mod store;
 mod tar;
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzz"))]
 mod testing;
 mod unpack;
 mod user;

@@ -8,8 +8,9 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 const BLOCK: usize = 512;
-/// Names and other extensions of one entry.
+/// Names and other extensions of one entry, and of all of an archive: they are held in memory.
 const EXTENSION_BYTES_MAX: u64 = 1 << 20;
+const EXTENSIONS_BYTES_MAX: u64 = 256 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -43,6 +44,8 @@ pub(super) struct Tar<R> {
     content: u64,
     padding: u64,
     position: u64,
+    /// Of extensions, so far.
+    extensions: u64,
 }
 
 /// What extensions said about the entry that comes next.
@@ -59,7 +62,7 @@ struct Extended {
 
 impl<R: Read> Tar<R> {
     pub fn new(reader: R) -> Tar<R> {
-        Tar { reader, content: 0, padding: 0, position: 0 }
+        Tar { reader, content: 0, padding: 0, position: 0, extensions: 0 }
     }
 
     /// Where in the archive the next byte is.
@@ -72,11 +75,14 @@ impl<R: Read> Tar<R> {
     }
 
     pub fn next(&mut self) -> io::Result<Option<Entry>> {
-        let mut extended = Extended::default();
+        let (mut extended, before) = (Extended::default(), self.extensions);
         loop {
             self.skip()?;
             let Some(header) = self.header()? else { return Ok(None) };
             let size = number(&header[124..136])?;
+            if matches!(header[156], b'L' | b'K' | b'x' | b'g') {
+                self.count_extension(size, before)?;
+            }
             match header[156] {
                 b'L' => extended.path = Some(without_nul(self.extension(size)?)),
                 b'K' => extended.link = Some(without_nul(self.extension(size)?)),
@@ -127,8 +133,7 @@ impl<R: Read> Tar<R> {
             }
         };
         let size = if kind == Kind::File { more.size.unwrap_or(size) } else { 0 };
-        self.content = size;
-        self.padding = size.next_multiple_of(BLOCK as u64) - size;
+        self.begin_content(size)?;
         let id = |field: &[u8]| number(field).map(|id| u32::try_from(id).unwrap_or(u32::MAX));
         Ok(Entry {
             path: PathBuf::from(OsString::from_vec(path)),
@@ -143,12 +148,27 @@ impl<R: Read> Tar<R> {
         })
     }
 
-    fn extension(&mut self, size: u64) -> io::Result<Vec<u8>> {
-        if size > EXTENSION_BYTES_MAX {
+    /// `before`: what extensions of earlier entries held.
+    fn count_extension(&mut self, size: u64, before: u64) -> io::Result<()> {
+        self.extensions = self.extensions.saturating_add(size);
+        if self.extensions - before > EXTENSION_BYTES_MAX {
             return Err(bad("the name of an entry is too long"));
         }
+        if self.extensions > EXTENSIONS_BYTES_MAX {
+            return Err(bad("the names of its entries are too long"));
+        }
+        Ok(())
+    }
+
+    fn begin_content(&mut self, size: u64) -> io::Result<()> {
+        let whole = size.checked_next_multiple_of(BLOCK as u64);
+        self.padding = whole.ok_or_else(|| bad("an entry is too large"))? - size;
         self.content = size;
-        self.padding = size.next_multiple_of(BLOCK as u64) - size;
+        Ok(())
+    }
+
+    fn extension(&mut self, size: u64) -> io::Result<Vec<u8>> {
+        self.begin_content(size)?;
         let mut bytes = Vec::new();
         self.read_to_end(&mut bytes)?;
         Ok(bytes)
@@ -323,6 +343,21 @@ mod tests {
         }
     }
 
+    /// Held in memory until their entry comes, which may be never.
+    #[test]
+    fn extensions_are_limited() {
+        let name = "n".repeat(1 << 19);
+        let one = TarBuilder::new().long_name(&name).file("", b"");
+        read_all(&one.finish()).expect("long, but not too long");
+        let several = TarBuilder::new().long_name(&name).long_name(&name).long_name(&name).file("", b"");
+        let err = read_all(&several.finish()).expect_err("one after the other");
+        assert!(err.to_string().contains("the name of an entry is too long"), "{err}");
+        let mut tar = Tar::new(io::empty());
+        tar.extensions = EXTENSIONS_BYTES_MAX - 1;
+        let before = tar.extensions;
+        assert!(tar.count_extension(1, before).is_ok() && tar.count_extension(1, before).is_err());
+    }
+
     #[test]
     fn damage_is_told() {
         let whole = TarBuilder::new().file("a", &[7; 600]).finish();
@@ -333,6 +368,11 @@ mod tests {
         ] {
             let err = read_all(bytes).expect_err("it is damaged");
             assert!(err.to_string().contains(why), "{err}");
+        }
+        let huge = |size: &str| TarBuilder::new().pax(&[("size", size)]).file("a", b"").finish();
+        for size in [u64::MAX, u64::MAX - 510] {
+            let err = read_all(&huge(&size.to_string())).expect_err("larger than anything");
+            assert!(err.to_string().contains("an entry is too large"), "{err}");
         }
         let sparse = TarBuilder::new().pax(&[("GNU.sparse.major", "1")]).file("a", b"").finish();
         assert!(read_all(&sparse).is_err());

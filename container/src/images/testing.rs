@@ -1,5 +1,7 @@
 //! Archives for tests, also such that no tool would make.
 
+#![cfg_attr(not(test), expect(dead_code, reason = "the fuzzer makes entries only"))]
+
 #[derive(Clone)]
 pub(super) struct TarBuilder(Vec<u8>);
 
