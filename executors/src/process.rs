@@ -18,6 +18,8 @@ const BECOME: &str = "TEPUI_BECOME_TASK";
 const TOKEN: &str = "MESOS_EXECUTOR_AUTHENTICATION_TOKEN";
 /// Set if the task has a file system of its own: the words, one a line, that let a command in.
 const LAUNCHER: &str = "TEPUI_TASK_LAUNCHER";
+/// Set by the agent: the allocator of this very program is to do without large pages. Tasks need not.
+const SMALL_PAGES: &str = "MIMALLOC_ALLOW_THP";
 /// What a shell answers for a command that it cannot find.
 const EXIT_NOT_FOUND: u8 = 127;
 
@@ -40,7 +42,7 @@ pub fn command(info: &CommandInfo) -> Command {
             argv
         }
     };
-    command.env_remove(TOKEN);
+    command.env_remove(TOKEN).env_remove(SMALL_PAGES);
     for variable in &info.environment.variables {
         // Secrets were resolved by whoever started this process.
         if variable.r#type != Some(environment::variable::Type::SECRET) {
@@ -49,6 +51,13 @@ pub fn command(info: &CommandInfo) -> Command {
     }
     command.stdin(Stdio::null());
     command
+}
+
+/// What is forbidden to this process would be to all that it starts.
+pub fn allow_large_pages() {
+    if std::env::var_os(SMALL_PAGES).is_some() {
+        let _ = nix::sys::prctl::set_thp_disable(false); // A kernel without them.
+    }
 }
 
 /// As [`command`], in the file system of the task if that has its own.
@@ -103,6 +112,7 @@ pub fn become_task() -> Option<ExitCode> {
     let error = match json::from_slice::<CommandInfo>(text.as_bytes()) {
         Ok(info) => {
             let mut task = command(&info);
+            allow_large_pages();
             if has_terminal() {
                 task.stdin(Stdio::inherit());
                 take_terminal();

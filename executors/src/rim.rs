@@ -54,6 +54,7 @@ where
     M::Happening: Send + 'static,
     H: Hands<M>,
 {
+    crate::process::allow_large_pages();
     let environment = match Environment::from_env() {
         Ok(environment) => environment,
         Err(error) => {

@@ -18,6 +18,7 @@ use super::{Context, Message, in_docker, session};
 use crate::cgroups::burst::{self, Burst};
 use crate::cgroups::{Place, destroy};
 use crate::host::beneath;
+use crate::host::pages;
 use crate::host::process::Process;
 use crate::host::user::Identity;
 use crate::isolators::watcher::{Given, Watched, Watcher};
@@ -541,6 +542,9 @@ fn init_spec(context: &Context, spec: &LaunchSpec, identity: Option<Identity>) -
     let sandbox = beneath::relative(work_dir, Path::new(&spec.sandbox));
     let (program, arguments) = command_line(&spec.command)?;
     let mut environment = spec.environment.clone();
+    if Path::new(&program) == context.options.program {
+        environment.extend(pages::small_only().map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
     environment.entry(String::from("PATH")).or_insert_with(|| String::from(PATH));
     let has_nul = |text: &String| text.contains('\0');
     if has_nul(&program) || arguments.iter().any(has_nul) || environment.values().any(has_nul) {

@@ -193,6 +193,7 @@ async fn converse(settings: &Settings, job: &Job, stderr: Stdio) -> io::Result<O
     let child = tokio::process::Command::new(&settings.program)
         .args([crate::HELPER_COMMAND, crate::FETCH])
         .env_clear()
+        .envs(crate::host::pages::small_only())
         .envs(known)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

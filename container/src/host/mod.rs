@@ -8,5 +8,6 @@
 pub(crate) mod beneath;
 pub(crate) mod bpf;
 pub(crate) mod event;
+pub(crate) mod pages;
 pub(crate) mod process;
 pub(crate) mod user;

@@ -8,6 +8,7 @@ use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::Path;
 
 use nix::sched::CloneFlags;
 use nix::sys::signal::SigSet;
@@ -16,12 +17,13 @@ use super::failure::{Failure, Pipe};
 use super::mounts::{Mounts, text};
 use super::rights::Rights;
 use super::{InitSpec, shepherd};
+use crate::host::pages;
 use crate::host::process::Process;
 use crate::isolators::plan::{Join, Namespace, Plan};
 
 /// What the child does, ready to be done.
 pub(super) struct Entry {
-    /// The open `cgroup.procs` files.
+    /// Open files that move who writes to them.
     cgroups: Vec<File>,
     oom_score_adj: Option<String>,
     /// Namespaces to join, but for that of pids.
@@ -37,6 +39,8 @@ pub(super) struct Entry {
     /// The command leads a session at the terminal that is its standard input.
     is_terminal: bool,
     needs_init: bool,
+    /// We do without large pages; the command need not.
+    allows_large_pages: bool,
     status: Pipe,
     pub failure: Pipe,
 }
@@ -54,8 +58,7 @@ enum Pids {
 impl Entry {
     pub fn new(spec: &InitSpec, is_terminal: bool) -> io::Result<Entry> {
         let plan = &spec.plan;
-        let open = |path: &std::path::PathBuf| File::options().write(true).open(path.join("cgroup.procs"));
-        let cgroups = spec.cgroups.iter().map(open).collect::<io::Result<_>>();
+        let cgroups = spec.cgroups.iter().map(|cgroup| open_door(cgroup)).collect::<io::Result<_>>();
         let mut join = plan.join.as_ref().map_or(Ok(Vec::new()), open_namespaces)?;
         let joined_pids = join.iter().position(|(_, flag)| *flag == CloneFlags::CLONE_NEWPID);
         let joined_pids = joined_pids.map(|index| join.remove(index).0);
@@ -83,6 +86,7 @@ impl Entry {
             rights: Rights::new(plan, spec.identity.as_ref()),
             is_terminal,
             needs_init: plan.needs_init(),
+            allows_large_pages: pages::are_small_only(),
             status: Pipe::new()?,
             failure: Pipe::new()?,
         })
@@ -133,6 +137,9 @@ impl Entry {
             // SAFETY: a path that ends with NUL. WHY: std's error path may allocate.
             let changed = unsafe { libc::chdir(directory.as_ptr()) };
             check(changed).map_err(Failure::at("its working directory"))?;
+        }
+        if self.allows_large_pages {
+            pages::allow_large();
         }
         self.rights.take()
     }
@@ -206,6 +213,16 @@ impl Entry {
             }
             (None, _) | (_, None) => Ok(()),
         }
+    }
+}
+
+/// The file that moves whoever writes to it into a cgroup. A process of one thread, as ours are, may go by `tasks` on v1:
+/// going by `cgroup.procs` makes every fork and exit of the machine wait.
+fn open_door(cgroup: &Path) -> io::Result<File> {
+    let open = |name: &str| File::options().write(true).open(cgroup.join(name));
+    match open("tasks") {
+        Err(err) if err.kind() == io::ErrorKind::NotFound => open("cgroup.procs"),
+        opened => opened,
     }
 }
 

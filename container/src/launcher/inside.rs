@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::init::{EXIT_NOT_FOUND, EXIT_NOT_RUNNABLE};
 use super::mounts;
 use super::rights::Rights;
+use crate::host::pages;
 use crate::host::user::Identity;
 use crate::isolators::Plan;
 
@@ -56,7 +57,11 @@ pub(crate) fn work(instead: &[OsString]) -> io::Result<()> {
         }
         (None, None) => Command::new(&inside.program),
     };
-    let err = command.env_remove(INSIDE).env_remove(LAUNCHER).envs(&inside.environment).exec();
+    if pages::are_small_only() {
+        pages::allow_large();
+    }
+    command.env_remove(INSIDE).env_remove(LAUNCHER).env_remove(pages::VARIABLE);
+    let err = command.envs(&inside.environment).exec();
     eprintln!("Failed to execute '{}': {err}", command.get_program().display());
     std::process::exit(match err.kind() {
         io::ErrorKind::NotFound => EXIT_NOT_FOUND,

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{InitReport, InitSpec};
+use crate::host::pages;
 use crate::host::process::Process;
 
 /// A supervisor that did not say anything for so long is killed, and its container has failed to launch.
@@ -37,6 +38,7 @@ pub(crate) async fn start(program: &Path, label: &str, spec: &InitSpec) -> Resul
         .args([crate::HELPER_COMMAND, crate::SUPERVISE, label])
         .arg(&spec.runtime)
         .env_clear()
+        .envs(pages::small_only())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

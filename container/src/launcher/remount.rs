@@ -34,6 +34,7 @@ pub(crate) async fn ask(program: &Path, what: &Remount) -> Result<(), String> {
         let mut child = tokio::process::Command::new(program)
             .args([crate::HELPER_COMMAND, crate::REMOUNT])
             .env_clear()
+            .envs(crate::host::pages::small_only())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

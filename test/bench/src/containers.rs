@@ -1,7 +1,8 @@
 //! `containers`: launching and ending containers on a real agent with every cgroup isolator, by how many are alive; and
 //! what a container costs beside a bare fork and exec of the same program.
 //!
-//! One row per number of containers alive: one after the other for the times, several at once for the rate.
+//! One row per number of containers alive: one after the other for the times, several at once for the rates; beside them
+//! how many times a second the kernel makes and removes all cgroups of a container with nobody in them.
 
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -85,6 +86,7 @@ async fn row(isolated: &Isolated, options: &Options, alive: usize) -> Result<Row
     let ids: Vec<String> = (0..options.samples).map(|number| format!("many-{alive}-{number}")).collect();
     let launched = isolated.many(Work::Launch, &ids, options.at_once).await?;
     let ended = isolated.many(Work::Destroy, &ids, options.at_once).await?;
+    let bare = isolated.bare_cgroups(options.samples, options.at_once)?;
     let rate = |took: std::time::Duration| options.samples as f64 / took.as_secs_f64();
     Ok(Row::new()
         .with("what", "launch and end")
@@ -95,5 +97,6 @@ async fn row(isolated: &Isolated, options: &Options, alive: usize) -> Result<Row
         .measured("end_p50_ms", ends.percentile_ms(50.0))
         .measured("end_p99_ms", ends.percentile_ms(99.0))
         .measured("ends_per_s", rate(ended))
+        .measured("bare_cgroups_per_s", rate(bare))
         .measured("agent_cpu_ms_each", cpu * 1000.0 / options.samples as f64))
 }
