@@ -39,7 +39,7 @@ pub use isolators::{
 };
 pub use launcher::linux::{CgroupOptions, Launcher, isolation_of_host};
 pub use stdio::{AttachFault, ContainerLogger, Input, Output, Piece, Rotation, Writer};
-pub use usage::{Memory, Meter, Throttled, Usage};
+pub use usage::{Memory, Meter, Shortages, Throttled, Usage};
 
 /// The hidden command of our program that [`init_main`] serves.
 pub const HELPER_COMMAND: &str = "container-init";

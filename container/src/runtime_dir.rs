@@ -212,7 +212,7 @@ impl ContainerDir {
 
     pub fn claimed(&self) -> io::Result<Claim> {
         match std::fs::read_to_string(self.path.join(PID)) {
-            Ok(text) => Ok(parse_claim(&text, &process::boot_id())),
+            Ok(text) => Ok(parse_claim(&text, process::boot_id())),
             Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(Claim::None),
             Err(err) => Err(err),
         }

@@ -12,7 +12,8 @@ use nix::unistd::{SysconfVar, sysconf};
 use tepui_proto::mesos::v1::cgroup_info::blkio;
 use tepui_types::ContainerId;
 
-use crate::cgroups::{Cgroups, counted};
+pub use crate::cgroups::shortage::Shortages;
+use crate::cgroups::{Cgroups, counted, shortage};
 use crate::host::process::{self, Process, Spent, Stat};
 use crate::isolators::DiskUse;
 use crate::launcher::tree::Tree;
@@ -20,6 +21,9 @@ use crate::runtime_dir::{Claim, ContainerDir, RuntimeDir};
 
 /// Ticks of the kernel's clock per second, as it shows them to programs: the same everywhere.
 const TICKS_PER_SECOND: u64 = 100;
+
+/// Fewer are not worth a thread.
+const CONTAINERS_PER_THREAD_MIN: usize = 32;
 
 /// What one container uses, and what those nested in it use.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,6 +37,8 @@ pub struct Usage {
     /// These are known of containers in cgroups only.
     pub throttled: Option<Throttled>,
     pub memory: Option<Memory>,
+    /// Of v1 only.
+    pub shortages: Option<Shortages>,
     pub blkio: Option<blkio::Statistics>,
     /// What was found on its disk when that was last looked at: of outermost containers, with `disk/du`.
     pub disk: Vec<DiskUse>,
@@ -91,11 +97,8 @@ impl Meter {
     pub fn read(&self) -> io::Result<BTreeMap<ContainerId, Usage>> {
         let mut usages: BTreeMap<ContainerId, Usage> = BTreeMap::new();
         let mut others = Vec::new();
-        for id in self.runtime.list()? {
-            let dir = self.runtime.container(&id);
-            // Whatever cannot be read any more has ended in this very moment.
-            let Ok(Claim::Supervisor(supervisor)) = dir.claimed() else { continue };
-            match counted::read(&cgroups_of(&dir)) {
+        for (id, supervisor, counted) in self.read_counted()? {
+            match counted {
                 Some(usage) => drop(usages.insert(id, usage)),
                 // It is counted with its parent.
                 None if id.parent().is_some() && usages.contains_key(id.top()) => (),
@@ -109,6 +112,32 @@ impl Meter {
             usage.disk = self.runtime.container(id).disk();
         }
         Ok(usages)
+    }
+
+    /// Every container that has a supervisor, with what its own cgroups say. Many are shared out to threads: each
+    /// costs some twenty files of the kernel, and none depends on another.
+    fn read_counted(&self) -> io::Result<Vec<(ContainerId, Process, Option<Usage>)>> {
+        let ids = self.runtime.list()?;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let share = ids.len().div_ceil(threads).max(CONTAINERS_PER_THREAD_MIN);
+        let (first, rest) = ids.split_at(share.min(ids.len()));
+        Ok(std::thread::scope(|scope| {
+            let read =
+                |ids: &[ContainerId]| ids.iter().filter_map(|id| self.read_one(id)).collect::<Vec<_>>();
+            let threads: Vec<_> = rest.chunks(share).map(|ids| scope.spawn(move || read(ids))).collect();
+            let mut all = read(first);
+            all.extend(threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default()));
+            all
+        }))
+    }
+
+    /// `None`: it has ended, or does so in this very moment.
+    fn read_one(&self, id: &ContainerId) -> Option<(ContainerId, Process, Option<Usage>)> {
+        let dir = self.runtime.container(id);
+        let Ok(Claim::Supervisor(supervisor)) = dir.claimed() else { return None };
+        let counted = counted::read(&cgroups_of(&dir));
+        let counted = counted.map(|usage| Usage { shortages: shortage::read(supervisor), ..usage });
+        Some((id.clone(), supervisor, counted))
     }
 
     /// Adds what processes of containers without cgroups use.

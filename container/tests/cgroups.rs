@@ -189,20 +189,22 @@ async fn only_a_task_that_may_burst_is_the_first_to_go() {
     let Some(mut host) = host("cgroups/mem") else { return };
     let score = "cat /proc/self/oom_score_adj";
     let usual = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap();
-    for (name, of_task, all, adjusted) in [
-        ("plain", true, &[][..], false),
-        ("executor", false, &[("mem", 512.0)], false),
-        ("bursts", true, &[("mem", 512.0)], true),
-        ("endless", true, &[("mem", f64::INFINITY)], true),
+    let machine = rustix::system::sysinfo();
+    let capacity = machine.totalram as f64 * f64::from(machine.mem_unit) / MB as f64;
+    let endless = &[("mem", f64::INFINITY)][..];
+    // The part of the machine's memory that it asks for, in thousandths.
+    for (name, of_task, part, all, expected) in [
+        ("plain", true, 100.0, &[][..], None),
+        ("executor", false, 100.0, endless, None),
+        ("bursts", true, 100.5, &[("mem", capacity)], Some(900)),
+        ("endless", true, 400.5, endless, Some(600)),
+        ("whole", true, 1000.0, endless, Some(3)),
     ] {
-        let spec = LaunchSpec { of_task, ..sized(&host, &id(name), score, (1.0, 32.0), all) };
+        let request = (1.0, capacity * part / 1000.0);
+        let spec = LaunchSpec { of_task, ..sized(&host, &id(name), score, request, all) };
         host.run(spec).await;
-        let said = host.read(&id(name), "stdout");
-        let number: i32 = said.trim().parse().unwrap();
-        match adjusted {
-            true => assert!((900..1000).contains(&number), "{name}: {said}"),
-            false => assert_eq!(said, usual, "{name}"),
-        }
+        let expected = expected.map_or(usual.clone(), |score| format!("{score}\n"));
+        assert_eq!(host.read(&id(name), "stdout"), expected, "{name}");
     }
 }
 
@@ -378,6 +380,29 @@ async fn what_the_kernel_counts_can_be_read() {
     assert!(memory(&inner).total_bytes > 0 && memory(&outer).total_bytes >= memory(&inner).anon_bytes);
     host.destroy(&nested).await;
     host.destroy(&a).await;
+}
+
+/// The kernel counts how often memory was short, whether or not an agent runs. There are no such events on v2.
+#[tokio::test]
+async fn shortages_of_memory_are_counted() {
+    let Some(mut host) = host("cgroups/all") else { return };
+    let (a, b) = (id("a"), id("b"));
+    // What is read of a file has to go again, because there is room for a part of it only.
+    let reads = "truncate -s 512M file; cat file > /dev/null; echo ready; exec sleep 1000";
+    for (id, script) in [(&a, reads), (&b, WAIT)] {
+        host.launch(sized(&host, id, script, (0.5, 32.0), &[])).await;
+        host.line(id, "stdout").await;
+    }
+    let meter = |host: &Host| tepui_container::Meter::open(&host.dir.path().join("run")).unwrap();
+    let of = |host: &Host, id: &ContainerId| meter(host).read().unwrap().remove(id).unwrap().shortages;
+    if is_v2() {
+        return assert_eq!((of(&host, &a), of(&host, &b)), (None, None));
+    }
+    let found = of(&host, &a).unwrap();
+    assert!(found.low > 0 && found.low >= found.medium && found.medium >= found.critical, "{found:?}");
+    assert_eq!(of(&host, &b), Some(Default::default()));
+    let host = host.restart();
+    assert!(of(&host, &a).unwrap().low >= found.low, "counts outlive the agent");
 }
 
 /// Takes a container's processes out of its cgroups and removes these, as a careless administrator would.

@@ -11,6 +11,7 @@ use tepui_proto::mesos::v1::cgroup_info::blkio;
 use tepui_proto::mesos::v1::cgroup_info::blkio::throttling::Statistics;
 
 use super::{Cgroups, Controller, Place, Version, destroy};
+use crate::host::shown::shown;
 use crate::usage::{Memory, Throttled, Usage};
 
 /// The most a file may hold and still mean that there is a limit.
@@ -30,6 +31,7 @@ pub(crate) fn read(cgroups: &Cgroups) -> Option<Usage> {
         mem_rss_bytes: memory.anon_bytes,
         throttled: cgroups.own(Controller::Cpu).and_then(throttled),
         memory: Some(memory),
+        shortages: None,
         blkio: cgroups.own(Controller::Blkio).and_then(blkio_of),
         disk: Vec::new(),
     })
@@ -105,7 +107,7 @@ pub(super) fn memory_of(place: &Place) -> Option<Memory> {
 }
 
 fn blkio_of(place: &Place) -> Option<blkio::Statistics> {
-    let text = |file: &str| std::fs::read_to_string(place.cgroup.join(file)).ok();
+    let text = |file: &str| shown(&place.cgroup.join(file));
     let throttling = match place.version {
         Version::V1 => {
             let served = |unit: &str| {
@@ -191,7 +193,7 @@ fn value(op: blkio::Operation, value: u64) -> blkio::Value {
 }
 
 fn number(cgroup: &Path, file: &str) -> Option<u64> {
-    std::fs::read_to_string(cgroup.join(file)).ok()?.trim().parse().ok()
+    shown(&cgroup.join(file))?.trim().parse().ok()
 }
 
 /// A file of lines `name number`.
@@ -199,7 +201,7 @@ struct Keyed(String);
 
 impl Keyed {
     fn read(cgroup: &Path, file: &str) -> Option<Keyed> {
-        std::fs::read_to_string(cgroup.join(file)).ok().map(Keyed)
+        shown(&cgroup.join(file)).map(Keyed)
     }
 
     fn get(&self, key: &str) -> Option<u64> {
@@ -316,6 +318,7 @@ mod tests {
                         limit_bytes: None,
                     },
                 ),
+                shortages: None,
                 blkio: None,
                 disk: [],
             }

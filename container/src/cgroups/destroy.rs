@@ -4,6 +4,7 @@
 //! v1 stops all of them first, v2 has a file for it.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,23 +17,26 @@ const PAUSE_MS_MAX: u64 = 200;
 const FREEZE_LOOKS_MAX: u32 = 200;
 /// After so many attempts an operator should know.
 const KILLS_BEFORE_WARNING: u32 = 60;
+/// Its name and itself; every directory below adds one. Its many files need not be listed to know that there is none.
+const LINKS_OF_CHILDLESS: u64 = 2;
 /// A cgroup whose processes have just ended may need a moment.
 const REMOVALS_MAX: u32 = 60;
 
-/// Kills every process in the container's cgroup and below it, and returns when none is left.
-pub(crate) async fn kill(cgroups: &Cgroups) {
-    let Some(place) = cgroups.core().cloned() else { return };
+/// Kills every process in the container's cgroup and below it, and returns when none is left. False: there is no such
+/// cgroup, so its processes, if there are any, are elsewhere.
+pub(crate) async fn kill(cgroups: &Cgroups) -> bool {
+    let Some(place) = cgroups.core().cloned() else { return false };
     let (mut pause, mut attempt) = (PAUSE_MS_MIN, 0u32);
     loop {
         let round = place.clone();
         match tokio::task::spawn_blocking(move || kill_round(&round)).await {
-            Ok(Ok(0)) => return,
+            Ok(Ok(0)) => return true,
             Ok(Ok(_)) => (),
-            Ok(Err(err)) if err.kind() == io::ErrorKind::NotFound => return, // Removed under us: it was empty.
+            Ok(Err(err)) if err.kind() == io::ErrorKind::NotFound => return false, // Removed under us: it was empty.
             Ok(Err(err)) => {
                 tracing::debug!(cgroup = %place.cgroup.display(), %err, "cannot kill a cgroup, trying again")
             }
-            Err(_) => return, // The runtime is shutting down; whoever comes next starts over.
+            Err(_) => return false, // The runtime is shutting down; whoever comes next starts over.
         }
         attempt = attempt.saturating_add(1);
         if attempt == KILLS_BEFORE_WARNING {
@@ -139,6 +143,9 @@ fn is_gone(err: &io::Error) -> bool {
 
 fn children(cgroup: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
+    if std::fs::metadata(cgroup)?.nlink() == LINKS_OF_CHILDLESS {
+        return Ok(found);
+    }
     for entry in std::fs::read_dir(cgroup)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {

@@ -15,6 +15,7 @@ pub(crate) mod layout;
 pub(crate) mod machine;
 pub(crate) mod oom;
 pub(crate) mod plan;
+pub(crate) mod shortage;
 mod v1;
 mod v2;
 

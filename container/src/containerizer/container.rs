@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::provision::{self, Provisioned};
 use super::{Context, Message, in_docker, session};
 use crate::cgroups::burst::{self, Burst};
-use crate::cgroups::{Place, destroy};
+use crate::cgroups::{Controller, Place, Version, destroy};
 use crate::host::beneath;
 use crate::host::pages;
 use crate::host::process::Process;
@@ -269,7 +269,7 @@ impl Container {
             tracing::debug!(container = %self.id, %err, "cannot keep that a container ends");
         }
         let cgroups = self.runtime().cgroups();
-        destroy::kill(&cgroups).await;
+        let emptied = destroy::kill(&cgroups).await;
         if !gone && self.runtime().is_moved() {
             // Who listens should hear the last words.
             session::kill_below(process).await;
@@ -277,7 +277,7 @@ impl Container {
         }
         // Nobody outlives its cgroup, so its supervisor is about to say so; a look at all processes would cost the more
         // the more containers there are.
-        if !gone && cgroups.core().is_some() {
+        if !gone && emptied {
             gone = tokio::time::timeout(SUPERVISOR_LAST_WORDS_MAX, &mut ended).await.is_ok();
         }
         // A supervisor that ended by itself left nobody behind, and says so by the status.
@@ -502,6 +502,8 @@ async fn isolate(
     let cgroups = linux.prepare(spec).await?;
     init.cgroups = cgroups.places.iter().map(Place::processes).collect();
     init.oom_score_adj = cgroups.oom_score_adj;
+    let memory = cgroups.own(Controller::Memory).filter(|place| place.version == Version::V1);
+    init.shortages_of = memory.map(|place| place.cgroup.clone());
     Ok(())
 }
 
@@ -565,6 +567,7 @@ fn init_spec(context: &Context, spec: &LaunchSpec, identity: Option<Identity>) -
         environment,
         identity,
         cgroups: Vec::new(),
+        shortages_of: None,
         oom_score_adj: None,
         plan: Plan::default(),
     })

@@ -10,4 +10,5 @@ pub(crate) mod bpf;
 pub(crate) mod event;
 pub(crate) mod pages;
 pub(crate) mod process;
+pub(crate) mod shown;
 pub(crate) mod user;

@@ -4,6 +4,7 @@
 //! signal goes through a pidfd whose start time was compared after it was opened.
 
 use std::io;
+use std::sync::OnceLock;
 
 use rustix::process::{Pid, PidfdFlags, Signal};
 use serde::{Deserialize, Serialize};
@@ -124,9 +125,10 @@ pub(crate) fn all() -> io::Result<Vec<Stat>> {
 }
 
 /// Tells one start of the machine from the next; empty if the kernel does not say.
-pub(crate) fn boot_id() -> String {
-    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    text.trim().to_owned()
+pub(crate) fn boot_id() -> &'static str {
+    static ID: OnceLock<String> = OnceLock::new();
+    let read = || std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    ID.get_or_init(read).trim()
 }
 
 fn is_gone(err: &io::Error) -> bool {

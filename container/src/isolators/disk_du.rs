@@ -14,24 +14,29 @@ const BLOCK_BYTES: u64 = 512;
 /// So deep may directories be; what is deeper is not counted.
 const DEPTH_MAX: usize = 128;
 
+/// What paths may hold, in bytes.
+pub(super) type Quotas = Vec<(PathBuf, u64)>;
+
 /// What each path may hold: the sandbox what of `disk` belongs to no volume, a volume its own size. Nothing was given:
-/// nothing is looked at. A volume that is a disk of its own cannot hold too much.
-pub(super) fn quotas(sandbox: &str, resources: &[pb::Resource], volumes: &[Volume]) -> Vec<(PathBuf, u64)> {
+/// nothing is looked at. Second those that cannot hold too much, because they are disks of their own.
+pub(super) fn quotas(sandbox: &str, resources: &[pb::Resource], volumes: &[Volume]) -> (Quotas, Quotas) {
     let mut plain = None;
-    let mut quotas = Vec::new();
+    let (mut quotas, mut whole_disks) = (Vec::new(), Vec::new());
     for resource in resources.iter().filter(|resource| resource.name == "disk") {
         let (disk, size) = (&resource.disk, resource.scalar.value);
+        let is_whole = disk.source.r#type == Type::MOUNT;
         match disk.volume.as_option() {
-            _ if disk.source.r#type == Type::MOUNT => (),
+            None if is_whole => (),
             None => plain = Some(plain.unwrap_or(0.0) + size),
             Some(volume) => {
                 let found = volumes.iter().find(|one| one.target == volume.container_path);
-                quotas.extend(found.map(|one| (PathBuf::from(&one.source), bytes(size))));
+                let kind = if is_whole { &mut whole_disks } else { &mut quotas };
+                kind.extend(found.map(|one| (PathBuf::from(&one.source), bytes(size))));
             }
         }
     }
     quotas.extend(plain.map(|size| (PathBuf::from(sandbox), bytes(size))));
-    quotas
+    (quotas, whole_disks)
 }
 
 fn bytes(mb: f64) -> u64 {
@@ -137,13 +142,19 @@ mod tests {
             resource("{'name':'cpus','type':'SCALAR','scalar':{'value':2}}"),
             resource("{'name':'disk','type':'SCALAR','scalar':{'value':1}}"),
             disk(&format!("{{{volume}}}")),
-            disk(&format!("{{{volume},'source':{{'type':'MOUNT'}}}}")),
+            disk(&format!("{{{},'source':{{'type':'MOUNT'}}}}", volume.replace("data", "whole"))),
         ];
-        let volumes =
-            [Volume { source: "/vol/x".into(), target: "data".into(), read_only: false, shared: false }];
-        let mb = 1 << 20;
-        assert_eq!(quotas("/box", &resources, &volumes), [("/vol/x".into(), 2 * mb), ("/box".into(), mb)]);
-        assert!(quotas("/box", &resources[..1], &volumes).is_empty());
+        let seen = |target: &str| Volume {
+            source: format!("/vol/{target}"),
+            target: target.into(),
+            read_only: false,
+            shared: false,
+        };
+        let (volumes, mb) = ([seen("data"), seen("whole")], 1 << 20);
+        let (kept, whole) = quotas("/box", &resources, &volumes);
+        assert_eq!(kept, [("/vol/data".into(), 2 * mb), ("/box".into(), mb)]);
+        assert_eq!(whole, [("/vol/whole".into(), 2 * mb)], "looked at, but never too full");
+        assert_eq!(quotas("/box", &resources[..1], &volumes), Default::default());
     }
 
     #[test]

@@ -25,13 +25,17 @@ use crate::runtime_dir::ContainerDir;
 pub(crate) struct Given {
     /// Paths with the bytes they may hold.
     pub disk: Vec<(PathBuf, u64)>,
+    /// The same of disks of their own: looked at only.
+    #[serde(default)]
+    pub whole_disks: Vec<(PathBuf, u64)>,
     /// From and to, both included.
     pub ports: Vec<(u16, u16)>,
 }
 
 impl Given {
     pub fn new(sandbox: &str, resources: &[pb::Resource], volumes: &[Volume]) -> Given {
-        Given { disk: disk_du::quotas(sandbox, resources, volumes), ports: network_ports::ports(resources) }
+        let (disk, whole_disks) = disk_du::quotas(sandbox, resources, volumes);
+        Given { disk, whole_disks, ports: network_ports::ports(resources) }
     }
 }
 
@@ -112,15 +116,16 @@ impl Watcher {
     }
 
     async fn look_at_disk(&self) -> Option<Termination> {
-        let (quotas, id, dir) =
-            (self.given.disk.clone(), self.watched.id.clone(), self.watched.runtime.clone());
+        let (given, id, dir) = (self.given.clone(), self.watched.id.clone(), self.watched.runtime.clone());
         let _turn = self.turn.acquire().await;
         let look = move || {
-            let uses = disk_du::measure(&quotas);
+            let mut uses = disk_du::measure(&given.disk);
+            let found = disk_du::exceeded(&uses);
+            uses.extend(disk_du::measure(&given.whole_disks));
             if let Err(err) = dir.write_disk(&uses) {
                 tracing::debug!(%err, "cannot keep what a container holds");
             }
-            disk_du::exceeded(&uses)
+            found
         };
         let found = tokio::task::spawn_blocking(look).await.ok()??;
         tracing::info!(container = %id, why = found.message, "container took more disk than it was given");

@@ -18,6 +18,7 @@ use nix::sys::wait::WaitPidFlag;
 
 use super::enter::Entry;
 use super::{InitReport, InitSpec, failure, tree};
+use crate::cgroups::shortage;
 use crate::host::beneath;
 use crate::host::process::{self, Process};
 use crate::runtime_dir::{ContainerDir, Init};
@@ -107,6 +108,9 @@ fn prepare(spec: &InitSpec) -> io::Result<Option<(Prepared, Entry)>> {
     }
     let (board, ends) = open_stdio(spec, sandbox)?;
     let entry = Entry::new(spec, ends.is_terminal)?;
+    if let Some(cgroup) = &spec.shortages_of {
+        shortage::count(cgroup).ok(); // A kernel without such events: its use is not less limited.
+    }
     let (this, runtime) = (Process::this()?, ContainerDir::at(&spec.runtime));
     match runtime.claim(Some(this)) {
         Ok(true) => Ok(Some((Prepared { this, runtime, board, ends: Some(ends) }, entry))),

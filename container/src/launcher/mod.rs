@@ -51,6 +51,9 @@ pub(crate) struct InitSpec {
     /// The command enters each of these before anything else. The supervisor stays outside: it must outlive them.
     #[serde(default)]
     pub cgroups: Vec<PathBuf>,
+    /// A cgroup of v1 whose shortages of memory are to be counted.
+    #[serde(default)]
+    pub shortages_of: Option<PathBuf>,
     /// How readily the kernel ends the command when memory runs out.
     #[serde(default)]
     pub oom_score_adj: Option<i32>,

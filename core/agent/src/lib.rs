@@ -45,6 +45,7 @@ pub use effect::Effect;
 pub use eviction::{Eviction, MachineMemory, MemoryUse};
 pub use history::Kept;
 pub use input::{Input, LinkId};
+pub use lifecycle::volume_path;
 pub use oversubscription::{Estimator, Load, QosController, Used};
 pub use record::Record;
 pub use recover::RecoverError;

@@ -5,7 +5,7 @@ mod lists;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tepui_container::{FetcherCounts, Meter};
+use tepui_container::FetcherCounts;
 use tepui_core_agent::{Executor, Framework, State, Task, TaskStage};
 use tepui_http::{Encoding, classic};
 use tepui_proto::mesos::v1 as pb;
@@ -14,14 +14,14 @@ use tepui_proto::mesos::v1::agent::{Call, Response, response};
 
 use crate::document::About;
 use crate::metrics;
-use crate::statistics::{self, Statistics};
+use crate::statistics::{self, Measuring, Statistics};
 
 /// What a read is answered from.
 pub(crate) struct Sources {
     pub state: Arc<State>,
     pub about: Arc<About>,
     pub logging_level: u32,
-    pub meter: Meter,
+    pub measuring: Measuring,
     pub fetcher: FetcherCounts,
 }
 
@@ -65,7 +65,7 @@ fn answer(sources: &Sources, call: &Call) -> Response {
         }
         Type::GET_CONTAINERS => {
             answer.r#type = Some(response::Type::GET_CONTAINERS);
-            let statistics = Statistics::measure(&sources.meter, state);
+            let statistics = Statistics::measure(&sources.measuring, state);
             answer.get_containers = containers(state, call, &statistics).into();
         }
         Type::GET_METRICS => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use tepui_authz::Action;
-use tepui_container::{Containerizer, Meter};
+use tepui_container::Containerizer;
 use tepui_core_agent::{Input, Phase, State};
 use tepui_http::files::{self, Verb};
 use tepui_http::{
@@ -22,7 +22,7 @@ use crate::access::Access;
 use crate::document::About;
 use crate::image_gc::ImageGc;
 use crate::read::{self, Sources};
-use crate::statistics::{self, View};
+use crate::statistics::{self, Measuring, View};
 use crate::visible::{Look, visible};
 use crate::{attached, document, executor, metrics, operator, origin};
 
@@ -100,7 +100,7 @@ pub(crate) struct Program {
     pub masters: Vec<String>,
     pub logging: Logging,
     pub containerizer: Containerizer,
-    pub meter: Meter,
+    pub measuring: Measuring,
     /// Of `/state`, compressed or not, as each sees it.
     pub renderings: Renderings<(bool, Option<Principal>)>,
     pub access: Access,
@@ -183,7 +183,7 @@ impl Program {
             state: self.seen_by(request, look),
             about: self.about_for(request),
             logging_level: self.logging.level(),
-            meter: self.meter.clone(),
+            measuring: self.measuring.clone(),
             fetcher: self.containerizer.fetcher_counts(),
         };
         let draw = move |mut pen: Pen| {
@@ -226,7 +226,7 @@ impl Program {
             Endpoint::State => self.state_document(&request).await,
             Endpoint::Usage(view) => {
                 let state = self.seen_by(&request, Look::Containers);
-                statistics::answer(view, self.meter.clone(), state, &request).await
+                statistics::answer(view, self.measuring.clone(), state, &request).await
             }
             Endpoint::Metrics(form) => match rest.is_empty() {
                 true => self.metrics(form.asked_for(&request.headers), &request).await,

@@ -24,6 +24,7 @@ use crate::link::Links;
 use crate::options::Options;
 use crate::routes::{Kind, Program};
 use crate::samples;
+use crate::statistics::Measuring;
 use crate::target::Targets;
 
 /// The records' file below the work directory.
@@ -152,7 +153,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
         masters,
         logging: options.logging.clone(),
         containerizer,
-        meter,
+        measuring: Measuring { meter, work_dir: config.work_dir.as_str().into() },
         renderings: Renderings::start().map_err(AgentFault::Thread)?,
         access: options.access.clone(),
         image_gc: options.image_gc.clone(),

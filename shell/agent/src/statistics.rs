@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::StatusCode;
-use tepui_container::{Memory, Meter, Usage};
-use tepui_core_agent::{Container, ContainerStage, Executor, ExecutorPhase, State};
+use tepui_container::{DiskUse, Memory, Meter, Usage};
+use tepui_core_agent::{Container, ContainerStage, Executor, ExecutorPhase, State, volume_path};
 use tepui_http::{HttpError, Query, Request, Response, json};
 use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1 as pb;
+use tepui_resources::Format;
 use tepui_types::ContainerId;
 
 use crate::detect;
@@ -29,13 +30,21 @@ pub(crate) enum View {
     Containers,
 }
 
+/// What is needed to measure.
+#[derive(Clone, Debug)]
+pub(crate) struct Measuring {
+    pub meter: Meter,
+    /// Where volumes are.
+    pub work_dir: Arc<str>,
+}
+
 /// What every container uses, by its id.
 pub(crate) struct Statistics(BTreeMap<ContainerId, pb::ResourceStatistics>);
 
 impl Statistics {
     /// Looks at the machine; takes its time.
-    pub fn measure(meter: &Meter, state: &State) -> Self {
-        let usages = meter.read().unwrap_or_else(|err| {
+    pub fn measure(measuring: &Measuring, state: &State) -> Self {
+        let usages = measuring.meter.read().unwrap_or_else(|err| {
             tracing::warn!(%err, "cannot measure what containers use");
             BTreeMap::new()
         });
@@ -44,7 +53,10 @@ impl Statistics {
             live(state).map(|executor| (&executor.container_id, executor)).collect();
         let of = |(id, usage): (ContainerId, Usage)| {
             let statistics = match executors.get(&id) {
-                Some(executor) => statistics(executor, &usage, now),
+                Some(executor) => pb::ResourceStatistics {
+                    disk_statistics: disks(executor, &usage, &measuring.work_dir),
+                    ..statistics(executor, &usage, now)
+                },
                 None => measured(&usage, now),
             };
             (id, statistics)
@@ -79,7 +91,7 @@ pub(crate) fn others(
 
 pub(crate) async fn answer(
     view: View,
-    meter: Meter,
+    measuring: Measuring,
     state: Arc<State>,
     request: &Request,
 ) -> Result<Response, HttpError> {
@@ -88,7 +100,7 @@ pub(crate) async fn answer(
         View::Containers => Selection::from_query(&request.query)?,
     };
     let measuring = tokio::task::spawn_blocking(move || {
-        let statistics = Statistics::measure(&meter, &state);
+        let statistics = Statistics::measure(&measuring, &state);
         let mut w = JsonWriter::new();
         w.array(|w| {
             for executor in live(&state).filter(|executor| selection.wants(executor)) {
@@ -224,10 +236,32 @@ fn statistics(executor: &Executor, usage: &Usage, now: f64) -> pb::ResourceStati
     }
 }
 
+/// The sandbox and every persistent volume, with which volume it is.
+fn disks(executor: &Executor, usage: &Usage, work_dir: &str) -> Vec<pb::DiskStatistics> {
+    let resources = executor.resources();
+    let volume = |path: &Path| {
+        let found = resources
+            .iter()
+            .find(|one| volume_path(work_dir, one).is_some_and(|at| Path::new(&at) == path))?;
+        found.to_proto(Format::Post).disk.into_option()
+    };
+    let one = |one: &DiskUse| {
+        let disk = volume(&one.path).unwrap_or_default();
+        pb::DiskStatistics {
+            source: disk.source,
+            persistence: disk.persistence,
+            limit_bytes: Some(one.limit_bytes),
+            used_bytes: Some(one.used_bytes),
+            ..Default::default()
+        }
+    };
+    usage.disk.iter().map(one).collect()
+}
+
 /// What was measured, with the limits that hold in the kernel.
 fn measured(usage: &Usage, now: f64) -> pb::ResourceStatistics {
     let throttled = usage.throttled.as_ref();
-    let memory = usage.memory.as_ref();
+    let (memory, shortages) = (usage.memory.as_ref(), usage.shortages.as_ref());
     let of = |part: fn(&Memory) -> u64| memory.map(part);
     pb::ResourceStatistics {
         timestamp: now,
@@ -249,6 +283,9 @@ fn measured(usage: &Usage, now: f64) -> pb::ResourceStatistics {
         mem_mapped_file_bytes: of(|it| it.mapped_file_bytes),
         mem_swap_bytes: of(|it| it.swap_bytes),
         mem_unevictable_bytes: of(|it| it.unevictable_bytes),
+        mem_low_pressure_counter: shortages.map(|it| it.low),
+        mem_medium_pressure_counter: shortages.map(|it| it.medium),
+        mem_critical_pressure_counter: shortages.map(|it| it.critical),
         mem_soft_limit_bytes: memory.and_then(|it| it.request_bytes),
         mem_limit_bytes: memory.and_then(|it| it.limit_bytes.or_else(detect::memory_bytes)),
         blkio_statistics: usage.blkio.clone().into(),

@@ -44,16 +44,74 @@ fn said(work_dir: &Path, executor: &str) -> String {
     std::fs::read_to_string(path.trim()).expect("one file")
 }
 
+/// The statistics of an executor, once its disk has been looked at and is found to hold a megabyte.
+fn disk_of(cluster: &Cluster, executor: &str) -> Value {
+    wait_for("the disk to be looked at", || {
+        let all = cluster.agent_http().get("/monitor/statistics").json()?;
+        let one = all.as_array()?.iter().find(|one| one["executor_id"] == executor)?["statistics"].clone();
+        let disks = one["disk_statistics"].as_array()?;
+        disks.iter().any(|disk| disk["used_bytes"].as_u64() >= Some(1 << 20)).then_some(one)
+    })
+}
+
 /// What a sandbox may hold, and what was found in it.
 fn disk_is_counted(cluster: &Cluster, scheduler: &mut Scheduler) {
     let script = "dd if=/dev/zero of=some bs=1M count=1; exec sleep 1000";
     run(cluster, scheduler, "counted", script, "TASK_RUNNING");
-    let used = wait_for("the disk to be looked at", || {
-        let all = cluster.agent_http().get("/monitor/statistics").json()?;
-        let one = all.as_array()?.iter().find(|one| one["executor_id"] == "counted")?["statistics"].clone();
-        (one["disk_used_bytes"].as_u64()? >= 1 << 20).then_some(one)
-    });
+    let used = disk_of(cluster, "counted");
     assert_eq!(used["disk_limit_bytes"], 2 << 20, "{used}");
+    let same = json!([{"limit_bytes": 2 << 20, "used_bytes": used["disk_used_bytes"]}]);
+    assert_eq!(used["disk_statistics"], same, "{used}");
+}
+
+/// A persistent volume is told apart from the sandbox, by its name.
+fn volumes_are_counted(cluster: &Cluster, scheduler: &mut Scheduler) {
+    let offer = scheduler.fresh_offer();
+    let (allocation, reserved) = (json!({"role": "dev"}), json!([{"type": "DYNAMIC", "role": "dev"}]));
+    let mut disk = scalar("disk", 8.0);
+    (disk["allocation_info"], disk["reservations"]) = (allocation, reserved);
+    let mut volume = disk.clone();
+    volume["disk"] =
+        json!({"persistence": {"id": "kept"}, "volume": {"mode": "RW", "container_path": "data"}});
+    let script = "dd if=/dev/zero of=data/some bs=1M count=1; exec sleep 1000";
+    let mut task = Scheduler::task(&offer, "keeper", script);
+    task["resources"] = json!([scalar("cpus", 0.1), scalar("mem", 32.0), scalar("disk", 2.0), volume]);
+    scheduler.accept(
+        &offer,
+        json!([
+            {"type": "RESERVE", "reserve": {"resources": [disk]}},
+            {"type": "CREATE", "create": {"volumes": [volume]}},
+            {"type": "LAUNCH", "launch": {"task_infos": [task]}}
+        ]),
+    );
+    scheduler.reach("keeper", "TASK_RUNNING");
+    let used = disk_of(cluster, "keeper");
+    assert_eq!(used["disk_limit_bytes"], 2 << 20, "of the sandbox alone: {used}");
+    let disks = used["disk_statistics"].as_array().expect("a list");
+    let kept = disks.iter().find(|one| one["persistence"]["id"] == "kept").expect("the volume");
+    assert_eq!(kept["limit_bytes"], 8 << 20, "{used}");
+    assert!(kept["used_bytes"].as_u64() >= Some(1 << 20) && disks.len() == 2, "{used}");
+}
+
+/// The helpers of ours around a task do without large pages; the task itself may have them, and hears nothing of it.
+#[test]
+fn tasks_may_have_large_pages() {
+    let Some((cluster, mut scheduler)) = start(&["--isolation=cgroups/mem"]) else { return };
+    let script =
+        "grep THP_enabled /proc/self/status /proc/$PPID/status | tr -d '\\t'; env | grep MIMALLOC; true";
+    let offer = scheduler.fresh_offer();
+    let task = Scheduler::task(&offer, "pages", script);
+    assert_eq!(scheduler.launch(&offer, &[task]).status, 202);
+    scheduler.reach("pages", "TASK_FINISHED");
+    let text = said(&cluster.agents[0].work_dir, "pages");
+    if text.is_empty() {
+        return eprintln!("skipped: this kernel does not tell of large pages");
+    }
+    let lines: Vec<&str> =
+        text.lines().filter_map(|line| line.rsplit_once("status:")).map(|it| it.1).collect();
+    // The second is the executor, which has forbidden them to itself only while it started.
+    assert_eq!(lines, ["THP_enabled:1", "THP_enabled:1"], "{text}");
+    assert!(!text.contains("MIMALLOC"), "{text}");
 }
 
 #[test]
@@ -92,6 +150,7 @@ fn what_operators_choose_reaches_tasks() {
     assert_eq!(status["reason"], "REASON_CONTAINER_LIMITATION_DISK", "{status}");
 
     disk_is_counted(&cluster, &mut scheduler);
+    volumes_are_counted(&cluster, &mut scheduler);
 
     // Port 0 is one outside of the agent's range: nobody minds. One of the agent's is another matter.
     let listen = |port: &str| {

@@ -23,4 +23,5 @@ pub(crate) use shutdown::{
     destroy, grace_over, preempt, registration_over, shutdown_executor, shutdown_grace,
 };
 pub(crate) use start::{new_task, record_executor, record_task, start_waiting, stored_executor};
-pub(crate) use volumes::{volume_path, volumes};
+pub use volumes::volume_path;
+pub(crate) use volumes::volumes;

@@ -24,7 +24,7 @@ fn volume(work_dir: &str, resource: &Resource) -> Option<Volume> {
 }
 
 /// The directory of a persistent volume; none if it is not one, or lies on a disk without directories.
-pub(crate) fn volume_path(work_dir: &str, resource: &Resource) -> Option<String> {
+pub fn volume_path(work_dir: &str, resource: &Resource) -> Option<String> {
     let id = resource.persistence_id()?;
     // A role's slashes would make directories of their own.
     let role = resource.reservation_role()?.to_string().replace('/', " ");
