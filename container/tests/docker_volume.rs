@@ -5,27 +5,17 @@ mod common;
 
 use std::time::Duration;
 
-use common::plugin::Plugin;
+use common::plugin::{self, Plugin};
 use common::{Host, exited, until};
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::{ContainerId, ContainerOp, LaunchSpec};
-
-const ISOLATION: &str = "filesystem/linux,docker/volume";
 
 fn id(name: &str) -> ContainerId {
     ContainerId::root(name)
 }
 
 fn host() -> Option<(Host, Plugin)> {
-    let host = Host::linux_with(ISOLATION, |options| {
-        let dir = options.work_dir.parent().unwrap().to_owned();
-        options.docker_volumes.plugin_dirs = vec![dir.join("none"), dir.join("plugins")];
-        options.docker_volumes.mount_timeout = Duration::from_millis(1000);
-        options.docker_volumes.unmount_timeout = Duration::from_millis(1000);
-        options.docker_volumes.chown = true;
-    })?;
-    let plugin = Plugin::start(&host.dir.path().join("plugins"), "disk");
-    Some((host, plugin))
+    plugin::host(Duration::from_secs(1))
 }
 
 fn with_volumes(volumes: &[&str]) -> Option<pb::ContainerInfo> {

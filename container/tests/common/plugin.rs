@@ -5,8 +5,11 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+
+use super::Host;
 
 /// Listens on `<dir>/<name>.sock` until the test ends. What it does depends on the name of the volume: `refused…` is not
 /// made, `hanging…` is never mounted, `stuck…` is not unmounted.
@@ -15,6 +18,19 @@ pub struct Plugin {
     volumes: PathBuf,
     calls: Arc<Mutex<Vec<String>>>,
     made: Arc<Mutex<Vec<String>>>,
+}
+
+/// A host with a driver called `disk`, whose answers are waited for so long.
+pub fn host(patience: Duration) -> Option<(Host, Plugin)> {
+    let host = Host::linux_with("filesystem/linux,docker/volume", |options| {
+        let dir = options.work_dir.parent().unwrap().to_owned();
+        options.docker_volumes.plugin_dirs = vec![dir.join("none"), dir.join("plugins")];
+        options.docker_volumes.mount_timeout = patience;
+        options.docker_volumes.unmount_timeout = patience;
+        options.docker_volumes.chown = true;
+    })?;
+    let plugin = Plugin::start(&host.dir.path().join("plugins"), "disk");
+    Some((host, plugin))
 }
 
 impl Plugin {
