@@ -97,8 +97,8 @@ fn volumes_are_counted(cluster: &Cluster, scheduler: &mut Scheduler) {
 #[test]
 fn tasks_may_have_large_pages() {
     let Some((cluster, mut scheduler)) = start(&["--isolation=cgroups/mem"]) else { return };
-    let script =
-        "grep THP_enabled /proc/self/status /proc/$PPID/status | tr -d '\\t'; env | grep MIMALLOC; true";
+    let script = "supervisor=$(awk '/^PPid/{print $2}' /proc/$PPID/status); env | grep MIMALLOC; \
+                  grep THP_enabled /proc/self/status /proc/$PPID/status /proc/$supervisor/status | tr -d '\\t'";
     let offer = scheduler.fresh_offer();
     let task = Scheduler::task(&offer, "pages", script);
     assert_eq!(scheduler.launch(&offer, &[task]).status, 202);
@@ -109,8 +109,12 @@ fn tasks_may_have_large_pages() {
     }
     let lines: Vec<&str> =
         text.lines().filter_map(|line| line.rsplit_once("status:")).map(|it| it.1).collect();
-    // The second is the executor, which has forbidden them to itself only while it started.
-    assert_eq!(lines, ["THP_enabled:1", "THP_enabled:1"], "{text}");
+    // The executor had forbidden them to itself only until its allocator had begun.
+    assert_eq!(
+        lines,
+        ["THP_enabled:1", "THP_enabled:1", "THP_enabled:0"],
+        "task, executor, supervisor: {text}"
+    );
     assert!(!text.contains("MIMALLOC"), "{text}");
 }
 
