@@ -73,6 +73,8 @@ pub(crate) enum Timer {
     Registration(FrameworkId, ExecutorId),
     /// The executor had its time to end.
     Shutdown(FrameworkId, ExecutorId),
+    /// The executor had its time to end a task.
+    Kill(FrameworkId, TaskId),
     /// The executor's stream needs a sign of life.
     Heartbeat(FrameworkId, ExecutorId),
     /// The head of a status update stream was not acknowledged.
@@ -142,6 +144,7 @@ impl Agent {
                 lifecycle::registration_over(self, now, &framework, &executor, out);
             }
             Timer::Shutdown(framework, executor) => lifecycle::grace_over(self, &framework, &executor, out),
+            Timer::Kill(framework, task) => lifecycle::kill_over(self, now, &framework, &task, out),
             Timer::Heartbeat(framework, executor) => executor::heartbeat(self, now, framework, executor, out),
             Timer::Retry(framework, task) => status::retry(self, now, framework, task, out),
             Timer::RetryOperation(uuid) => operations::retry(self, now, uuid, out),

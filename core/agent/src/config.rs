@@ -42,6 +42,10 @@ pub struct Config {
     pub executor_registration_timeout: Duration,
     pub executor_reregistration_timeout: Duration,
     pub executor_shutdown_grace_period: Duration,
+    /// How long after a task's grace period an executor of ours may take to report its end (`--executor_kill_margin`).
+    pub executor_kill_margin: Duration,
+    /// As the docker executor has it, for tasks without a kill policy.
+    pub docker_stop_timeout: Duration,
     /// How long borrowers of resources that are taken back may take to end.
     pub slack_eviction_grace: Duration,
     pub estimator: Estimator,
@@ -95,6 +99,8 @@ impl Default for Config {
             executor_registration_timeout: 60 * SECOND,
             executor_reregistration_timeout: 2 * SECOND,
             executor_shutdown_grace_period: 5 * SECOND,
+            executor_kill_margin: 10 * SECOND,
+            docker_stop_timeout: Duration::ZERO,
             slack_eviction_grace: 5 * SECOND,
             estimator: Estimator::Noop,
             oversubscribed_resources_interval: 15 * SECOND,

@@ -309,7 +309,17 @@ impl Executor {
         self.started && self.phase != ExecutorPhase::Terminated
     }
 
-    pub(crate) fn is_ending(&self) -> bool {
+    /// It comes with the agent: made for a command, or for task groups.
+    pub(crate) fn is_built_in(&self) -> bool {
+        self.generated || self.info.r#type == Some(pb::executor_info::Type::DEFAULT)
+    }
+
+    /// It comes with the agent, and all that it still runs was to be killed: its end is what was asked for.
+    pub fn is_asked_to_end(&self) -> bool {
+        self.is_built_in() && self.live_tasks().all(|task| task.kill.is_some())
+    }
+
+    pub fn is_ending(&self) -> bool {
         matches!(self.phase, ExecutorPhase::Terminating { .. } | ExecutorPhase::Terminated)
     }
 

@@ -294,27 +294,42 @@ fn strange_keys_and_huge_values() {
     }
 }
 
-/// It starts processes without end; they are counted with it, and the machine has others left.
+/// It starts processes without end; they are counted with it, the machine has others left, and a kill ends all of them.
 #[test]
 fn a_fork_bomb_stays_in_its_container() {
-    let flags =
-        ["--isolation=cgroups/cpu,cgroups/mem,cgroups/pids", "--executor_shutdown_grace_period=1secs"];
+    let flags = ["--isolation=cgroups/cpu,cgroups/mem,cgroups/pids", "--executor_kill_margin=1secs"];
     let Some(mut bench) = Limited::start(&flags) else { return };
     bench.launch(
         "bomb",
         "bomb() { bomb | bomb & }; bomb; wait; sleep 1000",
         Sizes::of((0.1, 64.0), Some(0.2), None),
-        |_| (),
+        |task| task["kill_policy"] = json!({"grace_period": {"nanoseconds": 1_000_000_000}}),
     );
     let container = bench.container("bomb");
     let memory = bench.cgroup("memory", &container);
     let failed = || std::fs::read_to_string(memory.join("memory.failcnt")).ok()?.trim().parse::<u64>().ok();
-    // What stops it first is its memory; the agent goes on, and ends all of it.
+    // What stops it first is its memory; the agent goes on.
     wait_for("its limit to stop it", || (!memory.exists() || failed()? > 0).then_some(()));
     bench.launch("other", "true", Sizes::of((0.1, 32.0), None, None), |_| ());
     bench.scheduler.reach("other", "TASK_FINISHED");
-    // Its executor lives in the same cgroups and may get nothing done for long, so the agent has to end it from outside.
-    let shutdown = json!({"executor_id": {"value": "bomb"}, "agent_id": bench.scheduler.agent_id});
-    bench.scheduler.call(json!({"type": "SHUTDOWN", "shutdown": shutdown}));
+    // Its executor lives in the same cgroups and may get nothing done for long: the agent ends what it cannot.
+    bench.kill("bomb");
     wait_for("nothing of it to be left", || (!memory.exists()).then_some(()));
+}
+
+/// An executor that gets no processor time at all does not keep its task from being killed.
+#[test]
+fn a_kill_ends_a_task_whose_executor_stands_still() {
+    let Some(mut bench) = Limited::start(&["--executor_kill_margin=1secs"]) else { return };
+    bench.launch("t", "sleep 1000", Sizes::of((0.1, 32.0), None, None), |task| {
+        task["kill_policy"] = json!({"grace_period": {"nanoseconds": 1_000_000_000}});
+    });
+    let container = bench.container("t");
+    let frozen = bench.cgroup("freezer", &container).join("freezer.state");
+    std::fs::write(&frozen, "FROZEN").expect("a cgroup of the agent");
+    bench.scheduler.call(json!({"type": "KILL", "kill": {"task_id": {"value": "t"}}}));
+    let status = bench.scheduler.reach("t", "TASK_KILLED");
+    let why = "Killed by the agent: the executor did not end it in time";
+    assert_eq!(status["message"].as_str().map(|text| text.starts_with(why)), Some(true), "{status}");
+    wait_for("nothing of it to be left", || (!frozen.exists()).then_some(()));
 }

@@ -111,6 +111,7 @@ fn config(world: &mut World, index: usize) -> Config {
         executor_program: "/bin/tepui".into(),
         executor_registration_timeout: Duration::from_nanos(plan.executor_registration_timeout),
         recovery_timeout: Duration::from_nanos(plan.recovery_timeout),
+        executor_kill_margin: world.sabotage.kill_margin(),
         recover: Recover::Reconnect,
         boot_id: format!("boot-{}", agent.boots),
         seed: world.rng.next_u64(),
@@ -353,6 +354,7 @@ fn exit(world: &mut World, index: usize, message: &str, failed: bool) {
 /// After every turn: what must hold of the agent's books.
 pub(crate) fn check(world: &mut World, index: usize) {
     if let Some(machine) = &world.agents[index].process.machine {
-        world.checks.see(&Fact::AgentTurn { agent: index, machine, host: &world.agents[index].host });
+        let (host, now) = (&world.agents[index].host, world.queue.now());
+        world.checks.see(&Fact::AgentTurn { agent: index, machine, host, now });
     }
 }

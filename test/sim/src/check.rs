@@ -4,6 +4,7 @@
 
 mod acknowledged_not_resent;
 mod gone_stays_gone;
+mod kills_end;
 mod launch_at_most_once;
 mod lives_stay_apart;
 mod nested_ends_first;
@@ -50,6 +51,7 @@ pub(crate) enum Fact<'a> {
         agent: usize,
         machine: &'a agent::Agent,
         host: &'a Host,
+        now: u64,
     },
     AgentStores {
         agent: usize,
@@ -182,6 +184,7 @@ impl Checks {
                 Box::<no_orphan_container::NoOrphanContainer>::default(),
                 Box::<nested_ends_first::NestedEndsFirst>::default(),
                 Box::<waits_are_answered::WaitsAreAnswered>::default(),
+                Box::<kills_end::KillsEnd>::default(),
                 Box::<gone_stays_gone::GoneStaysGone>::default(),
                 Box::<visible_is_durable::VisibleIsDurable>::default(),
                 Box::<nothing_acknowledged_is_lost::NothingAcknowledgedIsLost>::default(),

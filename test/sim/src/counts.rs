@@ -20,6 +20,7 @@ pub struct Counts {
     pub finished: u64,
     pub lost: u64,
     pub killed: u64,
+    pub unheard_kills: u64,
     pub preempted: u64,
     pub master_crashes: u64,
     pub agent_crashes: u64,
@@ -35,7 +36,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub(crate) fn fields(&self) -> [(&'static str, u64); 27] {
+    pub(crate) fn fields(&self) -> [(&'static str, u64); 28] {
         [
             ("events", self.events),
             ("offers", self.offers),
@@ -52,6 +53,7 @@ impl Counts {
             ("finished", self.finished),
             ("lost", self.lost),
             ("killed", self.killed),
+            ("unheard kills", self.unheard_kills),
             ("preempted", self.preempted),
             ("master crashes", self.master_crashes),
             ("agent crashes", self.agent_crashes),
@@ -85,6 +87,7 @@ impl AddAssign for Counts {
         self.finished += other.finished;
         self.lost += other.lost;
         self.killed += other.killed;
+        self.unheard_kills += other.unheard_kills;
         self.preempted += other.preempted;
         self.master_crashes += other.master_crashes;
         self.agent_crashes += other.agent_crashes;

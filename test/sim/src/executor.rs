@@ -361,9 +361,14 @@ fn finish(world: &mut World, agent: usize, id: &ContainerId, task: &str) {
 fn kill(world: &mut World, agent: usize, id: &ContainerId, task: &str) {
     let Some(executor) = get(world, agent, id) else { return };
     let hangs = executor.hangs;
+    let built_in = executor.built_in;
     let Some(running) = executor.tasks.get_mut(task) else { return };
     if is_terminal(running.state) || std::mem::replace(&mut running.killed, true) {
         return;
+    }
+    if hangs && built_in && world.rng.chance(0.5) {
+        world.counts.unheard_kills += 1;
+        return; // Its agent has to.
     }
     if world.rng.chance(0.3) {
         update(world, agent, id, task, TaskState::TASK_KILLING);

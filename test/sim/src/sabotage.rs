@@ -1,6 +1,8 @@
 //! Ways to break the mechanism on purpose, to see that the checkers notice. None of them is in the machines.
 
-use tepui_core_agent::{Effect, Record};
+use std::time::Duration;
+
+use tepui_core_agent::{Config, Effect, Record};
 use tepui_proto::mesos::v1::executor::event::Type;
 use tepui_types::Termination;
 
@@ -24,6 +26,8 @@ pub enum Sabotage {
     NestedLeftBehind,
     /// Agents are told another status than containers ended with.
     ForgedStatus,
+    /// Agents wait for ever for executors that do not kill.
+    EndlessKills,
     /// Agents answer everything twice.
     RepeatedAnswers,
 }
@@ -48,6 +52,7 @@ impl Sabotage {
             | Sabotage::LostContainers
             | Sabotage::NestedLeftBehind
             | Sabotage::ForgedStatus
+            | Sabotage::EndlessKills
             | Sabotage::RepeatedAnswers => false,
         }
     }
@@ -68,6 +73,12 @@ impl Sabotage {
             termination.status = termination.status.map(|status| status ^ 0x100);
         }
         termination
+    }
+
+    /// How long after a task's time an agent waits for its executor.
+    pub(crate) fn kill_margin(self) -> Duration {
+        let usual = Config::default().executor_kill_margin;
+        if self == Sabotage::EndlessKills { Duration::MAX } else { usual }
     }
 
     /// How often a call is answered.

@@ -95,6 +95,11 @@ fn nested_containers_left_behind_are_noticed() {
 }
 
 #[test]
+fn agents_that_wait_for_ever_for_kills_are_noticed() {
+    check(Sabotage::EndlessKills, &["kills_end"]);
+}
+
+#[test]
 fn waits_told_another_status_are_noticed() {
     check(Sabotage::ForgedStatus, &["waits_are_answered"]);
 }

@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 use tepui_fsm::Now;
 use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::executor::{Event, call, event};
-use tepui_proto::mesos::v1::executor_info;
 use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_types::{ConnId, ExecutorId, FrameworkId, TaskId};
 
@@ -125,8 +124,7 @@ fn drop_unknown(
 /// Our own executors leave when their tasks have ended. One whose tasks never came would wait for ever.
 fn end_if_useless(agent: &mut Agent, now: Now, framework: &FrameworkId, id: &ExecutorId, out: &mut Out) {
     let Some(executor) = agent.state.executor(framework, id) else { return };
-    let built_in = executor.generated || executor.info.r#type == Some(executor_info::Type::DEFAULT);
-    if built_in && executor.live_tasks().next().is_none() {
+    if executor.is_built_in() && executor.live_tasks().next().is_none() {
         lifecycle::shutdown_executor(agent, now, framework, id, out);
     }
 }

@@ -56,6 +56,10 @@ fn mark_terminated(agent: &mut Agent, framework: &FrameworkId, id: &ExecutorId) 
         executor.phase = ExecutorPhase::Terminated;
     }
     agent.state.counters.executors_terminated += 1;
+    let tasks = agent.state.executor(framework, id).map(|executor| executor.tasks.clone());
+    for task in tasks.iter().flat_map(|tasks| tasks.keys()) {
+        agent.timers.clear(&Timer::Kill(framework.clone(), task.clone()));
+    }
     for timer in [Timer::Registration, Timer::Shutdown, Timer::Heartbeat] {
         agent.timers.clear(&timer(framework.clone(), id.clone()));
     }
@@ -71,6 +75,9 @@ fn verdict(executor: &Executor, termination: &Termination) -> Verdict {
         .filter(|message| !message.is_empty())
         .collect();
     let message = if messages.is_empty() { "Executor terminated".into() } else { messages.join("; ") };
+    if let Some(killed) = cause.filter(|cause| cause.state == TaskState::TASK_KILLED) {
+        return Verdict::new(killed.state, killed.reason, message); // As asked for, whatever else happened to it.
+    }
     Verdict {
         state: termination.state.or(cause.map(|cause| cause.state)).unwrap_or(TaskState::TASK_FAILED),
         reason: termination

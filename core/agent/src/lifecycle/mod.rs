@@ -7,6 +7,7 @@ mod deliver;
 mod end;
 mod framework;
 mod limits;
+mod overdue;
 mod shutdown;
 mod start;
 mod volumes;
@@ -19,6 +20,9 @@ pub(crate) use framework::{
     update_framework,
 };
 pub(crate) use limits::LIMITED;
+pub(crate) use overdue::{
+    await_kill, await_kill_again, await_kills, end_if_overdue, kill_over, killed, overdue,
+};
 pub(crate) use shutdown::{
     destroy, grace_over, preempt, registration_over, shutdown_executor, shutdown_grace,
 };

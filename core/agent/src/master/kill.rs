@@ -35,7 +35,8 @@ pub(crate) fn kill_task(
         return unknown(agent, now, framework, task, out);
     };
     let (id, phase) = (executor.id.clone(), executor.phase);
-    let stage = executor.tasks.get(task).map(|task| task.stage);
+    let known = executor.tasks.get(task);
+    let (stage, repeated) = (known.map(|task| task.stage), known.is_some_and(|task| task.kill.is_some()));
     match (phase, stage) {
         (ExecutorPhase::Terminating { .. } | ExecutorPhase::Terminated, _) => (), // It ends anyway.
         (_, None | Some(TaskStage::Terminated)) => (),
@@ -45,6 +46,10 @@ pub(crate) fn kill_task(
         (ExecutorPhase::Registering | ExecutorPhase::Running { .. }, Some(TaskStage::Launched)) => {
             remember(agent, framework, &id, task, policy, out);
             send(agent, framework, &id, task, out);
+            match repeated {
+                false => lifecycle::await_kill(agent, now, framework, &id, task),
+                true => lifecycle::await_kill_again(agent, now, framework, &id, task),
+            }
         }
     }
 }

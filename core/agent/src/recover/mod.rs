@@ -29,7 +29,7 @@ use tepui_types::{
 
 use crate::agent::{Agent, Out, Timer};
 use crate::key::Key;
-use crate::state::{Cause, ContainerStage, Counters, ExecutorPhase, Phase, State};
+use crate::state::{Cause, ContainerStage, Counters, Executor, ExecutorPhase, Phase, State};
 use crate::status::{self, Streams};
 use crate::{
     Config, Record, Recover, drain, gc, lifecycle, link, operations, operator, oversubscription, paths, slack,
@@ -288,7 +288,7 @@ fn await_executor(agent: &mut Agent, now: Now, framework: &FrameworkId, id: &Exe
     let Some(executor) = agent.state.executor_mut(framework, id) else { return };
     executor.pid = pid;
     match executor.phase {
-        ExecutorPhase::Registering if executor.delivered => (),
+        ExecutorPhase::Registering if executor.delivered => lifecycle::await_kills(agent, now, framework, id),
         ExecutorPhase::Registering => {
             agent.timers.set(Timer::Registration(framework.clone(), id.clone()), registration);
         }
@@ -330,10 +330,15 @@ pub(crate) fn reregistration_over(agent: &mut Agent, now: Now, out: &mut Out) {
     }
     let waited = duration_text(agent.config.executor_reregistration_timeout);
     for (framework, executor) in awaited(agent) {
-        let cause = Cause {
-            state: status::lost(agent, &framework, TaskState::TASK_GONE),
-            reason: Reason::REASON_EXECUTOR_REREGISTRATION_TIMEOUT,
-            message: format!("Executor did not reregister within {waited}"),
+        let message = format!("Executor did not reregister within {waited}");
+        let known = agent.state.executor(&framework, &executor);
+        let cause = match known.is_some_and(Executor::is_asked_to_end) {
+            true => lifecycle::killed(message),
+            false => Cause {
+                state: status::lost(agent, &framework, TaskState::TASK_GONE),
+                reason: Reason::REASON_EXECUTOR_REREGISTRATION_TIMEOUT,
+                message,
+            },
         };
         lifecycle::destroy(agent, now, &framework, &executor, cause, out);
     }

@@ -14,7 +14,7 @@ use tepui_proto::mesos::v1::task_status::{Reason, Source};
 use tepui_types::{ContainerId, ExecutorId, FrameworkId, TaskId, TaskStateExt};
 
 use super::make::{self, Verdict};
-use crate::agent::{Agent, Out};
+use crate::agent::{Agent, Out, Timer};
 use crate::environment::agent_ip;
 use crate::state::{ContainerStage, Counters, Task, TaskStage};
 use crate::{lifecycle, slack};
@@ -143,6 +143,7 @@ fn take_in(
     out: &mut Out,
 ) {
     say_preempted(agent, framework, executor, &mut status);
+    say_overdue(agent, framework, executor, &mut status);
     say_draining(agent, framework, &mut status);
     let task = TaskId::from(&*status.task_id);
     let terminal = status.state.is_terminal();
@@ -152,10 +153,12 @@ fn take_in(
     if terminal {
         count(&mut agent.state.counters, status.state);
         lifecycle::unqueue(agent, framework, executor, &task);
+        agent.timers.clear(&Timer::Kill(framework.clone(), task.clone()));
     }
     super::push(agent, now, framework, status, out);
     if terminal {
         lifecycle::resize(agent, framework, executor, out);
+        lifecycle::end_if_overdue(agent, now, framework, executor, out);
         slack::settle(agent, now, out);
     }
 }
@@ -181,6 +184,17 @@ fn say_preempted(agent: &Agent, framework: &FrameworkId, executor: &ExecutorId, 
         status.state = cause.state;
         status.reason = Some(cause.reason);
         status.message = Some(cause.message.clone());
+    }
+}
+
+/// An executor that finds a task ended which the agent had to kill in its stead calls that a failure.
+fn say_overdue(agent: &Agent, framework: &FrameworkId, executor: &ExecutorId, status: &mut pb::TaskStatus) {
+    if status.state == TaskState::TASK_FAILED
+        && let Some(cause) = lifecycle::overdue(agent, framework, executor, &TaskId::from(&*status.task_id))
+    {
+        status.state = cause.state;
+        status.reason = Some(cause.reason);
+        status.message = Some(cause.message);
     }
 }
 

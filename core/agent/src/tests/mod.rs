@@ -12,6 +12,7 @@ mod launches;
 mod life;
 mod links;
 mod nested;
+mod overdue_kills;
 mod oversubscription;
 mod restarted_agent;
 mod restarted_ends;

@@ -15,7 +15,7 @@ impl Check for NestedEndsFirst {
     }
 
     fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
-        let Fact::AgentTurn { agent, machine, host } = fact else { return Ok(()) };
+        let Fact::AgentTurn { agent, machine, host, .. } = fact else { return Ok(()) };
         let outlives = host.alive().find(|id| {
             let parent = id.parent().and_then(|parent| host.containers.get(parent));
             id.parent().is_some() && !parent.is_some_and(|parent| parent.is_alive())

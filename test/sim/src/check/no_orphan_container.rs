@@ -19,7 +19,7 @@ impl Check for NoOrphanContainer {
 
     fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match fact {
-            Fact::AgentTurn { agent, machine, host } if machine.state().phase == Phase::Running => {
+            Fact::AgentTurn { agent, machine, host, .. } if machine.state().phase == Phase::Running => {
                 orphan(machine, host)
                     .map_or(Ok(()), |id| Err(format!("container {id} on A{agent} is nobody's")))
             }

@@ -153,6 +153,8 @@ fn configure(flags: &AgentFlags, config: &mut Config) -> Result<()> {
     config.executor_registration_timeout = flags.executor_registration_timeout;
     config.executor_reregistration_timeout = flags.executor_reregistration_timeout;
     config.executor_shutdown_grace_period = flags.executor_shutdown_grace_period;
+    config.executor_kill_margin = flags.executor_kill_margin;
+    config.docker_stop_timeout = flags.docker.docker_stop_timeout;
     config.executor_environment_variables = flags.executor_environment_variables.clone();
     config.default_container_info =
         flags.default_container_info.as_deref().map(features::default_container).transpose()?;

@@ -99,6 +99,9 @@ pub struct AgentFlags {
     /// How long an executor may take to shut down.
     #[arg(long, value_parser = value::duration, default_value = "5secs")]
     pub executor_shutdown_grace_period: Duration,
+    /// How long after a task's grace period the agent's own executors may take to end a killed task; then the agent does.
+    #[arg(long, value_parser = value::duration, default_value = "10secs")]
+    pub executor_kill_margin: Duration,
     /// Environment of executors, as a JSON object of strings.
     #[arg(long, value_parser = value::string_map)]
     pub executor_environment_variables: Option<std::collections::BTreeMap<String, String>>,
