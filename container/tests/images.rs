@@ -3,10 +3,12 @@
 
 mod common;
 
+use std::path::Path;
+
 use common::image::{self, Layer, with_image};
-use common::registry::{LOGIN, Registry, Wants};
+use common::registry::{IDENTITY, LOGIN, Registry, Wants};
 use common::server::{self, Server};
-use common::{Host, exited, kernel};
+use common::{Host, exited, kernel, with_variable};
 use serde_json::json;
 use tepui_container::{Backend, Logins};
 use tepui_proto::mesos::v1 as pb;
@@ -293,6 +295,63 @@ async fn images_are_pulled_from_registries_that_may_want_a_login() {
         let staged = std::fs::read_dir(host.dir.path().join("store/staging")).unwrap().count();
         assert_eq!(staged, 0, "nothing is left of downloads");
     }
+}
+
+/// A login may be a token that is exchanged, and a program of the operator's may know it.
+#[tokio::test]
+async fn logins_may_be_tokens_and_come_from_helpers() {
+    let helpers = std::env::temp_dir().join("tepui-credential-helpers");
+    let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", helpers.display());
+    if !with_variable("logins_may_be_tokens_and_come_from_helpers", "PATH", Path::new(&path)) {
+        return;
+    }
+    let Some(base) = Layer::busybox() else { return };
+    let layout = tempfile::tempdir().unwrap();
+    image::oci_layout(layout.path(), &json!({}), &[base.tar()]);
+    let registry = Registry::start(layout.path(), Wants::Bearer);
+    let address = &registry.address;
+    std::fs::create_dir_all(&helpers).unwrap();
+    let helper = |name: &str, script: String| {
+        let file = helpers.join(format!("docker-credential-{name}"));
+        std::fs::write(&file, format!("#!/bin/sh\n[ \"$1\" = get ] || exit 3\nread -r server\n{script}\n"))
+            .unwrap();
+        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    };
+    let answer = |name: &str, secret: &str| {
+        format!(
+            r#"[ "$server" = {address} ] && echo '{{"ServerURL":"x","Username":"{name}","Secret":"{secret}"}}'"#
+        )
+    };
+    helper("plain", answer("user", "secret"));
+    helper("token", answer("<token>", IDENTITY));
+    helper("unknown", "echo credentials not found in native keychain; exit 1".into());
+    helper("broken", "echo the vault is closed; exit 1".into());
+    let (identity, login) = (format!(r#""identitytoken":"{IDENTITY}""#), format!(r#""auth":"{LOGIN}""#));
+    for (logins, refusal) in [
+        (format!(r#"{{"auths":{{"{address}":{{{identity}}}}}}}"#), None),
+        (format!(r#"{{"credHelpers":{{"{address}":"plain"}}}}"#), None),
+        (r#"{"credsStore":"token"}"#.into(), None),
+        (format!(r#"{{"credsStore":"broken","credHelpers":{{"{address}":"token"}}}}"#), None),
+        (format!(r#"{{"credsStore":"unknown","auths":{{"{address}":{{{login}}}}}}}"#), None),
+        (r#"{"credsStore":"unknown"}"#.into(), Some("who are you")),
+        (r#"{"credsStore":"broken"}"#.into(), Some("'docker-credential-broken' failed: the vault is closed")),
+        (r#"{"credsStore":"../sh"}"#.into(), Some("'../sh' cannot be the name of a credential helper")),
+    ] {
+        let change = |options: &mut tepui_container::Options| {
+            options.images.docker_registry = format!("http://{address}");
+            options.images.docker_config = Logins::of_operator(logins.as_bytes()).unwrap();
+        };
+        let Some(mut host) = image::host(ISOLATION, Backend::Overlay, change) else { return };
+        let spec = LaunchSpec { container: with_image("app"), ..host.spec(&id("a"), "echo in") };
+        match refusal {
+            None => assert_eq!(output(&mut host, spec).await, "in\n", "{logins}"),
+            Some(refusal) => {
+                let (_, why) = host.fail_to_launch(spec).await;
+                assert!(why.contains(refusal), "{logins}: {why}");
+            }
+        }
+    }
+    std::fs::remove_dir_all(&helpers).unwrap();
 }
 
 #[tokio::test]

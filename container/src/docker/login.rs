@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags};
 use serde_json::json;
 
 use crate::host::beneath;
-use crate::images::{Logins, host_of};
+use crate::images::{Login, Logins, host_of};
 
 /// Where Docker looks for logins in a home directory, the newer first.
 const FILES: [(&str, &str); 2] = [(".docker", "config.json"), ("", ".dockercfg")];
@@ -20,15 +20,26 @@ const BYTES_MAX: u64 = 1 << 20;
 const HUB: [&str; 2] = ["index.docker.io", "docker.io"];
 
 /// The header `X-Registry-Auth` for an image; none if there is no login for its registry.
-pub(super) fn header(image: &str, logins: &Logins) -> Option<String> {
-    let host = host_of(image)?;
+pub(super) async fn header(image: &str, logins: &Logins) -> Result<Option<String>, String> {
+    let Some(host) = host_of(image) else { return Ok(None) };
     let hosts: Vec<&str> = match host.as_deref() {
         Some(host) if !HUB.contains(&host) => vec![host],
         Some(_) | None => HUB.to_vec(),
     };
-    let (host, (name, secret)) = hosts.iter().find_map(|host| Some((host, logins.pair(host)?)))?;
-    let login = json!({"username": name, "password": secret, "serveraddress": host});
-    Some(URL_SAFE.encode(login.to_string()))
+    for host in hosts {
+        let login = match logins.find(host).await? {
+            Some(Login::Token(token)) => json!({"identitytoken": token, "serveraddress": host}),
+            Some(login) => match login.pair() {
+                Some((name, secret)) => {
+                    json!({"username": name, "password": secret, "serveraddress": host})
+                }
+                None => continue,
+            },
+            None => continue,
+        };
+        return Ok(Some(URL_SAFE.encode(login.to_string())));
+    }
+    Ok(None)
 }
 
 /// Logins that were fetched into a sandbox; none if there are no such files. Blocking.
@@ -60,26 +71,29 @@ fn read(sandbox: &Path, directory: &str, file: &str) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn which_login_is_shown() {
-        let text =
-            r#"{"auths":{"https://index.docker.io/v1/":{"auth":"aHViOjE="},"h:5000":{"auth":"b3duOjI="}}}"#;
+    #[tokio::test]
+    async fn which_login_is_shown() {
+        let text = r#"{"auths":{"https://index.docker.io/v1/":{"auth":"aHViOjE="},"h:5000":{"auth":"b3duOjI="},
+            "t:5":{"identitytoken":"abc"}}}"#;
         let logins = Logins::parse(text.as_bytes()).expect("logins");
-        let shown = |image: &str| {
-            let bytes = URL_SAFE.decode(header(image, &logins)?).expect("base64");
-            let login: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
-            Some(format!("{} {} {}", login["username"], login["password"], login["serveraddress"]))
+        let shown = async |image: &str| {
+            let bytes = URL_SAFE.decode(header(image, &logins).await.expect("no program is run")?);
+            let login: serde_json::Value = serde_json::from_slice(&bytes.expect("base64")).expect("JSON");
+            let whose = [&login["username"], &login["password"], &login["identitytoken"]];
+            let whose: Vec<_> = whose.into_iter().filter_map(serde_json::Value::as_str).collect();
+            Some(format!("{} {}", whose.join(" "), login["serveraddress"]))
         };
-        let hub = Some(r#""hub" "1" "index.docker.io""#);
+        let hub = Some(r#"hub 1 "index.docker.io""#);
         for (image, login) in [
             ("busybox", hub),
             ("some/thing:1", hub),
             ("docker.io/library/busybox", hub),
-            ("h:5000/a/b", Some(r#""own" "2" "h:5000""#)),
+            ("h:5000/a/b", Some(r#"own 2 "h:5000""#)),
+            ("t:5/a", Some(r#"abc "t:5""#)),
             ("other.example/a", None),
             ("not an image", None),
         ] {
-            assert_eq!(shown(image).as_deref(), login, "{image}");
+            assert_eq!(shown(image).await.as_deref(), login, "{image}");
         }
     }
 

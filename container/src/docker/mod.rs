@@ -137,7 +137,8 @@ impl Docker {
         let sandbox = PathBuf::from(&spec.sandbox);
         let fetched = tokio::task::spawn_blocking(move || login::fetched(&sandbox)).await;
         let logins = fetched.unwrap_or(Ok(None))?; // Else the agent is going down.
-        let header = login::header(&info.image, logins.as_ref().unwrap_or(&self.options.logins));
+        let logins = logins.as_ref().unwrap_or(&self.options.logins);
+        let header = login::header(&info.image, logins).await?;
         self.engine.pull(&info.image, header.as_deref()).await.map_err(told)
     }
 

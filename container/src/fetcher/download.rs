@@ -11,8 +11,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{AUTHORIZATION, HOST, LOCATION, USER_AGENT};
 use http::uri::{Authority, Scheme};
-use http::{HeaderName, HeaderValue, Request, Response, StatusCode, Uri};
-use http_body_util::{BodyExt, Empty};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes, Incoming};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -83,13 +83,25 @@ pub(crate) async fn get(
     uri: &Uri,
     headers: Vec<(HeaderName, HeaderValue)>,
 ) -> Result<Response<Incoming>, Fault> {
+    send(Method::GET, uri, headers, String::new()).await
+}
+
+/// The same with something to say.
+pub(crate) async fn send(
+    method: Method,
+    uri: &Uri,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    body: String,
+) -> Result<Response<Incoming>, Fault> {
     let told = |err: String| Fault::Told(format!("cannot make the request: {err}"));
     let (target, login) = split_login(uri).ok_or_else(|| told(String::from("the URL has no host")))?;
     let host = target.authority().map_or("", Authority::as_str);
-    let mut request = Request::get(&target)
+    let mut request = Request::builder()
+        .method(method)
+        .uri(&target)
         .header(HOST, host)
         .header(USER_AGENT, concat!("tepui/", env!("CARGO_PKG_VERSION")))
-        .body(Empty::<Bytes>::new())
+        .body(Full::new(Bytes::from(body)))
         .map_err(|err| told(err.to_string()))?;
     request.headers_mut().extend(login.map(|login| (AUTHORIZATION, login)).into_iter().chain(headers));
     let response = if target.scheme() == Some(&Scheme::HTTPS) {

@@ -1,5 +1,5 @@
 //! Logins for registries, in the form of Docker's `config.json`: `{"auths":{"host":{"auth":"<base64>"}}}`, or of the older
-//! `.dockercfg`, which has the hosts themselves.
+//! `.dockercfg`, which has the hosts themselves. The operator's may also name programs that know logins.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,50 @@ use http::HeaderValue;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::helper;
+
 /// By host. Never shown.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Logins(BTreeMap<String, String>);
+pub struct Logins {
+    hosts: BTreeMap<String, Login>,
+    /// Programs that know the login of a host; they come first.
+    helpers: BTreeMap<String, String>,
+    /// The program that knows those of all other hosts.
+    store: Option<String>,
+}
+
+/// What a registry wants to know of us.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Login {
+    /// `name:secret` in base64.
+    Basic(String),
+    /// To be exchanged for one that the registry takes.
+    Token(String),
+}
 
 #[derive(Deserialize)]
 struct Auth {
     auth: Option<String>,
     username: Option<String>,
     password: Option<String>,
+    identitytoken: Option<String>,
 }
 
 impl Logins {
+    /// What somebody brought along: programs that it names are not run.
     pub fn parse(text: &[u8]) -> Result<Logins, String> {
+        let logins = Logins::of_operator(text)?;
+        Ok(Logins { hosts: logins.hosts, ..Default::default() })
+    }
+
+    /// What the operator gave.
+    pub fn of_operator(text: &[u8]) -> Result<Logins, String> {
         let mut document: BTreeMap<String, Value> = serde_json::from_slice(text).map_err(garbled)?;
+        let helpers: BTreeMap<String, String> = match document.remove("credHelpers") {
+            Some(helpers) => serde_json::from_value(helpers).map_err(garbled)?,
+            None => BTreeMap::new(),
+        };
+        let store = document.remove("credsStore").and_then(|name| name.as_str().map(str::to_owned));
         let hosts: BTreeMap<String, Auth> = match document.remove("auths") {
             Some(auths) => serde_json::from_value(auths).map_err(garbled)?,
             // What is not a host's is a setting of Docker's.
@@ -31,26 +61,55 @@ impl Logins {
                 .filter_map(|(host, auth)| Some((host, serde_json::from_value(auth).ok()?)))
                 .collect(),
         };
-        let login =
-            |auth: Auth| match (auth.auth.filter(|auth| !auth.is_empty()), auth.username, auth.password) {
-                (Some(auth), _, _) => Some(auth),
-                (None, Some(name), Some(password)) => Some(STANDARD.encode(format!("{name}:{password}"))),
-                _ => None,
-            };
-        let all = hosts.into_iter().filter_map(|(host, auth)| Some((bare(&host).to_owned(), login(auth)?)));
-        Ok(Logins(all.collect()))
+        let hosts =
+            hosts.into_iter().filter_map(|(host, auth)| Some((bare(&host).to_owned(), auth.login()?)));
+        let helpers = helpers.into_iter().map(|(host, name)| (bare(&host).to_owned(), name));
+        Ok(Logins {
+            hosts: hosts.collect(),
+            helpers: helpers.collect(),
+            store: store.filter(|name| !name.is_empty()),
+        })
     }
 
-    /// What to show to a host.
-    pub(super) fn of(&self, host: &str) -> Option<HeaderValue> {
-        let mut header = HeaderValue::try_from(format!("Basic {}", self.0.get(host)?)).ok()?;
+    /// The login for a host, if there is one.
+    pub(crate) async fn find(&self, host: &str) -> Result<Option<Login>, String> {
+        let known = || self.hosts.get(host).cloned();
+        match self.helpers.get(host).or(self.store.as_ref()) {
+            Some(program) => Ok(helper::get(program, host).await?.or_else(known)),
+            None => Ok(known()),
+        }
+    }
+}
+
+impl Auth {
+    fn login(self) -> Option<Login> {
+        let given = |text: Option<String>| text.filter(|text| !text.is_empty());
+        match (given(self.identitytoken), given(self.auth), self.username, self.password) {
+            (Some(token), _, _, _) => Some(Login::Token(token)),
+            (None, Some(auth), _, _) => Some(Login::Basic(auth)),
+            (None, None, Some(name), Some(password)) => Some(Login::basic(&name, &password)),
+            _ => None,
+        }
+    }
+}
+
+impl Login {
+    pub(super) fn basic(name: &str, secret: &str) -> Login {
+        Login::Basic(STANDARD.encode(format!("{name}:{secret}")))
+    }
+
+    /// What to show to a host; none of what has to be exchanged first.
+    pub(super) fn header(&self) -> Option<HeaderValue> {
+        let Login::Basic(auth) = self else { return None };
+        let mut header = HeaderValue::try_from(format!("Basic {auth}")).ok()?;
         header.set_sensitive(true);
         Some(header)
     }
 
     /// The same as a name and a secret.
-    pub(crate) fn pair(&self, host: &str) -> Option<(String, String)> {
-        let text = String::from_utf8(STANDARD.decode(self.0.get(host)?).ok()?).ok()?;
+    pub(crate) fn pair(&self) -> Option<(String, String)> {
+        let Login::Basic(auth) = self else { return None };
+        let text = String::from_utf8(STANDARD.decode(auth).ok()?).ok()?;
         let (name, secret) = text.split_once(':')?;
         Some((name.to_owned(), secret.trim_end_matches('\0').to_owned()))
     }
@@ -68,7 +127,7 @@ fn bare(host: &str) -> &str {
 
 impl std::fmt::Debug for Logins {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Logins({} hosts)", self.0.len())
+        write!(f, "Logins({} hosts)", self.hosts.len())
     }
 }
 
@@ -76,20 +135,23 @@ impl std::fmt::Debug for Logins {
 mod tests {
     use super::*;
 
-    #[test]
-    fn logins_by_host() {
-        let text =
-            r#"{"auths":{"https://h:1/v2/":{"auth":"YTpi"},"g":{"username":"a","password":"b"},"f":{}}}"#;
+    #[tokio::test]
+    async fn logins_by_host() {
+        let text = r#"{"auths":{"https://h:1/v2/":{"auth":"YTpi"},"g":{"username":"a","password":"b"},"f":{},
+            "t":{"auth":"eDo=","identitytoken":"secret"}},"credsStore":"none"}"#;
         let logins = Logins::parse(text.as_bytes()).expect("logins");
         for (host, header) in
-            [("h:1", Some("Basic YTpi")), ("g", Some("Basic YTpi")), ("f", None), ("x", None)]
+            [("h:1", Some("Basic YTpi")), ("g", Some("Basic YTpi")), ("f", None), ("x", None), ("t", None)]
         {
-            assert_eq!(logins.of(host).as_ref().and_then(|header| header.to_str().ok()), header, "{host}");
+            let found = logins.find(host).await.expect("no program is run").and_then(|login| login.header());
+            assert_eq!(found.as_ref().and_then(|header| header.to_str().ok()), header, "{host}");
         }
-        assert_eq!(format!("{logins:?}"), "Logins(2 hosts)");
-        assert_eq!(logins.pair("g"), Some((String::from("a"), String::from("b"))));
+        assert_eq!(format!("{logins:?}"), "Logins(3 hosts)");
+        let found = async |host: &str| logins.find(host).await.expect("no program is run").expect("a login");
+        assert_eq!(found("g").await.pair(), Some((String::from("a"), String::from("b"))));
+        assert!(found("t").await == Login::Token(String::from("secret")));
         let old = Logins::parse(br#"{"https://h:1/v1/":{"auth":"YTpi","email":"x"},"credsStore":"y"}"#);
-        assert!(old.expect("logins").of("h:1").is_some());
+        assert!(old.expect("logins").find("h:1").await.expect("no program is run").is_some());
         assert!(Logins::parse(b"[").is_err());
     }
 }

@@ -9,6 +9,7 @@ mod copy;
 mod digest;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+mod helper;
 mod local;
 mod login;
 mod manifest;
@@ -33,6 +34,7 @@ use tepui_types::ContainerId;
 use tokio::sync::oneshot;
 
 use self::local::Found;
+pub(crate) use self::login::Login;
 pub use self::login::Logins;
 use self::reference::Reference;
 use self::registry::Registry;

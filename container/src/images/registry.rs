@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use http::header::{ACCEPT, AUTHORIZATION, LOCATION, WWW_AUTHENTICATE};
-use http::{HeaderValue, Response, StatusCode, Uri};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
+use http::{HeaderValue, Method, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use tokio::io::AsyncWriteExt;
 use super::blob::Blob;
 use super::digest::Digest;
 use super::local::Found;
-use super::login::Logins;
+use super::login::{Login, Logins};
 use super::manifest::{Config, Manifest};
 use super::reference::Reference;
 use super::store::{Hold, Store};
@@ -166,10 +166,11 @@ impl Pull<'_> {
         let challenge = asked.headers().get(WWW_AUTHENTICATE).and_then(|header| header.to_str().ok());
         let challenge = challenge.ok_or("the registry wants a login, but does not say which")?;
         let host = self.base.split_once("://").map_or("", |(_, host)| host);
-        let login = self.logins.of(host);
+        let login = self.logins.find(host).await?;
         let (kind, rest) = challenge.split_once(' ').unwrap_or((challenge, ""));
         if kind.eq_ignore_ascii_case("basic") {
-            return login
+            let header = login.and_then(|login| login.header());
+            return header
                 .ok_or_else(|| format!("the registry '{host}' wants a login, and --docker_config has none"));
         }
         if !kind.eq_ignore_ascii_case("bearer") {
@@ -182,13 +183,24 @@ impl Pull<'_> {
         };
         let own = format!("repository:{}:pull", self.repository);
         let scope = value("scope").unwrap_or(&own);
-        let mut url =
-            format!("{realm}{}scope={}", if realm.contains('?') { '&' } else { '?' }, encode(scope));
+        let mut query = format!("scope={}", encode(scope));
         if let Some(service) = value("service") {
-            url += &format!("&service={}", encode(service));
+            query += &format!("&service={}", encode(service));
         }
-        let uri: Uri = url.parse().map_err(|_| format!("'{realm}' is no place to get a token from"))?;
-        let response = request(&uri, login.as_ref()).await?;
+        let place =
+            |url: &str| url.parse::<Uri>().map_err(|_| format!("'{realm}' is no place to get a token from"));
+        let (uri, response) = match &login {
+            Some(Login::Token(token)) => {
+                let (uri, token) = (place(realm)?, encode(token));
+                let body = format!("grant_type=refresh_token&client_id=tepui&{query}&refresh_token={token}");
+                (uri.clone(), exchange(&uri, body).await?)
+            }
+            login => {
+                let uri = place(&format!("{realm}{}{query}", if realm.contains('?') { '&' } else { '?' }))?;
+                let header = login.as_ref().and_then(Login::header);
+                (uri.clone(), request(&uri, header.as_ref()).await?)
+            }
+        };
         if response.status() != StatusCode::OK {
             return Err(refusal(&uri, response).await);
         }
@@ -219,6 +231,13 @@ async fn request(uri: &Uri, authorization: Option<&HeaderValue>) -> Result<Respo
     let mut headers = vec![(ACCEPT, HeaderValue::from_static(MANIFESTS))];
     headers.extend(authorization.map(|value| (AUTHORIZATION, value.clone())));
     within(download::get(uri, headers)).await?.map_err(|fault| fault.to_string())
+}
+
+/// Asks for a token of the registry's in exchange for another one.
+async fn exchange(uri: &Uri, body: String) -> Result<Response<Incoming>, String> {
+    let form = HeaderValue::from_static("application/x-www-form-urlencoded");
+    let sending = download::send(Method::POST, uri, vec![(CONTENT_TYPE, form)], body);
+    within(sending).await?.map_err(|fault| fault.to_string())
 }
 
 async fn small(response: Response<Incoming>) -> Result<Vec<u8>, String> {

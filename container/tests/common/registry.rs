@@ -1,6 +1,6 @@
 //! A registry for tests, over an OCI layout; it may want a login, and may send blobs from elsewhere.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -10,6 +10,8 @@ use serde_json::Value;
 /// `user:secret` as a login, and the token that is given for it.
 pub const LOGIN: &str = "dXNlcjpzZWNyZXQ=";
 const TOKEN: &str = "a-token";
+/// What may be exchanged for that token.
+pub const IDENTITY: &str = "an identity";
 
 #[derive(Clone, Copy, PartialEq)]
 pub enum Wants {
@@ -55,7 +57,7 @@ impl Registry {
             reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
             let is_head = line.starts_with("HEAD ");
             let path = line.split_whitespace().nth(1)?.to_owned();
-            let mut login = String::new();
+            let (mut login, mut length) = (String::new(), 0);
             loop {
                 line.clear();
                 reader.read_line(&mut line).ok()?;
@@ -63,12 +65,21 @@ impl Registry {
                     Some((name, value)) if name.eq_ignore_ascii_case("authorization") => {
                         login = value.to_owned()
                     }
+                    Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
+                        length = value.parse().ok()?;
+                    }
                     Some(_) => (),
                     None => break,
                 }
             }
             self.requests.lock().unwrap().push(path.clone());
-            let (status, header, body) = self.answer(&path, &login);
+            let mut form = vec![0; length];
+            reader.read_exact(&mut form).ok()?;
+            let form = String::from_utf8_lossy(&form).into_owned();
+            let (status, header, body) = match path.as_str() {
+                "/token" => exchange(&form),
+                _ => self.answer(&path, &login),
+            };
             let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n{header}\r\n", body.len());
             stream.write_all(head.as_bytes()).ok()?;
             if !is_head {
@@ -123,6 +134,21 @@ impl Registry {
             Some(body) => ("200 OK", kind(&body), body),
             None => ("404 Not Found", none, br#"{"errors":[{"code":"MANIFEST_UNKNOWN"}]}"#.to_vec()),
         }
+    }
+}
+
+/// A token for an identity, as OAuth2 has it.
+fn exchange(form: &str) -> (&'static str, String, Vec<u8>) {
+    let identity = IDENTITY.replace(' ', "%20");
+    let wanted = [
+        "grant_type=refresh_token".to_owned(),
+        "service=test".to_owned(),
+        "scope=repository%3Aapp%3Apull".to_owned(),
+        format!("refresh_token={identity}"),
+    ];
+    match wanted.iter().all(|field| form.split('&').any(|given| given == field)) {
+        true => ("200 OK", String::new(), format!(r#"{{"access_token":"{TOKEN}"}}"#).into_bytes()),
+        false => ("401 Unauthorized", String::new(), b"who are you".to_vec()),
     }
 }
 

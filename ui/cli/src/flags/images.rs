@@ -55,7 +55,7 @@ impl ImageFlags {
     pub fn logins(&self) -> Result<Logins> {
         let Some(text) = &self.docker_config else { return Ok(Logins::default()) };
         let text = access::json_or_file("docker_config", text)?;
-        Logins::parse(&text).map_err(|why| anyhow!("--docker_config: {why}"))
+        Logins::of_operator(&text).map_err(|why| anyhow!("--docker_config: {why}"))
     }
 
     pub fn gc(&self) -> Result<Option<ImageGc>> {

@@ -1,0 +1,82 @@
+//! Docker's credential helpers: programs that know logins for registries. `docker-credential-<name> get` reads a server
+//! from its input and writes `{"Username":…,"Secret":…}`.
+//!
+//! Only the operator names such programs. Every one has a limit of time and of words.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::Command;
+
+use super::login::Login;
+
+/// A helper may ask somebody on the network.
+const TIME_MAX: Duration = Duration::from_secs(30);
+const BYTES_MAX: u64 = 1 << 20;
+const SHOWN_CHARS_MAX: usize = 300;
+
+/// This name says that the secret is a token.
+const TOKEN_USER: &str = "<token>";
+/// As every helper says it.
+const UNKNOWN: &str = "credentials not found";
+
+/// Docker's own registry has an address of old by which logins know it.
+const HUB: (&str, &str) = ("index.docker.io", "https://index.docker.io/v1/");
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Answer {
+    username: String,
+    secret: String,
+}
+
+/// The login for a host; none if the helper knows none.
+pub(super) async fn get(name: &str, host: &str) -> Result<Option<Login>, String> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    if name.is_empty() || !name.bytes().all(is_plain) {
+        return Err(format!("'{}' cannot be the name of a credential helper", name.escape_debug()));
+    }
+    let program = format!("docker-credential-{name}");
+    let asked = tokio::time::timeout(TIME_MAX, ask(&program, if host == HUB.0 { HUB.1 } else { host })).await;
+    let said = asked.unwrap_or_else(|_| Err(format!("it took more than {} seconds", TIME_MAX.as_secs())));
+    let failed = |why: String| format!("the credential helper '{program}' failed: {why}");
+    match said.map_err(failed)? {
+        (true, text) => {
+            let answer: Answer =
+                serde_json::from_slice(&text).map_err(|_| failed("its answer makes no sense".into()))?;
+            Ok(Some(match answer.username.as_str() {
+                TOKEN_USER => Login::Token(answer.secret),
+                name => Login::basic(name, &answer.secret),
+            }))
+        }
+        (false, text) if String::from_utf8_lossy(&text).contains(UNKNOWN) => Ok(None),
+        (false, text) => {
+            let text: String = String::from_utf8_lossy(&text).chars().take(SHOWN_CHARS_MAX).collect();
+            Err(failed(text.trim().to_owned()))
+        }
+    }
+}
+
+/// Whether it succeeded, and what it said. It ends with this future.
+async fn ask(program: &str, server: &str) -> Result<(bool, Vec<u8>), String> {
+    let told = |err: std::io::Error| err.to_string();
+    let mut child = Command::new(program)
+        .arg("get")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(told)?;
+    let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+    if let Some(mut stdin) = stdin {
+        stdin.write_all(format!("{server}\n").as_bytes()).await.ok(); // Who does not want to know may still answer.
+    }
+    let mut text = Vec::new();
+    if let Some(stdout) = stdout {
+        stdout.take(BYTES_MAX).read_to_end(&mut text).await.map_err(told)?;
+    }
+    Ok((child.wait().await.map_err(told)?.success(), text))
+}
