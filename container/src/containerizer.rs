@@ -212,6 +212,7 @@ fn open_docker(options: &Options) -> Result<Option<Docker>, String> {
     let Some(docker) = options.docker.clone() else { return Ok(None) };
     let site = DockerSite {
         policy: options.cgroups.policy(),
+        cgroups_root: options.cgroups.root.clone(),
         program: options.program.clone(),
         work_dir: options.work_dir.clone(),
         sandbox_directory: options.isolators.sandbox_directory.clone(),

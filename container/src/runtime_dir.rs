@@ -1,6 +1,6 @@
 //! The runtime directory: what must be known about containers that outlive the agent, and nothing else.
 //!
-//! `<runtime_dir>/containers/<id>/{pid,status,cgroups,init,volumes,given,disk,moved,ending,docker,stdio.sock}`, nested in
+//! `<runtime_dir>/containers/<id>/{pid,status,cgroups,init,volumes,given,disk,moved,ending,docker,docker_end,stdio.sock}`, nested in
 //! `containers/<id>` below their parent's. `pid` is written once, by whoever comes first: the supervisor, which thereby
 //! may start the command, or a restarted agent that found none and thereby forbids it. `status` is written by the
 //! supervisor when the command has ended. `cgroups` is written before they are made and stays until they are gone. `init`
@@ -14,6 +14,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use tepui_docker::OutOfMemory;
 use tepui_types::{ContainerId, Volume};
 
 use crate::cgroups::Cgroups;
@@ -33,6 +34,7 @@ const DISK: &str = "disk";
 const MOVED: &str = "moved";
 const ENDING: &str = "ending";
 const DOCKER: &str = "docker";
+const DOCKER_END: &str = "docker_end";
 const CONTAINERS: &str = "containers";
 
 /// The longest value of a container id, in bytes: each becomes a file name with room for a suffix.
@@ -181,6 +183,15 @@ impl ContainerDir {
     /// Of the engine's container; none for those that are not for an engine.
     pub fn docker(&self) -> Option<InDocker> {
         serde_json::from_slice(&std::fs::read(self.path.join(DOCKER)).ok()?).ok()
+    }
+
+    /// Where a container for an engine leaves why it ended, if its exit status does not tell.
+    pub fn docker_end_path(&self) -> PathBuf {
+        self.path.join(DOCKER_END)
+    }
+
+    pub fn docker_end(&self) -> Option<OutOfMemory> {
+        serde_json::from_slice(&std::fs::read(self.docker_end_path()).ok()?).ok()
     }
 
     pub fn make(&self) -> io::Result<()> {

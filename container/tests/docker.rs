@@ -141,8 +141,9 @@ async fn limits_hold_and_can_be_raised_and_the_end_is_the_end() {
         volumes: Vec::new(),
     };
     host.submit(update(96.0, &[("mem", 128.0)]));
-    until(|| (files(pid)[2] == "1024").then_some(())).await;
-    assert_eq!(files(pid), [(128 * MB).to_string(), (96 * MB).to_string(), "1024".into(), "-1".into()]);
+    // The engine writes one file after the other.
+    let raised = [(128 * MB).to_string(), (96 * MB).to_string(), "1024".into(), "-1".into()];
+    until(|| (files(pid) == raised).then_some(())).await;
     let score = || std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap().trim().to_owned();
     until(|| (score() != "0").then_some(())).await;
     // What is in use cannot be taken away, but the promise can.
@@ -230,6 +231,60 @@ async fn a_restarted_agent_finds_its_containers_and_removes_those_of_nobody() {
     match host.event().await {
         ContainerEvent::Exited { id, termination } => assert_eq!((id, termination.status), (kept, exited(5))),
         other => panic!("{other:?}"),
+    }
+}
+
+/// Of a container that is no task's, nobody else tells why it ended; also if that was while no agent was there.
+#[tokio::test]
+async fn an_end_for_memory_is_found_out_by_the_agent() {
+    let Some((_dockerd, mut host)) = host() else { return };
+    let id = ContainerId::root("hog");
+    let mut spec = in_docker(
+        host.spec(&id, "while [ ! -e /mnt/mesos/sandbox/go ]; do sleep 0.1; done; tail /dev/zero; exit 9"),
+    );
+    let parameter = pb::Parameter { key: "memory-swap".into(), value: "64m".into(), ..Default::default() };
+    spec.container.as_mut().unwrap().docker.get_or_insert_default().parameters.push(parameter);
+    host.launch(spec).await;
+    let mut host = host.restart();
+    std::fs::write(host.sandbox(&id).join("go"), "").unwrap();
+    until(|| host.runtime(&id).join("status").exists().then_some(())).await;
+    host.recover(&[&id]).await;
+    let termination = host.exit_of(&id).await;
+    assert_eq!(termination.status, exited(9));
+    assert_eq!(
+        termination.reason,
+        Some(pb::task_status::Reason::REASON_CONTAINER_LIMITATION_MEMORY),
+        "{termination:?}"
+    );
+    let why = "Memory limit exceeded: Requested: 64MB Limit: 64MB Maximum Used: 64MB";
+    assert_eq!(termination.message.as_deref(), Some(why));
+}
+
+/// Whoever looks comes too late for one that lives only for a moment; nothing is left of what is around it.
+#[tokio::test]
+async fn an_end_for_memory_is_found_out_also_of_a_short_life() {
+    let Some((dockerd, mut host)) = host() else { return };
+    let id = ContainerId::root("brief");
+    let mut spec = in_docker(host.spec(&id, ""));
+    spec.command.shell = Some(false);
+    (spec.command.value, spec.command.arguments) = (Some("/bin/tail".into()), vec!["/dev/zero".into()]);
+    spec.resources = vec![scalar("cpus", 0.5), scalar("mem", 32.0)];
+    let parameter = pb::Parameter { key: "memory-swap".into(), value: "32m".into(), ..Default::default() };
+    spec.container.as_mut().unwrap().docker.get_or_insert_default().parameters.push(parameter);
+    host.launch(spec).await;
+    let termination = host.exit_of(&id).await;
+    assert_eq!(
+        termination.reason,
+        Some(pb::task_status::Reason::REASON_CONTAINER_LIMITATION_MEMORY),
+        "{termination:?} {}",
+        host.read(&id, "stderr")
+    );
+    let why = "Memory limit exceeded: Requested: 32MB Limit: 32MB Maximum Used: ";
+    assert!(termination.message.is_some_and(|message| message.starts_with(why)));
+    until(|| (dockerd.inspect("mesos-brief").is_none()).then_some(())).await;
+    if let Some(mount) = common::kernel::v2_mount() {
+        let around = mount.join(&host.options.cgroups.root).join("docker/mesos-brief");
+        until(|| (!around.exists()).then_some(())).await;
     }
 }
 

@@ -10,12 +10,11 @@ mod trial;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
-use std::time::SystemTime;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use tepui_client::v1::{CommandInfo, NetworkInfo, TaskInfo, environment, network_info};
-use tepui_docker::{Engine, EngineFault, Exec, Inspected, MemoryWatch, Output, Running, Setup};
+use tepui_docker::{EndWatch, Engine, EngineFault, Exec, Inspected, Output, Running, Setup};
 
 use crate::checks::{Outcome, Probe, Target};
 use crate::command::machine::{CommandMachine, Effect, Happening, Started};
@@ -77,9 +76,10 @@ impl Hands<CommandMachine> for DockerHands {
 
 impl Container {
     async fn run(self, task: TaskInfo, reports: Reports<Happening>) {
-        let began = seconds();
+        let mut document = document(&self.setup.document, &task);
+        let mut watch = EndWatch::begin(&self.engine, &self.setup, &mut document).await;
         // An error of sending means that the executor has ended.
-        let running = match self.start(&task).await {
+        let running = match self.start(&task, &document).await {
             Ok((running, started)) => {
                 let _ = reports.happenings.send(Happening::Spawned(Ok(started))).await;
                 running
@@ -98,17 +98,21 @@ impl Container {
                 return;
             }
         };
-        let memory = self.found.get().and_then(|found| MemoryWatch::follow(found.state.pid));
+        if let Some(found) = self.found.get() {
+            watch.follow(found.state.pid);
+        }
         let ended = match running.follow(output).await {
-            Ok(code) => Ok(end::explain(&self, code, began, memory).await),
+            Ok(code) => {
+                let config = &self.setup.document["HostConfig"];
+                Ok(end::ended(code, watch.explain(&self.engine, &self.setup.name, config, code).await))
+            }
             Err(fault) => Err(format!("Failed to get exit status of container: {fault}")),
         };
         let _ = reports.happenings.send(Happening::Ended(ended)).await;
     }
 
-    async fn start(&self, task: &TaskInfo) -> Result<(Running, Started), EngineFault> {
-        let document = document(&self.setup.document, task);
-        let running = tepui_docker::start(&self.engine, &self.setup.name, &document).await?;
+    async fn start(&self, task: &TaskInfo, document: &Value) -> Result<(Running, Started), EngineFault> {
+        let running = tepui_docker::start(&self.engine, &self.setup.name, document).await?;
         // One that ended at once may be gone already; there is nothing to tell of it then.
         let Ok(Some(found)) = self.engine.inspect(&self.setup.name).await else {
             return Ok((running, Started::default()));
@@ -155,10 +159,6 @@ fn arguments(command: &CommandInfo) -> Vec<String> {
         true => vec![String::from("/bin/sh"), String::from("-c"), value],
         false => std::iter::once(value).chain(command.arguments.iter().cloned()).collect(),
     }
-}
-
-fn seconds() -> u64 {
-    SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs()
 }
 
 /// What the containerizer made, completed by what only the task says.

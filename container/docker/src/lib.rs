@@ -4,13 +4,17 @@
 //! command line, tasks, agents.
 #![forbid(unsafe_code)]
 
+mod around;
 mod engine;
 mod memory;
 mod run;
+mod why;
 
+pub use around::remove_around;
 pub use engine::{
     Address, Created, Engine, EngineFault, Exec, Execution, Image, Inspected, Listed, Logs, Network, State,
     Stream, Waiting,
 };
 pub use memory::{Memory, MemoryWatch};
 pub use run::{Output, Running, Setup, command, start};
+pub use why::{EndWatch, OutOfMemory, Whose};

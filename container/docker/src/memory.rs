@@ -143,6 +143,14 @@ impl Cgroup {
     }
 }
 
+/// Where cgroups of v2 are, if they are what counts memory.
+pub(crate) fn v2_mount() -> Option<PathBuf> {
+    let text = |file: &str| std::fs::read_to_string(file).ok();
+    let found = Cgroup::find(&text("/proc/self/cgroup")?, &text("/proc/self/mountinfo")?)?;
+    let Cgroup::V2(own) = found else { return None };
+    own.ancestors().filter(|dir| dir.join("cgroup.controllers").exists()).last().map(Path::to_owned)
+}
+
 /// Whether a limit of v1, with swap or without, was reached.
 fn reached(dir: &Path, which: &str) -> bool {
     let of = |what: &str| number(dir, &format!("{which}.{what}"));
@@ -155,11 +163,11 @@ fn has_memory(names: &str) -> bool {
     names.split(',').any(|name| name == "memory")
 }
 
-fn number(dir: &Path, file: &str) -> Option<u64> {
+pub(crate) fn number(dir: &Path, file: &str) -> Option<u64> {
     std::fs::read_to_string(dir.join(file)).ok()?.trim().parse().ok()
 }
 
-fn keyed(dir: &Path, file: &str, key: &str) -> Option<u64> {
+pub(crate) fn keyed(dir: &Path, file: &str, key: &str) -> Option<u64> {
     let text = std::fs::read_to_string(dir.join(file)).ok()?;
     text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
 }

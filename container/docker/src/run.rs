@@ -31,6 +31,10 @@ pub struct Setup {
     pub document: Value,
     /// How long a container has, unless somebody says otherwise, between being asked to end and being ended.
     pub stop_timeout: Duration,
+    /// Where our cgroups are, below each mount.
+    pub cgroups_root: PathBuf,
+    /// A file for an [`OutOfMemory`](crate::OutOfMemory), if the process has nobody else to tell.
+    pub end: Option<PathBuf>,
 }
 
 impl Setup {

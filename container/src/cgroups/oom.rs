@@ -156,20 +156,23 @@ pub(crate) fn judge(all: &[Counters], kills_seen: u64) -> Option<Termination> {
             return Some(Termination { message: Some(message), ..Default::default() });
         }
     };
-    let used = pb::Resource {
-        name: String::from("mem"),
-        r#type: pb::value::Type::SCALAR,
-        scalar: pb::value::Scalar { value: (own.peak_bytes / BYTES_PER_MB) as f64, ..Default::default() }
-            .into(),
-        ..Default::default()
-    };
     Some(Termination {
         state: Some(TaskState::TASK_FAILED),
         reason: Some(reason),
         message: Some(message),
-        limited: vec![used],
+        limited: vec![used(own.peak_bytes)],
         ..Default::default()
     })
+}
+
+/// So much memory, as a resource whose limit was hit.
+pub(crate) fn used(bytes: u64) -> pb::Resource {
+    pb::Resource {
+        name: String::from("mem"),
+        r#type: pb::value::Type::SCALAR,
+        scalar: pb::value::Scalar { value: (bytes / BYTES_PER_MB) as f64, ..Default::default() }.into(),
+        ..Default::default()
+    }
 }
 
 /// Whether a limit of v1, with swap or without, was reached.

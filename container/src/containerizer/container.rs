@@ -17,6 +17,7 @@ use super::provision::{self, Provisioned};
 use super::{Context, Message, in_docker, session};
 use crate::cgroups::burst::{self, Burst};
 use crate::cgroups::{Controller, Place, Version, destroy};
+use crate::docker;
 use crate::host::beneath;
 use crate::host::pages;
 use crate::host::process::Process;
@@ -305,6 +306,9 @@ impl Container {
     }
 
     async fn judge(&self) -> Option<Termination> {
+        if let Some(why) = self.runtime().docker_end() {
+            return Some(docker::termination(why));
+        }
         let (linux, id) = (self.context.linux.clone()?, self.id.clone());
         tokio::task::spawn_blocking(move || linux.judge(&id)).await.ok().flatten()
     }

@@ -22,7 +22,10 @@ pub(super) fn choose(context: &Context, spec: &LaunchSpec) -> Result<Option<OnDo
         spec.id.parent().is_some_and(|parent| context.runtime.container(parent).docker().is_some());
     match (docker::is_docker(spec), &context.docker) {
         _ if parent_in_docker => Err(String::from("nothing can be nested in a DOCKER container")),
-        (true, Some(docker)) => Ok(Some(OnDocker { docker: docker.clone(), host: docker.on_host(spec)? })),
+        (true, Some(docker)) => {
+            let host = docker.on_host(spec, context.runtime.container(&spec.id).docker_end_path())?;
+            Ok(Some(OnDocker { docker: docker.clone(), host }))
+        }
         (true, None) => Err(String::from("no containerizer for DOCKER containers")),
         (false, _) if !context.options.mesos => {
             Err(String::from("no containerizer for containers other than DOCKER"))

@@ -17,9 +17,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tepui_docker::{Engine, Listed, Setup};
+use tepui_docker::{Engine, Listed, OutOfMemory, Setup, Whose};
 use tepui_proto::mesos::v1 as pb;
-use tepui_types::{ContainerId, LaunchSpec};
+use tepui_proto::mesos::v1::TaskState;
+use tepui_proto::mesos::v1::task_status::Reason;
+use tepui_types::{ContainerId, LaunchSpec, Termination};
 
 use crate::cgroups::{Cgroups, Controller, Policy, oom};
 use crate::host::process::Process;
@@ -76,6 +78,8 @@ pub(crate) struct Docker {
 #[derive(Clone, Debug)]
 pub(crate) struct DockerSite {
     pub policy: Policy,
+    /// Below each mount.
+    pub cgroups_root: PathBuf,
     pub program: PathBuf,
     pub work_dir: PathBuf,
     /// Where a container sees its sandbox.
@@ -97,7 +101,8 @@ impl Docker {
     }
 
     /// What is started on the host for a container. What cannot be had is refused here, by the name of its field.
-    pub fn on_host(&self, spec: &LaunchSpec) -> Result<LaunchSpec, String> {
+    /// `end`: where the process tells why a container ended, unless it is an executor, which tells the framework.
+    pub fn on_host(&self, spec: &LaunchSpec, end: PathBuf) -> Result<LaunchSpec, String> {
         if spec.id.parent().is_some() {
             return Err(String::from("a DOCKER container cannot be nested"));
         }
@@ -106,7 +111,9 @@ impl Docker {
         let mut host = LaunchSpec { container: None, ..spec.clone() };
         let labelled = self.labelled(document);
         let (socket, stop_timeout) = (self.options.socket.clone(), self.options.stop_timeout);
-        let setup = Setup { socket, name, document: labelled, stop_timeout };
+        let end = (!spec.of_task).then_some(end);
+        let cgroups_root = self.site.cgroups_root.clone();
+        let setup = Setup { socket, name, document: labelled, stop_timeout, cgroups_root, end };
         if !spec.of_task {
             // The command is the engine's to run, in an environment that is in the document.
             let program = self.site.program.display().to_string();
@@ -222,6 +229,8 @@ impl Docker {
             tracing::info!(names = ?orphan.names, "removing an orphaned container");
             self.engine.stop(&orphan.id, self.options.stop_timeout).await.ok(); // To remove it ends it too.
             self.remove(&orphan.id).await;
+            let names = orphan.names.iter().map(|name| name.trim_start_matches('/'));
+            names.for_each(|name| tepui_docker::remove_around(&self.site.cgroups_root, name));
         }
     }
 
@@ -230,6 +239,23 @@ impl Docker {
         if let Err(fault) = self.engine.remove(name).await {
             tracing::warn!(container = name, %fault, "cannot remove a container");
         }
+        tepui_docker::remove_around(&self.site.cgroups_root, name);
+    }
+}
+
+/// What the end of a container for want of memory means.
+pub(crate) fn termination(why: OutOfMemory) -> Termination {
+    let reason = match why.whose {
+        Whose::Own => Some(Reason::REASON_CONTAINER_LIMITATION_MEMORY),
+        Whose::OthersOverRequest => Some(Reason::REASON_MEMORY_REQUEST_EXCEEDED),
+        Whose::OthersWithinRequest => None,
+    };
+    Termination {
+        state: reason.map(|_| TaskState::TASK_FAILED),
+        limited: why.peak_bytes.filter(|_| reason.is_some()).map(oom::used).into_iter().collect(),
+        reason,
+        message: Some(why.message),
+        ..Default::default()
     }
 }
 

@@ -6,7 +6,7 @@
 use std::io;
 use std::process::ExitCode;
 
-use tepui_docker::{Engine, Output, Setup};
+use tepui_docker::{EndWatch, Engine, OutOfMemory, Output, Setup};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -34,19 +34,36 @@ pub(crate) fn work() -> io::Result<ExitCode> {
 async fn run(setup: &Setup) -> io::Result<i64> {
     let engine = Engine::at(&setup.socket);
     let mut signals = listen()?;
-    let running =
-        tepui_docker::start(&engine, &setup.name, &setup.document).await.map_err(io::Error::other)?;
+    let mut document = setup.document.clone();
+    let mut watch = EndWatch::begin(&engine, setup, &mut document).await;
+    let running = tepui_docker::start(&engine, &setup.name, &document).await.map_err(io::Error::other)?;
+    // One that ended at once may be gone already.
+    if let Ok(Some(found)) = engine.inspect(&setup.name).await {
+        watch.follow(found.state.pid);
+    }
     let following = running.follow(Output::own()?);
     let mut following = std::pin::pin!(following);
     loop {
         tokio::select! {
-            code = &mut following => return code.map_err(io::Error::other),
+            code = &mut following => {
+                let code = code.map_err(io::Error::other)?;
+                tell(setup, watch.explain(&engine, &setup.name, &setup.document["HostConfig"], code).await)?;
+                return Ok(code);
+            }
             Some(name) = signals.recv() => {
                 if let Err(fault) = engine.kill(&setup.name, name).await {
                     eprintln!("{fault}");
                 }
             }
         }
+    }
+}
+
+/// An exit code is all that is heard of this process; what it does not tell is left for the agent to read.
+fn tell(setup: &Setup, why: Option<OutOfMemory>) -> io::Result<()> {
+    match (&setup.end, why) {
+        (Some(file), Some(why)) => std::fs::write(file, serde_json::to_vec(&why)?),
+        (_, None) | (None, _) => Ok(()),
     }
 }
 

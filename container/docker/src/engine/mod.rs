@@ -86,6 +86,11 @@ impl Engine {
         self.version.get_or_try_init(|| negotiate).await.map(String::as_str)
     }
 
+    /// What the engine says of itself and its machine.
+    pub async fn info(&self) -> Result<Value, EngineFault> {
+        self.json("ask for the engine's ways", Method::GET, "/info", None).await
+    }
+
     /// Makes a container from a document of the API.
     pub async fn create(&self, name: &str, document: &Value) -> Result<Created, EngineFault> {
         let path = format!("/containers/create?name={}", escaped(name));

@@ -12,8 +12,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
-/// Only a failing test waits so long.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Only a failing test waits so long, or one on a very slow machine.
+fn patience() -> Duration {
+    let given = std::env::var("TEPUI_TEST_PATIENCE_SECS").ok().and_then(|text| text.parse().ok());
+    Duration::from_secs(given.unwrap_or(60))
+}
+
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The image that every engine here has.
@@ -67,6 +71,10 @@ impl Dockerd {
         }
         command.arg("--host").arg(format!("unix://{}", dir.path().join("docker.sock").display()));
         let log = std::fs::File::create(dir.path().join("log")).expect("a file");
+        // A machine without a disk has neither other file systems to layer nor a root to leave.
+        if std::env::var_os("DOCKER_RAMDISK").is_some() {
+            command.arg("--storage-driver=vfs");
+        }
         command.stdin(Stdio::null()).stdout(log.try_clone().expect("a file")).stderr(log);
         let child = command.spawn().expect("setpriv of util-linux and dockerd of docker.io are installed");
         let mut dockerd = Dockerd { dir, child };
@@ -84,7 +92,7 @@ impl Dockerd {
         while request(&self.socket(), "GET", "/_ping", &[]).is_none_or(|(status, _)| status != 200) {
             let ended = self.child.try_wait().expect("a child");
             let log = || std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
-            assert!(ended.is_none() && begun.elapsed() < PATIENCE, "dockerd does not answer:\n{}", log());
+            assert!(ended.is_none() && begun.elapsed() < patience(), "dockerd does not answer:\n{}", log());
             std::thread::sleep(LOOK_EVERY);
         }
     }
@@ -165,7 +173,7 @@ impl Drop for Dockerd {
         }
         let begun = Instant::now();
         while matches!(self.child.try_wait(), Ok(None)) {
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > patience() {
                 self.child.kill().ok();
             }
             std::thread::sleep(LOOK_EVERY);
