@@ -120,7 +120,8 @@ impl Containerizer {
         let runtime = RuntimeDir::open(&options.runtime_dir).map_err(directory(&options.runtime_dir))?;
         isolators::check(&options.isolation, &options.isolators).map_err(ContainerizerFault::Isolation)?;
         let devices = &options.isolators.allowed_devices;
-        let linux = linux::choose(options.launcher, &options.isolation, &options.cgroups, devices, &runtime);
+        let (cgroups, work_dir) = (&options.cgroups, &options.work_dir);
+        let linux = linux::choose(options.launcher, &options.isolation, cgroups, devices, &runtime, work_dir);
         let linux = linux.map_err(ContainerizerFault::Isolation)?;
         if options.images.docker && !options.isolation.mounts() {
             let why = "--image_providers needs the isolator 'filesystem/linux'";

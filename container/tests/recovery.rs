@@ -326,6 +326,34 @@ async fn who_is_left_in_a_known_cgroup_is_ended() {
     left.wait().unwrap();
 }
 
+/// The same of one that nobody asks for; but what another agent has below the same root stays.
+#[tokio::test]
+async fn who_is_left_in_a_cgroup_of_ours_is_ended_and_nobody_else() {
+    let Some(mut host) = Host::linux("posix/cpu") else { return };
+    let (orphan, root) = (id("orphan"), host.options.cgroups.root.clone());
+    let supervisor = host.launch_script(&orphan, "echo $$; sleep 1000; true").await;
+    let left: u32 = host.line(&orphan, "stdout").await.parse().unwrap();
+    let others = kernel::cgroup(&root, "freezer", &id("others"));
+    let inside = if kernel::v2_mount().is_some() { others.join("leaf") } else { others.clone() };
+    std::fs::create_dir_all(&inside).unwrap();
+    let mut stranger = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    std::fs::write(inside.join("cgroup.procs"), stranger.id().to_string()).unwrap();
+    let mut host = host.restart();
+    let supervisor = nix::unistd::Pid::from_raw(supervisor.cast_signed());
+    nix::sys::signal::kill(supervisor, nix::sys::signal::SIGKILL).unwrap();
+    std::fs::remove_dir_all(host.dir.path().join("run/containers")).unwrap();
+    assert!(lives(left));
+    assert_eq!(host.recover(&[]).await, []);
+    until(|| (!lives(left)).then_some(())).await;
+    until(|| (!kernel::cgroup(&root, "freezer", &orphan).exists()).then_some(())).await;
+    assert!(lives(stranger.id()) && others.exists());
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+    for cgroup in [&inside, &others] {
+        std::fs::remove_dir(cgroup).ok(); // They may be the same one.
+    }
+}
+
 /// The agent was killed after it had stopped the processes of a container and before it killed them.
 #[tokio::test]
 async fn an_end_that_was_begun_is_gone_on_with() {

@@ -13,6 +13,7 @@ pub(crate) mod devices;
 pub(crate) mod hierarchy;
 pub(crate) mod layout;
 pub(crate) mod machine;
+pub(crate) mod mark;
 pub(crate) mod oom;
 pub(crate) mod plan;
 pub(crate) mod shortage;

@@ -1,5 +1,5 @@
 //! Containers whose directory was deleted while they ran: found again by their supervisors, which say on their command
-//! line whose they are, and by their cgroups.
+//! line whose they are, and by their cgroups, which are marked.
 //!
 //! Only a process of our own user that is in no container counts: whoever is inside cannot pose as a supervisor. What is
 //! written again is what can be read from the kernel: the claim, the cgroups, who holds the namespaces; and what the agent
@@ -26,6 +26,12 @@ pub(super) fn restore(context: &Context, known: &[KnownContainer]) {
         |known: &&KnownContainer| is_valid(&known.id) && !context.runtime.container(&known.id).exists();
     let missing: Vec<&KnownContainer> = known.iter().filter(missing).collect();
     restore_supervised(context);
+    // Of these nobody asks, and nothing but their cgroups is left.
+    for id in context.linux.as_ref().map(Linux::marked).unwrap_or_default() {
+        if !context.runtime.container(&id).exists() {
+            restore_abandoned(context, &id);
+        }
+    }
     for known in missing {
         if !context.runtime.container(&known.id).exists() {
             restore_abandoned(context, &known.id);

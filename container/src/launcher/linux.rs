@@ -14,10 +14,11 @@ use tepui_types::{ContainerId, LaunchSpec, Termination};
 use crate::cgroups::hierarchy::Hierarchies;
 use crate::cgroups::layout::Layout;
 use crate::cgroups::machine::MachineMemory;
+use crate::cgroups::mark::Mark;
 use crate::cgroups::{Cgroups, Controller, Demand, Place, Policy, Version, destroy, devices, oom, plan};
 use crate::host::user;
 use crate::isolators::{AllowedDevice, Isolation};
-use crate::runtime_dir::RuntimeDir;
+use crate::runtime_dir::{RuntimeDir, is_valid};
 
 /// How containers are started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,6 +67,7 @@ impl CgroupOptions {
 pub(crate) struct Linux {
     layout: Arc<Layout>,
     runtime: RuntimeDir,
+    mark: Mark,
     /// Kills for memory that have been explained, by cgroup; gone with it.
     kills_seen: Arc<Mutex<BTreeMap<PathBuf, u64>>>,
 }
@@ -77,6 +79,7 @@ pub(crate) fn choose(
     options: &CgroupOptions,
     devices: &[AllowedDevice],
     runtime: &RuntimeDir,
+    work_dir: &Path,
 ) -> Result<Option<Linux>, String> {
     let layout = match launcher {
         Launcher::Posix => Err(String::from("the launcher is posix")),
@@ -85,7 +88,10 @@ pub(crate) fn choose(
     match (layout, launcher, isolation.needs_linux()) {
         (Ok(layout), _, _) => {
             tracing::info!(root = %options.root.display(), "containers are started in cgroups");
-            Ok(Some(Linux { layout: Arc::new(layout), runtime: runtime.clone(), kills_seen: Arc::default() }))
+            let mark =
+                Mark::open(work_dir).map_err(|err| format!("cannot keep whose its cgroups are: {err}"))?;
+            let (layout, runtime) = (Arc::new(layout), runtime.clone());
+            Ok(Some(Linux { layout, runtime, mark, kills_seen: Arc::default() }))
         }
         (Err(why), Launcher::Linux, _) => Err(format!("the linux launcher cannot be used: {why}")),
         (Err(why), _, Some(isolator)) => Err(format!("'{isolator}' needs the linux launcher: {why}")),
@@ -200,6 +206,9 @@ impl Linux {
         let kept = self.runtime.container(&spec.id).write_cgroups(&cgroups);
         kept.map_err(|err| format!("cannot keep its cgroups: {err}"))?;
         plan::apply(&steps).map_err(|fault| fault.to_string())?;
+        if let Some(core) = cgroups.core().filter(|_| spec.id.parent().is_none()) {
+            self.mark.put(&core.cgroup);
+        }
         Ok(cgroups)
     }
 
@@ -226,6 +235,16 @@ impl Linux {
         let core = self.layout.hierarchies.of(Controller::Core);
         let root = core.map(|core| core.mount.join(&self.layout.root));
         root.and_then(|root| destroy::processes_below(&root).ok()).into_iter().flatten().collect()
+    }
+
+    /// Containers of ours that have cgroups, those nested in others left out.
+    pub fn marked(&self) -> Vec<ContainerId> {
+        let core = self.layout.hierarchies.of(Controller::Core);
+        let root = core.map(|core| core.mount.join(&self.layout.root));
+        let entries = root.and_then(|root| std::fs::read_dir(root).ok()).into_iter().flatten().flatten();
+        let ours = entries.filter(|entry| self.mark.is_on(&entry.path()));
+        let ids = ours.filter_map(|entry| Some(ContainerId::root(entry.file_name().to_str()?)));
+        ids.filter(is_valid).collect()
     }
 
     /// The cgroups of a container of which nothing else is known; none if it has none.
