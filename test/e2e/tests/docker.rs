@@ -3,7 +3,9 @@
 #[path = "../../../container/docker/tests/common/mod.rs"]
 mod dockerd;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use dockerd::{Dockerd, IMAGE, Networks, file_of, is_root};
 use serde_json::{Value, json};
@@ -23,7 +25,10 @@ struct Bench {
 /// A cluster with an agent on the engine.
 fn cluster(dockerd: &Dockerd) -> Cluster {
     let socket = format!("--docker_socket={}", dockerd.socket().display());
-    Cluster::with(&[], &[RESOURCES, "--containerizers=docker,mesos", "--docker_remove_delay=0ns", &socket])
+    // A busy machine may take long to bring executors back.
+    let patient = "--executor_reregistration_timeout=15secs";
+    let usual = [RESOURCES, "--containerizers=docker,mesos", "--docker_remove_delay=0ns", patient];
+    Cluster::with(&[], &[&usual[..], &[socket.as_str()]].concat())
 }
 
 impl Bench {
@@ -168,6 +173,59 @@ fn a_custom_executor_lives_in_a_container() {
     wait_for("the container to be removed", || bench.dockerd.inspect(&name).is_none().then_some(()));
 }
 
+/// Nobody but the agent can tell why an executor's own container ended.
+#[test]
+fn a_custom_executor_that_ends_for_memory_says_so() {
+    let Some(mut bench) = Bench::start(Networks::Host) else { return };
+    let offer = bench.scheduler.fresh_offer();
+    let mut task = Scheduler::task(&offer, "hog", "");
+    drop(task.as_object_mut().expect("a task").remove("command"));
+    task["resources"] = json!([scalar("cpus", 0.1), scalar("mem", 32.0)]);
+    let parameters = json!([{"key": "memory-swap", "value": "64m"}]);
+    task["executor"] = json!({
+        "type": "CUSTOM", "executor_id": {"value": "hog"},
+        "framework_id": {"value": bench.scheduler.framework_id},
+        "command": {"value": "sleep 0.5; tail /dev/zero; exit 9"},
+        "resources": [scalar("cpus", 0.1), scalar("mem", 32.0)],
+        "container": {"type": "DOCKER", "docker": {"image": IMAGE, "parameters": parameters}}
+    });
+    bench.scheduler.launch(&offer, &[task]);
+    let failed = bench.scheduler.reach("hog", "TASK_FAILED");
+    assert_eq!(failed["reason"], "REASON_CONTAINER_LIMITATION_MEMORY", "{failed}");
+    let why = "Memory limit exceeded: Requested: 64MB Limit: 64MB Maximum Used: 64MB";
+    assert_eq!(failed["message"], why, "{failed}");
+    assert_eq!(failed["limitation"]["resources"][0]["scalar"]["value"], 64.0, "{failed}");
+}
+
+/// An engine that cannot start such containers says so, and it is what the framework hears.
+#[test]
+fn privileged_containers_are_asked_for() {
+    let Some(mut bench) = Bench::start(Networks::Host) else { return };
+    bench.launch("usual", POLITE, |_| ());
+    let running = bench.scheduler.reach("usual", "TASK_RUNNING");
+    let privileged = |bench: &Bench, status: &Value| {
+        let found = bench.dockerd.inspect(&Bench::name(status)).expect("it is there");
+        serde_json::from_str::<Value>(&found).expect("JSON")["HostConfig"]["Privileged"].clone()
+    };
+    assert_eq!(privileged(&bench, &running), false);
+    bench.launch("privileged", POLITE, |task| task["container"]["docker"]["privileged"] = json!(true));
+    let is_it = |event: &Value| event["update"]["status"]["task_id"]["value"] == "privileged";
+    let status = loop {
+        let event = bench.scheduler.event("what became of it", is_it).expect("the stream goes on");
+        bench.scheduler.acknowledge(&event["update"]["status"]);
+        if event["update"]["status"]["state"] != "TASK_STARTING" {
+            break event["update"]["status"].clone();
+        }
+    };
+    match status["state"].as_str() {
+        Some("TASK_RUNNING") => assert_eq!(privileged(&bench, &status), true),
+        _ => {
+            let why = status["message"].as_str().expect("a message");
+            assert!(why.starts_with("Failed to start the container: cannot start the container: "), "{why}");
+        }
+    }
+}
+
 #[test]
 fn the_command_line_runs_images() {
     if !is_root() {
@@ -205,6 +263,59 @@ fn kills_are_polite_first_and_outlive_a_restart_of_the_agent() {
         let gone = || bench.dockerd.inspect(&Bench::name(&status)).is_none().then_some(());
         wait_for("the container to be removed", gone);
     }
+}
+
+/// Killed at any moment of launches and ends, the agent loses no container that ran and leaves none.
+#[test]
+fn an_agent_that_is_killed_at_random_loses_nothing_and_leaves_nothing() {
+    let Some(mut bench) = Bench::start(Networks::Host) else { return };
+    let (mut ran, mut over) = (BTreeSet::new(), BTreeMap::new());
+    let mut launched = Vec::new();
+    // The moments are as good as random, and the same in every run.
+    for (round, delay_ms) in [30_u64, 310, 120, 550, 0].into_iter().enumerate() {
+        for task in ["a", "b"] {
+            launched.push(format!("{task}{round}"));
+            bench.launch(&format!("{task}{round}"), POLITE, |_| ());
+        }
+        if round > 0 {
+            let kill = json!({"task_id": {"value": format!("a{}", round - 1)}});
+            bench.scheduler.call(json!({"type": "KILL", "kill": kill}));
+        }
+        std::thread::sleep(Duration::from_millis(delay_ms));
+        bench.restart_agent();
+    }
+    // Everybody who is still to come has come, then all are ended.
+    let mut asked = false;
+    while over.len() < launched.len() {
+        let event = bench.scheduler.event("updates", |event| event["type"] == "UPDATE");
+        let status = event.expect("the stream goes on")["update"]["status"].clone();
+        bench.scheduler.acknowledge(&status);
+        let task = status["task_id"]["value"].as_str().expect("an id").to_owned();
+        match status["state"].as_str().expect("a state") {
+            "TASK_STARTING" | "TASK_STAGING" | "TASK_KILLING" => (),
+            "TASK_RUNNING" => drop(ran.insert(task)),
+            end => drop(over.insert(task, end.to_owned())),
+        }
+        let known = launched.iter().all(|task| ran.contains(task) || over.contains_key(task));
+        if known && !std::mem::replace(&mut asked, known) {
+            for task in &launched {
+                let kill = json!({"task_id": {"value": task}});
+                bench.scheduler.call(json!({"type": "KILL", "kill": kill}));
+            }
+        }
+    }
+    for (task, end) in over.iter().filter(|(task, _)| ran.contains(*task)) {
+        assert_eq!(end, "TASK_KILLED", "{task} ran; {over:?}");
+    }
+    let listed = || dockerd::request(&bench.dockerd.socket(), "GET", "/containers/json?all=1", &[]);
+    wait_for("no container to be left", || listed().filter(|(_, list)| list.trim() == "[]"));
+    let folder = bench.cluster.folder().display().to_string();
+    let supervisors = || {
+        let all = std::fs::read_dir("/proc").expect("processes").flatten();
+        let lines = all.filter_map(|one| std::fs::read_to_string(one.path().join("cmdline")).ok());
+        lines.filter(|line| line.contains("supervise") && line.contains(&folder)).count()
+    };
+    wait_for("no supervisor to be left", || (supervisors() == 0).then_some(()));
 }
 
 #[test]
@@ -406,6 +517,30 @@ fn networks_ports_and_health() {
         failed["message"].as_str().is_some_and(|why| why.contains("network missing not found")),
         "{failed}"
     );
+
+    // Who listens only on the container's own loopback interface is found there, and nowhere else.
+    bench.launch("tcp", "exec httpd -f -p 127.0.0.1:80 -h /tmp", |task| {
+        task["container"]["docker"]["network"] = json!("NONE");
+        task["health_check"] = often(json!({"type": "TCP", "tcp": {"port": 80}, "grace_period_seconds": 60}));
+    });
+    bench.scheduler.reach("tcp", "TASK_RUNNING");
+    let healthy = bench.scheduler.event("health", |event| event["update"]["status"]["healthy"] == true);
+    bench.scheduler.acknowledge(&healthy.expect("the stream goes on")["update"]["status"]);
+    bench.kill("tcp");
+    for (id, check) in [
+        ("deaf", json!({"type": "TCP", "tcp": {"port": 81}})),
+        ("wrong", json!({"type": "HTTP", "http": {"port": 80, "path": "/missing", "statuses": [200]}})),
+    ] {
+        bench.launch(
+            id,
+            "trap 'exit 0' TERM; httpd -p 127.0.0.1:80 -h /tmp; while :; do sleep 0.1; done",
+            |task| {
+                task["container"]["docker"]["network"] = json!("NONE");
+                task["health_check"] = often(check);
+            },
+        );
+        assert_eq!(bench.scheduler.reach(id, "TASK_KILLED")["healthy"], false, "{id}");
+    }
 
     bench.launch("sick", POLITE, |task| {
         task["container"]["docker"]["network"] = json!("NONE");
