@@ -48,7 +48,7 @@ pub enum Effect {
     /// Answers an operator's SUBSCRIBE with 200 and starts its stream with this snapshot as SUBSCRIBED.
     OpenOperator {
         conn: ConnId,
-        state: State,
+        state: Box<State>,
     },
     /// An event for every operator's stream that was opened before.
     Operator {
@@ -74,6 +74,9 @@ pub enum Effect {
     },
     /// The newest state for readers. At most one per turn.
     Publish {
-        state: State,
+        state: Arc<State>,
     },
 }
+
+/// Effects are moved several times on their way out: what is large is kept elsewhere.
+const _: () = assert!(size_of::<Effect>() <= 64);

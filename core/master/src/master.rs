@@ -159,7 +159,7 @@ impl Master {
             self.state.deactivated_agents = Arc::clone(&self.registry.deactivated);
         }
         if core::mem::take(&mut self.counted) || changed {
-            out.effect(Effect::Publish { state: self.state.clone() });
+            out.effect(Effect::Publish { state: Arc::new(self.state.clone()) });
         }
     }
 }

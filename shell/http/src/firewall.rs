@@ -33,6 +33,9 @@ impl Firewall {
 
     /// 403 if the endpoint that this path means is disabled, by whatever name.
     pub fn check<E>(&self, router: &Router<E>, path: &[String]) -> Result<(), HttpError> {
+        if self.disabled.is_empty() {
+            return Ok(());
+        }
         let meant = |path| router.place(path).map(|(place, _)| place);
         // What a rule names more exactly than there are endpoints, it does not mean.
         let named = |rule| router.place(rule).filter(|(_, rest)| rest.is_empty()).map(|(place, _)| place);

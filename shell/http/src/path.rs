@@ -3,6 +3,8 @@
 //! A path is its non-empty components, percent-decoded. The program's own endpoints answer with and without its
 //! prefix (`/master/state` is `/state`); the longest registered beginning of a path wins (`/state/x` is `/state`).
 
+use std::collections::BTreeMap;
+
 use percent_encoding::percent_decode_str;
 
 use crate::HttpError;
@@ -16,6 +18,8 @@ pub type RouteRow<E> = (&'static str, E, &'static str);
 pub struct Router<E> {
     prefix: &'static str,
     routes: Vec<Route<E>>,
+    /// By their first component, which leaves few to compare; the root has none.
+    begins: BTreeMap<Option<&'static str>, Vec<usize>>,
 }
 
 #[derive(Debug)]
@@ -38,7 +42,13 @@ impl<E: Copy> Router<E> {
                 prefixed,
             }
         };
-        Self { prefix, routes: own.iter().map(route(true)).chain(shared.iter().map(route(false))).collect() }
+        let routes: Vec<Route<E>> =
+            own.iter().map(route(true)).chain(shared.iter().map(route(false))).collect();
+        let mut begins: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+        for (place, route) in routes.iter().enumerate() {
+            begins.entry(route.components.first().copied()).or_default().push(place);
+        }
+        Self { prefix, routes, begins }
     }
 
     /// The endpoint of a path and the components behind its own.
@@ -51,11 +61,14 @@ impl<E: Copy> Router<E> {
 impl<E> Router<E> {
     /// Which of the routes a path means, and the components behind its own.
     pub(crate) fn place<'p>(&self, components: &'p [String]) -> Option<(usize, &'p [String])> {
-        let stripped = components.strip_prefix(&[self.prefix.to_owned()]);
-        let path = stripped.unwrap_or(components);
-        self.routes
+        let stripped = components.split_first().filter(|(first, _)| *first == self.prefix);
+        let path = stripped.map_or(components, |(_, rest)| rest);
+        let begins = [path.first().map(String::as_str), None];
+        begins
             .iter()
-            .enumerate()
+            .filter_map(|first| self.begins.get(first))
+            .flatten()
+            .map(|place| (*place, &self.routes[*place]))
             .filter(|(_, route)| route.prefixed || stripped.is_none())
             .filter(|(_, route)| path.len() >= route.components.len())
             .filter(|(_, route)| route.components.iter().zip(path).all(|(own, given)| own == given))

@@ -56,7 +56,7 @@ impl Effects {
             Effect::OpenAgent { conn } => self.exchanges.open(conn, &[]),
             Effect::Agent { conn, event } => self.exchanges.push(conn, &*event),
             Effect::OpenOperator { conn, state } => {
-                self.followers.tell(Telling::Open { conn, state: Box::new(state) });
+                self.followers.tell(Telling::Open { conn, state });
             }
             Effect::Operator { event } => {
                 let state = self.publisher.borrow().clone();
@@ -73,7 +73,7 @@ impl Effects {
                 self.halt.send_replace(Some(why));
             }
             Effect::Publish { state } => {
-                self.publisher.send_replace(Arc::new(state));
+                self.publisher.send_replace(state);
             }
         }
     }
