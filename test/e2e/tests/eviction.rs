@@ -62,3 +62,23 @@ fn pressure_ends_the_nested_container_to_blame() {
     let status = bench.scheduler.reach("within", "TASK_KILLED");
     assert_ne!(status["reason"], "REASON_MEMORY_REQUEST_EXCEEDED", "{status}");
 }
+
+/// Nobody evicts: then the kernel chooses, and the framework hears the same reason.
+#[test]
+fn the_kernel_ends_who_is_above_its_request() {
+    let Some(mut bench) = Limited::start(&[]) else { return };
+    let machine = v1_mount("memory").expect("it was there").join(bench.cluster.cgroups_root(0));
+    std::fs::write(machine.join("memory.limit_in_bytes"), "384M").expect("a machine of 384 megabytes");
+    bench.launch("within", &hold(100), Sizes::of((0.1, 200.0), None, INF), |_| ());
+    let within = bench.container("within");
+    let hog = "head -c 1G /dev/zero | tail > /dev/null";
+    bench.launch("over", hog, Sizes::of((0.1, 32.0), None, Some(1024.0)), |_| ());
+    let status = bench.scheduler.reach("over", "TASK_FAILED");
+    assert_eq!(status["reason"], "REASON_MEMORY_REQUEST_EXCEEDED", "{status}");
+    let message = status["message"].as_str().unwrap_or_default();
+    assert!(message.contains("Memory request exceeded while the machine ran out of memory"), "{message}");
+    assert!(message.contains("Requested: 64MB Limit: 1056MB Maximum Used: "), "{message}");
+    assert!(bench.cgroup("memory", &within).exists());
+    let metrics = bench.cluster.agent_http().get("/metrics/snapshot").json().expect("metrics");
+    assert_eq!(metrics["slave/tasks_running"], 1.0, "who kept within its request runs on");
+}
