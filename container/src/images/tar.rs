@@ -209,14 +209,13 @@ fn path_of(header: &[u8; BLOCK]) -> Vec<u8> {
 
 /// Octal digits, or for what does not fit the number itself with the highest bit set.
 fn number(field: &[u8]) -> io::Result<u64> {
-    if field[0] & 0x80 != 0 {
-        let (front, back) = field.split_at(field.len() - 8);
-        let negative_or_huge = front.iter().skip(1).any(|byte| *byte != 0) || front[0] & 0x7f != 0;
-        let bytes = back.try_into().map_err(|_| bad("a number is too long"))?;
-        return match negative_or_huge {
-            true => Err(bad("a number of a header is negative or too large")),
-            false => Ok(u64::from_be_bytes(bytes)),
-        };
+    if let [first @ 0x80..=0xff, rest @ ..] = field {
+        let wrong = || bad("a number of a header is negative or too large");
+        let first = Some(first & 0x7f).filter(|first| first & 0x40 == 0).ok_or_else(wrong)?;
+        return rest.iter().try_fold(u64::from(first), |sum, byte| match sum >> 56 {
+            0 => Ok(sum << 8 | u64::from(*byte)),
+            _ => Err(wrong()),
+        });
     }
     let digits = field.iter().copied().filter(|byte| !matches!(byte, b' ' | 0));
     digits.into_iter().try_fold(0u64, |sum, digit| match digit {
@@ -340,6 +339,26 @@ mod tests {
                 assert_eq!(names, [PathBuf::from(&name)], "{format}");
                 assert_eq!(found[0].1, b"content");
             }
+        }
+    }
+
+    #[test]
+    fn numbers_of_both_kinds_in_short_and_long_fields() {
+        let long = |end: &[u8]| [&[0x80][..], &vec![0; 11 - end.len()], end].concat();
+        for (field, value) in [
+            (b"0000755\0".to_vec(), Some(0o755)),
+            (b"    17 \0".to_vec(), Some(0o17)),
+            (vec![0; 8], Some(0)),
+            (vec![0x80, 0, 0, 0, 0, 0, 1, 2], Some(258)),
+            (long(&[1, 2]), Some(258)),
+            (long(&[0xff; 8]), Some(u64::MAX)),
+            (long(&[1; 9]), None),
+            (vec![0xff; 8], None),
+            (vec![0xff; 12], None),
+            (b"0000798\0".to_vec(), None),
+            (b"777777777777777777777777".to_vec(), None),
+        ] {
+            assert_eq!(number(&field).ok(), value, "{field:?}");
         }
     }
 
