@@ -62,7 +62,7 @@ fn scalar(name: &str, value: f64) -> pb::Resource {
 async fn a_container_runs_in_its_image_and_sees_its_sandbox() {
     let Some((dockerd, mut host)) = host() else { return };
     let id = ContainerId::root("one");
-    let script = "echo $A $MESOS_CONTAINER_NAME; echo err >&2; cat given/file; echo made > $MESOS_SANDBOX/made; ls /bin/busybox; exit 3";
+    let script = "echo $A $MESOS_CONTAINER_NAME; echo err >&2; cat given/file; touch given/x 2> /dev/null && echo writable; echo made > $MESOS_SANDBOX/made; ls /bin/busybox; exit 3";
     let mut spec = in_docker(host.spec(&id, script));
     spec.environment.insert("A".into(), "1".into());
     let volume = host.work_dir().join("volumes/v");
@@ -129,11 +129,21 @@ async fn limits_hold_and_can_be_raised_and_the_end_is_the_end() {
     let usage = until(|| meter.read().unwrap().remove(&id).filter(|usage| limit_of(usage).is_some())).await;
     assert_eq!(limit_of(&usage), Some(64 * MB), "the container's, not that of the process beside it");
     assert!(usage.mem_rss_bytes > 0 && usage.processes >= 1, "{usage:?}");
-    let files = |pid| {
-        ["memory.limit_in_bytes", "memory.soft_limit_in_bytes", "cpu.shares", "cpu.cfs_quota_us"]
-            .map(|file| file_of(pid, file.split('.').next().unwrap(), file))
+    let is_v2 = common::kernel::v2_mount().is_some();
+    let files = |pid| match is_v2 {
+        false => ["memory.limit_in_bytes", "memory.soft_limit_in_bytes", "cpu.shares", "cpu.cfs_quota_us"]
+            .map(|file| file_of(pid, file.split('.').next().unwrap(), file)),
+        true => ["memory.max", "memory.low", "cpu.weight", "cpu.max"].map(|file| file_of(pid, "", file)),
     };
-    assert_eq!(files(pid), [(64 * MB).to_string(), (64 * MB).to_string(), "512".into(), "150000".into()]);
+    // The engine makes weights from shares in its own way.
+    let written = |limit: u64, request: u64, (shares, weight): (&str, &str), quota: Option<&str>| {
+        let (cpu, most) = match (is_v2, quota) {
+            (false, quota) => (shares, quota.unwrap_or("-1").to_owned()),
+            (true, quota) => (weight, format!("{} 100000", quota.unwrap_or("max"))),
+        };
+        [(limit * MB).to_string(), (request * MB).to_string(), cpu.to_owned(), most]
+    };
+    assert_eq!(files(pid), written(64, 64, ("512", "20"), Some("150000")));
     let update = |mem: f64, limits: &[(&str, f64)]| ContainerOp::Update {
         id: id.clone(),
         resources: vec![scalar("cpus", 1.0), scalar("mem", mem)],
@@ -142,7 +152,7 @@ async fn limits_hold_and_can_be_raised_and_the_end_is_the_end() {
     };
     host.submit(update(96.0, &[("mem", 128.0)]));
     // The engine writes one file after the other.
-    let raised = [(128 * MB).to_string(), (96 * MB).to_string(), "1024".into(), "-1".into()];
+    let raised = written(128, 96, ("1024", "39"), None);
     until(|| (files(pid) == raised).then_some(())).await;
     let score = || std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap().trim().to_owned();
     until(|| (score() != "0").then_some(())).await;
@@ -225,6 +235,9 @@ async fn a_restarted_agent_finds_its_containers_and_removes_those_of_nobody() {
     for gone in ["mesos-forgotten", "mesos-lost"] {
         until(|| (dockerd.inspect(gone).is_none()).then_some(())).await;
     }
+    // What the process of one had asked for before it was killed may come only now.
+    dockerd.create("mesos-forgotten", &label);
+    until(|| (dockerd.inspect("mesos-forgotten").is_none()).then_some(())).await;
     assert!(dockerd.is_running("mesos-kept"));
     assert!(dockerd.inspect("mesos-other").is_some() && dockerd.inspect("others").is_some());
     host.submit(ContainerOp::Signal { id: kept.clone(), signal: Signal::SIGTERM as i32 });
@@ -237,7 +250,7 @@ async fn a_restarted_agent_finds_its_containers_and_removes_those_of_nobody() {
 /// Of a container that is no task's, nobody else tells why it ended; also if that was while no agent was there.
 #[tokio::test]
 async fn an_end_for_memory_is_found_out_by_the_agent() {
-    let Some((_dockerd, mut host)) = host() else { return };
+    let Some((dockerd, mut host)) = host() else { return };
     let id = ContainerId::root("hog");
     let mut spec = in_docker(
         host.spec(&id, "while [ ! -e /mnt/mesos/sandbox/go ]; do sleep 0.1; done; tail /dev/zero; exit 9"),
@@ -245,6 +258,14 @@ async fn an_end_for_memory_is_found_out_by_the_agent() {
     let parameter = pb::Parameter { key: "memory-swap".into(), value: "64m".into(), ..Default::default() };
     spec.container.as_mut().unwrap().docker.get_or_insert_default().parameters.push(parameter);
     host.launch(spec).await;
+    if let Some(mount) = common::kernel::v2_mount() {
+        // What is counted there stays when the engine has removed the container's own cgroup.
+        until(|| dockerd.is_running("mesos-hog").then_some(())).await;
+        let around = host.options.cgroups.root.join("docker/mesos-hog");
+        let parent = format!("\"CgroupParent\":\"/{}\"", around.display());
+        assert!(dockerd.inspect("mesos-hog").unwrap().contains(&parent));
+        assert!(mount.join(around).join("memory.events").exists());
+    }
     let mut host = host.restart();
     std::fs::write(host.sandbox(&id).join("go"), "").unwrap();
     until(|| host.runtime(&id).join("status").exists().then_some(())).await;

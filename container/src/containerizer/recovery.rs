@@ -156,7 +156,7 @@ async fn destroy_family(context: Arc<Context>, top: ContainerId, family: Vec<Con
         destroy::remove(&cgroups).await;
         provision::remove(&context, &id).await;
         if let (Some(_), Some(docker)) = (dir.docker(), &context.docker) {
-            docker.remove(&docker::name(&id)).await;
+            docker.remove_for_good(&docker::name(&id)).await;
         }
     }
     let removed = tokio::task::spawn_blocking(move || context.runtime.remove(&top)).await;

@@ -234,6 +234,15 @@ impl Docker {
         }
     }
 
+    /// Removes a container whose process was just killed, which may have asked for it only then.
+    pub async fn remove_for_good(&self, name: &str) {
+        self.remove(name).await;
+        for _ in 0..LATE_LOOKS {
+            tokio::time::sleep(LATE_LOOK_AFTER).await;
+            self.remove(name).await;
+        }
+    }
+
     /// At once.
     pub async fn remove(&self, name: &str) {
         if let Err(fault) = self.engine.remove(name).await {

@@ -203,7 +203,7 @@ pub fn request(socket: &Path, method: &str, path: &str, body: &[u8]) -> Option<(
     Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
 }
 
-/// What the kernel holds a container to.
+/// What the kernel holds a container to; the controller of cgroups on v2 has no name.
 pub fn file_of(pid: i32, controller: &str, file: &str) -> String {
     let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).expect("its cgroups");
     let place = text.lines().find_map(|line| {
@@ -211,7 +211,6 @@ pub fn file_of(pid: i32, controller: &str, file: &str) -> String {
         let is_it = fields.next()?.split(',').any(|name| name == controller);
         fields.next().filter(|_| is_it)
     });
-    let place = place.expect("a cgroup of v1");
-    let path = format!("/sys/fs/cgroup/{controller}{place}/{file}");
+    let path = format!("/sys/fs/cgroup/{controller}{}/{file}", place.expect("a cgroup"));
     std::fs::read_to_string(path).expect("a file").trim().to_owned()
 }
