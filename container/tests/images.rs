@@ -76,6 +76,25 @@ async fn layers_become_the_root_of_containers() {
     }
 }
 
+/// A root file system has the devices that every container has, and those that an operator allows.
+#[tokio::test]
+async fn devices_of_the_host_are_in_the_image() {
+    let Some(base) = Layer::busybox() else { return };
+    let kmsg = r#"{"allowed_devices":[{"device":{"path":"/dev/kmsg"},"access":{"read":true}}]}"#;
+    for (isolation, seen) in
+        [("linux/devices,filesystem/linux", "/dev/kmsg\n/dev/null\n"), ("filesystem/linux", "/dev/null\n")]
+    {
+        let allow = |options: &mut tepui_container::Options| {
+            options.isolators.allowed_devices = tepui_container::parse_devices(kmsg).unwrap();
+        };
+        let Some(mut host) = image::host(isolation, Backend::Overlay, allow) else { return };
+        image::docker_archive(&host.dir.path().join("images"), "saved", &json!({}), &[base.tar()]);
+        let spec = host.spec(&id("a"), "ls /dev/kmsg /dev/null 2>/dev/null; test -c /dev/null");
+        let found = output(&mut host, LaunchSpec { container: with_image("saved"), ..spec }).await;
+        assert_eq!(found, seen, "{isolation}");
+    }
+}
+
 #[tokio::test]
 async fn an_image_is_read_once_unless_it_must_not_come_from_the_store() {
     let Some(base) = Layer::busybox() else { return };
