@@ -81,9 +81,16 @@ fn what_tasks_leave_unused_is_offered_a_second_time() {
 
 #[test]
 fn a_busy_machine_ends_revocable_tasks() {
-    // Every load is above this one.
-    let controller = ["--qos_controller=load", "--load_threshold_5min=-1"];
-    let flags: Vec<&str> = AGENT.into_iter().chain(controller).collect();
+    // Every load and every pressure is above these.
+    ended_by(&["--qos_controller=load", "--load_threshold_5min=-1"]);
+    // Not every kernel tells it.
+    if std::path::Path::new("/proc/pressure/cpu").exists() {
+        ended_by(&["--qos_controller=pressure", "--pressure_threshold_cpu=-1"]);
+    }
+}
+
+fn ended_by(controller: &[&str]) {
+    let flags = [&AGENT[..], controller].concat();
     let cluster = Cluster::with(&[], &flags);
     let mut scheduler = Scheduler::subscribe(&cluster.http(), revocable_framework());
     let offer = scheduler.fresh_offer();
