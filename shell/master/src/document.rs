@@ -121,8 +121,9 @@ impl Selection {
         }
     }
 
-    pub fn is_everything(&self) -> bool {
-        *self == Self::default()
+    /// Whether it is what most readers ask for: the document as it is without a query.
+    pub fn is_usual(&self, document: Document) -> bool {
+        *self == Self::from_query(document, &Query::default())
     }
 
     /// What there is to look at: nobody renders the rest, or asks who may see it.

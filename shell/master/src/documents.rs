@@ -81,12 +81,13 @@ impl Documents {
         let is_script = request.query.get("jsonp").is_some();
         let gzip = accepts_gzip(&request.headers) && !is_script;
         let draw = self.draw(document, selection.page, request);
-        let rendition = match selection.is_everything() {
+        let order = || self.order_part(gzip, request, selection.clone(), draw.clone());
+        let rendition = match selection.is_usual(document) {
             true => {
                 let key = Key { what: What::Document(document), gzip, viewer: self.viewer(request) };
-                self.renderings.get(key, arrived.version, || self.order(gzip, request, draw.clone())).await
+                self.renderings.get(key, arrived.version, order).await
             }
-            false => self.renderings.alone(self.order_part(gzip, request, selection, draw)),
+            false => self.renderings.alone(order()),
         };
         let tag = tag(rendition.version);
         let response = match is_script {

@@ -4,6 +4,7 @@ mod explained;
 mod help;
 mod lent;
 mod obstacles;
+mod shared;
 mod writes;
 
 use std::net::SocketAddr;
