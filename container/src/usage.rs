@@ -95,9 +95,19 @@ impl Meter {
     /// Of every outermost container that has a living process, and of every nested one with cgroups of its own. May take
     /// as long as /proc is large if some have no cgroups.
     pub fn read(&self) -> io::Result<BTreeMap<ContainerId, Usage>> {
+        self.read_in(|_| true)
+    }
+
+    /// The same of what is in some outermost containers, themselves included. Nothing of the others is looked at.
+    pub fn read_in(
+        &self,
+        wanted: impl Fn(&ContainerId) -> bool,
+    ) -> io::Result<BTreeMap<ContainerId, Usage>> {
         let mut usages: BTreeMap<ContainerId, Usage> = BTreeMap::new();
         let mut others = Vec::new();
-        for (id, supervisor, counted) in self.read_counted()? {
+        let mut ids = self.runtime.list()?;
+        ids.retain(|id| wanted(id.top()));
+        for (id, supervisor, counted) in self.read_counted(&ids) {
             match counted {
                 Some(usage) => drop(usages.insert(id, usage)),
                 // It is counted with its parent.
@@ -114,21 +124,20 @@ impl Meter {
         Ok(usages)
     }
 
-    /// Every container that has a supervisor, with what its own cgroups say. Many are shared out to threads: each
+    /// Every one of these that has a supervisor, with what its own cgroups say. Many are shared out to threads: each
     /// costs some twenty files of the kernel, and none depends on another.
-    fn read_counted(&self) -> io::Result<Vec<(ContainerId, Process, Option<Usage>)>> {
-        let ids = self.runtime.list()?;
+    fn read_counted(&self, ids: &[ContainerId]) -> Vec<(ContainerId, Process, Option<Usage>)> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let share = ids.len().div_ceil(threads).max(CONTAINERS_PER_THREAD_MIN);
         let (first, rest) = ids.split_at(share.min(ids.len()));
-        Ok(std::thread::scope(|scope| {
+        std::thread::scope(|scope| {
             let read =
                 |ids: &[ContainerId]| ids.iter().filter_map(|id| self.read_one(id)).collect::<Vec<_>>();
             let threads: Vec<_> = rest.chunks(share).map(|ids| scope.spawn(move || read(ids))).collect();
             let mut all = read(first);
             all.extend(threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default()));
             all
-        }))
+        })
     }
 
     /// `None`: it has ended, or does so in this very moment.

@@ -33,6 +33,8 @@ async fn processes_of_a_container_are_counted_together() {
     assert!(total(&outer_usage) >= Duration::from_millis(20), "an ended process counts: {outer_usage:?}");
     assert!(other_usage.processes >= 1 && other_usage.mem_rss_bytes < outer_usage.mem_rss_bytes);
     assert!(!meter.read().unwrap().contains_key(&inner), "it is a part of the outer one");
+    let asked_for = meter.read_in(|id| *id == outer).unwrap();
+    assert!(asked_for.keys().eq([&outer]), "nothing else is looked at: {asked_for:?}");
     for id in [inner, outer, other] {
         host.destroy(&id).await;
     }

@@ -2,7 +2,8 @@
 //!
 //! Measured when asked for: from cgroups, or by one look at /proc for all that have none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -44,13 +45,28 @@ pub(crate) struct Statistics(BTreeMap<ContainerId, pb::ResourceStatistics>);
 impl Statistics {
     /// Looks at the machine; takes its time.
     pub fn measure(measuring: &Measuring, state: &State) -> Self {
-        let usages = measuring.meter.read().unwrap_or_else(|err| {
+        Self::of(measuring, measuring.meter.read(), live(state))
+    }
+
+    /// The same, without a look at what is not asked for.
+    fn measure_those(measuring: &Measuring, selected: &Selected<'_>) -> Self {
+        let wanted = selected.outermost();
+        let usages = measuring.meter.read_in(|id| wanted.contains(id));
+        Self::of(measuring, usages, selected.executors.iter().copied())
+    }
+
+    fn of<'a>(
+        measuring: &Measuring,
+        usages: io::Result<BTreeMap<ContainerId, Usage>>,
+        executors: impl Iterator<Item = &'a Arc<Executor>>,
+    ) -> Self {
+        let usages = usages.unwrap_or_else(|err| {
             tracing::warn!(%err, "cannot measure what containers use");
             BTreeMap::new()
         });
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
         let executors: BTreeMap<&ContainerId, &Arc<Executor>> =
-            live(state).map(|executor| (&executor.container_id, executor)).collect();
+            executors.map(|executor| (&executor.container_id, executor)).collect();
         let of = |(id, usage): (ContainerId, Usage)| {
             let statistics = match executors.get(&id) {
                 Some(executor) => pb::ResourceStatistics {
@@ -100,10 +116,11 @@ pub(crate) async fn answer(
         View::Containers => Selection::from_query(&request.query)?,
     };
     let measuring = tokio::task::spawn_blocking(move || {
-        let statistics = Statistics::measure(&measuring, &state);
+        let selected = selection.of(&state);
+        let statistics = Statistics::measure_those(&measuring, &selected);
         let mut w = JsonWriter::new();
         w.array(|w| {
-            for executor in live(&state).filter(|executor| selection.wants(executor)) {
+            for executor in &selected.executors {
                 match (view, statistics.get(&executor.container_id)) {
                     (View::Statistics, Some(measured)) => monitored(w, executor, measured),
                     // It could not be measured: it ends in this very moment, or has not begun.
@@ -111,10 +128,8 @@ pub(crate) async fn answer(
                     (View::Containers, measured) => contained(w, executor, measured),
                 }
             }
-            for (container, pid) in others(&state, selection.nested, selection.alone) {
-                if selection.wants_other(&state, container) {
-                    launched_by_call(w, container, pid, statistics.get(&container.id));
-                }
+            for (container, pid) in &selected.others {
+                launched_by_call(w, container, *pid, statistics.get(&container.id));
             }
         });
         w.into_vec()
@@ -158,6 +173,15 @@ impl Selection {
         }
     }
 
+    fn of<'a>(&self, state: &'a State) -> Selected<'a> {
+        Selected {
+            executors: live(state).filter(|executor| self.wants(executor)).collect(),
+            others: others(state, self.nested, self.alone)
+                .filter(|(container, _)| self.wants_other(state, container))
+                .collect(),
+        }
+    }
+
     fn wants(&self, executor: &Executor) -> bool {
         let is = |wanted: &Option<String>, own: &str| wanted.as_ref().is_none_or(|wanted| wanted == own);
         is(&self.container_id, executor.container_id.value())
@@ -175,6 +199,20 @@ impl Selection {
                     && self.container_id.as_ref().is_none_or(|wanted| wanted == top.value())
             }
         }
+    }
+}
+
+/// What is wanted of a state: executors, and what calls launched with its process.
+struct Selected<'a> {
+    executors: Vec<&'a Arc<Executor>>,
+    others: Vec<(&'a Container, Option<u32>)>,
+}
+
+impl Selected<'_> {
+    /// The outermost containers that all of it is in.
+    fn outermost(&self) -> BTreeSet<&ContainerId> {
+        let executors = self.executors.iter().map(|executor| &executor.container_id);
+        executors.chain(self.others.iter().map(|(container, _)| container.id.top())).collect()
     }
 }
 

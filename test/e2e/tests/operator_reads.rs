@@ -185,6 +185,33 @@ fn queries_select() {
 }
 
 #[test]
+fn queries_select_containers() {
+    let mut busy = busy(&[]);
+    let offer = busy.scheduler.fresh_offer();
+    busy.scheduler.launch(&offer, &[Scheduler::task(&offer, "too", "sleep 1000")]);
+    busy.scheduler.reach("too", "TASK_RUNNING");
+    let contained = |query: &str| -> Vec<Value> {
+        let answer = busy.agent.get(&format!("/containers{query}")).json().expect("JSON");
+        answer.as_array().expect("a list").clone()
+    };
+    let all = contained("");
+    assert_eq!(all.len(), 2, "{all:?}");
+    for one in &all {
+        let [id, framework, executor] =
+            ["container_id", "framework_id", "executor_id"].map(|key| one[key].as_str().expect("an id"));
+        let asked = contained(&format!("?container_id={id}"));
+        assert_eq!((asked.len(), &asked[0]["executor_id"]), (1, &one["executor_id"]));
+        assert!(asked[0]["statistics"]["processes"].is_number(), "{asked:?}");
+        let asked = contained(&format!("?framework_id={framework}&executor_id={executor}"));
+        assert_eq!((asked.len(), &asked[0]["container_id"]), (1, &one["container_id"]));
+        assert_eq!(contained(&format!("?framework_id={framework}")).len(), 2);
+    }
+    for query in ["?container_id=nope", "?framework_id=nope"] {
+        assert_eq!(contained(query), [Value::Null; 0], "{query}");
+    }
+}
+
+#[test]
 fn what_ended_is_remembered_as_long_as_flags_say() {
     let mut busy = busy(&["--max_completed_tasks_per_framework=2", "--max_completed_frameworks=1"]);
     for id in ["a", "b"] {
