@@ -99,10 +99,7 @@ impl Meter {
     }
 
     /// The same of what is in some outermost containers, themselves included. Nothing of the others is looked at.
-    pub fn read_in(
-        &self,
-        wanted: impl Fn(&ContainerId) -> bool,
-    ) -> io::Result<BTreeMap<ContainerId, Usage>> {
+    pub fn read_in(&self, wanted: impl Fn(&ContainerId) -> bool) -> io::Result<BTreeMap<ContainerId, Usage>> {
         let mut usages: BTreeMap<ContainerId, Usage> = BTreeMap::new();
         let mut others = Vec::new();
         let mut ids = self.runtime.list()?;

@@ -111,7 +111,7 @@ impl Fsm for Master {
     fn settle(&mut self, now: Now, budget: &mut Budget<'_>, out: &mut Out) {
         boot::record_first(self, out);
         let from = out.len();
-        timers::run_due(self, now, out);
+        timers::run_due(self, now, budget, out);
         drain::finish(self, now, out);
         slack::take_back_everywhere(self, now, out);
         offer::allocate(self, now, budget, out);

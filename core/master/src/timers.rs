@@ -1,6 +1,6 @@
 //! What the master wakes up for by itself.
 
-use tepui_fsm::Now;
+use tepui_fsm::{Budget, Now};
 use tepui_types::{AgentId, ConnId, FrameworkId, OfferId};
 
 use crate::event::{HEARTBEAT_INTERVAL, to_scheduler};
@@ -32,10 +32,13 @@ pub(crate) enum Timer {
     RegistryGc,
 }
 
-/// Runs what is due. Ends: whatever sets a timer sets it into the future.
-pub(crate) fn run_due(master: &mut Master, now: Now, out: &mut Out) {
+/// Runs what is due, for as long as the budget lasts. Ends: whatever sets a timer sets it into the future.
+pub(crate) fn run_due(master: &mut Master, now: Now, budget: &mut Budget<'_>, out: &mut Out) {
     while let Some(timer) = master.timers.pop_due(now.mono) {
         run(master, now, timer, out);
+        if !budget() {
+            return;
+        }
     }
 }
 
@@ -66,5 +69,29 @@ fn operator_heartbeat(master: &mut Master, now: Now, out: &mut Out) {
     if !master.operators.is_empty() {
         master.notify(notice::heartbeat, out);
         master.timers.set(Timer::OperatorHeartbeat, now.mono + HEARTBEAT_INTERVAL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tepui_fsm::{Fsm, Mono, Outbox, Wall};
+    use tepui_registry::Registry;
+
+    use super::*;
+    use crate::Config;
+
+    #[test]
+    fn what_there_is_no_time_for_is_left_to_the_next_turn() {
+        let now = Now { mono: Mono(5), wall: Wall(5) };
+        let mut master = Master::new(Config::default(), Registry::default(), now);
+        let before = master.timers.len();
+        (1..=3).for_each(|conn| master.timers.set(Timer::Heartbeat(ConnId(conn)), Mono(conn)));
+        for left in [2, 1] {
+            run_due(&mut master, now, &mut || false, &mut Outbox::new());
+            assert_eq!(master.timers.len(), before + left);
+            assert!(master.deadline().is_some_and(|next| next <= now.mono), "the next turn is due at once");
+        }
+        run_due(&mut master, now, &mut || true, &mut Outbox::new());
+        assert_eq!(master.timers.len(), before);
     }
 }

@@ -85,10 +85,7 @@ pub(crate) fn collect(state: &State, sensors: &Sensors, queues: Queues) -> Metri
     metrics.gauge("master/event_queue_http_requests", queues.requests as f64);
     metrics.gauge("master/operator_event_stream_subscribers", queues.operators as f64);
     metrics.counter("master/http_cache_hits", queues.shared_renditions);
-    // Not of v1: how long turns of the machine take, in which nobody else is heard.
-    timer(&mut metrics, "master/turn_ms", sensors.turns.timings.statistics(Instant::now()));
-    metrics.counter("master/turns", sensors.turns.turns());
-    metrics.counter("master/turns_over_1ms", sensors.turns.long());
+    turns(&mut metrics, &sensors.turns);
     cluster::add(&mut metrics, state, &roles);
     if sensors.per_framework {
         framework::add(&mut metrics, state);
@@ -100,6 +97,16 @@ pub(crate) fn collect(state: &State, sensors: &Sensors, queues: Queues) -> Metri
     registrar(&mut metrics, sensors);
     System::now().add_to(&mut metrics);
     metrics
+}
+
+/// Not of v1: how long turns of the machine take, in which nobody else is heard.
+fn turns(metrics: &mut Metrics, turns: &TurnTimes) {
+    let now = Instant::now();
+    timer(metrics, "master/turn_ms", turns.wall.statistics(now));
+    timer(metrics, "master/turn_cpu_ms", turns.cpu.statistics(now));
+    metrics.counter("master/turns", turns.turns());
+    metrics.counter("master/turns_over_1ms", turns.long());
+    metrics.counter("master/turns_over_1ms_cpu", turns.long_cpu());
 }
 
 fn registrar(metrics: &mut Metrics, sensors: &Sensors) {

@@ -34,6 +34,8 @@ pub use turns::TurnTimes;
 pub struct Limits {
     /// Inputs taken in before the machine settles; bounds how long a reader waits for a snapshot.
     pub turn_inputs_max: usize,
+    /// How long a machine may take inputs in before it settles; the rest waits for the next turn.
+    pub step_time_max: Duration,
     /// How long a machine may settle; it leaves the rest to the next turn, so that inputs need not wait for it.
     pub settle_time_max: Duration,
     /// A turn that takes longer is logged.
@@ -46,7 +48,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             turn_inputs_max: 512,
-            settle_time_max: Duration::from_millis(2),
+            step_time_max: Duration::from_micros(250),
+            settle_time_max: Duration::from_micros(250),
             slow_turn: Duration::from_millis(500),
             group_commit: true,
         }

@@ -104,6 +104,14 @@ fn turns_are_bounded_and_in_order() {
 }
 
 #[test]
+fn a_turn_ends_when_its_time_is_up() {
+    let limits = Limits { step_time_max: Duration::ZERO, ..Limits::default() };
+    let bench = bench_with(Store::memory(), limits, &["e a", "e b", "e c"]);
+    block_on(bench.running.stop()).unwrap();
+    assert_eq!(all(&bench.seen), ["a", "settled 1", "b", "settled 1", "c", "settled 1"]);
+}
+
+#[test]
 fn turns_that_hold_the_machine_are_counted_with_what_they_make_visible() {
     let (handle, mailbox) = mailbox(8);
     let sink = |_: Vec<String>| thread::sleep(Duration::from_millis(2));
@@ -113,7 +121,10 @@ fn turns_that_hold_the_machine_are_counted_with_what_they_make_visible() {
     let times = running.turns();
     block_on(running.stop()).unwrap();
     assert!(times.long() >= 1);
-    assert!(times.timings.statistics(std::time::Instant::now()).unwrap().max_ms >= 2.0);
+    let longest = |timings: &Timings| timings.statistics(std::time::Instant::now()).unwrap().max_ms;
+    assert!(longest(&times.wall) >= 2.0);
+    // Asleep it used no processor.
+    assert!(longest(&times.cpu) < longest(&times.wall));
 }
 
 #[test]

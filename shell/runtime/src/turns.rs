@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use nix::time::{ClockId, clock_gettime};
 use tepui_fsm::{Durable, Fsm, Now, Outbox};
 use tokio::sync::watch;
 
@@ -19,15 +20,20 @@ const LONG_TURN: Duration = Duration::from_millis(1);
 /// How long the machine's thread is held by turns, from the first input to the release of what was decided.
 #[derive(Debug)]
 pub struct TurnTimes {
-    /// Of the last minute.
-    pub timings: Timings,
+    /// Of the last minute, by the clock: with the time for which the thread was kept from running.
+    pub wall: Timings,
+    /// The same, by the processor: what the thread itself did.
+    pub cpu: Timings,
     turns: AtomicU64,
     long: AtomicU64,
+    long_cpu: AtomicU64,
 }
 
 impl Default for TurnTimes {
     fn default() -> Self {
-        Self { timings: Timings::new(TURN_TIMES_KEPT), turns: AtomicU64::new(0), long: AtomicU64::new(0) }
+        let [wall, cpu] = [TURN_TIMES_KEPT; 2].map(Timings::new);
+        let [turns, long, long_cpu] = [const { AtomicU64::new(0) }; 3];
+        Self { wall, cpu, turns, long, long_cpu }
     }
 }
 
@@ -42,13 +48,38 @@ impl TurnTimes {
         self.long.load(Ordering::Relaxed)
     }
 
-    fn add(&self, began: Instant, took: Duration) {
-        self.timings.add(began, took);
+    /// How many of them took more than a millisecond of processor time.
+    pub fn long_cpu(&self) -> u64 {
+        self.long_cpu.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, stopwatch: &Stopwatch) {
         self.turns.fetch_add(1, Ordering::Relaxed);
-        if took > LONG_TURN {
-            self.long.fetch_add(1, Ordering::Relaxed);
+        let (wall, cpu) = (stopwatch.began.elapsed(), processor_time().saturating_sub(stopwatch.cpu));
+        for (took, timings, long) in [(wall, &self.wall, &self.long), (cpu, &self.cpu, &self.long_cpu)] {
+            timings.add(stopwatch.began, took);
+            if took > LONG_TURN {
+                long.fetch_add(1, Ordering::Relaxed);
+            }
         }
     }
+}
+
+/// When a turn began, by both clocks.
+struct Stopwatch {
+    began: Instant,
+    cpu: Duration,
+}
+
+impl Stopwatch {
+    fn start() -> Self {
+        Self { began: Instant::now(), cpu: processor_time() }
+    }
+}
+
+/// What this thread has used of a processor.
+fn processor_time() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
 /// Everything the machine's thread owns.
@@ -76,27 +107,37 @@ where
             if self.turn(&mut inputs).is_err() {
                 return;
             }
-            if !self.wait(&mut inputs).await {
+            // What there was no time for comes first.
+            if inputs.is_empty() && !self.wait(&mut inputs).await {
                 return;
             }
         }
     }
 
-    /// One turn over `inputs`, which is empty afterwards.
+    /// One turn over `inputs`, the next of which is the last one. Those that there is no time for are left.
     fn turn(&mut self, inputs: &mut Vec<M::Input>) -> Result<(), BarrierGone> {
-        let began = Instant::now();
+        let stopwatch = Stopwatch::start();
         let mut out = Outbox::new();
         let now = self.clock.now();
-        let count = inputs.len();
-        for input in inputs.drain(..) {
-            self.machine.step(now, input, &mut out);
-        }
+        let count = self.take_in(now, inputs, &mut out);
         let (settling, most) = (Instant::now(), self.limits.settle_time_max);
         self.machine.settle(now, &mut || settling.elapsed() < most, &mut out);
         self.log_if_slow(now, count, out.len());
         let released = self.barrier.release(out.take());
-        self.times.add(began, began.elapsed());
+        self.times.add(&stopwatch);
         released
+    }
+
+    /// Lets the machine take in one input at least, and more while there is time; how many it took.
+    fn take_in(&mut self, now: Now, inputs: &mut Vec<M::Input>, out: &mut Outbox<M>) -> usize {
+        let (stepping, most, there) = (Instant::now(), self.limits.step_time_max, inputs.len());
+        while let Some(input) = inputs.pop() {
+            self.machine.step(now, input, out);
+            if stepping.elapsed() >= most {
+                break;
+            }
+        }
+        there - inputs.len()
     }
 
     /// Waits for inputs or the deadline; false if there will be no more turns.
@@ -114,11 +155,16 @@ where
             biased;
             // An error means that the `Running` was dropped: then the mailbox alone says when to end.
             Ok(()) = self.stop_asked.changed() => receiver.close(),
-            count = receiver.recv_many(inputs, self.limits.turn_inputs_max) => return count > 0,
+            count = receiver.recv_many(inputs, self.limits.turn_inputs_max) => {
+                inputs.reverse();
+                return count > 0;
+            }
             () = due => return true,
         }
         // Closed: what is left in the mailbox is still worked off, turn by turn.
-        receiver.recv_many(inputs, self.limits.turn_inputs_max).await > 0
+        let count = receiver.recv_many(inputs, self.limits.turn_inputs_max).await;
+        inputs.reverse();
+        count > 0
     }
 
     fn log_if_slow(&self, began: Now, inputs: usize, items: usize) {

@@ -120,15 +120,19 @@ async fn documents(master: &Program, options: &Options, readers: usize) -> Resul
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Turns {
     max_ms: f64,
+    cpu_max_ms: f64,
     all: f64,
     over_1ms: f64,
+    cpu_over_1ms: f64,
 }
 
 impl Turns {
     pub fn row(&self, row: Row) -> Row {
         row.measured("turn_max_ms", self.max_ms)
+            .measured("turn_cpu_max_ms", self.cpu_max_ms)
             .measured("turns", self.all)
             .measured("turns_over_1ms", self.over_1ms)
+            .measured("turns_over_1ms_cpu", self.cpu_over_1ms)
     }
 }
 
@@ -136,13 +140,20 @@ impl Turns {
 pub async fn watch_turns(master: &str, time: Duration) -> Result<Turns> {
     let before = turns(master).await?;
     let end = Instant::now() + time;
-    let mut max_ms = 0.0;
+    let (mut max_ms, mut cpu_max_ms) = (0.0, 0.0);
     loop {
         tokio::time::sleep(METRICS_INTERVAL.min(end.saturating_duration_since(Instant::now()))).await;
         let now = turns(master).await?;
         max_ms = f64::max(max_ms, now.max_ms);
+        cpu_max_ms = f64::max(cpu_max_ms, now.cpu_max_ms);
         if Instant::now() >= end {
-            return Ok(Turns { max_ms, all: now.all - before.all, over_1ms: now.over_1ms - before.over_1ms });
+            return Ok(Turns {
+                max_ms,
+                cpu_max_ms,
+                all: now.all - before.all,
+                over_1ms: now.over_1ms - before.over_1ms,
+                cpu_over_1ms: now.cpu_over_1ms - before.cpu_over_1ms,
+            });
         }
     }
 }
@@ -152,7 +163,9 @@ async fn turns(master: &str) -> Result<Turns> {
     let value = |name: &str| metrics[name].as_f64().with_context(|| format!("no metric {name}"));
     Ok(Turns {
         max_ms: value("master/turn_ms/max")?,
+        cpu_max_ms: value("master/turn_cpu_ms/max")?,
         all: value("master/turns")?,
         over_1ms: value("master/turns_over_1ms")?,
+        cpu_over_1ms: value("master/turns_over_1ms_cpu")?,
     })
 }
