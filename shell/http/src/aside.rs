@@ -16,6 +16,8 @@ use thread_priority::unix::{
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinSet;
 
+use crate::way::come_last;
+
 /// Threads aside, at most.
 const THREADS_MAX: usize = 4;
 
@@ -46,7 +48,7 @@ impl Aside {
         let runtime = Builder::new_multi_thread()
             .worker_threads((cores / 2).clamp(1, THREADS_MAX))
             .thread_name("aside")
-            .on_thread_start(be_last)
+            .on_thread_start(come_last)
             .enable_all()
             .build()?;
         Ok(Self { runtime: Some(runtime) })
@@ -114,7 +116,7 @@ async fn stay(mut talk: Talk, place: Place, aside: bool) -> Option<Talk> {
 
 /// Lets this thread run only while no other thread of the program (more exactly: of its cgroup) wants to: whoever wakes up
 /// takes its place at once, which a thread that is merely nice may delay by a whole slice.
-pub fn be_last() {
+pub(crate) fn be_last() {
     let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
     if let Err(err) = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy) {
         tracing::debug!(%err, "a thread cannot wait for all others");

@@ -37,6 +37,7 @@ mod socket;
 mod system;
 mod throttle;
 mod tls;
+mod way;
 
 pub use acls::parse_acls;
 pub use aside::be_nice;
@@ -67,6 +68,7 @@ pub use socket::{advertised_ip, default_hostname, keep_alive, raise_open_files};
 pub use system::System;
 pub use throttle::Throttle;
 pub use tls::{ClientTls, Tls, TlsFiles};
+pub use way::give_way;
 
 #[cfg(test)]
 mod tests;

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-use crate::aside::be_last;
 use crate::rendition::{Pen, Rendition};
+use crate::way::come_last;
 
 /// Threads that render: two at least, so that what is small need not wait for what is large.
 const RENDERERS_MIN: usize = 2;
@@ -132,7 +132,7 @@ impl<K> std::fmt::Debug for Renderings<K> {
 }
 
 fn work(waiting: &Mutex<Receiver<Job>>) {
-    be_last();
+    come_last();
     loop {
         let job = lock(waiting).recv();
         match job {

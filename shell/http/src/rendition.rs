@@ -19,9 +19,13 @@ use crate::HttpError;
 use crate::body::Body;
 use crate::gzip::COMPRESS_BYTES_MIN;
 use crate::respond::Response;
+use crate::way::give_way;
 
 /// What is handed to readers at a time.
 const CHUNK_BYTES: usize = 128 * 1024;
+
+/// What is written between two looks at whether others want the processor.
+const PIECE_BYTES: usize = 16 * 1024;
 
 /// An answer, whole or growing.
 #[derive(Debug)]
@@ -244,18 +248,38 @@ impl Drop for Pen {
 
 /// Lets `write` write JSON that leaves through the pen while more is written.
 pub fn write_json(pen: Pen, write: impl FnOnce(&mut JsonWriter)) {
-    let pen = Arc::new(Mutex::new(pen));
-    let lock = |pen: &Mutex<Pen>, piece| {
-        pen.lock().expect("no code panics while it holds this lock").write(piece);
-    };
-    let spilled = pen.clone();
-    let mut w = JsonWriter::spilling(CHUNK_BYTES, move |piece| lock(&spilled, piece));
+    let chunks = Arc::new(Mutex::new(Chunks { pen, held: Vec::new() }));
+    let spilled = chunks.clone();
+    let mut w = JsonWriter::spilling(PIECE_BYTES, move |piece| {
+        spilled.lock().expect("no code panics while it holds this lock").add(&piece);
+        give_way();
+    });
     write(&mut w);
     let last = w.into_vec();
-    if let Ok(pen) = Arc::try_unwrap(pen) {
-        let mut pen = pen.into_inner().expect("no code panics while it holds this lock");
-        pen.write(last);
-        pen.finish();
+    if let Ok(chunks) = Arc::try_unwrap(chunks) {
+        let chunks = chunks.into_inner().expect("no code panics while it holds this lock");
+        chunks.finish(&last);
+    }
+}
+
+/// Pieces on their way into chunks.
+struct Chunks {
+    pen: Pen,
+    held: Vec<u8>,
+}
+
+impl Chunks {
+    fn add(&mut self, piece: &[u8]) {
+        self.held.extend_from_slice(piece);
+        if self.held.len() >= CHUNK_BYTES {
+            self.pen.write(std::mem::replace(&mut self.held, Vec::with_capacity(CHUNK_BYTES + PIECE_BYTES)));
+        }
+    }
+
+    fn finish(mut self, last: &[u8]) {
+        self.held.extend_from_slice(last);
+        self.pen.write(self.held);
+        self.pen.finish();
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use tepui_core_master::{Executor, Offer, State};
+use tepui_http::give_way;
 use tepui_resources::Resources;
 use tepui_types::{AgentId, FrameworkId, TaskStateExt};
 
@@ -30,6 +31,7 @@ impl<'a> Index<'a> {
         for framework in state.frameworks.values() {
             for task in framework.tasks.values().filter(|task| !task.task.state.is_terminal()) {
                 index.use_by(&task.agent_id, &framework.id, &task.resources);
+                give_way();
             }
         }
         for agent in state.agents.values() {
