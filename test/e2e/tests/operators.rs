@@ -117,6 +117,9 @@ fn an_agent_is_drained_and_used_again() {
     let unsure = tepui(&cluster, &["drain", "S0"]).expect_err("nobody confirms");
     assert!(unsure.contains("1 tasks on agent") && unsure.contains("--yes"), "{unsure}");
     tepui(&cluster, &["drain", "S0", "--yes", "--max-grace-period=1secs"]).expect("it drains");
+    // Until the framework has heard of the end of its task.
+    let explained = tepui(&cluster, &["explain", &framework.framework_id]).expect("it is explained");
+    assert!(explained.contains("1 agent: not offered to anybody (1 draining)"), "{explained}");
     framework.reach("t1", "TASK_KILLED");
     let drained = || {
         let agents = cluster.http().get("/slaves").json()?;
