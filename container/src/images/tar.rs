@@ -134,14 +134,19 @@ impl<R: Read> Tar<R> {
         };
         let size = if kind == Kind::File { more.size.unwrap_or(size) } else { 0 };
         self.begin_content(size)?;
-        let id = |field: &[u8]| number(field).map(|id| u32::try_from(id).unwrap_or(u32::MAX));
+        // The last number is nobody's: to the kernel it means to leave the owner as it is.
+        let id = |given: Option<u32>, field: &[u8]| {
+            let id = given.map_or_else(|| number(field), |id| Ok(id.into()))?;
+            let id = u32::try_from(id).ok().filter(|id| *id != u32::MAX);
+            id.ok_or_else(|| bad("the owner of an entry is no user or group"))
+        };
         Ok(Entry {
             path: PathBuf::from(OsString::from_vec(path)),
             kind,
             size,
             mode: number(&header[100..108])? as u32 & 0o7777,
-            uid: more.uid.map_or_else(|| id(&header[108..116]), Ok)?,
-            gid: more.gid.map_or_else(|| id(&header[116..124]), Ok)?,
+            uid: id(more.uid, &header[108..116])?,
+            gid: id(more.gid, &header[116..124])?,
             changed: more.changed.map_or_else(|| number(&header[136..148]).map(u64::cast_signed), Ok)?,
             link: PathBuf::from(OsString::from_vec(more.link.unwrap_or_else(|| text(&header[157..257])))),
             attributes: more.attributes,
@@ -392,6 +397,11 @@ mod tests {
         for size in [u64::MAX, u64::MAX - 510] {
             let err = read_all(&huge(&size.to_string())).expect_err("larger than anything");
             assert!(err.to_string().contains("an entry is too large"), "{err}");
+        }
+        for key in ["uid", "gid"] {
+            let nobodys = TarBuilder::new().pax(&[(key, "4294967295")]).file("a", b"").finish();
+            let err = read_all(&nobodys).expect_err("nobody has it");
+            assert!(err.to_string().contains("is no user or group"), "{err}");
         }
         let sparse = TarBuilder::new().pax(&[("GNU.sparse.major", "1")]).file("a", b"").finish();
         assert!(read_all(&sparse).is_err());
