@@ -33,6 +33,7 @@ use crate::images::{ImageOptions, Images};
 use crate::isolators::watcher::Watching;
 use crate::isolators::{self, Isolation, IsolatorOptions};
 use crate::launcher::linux::{self, CgroupOptions, Launcher, Linux};
+use crate::pulls::{Pull, Pulls};
 use crate::runtime_dir::{self, RuntimeDir};
 use crate::stdio::attach;
 use crate::stdio::{AttachFault, ContainerLogger, Input, Output};
@@ -91,6 +92,18 @@ pub enum ContainerizerFault {
     Docker(String),
 }
 
+/// What the containerizer has counted since it was started, and has now.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    pub fetcher: FetcherCounts,
+    /// Images that came into our own store.
+    pub stored: Vec<Pull>,
+    /// Images that the Docker engine was asked to bring.
+    pub brought_by_engine: Vec<Pull>,
+    /// Containers with a root file system of their own.
+    pub rootfses: usize,
+}
+
 /// A handle. Containers go on when the last one is dropped; they are found again by Recover.
 #[derive(Clone, Debug)]
 pub struct Containerizer {
@@ -99,6 +112,7 @@ pub struct Containerizer {
     runtime: RuntimeDir,
     linux: Option<Linux>,
     images: Option<Images>,
+    engine_pulls: Pulls,
 }
 
 impl Containerizer {
@@ -127,8 +141,7 @@ impl Containerizer {
             let why = "--image_providers needs the isolator 'filesystem/linux'";
             return Err(ContainerizerFault::Isolation(String::from(why)));
         }
-        let images = Images::open(&options.images, &options.work_dir);
-        let images = images.map_err(ContainerizerFault::Isolation)?;
+        let images = Images::open(&options.images, work_dir).map_err(ContainerizerFault::Isolation)?;
         let has_drivers = options.isolation.has("docker/volume");
         let volumes = has_drivers.then(|| DockerVolumes::open(&options.docker_volumes, &options.runtime_dir));
         let volumes = volumes.transpose().map_err(directory(&options.runtime_dir))?;
@@ -150,6 +163,7 @@ impl Containerizer {
             runtime: runtime.clone(),
             linux: linux.clone(),
             images: images.clone(),
+            engine_pulls: docker.as_ref().map(Docker::pulls).unwrap_or_default(),
         };
         let context = Arc::new(Context {
             watching: Watching::new(&options.isolation, &options.isolators),
@@ -174,8 +188,14 @@ impl Containerizer {
         Ok(handle)
     }
 
-    pub fn fetcher_counts(&self) -> FetcherCounts {
-        self.fetcher.counts()
+    pub fn counts(&self) -> Counts {
+        let images = self.images.as_ref();
+        Counts {
+            fetcher: self.fetcher.counts(),
+            stored: images.map(Images::pulls).unwrap_or_default(),
+            brought_by_engine: self.engine_pulls.kept(),
+            rootfses: images.map_or(0, Images::rootfses),
+        }
     }
 
     /// The memory that is left for containers; unknown where they are not in cgroups. Reads files of the kernel.

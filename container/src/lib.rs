@@ -16,6 +16,7 @@ mod host;
 mod images;
 mod isolators;
 mod launcher;
+mod pulls;
 mod runtime_dir;
 mod sandbox;
 mod stdio;
@@ -25,7 +26,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 pub use cgroups::machine::{MachineMemory, pressure};
-pub use containerizer::{Containerizer, ContainerizerFault, Options};
+pub use containerizer::{Containerizer, ContainerizerFault, Counts, Options};
 pub use docker::DockerOptions;
 pub use docker_volume::DockerVolumeOptions;
 pub use end_all::end_all;

@@ -46,7 +46,7 @@ async fn fetches_are_counted() {
     let id = ContainerId::root("plain");
     let spec = host.spec(&id, "true");
     assert_eq!(host.run(spec).await, exited(0));
-    let counts = host.containerizer.fetcher_counts();
+    let counts = host.containerizer.counts().fetcher;
     assert_eq!((counts.succeeded, counts.failed), (1, 0));
     assert_eq!((counts.cache_used_bytes, counts.cache_total_bytes), (0, 1000));
 }

@@ -26,6 +26,7 @@ use tepui_types::{ContainerId, LaunchSpec, Termination};
 use crate::cgroups::{Cgroups, Controller, Policy, oom};
 use crate::host::process::Process;
 use crate::images::Logins;
+use crate::pulls::Pulls;
 
 /// Every name of a container of ours begins so, as in v1.
 const NAME_PREFIX: &str = "mesos-";
@@ -72,6 +73,7 @@ pub(crate) struct Docker {
     engine: Engine,
     options: DockerOptions,
     site: DockerSite,
+    pulls: Pulls,
 }
 
 /// What an engine's containers need to know of the agent.
@@ -97,7 +99,7 @@ impl Docker {
         std::os::unix::net::UnixStream::connect(&options.socket).map_err(|err| {
             format!("the Docker engine is not there at {}: {err}", options.socket.display())
         })?;
-        Ok(Docker { engine: Engine::at(&options.socket), options, site })
+        Ok(Docker { engine: Engine::at(&options.socket), options, site, pulls: Pulls::default() })
     }
 
     /// What is started on the host for a container. What cannot be had is refused here, by the name of its field.
@@ -146,7 +148,12 @@ impl Docker {
         let logins = fetched.unwrap_or(Ok(None))?; // Else the agent is going down.
         let logins = logins.as_ref().unwrap_or(&self.options.logins);
         let header = login::header(&info.image, logins).await?;
-        self.engine.pull(&info.image, header.as_deref()).await.map_err(told)
+        self.pulls.time(self.engine.pull(&info.image, header.as_deref())).await.map_err(told)
+    }
+
+    /// How long images took to come.
+    pub fn pulls(&self) -> Pulls {
+        self.pulls.clone()
     }
 
     /// Holds a running container to new requests and limits. That of a command task has had them from the beginning.

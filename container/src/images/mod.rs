@@ -44,6 +44,7 @@ use self::rootfs::{Rootfs, Rootfses};
 pub(crate) use self::runtime::Runtime;
 use self::store::{Hold, Image, Staged, Store};
 use crate::host::user::Identity;
+use crate::pulls::{Pull, Pulls};
 
 /// What an operator chose about images.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,6 +79,7 @@ pub(crate) struct Images {
     rootfses: Rootfses,
     /// One reads an image, others who want the same one wait.
     pulls: Arc<Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>>,
+    times: Pulls,
 }
 
 impl Images {
@@ -100,7 +102,17 @@ impl Images {
         tracing::info!(backend = ?rootfses.backend(), registry = options.docker_registry, "images can be used");
         let origin = Origin::parse(&options.docker_registry)?;
         let logins = options.docker_config.clone();
-        Ok(Some(Images { origin, logins, store, rootfses, pulls: Arc::default() }))
+        Ok(Some(Images { origin, logins, store, rootfses, pulls: Arc::default(), times: Pulls::default() }))
+    }
+
+    /// How long images took to come.
+    pub fn pulls(&self) -> Vec<Pull> {
+        self.times.kept()
+    }
+
+    /// How many containers have a root file system.
+    pub fn rootfses(&self) -> usize {
+        self.rootfses.containers()
     }
 
     /// Makes the `index`th root file system of a container.
@@ -163,15 +175,25 @@ impl Images {
                 (None, unused) => hold = unused,
             }
         }
+        self.times.time(self.bring(image, &reference, hold)).await
+    }
+
+    /// The image, from where images come from.
+    async fn bring(
+        &self,
+        image: &pb::Image,
+        reference: &Reference,
+        hold: Hold,
+    ) -> Result<(Image, Hold), String> {
         let named = |why: String| format!("the image '{reference}': {why}");
         match &self.origin {
             Origin::Directory(dir) => {
                 let (dir, wanted) = (dir.clone(), reference.clone());
                 let found = blocking(move || local::find(&dir, &wanted)).await?;
-                self.put(&reference, found, hold, None).await.map_err(named)
+                self.put(reference, found, hold, None).await.map_err(named)
             }
             Origin::Registry(registry) => {
-                self.pull(registry, &image.docker, &reference, hold).await.map_err(named)
+                self.pull(registry, &image.docker, reference, hold).await.map_err(named)
             }
         }
     }

@@ -118,6 +118,12 @@ impl Rootfses {
         beneath::remove_tree(&self.root, &runtime_dir::below(id))
     }
 
+    /// How many containers have one.
+    pub fn containers(&self) -> usize {
+        let has_one = |id: &ContainerId| self.of(id).join(ROOTFSES).is_dir();
+        runtime_dir::list(&self.root).map_or(0, |ids| ids.iter().filter(|id| has_one(id)).count())
+    }
+
     /// What every root file system here was made of.
     pub fn used(&self) -> io::Result<BTreeSet<Digest>> {
         let mut used = BTreeSet::new();

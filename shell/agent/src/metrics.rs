@@ -1,12 +1,13 @@
 //! The agent's metrics under their v1 names.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use tepui_container::FetcherCounts;
+use tepui_container::Counts;
 use tepui_core_agent::{Executor, ExecutorPhase, State, TaskStage};
 use tepui_http::{Metrics, System};
 use tepui_proto::mesos::v1::TaskState;
 use tepui_resources::{Name, Resources};
+use tepui_runtime::Statistics;
 
 /// v1 has them, and what they count does not exist here.
 const NEVER: [&str; 5] = [
@@ -17,7 +18,10 @@ const NEVER: [&str; 5] = [
     "resource_provider_manager/events/subscribe",
 ];
 
-pub(crate) fn collect(state: &State, fetcher: FetcherCounts) -> Metrics {
+/// How far back timers of pulls look, as in v1.
+const PULLS_WINDOW: Duration = Duration::from_secs(3600);
+
+pub(crate) fn collect(state: &State, counts: &Counts) -> Metrics {
     let mut metrics = Metrics::default();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let uptime = now.saturating_sub(Duration::from_nanos(state.started_at.0));
@@ -32,14 +36,28 @@ pub(crate) fn collect(state: &State, fetcher: FetcherCounts) -> Metrics {
     counters(&mut metrics, state);
     executors(&mut metrics, state);
     resources(&mut metrics, state);
-    metrics.counter("containerizer/fetcher/task_fetches_succeeded", fetcher.succeeded);
-    metrics.counter("containerizer/fetcher/task_fetches_failed", fetcher.failed);
-    metrics.gauge("containerizer/fetcher/cache_size_total_bytes", fetcher.cache_total_bytes as f64);
-    metrics.gauge("containerizer/fetcher/cache_size_used_bytes", fetcher.cache_used_bytes as f64);
+    containerizer(&mut metrics, counts);
     NEVER.into_iter().for_each(|name| metrics.counter(name, 0));
     metrics.gauge("resource_provider_manager/subscribed", 0.0);
     System::now().add_to(&mut metrics);
     metrics
+}
+
+fn containerizer(metrics: &mut Metrics, counts: &Counts) {
+    let fetcher = &counts.fetcher;
+    metrics.counter("containerizer/fetcher/task_fetches_succeeded", fetcher.succeeded);
+    metrics.counter("containerizer/fetcher/task_fetches_failed", fetcher.failed);
+    metrics.gauge("containerizer/fetcher/cache_size_total_bytes", fetcher.cache_total_bytes as f64);
+    metrics.gauge("containerizer/fetcher/cache_size_used_bytes", fetcher.cache_used_bytes as f64);
+    metrics.gauge("containerizer/mesos/filesystem/containers_new_rootfs", counts.rootfses as f64);
+    for (name, pulls) in [
+        ("containerizer/mesos/provisioner/docker_store/image_pull_ms", &counts.stored),
+        ("containerizer/docker/image_pull_ms", &counts.brought_by_engine),
+    ] {
+        let times = Statistics::of(pulls.iter().copied(), PULLS_WINDOW, Instant::now());
+        let shown = times.iter().flat_map(|times| times.metrics(name));
+        shown.for_each(|(name, value)| metrics.gauge(name, value));
+    }
 }
 
 fn counters(metrics: &mut Metrics, state: &State) {

@@ -5,7 +5,7 @@ mod lists;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tepui_container::FetcherCounts;
+use tepui_container::Counts;
 use tepui_core_agent::{Executor, Framework, State, Task, TaskStage};
 use tepui_http::{Encoding, classic};
 use tepui_proto::mesos::v1 as pb;
@@ -22,7 +22,7 @@ pub(crate) struct Sources {
     pub about: Arc<About>,
     pub logging_level: u32,
     pub measuring: Measuring,
-    pub fetcher: FetcherCounts,
+    pub counts: Counts,
 }
 
 /// The bytes of the answer to a call whose type is one of the reads. May take its time.
@@ -69,7 +69,7 @@ fn answer(sources: &Sources, call: &Call) -> Response {
             answer.get_containers = containers(state, call, &statistics).into();
         }
         Type::GET_METRICS => {
-            let metrics = metrics::collect(state, sources.fetcher).list();
+            let metrics = metrics::collect(state, &sources.counts).list();
             answer.r#type = Some(response::Type::GET_METRICS);
             answer.get_metrics = response::GetMetrics { metrics, ..Default::default() }.into();
         }

@@ -184,7 +184,7 @@ impl Program {
             about: self.about_for(request),
             logging_level: self.logging.level(),
             measuring: self.measuring.clone(),
-            fetcher: self.containerizer.fetcher_counts(),
+            counts: self.containerizer.counts(),
         };
         let draw = move |mut pen: Pen| {
             pen.write(read::encoded(&sources, &call, encoding).to_vec());
@@ -195,7 +195,7 @@ impl Program {
 
     async fn metrics(&self, form: MetricsForm, request: &Request) -> Result<Response, HttpError> {
         check_timeout(&request.query)?;
-        let metrics = metrics::collect(&self.state(), self.containerizer.fetcher_counts());
+        let metrics = metrics::collect(&self.state(), &self.containerizer.counts());
         match form {
             MetricsForm::Snapshot => Ok(json(&request.query, form.write(&metrics))),
             MetricsForm::Text | MetricsForm::OpenMetrics => {

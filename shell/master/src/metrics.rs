@@ -122,12 +122,6 @@ fn registrar(metrics: &mut Metrics, sensors: &Sensors) {
 
 /// A timer as v1 shows it; nothing before it was used first.
 fn timer(metrics: &mut Metrics, name: &'static str, statistics: Option<Statistics>) {
-    let Some(statistics) = statistics else { return };
-    metrics.gauge(name, statistics.last_ms);
-    metrics.gauge(format!("{name}/count"), statistics.count as f64);
-    metrics.gauge(format!("{name}/max"), statistics.max_ms);
-    metrics.gauge(format!("{name}/min"), statistics.min_ms);
-    for (_, percentile, value) in statistics.percentiles_ms {
-        metrics.gauge(format!("{name}/{percentile}"), value);
-    }
+    let shown = statistics.iter().flat_map(|statistics| statistics.metrics(name));
+    shown.for_each(|(name, value)| metrics.gauge(name, value));
 }

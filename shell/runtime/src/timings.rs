@@ -45,9 +45,20 @@ impl Timings {
     /// None if nothing was measured in the window. The newest counts however old it is.
     pub fn statistics(&self, now: Instant) -> Option<Statistics> {
         let samples = self.samples.lock().expect("no code panics while it holds this lock").clone();
-        let newest = samples.back()?.1;
-        let recent = samples.iter().filter(|(at, _)| now.duration_since(*at) <= self.window);
-        let mut sorted: Vec<f64> = recent.map(|(_, took)| millis(*took)).collect();
+        Statistics::of(samples.iter().copied(), self.window, now)
+    }
+}
+
+impl Statistics {
+    /// Of durations and when each was measured, the newest last; none if there are none.
+    pub fn of(
+        samples: impl DoubleEndedIterator<Item = (Instant, Duration)> + Clone,
+        window: Duration,
+        now: Instant,
+    ) -> Option<Statistics> {
+        let newest = samples.clone().next_back()?.1;
+        let recent = samples.filter(|(at, _)| now.duration_since(*at) <= window);
+        let mut sorted: Vec<f64> = recent.map(|(_, took)| millis(took)).collect();
         if sorted.is_empty() {
             sorted.push(millis(newest));
         }
@@ -59,6 +70,18 @@ impl Timings {
             max_ms: sorted[sorted.len() - 1],
             percentiles_ms: PERCENTILES.map(|(part, name)| (part, name, percentile(&sorted, part))),
         })
+    }
+
+    /// A timer as v1 shows it: names of metrics and their values.
+    pub fn metrics(&self, name: &str) -> impl Iterator<Item = (String, f64)> {
+        let whole = [
+            (name.to_owned(), self.last_ms),
+            (format!("{name}/count"), self.count as f64),
+            (format!("{name}/max"), self.max_ms),
+            (format!("{name}/min"), self.min_ms),
+        ];
+        let part = |(_, part, value)| (format!("{name}/{part}"), value);
+        whole.into_iter().chain(self.percentiles_ms.map(part))
     }
 }
 

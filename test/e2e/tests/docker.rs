@@ -130,6 +130,11 @@ fn a_task_runs_in_its_image_with_its_sandbox() {
     assert_eq!(failed["reason"], "REASON_CONTAINER_LAUNCH_FAILED");
     let message = failed["message"].as_str().expect("a message");
     assert!(message.starts_with("Failed to launch container: cannot pull the image: "), "{message}");
+    let metrics = bench.cluster.agent_http().get("/metrics/snapshot").json().expect("JSON");
+    assert_eq!(
+        metrics["containerizer/docker/image_pull_ms/count"], 1.0,
+        "of the images that were not there: {metrics}"
+    );
     bench.launch("d", "true", |task| task["container"]["linux_info"] = json!({"share_cgroups": true}));
     bench.scheduler.reach("d", "TASK_ERROR");
     // Other tasks are not for the engine.

@@ -92,6 +92,14 @@ fn commands_run_in_images() {
     let said = String::from_utf8_lossy(&missing.stderr).into_owned();
     assert!(said.contains("there is no image 'missing:latest'"), "{said}");
     wait_for("nothing to be left", || provisioned(&cluster).is_empty().then_some(()));
+    // The one that was there, and the one that was not.
+    assert_eq!(metric(&cluster, "containerizer/mesos/provisioner/docker_store/image_pull_ms/count"), 2.0);
+    assert_eq!(metric(&cluster, "containerizer/mesos/filesystem/containers_new_rootfs"), 0.0);
+}
+
+fn metric(cluster: &Cluster, name: &str) -> f64 {
+    let metrics = cluster.agent_http().get("/metrics/snapshot").json().expect("JSON");
+    metrics[name].as_f64().unwrap_or_else(|| panic!("{name} is not in {metrics}"))
 }
 
 #[test]
@@ -137,6 +145,7 @@ fn tasks_with_images_outlive_the_agent_in_groups_and_alone() {
     for id in ["alone", "grouped"] {
         scheduler.reach(id, "TASK_RUNNING");
     }
+    assert_eq!(metric(&cluster, "containerizer/mesos/filesystem/containers_new_rootfs"), 2.0);
     // Acknowledged while the agent is there: what is lost with it would be sent again, which the scheduler here skips.
     let healthy = scheduler.event("a passed check", |event| event["update"]["status"]["healthy"] == true);
     scheduler.acknowledge(&healthy.expect("the stream lives")["update"]["status"]);
