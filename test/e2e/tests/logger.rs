@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::json;
-use tepui_e2e::{Cluster, Scheduler};
+use tepui_e2e::{Cluster, Scheduler, wait_for};
 
 const RESOURCES: &str = "--resources=cpus:8;mem:4096;disk:4096;ports:[31000-32000]";
 
@@ -56,6 +56,11 @@ fn large_output_is_exchanged_and_no_byte_is_lost() {
     scheduler.launch(&offer, &[plain, own, wrong]);
     for task in ["plain", "own"] {
         scheduler.reach(task, "TASK_FINISHED");
+        // What the task wrote last is still on its way into the file when its executor tells of the end.
+        let stdout = sandbox(&cluster, &scheduler, task).join("stdout");
+        wait_for("the last number", || {
+            std::fs::read_to_string(&stdout).ok().filter(|text| text.ends_with("9999\n"))
+        });
     }
     let failed = scheduler.reach("wrong", "TASK_FAILED");
     let message = failed["message"].as_str().expect("a message");
