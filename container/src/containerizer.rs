@@ -100,8 +100,8 @@ pub struct Counts {
     pub stored: Vec<Pull>,
     /// Images that the Docker engine was asked to bring.
     pub brought_by_engine: Vec<Pull>,
-    /// Containers with a root file system of their own.
-    pub rootfses: usize,
+    /// Containers with a root file system of their own, where there may be any.
+    pub rootfses: Option<usize>,
 }
 
 /// A handle. Containers go on when the last one is dropped; they are found again by Recover.
@@ -194,7 +194,7 @@ impl Containerizer {
             fetcher: self.fetcher.counts(),
             stored: images.map(Images::pulls).unwrap_or_default(),
             brought_by_engine: self.engine_pulls.kept(),
-            rootfses: images.map_or(0, Images::rootfses),
+            rootfses: images.map(Images::rootfses),
         }
     }
 

@@ -49,7 +49,9 @@ fn containerizer(metrics: &mut Metrics, counts: &Counts) {
     metrics.counter("containerizer/fetcher/task_fetches_failed", fetcher.failed);
     metrics.gauge("containerizer/fetcher/cache_size_total_bytes", fetcher.cache_total_bytes as f64);
     metrics.gauge("containerizer/fetcher/cache_size_used_bytes", fetcher.cache_used_bytes as f64);
-    metrics.gauge("containerizer/mesos/filesystem/containers_new_rootfs", counts.rootfses as f64);
+    if let Some(count) = counts.rootfses {
+        metrics.gauge("containerizer/mesos/filesystem/containers_new_rootfs", count as f64);
+    }
     for (name, pulls) in [
         ("containerizer/mesos/provisioner/docker_store/image_pull_ms", &counts.stored),
         ("containerizer/docker/image_pull_ms", &counts.brought_by_engine),
