@@ -58,9 +58,12 @@ fn start(flags: AgentFlags, shown: Vec<(String, String)>) -> Result<ExitCode> {
     let logging = logging::start(&flags.logging, "agent")?;
     block_on(async {
         let mut agent = tepui_shell_agent::run(Options { logging, ..options(&flags, shown)? }).await?;
+        // Before anybody can know that it listens; not earlier, so that a start that takes long can be broken off.
+        let signals = Signals::listen()?;
+        let leave = unix::signal(unix::SignalKind::user_defined1()).context("cannot wait for signals")?;
         let scheme = if flags.tls.tls_cert.is_some() { "https" } else { "http" };
         output::notice(&format!("agent listening on {scheme}://{}", agent.address()));
-        let end = serve(&mut agent).await?;
+        let end = serve(&mut agent, signals, leave).await;
         agent.stop().await?;
         match end {
             Some(AgentEnd { failed: true, message }) => bail!("{message}"),
@@ -72,13 +75,11 @@ fn start(flags: AgentFlags, shown: Vec<(String, String)>) -> Result<ExitCode> {
 }
 
 /// Waits for a signal, or for the agent to end by itself. SIGUSR1 makes it leave the cluster first.
-async fn serve(agent: &mut RunningAgent) -> Result<Option<AgentEnd>> {
-    let mut signals = Signals::listen()?;
-    let mut leave = unix::signal(unix::SignalKind::user_defined1()).context("cannot wait for signals")?;
+async fn serve(agent: &mut RunningAgent, mut signals: Signals, mut leave: unix::Signal) -> Option<AgentEnd> {
     loop {
         tokio::select! {
-            () = signals.next() => return Ok(None),
-            end = agent.ended() => return Ok(end),
+            () = signals.next() => return None,
+            end = agent.ended() => return end,
             Some(()) = leave.recv() => {
                 tracing::info!("leaving the cluster: all tasks end");
                 agent.unregister().await;

@@ -10,7 +10,7 @@ use tepui_shell_master::{
     raise_open_files,
 };
 
-use super::{block_on, signal};
+use super::{Signals, block_on};
 use crate::flags::master::MasterFlags;
 use crate::flags::{access, value};
 use crate::{logging, output};
@@ -24,19 +24,21 @@ pub fn run(flags: MasterFlags, shown: Vec<(String, String)>) -> Result<ExitCode>
     raise_open_files();
     block_on(async {
         let mut master = tepui_shell_master::run(Options { logging, ..options(&flags, shown)? }).await?;
+        // Before anybody can know that it listens; not earlier, so that a start that takes long can be broken off.
+        let mut signals = Signals::listen()?;
         let scheme = if flags.tls.tls_cert.is_some() { "https" } else { "http" };
         output::notice(&format!("master listening on {scheme}://{}", master.address()));
-        serve(&mut master).await?;
+        serve(&mut master, &mut signals).await;
         master.stop().await?;
         Ok(ExitCode::SUCCESS)
     })
 }
 
 /// Waits for a signal, or for the master to end by itself.
-async fn serve(master: &mut RunningMaster) -> Result<()> {
+async fn serve(master: &mut RunningMaster, signals: &mut Signals) {
     tokio::select! {
-        signal = signal() => signal,
-        () = master.ended() => Ok(()),
+        () = signals.next() => (),
+        () = master.ended() => (),
     }
 }
 
