@@ -107,9 +107,9 @@ pub fn normalise(
         out.push(join(&name, value)?);
     }
     for name in unsupported::names(command.get_name()) {
-        if let Some(why) = from_environment(name, &lookup).and(unsupported::reason(command.get_name(), name))
-        {
-            bail!("{name} is set in the environment and not supported: {why}");
+        let why = unsupported::reason(command.get_name(), name);
+        if let (Some((variable, _)), Some(why)) = (from_environment(name, &lookup), why) {
+            bail!("{variable} is set and not supported: {why}");
         }
     }
     let mut from_environment = environment(command, &given, lookup)?;
@@ -165,7 +165,9 @@ fn environment(
             continue;
         }
         let names = std::iter::once(name).chain(aliases(argument));
-        if let Some(value) = names.into_iter().find_map(|name| from_environment(name, &lookup)) {
+        if let Some(value) =
+            names.into_iter().find_map(|name| from_environment(name, &lookup)).map(|(_, value)| value)
+        {
             found.push(join(name, Some(value))?);
         }
     }
@@ -189,9 +191,14 @@ fn words_before_others(command: &Command) -> Option<usize> {
     Some(command.get_positionals().filter(|argument| !is_others(argument)).count())
 }
 
-fn from_environment(name: &str, lookup: impl Fn(&str) -> Option<String>) -> Option<String> {
+/// The variable that stands in for a flag, and its value.
+fn from_environment(name: &str, lookup: impl Fn(&str) -> Option<String>) -> Option<(String, String)> {
     let upper = name.to_uppercase();
-    let set = |prefix: &&str| lookup(&format!("{prefix}{upper}")).filter(|value| !value.is_empty());
+    let set = |prefix: &&str| {
+        let variable = format!("{prefix}{upper}");
+        let value = lookup(&variable).filter(|value| !value.is_empty())?;
+        Some((variable, value))
+    };
     ENVIRONMENT_PREFIXES.iter().find_map(set)
 }
 
