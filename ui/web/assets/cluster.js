@@ -9,7 +9,10 @@ let known;
 export async function readCluster() {
   const answer = await ask("/state");
   const etag = answer.headers.get("etag");
-  if (etag && etag === known?.etag) return known.cluster;
+  if (etag && etag === known?.etag) {
+    await answer.body?.cancel();
+    return known.cluster;
+  }
   known = { etag, cluster: arrange(await answer.json()) };
   return known.cluster;
 }
