@@ -41,7 +41,7 @@ pub(crate) trait Known {
     fn task(&self, id: &TaskId) -> TaskUse;
     /// The executor as the agent already runs it.
     fn executor(&self, id: &ExecutorId) -> Option<&pb::ExecutorInfo>;
-    /// Whether the tasks of a group executor, live or unreachable, share its cgroups; `None` if there are none.
+    /// Whether tasks under an executor of this id share its cgroups, whatever became of them; `None` if there were none.
     fn shares_cgroups(&self, id: &ExecutorId) -> Option<bool>;
 }
 

@@ -1,5 +1,5 @@
 //! What schedulers may leave out is filled in: the role resources are allocated to, the framework of an executor, the
-//! type of a health check, the kind of revocable resources.
+//! type of a health check, the kind of revocable resources, the executor of a group's tasks and what it says of cgroups.
 
 use alloc::vec::Vec;
 
@@ -58,7 +58,20 @@ fn fill_tasks(operation: &mut Operation, deal: &Deal) {
             if !task.executor.is_set() {
                 task.executor = (*group.executor).clone().into();
             }
+            fill_sharing(task, &group.executor);
         }
+    }
+}
+
+/// A task that says nothing has cgroups of its own if its executor says so: then everybody reads it in the task itself.
+fn fill_sharing(task: &mut pb::TaskInfo, executor: &pb::ExecutorInfo) {
+    let said = executor.container.linux_info.share_cgroups == Some(false);
+    if said && task.container.linux_info.share_cgroups.is_none() {
+        if !task.container.is_set() {
+            let r#type = pb::container_info::Type::MESOS;
+            task.container = pb::ContainerInfo { r#type, ..Default::default() }.into();
+        }
+        task.container.get_or_insert_default().linux_info.get_or_insert_default().share_cgroups = Some(false);
     }
 }
 

@@ -140,20 +140,31 @@ fn least(info: &pb::ExecutorInfo) -> Result<(), String> {
     }
 }
 
-/// Under one executor all tasks share its cgroups, or none does.
+/// Under one executor all tasks share its cgroups, or none does: what the first of them did counts for ever, and what the
+/// executor says counts for those that say nothing.
 fn one_way_of_sharing(launch: &Launch<'_>, group: &LaunchGroup) -> Result<(), String> {
-    if group.executor.container.linux_info.share_cgroups == Some(true) {
-        return Err("The 'share_cgroups' field cannot be set to 'true' on an executor's container".into());
+    let id = ExecutorId::from(&*group.executor.executor_id);
+    let said = group.executor.container.linux_info.share_cgroups;
+    let known = launch.known.shares_cgroups(&id);
+    if let (Some(said), Some(known)) = (said, known)
+        && said != known
+    {
+        return Err(another_sharing(&format!("Executor '{id}'"), said, &id));
     }
-    let mut wanted = launch.known.shares_cgroups(&ExecutorId::from(&*group.executor.executor_id));
+    let mut wanted = known.or(said);
     for task in &group.task_group.tasks {
-        let own = shares_cgroups(task).unwrap_or(true);
+        let own = shares_cgroups(task).or(said).unwrap_or(true);
         if *wanted.get_or_insert(own) != own {
-            return Err(format!(
-                "Task '{}' has another 'share_cgroups' than the other tasks under its executor",
-                task.task_id.value
-            ));
+            return Err(another_sharing(&format!("Task '{}'", task.task_id.value), own, &id));
         }
     }
     Ok(())
+}
+
+fn another_sharing(who: &str, own: bool, id: &ExecutorId) -> String {
+    format!(
+        "{who} has 'container.linux_info.share_cgroups' {own}, but under executor '{id}' it is {} for all tasks: use \
+         that, or another executor id",
+        !own
+    )
 }

@@ -7,7 +7,7 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::agent_info::capability::Type as AgentCapability;
 use tepui_proto::mesos::v1::executor_info::Type as ExecutorType;
 use tepui_resources::{Name, Resources, Scalar, ScalarError};
-use tepui_types::{TaskId, check_id};
+use tepui_types::{ExecutorId, TaskId, check_id};
 
 use super::{Launch, TaskUse, check, command, container, executor, resources};
 
@@ -22,7 +22,7 @@ pub(crate) fn launch(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<(), Str
     let mut executor_resources: &[pb::Resource] = &[];
     if let Some(info) = task.executor.as_option() {
         executor::executor(launch, info)?;
-        executor_of_task(info)?;
+        executor_of_task(launch, info)?;
         resources::together([task.resources.as_slice(), &info.resources])?;
         executor_resources = executor::new_resources(launch, info);
     }
@@ -92,8 +92,9 @@ fn limits(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<(), String> {
     if !launch.agent_capabilities.contains(&AgentCapability::TASK_RESOURCE_LIMITS) {
         return Err("Task has resource limits, but its agent has no TASK_RESOURCE_LIMITS capability".into());
     }
-    if task.limits.keys().any(|name| name != "cpus" && name != "mem") {
-        return Err("Only cpus and mem may be included in a task's resource limits".into());
+    if let Some(name) = task.limits.keys().find(|name| *name != "cpus" && *name != "mem") {
+        let only = "Only cpus and mem may be included in a task's resource limits";
+        return Err(format!("{only}, not '{name}'"));
     }
     let requests = Resources::from_proto(&task.resources).unwrap_or_default();
     limit(launch, task, "cpu", Name::Cpus, requests.cpus())?;
@@ -121,12 +122,15 @@ fn limit(
     };
     match enough {
         true => Ok(()),
-        false => Err(format!("The {what} limit must be greater than or equal to the {what} request")),
+        false => Err(format!(
+            "The {what} limit must be greater than or equal to the {what} request: 'limits.{name}' is {limit}, \
+             the request {request}"
+        )),
     }
 }
 
 /// An executor that is launched by a task, not by a group.
-fn executor_of_task(info: &pb::ExecutorInfo) -> Result<(), String> {
+fn executor_of_task(launch: &Launch<'_>, info: &pb::ExecutorInfo) -> Result<(), String> {
     if info.r#type.is_some_and(|kind| kind != ExecutorType::CUSTOM) {
         return Err("'ExecutorInfo.type' must be 'CUSTOM' for the executor of a LAUNCH".into());
     }
@@ -136,12 +140,16 @@ fn executor_of_task(info: &pb::ExecutorInfo) -> Result<(), String> {
     if info.resources.iter().any(|resource| resource.shared.is_set()) {
         return Err("Executor uses shared resources, which only tasks may".into());
     }
-    match info.container.linux_info.share_cgroups {
-        Some(true) => {
-            Err("The 'share_cgroups' field cannot be set to 'true' on an executor's container".into())
-        }
-        Some(false) => Err("Only the executor of a task group may have 'share_cgroups' set".into()),
-        None => Ok(()),
+    if info.container.linux_info.share_cgroups.is_some() {
+        return Err("Only the executor of a task group may have 'share_cgroups' set".into());
+    }
+    match launch.known.shares_cgroups(&ExecutorId::from(&*info.executor_id)) {
+        Some(false) => Err(format!(
+            "A task that is not in a group shares the cgroups of its executor, but under executor '{}' \
+             'share_cgroups' is false for all tasks: use another executor id",
+            info.executor_id.value
+        )),
+        Some(true) | None => Ok(()),
     }
 }
 

@@ -16,6 +16,8 @@ use tepui_types::{AgentId, ExecutorId, FrameworkId, TaskId};
 
 use super::{Known, Launch, Scene, TaskUse, framework, group, operation, task};
 
+mod limits;
+
 type Members = &'static [(&'static str, &'static str)];
 
 const ALL_CAPABILITIES: &[AgentCapability] = &[
@@ -60,10 +62,10 @@ const EXECUTOR: &[(&str, &str)] = &[
 ];
 const GROUP_EXECUTOR: &[(&str, &str)] = &[("type", "'DEFAULT'"), ("command", "")];
 
-/// A framework with a live task `t-run`, an unreachable `t-away`, and a running executor `running`.
+/// A framework with a live task `t-run`, an unreachable `t-away`, a running executor `running`, and two that once ran
+/// tasks which shared their cgroups and tasks which did not: `shared` and `own`.
 struct Books {
     running: pb::ExecutorInfo,
-    shares_cgroups: Option<bool>,
 }
 
 impl Known for Books {
@@ -80,15 +82,16 @@ impl Known for Books {
     }
 
     fn shares_cgroups(&self, id: &ExecutorId) -> Option<bool> {
-        self.shares_cgroups.filter(|_| id.as_str() == "running")
+        match id.as_str() {
+            "shared" => Some(true),
+            "own" => Some(false),
+            _ => None,
+        }
     }
 }
 
 fn books() -> Books {
-    Books {
-        running: message(EXECUTOR, &[("executor_id", "{'value':'running'}")]),
-        shares_cgroups: Some(false),
-    }
+    Books { running: message(EXECUTOR, &[("executor_id", "{'value':'running'}")]) }
 }
 
 fn offered() -> Resources {
@@ -174,7 +177,7 @@ fn table<'a>(check: impl Fn(&[(&str, &str)]) -> String, rows: impl IntoIterator<
     }
 }
 
-/// As a v1 master said them, word for word.
+/// As a v1 master said them, word for word; those about limits go on.
 #[test]
 fn recorded_task_sentences() {
     table(
@@ -188,23 +191,19 @@ fn recorded_task_sentences() {
             ),
             (
                 &[("limits", "{'cpus':{'value':1},'disk':{'value':1}}")],
-                "Only cpus and mem may be included in a task's resource limits",
+                "Only cpus and mem may be included in a task's resource limits, not 'disk'",
             ),
             (
                 &[("limits", "{'mem':{'value':16}}")],
-                "The memory limit must be greater than or equal to the memory request",
+                "The memory limit must be greater than or equal to the memory request: 'limits.mem' is 16, the request 32",
             ),
             (
                 &[("limits", "{'cpus':{'value':-1}}")],
-                "The cpu limit must be greater than or equal to the cpu request",
+                "The cpu limit must be greater than or equal to the cpu request: 'limits.cpus' is -1, the request 0.1",
             ),
             (
                 &[("container", "{'type':'MESOS','linux_info':{'share_cgroups':false}}")],
                 "Only tasks in a task group may have 'share_cgroups' set to 'false'",
-            ),
-            (
-                &[("container", "{'type':'MESOS','linux_info':{'share_cgroups':true}}")],
-                "Only tasks in a task group may have 'share_cgroups' set",
             ),
             (
                 &[("health_check", "{'type':'HTTP'}")],
@@ -273,57 +272,7 @@ fn tasks() {
                 &[("resources", "[{'name':'cpus','type':'SCALAR','scalar':{'value':1}}]")],
                 "Task uses invalid resources: The resource 'cpus' is not allocated to a role: 'allocation_info.role' must be set",
             ),
-            (&[("limits", "{'cpus':{'value':'Infinity'},'mem':{'value':32}}")], ""),
-            (
-                &[("limits", "{'cpus':{'value':'-Infinity'}}")],
-                "The cpu limit 'limits.cpus' must be a number or Infinity, not -inf",
-            ),
         ],
-    );
-}
-
-#[test]
-fn limits_need_an_agent_that_knows_them_and_are_numbers() {
-    let limited: pb::TaskInfo = message(TASK, &[("limits", "{'cpus':{'value':1}}")]);
-    let without = with_launch(&[], |launch| task::launch(launch, &limited));
-    assert_eq!(
-        sentence(without),
-        "Task has resource limits, but its agent has no TASK_RESOURCE_LIMITS capability"
-    );
-    let mut no_number = limited.clone();
-    no_number.limits.insert("cpus".into(), pb::value::Scalar { value: f64::NAN, ..Default::default() });
-    assert_eq!(
-        sentence(with_launch(ALL_CAPABILITIES, |launch| task::launch(launch, &no_number))),
-        "The cpu limit 'limits.cpus' must be a number or Infinity, not NaN"
-    );
-    let mut no_request = limited;
-    no_request.resources.retain(|resource| resource.name != "cpus");
-    assert_eq!(
-        sentence(with_launch(ALL_CAPABILITIES, |launch| task::launch(launch, &no_request))),
-        "A task with the cpu limit 'limits.cpus' must have a cpu request"
-    );
-}
-
-#[test]
-fn nothing_need_be_asked_for_if_the_switch_is_on() {
-    for (members, without) in [
-        (&[("resources", "[]")] as &[(&str, &str)], "Task uses no resources"),
-        (
-            &[("resources", "[]"), ("limits", "{'mem':{'value':64},'cpus':{'value':'Infinity'}}")],
-            "Task uses no resources",
-        ),
-    ] {
-        let info: pb::TaskInfo = message(TASK, members);
-        let check = |switch| {
-            sentence(with_switches(ALL_CAPABILITIES, (switch, false), |launch| task::launch(launch, &info)))
-        };
-        assert_eq!((check(false).as_str(), check(true).as_str()), (without, ""));
-    }
-    let wrong: pb::TaskInfo =
-        message(TASK, &[("resources", "[]"), ("limits", "{'mem':{'value':'-Infinity'}}")]);
-    assert_eq!(
-        sentence(with_switches(ALL_CAPABILITIES, (true, false), |launch| task::launch(launch, &wrong))),
-        "The memory limit 'limits.mem' must be a number or Infinity, not -inf"
     );
 }
 
@@ -477,14 +426,6 @@ fn executors() {
                 &[("framework_id", "{'value':'G'}")],
                 "ExecutorInfo has an invalid FrameworkID (Actual: G vs Expected: F)",
             ),
-            (
-                &[("container", "{'type':'MESOS','linux_info':{'share_cgroups':true}}")],
-                "The 'share_cgroups' field cannot be set to 'true' on an executor's container",
-            ),
-            (
-                &[("container", "{'type':'MESOS','linux_info':{'share_cgroups':false}}")],
-                "Only the executor of a task group may have 'share_cgroups' set",
-            ),
             (&[("executor_id", "{'value':'running'}")], ""),
             (&[("executor_id", "{'value':'running'}"), ("labels", "{'labels':[{'key':'k'}]}")], ""),
             (
@@ -529,11 +470,8 @@ fn a_task_and_its_executor_do_not_share_ports() {
 
 #[test]
 fn groups() {
-    const SHARED: (&str, &str) = ("container", "{'type':'MESOS','linux_info':{'share_cgroups':true}}");
-    const OWN: (&str, &str) = ("container", "{'type':'MESOS','linux_info':{'share_cgroups':false}}");
     for (task, executor, expected) in [
         (&[][..], &[][..], ""),
-        (&[SHARED], &[], ""),
         (&[("task_id", "{'value':'u'}")], &[], "Task 'u' is invalid: Task has duplicate ID: u"),
         (&[("task_id", "{'value':'t-run'}")], &[], "Task 't-run' is invalid: Task has duplicate ID: t-run"),
         (&[("command", "")], &[], ""),
@@ -550,15 +488,8 @@ fn groups() {
             &[],
             "Task 't' is invalid: HTTP and TCP health checks are not supported for tasks with a network of their own",
         ),
-        (
-            &[("limits", "{'cpus':{'value':1}}")],
-            &[],
-            "Task 't' is invalid: Resource limits may only be set on a task of a group if its 'share_cgroups' is 'false'",
-        ),
-        (&[OWN], &[], "Task 'u' has another 'share_cgroups' than the other tasks under its executor"),
         (&[], &[("type", "")], "'ExecutorInfo.type' must be set to 'DEFAULT' or 'CUSTOM'"),
         (&[], &[("framework_id", "")], "'ExecutorInfo.framework_id' must be set"),
-        (&[], &[SHARED], "The 'share_cgroups' field cannot be set to 'true' on an executor's container"),
         (
             &[],
             &[
@@ -603,56 +534,6 @@ fn groups() {
         sentence(with_launch(ALL_CAPABILITIES, |launch| group::launch_group(launch, &empty))),
         "Task group cannot be empty"
     );
-}
-
-/// The group asks for 0.3 cpus and 96 megabytes.
-#[test]
-fn limits_of_whole_groups() {
-    let labels = |cpus: &str, mem: &str| {
-        let of = |name: &str, value: &str| format!("{{'key':'tepui.limits.{name}','value':'{value}'}}");
-        format!("{{'labels':[{},{}]}}", of("cpus", cpus), of("mem", mem))
-    };
-    let check = |capabilities, switch, cpus: &str, mem: &str| {
-        check_group_with(capabilities, (false, switch), &[], &[("labels", labels(cpus, mem).as_str())])
-    };
-    for (cpus, mem, why) in [
-        ("0.3", "96", ""),
-        ("Infinity", "Infinity", ""),
-        ("0.2", "96", "The cpus limit 0.2 of the task group is less than the 0.3 it asks for"),
-        ("0.3", "95.5", "The mem limit 95.5 of the task group is less than the 96 it asks for"),
-        ("1", "none", "The label 'tepui.limits.mem' must be a positive number or Infinity, not 'none'"),
-        ("NaN", "96", "The label 'tepui.limits.cpus' must be a positive number or Infinity, not 'NaN'"),
-    ] {
-        assert_eq!(check(ALL_CAPABILITIES, true, cpus, mem), why);
-        assert_eq!(check(ALL_CAPABILITIES, false, cpus, mem), "", "labels like any others");
-    }
-    assert_eq!(
-        check(&[], true, "1", "96"),
-        "Task group has resource limits, but its agent has no TASK_RESOURCE_LIMITS capability"
-    );
-}
-
-/// Who shares cgroups and who does not are different, also where nothing else is.
-#[test]
-fn linux_infos_are_compared_with_what_they_share() {
-    let own = ("container", "{'type':'MESOS','linux_info':{'share_cgroups':false}}");
-    let silent = ("container", "{'type':'MESOS','linux_info':{}}");
-    let executor = |container| -> pb::ExecutorInfo {
-        message(EXECUTOR, &[GROUP_EXECUTOR[0], GROUP_EXECUTOR[1], container])
-    };
-    let check = |named: pb::ExecutorInfo| {
-        let mut task: pb::TaskInfo = message(TASK, &[own]);
-        task.executor = named.into();
-        let task_group = pb::TaskGroupInfo { tasks: Vec::from([task]), ..Default::default() };
-        let group = LaunchGroup {
-            executor: executor(own).into(),
-            task_group: task_group.into(),
-            ..Default::default()
-        };
-        sentence(with_launch(ALL_CAPABILITIES, |launch| group::launch_group(launch, &group)))
-    };
-    assert_eq!(check(executor(own)), "");
-    assert_eq!(check(executor(silent)), "The `ExecutorInfo` of task 't' is different from its group's");
 }
 
 #[test]
