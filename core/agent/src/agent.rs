@@ -75,6 +75,8 @@ pub(crate) enum Timer {
     Shutdown(FrameworkId, ExecutorId),
     /// The executor had its time to end a task.
     Kill(FrameworkId, TaskId),
+    /// The task had its time to end, and its executor to end it.
+    Completion(FrameworkId, TaskId),
     /// The executor's stream needs a sign of life.
     Heartbeat(FrameworkId, ExecutorId),
     /// The head of a status update stream was not acknowledged.
@@ -144,7 +146,9 @@ impl Agent {
                 lifecycle::registration_over(self, now, &framework, &executor, out);
             }
             Timer::Shutdown(framework, executor) => lifecycle::grace_over(self, &framework, &executor, out),
-            Timer::Kill(framework, task) => lifecycle::kill_over(self, now, &framework, &task, out),
+            Timer::Kill(framework, task) | Timer::Completion(framework, task) => {
+                lifecycle::time_over(self, now, &framework, &task, out);
+            }
             Timer::Heartbeat(framework, executor) => executor::heartbeat(self, now, framework, executor, out),
             Timer::Retry(framework, task) => status::retry(self, now, framework, task, out),
             Timer::RetryOperation(uuid) => operations::retry(self, now, uuid, out),

@@ -32,6 +32,7 @@ pub(crate) fn event(agent: &mut Agent, now: Now, event: ContainerEvent, out: &mu
                 launch_failed(agent, now, &framework, &executor, stage, message.into(), out);
             } else {
                 operator::launch_failed(agent, now, &id, message, out);
+                lifecycle::container_over(agent, now, &id, out);
             }
         }
         ContainerEvent::UpdateFailed { id, message } => {
@@ -52,6 +53,7 @@ pub(crate) fn event(agent: &mut Agent, now: Now, event: ContainerEvent, out: &mu
                 executor_ended(agent, now, &framework, &executor, termination, out);
             } else {
                 operator::ended(agent, now, &id, termination, out);
+                lifecycle::container_over(agent, now, &id, out);
             }
         }
         ContainerEvent::NoSuchContainer { .. } => (), // It ended while the signal was on its way.

@@ -296,6 +296,14 @@ pub(crate) fn has_capability(
     info.capabilities.iter().any(|entry| entry.r#type == Some(capability))
 }
 
+impl Task {
+    /// Whether what it uses is counted by itself, not with its executor.
+    pub(crate) fn has_own_cgroups(&self) -> bool {
+        let (_, is_group) = self.delivery;
+        is_group && self.info.container.linux_info.share_cgroups == Some(false)
+    }
+}
+
 impl Executor {
     pub(crate) fn conn(&self) -> Option<ConnId> {
         match self.phase {

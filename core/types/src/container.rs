@@ -82,9 +82,11 @@ pub struct LaunchSpec {
     pub limits: BTreeMap<String, f64>,
     /// Persistent volumes to show in the sandbox.
     pub volumes: Vec<Volume>,
-    /// A task's own container, not that of an executor on which several tasks depend: one that uses more memory than it
-    /// asked for is the first to go when there is none left.
+    /// A task's own container, not that of an executor on which several tasks depend.
     pub of_task: bool,
+    /// Processes of tasks are in this very container, not only in containers below it: while it uses more memory than it
+    /// asked for they are the first to go when there is none left.
+    pub holds_tasks: bool,
     /// The command of the task that the executor in this container is for: an image is the task's, the executor itself
     /// stays outside of it.
     pub task: Option<pb::CommandInfo>,

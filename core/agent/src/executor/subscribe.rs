@@ -40,7 +40,7 @@ pub(super) fn subscribe(
         }
         let known = call.unacknowledged_tasks.iter().map(|task| TaskId::from(&*task.task_id)).collect();
         drop_unknown(agent, now, &framework, &id, known, out);
-        lifecycle::deliver(agent, &framework, &id, out);
+        lifecycle::deliver(agent, now, &framework, &id, out);
         lifecycle::resize(agent, &framework, &id, out);
         master::resend_kills(agent, &framework, &id, out);
         if !has_news {

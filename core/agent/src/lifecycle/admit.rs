@@ -281,7 +281,7 @@ fn accept(agent: &mut Agent, now: Now, framework: &FrameworkId, launching: Launc
     } else if new {
         start::launch(agent, now, framework, &id, out);
     } else {
-        deliver(agent, framework, &id, out);
+        deliver(agent, now, framework, &id, out);
     }
 }
 

@@ -2,12 +2,14 @@
 
 use alloc::vec::Vec;
 
+use tepui_fsm::Now;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::executor::{Event, event};
 use tepui_resources::Format;
 use tepui_types::{ConnId, ContainerOp, ExecutorId, FrameworkId, TaskId};
 
 use super::limits::limits;
+use super::overdue::await_completion;
 use super::volumes::volumes;
 use super::{record_executor, record_task};
 use crate::agent::{Agent, Out};
@@ -15,7 +17,7 @@ use crate::slack;
 use crate::state::{Delivery, Executor, ExecutorPhase, TaskStage};
 
 /// Hands over everything that waits, if the executor can be reached; else it goes on waiting.
-pub(crate) fn deliver(agent: &mut Agent, framework: &FrameworkId, id: &ExecutorId, out: &mut Out) {
+pub(crate) fn deliver(agent: &mut Agent, now: Now, framework: &FrameworkId, id: &ExecutorId, out: &mut Out) {
     let Some(executor) = agent.state.executor(framework, id) else { return };
     let ExecutorPhase::Running { conn: Some(conn) } = executor.phase else { return };
     if executor.queue.is_empty() || slack::is_waiting(agent, framework, id) {
@@ -29,12 +31,13 @@ pub(crate) fn deliver(agent: &mut Agent, framework: &FrameworkId, id: &ExecutorI
         record_executor(agent, framework, id, out);
     }
     for delivery in queue {
-        hand_over(agent, framework, id, conn, &delivery, out);
+        hand_over(agent, now, framework, id, conn, &delivery, out);
     }
 }
 
 fn hand_over(
     agent: &mut Agent,
+    now: Now,
     framework: &FrameworkId,
     executor: &ExecutorId,
     conn: ConnId,
@@ -49,6 +52,7 @@ fn hand_over(
         if core::mem::take(&mut known.held_back) {
             record_task(agent, framework, executor, task, out);
         }
+        await_completion(agent, now, framework, executor, task);
     }
     let event = match delivery {
         Delivery::Task(_) => Event {

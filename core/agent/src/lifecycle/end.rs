@@ -13,7 +13,7 @@ use tepui_types::{ExecutorId, FrameworkId, TaskId, Termination};
 
 use super::{record_executor, remove_framework_if_done};
 use crate::agent::{Agent, Out, Timer};
-use crate::state::{Executor, ExecutorPhase};
+use crate::state::{Cause, Executor, ExecutorPhase};
 use crate::status::{self, Verdict};
 use crate::{Effect, Record, gc, history, operator, paths, slack};
 
@@ -58,7 +58,9 @@ fn mark_terminated(agent: &mut Agent, framework: &FrameworkId, id: &ExecutorId) 
     agent.state.counters.executors_terminated += 1;
     let tasks = agent.state.executor(framework, id).map(|executor| executor.tasks.clone());
     for task in tasks.iter().flat_map(|tasks| tasks.keys()) {
-        agent.timers.clear(&Timer::Kill(framework.clone(), task.clone()));
+        for timer in [Timer::Kill, Timer::Completion] {
+            agent.timers.clear(&timer(framework.clone(), task.clone()));
+        }
     }
     for timer in [Timer::Registration, Timer::Shutdown, Timer::Heartbeat] {
         agent.timers.clear(&timer(framework.clone(), id.clone()));
@@ -75,8 +77,11 @@ fn verdict(executor: &Executor, termination: &Termination) -> Verdict {
         .filter(|message| !message.is_empty())
         .collect();
     let message = if messages.is_empty() { "Executor terminated".into() } else { messages.join("; ") };
-    if let Some(killed) = cause.filter(|cause| cause.state == TaskState::TASK_KILLED) {
-        return Verdict::new(killed.state, killed.reason, message); // As asked for, whatever else happened to it.
+    let is_asked_for = |cause: &&Cause| {
+        cause.state == TaskState::TASK_KILLED || cause.reason == Reason::REASON_MAX_COMPLETION_TIME_REACHED
+    };
+    if let Some(asked) = cause.filter(is_asked_for) {
+        return Verdict::new(asked.state, asked.reason, message); // Whatever else happened to it.
     }
     Verdict {
         state: termination.state.or(cause.map(|cause| cause.state)).unwrap_or(TaskState::TASK_FAILED),

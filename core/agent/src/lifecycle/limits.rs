@@ -14,9 +14,8 @@ use crate::state::{Executor, Task};
 pub(crate) const LIMITED: [(&str, Name); 2] = [("cpus", Name::Cpus), ("mem", Name::Mem)];
 
 /// Per resource: nothing if no task has a limit; else the sum of the limits, of the requests of tasks without one, and
-/// of the executor's own share. A task without cpu limit that is not throttled by its request may use any cpu, so then
-/// there is no cpu limit at all. Who asks for nothing may use what others leave. A limit of the whole group stands
-/// above all of that.
+/// of the executor's own share. Who asks for nothing may use what others leave. A limit of the whole group stands above
+/// all of that.
 pub(super) fn limits(executor: &Executor, config: &Config) -> BTreeMap<String, f64> {
     let own = Resources::from_proto(&executor.info.resources).unwrap_or_default();
     let mut all = BTreeMap::new();
@@ -35,10 +34,7 @@ pub(super) fn limits(executor: &Executor, config: &Config) -> BTreeMap<String, f
             let limit = task.info.limits.get(name).map(|limit| limit.value);
             limit.or_else(|| is_best_effort(config, task, &key).then_some(f64::INFINITY))
         };
-        let unlimited_cpu = name == "cpus"
-            && !config.cgroups_enable_cfs
-            && executor.live_tasks().any(|task| of(task).is_none() && !task.resources.amount(&key).is_zero());
-        if !executor.live_tasks().any(|task| of(task).is_some()) || unlimited_cpu {
+        if !executor.live_tasks().any(|task| of(task).is_some()) {
             continue;
         }
         let tasks = executor.live_tasks().map(|task| {
@@ -54,7 +50,7 @@ pub(super) fn limits(executor: &Executor, config: &Config) -> BTreeMap<String, f
 /// executor's cgroups, and with Docker, it has no place of its own to be given that in.
 pub(crate) fn is_best_effort(config: &Config, task: &Task, name: &Name) -> bool {
     let (_, is_group) = task.delivery;
-    let shares = is_group && task.info.container.linux_info.share_cgroups.unwrap_or(true);
+    let shares = is_group && !task.has_own_cgroups();
     let container = task.info.container.as_option();
     let in_docker = container.is_some_and(|info| info.r#type == pb::container_info::Type::DOCKER);
     config.best_effort_tasks && !shares && !in_docker && task.resources.amount(name).is_zero()

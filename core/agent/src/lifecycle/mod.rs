@@ -21,7 +21,8 @@ pub(crate) use framework::{
 };
 pub(crate) use limits::LIMITED;
 pub(crate) use overdue::{
-    await_kill, await_kill_again, await_kills, end_if_overdue, kill_over, killed, overdue,
+    await_kill, await_kill_again, await_kills, container_over, end_if_overdue, end_leftover, killed, overdue,
+    say_what_is_over, time_over,
 };
 pub(crate) use shutdown::{
     destroy, grace_over, preempt, registration_over, shutdown_executor, shutdown_grace,

@@ -1,4 +1,4 @@
-//! Kills that take too long.
+//! Ends that take too long: of tasks that were killed, and of those whose `max_completion_time` is over.
 //!
 //! An executor of ours may live in the cgroups of its tasks, and one of these may leave it neither processor time nor
 //! memory. So what such an executor has not ended some time after it should have is ended from outside. A framework's
@@ -14,12 +14,14 @@ use tepui_fsm::{Mono, Now};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::task_status::Reason;
-use tepui_types::{ContainerId, ContainerOp, ExecutorId, FrameworkId, TaskId};
+use tepui_types::{ContainerId, ContainerOp, ExecutorId, FrameworkId, TaskId, TaskStateExt};
 
 use super::{destroy, shutdown_grace};
 use crate::Config;
 use crate::agent::{Agent, Out, Timer};
-use crate::state::{Cause, Executor, Task};
+use crate::master::kill_task;
+use crate::state::{Cause, Executor, ExecutorPhase, Task, TaskStage};
+use crate::status::{self, Verdict};
 
 /// Between SIGTERM and SIGKILL, if nobody says otherwise: as our executors count it.
 const KILL_GRACE: Duration = Duration::from_secs(3);
@@ -50,14 +52,41 @@ pub(crate) fn await_kill_again(
     agent.timers.set(timer, before.min(at));
 }
 
-/// After a restart: what was to be killed still is.
+/// After a restart: what was to be killed still is, and what may not take for ever still may not.
 pub(crate) fn await_kills(agent: &mut Agent, now: Now, framework: &FrameworkId, id: &ExecutorId) {
     let Some(executor) = agent.state.executor(framework, id) else { return };
     let asked = executor.live_tasks().filter(|task| task.kill.is_some());
     let asked: Vec<TaskId> = asked.map(|task| task.id.clone()).collect();
+    let handed_over = executor.live_tasks().filter(|task| task.stage == TaskStage::Launched);
+    let handed_over: Vec<TaskId> = handed_over.map(|task| task.id.clone()).collect();
     for task in asked {
         await_kill(agent, now, framework, id, &task);
     }
+    for task in handed_over {
+        await_completion(agent, now, framework, id, &task);
+    }
+}
+
+/// A task is handed over: from now on its own time runs.
+pub(super) fn await_completion(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    id: &ExecutorId,
+    task: &TaskId,
+) {
+    let executor = agent.state.executor(framework, id).filter(|executor| executor.is_built_in());
+    let known = executor.and_then(|executor| executor.tasks.get(task));
+    if let Some(longest) = known.and_then(|task| longest(task)) {
+        let patience = longest.saturating_add(agent.config.executor_kill_margin);
+        agent.timers.set(Timer::Completion(framework.clone(), task.clone()), now.mono + patience);
+    }
+}
+
+/// How long a task may take; it cannot take no time at all.
+fn longest(task: &Task) -> Option<Duration> {
+    let longest = task.info.max_completion_time.as_option()?;
+    u64::try_from(longest.nanoseconds).ok().filter(|longest| *longest > 0).map(Duration::from_nanos)
 }
 
 /// When the agent ends what the executor has not; `None`: never.
@@ -73,8 +102,9 @@ fn deadline(
     Some(now.mono + patience(&agent.config, executor, task))
 }
 
-/// The executor had its time. It ends if nobody else needs it, else what it runs the task in.
-pub(crate) fn kill_over(agent: &mut Agent, now: Now, framework: &FrameworkId, task: &TaskId, out: &mut Out) {
+/// The executor had its time. It ends if nobody else needs it, else what it runs the task in; a task that runs in nothing
+/// is over.
+pub(crate) fn time_over(agent: &mut Agent, now: Now, framework: &FrameworkId, task: &TaskId, out: &mut Out) {
     let Some(id) = agent.state.executor_of(framework, task).map(|executor| executor.id.clone()) else {
         return;
     };
@@ -82,13 +112,85 @@ pub(crate) fn kill_over(agent: &mut Agent, now: Now, framework: &FrameworkId, ta
     let Some(executor) = agent.state.executor(framework, &id).filter(|executor| !executor.is_ending()) else {
         return;
     };
-    let known = executor.live_tasks().find(|known| known.id == *task);
-    if let Some(id) = known.and_then(|task| own_container(agent, executor, task)) {
+    let Some(known) = executor.live_tasks().find(|known| known.id == *task) else { return };
+    match place(agent, executor, known) {
+        Place::Container(id) => agent.container(ContainerOp::Destroy { id }, out),
+        Place::Nowhere => say_over(agent, now, framework, &id, task, out),
+        Place::Executor => (), // With that, when it ends.
+    }
+}
+
+/// A container ended that may have been that of a task whose executor did not end it, and may not say so either.
+pub(crate) fn container_over(agent: &mut Agent, now: Now, container: &ContainerId, out: &mut Out) {
+    if let Some((framework, id)) = agent.executors_by_container.get(container.top()).cloned() {
+        say_what_is_over(agent, now, &framework, &id, out);
+    }
+}
+
+/// Ends the tasks that are overdue and run in nothing, as far as is known now.
+pub(crate) fn say_what_is_over(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    id: &ExecutorId,
+    out: &mut Out,
+) {
+    let Some(executor) = agent.state.executor(framework, id).filter(|executor| !executor.is_ending()) else {
+        return;
+    };
+    let over = executor.live_tasks().filter(|task| {
+        cause(agent, executor, task).is_some() && matches!(place(agent, executor, task), Place::Nowhere)
+    });
+    let over: Vec<TaskId> = over.map(|task| task.id.clone()).collect();
+    for task in over {
+        say_over(agent, now, framework, id, &task, out);
+    }
+}
+
+/// Says in the executor's stead that a task is over, and ends those that end with it.
+fn say_over(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    id: &ExecutorId,
+    task: &TaskId,
+    out: &mut Out,
+) {
+    let Some(Cause { state, reason, message }) = overdue(agent, framework, id, task) else { return };
+    let verdict = Verdict::new(state, reason, message);
+    status::from_agent(agent, now, framework, Some(id), task, &verdict, out);
+    let Some(executor) = agent.state.executor(framework, id).filter(|executor| !executor.is_ending()) else {
+        return;
+    };
+    let Some(delivery) = executor.tasks.get(task).map(|task| task.delivery).filter(|(_, group)| *group) else {
+        return;
+    };
+    let mates = executor.live_tasks().filter(|mate| mate.delivery == delivery && mate.kill.is_none());
+    let mates: Vec<TaskId> = mates.map(|mate| mate.id.clone()).collect();
+    for mate in mates {
+        kill_task(agent, now, framework, &mate, None, out);
+    }
+}
+
+/// An executor that comes to itself may have started what is over by now.
+pub(crate) fn end_leftover(
+    agent: &Agent,
+    framework: &FrameworkId,
+    id: &ExecutorId,
+    status: &pb::TaskStatus,
+    out: &mut Out,
+) {
+    let executor = agent.state.executor(framework, id).filter(|executor| executor.is_built_in());
+    let Some(executor) = executor.filter(|_| !status.state.is_terminal()) else { return };
+    let task = TaskId::from(&*status.task_id);
+    let is_over = executor.live_tasks().all(|live| live.id != task);
+    let id = status.container_status.container_id.as_option().map(ContainerId::from);
+    if let Some(id) = id.filter(|id| is_over && is_nested(executor, id) && runs(agent, id)) {
         agent.container(ContainerOp::Destroy { id }, out);
     }
 }
 
-/// Ends an executor that has only tasks left which it should have killed.
+/// Ends an executor that has only tasks left which it should have ended.
 pub(crate) fn end_if_overdue(
     agent: &mut Agent,
     now: Now,
@@ -99,9 +201,9 @@ pub(crate) fn end_if_overdue(
     let Some(executor) = agent.state.executor(framework, id).filter(|executor| !executor.is_ending()) else {
         return;
     };
-    let has_tasks = executor.live_tasks().next().is_some();
-    if has_tasks && executor.live_tasks().all(|task| is_overdue(agent, executor, task)) {
-        destroy(agent, now, framework, id, cause(), out);
+    let causes: Option<Vec<Cause>> = executor.live_tasks().map(|task| cause(agent, executor, task)).collect();
+    if let Some(cause) = causes.and_then(|causes| causes.into_iter().next()) {
+        destroy(agent, now, framework, id, cause, out);
     }
 }
 
@@ -114,17 +216,28 @@ pub(crate) fn overdue(
 ) -> Option<Cause> {
     let executor = agent.state.executor(framework, id)?;
     let known = executor.tasks.get(task)?;
-    is_overdue(agent, executor, known).then(cause)
+    cause(agent, executor, known)
 }
 
-/// It was to be killed, and the time for that is over.
-fn is_overdue(agent: &Agent, executor: &Executor, task: &Task) -> bool {
-    let timer = Timer::Kill(executor.framework_id.clone(), task.id.clone());
-    executor.is_built_in() && task.kill.is_some() && agent.timers.get(&timer).is_none()
-}
-
-fn cause() -> Cause {
-    killed("Killed by the agent: the executor did not end it in time".into())
+/// Why a task is to be ended from outside: it was to be killed, or may not take any longer, and the time for that is over.
+fn cause(agent: &Agent, executor: &Executor, task: &Task) -> Option<Cause> {
+    let is_due = |timer: fn(FrameworkId, TaskId) -> Timer| {
+        agent.timers.get(&timer(executor.framework_id.clone(), task.id.clone())).is_none()
+    };
+    if !executor.is_built_in() {
+        return None;
+    }
+    if task.kill.is_some() && is_due(Timer::Kill) {
+        return Some(killed("Killed by the agent: the executor did not end it in time".into()));
+    }
+    // What ends with its executor does not for this.
+    let runs = executor.phase != ExecutorPhase::Terminated && task.stage == TaskStage::Launched;
+    let is_limited = runs && longest(task).is_some();
+    (is_limited && is_due(Timer::Completion)).then(|| Cause {
+        state: TaskState::TASK_FAILED,
+        reason: Reason::REASON_MAX_COMPLETION_TIME_REACHED,
+        message: "Ended by the agent: the executor did not end it after its max_completion_time".into(),
+    })
 }
 
 /// A task that was to be killed is ended together with its executor.
@@ -145,11 +258,42 @@ fn patience(config: &Config, executor: &Executor, task: &Task) -> Duration {
     asked.or_else(own).unwrap_or_else(usual).saturating_add(config.executor_kill_margin)
 }
 
+/// What a task runs in.
+enum Place {
+    /// A container of its own.
+    Container(ContainerId),
+    /// The container of its executor, or one that nobody knows to be the task's.
+    Executor,
+    Nowhere,
+}
+
+fn place(agent: &Agent, executor: &Executor, task: &Task) -> Place {
+    match named_container(task) {
+        Some(id) if !is_nested(executor, &id) => Place::Executor,
+        Some(id) if runs(agent, &id) => Place::Container(id),
+        Some(_) => Place::Nowhere,
+        None if has_unnamed(agent, executor) => Place::Executor,
+        None => Place::Nowhere,
+    }
+}
+
 /// The container that an executor runs one of its tasks in, by its own word.
-fn own_container(agent: &Agent, executor: &Executor, task: &Task) -> Option<ContainerId> {
+fn named_container(task: &Task) -> Option<ContainerId> {
     let told = task.task.statuses.iter().rev();
-    let id = told.filter_map(|status| status.container_status.container_id.as_option()).next()?;
-    let id = ContainerId::from(id);
-    let runs = agent.state.containers.get(&id).is_some_and(|container| !container.is_ended());
-    (runs && id != executor.container_id && *id.top() == executor.container_id).then_some(id)
+    told.filter_map(|status| status.container_status.container_id.as_option()).next().map(ContainerId::from)
+}
+
+/// Whether an executor runs something of which it has not said yet what it is.
+fn has_unnamed(agent: &Agent, executor: &Executor) -> bool {
+    let is_named = |id: &ContainerId| executor.tasks.values().any(|task| named_container(task).as_ref() == Some(id));
+    let mut nested = agent.state.containers.keys().filter(|id| id.parent() == Some(&executor.container_id));
+    nested.any(|id| runs(agent, id) && !is_named(id))
+}
+
+fn is_nested(executor: &Executor, id: &ContainerId) -> bool {
+    *id != executor.container_id && *id.top() == executor.container_id
+}
+
+fn runs(agent: &Agent, id: &ContainerId) -> bool {
+    agent.state.containers.get(id).is_some_and(|container| !container.is_ended())
 }

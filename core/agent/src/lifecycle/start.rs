@@ -91,7 +91,7 @@ pub(crate) fn start_waiting(
 ) {
     let Some(executor) = agent.state.executor_mut(framework, id) else { return };
     if core::mem::replace(&mut executor.started, true) {
-        return deliver(agent, framework, id, out);
+        return deliver(agent, now, framework, id, out);
     }
     record_executor(agent, framework, id, out);
     launch(agent, now, framework, id, out);
@@ -124,9 +124,16 @@ fn launch_spec(agent: &Agent, framework: &FrameworkId, id: &ExecutorId) -> Optio
         volumes: volumes(&config.work_dir, &resources),
         resources: resources.to_proto(Format::Post),
         of_task: executor.generated,
+        holds_tasks: holds_tasks(executor),
         task: task_command(executor),
         is_session: false,
     })
+}
+
+/// Whether tasks run in the executor's own cgroups. The default executor itself is no task's: it must not go first.
+fn holds_tasks(executor: &Executor) -> bool {
+    let is_default = executor.info.r#type == Some(pb::executor_info::Type::DEFAULT);
+    !is_default && executor.live_tasks().any(|task| !task.has_own_cgroups())
 }
 
 /// What the executor that was made for one task is to run.

@@ -168,6 +168,7 @@ fn spec(agent: &Agent, id: &ContainerId, call: LaunchContainer, inherited: Optio
         limits,
         volumes: Vec::new(),
         of_task: true,
+        holds_tasks: true,
         task: None,
         is_session: false,
         command,

@@ -131,7 +131,7 @@ pub(crate) fn recovered(agent: &mut Agent, now: Now, out: &mut Out) {
         let started = agent.state.executor(&key.0, &key.1).is_some_and(|executor| executor.started);
         if started && fits(agent, &key) {
             agent.slack.waiting.remove(&key);
-            lifecycle::deliver(agent, &key.0, &key.1, out);
+            lifecycle::deliver(agent, now, &key.0, &key.1, out);
         }
     }
     settle(agent, now, out);

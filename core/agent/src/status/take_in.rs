@@ -47,9 +47,11 @@ pub(crate) fn from_executor(
         agent.state.counters.valid_status_updates += 1;
         status.container_status = container_status(agent, framework, executor, &status).into();
         take_in(agent, now, framework, executor, status, out);
+        lifecycle::say_what_is_over(agent, now, framework, executor, out);
     } else {
         agent.state.counters.invalid_status_updates += 1;
         agent.state.touch();
+        lifecycle::end_leftover(agent, framework, executor, &status, out);
     }
     let acknowledged =
         executor_api::event::Acknowledged { task_id: task.to_proto().into(), uuid, ..Default::default() };
@@ -153,7 +155,9 @@ fn take_in(
     if terminal {
         count(&mut agent.state.counters, status.state);
         lifecycle::unqueue(agent, framework, executor, &task);
-        agent.timers.clear(&Timer::Kill(framework.clone(), task.clone()));
+        for timer in [Timer::Kill, Timer::Completion] {
+            agent.timers.clear(&timer(framework.clone(), task.clone()));
+        }
     }
     super::push(agent, now, framework, status, out);
     if terminal {

@@ -205,14 +205,33 @@ fn where_and_what_an_executor_runs() {
     .assert_eq(&world.specs.iter().map(line).collect::<String>());
 }
 
+/// As the tables of the design have it: limits where there are some, else requests, and the executor's own request. So a
+/// task without a limit on processors counts with its request, also where nothing makes that its own limit.
 #[test]
-fn limits_of_an_executor_count_everything_in_it() {
-    let mut world = World::default();
-    world.config.isolation = Vec::from(["cgroups/mem".to_string()]);
-    let world = world
-        .run("start\nrecovered\ngo\nlaunch t1 limit executor=e1\nlaunch t2 executor=e1 old\ne1 subscribe");
-    assert_eq!(world.specs[0].limits.get("mem"), Some(&160.0));
-    assert_eq!(world.specs[0].limits.get("cpus"), None);
+fn limits_of_an_executor_are_sums() {
+    for (first, second, expected) in [
+        ("", "", (None, None)),
+        ("cpus:2", "", (Some(3.5), None)),
+        ("mem:128", "", (None, Some(224.0))),
+        ("cpus:2;mem:128", "cpus:3;mem:256", (Some(5.5), Some(416.0))),
+        ("cpus:inf;mem:inf", "cpus:3;mem:256", (Some(f64::INFINITY), Some(f64::INFINITY))),
+        ("cpus:inf", "mem:128", (Some(f64::INFINITY), Some(224.0))),
+    ] {
+        for cfs in [false, true] {
+            let mut world = World::default();
+            world.config.isolation = Vec::from(["cgroups/all".to_string()]);
+            world.config.cgroups_enable_cfs = cfs;
+            let world = world.run(&std::format!(
+                "start\nrecovered\ngo\nlaunch t1 limits={first} executor=e1\n\
+                 launch t2 limits={second} executor=e1 old\ne1 subscribe"
+            ));
+            let state = &world.agent.as_ref().expect("it runs").state;
+            let executor = state.executor(&FrameworkId::new("F"), &ExecutorId::new("e1"));
+            let (_, limits) = executor.and_then(|executor| executor.applied.clone()).expect("it was told");
+            let of = |name: &str| limits.get(name).copied();
+            assert_eq!((of("cpus"), of("mem")), expected, "{first} and {second}");
+        }
+    }
 }
 
 /// The executor is told by its tasks how it runs them, also if the framework named it for the group alone.
@@ -225,6 +244,14 @@ fn tasks_of_a_group_carry_their_executor() {
     for task in executor.tasks.values() {
         assert_eq!(*task.info.executor, *executor.info, "{}", task.id);
     }
+}
+
+/// Those of a command and of an executor that a framework brings are in its own container; those of groups are not.
+#[test]
+fn who_goes_first_is_told_by_where_tasks_are() {
+    let world = play("launch t1\nlaunch t2 executor=e1\ngroup e2 a");
+    let holds: Vec<bool> = world.specs.iter().map(|spec| spec.holds_tasks).collect();
+    assert_eq!(holds, [true, true, false]);
 }
 
 #[test]
@@ -286,7 +313,7 @@ fn who_asks_for_nothing_takes_what_others_leave() {
     let world = World::default().run(
         "isolation cgroups/cpu cgroups/mem\nbest effort\nstart\nrecovered\ngo
          launch none needs=
-         launch bound needs= limit
+         launch bound needs= limits=mem:128
          launch half needs=cpus:1
          group shared s needs=
          ",

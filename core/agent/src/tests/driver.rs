@@ -658,9 +658,6 @@ impl World {
         if options.contains(&"reserved") || options.contains(&"volume") {
             info.resources = reserved(options.contains(&"volume"));
         }
-        if options.contains(&"limit") {
-            info.limits.insert("mem".into(), pb::value::Scalar { value: 128.0, ..Default::default() });
-        }
         let executor = option(options, "executor");
         match executor {
             Some(executor) => info.executor = executor_info(executor, options).into(),
@@ -868,8 +865,19 @@ fn task_info(task: &str, options: &[&str]) -> pb::TaskInfo {
         task_id: TaskId::new(task).to_proto().into(),
         agent_id: pb::AgentID { value: "S0".into(), ..Default::default() }.into(),
         resources: resources(option(options, "needs").unwrap_or("cpus:1;mem:64")),
+        limits: limits(option(options, "limits").unwrap_or("")),
+        max_completion_time: option(options, "max").map(|max| duration_info(duration(max))).into(),
         ..Default::default()
     }
+}
+
+/// `cpus:2;mem:inf`.
+fn limits(text: &str) -> BTreeMap<String, pb::value::Scalar> {
+    let limit = |entry: &str| {
+        let (name, value) = entry.split_once(':').expect("name:value");
+        (name.into(), pb::value::Scalar { value: value.parse().expect("a number"), ..Default::default() })
+    };
+    text.split(';').filter(|entry| !entry.is_empty()).map(limit).collect()
 }
 
 fn executor_info(id: &str, options: &[&str]) -> pb::ExecutorInfo {

@@ -198,10 +198,10 @@ fn resources_that_are_not_there() {
 fn limits_that_nobody_would_enforce() {
     run(
         "
-        launch t1 limit
+        launch t1 limits=mem:128
         ",
         expect![[r#"
-            > launch t1 limit
+            > launch t1 limits=mem:128
               = framework F
               = update t1#0 TASK_DROPPED
               master <- UPDATE t1 TASK_DROPPED REASON_TASK_INVALID 'A limit on 'mem' needs the isolator
@@ -214,7 +214,7 @@ fn limits_that_nobody_would_enforce() {
         start
         recovered
         go
-        launch t1 limit
+        launch t1 limits=mem:128
         ",
         expect![[r#"
             > isolation cgroups/cpu,cgroups/mem
@@ -226,7 +226,7 @@ fn limits_that_nobody_would_enforce() {
               connect link 1
               master <- SUBSCRIBE new
               = agent S0
-            > launch t1 limit
+            > launch t1 limits=mem:128
               = framework F
               = executor t1 live
               = task t1 of executor t1

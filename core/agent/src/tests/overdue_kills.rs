@@ -153,15 +153,16 @@ fn of_several_tasks_the_one_that_is_killed_ends() {
               container destroy C1.a
             > container C1.a exited 9
               = container C1.a ended
-            > e1 update a FAILED in=C1.a
               = update a#1 TASK_KILLED
               master <- UPDATE a TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
                   executor did not end it in time'
               container update C1 cpus:1.5;mem:96
+              = task b of executor e1
+              conn 1 <- KILL b
+            > e1 update a FAILED in=C1.a
               conn 1 <- ACKNOWLEDGED a
               conn 6 <- 202
             > kill b
-              = task b of executor e1
               conn 1 <- KILL b
             > wait 15s
               master <- UPDATE a TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
@@ -182,7 +183,7 @@ fn of_several_tasks_the_one_that_is_killed_ends() {
 }
 
 #[test]
-fn a_task_that_never_came_to_run_keeps_its_executor() {
+fn a_task_that_never_came_to_run_is_over_and_its_group_with_it() {
     run(
         "
         group e1 a,b
@@ -198,20 +199,23 @@ fn a_task_that_never_came_to_run_keeps_its_executor() {
         ",
         expect![[r#"
             > wait 15s
-            > kill b
+              = update a#0 TASK_KILLED
+              master <- UPDATE a TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
+                  executor did not end it in time'
+              container update C1 cpus:1.5;mem:96
               = task b of executor e1
               conn 1 <- KILL b
+            > kill b
+              conn 1 <- KILL b
             > wait 14s
+              master <- UPDATE a TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
+                  executor did not end it in time'
             > kill a
-              conn 1 <- KILL a
             > wait 1s
               = executor e1 terminating delivered
               container destroy C1
             > e1 exited 9
               conn 1 closes
-              = update a#0 TASK_KILLED
-              master <- UPDATE a TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
-                  executor did not end it in time'
               = update b#0 TASK_KILLED
               master <- UPDATE b TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
                   executor did not end it in time'
@@ -237,16 +241,11 @@ fn when_the_last_other_task_ends_the_executor_does() {
             > e1 update b FINISHED
               = update b#0 TASK_FINISHED
               master <- UPDATE b TASK_FINISHED
-              container update C1 cpus:1.5;mem:96
-              = executor e1 terminating delivered
-              container destroy C1
+              container update C1 cpus:0.5;mem:32
               conn 1 <- ACKNOWLEDGED b
               conn 2 <- 202
             > e1 exited 9
               conn 1 closes
-              = update a#0 TASK_KILLED
-              master <- UPDATE a TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
-                  executor did not end it in time'
               = executor e1 terminated delivered
               master <- EXITED_EXECUTOR e1 status 9
         "#]],
@@ -344,6 +343,301 @@ fn while_the_agent_is_drained() {
               = update t1#0 TASK_KILLED
               master <- UPDATE t1 TASK_KILLED REASON_AGENT_DRAINING 'Killed by the agent: the executor
                   did not end it in time'
+              = executor t1 terminated delivered
+        "#]],
+    );
+}
+
+/// Two groups: the one of a task that was killed ends with it, and their executor stays for the other.
+#[test]
+fn who_needs_the_executor_keeps_it() {
+    run(
+        "
+        group e1 a,b
+        group e1 c old
+        e1 subscribe
+        kill a
+        ...
+        wait 15s
+        wait 15s
+        e1 update a STARTING
+        e1 update c RUNNING
+        wait 60s
+        ",
+        expect![[r#"
+            > wait 15s
+              = update a#0 TASK_KILLED
+              master <- UPDATE a TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
+                  executor did not end it in time'
+              container update C1 cpus:2.5;mem:160
+              = task b of executor e1
+              conn 1 <- KILL b
+            > wait 15s
+              master <- UPDATE a TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
+                  executor did not end it in time'
+              = update b#0 TASK_KILLED
+              master <- UPDATE b TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
+                  executor did not end it in time'
+              container update C1 cpus:1.5;mem:96
+            > e1 update a STARTING
+              conn 1 <- ACKNOWLEDGED a
+              conn 2 <- 202
+            > e1 update c RUNNING
+              = update c#0 TASK_RUNNING
+              master <- UPDATE c TASK_RUNNING
+              conn 1 <- ACKNOWLEDGED c
+              conn 3 <- 202
+            > wait 60s
+              master <- UPDATE b TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
+                  executor did not end it in time'
+              master <- UPDATE c TASK_RUNNING
+              master <- UPDATE a TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
+                  executor did not end it in time'
+              master <- UPDATE b TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
+                  executor did not end it in time'
+              master <- UPDATE c TASK_RUNNING
+              connect link 2
+        "#]],
+    );
+}
+
+/// It may be the task's: nobody said whose it is.
+#[test]
+fn a_container_that_nobody_named_keeps_its_task() {
+    run(
+        "
+        group e1 a,b
+        group e1 c old
+        e1 subscribe
+        call launch C1.x
+        container C1.x launched 5
+        kill a
+        ...
+        wait 15s
+        e1 update b STARTING in=C1.x
+        kill b
+        wait 15s
+        container C1.x exited 9
+        ",
+        expect![[r#"
+            > wait 15s
+            > e1 update b STARTING in=C1.x
+              = update b#0 TASK_STARTING
+              master <- UPDATE b TASK_STARTING
+              = update a#0 TASK_KILLED
+              master <- UPDATE a TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
+                  executor did not end it in time'
+              container update C1 cpus:2.5;mem:160
+              = task b of executor e1
+              conn 1 <- KILL b
+              conn 1 <- ACKNOWLEDGED b
+              conn 3 <- 202
+            > kill b
+              conn 1 <- KILL b
+            > wait 15s
+              master <- UPDATE a TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
+                  executor did not end it in time'
+              master <- UPDATE b TASK_STARTING
+              container destroy C1.x
+            > container C1.x exited 9
+              = container C1.x ended
+              = update b#1 TASK_KILLED
+              container update C1 cpus:1.5;mem:96
+        "#]],
+    );
+}
+
+/// What an executor starts late, when it is over, ends again.
+#[test]
+fn an_executor_that_comes_to_itself_leaves_nothing_behind() {
+    run(
+        "
+        group e1 a
+        group e1 c old
+        e1 subscribe
+        kill a
+        wait 15s
+        ack a
+        ...
+        call launch C1.a
+        container C1.a launched 5
+        e1 update a STARTING in=C1.a
+        call launch C1.c
+        container C1.c launched 6
+        e1 update c STARTING in=C1.c
+        e1 update a FAILED in=C1.a
+        ",
+        expect![[r#"
+            > call launch C1.a
+              = container C1.a
+              container launch C1.a
+            > container C1.a launched 5
+              conn 2 <- 200
+            > e1 update a STARTING in=C1.a
+              container destroy C1.a
+              conn 1 <- ACKNOWLEDGED a
+              conn 3 <- 202
+            > call launch C1.c
+              = container C1.c
+              container launch C1.c
+            > container C1.c launched 6
+              conn 4 <- 200
+            > e1 update c STARTING in=C1.c
+              = update c#0 TASK_STARTING
+              master <- UPDATE c TASK_STARTING
+              conn 1 <- ACKNOWLEDGED c
+              conn 5 <- 202
+            > e1 update a FAILED in=C1.a
+              conn 1 <- ACKNOWLEDGED a
+              conn 6 <- 202
+        "#]],
+    );
+}
+
+#[test]
+fn a_task_that_takes_too_long_is_ended() {
+    run(
+        "
+        launch t1 max=60s
+        t1 subscribe
+        t1 update t1 RUNNING
+        ack t1
+        ...
+        wait 69s
+        wait 1s
+        t1 exited 9 oom message=limit
+        ",
+        expect![[r#"
+            > wait 69s
+            > wait 1s
+              = executor t1 terminating delivered
+              container destroy C1
+            > t1 exited 9 oom message=limit
+              conn 1 closes
+              = update t1#1 TASK_FAILED
+              master <- UPDATE t1 TASK_FAILED REASON_MAX_COMPLETION_TIME_REACHED 'Ended by the agent:
+                  the executor did not end it after its max_completion_time; limit'
+              = executor t1 terminated delivered
+        "#]],
+    );
+}
+
+/// Its time is its own: not that of waiting for its executor, nor that of others.
+#[test]
+fn of_several_tasks_the_one_that_takes_too_long_ends() {
+    run(
+        "
+        group e1 a max=60s
+        group e1 b old
+        wait 30s
+        e1 subscribe
+        call launch C1.a
+        call launch C1.b
+        container C1.a launched 5
+        container C1.b launched 6
+        e1 update a RUNNING in=C1.a
+        e1 update b RUNNING in=C1.b
+        ack a
+        ack b
+        ...
+        wait 69s
+        wait 1s
+        container C1.a exited 9
+        e1 update a FAILED in=C1.a
+        wait 600s
+        ",
+        expect![[r#"
+            > wait 69s
+            > wait 1s
+              container destroy C1.a
+            > container C1.a exited 9
+              = container C1.a ended
+              = update a#1 TASK_FAILED
+              master <- UPDATE a TASK_FAILED REASON_MAX_COMPLETION_TIME_REACHED 'Ended by the agent:
+                  the executor did not end it after its max_completion_time'
+              container update C1 cpus:1.5;mem:96
+            > e1 update a FAILED in=C1.a
+              conn 1 <- ACKNOWLEDGED a
+              conn 6 <- 202
+            > wait 600s
+              connect link 2
+        "#]],
+    );
+}
+
+#[test]
+fn who_ends_in_time_is_not_ended() {
+    run(
+        "
+        launch t1 max=60s
+        t1 subscribe
+        launch t2 executor=e2 max=60s
+        e2 subscribe
+        launch t3 max=0s
+        t3 subscribe
+        wait 60s
+        t1 update t1 FAILED
+        ...
+        wait 60s
+        ",
+        expect![[r#"
+            > wait 60s
+              master <- UPDATE t1 TASK_FAILED
+              connect link 2
+        "#]],
+    );
+}
+
+#[test]
+fn a_restart_begins_the_time_of_a_task_anew() {
+    run(
+        "
+        launch t1 max=60s
+        t1 subscribe
+        t1 update t1 RUNNING
+        wait 60s
+        ...
+        restart
+        recovered
+        t1 subscribe
+        wait 69s
+        wait 1s
+        ",
+        expect![[r#"
+            > restart
+              container recover C1
+            > recovered
+            > t1 subscribe
+              conn 3 <- 200, open
+              conn 3 <- SUBSCRIBED t1
+              container update C1 cpus:1.1;mem:96
+              = boot id boot-1
+            > wait 69s
+              connect link 1
+            > wait 1s
+              = executor t1 terminating delivered
+              container destroy C1
+        "#]],
+    );
+}
+
+/// An executor that ends by itself, or is ended for something else, says nothing of the time of its tasks.
+#[test]
+fn an_end_before_its_time_is_that() {
+    run(
+        "
+        launch t1 max=60s
+        t1 subscribe
+        t1 update t1 RUNNING
+        ack t1
+        ...
+        t1 exited 256
+        ",
+        expect![[r#"
+            > t1 exited 256
+              conn 1 closes
+              = update t1#1 TASK_FAILED
+              master <- UPDATE t1 TASK_FAILED REASON_EXECUTOR_TERMINATED 'Executor terminated'
               = executor t1 terminated delivered
         "#]],
     );
