@@ -129,6 +129,58 @@ async fn few_devices_can_be_opened() {
     }
 }
 
+/// Every cell of the two tables of the design that leads to a container, as the agent asks for it, with and without
+/// `--cgroups_enable_cfs`: requests and limits become what the files say, the same on both versions of cgroups.
+#[tokio::test]
+async fn the_tables_of_the_design() {
+    const INF: f64 = f64::INFINITY;
+    for cfs in [false, true] {
+        let choose = |options: &mut tepui_container::Options| options.cgroups.enable_cfs = cfs;
+        let Some(mut host) = host_with("cgroups/cpu,cgroups/mem", choose) else { return };
+        let root = host.options.cgroups.root.clone();
+        let request = |quota: i64| if cfs { quota } else { -1 };
+        // A task outside of groups is in the cgroups of its executor, as is a task that shares these: with 0.1 cpus and
+        // 32 megabytes more than it asked for.
+        for (name, asked, all, expected) in [
+            ("plain", (0.2, 64.0), &[][..], (0.2, request(20_000), 64, 64)),
+            ("both", (0.3, 96.0), &[("cpus", 0.6), ("mem", 160.0)], (0.3, 60_000, 96, 160)),
+            ("endless", (0.2, 64.0), &[("cpus", INF), ("mem", INF)], (0.2, -1, 64, -1)),
+            ("cpus", (0.2, 64.0), &[("cpus", 0.6)], (0.2, 60_000, 64, 64)),
+            ("mem", (1.1, 1056.0), &[("mem", 2080.0)], (1.1, request(110_000), 1056, 2080)),
+            ("least", (0.001, 1.0), &[], (0.001, request(1000), 32, 32)),
+        ] {
+            host.launch(sized(&host, &id(name), WAIT, asked, all)).await;
+            let (cpus, quota, soft, hard) = expected;
+            assert_eq!(values(&root, &id(name)), (shares(cpus), quota, soft, hard), "{name}, cfs {cfs}");
+            host.destroy(&id(name)).await;
+        }
+        // A task with cgroups of its own, in those of an executor that are sums.
+        for (name, around, all, expected) in [
+            ("own-plain", &[][..], &[][..], (request(10_000), 32)),
+            ("own-both", &[("cpus", 0.6), ("mem", 96.0)], &[("cpus", 0.5), ("mem", 64.0)], (50_000, 64)),
+            ("own-endless", &[("cpus", INF), ("mem", INF)], &[("cpus", INF), ("mem", INF)], (-1, -1)),
+            ("own-beside", &[("cpus", 0.7), ("mem", 128.0)], &[], (request(10_000), 32)),
+        ] {
+            let (executor, own) = (id(name), id(name).child("own"));
+            host.launch(sized(&host, &executor, WAIT, (0.3, 96.0), around)).await;
+            let spec = sized(&host, &own, WAIT, (0.1, 32.0), all);
+            host.launch(LaunchSpec { container: Some(own_cgroups()), ..spec }).await;
+            let (quota, hard) = expected;
+            assert_eq!(values(&root, &own), (shares(0.1), quota, 32, hard), "{name}, cfs {cfs}");
+            host.destroy(&own).await;
+            host.destroy(&executor).await;
+        }
+    }
+}
+
+/// What `values` shows of a weight.
+fn shares(cpus: f64) -> i64 {
+    match is_v2() {
+        true => ((cpus * 100.0) as i64).max(1) * 1024 / 100,
+        false => ((cpus * 1024.0) as i64).max(2),
+    }
+}
+
 #[tokio::test]
 async fn updates_raise_lower_and_lift_limits() {
     let Some(mut host) = host("cgroups/cpu,cgroups/mem") else { return };
@@ -193,7 +245,7 @@ async fn only_a_task_that_may_burst_is_the_first_to_go() {
     let capacity = machine.totalram as f64 * f64::from(machine.mem_unit) / MB as f64;
     let endless = &[("mem", f64::INFINITY)][..];
     // The part of the machine's memory that it asks for, in thousandths.
-    for (name, of_task, part, all, expected) in [
+    for (name, holds_tasks, part, all, expected) in [
         ("plain", true, 100.0, &[][..], None),
         ("executor", false, 100.0, endless, None),
         ("bursts", true, 100.5, &[("mem", capacity)], Some(900)),
@@ -201,11 +253,41 @@ async fn only_a_task_that_may_burst_is_the_first_to_go() {
         ("whole", true, 1000.0, endless, Some(3)),
     ] {
         let request = (1.0, capacity * part / 1000.0);
-        let spec = LaunchSpec { of_task, ..sized(&host, &id(name), score, request, all) };
+        let spec = LaunchSpec { holds_tasks, ..sized(&host, &id(name), score, request, all) };
         host.run(spec).await;
         let expected = expected.map_or(usual.clone(), |score| format!("{score}\n"));
         assert_eq!(host.read(&id(name), "stdout"), expected, "{name}");
     }
+}
+
+/// An executor gets a task that may use more than it asked for, and loses it again: all its processes follow.
+#[tokio::test]
+async fn who_may_burst_later_goes_first_later() {
+    let Some(mut host) = host("cgroups/mem") else { return };
+    let (a, root) = (id("a"), host.options.cgroups.root.clone());
+    let usual: i32 = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap().trim().parse().unwrap();
+    host.launch(sized(&host, &a, "sleep 1000 & echo ready; wait", (1.0, 64.0), &[])).await;
+    host.line(&a, "stdout").await;
+    let scores = || -> Vec<i32> {
+        let score = |pid: u32| {
+            std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).ok()?.trim().parse().ok()
+        };
+        kernel::processes(&root, "memory", &id("a")).into_iter().filter_map(score).collect()
+    };
+    assert_eq!(scores(), [usual, usual]);
+    let update = |mem: f64, all: &[(&str, f64)]| ContainerOp::Update {
+        id: id("a"),
+        resources: vec![scalar("cpus", 1.0), scalar("mem", mem)],
+        limits: limits(all),
+        volumes: Vec::new(),
+    };
+    host.submit(update(96.0, &[("mem", 256.0)]));
+    until(|| scores().iter().all(|score| (900..1000).contains(score)).then_some(())).await;
+    let mut host = host.restart();
+    host.recover(&[&a]).await;
+    host.submit(update(64.0, &[]));
+    until(|| scores().iter().all(|score| *score == usual).then_some(())).await;
+    host.destroy(&a).await;
 }
 
 /// Above its request a task is the very first to go, below it is not; also after a restart of the agent.
@@ -520,6 +602,30 @@ async fn a_container_that_cannot_be_isolated_does_not_start() {
     );
     host.destroy(&a).await;
     assert_eq!(kernel::left_of(&root), <[std::path::PathBuf; 0]>::default());
+}
+
+/// The kernel refuses less than those below have; who has more than is left keeps it until it ends.
+#[tokio::test]
+async fn a_limit_goes_down_as_far_as_those_below_let_it() {
+    let Some(mut host) = host("cgroups/cpu,cgroups/mem") else { return };
+    let (a, root) = (id("a"), host.options.cgroups.root.clone());
+    let update = |quota: f64| ContainerOp::Update {
+        id: id("a"),
+        resources: vec![scalar("cpus", 0.2), scalar("mem", 96.0)],
+        limits: limits(&[("cpus", quota)]),
+        volumes: Vec::new(),
+    };
+    host.launch(sized(&host, &a, WAIT, (0.2, 96.0), &[("cpus", 2.0)])).await;
+    let nested = a.child("b");
+    let spec = sized(&host, &nested, WAIT, (0.1, 32.0), &[("cpus", 1.0)]);
+    host.launch(LaunchSpec { container: Some(own_cgroups()), ..spec }).await;
+    host.submit(update(0.5));
+    host.submit(update(1.5));
+    until(|| (values(&root, &a).1 == 150_000).then_some(())).await;
+    host.destroy(&nested).await;
+    host.submit(update(0.5)); // At once: to the kernel what was removed is not gone yet.
+    until(|| (values(&root, &a).1 == 50_000).then_some(())).await;
+    assert_eq!(host.destroy(&a).await.status, Some(libc::SIGKILL));
 }
 
 /// Room for a nested container is made before it is launched, however fast that follows.

@@ -281,7 +281,7 @@ mod tests {
         write("leaf/cgroup.threads", "1\n2\n3\n");
         let controllers = vec![Controller::Cpu, Controller::Cpuacct, Controller::Memory, Controller::Core];
         let place = Place { version: Version::V2, controllers, cgroup: dir.path().to_owned(), own: true };
-        let usage = read(&Cgroups { places: vec![place], oom_score_adj: None }).expect("all is there");
+        let usage = read(&Cgroups { places: vec![place], ..Cgroups::default() }).expect("all is there");
         expect![[r#"
             Usage {
                 processes: 2,

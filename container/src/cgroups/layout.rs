@@ -13,7 +13,7 @@ use tepui_types::ContainerId;
 use super::devices::Rule;
 use super::hierarchy::{Hierarchies, Hierarchy};
 use super::plan::Step;
-use super::{Controller, Demand, Policy, Version, prepare, settle};
+use super::{Controller, Demand, Policy, Version, oom, prepare, settle};
 
 /// Between a container's cgroup and those nested in it.
 const SEPARATOR: &str = "mesos";
@@ -48,6 +48,9 @@ pub(crate) struct Cgroups {
     /// use more.
     #[serde(default)]
     pub oom_score_adj: Option<i32>,
+    /// Its processes are those of tasks, which go first while they use more memory than they asked for.
+    #[serde(default)]
+    pub holds_tasks: bool,
 }
 
 impl Cgroups {
@@ -74,7 +77,7 @@ impl Cgroups {
             let cgroup = hierarchy.mount.join(path.trim_start_matches('/'));
             Some(Place { version, controllers, cgroup, own: true })
         };
-        Cgroups { places: hierarchies.iter().filter_map(place).collect(), oom_score_adj: None }
+        Cgroups { places: hierarchies.iter().filter_map(place).collect(), ..Cgroups::default() }
     }
 
     /// The one the container's processes are ended by.
@@ -85,6 +88,12 @@ impl Cgroups {
     /// The container's own place for a controller.
     pub fn own(&self, controller: Controller) -> Option<&Place> {
         self.places.iter().find(|place| place.own && place.controllers.contains(&controller))
+    }
+
+    /// The score of its processes below their request, if they may go beyond it.
+    pub fn score(&self, demand: &Demand, capacity_bytes: u64) -> Option<i32> {
+        let goes_first = self.holds_tasks && self.own(Controller::Memory).is_some() && demand.bursts();
+        goes_first.then(|| oom::score_adj(demand.mem_bytes, capacity_bytes))
     }
 
     /// What makes the container's own cgroups follow a new demand.
@@ -132,7 +141,7 @@ impl Layout {
                 places.push(place);
             }
         }
-        (Cgroups { places, oom_score_adj: None }, steps)
+        (Cgroups { places, ..Cgroups::default() }, steps)
     }
 
     fn make(&self, hierarchy: &Hierarchy, place: &Place) -> Vec<Step> {

@@ -116,7 +116,7 @@ fn settle(
     fresh: bool,
 ) -> Vec<Step> {
     match (version, controller) {
-        (Version::V1, Controller::Cpu) => v1::cpu::settle(cgroup, demand, policy),
+        (Version::V1, Controller::Cpu) => v1::cpu::settle(cgroup, demand, policy, fresh),
         (Version::V2, Controller::Cpu) => v2::cpu::settle(cgroup, demand, policy),
         (Version::V1, Controller::Memory) => v1::memory::settle(cgroup, demand, policy, fresh),
         (Version::V2, Controller::Memory) => v2::memory::settle(cgroup, demand, fresh),

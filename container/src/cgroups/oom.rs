@@ -38,6 +38,12 @@ pub(crate) fn score_adj(request_bytes: u64, capacity_bytes: u64) -> i32 {
     i32::try_from(score.clamp(SCORE_MIN, SCORE_MAX)).unwrap_or(0)
 }
 
+/// What processes have whom nobody scored: they inherit it from us.
+pub(crate) fn own_score() -> i32 {
+    let text = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
+    text.trim().parse().unwrap_or(0)
+}
+
 /// Gives every process in the cgroup and below it this score. Who is started meanwhile may have inherited the score of
 /// before: only when nobody is new, all have it.
 pub(crate) fn score_all(cgroup: &Path, score: i32) {

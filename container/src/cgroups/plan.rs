@@ -3,9 +3,14 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::devices::{self, Rule};
 use crate::host::bpf;
+
+/// How often, and how long between, a limit is tried that those below are in the way of.
+const YIELD_TRIES_MAX: usize = 20;
+const YIELD_PAUSE: Duration = Duration::from_millis(10);
 
 /// One change below a cgroup mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +41,12 @@ pub(crate) enum Step {
         file: PathBuf,
         value: String,
     },
+    /// As Write, but a limit that goes down waits for those below: the kernel refuses it while a cgroup in this one has a
+    /// higher limit, also for some moments after that was removed. One that does not give way keeps the former limit.
+    Yield {
+        file: PathBuf,
+        value: String,
+    },
     /// As Write, only if another file says that less than that is used: the kernel would kill.
     Lower {
         file: PathBuf,
@@ -61,6 +72,10 @@ impl Step {
         Step::Lower { file: cgroup.join(file), value: value.to_string(), used: cgroup.join(used) }
     }
 
+    pub fn yielding(cgroup: &Path, file: &str, value: impl ToString) -> Step {
+        Step::Yield { file: cgroup.join(file), value: value.to_string() }
+    }
+
     pub fn inherit(cgroup: &Path, file: &str) -> Step {
         Step::Inherit { file: cgroup.join(file) }
     }
@@ -84,6 +99,10 @@ impl Step {
                 let now = std::fs::read_to_string(file)?;
                 if is_lower(now.trim(), value) { write(file, value) } else { Ok(()) }
             }
+            Step::Yield { file, value } => {
+                let now = std::fs::read_to_string(file)?;
+                if is_lower(value, now.trim()) { write_patiently(file, value) } else { write(file, value) }
+            }
             Step::Lower { file, value, used } => {
                 let used = std::fs::read_to_string(used)?;
                 if is_lower(used.trim(), value) { write(file, value) } else { Ok(()) }
@@ -104,6 +123,7 @@ impl fmt::Display for Step {
                 rules.iter().try_for_each(|rule| write!(f, ", {rule}"))
             }
             Step::Raise { file, value } => write!(f, "raise {} {value}", file.display()),
+            Step::Yield { file, value } => write!(f, "yield {} {value}", file.display()),
             Step::Lower { file, value, .. } => write!(f, "lower {} {value}", file.display()),
         }
     }
@@ -126,6 +146,17 @@ fn write(file: &Path, value: &str) -> io::Result<()> {
     // Not `fs::write`: a control file must exist, and is never truncated.
     let mut file = std::fs::OpenOptions::new().write(true).open(file)?;
     io::Write::write_all(&mut file, value.as_bytes())
+}
+
+fn write_patiently(file: &Path, value: &str) -> io::Result<()> {
+    for _ in 0..YIELD_TRIES_MAX {
+        match write(file, value) {
+            Err(err) if err.kind() == io::ErrorKind::InvalidInput => std::thread::sleep(YIELD_PAUSE),
+            done => return done,
+        }
+    }
+    tracing::info!(file = %file.display(), value, "a nested cgroup has more: the former limit stays");
+    Ok(())
 }
 
 fn inherit(file: &Path) -> io::Result<()> {

@@ -361,7 +361,7 @@ impl Container {
             tracing::warn!(container = %self.id, %err, "cannot keep what a container was given");
         }
         let resized = match &self.context.linux {
-            Some(linux) => linux.update(&self.runtime().cgroups(), &resources, &limits).await,
+            Some(linux) => linux.update(&self.id, &resources, &limits).await,
             None => Ok(()), // Requests and limits mean nothing to the posix launcher.
         };
         let changed = match resized {

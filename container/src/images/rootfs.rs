@@ -205,3 +205,20 @@ fn try_overlay(trial: &Path) -> io::Result<()> {
     clean()?;
     tried
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_nothing_can_be_overlaid_it_is_copied_unless_that_is_not_wanted() {
+        let dir = tempfile::tempdir().expect("a directory");
+        // In the way of the trial.
+        std::fs::write(dir.path().join("trial"), "").expect("written");
+        let open = |wanted| Rootfses::open(dir.path(), wanted).map(|made| made.backend());
+        assert_eq!(open(None), Ok(Backend::Copy));
+        assert_eq!(open(Some(Backend::Copy)), Ok(Backend::Copy));
+        let refused = open(Some(Backend::Overlay)).expect_err("it was asked for");
+        assert!(refused.starts_with("the overlay backend cannot be used: "), "{refused}");
+    }
+}

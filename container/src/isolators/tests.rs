@@ -32,6 +32,7 @@ fn case(isolation: &str, id: ContainerId, container: pb::ContainerInfo) -> Case 
         limits: Default::default(),
         volumes: Vec::new(),
         of_task: true,
+        holds_tasks: true,
         task: None,
         is_session: false,
     };

@@ -200,9 +200,8 @@ impl Linux {
         }
         let (mut cgroups, mut steps) = self.layout.create(&spec.id, shared.as_ref());
         steps.extend(cgroups.settle(&demand, &self.layout.policy, true));
-        if spec.of_task && cgroups.own(Controller::Memory).is_some() && demand.bursts() {
-            cgroups.oom_score_adj = Some(oom::score_adj(demand.mem_bytes, memory_bytes()));
-        }
+        cgroups.holds_tasks = spec.holds_tasks;
+        cgroups.oom_score_adj = cgroups.score(&demand, memory_bytes());
         let kept = self.runtime.container(&spec.id).write_cgroups(&cgroups);
         kept.map_err(|err| format!("cannot keep its cgroups: {err}"))?;
         plan::apply(&steps).map_err(|fault| fault.to_string())?;
@@ -257,19 +256,36 @@ impl Linux {
         }
         found.oom_score_adj =
             oom::bursting_request(&found).map(|bytes| oom::score_adj(bytes, memory_bytes()));
+        found.holds_tasks = found.oom_score_adj.is_some();
         found
     }
 
     /// Sets new requests and limits.
     pub async fn update(
         &self,
-        cgroups: &Cgroups,
+        id: &ContainerId,
         resources: &[pb::Resource],
         limits: &BTreeMap<String, f64>,
     ) -> Result<(), String> {
-        let steps = cgroups.settle(&Demand::new(resources, limits), &self.layout.policy, false);
-        let applied = tokio::task::spawn_blocking(move || plan::apply(&steps)).await;
-        applied.unwrap_or(Ok(())).map_err(|fault| fault.to_string())
+        let (linux, id, demand) = (self.clone(), id.clone(), Demand::new(resources, limits));
+        let updated = tokio::task::spawn_blocking(move || linux.update_now(&id, &demand)).await;
+        updated.unwrap_or(Ok(()))
+    }
+
+    fn update_now(&self, id: &ContainerId, demand: &Demand) -> Result<(), String> {
+        let dir = self.runtime.container(id);
+        let before = dir.cgroups();
+        plan::apply(&before.settle(demand, &self.layout.policy, false)).map_err(|fault| fault.to_string())?;
+        let oom_score_adj = before.score(demand, memory_bytes());
+        if !before.holds_tasks || before.oom_score_adj == oom_score_adj {
+            return Ok(());
+        }
+        let after = Cgroups { oom_score_adj, ..before };
+        dir.write_cgroups(&after).map_err(|err| format!("cannot keep its cgroups: {err}"))?;
+        if let Some(place) = after.own(Controller::Memory).filter(|_| oom_score_adj.is_none()) {
+            oom::score_all(&place.cgroup, oom::own_score()); // Nobody follows its use any more.
+        }
+        Ok(())
     }
 
     /// Whether somebody in the container was killed for want of memory since this was asked last. On v1 a container whose

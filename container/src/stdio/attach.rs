@@ -4,6 +4,7 @@
 //! buffered here beyond one frame each way: who reads slowly makes the switchboard wait, under its limits.
 
 use std::io;
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -14,6 +15,9 @@ use super::board;
 use super::frame::{self, Decoder, FRAME_BYTES_MAX, Frame, Kind};
 use crate::host::beneath;
 use crate::runtime_dir::ContainerDir;
+
+/// How long who typed last waits to hear what was wrong with it.
+const VERDICT_MAX: Duration = Duration::from_secs(1);
 
 /// Why it is not possible to attach, or to stay attached.
 #[derive(Debug, thiserror::Error)]
@@ -118,6 +122,16 @@ impl Input {
             Kind::End => Ok(()),
             Kind::NoTerminal => Err(AttachFault::NoTerminal),
             _ => Err(lost("it said something that is not an answer")),
+        }
+    }
+
+    /// Nothing more is typed: somebody else may be when this returns. Says what was wrong with the last of it, unless the
+    /// container takes its time to read.
+    pub async fn finish(mut self) -> Result<(), AttachFault> {
+        self.writer.writer.shutdown().await.ok(); // Whoever hung up before has no more to say.
+        match tokio::time::timeout(VERDICT_MAX, self.ended()).await {
+            Ok(Err(AttachFault::NoTerminal)) => Err(AttachFault::NoTerminal),
+            Ok(_) | Err(_) => Ok(()),
         }
     }
 }

@@ -101,6 +101,7 @@ pub fn spec_in(dir: &Path, id: &ContainerId, script: &str) -> LaunchSpec {
         limits: BTreeMap::new(),
         volumes: Vec::new(),
         of_task: true,
+        holds_tasks: true,
         task: None,
         is_session: false,
     }

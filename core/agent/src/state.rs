@@ -318,7 +318,7 @@ impl Executor {
     }
 
     /// It comes with the agent: made for a command, or for task groups.
-    pub(crate) fn is_built_in(&self) -> bool {
+    pub fn is_built_in(&self) -> bool {
         self.generated || self.info.r#type == Some(pb::executor_info::Type::DEFAULT)
     }
 

@@ -101,12 +101,13 @@ mod tests {
     use tepui_client::shorthand::{container_id, scalar, shell};
     use tepui_client::v1::resource::disk_info::Persistence;
     use tepui_client::v1::resource::{AllocationInfo, DiskInfo};
+    use tepui_client::v1::value::Scalar;
     use tepui_client::v1::volume::Mode;
 
     use super::*;
 
     #[test]
-    fn a_launch_carries_role_address_and_volumes() {
+    fn a_launch_carries_role_address_volumes_and_limits() {
         let volume = Volume { mode: Mode::RW, container_path: "data".into(), ..Default::default() };
         let persistence = Persistence { id: "p".into(), ..Default::default() };
         let disk = DiskInfo { persistence: persistence.into(), volume: volume.into(), ..Default::default() };
@@ -117,9 +118,13 @@ mod tests {
                 Resource { allocation_info: allocation.into(), ..scalar("cpus", 1.0) },
                 Resource { disk: disk.into(), ..scalar("disk", 10.0) },
             ],
+            limits: [("mem".to_owned(), Scalar { value: f64::INFINITY, ..Default::default() })].into(),
             ..Default::default()
         };
-        let launch = launch(&task, &container_id("c"), "10.0.0.1").launch_container;
+        let call = launch(&task, &container_id("c"), "10.0.0.1");
+        assert_eq!(call.r#type, Some(call::Type::LAUNCH_CONTAINER), "the nested one has no limits");
+        let launch = call.launch_container;
+        assert_eq!(launch.limits, task.limits);
         let variables: Vec<_> = launch
             .command
             .environment

@@ -42,11 +42,13 @@ impl Limited {
 
     /// An offer that is large enough for everything here.
     pub fn offer(&mut self) -> Value {
-        let has = |offer: &Value, name: &str| {
-            offer["resources"].as_array().is_some_and(|all| all.iter().any(|one| one["name"] == name))
+        let amount = |offer: &Value, name: &str| -> f64 {
+            let all = offer["resources"].as_array().into_iter().flatten();
+            all.filter(|one| one["name"] == name).filter_map(|one| one["scalar"]["value"].as_f64()).sum()
         };
         let mut offer = self.scheduler.fresh_offer();
-        while !(has(&offer, "disk") && has(&offer, "cpus")) {
+        // Not what a task that just ended leaves.
+        while amount(&offer, "disk") < 100.0 || amount(&offer, "cpus") < 2.0 {
             offer = self.scheduler.offer();
         }
         offer

@@ -9,6 +9,8 @@ use tepui_e2e::{Limited, Sizes, binary, wait_for};
 const HOG: &str = "head -c 1G /dev/zero | tail > /dev/null";
 
 const INF: f64 = f64::INFINITY;
+const PLAIN: Sizes = Sizes::of((0.1, 32.0), None, None);
+const BURSTING: Sizes = Sizes::of((0.1, 32.0), Some(0.5), Some(64.0));
 
 /// The table of the design for tasks outside of groups, each cell read from the kernel; the command executor adds
 /// 0.1 cpus and 32 megabytes.
@@ -43,57 +45,110 @@ fn tasks_outside_of_groups() {
     }
 }
 
-/// The table of the design for task groups.
+/// The table of the design for task groups, each cell read from the kernel: what tasks with cgroups of their own have,
+/// and their executor, which adds 0.1 cpus and 32 megabytes. Whether a task or its executor says that, is the same.
 #[test]
 fn task_groups() {
-    for cfs in [false, true] {
+    for (cfs, said_by_executor) in [(false, false), (true, true)] {
         let Some(mut bench) = Limited::start(if cfs { &["--cgroups_enable_cfs"] } else { &[] }) else {
             return;
         };
         let request = |quota: i64| if cfs { quota } else { -1 };
-        let plain = Sizes::of((0.1, 32.0), None, None);
-        let bursting = Sizes::of((0.1, 32.0), Some(0.5), Some(64.0));
-
-        // Cgroups of their own, with and without limits; the executor's are the sums.
-        bench.launch_group(
-            "own",
-            Some(false),
-            &[("o1", "sleep 1000", plain), ("o2", "sleep 1000", bursting)],
-        );
-        let (first, second) = (bench.container("o1"), bench.container("o2"));
-        let executor = first["parent"].clone();
-        assert_eq!(bench.values(&first), (102, request(10_000), 32, 32));
-        assert_eq!(bench.values(&second), (102, 50_000, 32, 64));
-        // One without a limit on processors, and nothing that makes its request one: then the sum has none either.
-        assert_eq!(bench.values(&executor), (307, request(70_000), 96, 128));
-        // A task is told to run before its command has entered its cgroup.
-        let adjusted = |id: &Value| {
-            let procs = std::fs::read_to_string(bench.cgroup("memory", id).join("cgroup.procs")).ok()?;
-            let score =
-                std::fs::read_to_string(format!("/proc/{}/oom_score_adj", procs.lines().next()?)).ok()?;
-            Some(score.trim().parse::<i32>().expect("a number") > 900)
-        };
-        let wanted = [false, false, true].map(Some);
-        wait_for("their scores", || ([&executor, &first, &second].map(adjusted) == wanted).then_some(()));
-        bench.kill("o1");
-
-        // Shared, without limits.
-        bench.launch_group("shared", Some(true), &[("s1", "sleep 1000", plain), ("s2", "sleep 1000", plain)]);
-        let (first, second) = (bench.container("s1"), bench.container("s2"));
-        assert!([&first, &second].iter().all(|id| !bench.cgroup("memory", id).exists()));
-        assert_eq!(bench.values(&first["parent"]), (307, request(30_000), 96, 96));
-        bench.kill("s1");
-
-        // Shared, with limits; said or not.
-        for (executor, share) in [("refused-1", Some(true)), ("refused-2", None)] {
-            let id = format!("task-{executor}");
-            bench.launch_group(executor, share, &[(&id, "true", bursting)]);
-            let status = bench.scheduler.reach(&id, "TASK_ERROR");
-            assert_eq!(status["reason"], "REASON_TASK_GROUP_INVALID");
+        let plain = (PLAIN, (102, request(10_000), 32, 32));
+        let bursting = (BURSTING, (102, 50_000, 32, 64));
+        let endless = (Sizes::of((0.1, 32.0), Some(INF), Some(INF)), (102, -1, 32, -1));
+        let only_cpus = (Sizes::of((0.1, 32.0), Some(0.5), None), (102, 50_000, 32, 32));
+        let only_mem = (Sizes::of((0.1, 32.0), None, Some(64.0)), (102, request(10_000), 32, 64));
+        for (name, first, second, of_executor) in [
+            ("neither", plain, plain, (307, request(30_000), 96, 96)),
+            // A request counts as a limit beside limits, also where nothing makes it one for the task itself.
+            ("one", plain, bursting, (307, 70_000, 96, 128)),
+            ("both", bursting, bursting, (307, 110_000, 96, 160)),
+            ("endless", bursting, endless, (307, -1, 96, -1)),
+            ("each", only_cpus, only_mem, (307, 70_000, 96, 128)),
+        ] {
+            let ids = [1, 2].map(|number| format!("{name}-{number}"));
+            let tasks = [(&*ids[0], "sleep 1000", first.0), (&*ids[1], "sleep 1000", second.0)];
+            match said_by_executor {
+                false => bench.launch_group(name, Some(false), &tasks),
+                true => bench.launch_group_with(name, None, &tasks, |executor| {
+                    executor["container"] = json!({"type": "MESOS", "linux_info": {"share_cgroups": false}});
+                }),
+            }
+            let nested = ids.each_ref().map(|id| bench.container(id));
+            let executor = nested[0]["parent"].clone();
+            let found = nested.each_ref().map(|id| bench.values(id));
+            assert_eq!(found, [first.1, second.1], "{name}, cfs {cfs}");
+            assert_eq!(bench.values(&executor), of_executor, "{name}, cfs {cfs}");
+            let bursts = |(_, (_, _, soft, hard)): (Sizes, (i64, i64, i64, i64))| hard < 0 || hard > soft;
+            let wanted = [false, bursts(first), bursts(second)].map(Some);
+            let scored = || [&executor, &nested[0], &nested[1]].map(|id| goes_first(&bench, id));
+            wait_for("their scores", || (scored() == wanted).then_some(()));
+            bench.kill(&ids[0]);
+            bench.scheduler.reach(&ids[1], "TASK_KILLED");
+            wait_for("its cgroup to go", || (!bench.cgroup("memory", &executor).exists()).then_some(()));
         }
+        shared_groups(&mut bench, request(30_000));
         // Whoever had one kind of isolation cannot have the other.
-        bench.launch_group("own", None, &[("again", "true", plain)]);
-        bench.scheduler.reach("again", "TASK_ERROR");
+        for (executor, share, kind) in [("one", None, true), ("shared", Some(false), false)] {
+            let id = format!("again-{executor}");
+            bench.launch_group(executor, share, &[(&id, "true", PLAIN)]);
+            let status = bench.scheduler.reach(&id, "TASK_ERROR");
+            let why = format!(
+                "Task '{id}' has 'container.linux_info.share_cgroups' {kind}, but under executor '{executor}' it is {} \
+                 for all tasks: use that, or another executor id",
+                !kind
+            );
+            assert_eq!(status["message"], json!(why));
+        }
+    }
+}
+
+/// Tasks that share the cgroups of their executor, said or not: requests alone count, and limits are refused.
+fn shared_groups(bench: &mut Limited, quota: i64) {
+    for (executor, share) in [("shared", Some(true)), ("silent", None)] {
+        let ids = [1, 2].map(|number| format!("{executor}-{number}"));
+        let tasks = [(&*ids[0], "sleep 1000", PLAIN), (&*ids[1], "sleep 1000", PLAIN)];
+        bench.launch_group(executor, share, &tasks);
+        let nested = ids.each_ref().map(|id| bench.container(id));
+        assert!(nested.iter().all(|id| !bench.cgroup("memory", id).exists()));
+        assert!(nested.iter().all(|id| !bench.cgroup("cpu", id).exists()));
+        assert_eq!(bench.values(&nested[0]["parent"]), (307, quota, 96, 96));
+        bench.kill(&ids[0]);
+        bench.scheduler.reach(&ids[1], "TASK_KILLED");
+
+        let (executor, id) = (format!("limited-{executor}"), format!("limited-{executor}"));
+        bench.launch_group(&executor, share, &[(&id, "true", BURSTING)]);
+        let status = bench.scheduler.reach(&id, "TASK_ERROR");
+        assert_eq!(status["reason"], "REASON_TASK_GROUP_INVALID");
+    }
+}
+
+/// Whether the first process of a container was given a score. A task is told to run before its command has entered its
+/// cgroup.
+fn goes_first(bench: &Limited, id: &Value) -> Option<bool> {
+    let procs = std::fs::read_to_string(bench.cgroup("memory", id).join("cgroup.procs")).ok()?;
+    let score = std::fs::read_to_string(format!("/proc/{}/oom_score_adj", procs.lines().next()?)).ok()?;
+    Some(score.trim().parse::<i32>().expect("a number") > 900)
+}
+
+/// Tasks come and go under one executor, and its limits with them.
+#[test]
+fn the_sums_follow_the_tasks() {
+    let Some(mut bench) = Limited::start(&[]) else { return };
+    bench.launch_group("e", Some(false), &[("first", "sleep 1000", BURSTING)]);
+    let executor = bench.container("first")["parent"].clone();
+    assert_eq!(bench.values(&executor), (204, 60_000, 64, 96));
+    for (id, sizes, with) in [
+        ("second", BURSTING, (307, 110_000, 96, 160)),
+        ("third", PLAIN, (307, 70_000, 96, 128)),
+        ("fourth", Sizes::of((0.1, 32.0), Some(INF), Some(INF)), (307, -1, 96, -1)),
+    ] {
+        bench.launch_group("e", Some(false), &[(id, "sleep 1000", sizes)]);
+        bench.container(id);
+        assert_eq!(bench.values(&executor), with, "{id}");
+        bench.kill(id);
+        wait_for("what was before", || (bench.values(&executor) == (204, 60_000, 64, 96)).then_some(()));
     }
 }
 
@@ -271,14 +326,38 @@ fn strange_keys_and_huge_values() {
     bench.launch("huge", "sleep 1000", Sizes::of((0.1, 32.0), Some(1e308), Some(1e308)), |_| ());
     let container = bench.container("huge");
     assert_eq!(bench.values(&container), (204, -1, 64, -1), "more than there can be is all there is");
-    let only = "Only cpus and mem may be included in a task's resource limits";
     for (id, key, value, why) in [
-        ("disk", "disk", json!(1), only),
-        ("upper", "CPUS", json!(1), only),
-        ("empty", "", json!(1), only),
-        ("path", "../../mem", json!(1), only),
-        ("less", "mem", json!(31), "The memory limit must be greater than or equal to the memory request"),
-        ("minus", "cpus", json!(-1e308), "The cpu limit must be greater than or equal to the cpu request"),
+        (
+            "disk",
+            "disk",
+            json!(1),
+            "Only cpus and mem may be included in a task's resource limits, not 'disk'",
+        ),
+        (
+            "upper",
+            "CPUS",
+            json!(1),
+            "Only cpus and mem may be included in a task's resource limits, not 'CPUS'",
+        ),
+        ("empty", "", json!(1), "Only cpus and mem may be included in a task's resource limits, not ''"),
+        (
+            "path",
+            "../../mem",
+            json!(1),
+            "Only cpus and mem may be included in a task's resource limits, not '../../mem'",
+        ),
+        (
+            "less",
+            "mem",
+            json!(31),
+            "The memory limit must be greater than or equal to the memory request: 'limits.mem' is 31, the request 32",
+        ),
+        (
+            "minus",
+            "cpus",
+            json!(-0.5),
+            "The cpu limit must be greater than or equal to the cpu request: 'limits.cpus' is -0.5, the request 0.1",
+        ),
         (
             "none",
             "mem",
@@ -315,21 +394,4 @@ fn a_fork_bomb_stays_in_its_container() {
     // Its executor lives in the same cgroups and may get nothing done for long: the agent ends what it cannot.
     bench.kill("bomb");
     wait_for("nothing of it to be left", || (!memory.exists()).then_some(()));
-}
-
-/// An executor that gets no processor time at all does not keep its task from being killed.
-#[test]
-fn a_kill_ends_a_task_whose_executor_stands_still() {
-    let Some(mut bench) = Limited::start(&["--executor_kill_margin=1secs"]) else { return };
-    bench.launch("t", "sleep 1000", Sizes::of((0.1, 32.0), None, None), |task| {
-        task["kill_policy"] = json!({"grace_period": {"nanoseconds": 1_000_000_000}});
-    });
-    let container = bench.container("t");
-    let frozen = bench.cgroup("freezer", &container).join("freezer.state");
-    std::fs::write(&frozen, "FROZEN").expect("a cgroup of the agent");
-    bench.scheduler.call(json!({"type": "KILL", "kill": {"task_id": {"value": "t"}}}));
-    let status = bench.scheduler.reach("t", "TASK_KILLED");
-    let why = "Killed by the agent: the executor did not end it in time";
-    assert_eq!(status["message"].as_str().map(|text| text.starts_with(why)), Some(true), "{status}");
-    wait_for("nothing of it to be left", || (!frozen.exists()).then_some(()));
 }

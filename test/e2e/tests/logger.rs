@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::json;
-use tepui_e2e::{Cluster, Scheduler, wait_for};
+use tepui_e2e::{Cluster, Scheduler, scalar, wait_for};
 
 const RESOURCES: &str = "--resources=cpus:8;mem:4096;disk:4096;ports:[31000-32000]";
 
@@ -14,7 +14,7 @@ fn sandbox(cluster: &Cluster, scheduler: &Scheduler, task: &str) -> PathBuf {
     executors.join(task).join("runs/latest")
 }
 
-/// Every number from 1 to 9999, or the part of them that these files hold; the files are none too large.
+/// Every number that was written, or the part of them that these files hold; the files are none too large.
 fn numbers(sandbox: &std::path::Path, kept: usize, bytes_max: u64) -> Vec<u32> {
     let older = (1..=kept).rev().map(|number| sandbox.join(format!("stdout.{number}")));
     let files: Vec<PathBuf> = older.chain([sandbox.join("stdout")]).collect();
@@ -74,4 +74,60 @@ fn large_output_is_exchanged_and_no_byte_is_lost() {
     assert_eq!(all, (1..=9999).collect::<Vec<u32>>());
     let stderr = std::fs::read_to_string(sandbox(&cluster, &scheduler, "own").join("stderr"));
     assert_eq!(stderr.expect("a file"), "done\n");
+}
+
+/// A task of a group writes by itself, hence chooses by itself, and files are exchanged by who supervises its container:
+/// the agent may die at any moment meanwhile.
+#[test]
+fn no_byte_is_lost_with_the_agent() {
+    let flags = [RESOURCES, "--container_logger=logrotate", "--executor_reregistration_timeout=15secs"];
+    let mut cluster = Cluster::with(&[], &flags);
+    let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
+    let offer = scheduler.offer();
+    // Some hundred numbers at a time, so that it takes a while.
+    let script = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo $i; \
+                  [ $((i % 200)) != 0 ] || sleep 0.02; done";
+    let variable = |name: &str, value: &str| json!({"name": name, "value": value});
+    let task = |id: &str| {
+        let mut task = Scheduler::task(&offer, id, script);
+        task["command"]["environment"] = json!({"variables": [
+            variable("CONTAINER_LOGGER_MAX_STDOUT_SIZE", "4KB"),
+            variable("CONTAINER_LOGGER_LOGROTATE_STDOUT_OPTIONS", "rotate 100"),
+        ]});
+        task
+    };
+    let executor = json!({
+        "type": "DEFAULT", "executor_id": {"value": "group"}, "framework_id": {"value": scheduler.framework_id},
+        "resources": [scalar("cpus", 0.1), scalar("mem", 32.0), scalar("disk", 1.0)]
+    });
+    let group = json!({"executor": executor, "task_group": {"tasks": [task("nested")]}});
+    scheduler.accept(
+        &offer,
+        json!([
+            {"type": "LAUNCH", "launch": {"task_infos": [task("single")]}},
+            {"type": "LAUNCH_GROUP", "launch_group": group}
+        ]),
+    );
+    for task in ["single", "nested"] {
+        scheduler.reach(task, "TASK_RUNNING"); // What is acknowledged while nobody is there would be told again.
+    }
+    let places = [("single", ""), ("group", "tasks/nested")];
+    let places = places.map(|(executor, below)| sandbox(&cluster, &scheduler, executor).join(below));
+    for place in &places {
+        wait_for("a file to be exchanged", || place.join("stdout.2").exists().then_some(()));
+    }
+    for _ in 0..3 {
+        cluster.agents[0].kill();
+        cluster.agents[0].restart();
+    }
+    for task in ["single", "nested"] {
+        scheduler.reach(task, "TASK_FINISHED");
+    }
+    // 108,894 bytes are 27 files of four kilobytes.
+    for place in &places {
+        wait_for("the last number", || {
+            std::fs::read_to_string(place.join("stdout")).ok().filter(|text| text.ends_with("20000\n"))
+        });
+        assert_eq!(numbers(place, 26, 4 * 1024), (1..=20_000).collect::<Vec<u32>>(), "{}", place.display());
+    }
 }

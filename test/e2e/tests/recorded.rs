@@ -13,6 +13,9 @@ use tepui_e2e::{Cluster, Http, Response, Scheduler, scalar, wait_for};
 const DIFFERENCES: &[&str] = &[
     "update v-wrongrole TASK_ERROR REASON_TASK_INVALID",
     "update v-uri TASK_FAILED REASON_CONTAINER_LAUNCH_FAILED",
+    "update v-limkey TASK_ERROR REASON_TASK_INVALID",
+    "update v-limlow TASK_ERROR REASON_TASK_INVALID",
+    "update v-limneg TASK_ERROR REASON_TASK_INVALID",
 ];
 
 /// What is told or not depending on who is faster: here, the update or the start of the container it is about.

@@ -154,3 +154,21 @@ fn a_terminal_has_the_size_that_was_said() {
     let seen = written(output, "STDOUT");
     assert!(seen.contains("33 77"), "{seen:?}");
 }
+
+/// What cannot be typed is refused, and so is a second who types.
+#[test]
+fn what_cannot_be_typed_is_refused() {
+    let (cluster, _scheduler) = with_a_task();
+    let exec = Exec::find(&cluster.http(), "web", "four");
+    let _output = exec.launch(&["cat"], false);
+    let size = json!({"window_size": {"rows": 33, "columns": 77}});
+    let resize = control(json!({"type": "TTY_INFO", "tty_info": size}));
+    assert_eq!(exec.attach(&[resize]), 400, "it has no terminal");
+    let data = json!({"type": "STDOUT", "data": ""});
+    let stdout = json!({"type": "PROCESS_IO", "process_io": {"type": "DATA", "data": data}});
+    assert_eq!(exec.attach(&[stdout]), 400);
+    let unknown = Exec { container: json!({"value": "nobody"}), agent: exec.agent.clone() };
+    assert_eq!(unknown.attach(&[]), 404);
+    let task = Exec { container: exec.container["parent"].clone(), agent: exec.agent.clone() };
+    assert_eq!(task.attach(&[]), 500, "nobody can type into a task without a terminal");
+}

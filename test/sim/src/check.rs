@@ -14,6 +14,7 @@ mod nothing_acknowledged_is_lost;
 mod offer_has_one_owner;
 mod quota_not_exceeded;
 mod terminal_is_final;
+mod times_end;
 mod updates_in_order;
 mod visible_is_durable;
 mod volumes_stay;
@@ -185,6 +186,7 @@ impl Checks {
                 Box::<nested_ends_first::NestedEndsFirst>::default(),
                 Box::<waits_are_answered::WaitsAreAnswered>::default(),
                 Box::<kills_end::KillsEnd>::default(),
+                Box::<times_end::TimesEnd>::default(),
                 Box::<gone_stays_gone::GoneStaysGone>::default(),
                 Box::<visible_is_durable::VisibleIsDurable>::default(),
                 Box::<nothing_acknowledged_is_lost::NothingAcknowledgedIsLost>::default(),

@@ -22,6 +22,7 @@ pub struct Counts {
     pub killed: u64,
     pub unheard_kills: u64,
     pub preempted: u64,
+    pub out_of_time: u64,
     pub master_crashes: u64,
     pub agent_crashes: u64,
     pub reboots: u64,
@@ -36,7 +37,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub(crate) fn fields(&self) -> [(&'static str, u64); 28] {
+    pub(crate) fn fields(&self) -> [(&'static str, u64); 29] {
         [
             ("events", self.events),
             ("offers", self.offers),
@@ -55,6 +56,7 @@ impl Counts {
             ("killed", self.killed),
             ("unheard kills", self.unheard_kills),
             ("preempted", self.preempted),
+            ("out of time", self.out_of_time),
             ("master crashes", self.master_crashes),
             ("agent crashes", self.agent_crashes),
             ("reboots", self.reboots),
@@ -89,6 +91,7 @@ impl AddAssign for Counts {
         self.killed += other.killed;
         self.unheard_kills += other.unheard_kills;
         self.preempted += other.preempted;
+        self.out_of_time += other.out_of_time;
         self.master_crashes += other.master_crashes;
         self.agent_crashes += other.agent_crashes;
         self.reboots += other.reboots;

@@ -19,6 +19,7 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::framework_info::capability::Type as Capability;
 use tepui_proto::mesos::v1::scheduler::Call;
+use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_types::ConnId;
 
 use crate::chance::{MS, SECOND, between, mostly};
@@ -468,8 +469,11 @@ fn updated(world: &mut World, index: usize, status: pb::TaskStatus) {
             TaskState::TASK_LOST if ended => world.counts.lost += 1,
             _ => (), // The rest is not counted.
         }
-        let preempted = status.reason == Some(pb::task_status::Reason::REASON_CONTAINER_PREEMPTED);
-        world.counts.preempted += u64::from(ended && preempted);
+        match status.reason.filter(|_| ended) {
+            Some(Reason::REASON_CONTAINER_PREEMPTED) => world.counts.preempted += 1,
+            Some(Reason::REASON_MAX_COMPLETION_TIME_REACHED) => world.counts.out_of_time += 1,
+            _ => (), // Nor are other reasons.
+        }
     }
     world.checks.see(&Fact::FrameworkSees { id: &id, status: &status });
     if status.uuid.is_some() {

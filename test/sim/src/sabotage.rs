@@ -26,7 +26,7 @@ pub enum Sabotage {
     NestedLeftBehind,
     /// Agents are told another status than containers ended with.
     ForgedStatus,
-    /// Agents wait for ever for executors that do not kill.
+    /// Agents wait for ever for executors that do not end what they should.
     EndlessKills,
     /// Agents answer everything twice.
     RepeatedAnswers,

@@ -1,6 +1,7 @@
 //! What a pretend task does, written in its name: `start:run:ending`, times in nanoseconds.
 
 use std::fmt;
+use std::time::Duration;
 
 use tepui_fsm::Rng;
 
@@ -48,6 +49,12 @@ impl Script {
             says_starting: rng.chance(0.3),
             ending,
         }
+    }
+
+    /// How long it may take, for some of those that stay. No executor here minds, so agents have to.
+    pub(crate) fn longest(&self) -> Option<Duration> {
+        let is_limited = self.ending == Ending::Stay && self.start % 3 == 0;
+        is_limited.then(|| Duration::from_nanos(SECOND + self.run))
     }
 
     /// What cannot be read stays until it is killed.

@@ -100,6 +100,11 @@ fn agents_that_wait_for_ever_for_kills_are_noticed() {
 }
 
 #[test]
+fn agents_that_let_tasks_take_as_long_as_they_like_are_noticed() {
+    check(Sabotage::EndlessKills, &["times_end"]);
+}
+
+#[test]
 fn waits_told_another_status_are_noticed() {
     check(Sabotage::ForgedStatus, &["waits_are_answered"]);
 }

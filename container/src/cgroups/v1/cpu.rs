@@ -11,12 +11,13 @@ const SHARES_MIN: u64 = 2;
 const PERIOD_US: u64 = 100_000;
 const QUOTA_US_MIN: u64 = 1000;
 
-pub(crate) fn settle(cgroup: &Path, demand: &Demand, policy: &Policy) -> Vec<Step> {
+pub(crate) fn settle(cgroup: &Path, demand: &Demand, policy: &Policy, fresh: bool) -> Vec<Step> {
     let mut steps = vec![Step::write(cgroup, "cpu.shares", cpu_shares(demand, policy))];
     match cpu_quota_us(demand, policy) {
         Some(Limit::Finite(quota)) => {
+            let set = if fresh { Step::write } else { Step::yielding };
             steps.push(Step::write(cgroup, "cpu.cfs_period_us", PERIOD_US));
-            steps.push(Step::write(cgroup, "cpu.cfs_quota_us", quota));
+            steps.push(set(cgroup, "cpu.cfs_quota_us", quota));
         }
         Some(Limit::Infinite) => {
             steps.push(Step::write(cgroup, "cpu.cfs_period_us", PERIOD_US));
@@ -54,7 +55,18 @@ mod tests {
     use crate::cgroups::plan::show;
 
     fn shown(cpus: f64, limit: Option<f64>, enable_cfs: bool) -> String {
-        show(&settle(Path::new("/c"), &demand(cpus, limit, 32.0, None), &Policy { enable_cfs, ..POLICY }))
+        let policy = Policy { enable_cfs, ..POLICY };
+        show(&settle(Path::new("/c"), &demand(cpus, limit, 32.0, None), &policy, true))
+    }
+
+    #[test]
+    fn a_running_container_yields_to_those_in_it() {
+        expect![[r#"
+            write /c/cpu.shares 204
+            write /c/cpu.cfs_period_us 100000
+            yield /c/cpu.cfs_quota_us 20000
+        "#]]
+        .assert_eq(&show(&settle(Path::new("/c"), &demand(0.2, Some(0.2), 32.0, None), &POLICY, false)));
     }
 
     #[test]
@@ -89,7 +101,7 @@ mod tests {
         let revocable = Demand { revocable_cpus: true, ..demand(1.1, None, 32.0, None) };
         let shares = |low| {
             let policy = Policy { revocable_cpu_low_priority: low, ..POLICY };
-            settle(Path::new("/c"), &revocable, &policy)[0].to_string()
+            settle(Path::new("/c"), &revocable, &policy, true)[0].to_string()
         };
         assert_eq!([shares(true), shares(false)], ["write /c/cpu.shares 11", "write /c/cpu.shares 1126"]);
     }

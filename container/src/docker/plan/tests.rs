@@ -30,6 +30,7 @@ fn spec(container: &str, command: &str) -> LaunchSpec {
         limits: BTreeMap::new(),
         volumes: Vec::new(),
         of_task: false,
+        holds_tasks: true,
         task: None,
         is_session: false,
     }

@@ -162,7 +162,8 @@ fn say_over(
     let Some(executor) = agent.state.executor(framework, id).filter(|executor| !executor.is_ending()) else {
         return;
     };
-    let Some(delivery) = executor.tasks.get(task).map(|task| task.delivery).filter(|(_, group)| *group) else {
+    let Some(delivery) = executor.tasks.get(task).map(|task| task.delivery).filter(|(_, group)| *group)
+    else {
         return;
     };
     let mates = executor.live_tasks().filter(|mate| mate.delivery == delivery && mate.kill.is_none());
@@ -285,7 +286,8 @@ fn named_container(task: &Task) -> Option<ContainerId> {
 
 /// Whether an executor runs something of which it has not said yet what it is.
 fn has_unnamed(agent: &Agent, executor: &Executor) -> bool {
-    let is_named = |id: &ContainerId| executor.tasks.values().any(|task| named_container(task).as_ref() == Some(id));
+    let is_named =
+        |id: &ContainerId| executor.tasks.values().any(|task| named_container(task).as_ref() == Some(id));
     let mut nested = agent.state.containers.keys().filter(|id| id.parent() == Some(&executor.container_id));
     nested.any(|id| runs(agent, id) && !is_named(id))
 }

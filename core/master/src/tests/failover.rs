@@ -353,3 +353,57 @@ fn a_framework_that_is_over_is_shut_down_on_agents_that_come_back() {
         "#]],
     );
 }
+
+/// By tasks that live, and by those that ended under executors of which an agent still knows.
+#[test]
+fn a_new_master_knows_how_cgroups_were_shared() {
+    check(
+        "
+        agent A cpus:8 mem:1024 disk:1000
+        framework F role:web failover:1000 checkpoint
+        settle
+        F accept #0 refuse:0 : group e1 a cpus:1 mem:32 share:false fw:m-0000 ; group e2 b cpus:1 mem:32 fw:m-0000 ; group e3 c cpus:1 mem:32 executor-share:false fw:m-0000
+        A update a FINISHED
+        A completed a
+        F ack a
+        after 1s
+        F accept #1 refuse:0 : group e1 a2 cpus:1 mem:32 fw:m-0000 ; group e2 b2 cpus:1 mem:32 share:false fw:m-0000
+        master restarts
+        A back
+        F back
+        settle
+        --
+        after 1s
+        F accept #m1-O0 refuse:0 : group e1 a3 cpus:1 mem:32 fw:m-0000 ; group e2 b3 cpus:1 mem:32 share:false fw:m-0000 ; group e3 c3 cpus:1 mem:32 share:true executor-share:false fw:m-0000
+        after 1s
+        F accept #m1-O1 refuse:0 : group e1 a4 cpus:1 mem:32 share:false fw:m-0000
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- OFFERS #0 of A (cpus:8; mem:1024; disk:1000)
+            A <- LAUNCH_GROUP a with a new executor
+            A <- LAUNCH_GROUP b with a new executor
+            A <- LAUNCH_GROUP c with a new executor
+            F <- UPDATE a TASK_FINISHED
+            A <- ACKNOWLEDGE a
+            F <- OFFERS #1 of A (cpus:5.7; mem:864; disk:904)
+            F <- UPDATE a2 TASK_ERROR REASON_TASK_GROUP_INVALID "Task 'a2' has 'container.linux_info.share_cgroups' true, but under executor 'e1' it is false for all tasks: use that, or another executor id"
+            F <- UPDATE b2 TASK_ERROR REASON_TASK_GROUP_INVALID "Task 'b2' has 'container.linux_info.share_cgroups' false, but under executor 'e2' it is true for all tasks: use that, or another executor id"
+            A <- SUBSCRIBED A
+            A <- UPDATE_FRAMEWORK F
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- OFFERS #1.0 of A (cpus:5.7; mem:864; disk:904)
+            --
+            F <- UPDATE a3 TASK_ERROR REASON_TASK_GROUP_INVALID "Task 'a3' has 'container.linux_info.share_cgroups' true, but under executor 'e1' it is false for all tasks: use that, or another executor id"
+            F <- UPDATE b3 TASK_ERROR REASON_TASK_GROUP_INVALID "Task 'b3' has 'container.linux_info.share_cgroups' false, but under executor 'e2' it is true for all tasks: use that, or another executor id"
+            F <- UPDATE c3 TASK_ERROR REASON_TASK_GROUP_INVALID "Task 'c3' has 'container.linux_info.share_cgroups' true, but under executor 'e3' it is false for all tasks: use that, or another executor id"
+            F <- OFFERS #1.1 of A (cpus:5.7; mem:864; disk:904)
+            A <- LAUNCH_GROUP a4 with its executor
+        "#]],
+    );
+}

@@ -99,7 +99,10 @@ pub(super) async fn input(
             }
             record = next_record(&mut request, &mut decoder, encoding) => match record? {
                 Some(call) => type_in(&mut typing, &call).await?,
-                None => return Ok(empty(StatusCode::OK)),
+                None => {
+                    typing.finish().await.map_err(refusal)?;
+                    return Ok(empty(StatusCode::OK));
+                }
             }
         }
     }

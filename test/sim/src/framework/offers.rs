@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tepui_client::scheduler::calls;
-use tepui_client::shorthand::{executor_id, scalar, shell, task_id};
+use tepui_client::shorthand::{duration_info, executor_id, scalar, shell, task_id};
 use tepui_fsm::Rng;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::TaskState;
@@ -184,8 +184,10 @@ pub(super) fn task(rng: &mut Rng, framework: &mut Framework, pool: &mut Pool) ->
         Some(name) if rng.chance(pool.reused_ids) => name,
         _ => framework.name("t"),
     };
+    let script = Script::draw(rng);
     Some(pb::TaskInfo {
-        name: Script::draw(rng).to_string(),
+        name: script.to_string(),
+        max_completion_time: script.longest().map(duration_info).into(),
         task_id: task_id(name).into(),
         agent_id: pool.agent_id.clone().into(),
         resources,

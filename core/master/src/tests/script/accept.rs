@@ -51,8 +51,10 @@ pub(super) fn operation(words: &[&str], agent: &pb::AgentID) -> pb::offer::Opera
             let tasks =
                 rest.iter().filter(|word| !word.contains(':')).map(|task| task_info(task, rest, agent));
             let tasks = tasks.map(|task| pb::TaskInfo { command: task.command, ..task }).collect();
+            let mut executor = default_executor(executor, option(rest, "fw"));
+            executor.container = option(rest, "executor-share").map(container).into();
             let group = operation::LaunchGroup {
-                executor: default_executor(executor, option(rest, "fw")).into(),
+                executor: executor.into(),
                 task_group: pb::TaskGroupInfo { tasks, ..Default::default() }.into(),
                 ..Default::default()
             };
@@ -109,8 +111,16 @@ pub(super) fn task_info(id: &str, words: &[&str], agent: &pb::AgentID) -> pb::Ta
         resources: list(&resources),
         command: executor.is_none().then_some(command).into(),
         executor: executor.into(),
+        container: option(words, "share").map(container).into(),
         ..Default::default()
     }
+}
+
+/// `share:false` has cgroups of its own.
+fn container(share: &str) -> pb::ContainerInfo {
+    let linux = pb::LinuxInfo { share_cgroups: Some(share == "true"), ..Default::default() };
+    let r#type = pb::container_info::Type::MESOS;
+    pb::ContainerInfo { r#type, linux_info: linux.into(), ..Default::default() }
 }
 
 /// `e` holds half a cpu.

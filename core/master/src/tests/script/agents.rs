@@ -111,6 +111,11 @@ impl Script {
                 let operations = operations.values().map(|it| it.operation.clone()).collect();
                 self.agents.get_mut(name).expect("an agent").subscribe.operations = operations;
             }
+            ("completed", [task]) => {
+                let agent = self.agents.get_mut(name).expect("an agent");
+                let task = agent.tasks.remove(*task).expect("a task");
+                agent.subscribe.completed_tasks.push(task);
+            }
             ("lost", [task]) => drop(self.agents.get_mut(name).and_then(|agent| agent.tasks.remove(*task))),
             ("update", [task, state, rest @ ..]) => self.update(name, task, state, rest),
             ("exited", [framework, executor]) => {
@@ -219,6 +224,7 @@ impl Agent {
             agent_id: info.agent_id.clone(),
             state: pb::TaskState::TASK_STAGING,
             resources: info.resources.clone(),
+            container: info.container.clone(),
             ..Default::default()
         };
         self.tasks.insert(info.task_id.value.clone(), task);

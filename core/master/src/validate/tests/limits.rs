@@ -191,8 +191,7 @@ fn an_executor_id_has_one_kind_of_cgroups_for_ever() {
 fn limits_in_groups_need_cgroups_of_their_own() {
     const LIMITS: (&str, &str) = ("limits", "{'cpus':{'value':1}}");
     const CUSTOM: &[(&str, &str)] = &[("type", "'CUSTOM'"), ("command", "{'value':'run'}")];
-    let refused =
-        "Task 't' is invalid: Resource limits may only be set on a task of a group if its 'share_cgroups' is 'false'";
+    let refused = "Task 't' is invalid: Resource limits may only be set on a task of a group if its 'share_cgroups' is 'false'";
     for executor in [&[][..], CUSTOM] {
         assert_eq!(check_group(&[LIMITS], executor), refused);
         assert_eq!(check_group(&[LIMITS, SHARED], executor), refused);
