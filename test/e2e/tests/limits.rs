@@ -197,15 +197,21 @@ fn people_set_limits_and_see_them() {
         .args(["--", "sleep", "1000"])
         .spawn()
         .expect("tepui starts");
-    let list = wait_for("the task to run", || {
+    // Request, limits and use, side by side.
+    let row = wait_for("the task to run and to use something", || {
         let list = String::from_utf8_lossy(&tepui(&["tasks", "--state=running"]).stdout).into_owned();
-        list.contains("burst").then_some(list)
+        let row = list.lines().find(|line| line.contains("burst"))?.to_owned();
+        let used = row.split_once("mem:inf")?.1.split_whitespace().next()?;
+        used.starts_with(|first: char| first.is_ascii_digit()).then_some(row)
     });
-    assert!(list.contains("cpus:2 mem:inf"), "{list}");
-    assert!(list.contains("USED"), "{list}");
+    let words: Vec<&str> = row.split_whitespace().collect();
+    let at = words.iter().position(|word| *word == "cpus:2").unwrap_or_else(|| panic!("{row}"));
+    assert_eq!(words[at - 2..at], ["0.1", "32M"], "{row}");
     let detail = String::from_utf8_lossy(&tepui(&["task", "burst"]).stdout).into_owned();
     assert!(
-        detail.contains("limits") && detail.contains("mem:Infinity") && detail.contains("usage"),
+        detail.contains("cpus:0.1 mem:32M")
+            && detail.contains("cpus:2 mem:Infinity")
+            && detail.contains("usage"),
         "{detail}"
     );
     running.kill().expect("it runs");

@@ -53,7 +53,7 @@ impl Script {
 
     /// How long it may take, for some of those that stay. No executor here minds, so agents have to.
     pub(crate) fn longest(&self) -> Option<Duration> {
-        let is_limited = self.ending == Ending::Stay && self.start % 3 == 0;
+        let is_limited = self.ending == Ending::Stay && self.start.is_multiple_of(3);
         is_limited.then(|| Duration::from_nanos(SECOND + self.run))
     }
 
