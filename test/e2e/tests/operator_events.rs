@@ -1,10 +1,13 @@
 //! The event stream of operators: the state first, then everything that happens, in both encodings.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::thread;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tepui_e2e::{Cluster, Http, Scheduler, Stream};
-use tepui_proto::mesos::v1::master;
+use tepui_proto::mesos::v1::master::event::Type;
+use tepui_proto::mesos::v1::master::response::GetState;
+use tepui_proto::mesos::v1::{self as pb, master};
 use tepui_proto::{Enumeration, Wire, json, wire};
 
 /// The largest event.
@@ -19,7 +22,12 @@ struct Operator {
 
 impl Operator {
     fn subscribe(http: &Http, accept: &str) -> Self {
-        let stream = http.stream("/api/v1", &[("Accept", accept)], &json!({"type": "SUBSCRIBE"}));
+        Self::subscribe_with(http, accept, &[])
+    }
+
+    fn subscribe_with(http: &Http, accept: &str, headers: &[(&str, &str)]) -> Self {
+        let headers = [&[("Accept", accept)], headers].concat();
+        let stream = http.stream("/api/v1", &headers, &json!({"type": "SUBSCRIBE"}));
         assert_eq!((stream.status, stream.header("content-type")), (200, Some(accept)));
         assert!(stream.header("mesos-stream-id").is_none(), "an operator's stream needs no id");
         Self { stream, in_json: accept == "application/json", seen: Vec::new() }
@@ -120,4 +128,253 @@ fn agent_ids(http: &Http) -> BTreeSet<String> {
     let agents = http.get("/slaves").json().expect("JSON");
     let agents = agents["slaves"].as_array().expect("a list");
     agents.iter().map(|agent| agent["id"].as_str().expect("an id").to_string()).collect()
+}
+
+/// What somebody knows who has the first state and believes every event since.
+#[derive(Debug, Default, PartialEq)]
+struct Known {
+    agents: BTreeSet<String>,
+    frameworks: BTreeSet<String>,
+    tasks: BTreeMap<String, pb::TaskState>,
+}
+
+impl Known {
+    fn from_state(state: &GetState) -> Self {
+        let tasks = state.get_tasks.tasks.iter().chain(&state.get_tasks.completed_tasks);
+        let frameworks = state.get_frameworks.frameworks.iter();
+        let agents = state.get_agents.agents.iter();
+        Self {
+            agents: agents.map(|agent| agent.agent_info.id.value.clone()).collect(),
+            frameworks: frameworks.map(|one| one.framework_info.id.value.clone()).collect(),
+            tasks: tasks.map(|task| (task.task_id.value.clone(), task.state)).collect(),
+        }
+    }
+
+    /// Nothing may be added twice, nor changed or removed before it was added.
+    fn learn(&mut self, event: &master::Event) {
+        match event.r#type.expect("an event has a type") {
+            Type::TASK_ADDED => {
+                let task = &event.task_added.task;
+                let known = self.tasks.insert(task.task_id.value.clone(), task.state);
+                assert_eq!(known, None, "added twice: {}", task.task_id.value);
+            }
+            Type::TASK_UPDATED => {
+                let updated = &event.task_updated;
+                let known = self.tasks.insert(updated.status.task_id.value.clone(), updated.state);
+                assert!(known.is_some(), "updated and never added: {updated:?}");
+            }
+            Type::AGENT_ADDED => {
+                assert!(self.agents.insert(event.agent_added.agent.agent_info.id.value.clone()));
+            }
+            Type::AGENT_REMOVED => assert!(self.agents.remove(&event.agent_removed.agent_id.value)),
+            Type::FRAMEWORK_ADDED => {
+                let id = event.framework_added.framework.framework_info.id.value.clone();
+                assert!(self.frameworks.insert(id.clone()), "added twice: {id}");
+            }
+            Type::FRAMEWORK_UPDATED => {
+                let id = &event.framework_updated.framework.framework_info.id.value;
+                assert!(self.frameworks.contains(id), "updated and never added: {id}");
+            }
+            Type::FRAMEWORK_REMOVED => {
+                let id = &event.framework_removed.framework_info.id.value;
+                assert!(self.frameworks.remove(id), "removed and never added: {id}");
+            }
+            Type::HEARTBEAT => (),
+            Type::UNKNOWN | Type::SUBSCRIBED => panic!("not in the middle of a stream: {event:?}"),
+        }
+    }
+}
+
+/// The last thing that happens: a framework of this name.
+const LAST: &str = "last";
+
+/// Subscribes and follows until the last thing has happened; what is known then, and how much was heard of.
+fn follow(http: &Http, accept: &str) -> (Known, usize) {
+    let mut operator = Operator::subscribe(http, accept);
+    let first = operator.next();
+    let mut known = Known::from_state(&first.subscribed.get_state);
+    let mut heard = known_uuids(&first.subscribed.get_state);
+    operator.next();
+    assert_eq!(operator.seen, ["SUBSCRIBED", "HEARTBEAT"]);
+    loop {
+        let event = operator.next();
+        known.learn(&event);
+        if let Some(uuid) = &event.task_updated.status.uuid {
+            assert!(heard.insert(uuid.clone()), "told twice: {event:?}");
+        }
+        if event.framework_added.framework.framework_info.name == LAST {
+            return (known, operator.seen.len());
+        }
+    }
+}
+
+/// Of the updates that are in a state already.
+fn known_uuids(state: &GetState) -> BTreeSet<Vec<u8>> {
+    let tasks = state.get_tasks.tasks.iter().chain(&state.get_tasks.completed_tasks);
+    tasks.flat_map(|task| &task.statuses).filter_map(|status| status.uuid.clone()).collect()
+}
+
+const ROUNDS: usize = 30;
+const TASKS_A_ROUND: usize = 5;
+
+/// Followers come in the middle of a busy time; each knows the same in the end, and that is the state.
+#[test]
+fn a_state_and_the_events_after_it_make_up_the_next_state() {
+    let cluster =
+        Cluster::with(&["--allocation_interval=20ms"], &["--resources=cpus:100;mem:10000;disk:100"]);
+    let http = cluster.http();
+    let mut scheduler = Scheduler::subscribe(&http, Scheduler::info("dev"));
+    let followers: Vec<_> =
+        (0..ROUNDS).flat_map(|round| a_busy_round(&http, &mut scheduler, round)).collect();
+    let _last = Scheduler::subscribe(&http, json!({"user": "root", "name": LAST}));
+    let followers: Vec<(Known, usize)> =
+        followers.into_iter().map(|follower| follower.join().expect("a follower")).collect();
+    let answer = http.post("/api/v1", &json!({"type": "GET_STATE"}));
+    let answer: master::Response = json::from_slice(&answer.body).expect("an answer");
+    let state = Known::from_state(&answer.get_state);
+    assert_eq!(state.tasks.len(), ROUNDS * TASKS_A_ROUND);
+    for (known, _) in &followers {
+        assert_eq!(*known, state);
+    }
+    let heard: BTreeSet<usize> = followers.iter().map(|(_, heard)| *heard).collect();
+    assert!(heard.len() > ROUNDS, "they did not come at different moments: {heard:?}");
+}
+
+/// Tasks that come and end without a process, a framework that comes and goes, and followers who come meanwhile.
+fn a_busy_round(
+    http: &Http,
+    scheduler: &mut Scheduler,
+    round: usize,
+) -> Vec<thread::JoinHandle<(Known, usize)>> {
+    let come = |accept: &'static str| {
+        let http = http.clone();
+        thread::spawn(move || follow(&http, accept))
+    };
+    let offer = large_offer(scheduler);
+    let ids: Vec<String> = (0..TASKS_A_ROUND).map(|number| format!("{round}-{number}")).collect();
+    let task = |id: &String| {
+        let mut task = Scheduler::task(&offer, id, "true");
+        task["command"]["user"] = json!("no-such-user-x");
+        task
+    };
+    let tasks: Vec<Value> = ids.iter().map(task).collect();
+    let mut followers = vec![come("application/json")];
+    scheduler.launch(&offer, &tasks);
+    followers.push(come("application/x-protobuf"));
+    let passing = Scheduler::subscribe(http, json!({"user": "root", "name": "passing"}));
+    passing.call(json!({"type": "TEARDOWN"}));
+    followers.push(come("application/json"));
+    for id in &ids {
+        scheduler.reach(id, "TASK_DROPPED");
+    }
+    followers
+}
+
+/// What ended tasks had comes back in pieces: those that are too small are given back.
+fn large_offer(scheduler: &mut Scheduler) -> Value {
+    loop {
+        let offer = scheduler.offer();
+        let resources = offer["resources"].as_array().expect("a list");
+        let cpus = resources.iter().find(|one| one["name"] == "cpus");
+        if cpus.is_some_and(|cpus| cpus["scalar"]["value"].as_f64() > Some(1.0)) {
+            return offer;
+        }
+        let refusal = json!({"offer_ids": [offer["id"]], "filters": {"refuse_seconds": 0.0}});
+        scheduler.call(json!({"type": "DECLINE", "decline": refusal}));
+    }
+}
+
+const CREDENTIALS: &str =
+    r#"{"credentials":[{"principal":"ops","secret":"ops"},{"principal":"dev","secret":"dev"}]}"#;
+
+/// Who `dev` is allowed to look at: frameworks of the user `red`, in them tasks of the user `red`, and the role `dev`.
+const ACLS: &str = r#"{"permissive": true,
+    "view_frameworks": [{"principals":{"values":["dev"]},"users":{"values":["red"]}},
+                        {"principals":{"values":["dev"]},"users":{"type":"NONE"}}],
+    "view_tasks": [{"principals":{"values":["dev"]},"users":{"values":["red"]}},
+                   {"principals":{"values":["dev"]},"users":{"type":"NONE"}}],
+    "view_roles": [{"principals":{"values":["dev"]},"roles":{"values":["dev"]}},
+                   {"principals":{"values":["dev"]},"roles":{"type":"NONE"}}]}"#;
+
+#[test]
+fn followers_hear_of_what_they_may_see() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("it can be written");
+        format!("--{name}={}", path.display())
+    };
+    let flags =
+        [file("credentials", CREDENTIALS), file("acls", ACLS), "--authenticate_http_readwrite".into()];
+    let mut cluster = Cluster::without_agents(&flags.each_ref().map(String::as_str));
+    let http = cluster.http();
+    let mut followers =
+        [("Basic b3BzOm9wcw==", "application/json"), ("Basic ZGV2OmRldg==", "application/x-protobuf")]
+            .map(|(proof, accept)| Operator::subscribe_with(&http, accept, &[("Authorization", proof)]));
+    followers.iter_mut().for_each(|one| drop([one.next(), one.next()]));
+    cluster.add_agent(&["--resources=cpus:4;mem:512;cpus(dev):1;cpus(secret):1;disk:10"]);
+    for user in ["blue", "red"] {
+        let mut info = Scheduler::info("*");
+        info["user"] = json!(user);
+        info["name"] = json!(user);
+        let mut scheduler = Scheduler::subscribe(&http, info);
+        let offer = scheduler.offer();
+        let ids = ["red", "blue"].map(|of| format!("{of}-of-{user}"));
+        let tasks = ids.each_ref().map(|id| {
+            let mut task = Scheduler::task(&offer, id, "true");
+            task["command"]["user"] = json!(id.split('-').next());
+            task
+        });
+        scheduler.launch(&offer, &tasks);
+        ids.iter().for_each(|id| drop(scheduler.reach(id, "TASK_DROPPED")));
+        scheduler.call(json!({"type": "TEARDOWN"}));
+    }
+    let [ops, dev] = &mut followers;
+    let everything = heard_until_removed(ops, "red");
+    for user in ["blue", "red"] {
+        let seen_of = |kind: &str, name: String| everything.contains(&(kind.to_string(), name));
+        assert!(seen_of("FRAMEWORK_ADDED", user.into()) && seen_of("FRAMEWORK_REMOVED", user.into()));
+        assert!(
+            seen_of("TASK_ADDED", format!("blue-of-{user}"))
+                && seen_of("TASK_UPDATED", format!("red-of-{user}"))
+        );
+    }
+    assert!(everything.contains(&("AGENT_ADDED".into(), "dev secret".into())), "{everything:?}");
+    let expected = [
+        ("AGENT_ADDED", "dev"),
+        ("FRAMEWORK_ADDED", "red"),
+        ("TASK_ADDED", "red-of-red"),
+        ("TASK_UPDATED", "red-of-red"),
+        ("FRAMEWORK_REMOVED", "red"),
+    ];
+    let expected = expected.map(|(kind, name)| (kind.to_string(), name.to_string()));
+    assert_eq!(heard_until_removed(dev, "red"), expected);
+}
+
+/// What a follower hears until this framework is removed: of which kind, and about whom; of agents for which roles they
+/// are reserved.
+fn heard_until_removed(follower: &mut Operator, framework: &str) -> Vec<(String, String)> {
+    let mut heard = Vec::new();
+    loop {
+        let event = follower.next();
+        let about = match event.r#type.expect("a type") {
+            Type::FRAMEWORK_ADDED => event.framework_added.framework.framework_info.name.clone(),
+            Type::FRAMEWORK_REMOVED => event.framework_removed.framework_info.name.clone(),
+            Type::TASK_ADDED => event.task_added.task.task_id.value.clone(),
+            Type::TASK_UPDATED => event.task_updated.status.task_id.value.clone(),
+            Type::AGENT_ADDED => {
+                let resources = event.agent_added.agent.total_resources.iter();
+                let roles: BTreeSet<&str> = resources
+                    .flat_map(|one| &one.reservations)
+                    .filter_map(|one| one.role.as_deref())
+                    .collect();
+                roles.into_iter().collect::<Vec<_>>().join(" ")
+            }
+            _ => continue,
+        };
+        heard.push((follower.seen.last().expect("it was seen").to_string(), about));
+        if heard.last() == Some(&("FRAMEWORK_REMOVED".to_string(), framework.to_string())) {
+            return heard;
+        }
+    }
 }
