@@ -9,8 +9,7 @@ use http::StatusCode;
 use tepui_authz::Action;
 use tepui_core_agent::{Input, Phase};
 use tepui_http::{
-    Encoding, HttpError, Request, Response, accepts, accepts_stream, empty, files, message, read_call,
-    streamed_body,
+    Encoding, HttpError, Request, Response, accepts_stream, empty, files, message, read_call, streamed_body,
 };
 use tepui_proto::Enumeration;
 use tepui_proto::mesos::v1::agent::call::Type;
@@ -20,20 +19,23 @@ use crate::image_gc;
 use crate::routes::{Kind, Program, stopping};
 
 pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Response, HttpError> {
-    if let Some(records) = streamed_body(&request.headers)? {
-        return attach::input(program, request, records).await;
+    let state = program.state();
+    if state.phase == Phase::Recovering {
+        return Err(HttpError::unavailable("Agent has not finished recovery"));
+    }
+    request.expect_method("POST")?;
+    let records = streamed_body(&request.headers)?;
+    let form = accepts_stream(&request.headers)?;
+    if let Some(records) = records {
+        return attach::input(program, request, records, form).await;
     }
     let call: Call = read_call(&mut request).await?;
     let kind = shape::check(&call)
         .map_err(|why| HttpError::bad_request(format!("Failed to validate agent::Call: {why}")))?;
-    let is_stream = matches!(kind, Type::LAUNCH_NESTED_CONTAINER_SESSION | Type::ATTACH_CONTAINER_OUTPUT);
-    let encoding = match is_stream {
-        true => accepts_stream(&request.headers)?.encoding,
-        false => accepts(&request.headers)?,
-    };
-    let state = program.state();
-    if state.phase == Phase::Recovering {
-        return Err(HttpError::unavailable("Agent has not finished recovery"));
+    let encoding = form.encoding;
+    if form.is_named && !matches!(kind, Type::LAUNCH_NESTED_CONTAINER_SESSION | Type::ATTACH_CONTAINER_OUTPUT)
+    {
+        return Err(no_stream(kind));
     }
     program.access.check_container(&state, &request, &call)?;
     match kind {
@@ -68,11 +70,11 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         | Type::UPDATE_RESOURCE_PROVIDER_CONFIG
         | Type::REMOVE_RESOURCE_PROVIDER_CONFIG
         | Type::MARK_RESOURCE_PROVIDER_GONE => Err(HttpError::not_implemented(kind.proto_name())),
-        Type::LAUNCH_NESTED_CONTAINER_SESSION => attach::launch_session(program, &request, call).await,
-        Type::ATTACH_CONTAINER_OUTPUT => attach::output(program, &request, &state, &call).await,
+        Type::LAUNCH_NESTED_CONTAINER_SESSION => attach::launch_session(program, &request, call, form).await,
+        Type::ATTACH_CONTAINER_OUTPUT => attach::output(program, &state, &call, form).await,
         Type::ATTACH_CONTAINER_INPUT => Err(HttpError::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "Expecting 'Content-Type' of application/recordio for ATTACH_CONTAINER_INPUT call",
+            "Expecting 'Content-Type' to be application/recordio for ATTACH_CONTAINER_INPUT call",
         )),
         Type::LAUNCH_NESTED_CONTAINER
         | Type::WAIT_NESTED_CONTAINER
@@ -83,6 +85,12 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         | Type::KILL_CONTAINER
         | Type::REMOVE_CONTAINER => ask(program, &request, call, encoding).await,
     }
+}
+
+/// The answer to this call is no stream.
+fn no_stream(kind: Type) -> HttpError {
+    let words = format!("Streaming response is not supported for {} call", kind.proto_name());
+    HttpError::new(StatusCode::NOT_ACCEPTABLE, words)
 }
 
 /// More or less in the log, for a while.

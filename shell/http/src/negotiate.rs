@@ -72,7 +72,7 @@ const MESSAGE_ACCEPT: &str = "message-accept";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamForm {
     pub encoding: Encoding,
-    is_named: bool,
+    pub is_named: bool,
 }
 
 impl StreamForm {
@@ -89,32 +89,47 @@ impl StreamForm {
     }
 }
 
-/// The form of an answer that is a stream: a peer may name the form of the records, or that of the stream and then that of
-/// the records by `Message-Accept`.
+/// The form of an agent's answer, which may be a stream: a peer may name the form of the records, or that of the stream
+/// and then that of the records by `Message-Accept`, which only then makes sense.
 pub fn accepts_stream(headers: &HeaderMap) -> Result<StreamForm, HttpError> {
     let refused = |words: &str| Err(HttpError::new(StatusCode::NOT_ACCEPTABLE, words.to_owned()));
     let message_accept = HeaderName::from_static(MESSAGE_ACCEPT);
-    let is_plain = [Encoding::Json, Encoding::Protobuf].iter().any(|one| accepts_type(headers, one.name()));
-    if is_plain || !accepts_type(headers, RECORDIO) {
-        return match headers.contains_key(&message_accept) {
-            true => refused("Expecting 'Message-Accept' to be not set for non-streaming 'Accept' types"),
-            false => Ok(StreamForm { encoding: accepts(headers)?, is_named: false }),
-        };
+    match (accepts(headers), headers.contains_key(&message_accept)) {
+        (Ok(encoding), false) => return Ok(StreamForm { encoding, is_named: false }),
+        (Ok(_), true) => {
+            return refused("Expecting 'Message-Accept' to be not set for non-streaming responses");
+        }
+        (Err(_), _) if accepts_type(headers, RECORDIO) => (),
+        (Err(_), _) => {
+            return refused(
+                "Expecting 'Accept' to allow application/json or application/x-protobuf or application/recordio",
+            );
+        }
     }
     let wanted =
-        |one: &Encoding| allows(headers, &message_accept, &[one.name(), "application/*", "*/*"], false);
+        |one: &Encoding| allows(headers, &message_accept, &[one.name(), "application/*", "*/*"], true);
     match [Encoding::Json, Encoding::Protobuf].into_iter().find(wanted) {
         Some(encoding) => Ok(StreamForm { encoding, is_named: true }),
         None => refused("Expecting 'Message-Accept' to allow application/json or application/x-protobuf"),
     }
 }
 
-/// The form of the records of a request that is a stream; `None` if it is not one.
+/// The form of the records of a request to an agent that is a stream; `None` if it is not one.
 pub fn streamed_body(headers: &HeaderMap) -> Result<Option<Encoding>, HttpError> {
     let media = |name: &str| headers.get(name).map(|value| media_type(value.to_str().unwrap_or_default()));
     let unsupported = |words: &str| Err(HttpError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, words.to_owned()));
     let records = media(MESSAGE_CONTENT_TYPE);
-    match (media(CONTENT_TYPE.as_str()).as_deref() == Some(RECORDIO), records) {
+    let is_stream = match Encoding::of_body(headers) {
+        Ok(_) => false,
+        Err(_) if media(CONTENT_TYPE.as_str()).as_deref() == Some(RECORDIO) => true,
+        Err(error) if error.status == StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+            return unsupported(
+                "Expecting 'Content-Type' of application/json or application/x-protobuf or application/recordio",
+            );
+        }
+        Err(error) => return Err(error),
+    };
+    match (is_stream, records) {
         (false, None) => Ok(None),
         (false, Some(_)) => {
             unsupported("Expecting 'Message-Content-Type' to be not set for non-streaming requests")
@@ -234,10 +249,21 @@ mod tests {
             (Some(protobuf), None, Ok((Encoding::Protobuf, false))),
             (Some(RECORDIO), Some(json), Ok((Encoding::Json, true))),
             (Some(RECORDIO), Some(protobuf), Ok((Encoding::Protobuf, true))),
-            (Some(RECORDIO), None, Err(406)),
+            (Some(RECORDIO), None, Ok((Encoding::Json, true))),
+            (Some(RECORDIO), Some("*/*"), Ok((Encoding::Json, true))),
+            (Some(RECORDIO), Some("application/json;q=0, application/*"), Ok((Encoding::Protobuf, true))),
+            (Some(RECORDIO), Some("APPLICATION/X-PROTOBUF"), Ok((Encoding::Protobuf, true))),
+            (Some("application/recordio, text/html"), Some(json), Ok((Encoding::Json, true))),
+            (Some("*/*"), None, Ok((Encoding::Json, false))),
+            (Some("application/json;q=0, application/x-protobuf;q=0, */*"), None, Ok((Encoding::Json, true))),
+            (Some("application/recordio, application/json;q=0.1"), None, Ok((Encoding::Json, false))),
             (Some(RECORDIO), Some("text/html"), Err(406)),
             (Some(json), Some(json), Err(406)),
+            (Some("*/*"), Some(json), Err(406)),
+            (None, Some(json), Err(406)),
             (Some("text/html"), None, Err(406)),
+            (Some("text/html"), Some(json), Err(406)),
+            (Some("application/recordio;q=0"), None, Err(406)),
         ] {
             let form = accepts_stream(&headers(accept, message));
             let form = form.map(|form| (form.encoding, form.is_named)).map_err(|err| err.status.as_u16());
@@ -250,7 +276,13 @@ mod tests {
         let json = "application/json";
         for (content, message, expected) in [
             (Some(json), None, Ok(None)),
-            (None, None, Ok(None)),
+            (Some("Application/JSON; charset=utf-8"), None, Ok(None)),
+            (None, None, Err(400)),
+            (None, Some(json), Err(400)),
+            (Some("text/html"), None, Err(415)),
+            (Some("text/html"), Some(json), Err(415)),
+            (Some("Application/RecordIO; x=y"), Some("APPLICATION/JSON"), Ok(Some(Encoding::Json))),
+            (Some(RECORDIO), Some(RECORDIO), Err(415)),
             (Some(RECORDIO), Some(json), Ok(Some(Encoding::Json))),
             (Some(RECORDIO), Some("application/x-protobuf"), Ok(Some(Encoding::Protobuf))),
             (Some(RECORDIO), None, Err(400)),

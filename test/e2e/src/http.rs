@@ -67,6 +67,17 @@ impl Http {
         Response { status, headers, body }
     }
 
+    /// Sends a request and reads the answer's head, and its body unless that is a stream.
+    pub fn head_of(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
+        let (status, headers, mut reader) =
+            self.request(method, path, headers, body).expect("the server answers");
+        let mut body = Vec::new();
+        if header(&headers, "transfer-encoding") != Some("chunked") {
+            reader.read_to_end(&mut body).expect("the answer ends");
+        }
+        Response { status, headers, body }
+    }
+
     /// POSTs JSON and keeps the answer open as an event stream.
     pub fn stream(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Stream {
         self.try_stream(path, headers, body).expect("the server answers")

@@ -9,10 +9,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::StatusCode;
 use tepui_container::{AttachFault, Input as Typing, Output, Piece};
-use tepui_core_agent::{ExecutorPhase, Input, Phase, State};
-use tepui_http::{
-    Body, ChunkSender, Encoding, HttpError, Request, Response, StreamForm, accepts_stream, empty, parse_call,
-};
+use tepui_core_agent::{ExecutorPhase, Input, State};
+use tepui_http::{Body, ChunkSender, Encoding, HttpError, Request, Response, StreamForm, empty, parse_call};
+use tepui_proto::Enumeration;
 use tepui_proto::mesos::v1::agent::call::Type;
 use tepui_proto::mesos::v1::agent::call::attach_container_input::Type as Step;
 use tepui_proto::mesos::v1::agent::process_io::{self, control, data};
@@ -34,8 +33,8 @@ pub(super) async fn launch_session(
     program: &Program,
     request: &Request,
     call: Call,
+    form: StreamForm,
 ) -> Result<Response, HttpError> {
-    let form = accepts_stream(&request.headers)?;
     let id = ContainerId::from(&*call.launch_nested_container_session.container_id);
     let exchange = program.exchanges.begin(Kind::Operator, form.encoding, request);
     let session = Session { conn: exchange.conn, handle: program.handle.clone() };
@@ -52,11 +51,10 @@ pub(super) async fn launch_session(
 /// Streams what a container writes from now on.
 pub(super) async fn output(
     program: &Program,
-    request: &Request,
     state: &State,
     call: &Call,
+    form: StreamForm,
 ) -> Result<Response, HttpError> {
-    let form = accepts_stream(&request.headers)?;
     let id = known(state, &ContainerId::from(&*call.attach_container_output.container_id))?;
     let output = program.containerizer.attach_output(&id).await.map_err(refusal)?;
     Ok(stream(program, output, form, None))
@@ -67,27 +65,28 @@ pub(super) async fn input(
     program: &Program,
     mut request: Request,
     encoding: Encoding,
+    form: StreamForm,
 ) -> Result<Response, HttpError> {
-    request.expect_method("POST")?;
     let mut decoder = Decoder::new(RECORD_BYTES_MAX);
     let patience = Duration::from_secs(FIRST_RECORD_SECS_MAX);
     let first = tokio::time::timeout(patience, next_record(&mut request, &mut decoder, encoding)).await;
     let late = HttpError::new(StatusCode::REQUEST_TIMEOUT, "The first record did not come in time");
     let call = first.map_err(|_| late)??;
-    let call = call.ok_or_else(|| invalid("Received EOF while reading request body"))?;
-    super::shape::check(&call).map_err(invalid)?;
-    if call.r#type != Some(Type::ATTACH_CONTAINER_INPUT) {
-        let words = "Streaming 'Content-Type' application/recordio is not supported for this call";
+    let call = call.ok_or_else(|| HttpError::bad_request("Received EOF while reading request body"))?;
+    let kind = super::shape::check(&call).map_err(invalid)?;
+    if kind != Type::ATTACH_CONTAINER_INPUT {
+        let name = kind.proto_name();
+        let words = format!("Streaming 'Content-Type' application/recordio is not supported for {name} call");
         return Err(HttpError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
+    }
+    if form.is_named {
+        return Err(super::no_stream(kind));
     }
     let asked = &call.attach_container_input;
     if asked.r#type != Some(Step::CONTAINER_ID) || asked.container_id.is_unset() {
         return Err(invalid("Expecting 'attach_container_input.container_id' to be present"));
     }
     let state = program.state();
-    if state.phase == Phase::Recovering {
-        return Err(HttpError::unavailable("Agent has not finished recovery"));
-    }
     program.access.check_container(&state, &request, &call)?;
     let id = known(&state, &ContainerId::from(&*asked.container_id))?;
     let mut typing = program.containerizer.attach_input(&id).await.map_err(refusal)?;
