@@ -43,10 +43,18 @@ pub struct Group {
 struct Sample {
     group: usize,
     name: Cow<'static, str>,
-    /// The label that the last part of the path becomes, and its value.
-    by: Option<(&'static str, Cow<'static, str>)>,
+    by: Option<By>,
     kind: Kind,
     value: f64,
+}
+
+/// A part of the path that becomes a label.
+#[derive(Debug)]
+struct By {
+    label: &'static str,
+    of: Cow<'static, str>,
+    /// What comes behind it in the path; empty if nothing.
+    end: &'static str,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +162,7 @@ impl Metrics {
         of: impl Into<Cow<'static, str>>,
         value: u64,
     ) {
-        self.add(name.into(), Some((label, of.into())), Kind::Counter, value as f64);
+        self.add(name.into(), Some(By { label, of: of.into(), end: "" }), Kind::Counter, value as f64);
     }
 
     pub fn gauge_by(
@@ -164,7 +172,18 @@ impl Metrics {
         of: impl Into<Cow<'static, str>>,
         value: f64,
     ) {
-        self.add(name.into(), Some((label, of.into())), Kind::Gauge, value);
+        self.gauge_of(name, (label, of), "", value);
+    }
+
+    /// `name/value/end` in v1, `name_end{label="value"}` in Prometheus.
+    pub fn gauge_of(
+        &mut self,
+        name: &'static str,
+        (label, of): (&'static str, impl Into<Cow<'static, str>>),
+        end: &'static str,
+        value: f64,
+    ) {
+        self.add(name.into(), Some(By { label, of: of.into(), end }), Kind::Gauge, value);
     }
 
     /// The sum of what follows under the same name.
@@ -206,13 +225,7 @@ impl Metrics {
         list
     }
 
-    fn add(
-        &mut self,
-        name: Cow<'static, str>,
-        by: Option<(&'static str, Cow<'static, str>)>,
-        kind: Kind,
-        value: f64,
-    ) {
+    fn add(&mut self, name: Cow<'static, str>, by: Option<By>, kind: Kind, value: f64) {
         let group = self.groups.len() - 1;
         self.samples.push(Sample { group, name, by, kind, value });
     }
@@ -238,6 +251,9 @@ mod tests {
                 metrics.counter_by("calls", "call", "accept", 1);
                 metrics.counter_by("calls", "call", "kill", 2);
                 metrics.gauge("subscribed", 1.0);
+                for role in ["a/b", "a_b"] {
+                    metrics.gauge_of("roles", ("role", role), "suppressed", 0.0);
+                }
             });
         }
         metrics.counter("master/slave_removals/reason_unhealthy", 4);
@@ -246,9 +262,9 @@ mod tests {
 
     #[test]
     fn names_of_v1_are_paths() {
-        expect![[r#"{"master/frameworks/b/F2/calls":3.0,"master/frameworks/b/F2/calls/accept":1.0,"master/frameworks/b/F2/calls/kill":2.0,"master/frameworks/b/F2/subscribed":1.0,"master/frameworks/we%22b%2Fx/F1/calls":3.0,"master/frameworks/we%22b%2Fx/F1/calls/accept":1.0,"master/frameworks/we%22b%2Fx/F1/calls/kill":2.0,"master/frameworks/we%22b%2Fx/F1/subscribed":1.0,"master/slave_removals/reason_unhealthy":4.0,"master/uptime_secs":1.5}"#]]
+        expect![[r#"{"master/frameworks/b/F2/calls":3.0,"master/frameworks/b/F2/calls/accept":1.0,"master/frameworks/b/F2/calls/kill":2.0,"master/frameworks/b/F2/roles/a/b/suppressed":0.0,"master/frameworks/b/F2/roles/a_b/suppressed":0.0,"master/frameworks/b/F2/subscribed":1.0,"master/frameworks/we%22b%2Fx/F1/calls":3.0,"master/frameworks/we%22b%2Fx/F1/calls/accept":1.0,"master/frameworks/we%22b%2Fx/F1/calls/kill":2.0,"master/frameworks/we%22b%2Fx/F1/roles/a/b/suppressed":0.0,"master/frameworks/we%22b%2Fx/F1/roles/a_b/suppressed":0.0,"master/frameworks/we%22b%2Fx/F1/subscribed":1.0,"master/slave_removals/reason_unhealthy":4.0,"master/uptime_secs":1.5}"#]]
         .assert_eq(&String::from_utf8(MetricsForm::Snapshot.write(&sample())).unwrap());
-        assert_eq!(sample().list().len(), 10);
+        assert_eq!(sample().list().len(), 14);
     }
 
     #[test]
@@ -264,6 +280,11 @@ mod tests {
             # TYPE tepui_master_framework_subscribed gauge
             tepui_master_framework_subscribed{framework="we\"b/x",framework_id="F1"} 1
             tepui_master_framework_subscribed{framework="b",framework_id="F2"} 1
+            # TYPE tepui_master_framework_roles_suppressed gauge
+            tepui_master_framework_roles_suppressed{framework="we\"b/x",framework_id="F1",role="a/b"} 0
+            tepui_master_framework_roles_suppressed{framework="we\"b/x",framework_id="F1",role="a_b"} 0
+            tepui_master_framework_roles_suppressed{framework="b",framework_id="F2",role="a/b"} 0
+            tepui_master_framework_roles_suppressed{framework="b",framework_id="F2",role="a_b"} 0
             # TYPE tepui_master_slave_removals_reason_unhealthy_total counter
             tepui_master_slave_removals_reason_unhealthy_total 4
         "#]]
@@ -275,11 +296,14 @@ mod tests {
         let mut metrics = Metrics::default();
         metrics.gauge("master/uptime_secs", 1.5);
         metrics.counter("master/slave_removals", 4);
+        metrics.gauge("master/cpus_total", 8.0);
         expect![[r#"
             # TYPE tepui_master_uptime_secs gauge
             tepui_master_uptime_secs 1.5
             # TYPE tepui_master_slave_removals counter
             tepui_master_slave_removals_total 4
+            # TYPE tepui_master_cpus_total gauge
+            tepui_master_cpus_total 8
             # EOF
         "#]]
         .assert_eq(&String::from_utf8(MetricsForm::OpenMetrics.write(&metrics)).unwrap());

@@ -178,15 +178,6 @@ fn a_reader_that_goes_away_is_no_error() {
     assert!(child.0.wait().expect("it ends").success());
 }
 
-#[test]
-fn completions_name_the_commands() {
-    let look = Look { master: String::new() };
-    for shell in ["bash", "zsh", "fish"] {
-        let text = look.says(&["completions", shell]);
-        assert!(text.contains("frameworks"), "{shell}");
-    }
-}
-
 /// The command line, pointed at a master.
 struct Look {
     master: String,

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tepui_e2e::{Cluster, Http, Scheduler, binary, wait_for};
 
 const JSON: &str = "application/json";
+const PROTOBUF: &str = "application/x-protobuf";
 
 /// Method, path, content type, body; status and what the answer says.
 type Case = (&'static str, &'static str, &'static str, &'static str, u16, &'static str);
@@ -34,7 +35,19 @@ const MASTER: &[Case] = &[
     ("GET", "/logging/toggle?level=x&duration=1secs", "", "", 400, "'x'"),
     ("GET", "/logging/toggle?level=-1&duration=1secs", "", "", 400, "level '-1'"),
     ("GET", "/logging/toggle?level=1&duration=soon", "", "", 400, "duration 'soon'"),
+    ("GET", "/state?jsonp=a&jsonp=b;", "", "", 400, "'jsonp'"),
+    ("GET", "/slaves?slave_id=%zz&slave_id=%", "", "", 200, r#""slaves":[]"#),
+    ("GET", "/tasks?limit=99999999999999999999&offset=-99999999999999999999", "", "", 200, r#"{"tasks":"#),
+    ("GET", "/tasks?task_id=%ff%00%1b%5b31m", "", "", 200, r#"{"tasks":[]}"#),
+    ("GET", "/frameworks?framework_id=%3Cb%3E", "", "", 200, r#""frameworks":[]"#),
+    ("GET", "/files/read?path=/master/log&offset=0", "", "", 404, ""),
+    ("GET", "/logging/toggle?level=1&duration=-1secs", "", "", 400, "duration '-1secs'"),
+    ("GET", "/logging/toggle?level=99999999999&duration=1secs", "", "", 400, "'99999999999'"),
     ("GET", "/teardown", "", "", 405, "'POST'"),
+    ("PATCH", "/teardown", "", "", 405, "but received 'PATCH'"),
+    ("GET", "/api/v1", "", "", 405, "but received 'GET'"),
+    ("PUT", "/api/v1", JSON, "{", 405, "but received 'PUT'"),
+    ("FROB", "/api/v1", "", "", 405, "but received 'FROB'"),
     ("DELETE", "/api/v1", "", "", 405, "'POST'"),
     ("POST", "/teardown", "", "", 400, "'frameworkId'"),
     ("POST", "/teardown", "", "frameworkId=%00%1b", 400, "No framework found"),
@@ -47,6 +60,23 @@ const MASTER: &[Case] = &[
     ("POST", "/api/v1", JSON, r#"{"type":7}"#, 400, "type"),
     ("POST", "/api/v1", JSON, r#"{"type":"get_state"}"#, 400, "'type'"),
     ("POST", "/api/v1", JSON, r#"{"type":"UNKNOWN"}"#, 501, "501 Not Implemented."),
+    ("POST", "/api/v1", JSON, r#"{"type":null}"#, 400, "Expecting 'type' to be present"),
+    ("POST", "/api/v1", JSON, r#"{"type":"GET_STATE","type":"NOPE"}"#, 400, "Expecting 'type' to be present"),
+    ("POST", "/api/v1", JSON, r#"{"type":"GET_STATE" "x":1}"#, 400, "Failed to parse body into JSON"),
+    ("POST", "/api/v1", JSON, "\u{0}", 400, "Failed to parse body into JSON"),
+    ("POST", "/api/v1", JSON, "{\"type\":\"GET_\u{7}\"}", 400, ""),
+    ("POST", "/api/v1", JSON, r#"{"type":"GET_\ud800"}"#, 400, ""),
+    ("POST", "/api/v1", PROTOBUF, "", 400, "Expecting 'type' to be present"),
+    ("POST", "/api/v1", PROTOBUF, "\u{8}\u{1}\u{7f}", 400, "Failed to parse body into Call protobuf"),
+    ("POST", "/api/v1", PROTOBUF, "\u{8}\u{7f}", 400, "Expecting 'type' to be present"),
+    ("POST", "/api/v1", JSON, r#"{"type":"LIST_FILES"}"#, 400, "Expecting 'list_files' to be present"),
+    ("POST", "/api/v1", JSON, r#"{"type":"READ_FILE"}"#, 400, "Expecting 'read_file' to be present"),
+    ("POST", "/api/v1", JSON, r#"{"type":"SET_LOGGING_LEVEL"}"#, 400, "Expecting 'set_logging_level'"),
+    ("POST", "/api/v1", JSON, r#"{"type":"TEARDOWN"}"#, 400, "Expecting 'teardown' to be present"),
+    ("POST", "/api/v1", JSON, r#"{"type":"MARK_AGENT_GONE"}"#, 400, "Expecting 'mark_agent_gone' to be"),
+    ("POST", "/api/v1", JSON, r#"{"type":"UPDATE_QUOTA"}"#, 400, "Expecting 'update_quota' to be present"),
+    ("POST", "/api/v1", JSON, r#"{"type":"UPDATE_WEIGHTS"}"#, 400, "Expecting 'update_weights' to be"),
+    ("POST", "/api/v1", JSON, r#"{"type":"DRAIN_AGENT"}"#, 400, "Expecting 'drain_agent' to be present"),
     ("POST", "/api/v1", JSON, r#"{"type":"GET_METRICS"}"#, 400, "'get_metrics'"),
     ("POST", "/api/v1", JSON, r#"{"type":"READ_FILE","read_file":{"path":"/x"}}"#, 400, "read_file.offset"),
     ("POST", "/api/v1", JSON, r#"{"type":"READ_FILE","read_file":{"path":"/x","offset":0}}"#, 404, ""),
@@ -115,7 +145,84 @@ const AGENT: &[Case] = &[
     ("GET", "/files/browse?path=SANDBOX/up", "", "", 400, "inaccessible"),
     ("GET", "/files/browse?path=/etc", "", "", 404, ""),
     ("GET", "/files/read?path=SANDBOX/%00&offset=0", "", "", 404, ""),
+    ("GET", "/files/read", "", "", 400, "Expecting 'path=value' in query.\n"),
+    ("GET", "/files/download", "", "", 400, "Expecting 'path=value' in query.\n"),
+    ("GET", "/files/browse?path=", "", "", 400, "Expecting 'path=value' in query.\n"),
+    ("GET", "/files/browse?path=SANDBOX/nope", "", "", 404, ""),
+    ("GET", "/files/browse?path=SANDBOX/stdout/x", "", "", 404, ""),
+    ("GET", "/files/download?path=SANDBOX/nope", "", "", 404, ""),
+    ("GET", "/files/read?path=SANDBOX/nope&offset=0", "", "", 404, ""),
+    ("GET", "/files/read?path=SANDBOX&offset=-1", "", "", 400, "Cannot read a directory.\n"),
+    ("GET", "/files/download?path=SANDBOX/", "", "", 400, "Cannot download a directory.\n"),
+    ("GET", "/files/read?path=SANDBOX/stdout&offset=1.5", "", "", 400, "Failed to parse offset: "),
+    ("GET", "/files/read?path=SANDBOX/stdout&offset=", "", "", 400, "Failed to parse offset: "),
+    ("GET", "/files/read?path=SANDBOX/stdout&offset=99999999999999999999", "", "", 400, "parse offset: "),
+    ("GET", "/files/read?path=SANDBOX/stdout&offset=0&length=x", "", "", 400, "Failed to parse length: "),
+    ("GET", "/files/read?path=SANDBOX/pipe&offset=0", "", "", 400, "inaccessible"),
+    ("GET", "/files/read?path=SANDBOX/loop&offset=0", "", "", 500, "Failed to read: "),
+    ("GET", "/files/browse?path=SANDBOX/out&jsonp=cb", "", "", 400, "inaccessible"),
+    ("GET", "/files/debug?jsonp=a+b", "", "", 400, "'jsonp'"),
+    ("GET", "/files/nope", "", "", 404, "404 Not Found."),
+    ("GET", "/containers?framework_id=a&executor_id=b&container_id=c", "", "", 400, "container_id"),
+    ("GET", "/containers?framework_id=%3Cb%3E", "", "", 200, "[]"),
+    ("POST", "/api/v1", JSON, r#"{"type":"LIST_FILES"}"#, 400, "Expecting 'list_files' to be present"),
+    ("POST", "/api/v1", JSON, r#"{"type":"LIST_FILES","list_files":{}}"#, 400, "list_files.path"),
+    ("POST", "/api/v1", JSON, r#"{"type":"LIST_FILES","list_files":{"path":""}}"#, 404, ""),
+    ("POST", "/api/v1", JSON, r#"{"type":"LIST_FILES","list_files":{"path":"SANDBOX/nope"}}"#, 404, ""),
+    ("POST", "/api/v1", JSON, r#"{"type":"READ_FILE"}"#, 400, "Expecting 'read_file' to be present"),
+    (
+        "POST",
+        "/api/v1",
+        JSON,
+        r#"{"type":"READ_FILE","read_file":{"path":"SANDBOX"}}"#,
+        400,
+        "read_file.offset",
+    ),
+    (
+        "POST",
+        "/api/v1",
+        JSON,
+        r#"{"type":"READ_FILE","read_file":{"path":"SANDBOX","offset":0}}"#,
+        400,
+        "Cannot read a directory.\n",
+    ),
+    ("POST", "/api/v1", JSON, r#"{"type":"READ_FILE","read_file":{"path":"SANDBOX/x","offset":0}}"#, 404, ""),
+    (
+        "POST",
+        "/api/v1",
+        JSON,
+        r#"{"type":"READ_FILE","read_file":{"path":"SANDBOX/stdout","offset":-1}}"#,
+        400,
+        "read_file.offset: -1 is out of range",
+    ),
+    (
+        "POST",
+        "/api/v1",
+        JSON,
+        r#"{"type":"READ_FILE","read_file":{"path":"SANDBOX/stdout","offset":0,"length":-1}}"#,
+        400,
+        "read_file.length: -1 is out of range",
+    ),
+    ("POST", "/api/v1", JSON, r#"{"type":"UNKNOWN"}"#, 501, "501 Not Implemented."),
+    (
+        "POST",
+        "/api/v1",
+        JSON,
+        r#"{"type":"MARK_RESOURCE_PROVIDER_GONE"}"#,
+        400,
+        "'mark_resource_provider_gone'",
+    ),
+    (
+        "POST",
+        "/api/v1",
+        JSON,
+        r#"{"type":"MARK_RESOURCE_PROVIDER_GONE","mark_resource_provider_gone":{"resource_provider_id":{"value":"x"}}}"#,
+        501,
+        "MARK_RESOURCE_PROVIDER_GONE",
+    ),
+    ("POST", "/api/v1", JSON, r#"{"type":"SET_LOGGING_LEVEL"}"#, 400, "Expecting 'set_logging_level'"),
     ("PUT", "/api/v1", "", "", 405, "'POST'"),
+    ("GET", "/api/v1", "", "", 405, "but received 'GET'"),
     ("POST", "/api/v1", "application/recordio", "", 400, "'Message-Content-Type'"),
     ("POST", "/api/v1", JSON, r#"{"type":"GET_METRICS"}"#, 400, "'get_metrics'"),
     ("POST", "/api/v1", JSON, r#"{"type":"GET_CONTAINERS","get_containers":[]}"#, 400, "get_containers"),
@@ -151,7 +258,7 @@ fn questions_that_make_no_sense_are_refused_with_the_reason() {
     let (master, agent) = (cluster.http(), cluster.agent_http());
     let mut scheduler = Scheduler::subscribe(&master, Scheduler::info("dev"));
     let offer = scheduler.offer();
-    let links = "ln -s /etc/passwd out; ln -s .. up; echo ready; sleep 1000";
+    let links = "ln -s /etc/passwd out; ln -s .. up; ln -s loop loop; mkfifo pipe; echo ready; sleep 1000";
     scheduler.launch(&offer, &[Scheduler::task(&offer, "links", links)]);
     scheduler.reach("links", "TASK_RUNNING");
     let sandbox = wait_for("the links to be there", || {
@@ -183,6 +290,75 @@ fn check(http: &Http, cases: &[Case], sandbox: &str) -> Vec<String> {
         }
     }
     wrong
+}
+
+/// Which part of a file comes for which numbers: bytes, not characters, and never more than sixteen pages.
+#[test]
+fn parts_of_files_are_read_by_both_ways() {
+    let cluster = Cluster::start();
+    let agent = cluster.agent_http();
+    let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
+    let offer = scheduler.offer();
+    let command =
+        r"printf 'a\377b\n' > bytes; head -c 100000 /dev/zero | tr '\0' x > large; : > empty; sleep 1000";
+    scheduler.launch(&offer, &[Scheduler::task(&offer, "files", command)]);
+    scheduler.reach("files", "TASK_RUNNING");
+    let sandbox = wait_for("the files to be there", || {
+        let state = agent.get("/state").json()?;
+        let directory = state["frameworks"][0]["executors"][0]["directory"].as_str()?.to_string();
+        (agent.get(&format!("/files/read?path={directory}/empty")).status == 200).then_some(directory)
+    });
+    // The file and what the query says; the data and the offset.
+    for (query, data, offset) in [
+        ("bytes", "", 4),
+        ("bytes&offset=-1", "", 4),
+        ("bytes&offset=-1&length=2", "", 4),
+        ("bytes&offset=0", "a?b\n", 0),
+        ("bytes&offset=0&length=0", "", 0),
+        ("bytes&offset=2&length=1", "b", 2),
+        ("bytes&offset=3&length=99999999999", "\n", 3),
+        ("bytes&offset=4", "", 4),
+        ("bytes&offset=9223372036854775807", "", i64::MAX),
+        ("bytes&offset=0&offset=2", "b\n", 2),
+        ("empty&offset=0", "", 0),
+        ("large&offset=1", &"x".repeat(65536), 1),
+        ("large&offset=99999&length=-1", "x", 99999),
+    ] {
+        let path = format!("/files/read?path={sandbox}/{query}");
+        assert_eq!(agent.get(&path).json(), Some(json!({"data": data, "offset": offset})), "{query}");
+        let script = agent.get(&format!("{path}&jsonp=cb"));
+        assert_eq!(script.header("content-type"), Some("text/javascript"), "{query}");
+        assert!(script.text().starts_with("cb({") && script.text().ends_with("})"), "{query}");
+    }
+    let read = |fields: Value| {
+        let call = json!({"type": "READ_FILE", "read_file": fields});
+        let answer = agent.post("/api/v1", &call);
+        assert_eq!(answer.status, 200, "{call}: {}", answer.text());
+        answer.json().expect("JSON")["read_file"].clone()
+    };
+    for (offset, length, data, size) in [
+        (json!(0), json!(null), "Yf9iCg==", 4),
+        (json!(1), json!(1), "/w==", 4),
+        (json!(0), json!(0), "", 4),
+        (json!(4), json!(1), "", 4),
+        (json!(u64::MAX), json!(1), "", 4),
+        (json!("2"), json!(u64::MAX), "Ygo=", 4),
+    ] {
+        let asked = json!({"path": format!("{sandbox}/bytes"), "offset": offset, "length": length});
+        assert_eq!(read(asked.clone()), json!({"size": size, "data": data}), "{asked}");
+    }
+    let large = read(json!({"path": format!("{sandbox}/large"), "offset": 7}));
+    assert_eq!((&large["size"], large["data"].as_str().map(str::len)), (&json!(100_000), Some(87_384)));
+    let list = json!({"type": "LIST_FILES", "list_files": {"path": format!("{sandbox}/bytes")}});
+    assert_eq!(agent.post("/api/v1", &list).json().expect("JSON")["list_files"], json!({}));
+    let list = json!({"type": "LIST_FILES", "list_files": {"path": format!("{sandbox}/")}});
+    let listed = agent.post("/api/v1", &list).json().expect("JSON")["list_files"]["file_infos"].clone();
+    let sizes: Vec<_> = listed.as_array().into_iter().flatten().map(|one| one["size"].as_u64()).collect();
+    assert_eq!(sizes, [4, 0, 100_000, 0, 0].map(Some), "bytes, empty, large, stderr, stdout: {listed}");
+    let raw = agent.get(&format!("/files/download?path={sandbox}/bytes"));
+    assert_eq!(raw.body, b"a\xffb\n");
+    assert_eq!(raw.header("content-disposition"), Some("attachment; filename=bytes"));
+    assert_eq!(raw.header("content-type"), Some("application/octet-stream"));
 }
 
 /// Everything that a terminal or a page could take for more than text.

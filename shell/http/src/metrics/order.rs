@@ -100,9 +100,13 @@ impl Inside {
 /// The name of a sample inside its group.
 fn write_name(text: &mut String, sample: &Sample) {
     text.push_str(&sample.name);
-    if let Some((_, of)) = &sample.by {
+    if let Some(by) = &sample.by {
         text.push('/');
-        text.push_str(of);
+        text.push_str(&by.of);
+        if !by.end.is_empty() {
+            text.push('/');
+            text.push_str(by.end);
+        }
     }
 }
 

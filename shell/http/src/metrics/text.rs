@@ -23,8 +23,10 @@ impl Metrics {
         for samples in self.families() {
             let Some(first) = samples.first() else { continue };
             let name = self.prometheus_name(first);
-            let kind = if first.kind == Kind::Counter { "counter" } else { "gauge" };
-            let known = if is_open { name.strip_suffix(COUNTER_END).unwrap_or(&name) } else { &name };
+            let is_counter = first.kind == Kind::Counter;
+            let kind = if is_counter { "counter" } else { "gauge" };
+            let is_cut = is_open && is_counter;
+            let known = if is_cut { name.strip_suffix(COUNTER_END).unwrap_or(&name) } else { &name };
             let _ = writeln!(text, "# TYPE {known} {kind}");
             for sample in samples {
                 text.push_str(&name);
@@ -43,27 +45,31 @@ impl Metrics {
 
     /// Samples of one name together, in the order in which the names came first.
     fn families(&self) -> Vec<Vec<&Sample>> {
-        let mut known: HashMap<(&str, &str), usize> = HashMap::new();
+        let mut known: HashMap<(&str, &str, &str), usize> = HashMap::new();
         let mut families: Vec<Vec<&Sample>> = Vec::new();
         // Groups are alike: mostly a sample belongs where the one at its place in the group before it did.
-        let mut before: Vec<(&str, &str, usize)> = Vec::new();
+        let mut before: Vec<(&str, &str, &str, usize)> = Vec::new();
         let (mut group, mut place) = (usize::MAX, 0);
         for sample in self.samples.iter().filter(|sample| sample.kind != Kind::Sum) {
             if sample.group != group {
                 (group, place) = (sample.group, 0);
             }
-            let (of, name) = (self.groups[group].name, &*sample.name);
+            let (of, name, end) = (self.groups[group].name, &*sample.name, sample.end());
             let index = match before.get(place) {
-                Some((other_of, other, index)) if is_same(of, other_of) && is_same(name, other) => *index,
-                Some(_) | None => *known.entry((of, name)).or_insert_with(|| {
+                Some((other_of, other, other_end, index))
+                    if is_same(of, other_of) && is_same(name, other) && is_same(end, other_end) =>
+                {
+                    *index
+                }
+                Some(_) | None => *known.entry((of, name, end)).or_insert_with(|| {
                     families.push(Vec::new());
                     families.len() - 1
                 }),
             };
             families[index].push(sample);
             match before.get_mut(place) {
-                Some(there) => *there = (of, name, index),
-                None => before.push((of, name, index)),
+                Some(there) => *there = (of, name, end, index),
+                None => before.push((of, name, end, index)),
             }
             place += 1;
         }
@@ -74,10 +80,17 @@ impl Metrics {
         let group = self.groups[sample.group].name;
         let joint = if group.is_empty() { "" } else { "_" };
         let end = if sample.kind == Kind::Counter { COUNTER_END } else { "" };
+        let behind = if sample.end().is_empty() { "" } else { "_" };
         let allowed = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-        let middle: String =
-            group.chars().chain(joint.chars()).chain(sample.name.chars()).map(allowed).collect();
+        let parts = [group, joint, &sample.name, behind, sample.end()];
+        let middle: String = parts.into_iter().flat_map(str::chars).map(allowed).collect();
         format!("{PREFIX}{middle}{end}")
+    }
+}
+
+impl Sample {
+    fn end(&self) -> &'static str {
+        self.by.as_ref().map_or("", |by| by.end)
     }
 }
 
@@ -91,9 +104,9 @@ fn write_sample(text: &mut String, of_group: &str, sample: &Sample) {
     if !of_group.is_empty() || sample.by.is_some() {
         text.push('{');
         text.push_str(of_group);
-        if let Some((name, value)) = &sample.by {
+        if let Some(by) = &sample.by {
             text.push_str(if of_group.is_empty() { "" } else { "," });
-            write_label(text, name, value);
+            write_label(text, by.label, &by.of);
         }
         text.push('}');
     }

@@ -1,7 +1,7 @@
 //! `master/…`: agents, frameworks, tasks, resources and operations of the whole cluster.
 
 use tepui_core_master::{Agent, AgentLink, Counter, FrameworkLink, State};
-use tepui_http::Metrics;
+use tepui_http::{Group, Metrics};
 use tepui_proto::mesos::v1::offer::operation::Type as OperationType;
 use tepui_proto::mesos::v1::{OperationState, TaskState};
 use tepui_resources::{Name, Quantities};
@@ -52,9 +52,16 @@ fn frameworks(metrics: &mut Metrics, state: &State) {
     let principals: std::collections::BTreeSet<&str> =
         state.frameworks.values().filter_map(|framework| framework.info.principal.as_deref()).collect();
     for principal in principals {
+        let group = Group {
+            path: format!("frameworks/{principal}/"),
+            name: "frameworks",
+            labels: vec![("principal", principal.to_owned())],
+        };
         // v1 counts the messages of its old drivers here, which we do not have.
-        metrics.counter(format!("frameworks/{principal}/messages_received"), 0);
-        metrics.counter(format!("frameworks/{principal}/messages_processed"), 0);
+        metrics.within(group, |metrics| {
+            metrics.counter("messages_received", 0);
+            metrics.counter("messages_processed", 0);
+        });
     }
 }
 

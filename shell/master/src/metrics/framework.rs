@@ -60,7 +60,7 @@ fn one(metrics: &mut Metrics, framework: &Framework, counters: &FrameworkCounter
     tasks(metrics, framework, counters);
     for role in framework.roles() {
         let suppressed = framework.suppressed_roles.contains(&role);
-        metrics.gauge(format!("roles/{role}/suppressed"), f64::from(u8::from(suppressed)));
+        metrics.gauge_of("roles", ("role", role.to_string()), "suppressed", f64::from(u8::from(suppressed)));
     }
 }
 
