@@ -17,9 +17,33 @@ use tepui_types::duration_from_text;
 use crate::negotiate::asks_for_type;
 use crate::{HttpError, Pen, Query, write_json};
 
-/// What may not stand in a part of a path as it is.
-const PART: &AsciiSet =
-    &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'/').add(b'<').add(b'>').add(b'?').add(b'`');
+/// What may not stand in a part of a path as it is: the same signs as in v1.
+const PART: &AsciiSet = &CONTROLS
+    .add(b'$')
+    .add(b'&')
+    .add(b'+')
+    .add(b',')
+    .add(b'/')
+    .add(b':')
+    .add(b';')
+    .add(b'=')
+    .add(b'?')
+    .add(b'@')
+    .add(b' ')
+    .add(b'"')
+    .add(b'<')
+    .add(b'>')
+    .add(b'#')
+    .add(b'%')
+    .add(b'{')
+    .add(b'}')
+    .add(b'|')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'~')
+    .add(b'[')
+    .add(b']')
+    .add(b'`');
 
 /// All metrics of one moment.
 #[derive(Debug)]
@@ -265,6 +289,19 @@ mod tests {
         expect![[r#"{"master/frameworks/b/F2/calls":3.0,"master/frameworks/b/F2/calls/accept":1.0,"master/frameworks/b/F2/calls/kill":2.0,"master/frameworks/b/F2/roles/a/b/suppressed":0.0,"master/frameworks/b/F2/roles/a_b/suppressed":0.0,"master/frameworks/b/F2/subscribed":1.0,"master/frameworks/we%22b%2Fx/F1/calls":3.0,"master/frameworks/we%22b%2Fx/F1/calls/accept":1.0,"master/frameworks/we%22b%2Fx/F1/calls/kill":2.0,"master/frameworks/we%22b%2Fx/F1/roles/a/b/suppressed":0.0,"master/frameworks/we%22b%2Fx/F1/roles/a_b/suppressed":0.0,"master/frameworks/we%22b%2Fx/F1/subscribed":1.0,"master/slave_removals/reason_unhealthy":4.0,"master/uptime_secs":1.5}"#]]
         .assert_eq(&String::from_utf8(MetricsForm::Snapshot.write(&sample())).unwrap());
         assert_eq!(sample().list().len(), 14);
+    }
+
+    #[test]
+    fn names_are_encoded_as_in_v1() {
+        for (name, encoded) in [
+            ("plain-name_1.0(x)*!'", "plain-name_1.0(x)*!'"),
+            ("a b/c\\d\n", "a%20b%2Fc%5Cd%0A"),
+            ("$&+,:;=?@", "%24%26%2B%2C%3A%3B%3D%3F%40"),
+            ("\"<>#%{}|^~[]`", "%22%3C%3E%23%25%7B%7D%7C%5E%7E%5B%5D%60"),
+            ("é", "%C3%A9"),
+        ] {
+            assert_eq!(path_part(name), encoded);
+        }
     }
 
     #[test]

@@ -1,3 +1,5 @@
+//! What is asked for, and that nothing else is measured.
+
 use std::cell::RefCell;
 use std::time::Duration;
 
