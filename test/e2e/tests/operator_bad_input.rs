@@ -376,14 +376,20 @@ fn names_with_anything_in_them_stay_names() {
     // Control characters and slashes may not stand in ids, everything else may.
     let mut refused = Scheduler::task(&offer, "\u{1b}[31m", "sleep 1000");
     refused["name"] = json!(WILD);
-    let mut task = Scheduler::task(&offer, "<b>'\"`\u{9b}2J", "sleep 1000");
+    let odd_file = r#"touch "$(printf 'odd\033[31m\r')"; sleep 1000"#;
+    let mut task = Scheduler::task(&offer, "<b>'\"`\u{9b}2J", odd_file);
     task["name"] = json!(WILD);
     scheduler.launch(&offer, &[refused, task]);
     scheduler.update("\u{1b}[31m", "TASK_ERROR");
     scheduler.reach("<b>'\"`\u{9b}2J", "TASK_RUNNING");
+    scheduler.fresh_offer();
     for path in ["/state", "/state-summary", "/frameworks", "/tasks", "/metrics/snapshot"] {
         let document = http.get(path).json().unwrap_or_else(|| panic!("{path} is no JSON"));
         assert!(path == "/metrics/snapshot" || texts(&document).contains(&WILD.to_string()), "{path}");
+        let script = http.get(&format!("{path}?jsonp=cb")).text();
+        let inside = script.strip_prefix("cb(").and_then(|text| text.strip_suffix(')')).expect("a call");
+        assert!(serde_json::from_str::<Value>(inside).is_ok(), "{path}");
+        assert!(!script.contains(char::is_control), "{path}");
     }
     assert!(!http.get("/metrics").text().contains('\u{1b}'));
     let commands: &[&[&str]] = &[
@@ -393,6 +399,18 @@ fn names_with_anything_in_them_stay_names() {
         &["framework", "0000"],
         &["metrics"],
         &["roles"],
+        &["agents"],
+        &["agent", "S0"],
+        &["offers"],
+        &["executors"],
+        &["summary"],
+        &["files", "<b>"],
+        &["explain", "0000"],
+        &["tasks", "--json"],
+        // These fail, and say what comes near.
+        &["task", "<b>x"],
+        &["framework", WILD],
+        &["logs", "<b>", "odx"],
     ];
     for arguments in commands {
         let output = Command::new(binary())
@@ -400,8 +418,8 @@ fn names_with_anything_in_them_stay_names() {
             .env("TEPUI_MASTER", &cluster.master.address)
             .output()
             .expect("the binary starts");
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(output.status.success() || said.contains("no "), "{arguments:?}: {said}");
         let bad = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
         assert!(!said.contains(bad), "{arguments:?}: {said:?}");
     }

@@ -3,7 +3,7 @@
 //! A missing key breaks their scripts, not just a cell of a table.
 
 use serde_json::{Value, json};
-use tepui_e2e::{Cluster, Scheduler, wait_for};
+use tepui_e2e::{Cluster, Http, Scheduler, scalar, wait_for};
 
 /// Where, and which keys are read of it. `[]` is the first element; `a|b` is one of two; `?` may be absent.
 type Keys = &'static [(&'static str, &'static str)];
@@ -163,29 +163,106 @@ fn the_v1_interfaces_find_every_key_they_read() {
         (true, "/tasks?task_id=stays", TASKS),
         (true, "/master/roles", ROLES),
         (true, "/metrics/snapshot", METRICS),
-        (true, "/master/maintenance/schedule", &[]),
         (false, "/slave(1)/state", AGENT_STATE),
         (false, "/slave(1)/monitor/statistics", STATISTICS),
         (false, "/metrics/snapshot", AGENT_METRICS),
         (false, &browse, BROWSE),
     ];
-    let mut missing = Vec::new();
-    for (of_master, path, keys) in table {
-        let document = if *of_master { &master } else { &agent }.get(path).json().expect("JSON");
-        for (place, names) in *keys {
-            let found = at(&document, place);
-            missing.extend(
-                names
-                    .split_whitespace()
-                    .filter(|name| found.is_none_or(|found| found.get(*name).is_none()))
-                    .map(|name| format!("{path} {place}.{name}")),
-            );
-        }
-    }
+    let missing: Vec<String> = table
+        .iter()
+        .flat_map(|(of_master, path, keys)| missing(if *of_master { &master } else { &agent }, path, keys))
+        .collect();
     assert!(missing.is_empty(), "missing:\n{}", missing.join("\n"));
     let state = master.get("/state").json().expect("JSON");
     let pid = state["slaves"][0]["pid"].as_str().expect("a pid");
     assert_eq!(pid, format!("slave(1)@{}", cluster.agents[0].address), "the agent is found by its pid");
+}
+
+/// The keys that are not where they are read.
+fn missing(http: &Http, path: &str, keys: Keys) -> Vec<String> {
+    let document = http.get(path).json().expect("JSON");
+    let of = |(place, names): &(&str, &'static str)| {
+        let found = at(&document, place);
+        let is_missing = |name: &&str| found.is_none_or(|found| found.get(*name).is_none());
+        let names = names.split_whitespace().filter(is_missing);
+        names.map(|name| format!("{path} {place}.{name}")).collect::<Vec<_>>()
+    };
+    keys.iter().flat_map(of).collect()
+}
+
+const DRAINED_STATE: Keys = &[
+    ("", "external_log_file"),
+    ("slaves[]", "drain_info estimated_drain_start_time_seconds"),
+    ("slaves[].drain_info", "state config"),
+    ("frameworks[].tasks[]", "health_check limits"),
+    ("frameworks[].tasks[].limits", "mem"),
+    ("frameworks[].executors[]", "executor_id name framework_id command resources role type slave_id"),
+];
+
+const DRAINED_AGENT_STATE: Keys = &[
+    ("", "external_log_file drain_config estimated_drain_start_time_seconds"),
+    ("frameworks[].executors[]", "type role labels"),
+];
+
+const DISK_STATISTICS: Keys = &[("[].statistics", "disk_used_bytes disk_limit_bytes")];
+
+const SCHEDULE: Keys = &[
+    ("windows[]", "machine_ids unavailability"),
+    ("windows[].machine_ids[]", "hostname ip"),
+    ("windows[].unavailability.start", "nanoseconds"),
+    ("windows[].unavailability.duration", "nanoseconds"),
+];
+
+/// The same of what is there only if something is so: a log, limits, checks, task groups, disks that are watched, agents
+/// that drain, machines in maintenance.
+#[test]
+fn the_v1_interfaces_find_what_is_not_always_there() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let log = folder.path().join("log");
+    std::fs::write(&log, "").expect("it can be written");
+    let log = format!("--external_log_file={}", log.display());
+    let agent_flags = [
+        "--resources=cpus:8;mem:4096;disk:4096",
+        "--isolation=posix/cpu,posix/mem,disk/du",
+        "--container_disk_watch_interval=100ms",
+        &log,
+    ];
+    let cluster = Cluster::with(&[&log], &agent_flags);
+    let (master, agent) = (cluster.http(), cluster.agent_http());
+    let mut scheduler = Scheduler::subscribe(&master, Scheduler::info("eng/web"));
+    let offer = scheduler.offer();
+    // It may take its time to end: the agent goes on draining.
+    let mut task = Scheduler::task(&offer, "stays", "trap '' TERM; while :; do sleep 0.1; done");
+    task["kill_policy"] = json!({"grace_period": {"nanoseconds": 3_600_000_000_000_u64}});
+    task["limits"] = json!({"mem": {"value": 64.0}});
+    task["health_check"] = json!({"type": "COMMAND", "command": {"value": "true"}, "delay_seconds": 0.0,
+        "interval_seconds": 0.1, "grace_period_seconds": 0.0});
+    let executor = json!({
+        "type": "DEFAULT", "executor_id": {"value": "pod"}, "framework_id": {"value": scheduler.framework_id},
+        "labels": {"labels": [{"key": "k", "value": "v"}]},
+        "resources": [scalar("cpus", 0.1), scalar("mem", 32.0), scalar("disk", 1.0)]
+    });
+    let group = json!({"executor": executor, "task_group": {"tasks": [task]}});
+    scheduler.accept(&offer, json!([{"type": "LAUNCH_GROUP", "launch_group": group}]));
+    scheduler.reach("stays", "TASK_RUNNING");
+    wait_for("the task to be healthy and its disk to be measured", || {
+        let statuses = master.get("/tasks").json()?["tasks"][0]["statuses"].clone();
+        let is_healthy = statuses.as_array()?.iter().any(|status| status["healthy"] == true);
+        (is_healthy && missing(&agent, "/monitor/statistics", DISK_STATISTICS).is_empty()).then_some(())
+    });
+    let window = json!({"machine_ids": [{"hostname": "elsewhere", "ip": "10.1.1.1"}],
+        "unavailability": {"start": {"nanoseconds": 1}, "duration": {"nanoseconds": 1}}});
+    assert_eq!(master.post("/maintenance/schedule", &json!({"windows": [window]})).status, 200);
+    let drain = json!({"agent_id": scheduler.agent_id, "max_grace_period": {"seconds": 3600}});
+    let drain = master.post("/api/v1", &json!({"type": "DRAIN_AGENT", "drain_agent": drain}));
+    assert_eq!(drain.status, 200, "{}", drain.text());
+    wait_for("the agent to drain", || agent.get("/state").json()?.get("drain_config").map(|_| ()));
+    let missing = [
+        missing(&master, "/master/state", DRAINED_STATE),
+        missing(&agent, "/slave(1)/state", DRAINED_AGENT_STATE),
+        missing(&master, "/master/maintenance/schedule", SCHEDULE),
+    ];
+    assert!(missing.iter().all(Vec::is_empty), "{missing:#?}");
 }
 
 /// What is at a place: members by name, `[]` for the first element.
