@@ -194,8 +194,7 @@ const DRAINED_STATE: Keys = &[
     ("", "external_log_file"),
     ("slaves[]", "drain_info estimated_drain_start_time_seconds"),
     ("slaves[].drain_info", "state config"),
-    ("frameworks[].tasks[]", "health_check limits"),
-    ("frameworks[].tasks[].limits", "mem"),
+    ("frameworks[].tasks[]", "health_check"),
     ("frameworks[].executors[]", "executor_id name framework_id command resources role type slave_id"),
 ];
 
@@ -213,7 +212,7 @@ const SCHEDULE: Keys = &[
     ("windows[].unavailability.duration", "nanoseconds"),
 ];
 
-/// The same of what is there only if something is so: a log, limits, checks, task groups, disks that are watched, agents
+/// The same of what is there only if something is so: a log, checks, task groups, disks that are watched, agents
 /// that drain, machines in maintenance.
 #[test]
 fn the_v1_interfaces_find_what_is_not_always_there() {
@@ -234,7 +233,6 @@ fn the_v1_interfaces_find_what_is_not_always_there() {
     // It may take its time to end: the agent goes on draining.
     let mut task = Scheduler::task(&offer, "stays", "trap '' TERM; while :; do sleep 0.1; done");
     task["kill_policy"] = json!({"grace_period": {"nanoseconds": 3_600_000_000_000_u64}});
-    task["limits"] = json!({"mem": {"value": 64.0}});
     task["health_check"] = json!({"type": "COMMAND", "command": {"value": "true"}, "delay_seconds": 0.0,
         "interval_seconds": 0.1, "grace_period_seconds": 0.0});
     let executor = json!({

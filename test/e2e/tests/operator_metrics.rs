@@ -25,7 +25,7 @@ const MASTER: &[&str] = &[
     "master/{recovery_slave_removals,slave_registrations,slave_reregistrations,slave_removals}",
     "master/slave_removals/reason_{unhealthy,unregistered,registered}",
     "master/slave_{shutdowns,unreachable}_{scheduled,completed,canceled}",
-    "master/task_failed/source_executor/reason_command_executor_failed",
+    "master/task_error/source_master/reason_task_invalid",
     "master/operations/{total,pending,recovering,unreachable,finished,failed,error,dropped,gone_by_operator}",
     "master/operations/{reserve,unreserve,create,destroy,grow_volume,shrink_volume}/{total,pending,recovering}",
     "master/operations/{reserve,unreserve,create,destroy,grow_volume,shrink_volume}/{unreachable,finished,failed}",
@@ -88,17 +88,21 @@ const ROLES: [&str; 4] = ["eng", "eng/web", "eng_web", "eng-web"];
 fn counted() -> (Cluster, Scheduler) {
     let cluster = Cluster::with(&[], &["--resources=cpus:4;mem:512;disk:100;odd-one:3;odd_one:4"]);
     let http = cluster.http();
+    // Before there are offers, some of which it would take back.
+    let amounts = json!({"cpus": {"value": 1.0}});
+    let config = json!({"role": ROLES[0], "guarantees": amounts, "limits": {"cpus": {"value": 4.0}}});
+    let update = json!({"type": "UPDATE_QUOTA", "update_quota": {"force": true, "quota_configs": [config]}});
+    assert_eq!(http.post("/api/v1", &update).status, 200);
     let mut info = Scheduler::info(ROLES[0]);
     info["name"] = json!(NAME);
     info["principal"] = json!("ops");
     info["roles"] = json!(ROLES);
     let mut scheduler = Scheduler::subscribe(&http, info);
-    let amounts = json!({"cpus": {"value": 1.0}});
-    let config = json!({"role": ROLES[0], "guarantees": amounts, "limits": {"cpus": {"value": 4.0}}});
-    let update = json!({"type": "UPDATE_QUOTA", "update_quota": {"force": true, "quota_configs": [config]}});
-    assert_eq!(http.post("/api/v1", &update).status, 200);
     let offer = scheduler.offer();
-    scheduler.launch(&offer, &[Scheduler::task(&offer, "fails", "exit 1")]);
+    let mut invalid = Scheduler::task(&offer, "invalid", "true");
+    invalid["resources"] = json!([]);
+    scheduler.launch(&offer, &[Scheduler::task(&offer, "fails", "exit 1"), invalid]);
+    scheduler.update("invalid", "TASK_ERROR");
     scheduler.reach("fails", "TASK_FAILED");
     // After the offer: it would get that.
     let mut other = Scheduler::info(ROLES[0]);
