@@ -1,18 +1,25 @@
 //! The end of a container's cgroups: everything in them is killed, then they are removed.
 //!
 //! Whoever is in a cgroup cannot leave it without rights over cgroups, so nobody escapes by forking faster than we kill:
-//! v1 stops all of them first, v2 has a file for it.
+//! v2 has a file for it; v1 stops all of them first, unless it was enough to kill the few that were there.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
 use super::{Cgroups, Place, Version};
 
 /// The pause between two attempts grows from the first to the second.
 const PAUSE_MS_MIN: u64 = 1;
 const PAUSE_MS_MAX: u64 = 200;
+/// So many are killed without being stopped before, once, and waited for so long.
+const FEW: usize = 32;
+const FEW_END_MAX: Duration = Duration::from_millis(50);
 /// How long to wait for all of them to stop, in looks of a millisecond; who is stuck in the kernel is killed unstopped.
 const FREEZE_LOOKS_MAX: u32 = 200;
 /// After so many attempts an operator should know.
@@ -29,9 +36,9 @@ pub(crate) async fn kill(cgroups: &Cgroups) -> bool {
     let (mut pause, mut attempt) = (PAUSE_MS_MIN, 0u32);
     loop {
         let round = place.clone();
-        match tokio::task::spawn_blocking(move || kill_round(&round)).await {
-            Ok(Ok(0)) => return true,
-            Ok(Ok(_)) => (),
+        match tokio::task::spawn_blocking(move || kill_round(&round, attempt == 0)).await {
+            Ok(Ok(Left::Nobody)) => return true,
+            Ok(Ok(Left::Somebody)) => (),
             Ok(Err(err)) if err.kind() == io::ErrorKind::NotFound => return false, // Removed under us: it was empty.
             Ok(Err(err)) => {
                 tracing::debug!(cgroup = %place.cgroup.display(), %err, "cannot kill a cgroup, trying again")
@@ -49,40 +56,96 @@ pub(crate) async fn kill(cgroups: &Cgroups) -> bool {
 
 /// Removes the container's own cgroups. What cannot be removed is said and left: it is empty.
 pub(crate) async fn remove(cgroups: &Cgroups) {
-    for place in cgroups.places.iter().filter(|place| place.own) {
-        let mut pause = PAUSE_MS_MIN;
-        for attempt in 1..=REMOVALS_MAX {
-            let path = place.cgroup.clone();
-            match tokio::task::spawn_blocking(move || remove_tree(&path)).await {
-                Ok(Ok(())) | Err(_) => break,
-                Ok(Err(err)) if attempt == REMOVALS_MAX => {
-                    tracing::warn!(cgroup = %place.cgroup.display(), %err, "cannot remove a cgroup");
-                }
-                Ok(Err(_)) => {
-                    tokio::time::sleep(Duration::from_millis(pause)).await;
-                    pause = (pause * 2).min(PAUSE_MS_MAX);
-                }
-            }
+    let mut left: Vec<PathBuf> =
+        cgroups.places.iter().filter(|place| place.own).map(|place| place.cgroup.clone()).collect();
+    let mut pause = PAUSE_MS_MIN;
+    for attempt in 1..=REMOVALS_MAX {
+        let removed = tokio::task::spawn_blocking(move || remove_all(left)).await;
+        left = removed.unwrap_or_default(); // The runtime is shutting down; whoever comes next starts over.
+        if left.is_empty() {
+            return;
+        }
+        if attempt < REMOVALS_MAX {
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+            pause = (pause * 2).min(PAUSE_MS_MAX);
         }
     }
+    tracing::warn!(cgroups = ?left, "cannot remove cgroups");
 }
 
-/// One attempt; returns how many processes there were.
-fn kill_round(place: &Place) -> io::Result<usize> {
-    let there = processes_below(&place.cgroup)?.len();
-    if there == 0 {
-        return Ok(0);
+/// Those that could not be removed.
+fn remove_all(mut cgroups: Vec<PathBuf>) -> Vec<PathBuf> {
+    cgroups.retain(|cgroup| {
+        let removed = remove_tree(cgroup);
+        removed
+            .inspect_err(|err| tracing::debug!(cgroup = %cgroup.display(), %err, "not removed yet"))
+            .is_err()
+    });
+    cgroups
+}
+
+/// What an attempt left behind.
+enum Left {
+    Nobody,
+    Somebody,
+}
+
+/// One attempt.
+fn kill_round(place: &Place, is_first: bool) -> io::Result<Left> {
+    let there = processes_below(&place.cgroup)?;
+    if there.is_empty() {
+        return Ok(Left::Nobody);
     }
-    match place.version {
-        Version::V2 if write(&place.cgroup, "cgroup.kill", "1").is_ok() => (),
-        Version::V2 => {
+    let few = Some(&there).filter(|there| is_first && there.len() <= FEW).and_then(|there| Few::open(there));
+    match (place.version, &few) {
+        (Version::V2, _) if write(&place.cgroup, "cgroup.kill", "1").is_ok() => (),
+        (Version::V1, Some(few)) => few.kill(&processes_below(&place.cgroup)?),
+        (Version::V2, _) => {
             kill_frozen(&place.cgroup, ("cgroup.freeze", "1", "0"), ("cgroup.events", "frozen 1"))?
         }
-        Version::V1 => {
+        (Version::V1, None) => {
             kill_frozen(&place.cgroup, ("freezer.state", "FROZEN", "THAWED"), ("freezer.state", "FROZEN"))?;
         }
     }
-    Ok(there)
+    match few {
+        Some(few) if few.have_ended() && processes_below(&place.cgroup)?.is_empty() => Ok(Left::Nobody),
+        Some(_) | None => Ok(Left::Somebody),
+    }
+}
+
+/// Processes that are held fast: their numbers may be used again, what is held means them.
+struct Few(Vec<(i32, OwnedFd)>);
+
+impl Few {
+    /// None if the kernel cannot do that.
+    fn open(pids: &[i32]) -> Option<Few> {
+        let mut found = Vec::new();
+        for pid in pids {
+            match pidfd_open(Pid::from_raw(*pid)?, PidfdFlags::empty()) {
+                Ok(fd) => found.push((*pid, fd)),
+                Err(rustix::io::Errno::SRCH) => (),
+                Err(_) => return None,
+            }
+        }
+        Some(Few(found))
+    }
+
+    /// Kills those who are in the cgroup, as looked at since they are held.
+    fn kill(&self, there: &[i32]) {
+        for (_, fd) in self.0.iter().filter(|(pid, _)| there.contains(pid)) {
+            rustix::process::pidfd_send_signal(fd, Signal::KILL).ok(); // It has ended by itself.
+        }
+    }
+
+    /// Whether all of them end soon.
+    fn have_ended(&self) -> bool {
+        let deadline = Instant::now() + FEW_END_MAX;
+        self.0.iter().all(|(_, fd)| {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let left = Timespec::try_from(left).unwrap_or_default();
+            poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&left)).is_ok_and(|ready| ready > 0)
+        })
+    }
 }
 
 /// Nobody who is stopped can fork, and no pid is used again while its process is stopped.

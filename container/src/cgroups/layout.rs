@@ -13,7 +13,7 @@ use tepui_types::ContainerId;
 use super::devices::Rule;
 use super::hierarchy::{Hierarchies, Hierarchy};
 use super::plan::Step;
-use super::{Controller, Demand, Policy, Version, oom, prepare, settle};
+use super::{Controller, Demand, Policy, Version, oom, prepare, settle, v1};
 
 /// Between a container's cgroup and those nested in it.
 const SEPARATOR: &str = "mesos";
@@ -118,10 +118,19 @@ pub(crate) struct Layout {
     pub devices: Vec<Rule>,
 }
 
+/// What of the cgroups above a container's is made with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Above {
+    /// The root that all containers share is there.
+    Made,
+    /// Perhaps nothing is.
+    Unsure,
+}
+
 impl Layout {
     /// The cgroups of a new container and the steps that make them, without any demand. `shared` are its parent's, if it
     /// does not have its resources counted by itself.
-    pub fn create(&self, id: &ContainerId, shared: Option<&Cgroups>) -> (Cgroups, Vec<Step>) {
+    pub fn create(&self, id: &ContainerId, shared: Option<&Cgroups>, above: Above) -> (Cgroups, Vec<Step>) {
         let (mut places, mut steps) = (Vec::new(), Vec::new());
         for hierarchy in self.hierarchies.iter() {
             let wanted = |one: &&Controller| self.controllers.contains(one);
@@ -137,31 +146,38 @@ impl Layout {
             if !controllers.is_empty() {
                 let cgroup = hierarchy.mount.join(&self.root).join(below(id));
                 let place = Place { version: hierarchy.version, controllers, cgroup, own: true };
-                steps.extend(self.make(hierarchy, &place));
+                steps.extend(self.make(hierarchy, &place, above));
                 places.push(place);
             }
         }
         (Cgroups { places, ..Cgroups::default() }, steps)
     }
 
-    fn make(&self, hierarchy: &Hierarchy, place: &Place) -> Vec<Step> {
+    fn make(&self, hierarchy: &Hierarchy, place: &Place, above: Above) -> Vec<Step> {
         let mut steps = Vec::new();
-        let (mut path, rest) = (hierarchy.mount.clone(), place.cgroup.strip_prefix(&hierarchy.mount));
+        let mut path = match above {
+            Above::Made => hierarchy.mount.join(&self.root),
+            Above::Unsure => hierarchy.mount.clone(),
+        };
+        let rest = place.cgroup.strip_prefix(&path).map(Path::to_owned).unwrap_or_default();
         let enable = self.enable(hierarchy);
-        for name in rest.into_iter().flatten() {
+        let has_sets = hierarchy.version == Version::V1 && place.controllers.contains(&Controller::Cpuset);
+        for name in &rest {
             // The first is the host's: it may be enabled already, and may not be ours to change.
             match path == hierarchy.mount {
                 true => {
                     steps.extend(enable.iter().map(|one| Step::offer(&path, "cgroup.subtree_control", one)))
                 }
+                false if above == Above::Made && path == hierarchy.mount.join(&self.root) => (),
                 false => {
                     steps.extend(enable.iter().map(|one| Step::write(&path, "cgroup.subtree_control", one)))
                 }
             }
             path.push(name);
             steps.push(Step::Make(path.clone()));
-            if hierarchy.version == Version::V1 && place.controllers.contains(&Controller::Cpuset) {
+            if has_sets {
                 steps.extend(prepare(Version::V1, Controller::Cpuset, &path, &[]));
+                steps.extend((path != place.cgroup).then(|| v1::cpuset::pass_on(&path)));
             }
         }
         for one in place.controllers.iter().filter(|one| **one != Controller::Cpuset) {
@@ -233,13 +249,14 @@ mod tests {
 
     #[test]
     fn a_container_on_v1() {
-        let (cgroups, steps) = v1().create(&ContainerId::root("a"), None);
+        let (cgroups, steps) = v1().create(&ContainerId::root("a"), None, Above::Unsure);
         expect![[r#"
             make /cpu/mesos
             make /cpu/mesos/a
             make /cpuset/mesos
             inherit /cpuset/mesos/cpuset.cpus
             inherit /cpuset/mesos/cpuset.mems
+            change /cpuset/mesos/cgroup.clone_children 1
             make /cpuset/mesos/a
             inherit /cpuset/mesos/a/cpuset.cpus
             inherit /cpuset/mesos/a/cpuset.mems
@@ -262,7 +279,7 @@ mod tests {
         .assert_eq(&show(&steps));
         expect![[r#"
             write /cpu/mesos/a/cpu.shares 1024
-            offer /cpu/mesos/a/cpu.cfs_quota_us -1
+            change /cpu/mesos/a/cpu.cfs_quota_us -1
             write /mem/mesos/a/memory.soft_limit_in_bytes 67108864
             write /mem/mesos/a/memory.limit_in_bytes 67108864
         "#]]
@@ -273,9 +290,9 @@ mod tests {
     #[test]
     fn a_nested_container_that_shares_and_one_that_does_not() {
         let layout = v1();
-        let (parent, _) = layout.create(&ContainerId::root("a"), None);
+        let (parent, _) = layout.create(&ContainerId::root("a"), None, Above::Unsure);
         let id = ContainerId::root("a").child("b");
-        let (shares, steps) = layout.create(&id, Some(&parent));
+        let (shares, steps) = layout.create(&id, Some(&parent), Above::Unsure);
         expect![[r#"
             make /freezer/mesos
             make /freezer/mesos/a
@@ -288,7 +305,7 @@ mod tests {
             ["/cpu/mesos/a", "/cpuset/mesos/a", "/mem/mesos/a", "/dev/mesos/a", "/freezer/mesos/a/mesos/b"];
         assert_eq!(joined, expected.map(PathBuf::from));
         assert!(shares.settle(&demand(1.0, None, 64.0, None), &POLICY, true).is_empty());
-        let (own, _) = layout.create(&id, None);
+        let (own, _) = layout.create(&id, None, Above::Unsure);
         assert!(own.places.iter().all(|place| place.own && place.cgroup.ends_with("mesos/a/mesos/b")));
     }
 
@@ -307,7 +324,7 @@ mod tests {
     fn containers_on_v2() {
         use Controller::{Core, Cpu, Cpuacct, Devices, Memory, Pids};
         let layout = layout(&[(Version::V2, "/c", &[Cpu, Cpuacct, Memory, Pids, Devices, Core])]);
-        let (parent, steps) = layout.create(&ContainerId::root("a"), None);
+        let (parent, steps) = layout.create(&ContainerId::root("a"), None, Above::Unsure);
         expect![[r#"
             offer /c/cgroup.subtree_control +cpu
             offer /c/cgroup.subtree_control +memory
@@ -325,9 +342,14 @@ mod tests {
             make /c/mesos/a/leaf
         "#]]
         .assert_eq(&show(&steps));
-        let (nested, _) = layout.create(&ContainerId::root("a").child("b"), Some(&parent));
+        let (again, fewer) = layout.create(&ContainerId::root("a"), None, Above::Made);
+        assert_eq!(again, parent);
+        assert_eq!(show(&steps), show(&steps[..7]) + &show(&fewer), "all but what is above");
+        let (nested, nested_steps) =
+            layout.create(&ContainerId::root("a").child("b"), Some(&parent), Above::Made);
         let [place] = nested.places.as_slice() else { panic!("{nested:?}") };
         assert_eq!(place.processes(), Path::new("/c/mesos/a/mesos/b/leaf"));
+        assert_eq!(nested_steps.first(), Some(&Step::Make(PathBuf::from("/c/mesos/a"))));
         assert!(place.own && nested.settle(&demand(1.0, None, 64.0, None), &POLICY, true).is_empty());
     }
 }

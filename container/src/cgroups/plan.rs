@@ -1,7 +1,8 @@
 //! Plans: what will be written where, as values that can be shown and compared, and the one place that writes them.
 
 use std::fmt;
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,6 +25,12 @@ pub(crate) enum Step {
     /// As Write, but what the kernel does not take is let go: an old kernel without the file, or a limit below what is
     /// used right now.
     Offer {
+        file: PathBuf,
+        value: String,
+    },
+    /// As Write, only if something else is there, which is a lot cheaper where the kernel compares what is written with
+    /// all other cgroups. A file that an old kernel does not have is let go.
+    Change {
         file: PathBuf,
         value: String,
     },
@@ -64,6 +71,10 @@ impl Step {
         Step::Offer { file: cgroup.join(file), value: value.to_string() }
     }
 
+    pub fn change(cgroup: &Path, file: &str, value: impl ToString) -> Step {
+        Step::Change { file: cgroup.join(file), value: value.to_string() }
+    }
+
     pub fn raise(cgroup: &Path, file: &str, value: impl ToString) -> Step {
         Step::Raise { file: cgroup.join(file), value: value.to_string() }
     }
@@ -80,13 +91,19 @@ impl Step {
         Step::Inherit { file: cgroup.join(file) }
     }
 
-    fn apply(&self) -> io::Result<()> {
+    fn apply(&self, writer: &mut Writer) -> io::Result<()> {
         match self {
             Step::Make(path) => match std::fs::create_dir(path) {
                 Err(err) if err.kind() == io::ErrorKind::AlreadyExists => Ok(()),
                 made => made,
             },
-            Step::Write { file, value } => write(file, value),
+            Step::Write { file, value } => writer.write(file, value),
+            Step::Change { file, value } => match std::fs::read_to_string(file) {
+                Ok(now) if now.trim() == value => Ok(()),
+                Ok(_) => write(file, value),
+                Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(()),
+                Err(err) => Err(err),
+            },
             Step::Offer { file, value } => {
                 if let Err(err) = write(file, value) {
                     tracing::debug!(file = %file.display(), value, %err, "the kernel does not take it");
@@ -117,6 +134,7 @@ impl fmt::Display for Step {
             Step::Make(path) => write!(f, "make {}", path.display()),
             Step::Write { file, value } => write!(f, "write {} {value}", file.display()),
             Step::Offer { file, value } => write!(f, "offer {} {value}", file.display()),
+            Step::Change { file, value } => write!(f, "change {} {value}", file.display()),
             Step::Inherit { file } => write!(f, "inherit {}", file.display()),
             Step::Devices { cgroup, rules } => {
                 write!(f, "devices {}", cgroup.display())?;
@@ -139,13 +157,35 @@ pub(crate) struct PlanFault {
 
 /// Does all steps, in order; stops at the first that fails.
 pub(crate) fn apply(steps: &[Step]) -> Result<(), PlanFault> {
-    steps.iter().try_for_each(|step| step.apply().map_err(|err| PlanFault { step: step.to_string(), err }))
+    let mut writer = Writer::default();
+    let mut apply =
+        |step: &Step| step.apply(&mut writer).map_err(|err| PlanFault { step: step.to_string(), err });
+    steps.iter().try_for_each(|step| apply(step))
+}
+
+/// Several values for one file, one after the other, need it to be opened only once.
+#[derive(Default)]
+struct Writer {
+    last: Option<(PathBuf, File)>,
+}
+
+impl Writer {
+    fn write(&mut self, path: &Path, value: &str) -> io::Result<()> {
+        let (_, file) = match self.last.take().filter(|(last, _)| last == path) {
+            Some(last) => self.last.insert(last),
+            None => self.last.insert((path.to_owned(), open(path)?)),
+        };
+        file.write_all(value.as_bytes())
+    }
 }
 
 fn write(file: &Path, value: &str) -> io::Result<()> {
-    // Not `fs::write`: a control file must exist, and is never truncated.
-    let mut file = std::fs::OpenOptions::new().write(true).open(file)?;
-    io::Write::write_all(&mut file, value.as_bytes())
+    open(file)?.write_all(value.as_bytes())
+}
+
+/// Not as `fs::write` does: a control file must exist, and is never truncated.
+fn open(file: &Path) -> io::Result<File> {
+    std::fs::OpenOptions::new().write(true).open(file)
 }
 
 fn write_patiently(file: &Path, value: &str) -> io::Result<()> {
@@ -204,6 +244,12 @@ mod tests {
         let now = || std::fs::read_to_string(&file).expect("readable");
         apply(&[Step::inherit(&child, "n"), Step::inherit(&child, "n")]).expect("copied");
         assert_eq!(now(), "0-3");
+        apply(&[Step::change(&child, "n", "0-3"), Step::change(&child, "none", 1)]).expect("nothing to do");
+        apply(&[Step::change(&child, "n", "4")]).expect("written");
+        assert_eq!(now(), "4-3", "a control file is not truncated");
+        std::fs::write(&file, "").expect("written");
+        apply(&[Step::write(&child, "n", 1), Step::write(&child, "n", 2)]).expect("each is written");
+        assert_eq!(now(), "12", "by itself, to the file that is open");
         std::fs::write(child.join("used"), "10\n").expect("written");
         for (value, then) in [(20, "20"), (10, ""), (9, "")] {
             std::fs::write(&file, "").expect("written");

@@ -12,7 +12,7 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_types::{ContainerId, LaunchSpec, Termination};
 
 use crate::cgroups::hierarchy::Hierarchies;
-use crate::cgroups::layout::Layout;
+use crate::cgroups::layout::{Above, Layout};
 use crate::cgroups::machine::MachineMemory;
 use crate::cgroups::mark::Mark;
 use crate::cgroups::{Cgroups, Controller, Demand, Place, Policy, Version, destroy, devices, oom, plan};
@@ -132,7 +132,7 @@ fn try_layout(
         devices: devices::usual().into_iter().chain(allowed.iter().map(AllowedDevice::rule)).collect(),
     };
     let (cgroups, mut steps) =
-        layout.create(&ContainerId::root(format!("trial-{}", std::process::id())), None);
+        layout.create(&ContainerId::root(format!("trial-{}", std::process::id())), None, Above::Unsure);
     steps.extend(cgroups.settle(&Demand::new(&[], &BTreeMap::new()), &layout.policy, true));
     let tried = plan::apply(&steps);
     for place in &cgroups.places {
@@ -198,13 +198,23 @@ impl Linux {
         if spec.id.parent().is_some() && shared.is_none() {
             self.check_requests(spec)?;
         }
-        let (mut cgroups, mut steps) = self.layout.create(&spec.id, shared.as_ref());
-        steps.extend(cgroups.settle(&demand, &self.layout.policy, true));
+        let (mut cgroups, mut steps) = self.layout.create(&spec.id, shared.as_ref(), Above::Made);
+        let settle = cgroups.settle(&demand, &self.layout.policy, true);
+        steps.extend_from_slice(&settle);
         cgroups.holds_tasks = spec.holds_tasks;
         cgroups.oom_score_adj = cgroups.score(&demand, memory_bytes());
         let kept = self.runtime.container(&spec.id).write_cgroups(&cgroups);
         kept.map_err(|err| format!("cannot keep its cgroups: {err}"))?;
-        plan::apply(&steps).map_err(|fault| fault.to_string())?;
+        let applied = match plan::apply(&steps) {
+            // Somebody may have removed what was made when the agent started, or have made it anew with less.
+            Err(_) => {
+                let (_, mut all) = self.layout.create(&spec.id, shared.as_ref(), Above::Unsure);
+                all.extend(settle);
+                plan::apply(&all)
+            }
+            applied => applied,
+        };
+        applied.map_err(|fault| fault.to_string())?;
         if let Some(core) = cgroups.core().filter(|_| spec.id.parent().is_none()) {
             self.mark.put(&core.cgroup);
         }
@@ -248,9 +258,9 @@ impl Linux {
 
     /// The cgroups of a container of which nothing else is known; none if it has none.
     pub fn find(&self, id: &ContainerId, parent: Option<&Cgroups>) -> Cgroups {
-        let (own, _) = self.layout.create(id, None);
+        let (own, _) = self.layout.create(id, None, Above::Made);
         let shared = parent.filter(|_| !oom::has_request(&own));
-        let (mut found, _) = self.layout.create(id, shared);
+        let (mut found, _) = self.layout.create(id, shared, Above::Made);
         if !found.core().is_some_and(|core| core.cgroup.is_dir()) {
             return Cgroups::default();
         }

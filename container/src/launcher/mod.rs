@@ -1,6 +1,6 @@
 //! Launchers: from a prepared sandbox to a running command that outlives the agent.
 //!
-//! `posix` runs in the agent and starts our own program again as a supervisor; `init` is that supervisor; `tree` finds
+//! `posix` runs in the agent and starts our own program again as a supervisor, through `starter`; `init` is that supervisor; `tree` finds
 //! and ends everything a container ever started. `enter` is what the Linux launcher adds to it: the last steps of the
 //! command's process before it becomes the command, with `mounts` and `rights`; `shepherd` is the tiny init that stays in
 //! a container's namespaces; `failure` says which step could not be done.
@@ -18,6 +18,7 @@ pub(crate) mod posix;
 pub(crate) mod remount;
 mod rights;
 mod shepherd;
+mod starter;
 pub(crate) mod tree;
 
 use std::collections::BTreeMap;

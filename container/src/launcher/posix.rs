@@ -3,12 +3,15 @@
 //! No root, no cgroups, no namespaces: it works wherever processes do.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::unix::pipe;
 
+use super::starter::{self, Ends};
 use super::{InitReport, InitSpec};
 use crate::host::pages;
 use crate::host::process::Process;
@@ -34,35 +37,37 @@ pub(crate) enum LauncherFault {
 /// `label` is for those who look at the list of processes; the directory after it is how the supervisor is found again
 /// if that was deleted.
 pub(crate) async fn start(program: &Path, label: &str, spec: &InitSpec) -> Result<Process, LauncherFault> {
-    let mut child = tokio::process::Command::new(program)
+    let failed = |err| LauncherFault::Spawn { program: program.display().to_string(), err };
+    let mut command = Command::new(program);
+    command
         .args([crate::HELPER_COMMAND, crate::SUPERVISE, label])
         .arg(&spec.runtime)
         .env_clear()
         .envs(pages::small_only())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|err| LauncherFault::Spawn { program: program.display().to_string(), err })?;
-    let answer = tokio::time::timeout(Duration::from_secs(START_SECS_MAX), converse(&mut child, spec)).await;
+        .stderr(Stdio::null());
+    let (stdin, to) = std::io::pipe().map_err(failed)?;
+    let (from, stdout) = std::io::pipe().map_err(failed)?;
+    let ends = Ends { stdin: stdin.into(), stdout: stdout.into() };
+    let started = tokio::task::spawn_blocking(move || starter::start(command, ends)).await;
+    let mut child = started.map_err(io::Error::other).flatten().map_err(failed)?;
+    let talk = converse(to.into(), from.into(), spec);
+    let answer = tokio::time::timeout(Duration::from_secs(START_SECS_MAX), talk).await;
     let answer = answer.unwrap_or(Err(LauncherFault::Late));
     if answer.is_err() {
-        child.start_kill().ok(); // It may have ended by itself.
+        child.kill().ok(); // It may have ended by itself.
     }
-    // Somebody must reap it; if this program ends before, the next parent does.
-    tokio::spawn(async move { child.wait().await });
+    tokio::spawn(reap(child)); // If this program ends before, the next parent does it.
     answer
 }
 
-async fn converse(child: &mut tokio::process::Child, spec: &InitSpec) -> Result<Process, LauncherFault> {
-    let (Some(mut stdin), Some(mut stdout)) = (child.stdin.take(), child.stdout.take()) else {
-        return Err(LauncherFault::Silent);
-    };
+async fn converse(to: OwnedFd, from: OwnedFd, spec: &InitSpec) -> Result<Process, LauncherFault> {
+    let mut to = pipe::Sender::from_owned_fd(to).map_err(LauncherFault::Tell)?;
+    let mut from = pipe::Receiver::from_owned_fd(from).map_err(LauncherFault::Tell)?;
     let text = serde_json::to_vec(spec).map_err(|err| LauncherFault::Tell(err.into()))?;
-    let told = stdin.write_all(&text).await;
-    drop(stdin);
+    let told = to.write_all(&text).await;
+    drop(to);
     let mut answer = Vec::new();
-    stdout.read_to_end(&mut answer).await.map_err(LauncherFault::Tell)?;
+    from.read_to_end(&mut answer).await.map_err(LauncherFault::Tell)?;
     if answer.is_empty() {
         return Err(told.err().map_or(LauncherFault::Silent, LauncherFault::Tell));
     }
@@ -71,4 +76,12 @@ async fn converse(child: &mut tokio::process::Child, spec: &InitSpec) -> Result<
         Ok(InitReport::Failed { message }) => Err(LauncherFault::Setup(message)),
         Err(err) => Err(LauncherFault::Tell(err.into())),
     }
+}
+
+/// Takes the status of a child that nobody wants, once it has ended.
+async fn reap(mut child: Child) {
+    if let Ok(Some(stat)) = Process::find(child.id().cast_signed()) {
+        stat.process.ended().await;
+    }
+    tokio::task::spawn_blocking(move || child.wait()).await.ok(); // Nobody else waits for it.
 }

@@ -20,7 +20,10 @@ pub(crate) type Unused = BTreeMap<String, Wall>;
 pub(crate) fn schedule(agent: &mut Agent, now: Now, path: String, out: &mut Out) {
     out.record(Record::PathUnused { path: path.clone(), since: now.wall });
     agent.gc.insert(path, now.wall);
-    arm(agent, now);
+    // Nothing here is younger: the time that is set already is the first, if one is.
+    if agent.timers.get(&Timer::Collect).is_none() {
+        agent.timers.set(Timer::Collect, now.mono + agent.config.gc_delay);
+    }
 }
 
 /// The directory is needed again.

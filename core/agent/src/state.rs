@@ -275,6 +275,20 @@ impl State {
         self.version += 1;
         self.containers.get_mut(id).map(Arc::make_mut)
     }
+
+    /// Those that calls launched inside of a container, however deep. Costs as much as there are, not as there are in all:
+    /// the children of a container follow each other in the order of ids.
+    pub(crate) fn containers_in(&self, id: &ContainerId) -> Vec<ContainerId> {
+        let (mut found, mut next) = (Vec::new(), Some(id.clone()));
+        let mut looked = 0;
+        while let Some(parent) = next {
+            let later = self.containers.range(parent.child("")..).map(|(id, _)| id);
+            found.extend(later.take_while(|id| id.parent() == Some(&parent)).cloned());
+            next = found.get(looked).cloned();
+            looked += 1;
+        }
+        found
+    }
 }
 
 impl Framework {

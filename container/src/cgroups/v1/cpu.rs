@@ -16,15 +16,15 @@ pub(crate) fn settle(cgroup: &Path, demand: &Demand, policy: &Policy, fresh: boo
     match cpu_quota_us(demand, policy) {
         Some(Limit::Finite(quota)) => {
             let set = if fresh { Step::write } else { Step::yielding };
-            steps.push(Step::write(cgroup, "cpu.cfs_period_us", PERIOD_US));
+            steps.push(Step::change(cgroup, "cpu.cfs_period_us", PERIOD_US));
             steps.push(set(cgroup, "cpu.cfs_quota_us", quota));
         }
         Some(Limit::Infinite) => {
-            steps.push(Step::write(cgroup, "cpu.cfs_period_us", PERIOD_US));
-            steps.push(Step::write(cgroup, "cpu.cfs_quota_us", -1));
+            steps.push(Step::change(cgroup, "cpu.cfs_period_us", PERIOD_US));
+            steps.push(Step::change(cgroup, "cpu.cfs_quota_us", -1));
         }
         // A limit that was there before must not stay; kernels without quotas have none.
-        None => steps.push(Step::offer(cgroup, "cpu.cfs_quota_us", -1)),
+        None => steps.push(Step::change(cgroup, "cpu.cfs_quota_us", -1)),
     }
     steps
 }
@@ -73,24 +73,24 @@ mod tests {
     fn shares_from_the_request_and_quota_from_the_limit() {
         expect![[r#"
             write /c/cpu.shares 307
-            write /c/cpu.cfs_period_us 100000
+            change /c/cpu.cfs_period_us 100000
             write /c/cpu.cfs_quota_us 60000
         "#]]
         .assert_eq(&shown(0.3, Some(0.6), false));
         expect![[r#"
             write /c/cpu.shares 204
-            write /c/cpu.cfs_period_us 100000
-            write /c/cpu.cfs_quota_us -1
+            change /c/cpu.cfs_period_us 100000
+            change /c/cpu.cfs_quota_us -1
         "#]]
         .assert_eq(&shown(0.2, Some(f64::INFINITY), true));
         expect![[r#"
             write /c/cpu.shares 2
-            offer /c/cpu.cfs_quota_us -1
+            change /c/cpu.cfs_quota_us -1
         "#]]
         .assert_eq(&shown(0.001, None, false));
         expect![[r#"
             write /c/cpu.shares 2
-            write /c/cpu.cfs_period_us 100000
+            change /c/cpu.cfs_period_us 100000
             write /c/cpu.cfs_quota_us 1000
         "#]]
         .assert_eq(&shown(0.001, None, true));

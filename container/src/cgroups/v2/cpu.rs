@@ -19,13 +19,13 @@ pub(crate) fn settle(cgroup: &Path, demand: &Demand, policy: &Policy) -> Vec<Ste
     let weight = ((per_cpu * demand.cpus) as u64).clamp(WEIGHT_MIN, WEIGHT_MAX);
     let bound = demand.cpu_limit.or(policy.enable_cfs.then_some(Limit::Finite(demand.cpus)));
     let max = match bound {
-        Some(Limit::Finite(cpus)) => ((PERIOD_US as f64 * cpus).round() as u64).max(QUOTA_US_MIN).to_string(),
-        Some(Limit::Infinite) | None => String::from("max"),
+        Some(Limit::Finite(cpus)) => {
+            let quota = ((PERIOD_US as f64 * cpus).round() as u64).max(QUOTA_US_MIN);
+            Step::write(cgroup, "cpu.max", format!("{quota} {PERIOD_US}"))
+        }
+        Some(Limit::Infinite) | None => Step::change(cgroup, "cpu.max", format!("max {PERIOD_US}")),
     };
-    vec![
-        Step::write(cgroup, "cpu.weight", weight),
-        Step::write(cgroup, "cpu.max", format!("{max} {PERIOD_US}")),
-    ]
+    vec![Step::write(cgroup, "cpu.weight", weight), max]
 }
 
 #[cfg(test)]
@@ -49,7 +49,7 @@ mod tests {
         .assert_eq(&shown(0.3, Some(0.6), false));
         expect![[r#"
             write /c/cpu.weight 10000
-            write /c/cpu.max max 100000
+            change /c/cpu.max max 100000
         "#]]
         .assert_eq(&shown(200.0, Some(f64::INFINITY), true));
         expect![[r#"
@@ -59,7 +59,7 @@ mod tests {
         .assert_eq(&shown(0.001, None, true));
         expect![[r#"
             write /c/cpu.weight 100
-            write /c/cpu.max max 100000
+            change /c/cpu.max max 100000
         "#]]
         .assert_eq(&shown(1.0, None, false));
     }

@@ -182,6 +182,7 @@ fn session_ended(agent: &mut Agent, id: &ContainerId, out: &mut Out) {
     let Some(oldest) = agent.requests.ended_sessions.pop_front() else { return };
     if let Some(container) = agent.state.containers.get(&oldest) {
         let sandbox = container.sandbox.to_string();
+        forget_below(agent, &oldest, out);
         forget(agent, &oldest, out);
         agent.container(ContainerOp::Remove { id: oldest, sandbox }, out);
     }
@@ -193,12 +194,10 @@ pub(crate) fn top_ended(agent: &mut Agent, id: &ContainerId, termination: &Termi
     wait::answer_all(agent, id, Some(termination), out);
 }
 
-/// A top container is gone, and with it everything known about those nested in it.
-fn forget_below(agent: &mut Agent, top: &ContainerId, out: &mut Out) {
-    let below = agent.state.containers.keys().filter(|id| id.parent().is_some() && id.top() == top);
-    let below: Vec<ContainerId> = below.cloned().collect();
-    for id in below {
-        forget(agent, &id, out);
+/// A container is gone, and with it everything known about those nested in it.
+fn forget_below(agent: &mut Agent, id: &ContainerId, out: &mut Out) {
+    for nested in agent.state.containers_in(id) {
+        forget(agent, &nested, out);
     }
 }
 

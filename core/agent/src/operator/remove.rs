@@ -2,12 +2,11 @@
 
 use alloc::format;
 use alloc::string::ToString;
-use alloc::vec::Vec;
 
 use tepui_proto::mesos::v1 as pb;
-use tepui_types::{Answer, ConnId, ContainerId, ContainerOp, Refusal, Status};
+use tepui_types::{Answer, ConnId, ContainerOp, Refusal, Status};
 
-use super::{Answered, checked_id, forget, is_known};
+use super::{Answered, checked_id, forget, forget_below, is_known};
 use crate::agent::{Agent, Out};
 
 pub(super) fn remove(agent: &mut Agent, conn: ConnId, id: &pb::ContainerID, out: &mut Out) -> Answered {
@@ -24,16 +23,9 @@ pub(super) fn remove(agent: &mut Agent, conn: ConnId, id: &pb::ContainerID, out:
         return internal(format!("Container {id} is still running"));
     }
     let sandbox = container.sandbox.to_string();
-    let inside: Vec<ContainerId> =
-        agent.state.containers.keys().filter(|other| is_inside(other, &id)).cloned().collect();
-    for other in inside {
-        forget(agent, &other, out);
-    }
+    forget_below(agent, &id, out);
+    forget(agent, &id, out);
     agent.requests.removals.insert(sandbox.clone(), conn);
     agent.container(ContainerOp::Remove { id, sandbox }, out);
     Ok(None)
-}
-
-fn is_inside(id: &ContainerId, outer: &ContainerId) -> bool {
-    id == outer || id.parent().is_some_and(|parent| is_inside(parent, outer))
 }
