@@ -5,7 +5,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::plugin::{self, Plugin};
+use common::plugin::{self, Greets, Plugin};
 use common::{Host, exited, until};
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::{ContainerId, ContainerOp, LaunchSpec};
@@ -130,6 +130,26 @@ async fn what_an_agent_left_behind_is_unmounted_by_the_next() {
     host.recover(&[]).await;
     until(|| plugin.calls().contains(&String::from("Unmount stuck-1")).then_some(())).await;
     host.submit(ContainerOp::Destroy { id: id("stuck-1") });
+}
+
+/// Every driver is asked what it is and what it can do; one that does not know the second question works all the same.
+#[tokio::test]
+async fn what_a_driver_can_do_is_asked_and_need_not_be_known() {
+    let Some((mut host, plugin)) = host() else { return };
+    for how in [Greets::Well, Greets::AsOfOld] {
+        plugin.greet(how);
+        let container = with_volumes(&["data"]);
+        let spec = LaunchSpec { container, ..host.spec(&id(&format!("{how:?}")), "touch data/x") };
+        assert_eq!(host.run(spec).await, exited(0));
+        assert_eq!(plugin.greetings()[..2], ["Activate", "Capabilities"], "{how:?}");
+    }
+    plugin.calls();
+    plugin.greet(Greets::Never);
+    let spec = LaunchSpec { container: with_volumes(&["data"]), ..host.spec(&id("never"), "true") };
+    let (_, message) = host.fail_to_launch(spec).await;
+    let why = "the driver 'disk': it did not answer VolumeDriver.Capabilities within 1 seconds";
+    assert!(message.contains(why), "{message}");
+    assert_eq!(plugin.calls(), Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -73,6 +73,25 @@ struct Capabilities {
     scope: String,
 }
 
+/// Which machines see a volume of a driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scope {
+    /// The one it was made on.
+    Local,
+    /// All that have the driver.
+    Global,
+}
+
+impl Scope {
+    /// What is no scope counts for the smaller one, as it does for Docker.
+    fn parse(text: &str) -> Scope {
+        match text.eq_ignore_ascii_case("global") {
+            true => Scope::Global,
+            false => Scope::Local,
+        }
+    }
+}
+
 /// The document of a `.json` file.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -98,11 +117,19 @@ impl Driver {
         if !answer.implements.iter().any(|kind| kind == KIND) {
             return Err(DriverFault::Unusable(format!("it is a plugin, but no {KIND}")));
         }
-        // Drivers of old do not know the call.
-        if let Ok(answer) = driver.ask("VolumeDriver.Capabilities", &Call::default(), timeout).await {
-            tracing::debug!(driver = name, scope = answer.capabilities.scope, "volume driver found");
-        }
+        let scope = driver.scope(timeout).await?;
+        tracing::debug!(driver = name, ?scope, "volume driver found");
         Ok(driver)
+    }
+
+    /// Where its volumes are. Nothing depends on it here: a volume is mounted where its container is, and the driver knows
+    /// whether it is the same one elsewhere. Drivers of old do not know the call, and have volumes of one machine.
+    async fn scope(&self, timeout: Duration) -> Result<Scope, DriverFault> {
+        match self.ask("VolumeDriver.Capabilities", &Call::default(), timeout).await {
+            Ok(answer) => Ok(Scope::parse(&answer.capabilities.scope)),
+            Err(DriverFault::Refused(_)) => Ok(Scope::Local),
+            Err(fault) => Err(fault),
+        }
     }
 
     /// Makes a volume. One that is there already is no fault: then the driver knows its path.
@@ -252,6 +279,18 @@ fn parse_address(text: &str) -> Result<Address, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn scopes() {
+        for (text, scope) in [
+            ("global", Scope::Global),
+            ("Global", Scope::Global),
+            ("local", Scope::Local),
+            ("", Scope::Local),
+        ] {
+            assert_eq!(Scope::parse(text), scope, "{text}");
+        }
+    }
 
     #[test]
     fn where_drivers_are() {

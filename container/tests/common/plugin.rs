@@ -17,7 +17,20 @@ use super::Host;
 pub struct Plugin {
     volumes: PathBuf,
     calls: Arc<Mutex<Vec<String>>>,
+    /// What every contact begins with.
+    greetings: Arc<Mutex<Vec<String>>>,
+    greets: Arc<Mutex<Greets>>,
     made: Arc<Mutex<Vec<String>>>,
+}
+
+/// How a driver answers what it can do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Greets {
+    #[default]
+    Well,
+    /// It does not know the call.
+    AsOfOld,
+    Never,
 }
 
 /// A host with a driver called `disk`, whose answers are waited for so long.
@@ -37,7 +50,13 @@ impl Plugin {
     pub fn start(dir: &Path, name: &str) -> Plugin {
         std::fs::create_dir_all(dir).unwrap();
         let listener = UnixListener::bind(dir.join(format!("{name}.sock"))).unwrap();
-        let plugin = Plugin { volumes: dir.join("volumes"), calls: Arc::default(), made: Arc::default() };
+        let plugin = Plugin {
+            volumes: dir.join("volumes"),
+            calls: Arc::default(),
+            greetings: Arc::default(),
+            greets: Arc::default(),
+            made: Arc::default(),
+        };
         let serving = plugin.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -67,6 +86,16 @@ impl Plugin {
         std::mem::take(&mut *self.calls.lock().unwrap())
     }
 
+    /// What every contact begins with, since this was last called.
+    pub fn greetings(&self) -> Vec<String> {
+        std::mem::take(&mut *self.greetings.lock().unwrap())
+    }
+
+    /// From now on it answers like this.
+    pub fn greet(&self, how: Greets) {
+        *self.greets.lock().unwrap() = how;
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.volumes.join(name)
     }
@@ -88,24 +117,31 @@ impl Plugin {
         }
         let mut body = vec![0; length];
         reader.read_exact(&mut body).ok()?;
-        let answer = self.answer(&call, &serde_json::from_slice(&body).unwrap_or_default())?.to_string();
-        write!(
-            stream,
-            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{answer}",
-            answer.len()
-        )
-        .ok()
+        let (status, answer) = match self.answer(&call, &serde_json::from_slice(&body).unwrap_or_default()) {
+            Some(answer) => ("200 OK", answer.to_string()),
+            None => ("404 Not Found", String::from("404 page not found\n")),
+        };
+        let length = answer.len();
+        write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{answer}")
+            .ok()
     }
 
-    /// None: it never answers, and keeps the connection.
+    /// None: it does not know the call.
     fn answer(&self, call: &str, body: &Value) -> Option<Value> {
         let name = body["Name"].as_str().unwrap_or_default();
         let is_made = self.made.lock().unwrap().iter().any(|made| made == name);
         let (_, verb) = call.split_once('.')?;
-        match verb {
-            "Activate" => return Some(json!({"Implements": ["VolumeDriver"]})),
-            "Capabilities" => return Some(json!({"Capabilities": {"Scope": "local"}})),
-            _ => (),
+        if let "Activate" | "Capabilities" = verb {
+            self.greetings.lock().unwrap().push(verb.to_owned());
+            let how = *self.greets.lock().unwrap();
+            return match (verb, how) {
+                ("Activate", _) => Some(json!({"Implements": ["VolumeDriver"]})),
+                (_, Greets::Well) => Some(json!({"Capabilities": {"Scope": "global"}})),
+                (_, Greets::AsOfOld) => None,
+                (_, Greets::Never) => loop {
+                    std::thread::park();
+                },
+            };
         }
         let options = if verb == "Create" { format!(" {}", body["Opts"]) } else { String::new() };
         if verb == "List" {

@@ -1,12 +1,17 @@
 //! `containers`: launching and ending containers on a real agent with every cgroup isolator, by how many are alive; and
 //! what a container costs beside a bare fork and exec of the same program.
 //!
-//! One row per number of containers alive: one after the other for the times, several at once for the rates; beside them
-//! how many times a second the kernel makes and removes all cgroups of a container with nobody in them.
+//! One row per number of containers alive: one after the other for the times, several at once for the rates. In turns with
+//! them the kernel's own part is measured: a process that is started, moved into such cgroups and killed without an agent.
+//! What grows there is not ours; the difference is.
+
+use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Args;
 
+use crate::bare::{Bare, timed};
 use crate::isolated::{Isolated, SLEEP, Work, bare};
 use crate::program::raise_open_files;
 use crate::report::{Report, Row};
@@ -77,17 +82,21 @@ async fn side_by_side(isolated: &Isolated, samples: usize) -> Result<Row> {
 async fn row(isolated: &Isolated, options: &Options, alive: usize) -> Result<Row> {
     let before = isolated.agent.usage()?;
     let (mut launches, mut ends) = (Spread::default(), Spread::default());
+    let (mut bare_launches, mut bare_ends) = (Spread::default(), Spread::default());
     for number in 0..options.samples {
         let id = format!("one-{alive}-{number}");
         launches.push(isolated.launch(&id, &SLEEP).await?);
         ends.push(isolated.destroy(&id).await?);
+        let (launched, ended) = bare_container(isolated.roots()).await?;
+        bare_launches.push(launched);
+        bare_ends.push(ended);
     }
     let cpu = isolated.agent.usage()?.cpu_seconds - before.cpu_seconds;
     let ids: Vec<String> = (0..options.samples).map(|number| format!("many-{alive}-{number}")).collect();
     let launched = isolated.many(Work::Launch, &ids, options.at_once).await?;
     let ended = isolated.many(Work::Destroy, &ids, options.at_once).await?;
-    let bare = isolated.bare_cgroups(options.samples, options.at_once)?;
-    let rate = |took: std::time::Duration| options.samples as f64 / took.as_secs_f64();
+    let ours = |all: &Spread, bare: &Spread| all.median_ms() - bare.median_ms();
+    let rate = |took: Duration| options.samples as f64 / took.as_secs_f64();
     Ok(Row::new()
         .with("what", "launch and end")
         .with("alive", alive)
@@ -97,6 +106,19 @@ async fn row(isolated: &Isolated, options: &Options, alive: usize) -> Result<Row
         .measured("end_p50_ms", ends.percentile_ms(50.0))
         .measured("end_p99_ms", ends.percentile_ms(99.0))
         .measured("ends_per_s", rate(ended))
-        .measured("bare_cgroups_per_s", rate(bare))
+        .measured("bare_launch_p50_ms", bare_launches.median_ms())
+        .measured("bare_end_p50_ms", bare_ends.median_ms())
+        .measured("ours_launch_ms", ours(&launches, &bare_launches))
+        .measured("ours_end_ms", ours(&ends, &bare_ends))
         .measured("agent_cpu_ms_each", cpu * 1000.0 / options.samples as f64))
+}
+
+/// The times of a launch and an end without an agent.
+async fn bare_container(roots: Vec<PathBuf>) -> Result<(Duration, Duration)> {
+    let work = move || {
+        let (bare, launched) = timed(|| Bare::launch(&roots, "bare"))?;
+        let ((), ended) = timed(|| bare.end())?;
+        Ok((launched, ended))
+    };
+    tokio::task::spawn_blocking(work).await?
 }

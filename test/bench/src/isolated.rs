@@ -103,24 +103,10 @@ impl Isolated {
         Ok(began.elapsed())
     }
 
-    /// Makes and removes the cgroups of so many containers, so many at once, without containers and without the agent:
-    /// what the kernel alone takes for these.
-    pub fn bare_cgroups(&self, samples: usize, at_once: usize) -> Result<Duration> {
-        let roots: Vec<PathBuf> =
-            cgroup_mounts().iter().map(|mount| mount.join(&self.cgroups_root)).collect();
-        let roots: Vec<&PathBuf> = roots.iter().filter(|root| root.is_dir()).collect();
-        let one = |number: usize| {
-            let all = || roots.iter().map(|root| root.join(format!("bare-{number}")));
-            all().try_for_each(std::fs::create_dir)?;
-            all().try_for_each(std::fs::remove_dir)
-        };
-        let began = Instant::now();
-        std::thread::scope(|scope| {
-            let share = |first: usize| move || (first..samples).step_by(at_once).try_for_each(one);
-            let threads: Vec<_> = (0..at_once).map(|first| scope.spawn(share(first))).collect();
-            threads.into_iter().try_for_each(|thread| thread.join().expect("it does not panic"))
-        })?;
-        Ok(began.elapsed())
+    /// The cgroups that those of containers are made in.
+    pub fn roots(&self) -> Vec<PathBuf> {
+        let all = cgroup_mounts().into_iter().map(|mount| mount.join(&self.cgroups_root));
+        all.filter(|root| root.is_dir()).collect()
     }
 
     /// Waits for the end of a container that ends by itself.

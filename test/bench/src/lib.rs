@@ -9,6 +9,7 @@
 
 mod agent;
 pub mod allocator;
+mod bare;
 mod beside;
 pub mod containers;
 mod crowd;

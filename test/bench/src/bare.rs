@@ -1,0 +1,83 @@
+//! What the kernel alone takes for a container: the same cgroups with such limits, and a process that is started, moved
+//! into them and killed, by this program and without an agent. Made beside the containers of an agent, so that as many are
+//! alive.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::isolated::SLEEP;
+
+/// What is written to which files of a new cgroup, where it has such files.
+const LIMITS: [(&str, &str); 9] = [
+    ("cpu.shares", "10"),
+    ("cpu.weight", "1"),
+    ("memory.soft_limit_in_bytes", "33554432"),
+    ("memory.limit_in_bytes", "33554432"),
+    ("memory.low", "33554432"),
+    ("memory.max", "33554432"),
+    ("pids.max", "16384"),
+    ("devices.deny", "a *:* rwm"),
+    ("devices.allow", "c 1:3 rwm"),
+];
+
+/// A cgroup that was removed too early, while its process is still on its way out, is tried again.
+const REMOVE_PAUSE: Duration = Duration::from_micros(100);
+
+/// A process in cgroups of its own.
+pub struct Bare {
+    cgroups: Vec<PathBuf>,
+    child: Child,
+}
+
+impl Bare {
+    /// One below each of these.
+    pub fn launch(roots: &[PathBuf], name: &str) -> Result<Bare> {
+        let cgroups: Vec<PathBuf> = roots.iter().map(|root| root.join(name)).collect();
+        for cgroup in &cgroups {
+            std::fs::create_dir(cgroup)?;
+            let limits = LIMITS.iter().filter(|(file, _)| cgroup.join(file).exists());
+            limits.into_iter().try_for_each(|(file, value)| write(&cgroup.join(file), value))?;
+        }
+        let (program, arguments) = SLEEP.split_first().context("there is a program")?;
+        let child = Command::new(program).args(arguments).spawn()?;
+        for cgroup in &cgroups {
+            // On v1 a process of one thread goes by this file, as those of containers do.
+            let doors = ["tasks", "cgroup.procs"].map(|name| cgroup.join(name));
+            let door = doors.into_iter().find(|door| door.exists()).context("a cgroup has a door")?;
+            write(&door, &child.id().to_string())?;
+        }
+        Ok(Bare { cgroups, child })
+    }
+
+    /// Kills the process and removes its cgroups.
+    pub fn end(mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        for cgroup in &self.cgroups {
+            while let Err(err) = std::fs::remove_dir(cgroup) {
+                match err.kind() {
+                    std::io::ErrorKind::ResourceBusy => std::thread::sleep(REMOVE_PAUSE),
+                    _ => return Err(err.into()),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A control file is there before, and is not truncated.
+fn write(file: &Path, value: &str) -> Result<()> {
+    let written = std::fs::OpenOptions::new().write(true).open(file);
+    let written = written.and_then(|mut file| file.write_all(value.as_bytes()));
+    written.with_context(|| format!("cannot write '{value}' to {}", file.display()))
+}
+
+/// Work that is timed.
+pub fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Duration)> {
+    let began = Instant::now();
+    Ok((work()?, began.elapsed()))
+}
