@@ -3,7 +3,8 @@
 //!
 //! One row per number of containers alive: one after the other for the times, several at once for the rates. In turns with
 //! them the kernel's own part is measured: a process that is started, moved into such cgroups and killed without an agent.
-//! What grows there is not ours; the difference is.
+//! What grows there is not ours. The last two rows are of two agents in turns on the same machine, one with few containers and
+//! one with many: what differs there is.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -58,7 +59,38 @@ async fn all(options: &Options) -> Result<Report> {
         alive = *wanted;
         report.push(row(&isolated, options, alive).await?);
     }
+    in_turns(&isolated, options, alive, &mut report).await?;
     Ok(report)
+}
+
+/// Launches and ends on the agent with many containers and on another with the fewest, in turns: the kernel has the same
+/// number alive for both, and the machine is as fast for both, so a difference is the agent's own.
+async fn in_turns(many: &Isolated, options: &Options, alive: usize, report: &mut Report) -> Result<()> {
+    let fewest = options.alive.first().copied().unwrap_or(0);
+    let few = Isolated::start(1).await?;
+    let fill: Vec<String> = (0..fewest).map(|number| format!("alive-{number}")).collect();
+    few.many(Work::Launch, &fill, options.at_once).await?;
+    let agents = [(&few, fewest), (many, alive)];
+    let mut spreads = [(); 2].map(|()| (Spread::default(), Spread::default()));
+    for number in 0..options.samples {
+        for ((agent, _), (launches, ends)) in agents.iter().zip(&mut spreads) {
+            let id = format!("turn-{number}");
+            launches.push(agent.launch(&id, &SLEEP).await?);
+            ends.push(agent.destroy(&id).await?);
+        }
+    }
+    for ((_, alive), (launches, ends)) in agents.iter().zip(&spreads) {
+        report.push(
+            Row::new()
+                .with("what", "in turns with another agent")
+                .with("alive", *alive)
+                .measured("launch_p50_ms", launches.median_ms())
+                .measured("launch_p99_ms", launches.percentile_ms(99.0))
+                .measured("end_p50_ms", ends.median_ms())
+                .measured("end_p99_ms", ends.percentile_ms(99.0)),
+        );
+    }
+    Ok(())
 }
 
 /// A program that does nothing, in a container and without one, in turns.
