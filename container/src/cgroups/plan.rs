@@ -158,9 +158,10 @@ pub(crate) struct PlanFault {
 /// Does all steps, in order; stops at the first that fails.
 pub(crate) fn apply(steps: &[Step]) -> Result<(), PlanFault> {
     let mut writer = Writer::default();
-    let mut apply =
-        |step: &Step| step.apply(&mut writer).map_err(|err| PlanFault { step: step.to_string(), err });
-    steps.iter().try_for_each(|step| apply(step))
+    for step in steps {
+        step.apply(&mut writer).map_err(|err| PlanFault { step: step.to_string(), err })?;
+    }
+    Ok(())
 }
 
 /// Several values for one file, one after the other, need it to be opened only once.

@@ -269,16 +269,16 @@ fn statistics(executor: &Executor, usage: &Usage, now: f64) -> pb::ResourceStati
     let resources = executor.resources();
     let (cpus, mem) = (resources.cpus().to_f64(), resources.mem().to_f64());
     let some = |amount: f64| (amount > 0.0).then_some(amount);
-    let limit = |name: &str, request: f64, machine: f64| {
+    let limit = |name: &str, request: f64, machine: fn() -> f64| {
         let limit = executor.limits().get(name).copied().unwrap_or(request);
-        some(if limit.is_finite() { limit } else { machine })
+        some(if limit.is_finite() { limit } else { machine() })
     };
-    let machine_mem = detect::memory_bytes().unwrap_or(0) as f64 / MEGABYTE;
+    let machine_mem = || detect::memory_bytes().unwrap_or(0) as f64 / MEGABYTE;
     let bytes = |megabytes: f64| (megabytes * MEGABYTE) as u64;
     let sandbox = usage.disk.iter().find(|one| one.path == Path::new(&*executor.sandbox));
     pb::ResourceStatistics {
         cpus_soft_limit: some(cpus),
-        cpus_limit: limit("cpus", cpus, detect::processors() as f64),
+        cpus_limit: limit("cpus", cpus, || detect::processors() as f64),
         mem_soft_limit_bytes: some(mem).map(bytes),
         mem_limit_bytes: limit("mem", mem, machine_mem).map(bytes),
         disk_limit_bytes: sandbox.map(|one| one.limit_bytes),

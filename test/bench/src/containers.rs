@@ -2,7 +2,8 @@
 //! what a container costs beside a bare fork and exec of the same program.
 //!
 //! One row per number of containers alive: one after the other for the times, several at once for the rates. In turns with
-//! them the kernel's own part is measured: a process that is started, moved into such cgroups and killed without an agent.
+//! them the kernel's own part is measured: a process that is started, moved into such cgroups and killed without an agent, and
+//! a record that is brought to the disk, for which every launch waits.
 //! What grows there is not ours. The last two rows are of two agents in turns on the same machine, one with few containers and
 //! one with many: what differs there is.
 
@@ -12,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use clap::Args;
 
-use crate::bare::{Bare, timed};
+use crate::bare::{Bare, record, timed};
 use crate::isolated::{Isolated, SLEEP, Work, bare};
 use crate::program::raise_open_files;
 use crate::report::{Report, Row};
@@ -115,6 +116,7 @@ async fn row(isolated: &Isolated, options: &Options, alive: usize) -> Result<Row
     let before = isolated.agent.usage()?;
     let (mut launches, mut ends) = (Spread::default(), Spread::default());
     let (mut bare_launches, mut bare_ends) = (Spread::default(), Spread::default());
+    let mut records = Spread::default();
     for number in 0..options.samples {
         let id = format!("one-{alive}-{number}");
         launches.push(isolated.launch(&id, &SLEEP).await?);
@@ -122,12 +124,14 @@ async fn row(isolated: &Isolated, options: &Options, alive: usize) -> Result<Row
         let (launched, ended) = bare_container(isolated.roots()).await?;
         bare_launches.push(launched);
         bare_ends.push(ended);
+        records.push(record(isolated.folder.path())?);
     }
     let cpu = isolated.agent.usage()?.cpu_seconds - before.cpu_seconds;
     let ids: Vec<String> = (0..options.samples).map(|number| format!("many-{alive}-{number}")).collect();
     let launched = isolated.many(Work::Launch, &ids, options.at_once).await?;
     let ended = isolated.many(Work::Destroy, &ids, options.at_once).await?;
-    let ours = |all: &Spread, bare: &Spread| all.median_ms() - bare.median_ms();
+    let ours_launch = launches.median_ms() - bare_launches.median_ms() - records.median_ms();
+    let ours_end = ends.median_ms() - bare_ends.median_ms();
     let rate = |took: Duration| options.samples as f64 / took.as_secs_f64();
     Ok(Row::new()
         .with("what", "launch and end")
@@ -140,8 +144,9 @@ async fn row(isolated: &Isolated, options: &Options, alive: usize) -> Result<Row
         .measured("ends_per_s", rate(ended))
         .measured("bare_launch_p50_ms", bare_launches.median_ms())
         .measured("bare_end_p50_ms", bare_ends.median_ms())
-        .measured("ours_launch_ms", ours(&launches, &bare_launches))
-        .measured("ours_end_ms", ours(&ends, &bare_ends))
+        .measured("record_p50_ms", records.median_ms())
+        .measured("ours_launch_ms", ours_launch)
+        .measured("ours_end_ms", ours_end)
         .measured("agent_cpu_ms_each", cpu * 1000.0 / options.samples as f64))
 }
 

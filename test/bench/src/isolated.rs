@@ -37,7 +37,7 @@ pub struct Isolated {
     pub client: Client,
     cgroups_root: PathBuf,
     /// Where the programs keep their files.
-    _folder: tempfile::TempDir,
+    pub folder: tempfile::TempDir,
 }
 
 impl Isolated {
@@ -56,7 +56,7 @@ impl Isolated {
         ];
         let agent = Program::agent(folder.path(), 0, &master.address, &flags)?;
         let client = Client::new(&agent.address)?;
-        let isolated = Self { agent, master, client, cgroups_root, _folder: folder };
+        let isolated = Self { agent, master, client, cgroups_root, folder };
         isolated.admitted().await?;
         Ok(isolated)
     }
