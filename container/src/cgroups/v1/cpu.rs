@@ -63,7 +63,7 @@ mod tests {
     fn a_running_container_yields_to_those_in_it() {
         expect![[r#"
             write /c/cpu.shares 204
-            write /c/cpu.cfs_period_us 100000
+            change /c/cpu.cfs_period_us 100000
             yield /c/cpu.cfs_quota_us 20000
         "#]]
         .assert_eq(&show(&settle(Path::new("/c"), &demand(0.2, Some(0.2), 32.0, None), &POLICY, false)));
