@@ -14,6 +14,8 @@ const TYPED: &[(&str, &[&str], &[&str])] = &[
     ("tepui master --regis", &["--registry", "--registry_max_agent_age"], &["--port"]),
     ("tepui agent --work", &["--work_dir"], &["--watch"]),
     ("tepui logs --fol", &["--follow"], &["--json"]),
+    // What is in the cluster is not among the files here.
+    ("tepui tasks --sort tepui", &[], &["tepui.bash", "tepui.fish"]),
 ];
 
 #[test]
@@ -25,7 +27,9 @@ fn bash_completes() {
         "${BASH_REMATCH[1]}" tepui "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
         printf '%s\n' "${COMPREPLY[@]}""#;
     check("bash", "tepui.bash", |script, typed| {
-        said(Command::new("bash").args(["--norc", "--noprofile", "-c", ASK, "bash"]).arg(script).arg(typed))
+        let mut bash = Command::new("bash");
+        bash.args(["--norc", "--noprofile", "-c", ASK, "bash"]).arg(script).arg(typed);
+        said(bash.current_dir(script.parent().expect("a directory")))
     });
 }
 
@@ -35,7 +39,7 @@ fn fish_completes() {
     check("fish", "tepui.fish", |script, typed| {
         let home = script.parent().expect("a directory");
         let mut fish = Command::new("fish");
-        fish.args(["--no-config", "-c", ASK]).arg(script).arg(typed).env("HOME", home);
+        fish.args(["--no-config", "-c", ASK]).arg(script).arg(typed).env("HOME", home).current_dir(home);
         // Each line is a word, a tab and what it means.
         said(&mut fish).lines().filter_map(|line| line.split('\t').next()).collect::<Vec<_>>().join("\n")
     });
@@ -44,9 +48,11 @@ fn fish_completes() {
 #[test]
 fn zsh_completes() {
     // Nothing but a terminal makes zsh complete. Of several that fit the first tab types what they share, the second lists.
+    // Its line editor says when it is there: before that the terminal itself would take what is typed.
     const ASK: &str = r#"
         zmodload zsh/zpty; zpty shell zsh -f -i
-        zpty -w shell "PROMPT=; fpath=($1 \$fpath); autoload -U compinit; compinit -u -D; LISTMAX=999; stty rows 200 columns 200; print REA''DY"
+        zpty -w shell "PROMPT=; fpath=($1 \$fpath); autoload -U compinit; compinit -u -D; LISTMAX=999"
+        zpty -w shell "stty rows 200 columns 200; zle-line-init() { print REA''DY }; zle -N zle-line-init"
         zpty -r -m shell seen '*READY*'
         zpty -w -n shell "$2"$'\t\t\C-u'; zpty -w shell "print DO''NE"
         zpty -r -m shell seen '*DONE*'; print -r -- "$seen"; zpty -d shell"#;

@@ -8,8 +8,6 @@ use tepui_proto::{json, wire};
 /// The largest answer.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-const JSON: (&str, &str) = ("Content-Type", "application/json");
-
 /// A cluster with one task that runs and one that failed.
 struct Busy {
     cluster: Cluster,
@@ -338,33 +336,6 @@ fn sandbox(agent: &Http) -> String {
     let paths = debug.as_object().expect("an object").values();
     let mut paths = paths.filter_map(Value::as_str).filter(|path| path.contains("/executors/stays/"));
     paths.next().expect("the executor has a sandbox").to_string()
-}
-
-#[test]
-fn the_form_of_an_answer_is_negotiated() {
-    let cluster = Cluster::start();
-    let [json, protobuf] = ["application/json", "application/x-protobuf"];
-    for (accept, status, content_type) in [
-        (None, 200, json),
-        (Some("*/*"), 200, json),
-        (Some("application/*"), 200, json),
-        (Some("APPLICATION/JSON"), 200, json),
-        (Some("application/x-protobuf"), 200, protobuf),
-        (Some("application/x-protobuf, application/json;q=0.1"), 200, json),
-        (Some("application/json;q=0, */*"), 200, protobuf),
-        (Some("text/html, application/x-protobuf;q=0.9"), 200, protobuf),
-        (Some("text/html"), 406, "text/plain; charset=utf-8"),
-        (Some("application/recordio"), 406, "text/plain; charset=utf-8"),
-        (Some("application/json;q=0"), 406, "text/plain; charset=utf-8"),
-    ] {
-        for http in [cluster.http(), cluster.agent_http()] {
-            let headers: Vec<(&str, &str)> =
-                [JSON].into_iter().chain(accept.map(|accept| ("Accept", accept))).collect();
-            let answer = http.send("POST", "/api/v1", &headers, br#"{"type":"GET_HEALTH"}"#);
-            let got = (answer.status, answer.header("content-type"));
-            assert_eq!(got, (status, Some(content_type)), "{accept:?}: {}", answer.text());
-        }
-    }
 }
 
 #[test]
