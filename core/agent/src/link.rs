@@ -12,7 +12,7 @@ use tepui_proto::tepui::agent::v1 as api;
 use tepui_resources::Format;
 
 use crate::agent::{Agent, Out, Timer};
-use crate::state::{Phase, Task};
+use crate::state::{Framework, Phase, Task};
 use crate::{Effect, LinkId, operations, status};
 
 /// The longest wait before another try.
@@ -133,6 +133,19 @@ fn lose(agent: &mut Agent, now: Now) {
     }
 }
 
+/// How the tasks of a framework that is over had their cgroups, as far as that is still known.
+fn isolations(framework: &Framework) -> impl Iterator<Item = api::call::Isolation> + '_ {
+    framework.completed_executors.iter().filter(|executor| !executor.generated).filter_map(|executor| {
+        let task = executor.completed_tasks.peek().or_else(|| executor.tasks.values().next())?;
+        Some(api::call::Isolation {
+            framework_id: (*framework.info.id).clone().into(),
+            executor_id: executor.id.to_proto().into(),
+            shares_cgroups: task.task.container.linux_info.share_cgroups.unwrap_or(true),
+            ..Default::default()
+        })
+    })
+}
+
 /// Everything the agent knows.
 fn subscribe(agent: &Agent) -> api::call::Subscribe {
     let state = &agent.state;
@@ -164,6 +177,7 @@ fn subscribe(agent: &Agent) -> api::call::Subscribe {
             .collect(),
         frameworks: frameworks().map(|framework| (*framework.info).clone()).collect(),
         completed_tasks: completed.map(shown).collect(),
+        isolations: state.completed_frameworks.iter().flat_map(|framework| isolations(framework)).collect(),
         operations: state.operations.values().map(|operation| (**operation).clone()).collect(),
         oversubscribed_resources: state.oversubscribed.to_proto(Format::Post),
         ..Default::default()

@@ -8,6 +8,7 @@ use tepui_fsm::{Deadlines, Now, Rng};
 use tepui_registry::{Operation as Record, Registry};
 
 use crate::ends::Ends;
+use crate::isolations::Isolations;
 use crate::master::{Master, Out, Serial, empty_state};
 use crate::offer::Offers;
 use crate::operation::Operations;
@@ -52,6 +53,7 @@ pub(crate) fn master(config: Config, mut registry: Registry, now: Now) -> Master
         unreachable_tasks: BTreeMap::new(),
         kills: BTreeMap::new(),
         ends: Ends::default(),
+        isolations: Isolations::default(),
         pids: BTreeMap::new(),
         liveness: Liveness::new(known_agents),
         wanted_back: BTreeMap::new(),

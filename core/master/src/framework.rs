@@ -129,7 +129,10 @@ pub(crate) fn recover(master: &mut Master, now: Now, info: pb::FrameworkInfo, ou
 /// Puts a framework into the books and tells the allocator and operators.
 pub(crate) fn insert(master: &mut Master, framework: Framework, terms: Terms, out: &mut Out) {
     master.changed = true;
-    let framework = terms.on(framework);
+    let mut framework = terms.on(framework);
+    for (executor, shares) in master.isolations.take(&framework.id) {
+        task::remember_isolation(&mut framework, &executor, shares);
+    }
     master.allocator.add_framework(books::framework(&framework, terms));
     master.notify(|| notice::framework_added(&framework), out);
     master.state.frameworks.insert_mut(framework.id.clone(), Arc::new(framework));

@@ -31,6 +31,7 @@ mod framework;
 mod garbage;
 mod input;
 mod inverse;
+mod isolations;
 mod maintenance;
 mod master;
 mod notice;

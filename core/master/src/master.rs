@@ -21,6 +21,7 @@ use tepui_types::{AgentId, Answer, ConnId, FrameworkId, OfferId, Refusal, TaskId
 use crate::counters::{Arrival, Counters};
 use crate::ends::Ends;
 use crate::explain::Inquiries;
+use crate::isolations::Isolations;
 use crate::offer::Offers;
 use crate::operation::Operations;
 use crate::reachability::Liveness;
@@ -60,6 +61,7 @@ pub struct Master {
     /// Tasks somebody wants dead, until they are: sent again to an agent that comes back.
     pub(crate) kills: BTreeMap<AgentId, BTreeMap<(FrameworkId, TaskId), Option<pb::KillPolicy>>>,
     pub(crate) ends: Ends,
+    pub(crate) isolations: Isolations,
     /// The agent registered under each pid.
     pub(crate) pids: BTreeMap<Arc<str>, AgentId>,
     pub(crate) liveness: Liveness,

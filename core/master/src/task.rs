@@ -115,12 +115,16 @@ pub(crate) fn add(master: &mut Master, task: Task, out: &mut Out) {
     }
 }
 
-/// The first task under an executor decides for all that come later, also long after it ended.
 fn remember_sharing(framework: &mut Framework, task: &Task) {
-    if let Some(executor) = &task.executor_id
-        && !framework.shares_cgroups.contains(executor)
-    {
+    if let Some(executor) = &task.executor_id {
         let shares = task.task.container.linux_info.share_cgroups.unwrap_or(true);
+        remember_isolation(framework, executor, shares);
+    }
+}
+
+/// The first task under an executor decides for all that come later, also long after it ended.
+pub(crate) fn remember_isolation(framework: &mut Framework, executor: &ExecutorId, shares: bool) {
+    if !framework.shares_cgroups.contains(executor) {
         framework.shares_cgroups.push(EXECUTORS_REMEMBERED_MAX, executor.clone(), shares);
     }
 }

@@ -246,6 +246,35 @@ fn tasks_of_a_group_carry_their_executor() {
     }
 }
 
+/// One executor id has one kind of isolation for ever: a master that comes later is told, also of who is over here.
+#[test]
+fn how_cgroups_were_shared_is_told_also_of_frameworks_that_are_over() {
+    let world = play(
+        "
+        launch t1 executor=e1
+        e1 subscribe
+        e1 update t1 FINISHED
+        ack t1
+        e1 exited 0
+        launch t2
+        t2 subscribe
+        t2 update t2 FINISHED
+        ack t2
+        t2 exited 0
+        down
+        wait 1s
+        up
+        ",
+    );
+    let last = world.subscribes.last().expect("a subscription");
+    let told = last
+        .isolations
+        .iter()
+        .map(|one| (one.framework_id.value.as_str(), one.executor_id.value.as_str(), one.shares_cgroups));
+    assert_eq!(told.collect::<Vec<_>>(), [("F", "e1", true)]);
+    assert!(last.frameworks.is_empty());
+}
+
 /// Those of a command and of an executor that a framework brings are in its own container; those of groups are not.
 #[test]
 fn who_goes_first_is_told_by_where_tasks_are() {

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use tepui_fsm::Now;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::task_status::Reason;
+use tepui_proto::tepui::agent::v1::call::Isolation;
 use tepui_proto::tepui::agent::v1::event::{MissingTask, Subscribed};
 use tepui_resources::Resources;
 use tepui_types::{AgentId, ConnId, ExecutorId, FrameworkId, TaskId, TaskStateExt};
@@ -45,6 +46,9 @@ pub(super) fn everything(
     }
     for task in report.completed_tasks {
         remember(master, id, task);
+    }
+    for isolation in report.isolations {
+        remember_isolation(master, &isolation);
     }
     for operation in report.operations {
         adopt_operation(master, id, operation);
@@ -161,6 +165,15 @@ fn remember(master: &mut Master, id: &AgentId, task: pb::Task) {
     let known = master.framework(&task.framework_id).is_some_and(|it| it.completed_tasks.contains(&task.id));
     if !known {
         task::remember_completed(master, task.into());
+    }
+}
+
+fn remember_isolation(master: &mut Master, isolation: &Isolation) {
+    let framework_id = FrameworkId::from(&*isolation.framework_id);
+    let executor_id = ExecutorId::from(&*isolation.executor_id);
+    match master.framework_mut(&framework_id) {
+        Some(framework) => task::remember_isolation(framework, &executor_id, isolation.shares_cgroups),
+        None => master.isolations.remember(framework_id, executor_id, isolation.shares_cgroups),
     }
 }
 

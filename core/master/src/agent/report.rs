@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use tepui_proto::mesos::v1 as pb;
-use tepui_proto::tepui::agent::v1::call::Subscribe;
+use tepui_proto::tepui::agent::v1::call::{Isolation, Subscribe};
 use tepui_resources::{Resources, Role};
 use tepui_types::{AgentId, FrameworkId, check_id};
 
@@ -27,6 +27,7 @@ pub(super) struct Report {
     pub(super) executors: Vec<(pb::ExecutorInfo, Resources)>,
     pub(super) completed_tasks: Vec<pb::Task>,
     pub(super) operations: Vec<pb::Operation>,
+    pub(super) isolations: Vec<Isolation>,
 }
 
 impl Report {
@@ -63,6 +64,7 @@ impl Report {
             executors: executors.collect::<Result<_, String>>()?,
             completed_tasks: call.completed_tasks,
             operations: call.operations,
+            isolations: call.isolations,
         })
     }
 

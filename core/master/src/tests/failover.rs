@@ -407,3 +407,42 @@ fn a_new_master_knows_how_cgroups_were_shared() {
         "#]],
     );
 }
+
+/// Agents remember it for frameworks that have nothing left there, whoever of them comes first.
+#[test]
+fn a_new_master_is_told_how_cgroups_were_shared() {
+    check(
+        "
+        agent A cpus:8 mem:1024 disk:1000
+        framework F role:web failover:1000 checkpoint
+        settle
+        A remembers F own false
+        A remembers F shared true
+        ...
+        master restarts
+        A back
+        F back
+        settle
+        F accept #m1-O0 refuse:0 : group own a cpus:1 mem:32 fw:m-0000 ; group shared b cpus:1 mem:32 share:false fw:m-0000
+        master restarts
+        F back
+        A back
+        settle
+        F accept #m11-O0 refuse:0 : group own a cpus:1 mem:32 fw:m-0000 ; group shared b cpus:1 mem:32 fw:m-0000
+        ",
+        expect![[r#"
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- OFFERS #1.0 of A (cpus:8; mem:1024; disk:1000)
+            F <- UPDATE a TASK_ERROR REASON_TASK_GROUP_INVALID "Task 'a' has 'container.linux_info.share_cgroups' true, but under executor 'own' it is false for all tasks: use that, or another executor id"
+            F <- UPDATE b TASK_ERROR REASON_TASK_GROUP_INVALID "Task 'b' has 'container.linux_info.share_cgroups' false, but under executor 'shared' it is true for all tasks: use that, or another executor id"
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            A <- SUBSCRIBED A
+            F <- OFFERS m11-O0 of A (cpus:8; mem:1024; disk:1000)
+            F <- UPDATE a TASK_ERROR REASON_TASK_GROUP_INVALID "Task 'a' has 'container.linux_info.share_cgroups' true, but under executor 'own' it is false for all tasks: use that, or another executor id"
+            A <- LAUNCH_GROUP b with a new executor
+        "#]],
+    );
+}

@@ -111,6 +111,16 @@ impl Script {
                 let operations = operations.values().map(|it| it.operation.clone()).collect();
                 self.agents.get_mut(name).expect("an agent").subscribe.operations = operations;
             }
+            // All of the framework ended there, tasks under this executor too.
+            ("remembers", [framework, executor, share]) => {
+                let isolation = link::call::Isolation {
+                    framework_id: (*self.frameworks[*framework].info.id).clone().into(),
+                    executor_id: pb::ExecutorID { value: (*executor).into(), ..Default::default() }.into(),
+                    shares_cgroups: *share == "true",
+                    ..Default::default()
+                };
+                self.agents.get_mut(name).expect("an agent").subscribe.isolations.push(isolation);
+            }
             ("completed", [task]) => {
                 let agent = self.agents.get_mut(name).expect("an agent");
                 let task = agent.tasks.remove(*task).expect("a task");
