@@ -93,6 +93,29 @@ fn why_a_framework_gets_no_offers_is_on_the_pages() {
     }
 }
 
+/// Names are text on every page, whatever is in them.
+#[test]
+fn names_with_anything_in_them_are_text_on_the_pages() {
+    const WILD: &str = "</script><b onclick=\"x\">'`\u{1b}[31m\u{7}{{1+1}}";
+    const SHOWN: &str = "&lt;/script&gt;&lt;b onclick=\"x\"&gt;'`";
+    let cluster = Cluster::start();
+    let mut info = Scheduler::info("dev");
+    info["name"] = json!(WILD);
+    let mut scheduler = Scheduler::subscribe(&cluster.http(), info);
+    let offer = scheduler.offer();
+    let mut task = Scheduler::task(&offer, "plain", "sleep 1000");
+    task["name"] = json!(WILD);
+    scheduler.launch(&offer, &[task]);
+    scheduler.reach("plain", "TASK_RUNNING");
+    let profile = cluster.folder().join("browser");
+    let id = &scheduler.framework_id;
+    for page in ["#/frameworks".to_owned(), format!("#/framework/{id}"), format!("#/task/{id}/plain")] {
+        let shown = shown(&profile, &cluster.master.address, &page);
+        assert!(shown.contains(SHOWN), "the name is not on the page {page:?}:\n{shown}");
+        assert!(!shown.contains("<b onclick"), "it is more than text on the page {page:?}:\n{shown}");
+    }
+}
+
 #[test]
 fn requests_and_limits_are_on_the_pages() {
     let Some(mut bench) = Limited::start(&[]) else { return };
