@@ -235,6 +235,27 @@ fn what_ended_is_remembered_as_long_as_flags_say() {
     });
 }
 
+#[test]
+fn what_cannot_be_reached_is_remembered_as_long_as_a_flag_says() {
+    let flags = [
+        "--agent_ping_timeout=1secs",
+        "--max_agent_ping_timeouts=1",
+        "--max_unreachable_tasks_per_framework=1",
+    ];
+    let mut busy = busy(&flags);
+    let offer = busy.scheduler.fresh_offer();
+    busy.scheduler.launch(&offer, &[Scheduler::task(&offer, "too", "sleep 1000")]);
+    busy.scheduler.reach("too", "TASK_RUNNING");
+    busy.cluster.agents[0].kill();
+    wait_for("one of the two tasks to be remembered", || {
+        let framework = busy.master.get("/frameworks").json()?["frameworks"][0].clone();
+        let [tasks, away] = ["tasks", "unreachable_tasks"].map(|key| framework[key].as_array().map(Vec::len));
+        (tasks? == 0 && away? == 1).then_some(())
+    });
+    let calls = busy.master.post("/api/v1", &json!({"type": "GET_TASKS"})).json().expect("JSON");
+    assert_eq!(calls["get_tasks"]["unreachable_tasks"].as_array().map(Vec::len), Some(1), "{calls}");
+}
+
 /// Calls that read, with what they need.
 const MASTER_READS: &[&str] = &[
     r#"{"type":"GET_HEALTH"}"#,
