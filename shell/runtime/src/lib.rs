@@ -36,7 +36,8 @@ pub struct Limits {
     pub turn_inputs_max: usize,
     /// How long a machine may take inputs in before it settles; the rest waits for the next turn.
     pub step_time_max: Duration,
-    /// How long a machine may settle; it leaves the rest to the next turn, so that inputs need not wait for it.
+    /// How long a machine may decide while it settles; it leaves the rest to the next turn, so that inputs need not wait
+    /// for it. Telling what was decided comes on top: offers take three times as long to write as to decide on.
     pub settle_time_max: Duration,
     /// A turn that takes longer is logged.
     pub slow_turn: Duration,
@@ -49,7 +50,7 @@ impl Default for Limits {
         Self {
             turn_inputs_max: 512,
             step_time_max: Duration::from_micros(250),
-            settle_time_max: Duration::from_micros(250),
+            settle_time_max: Duration::from_micros(100),
             slow_turn: Duration::from_millis(500),
             group_commit: true,
         }

@@ -11,8 +11,18 @@ const SAMPLES_MAX: usize = 1000;
 #[derive(Debug)]
 pub struct Timings {
     window: Duration,
-    samples: Mutex<VecDeque<(Instant, Duration)>>,
+    samples: Mutex<Samples>,
 }
+
+#[derive(Debug, Default)]
+struct Samples {
+    newest: VecDeque<(Instant, Duration)>,
+    peaks: Peaks,
+}
+
+/// Those of the window that none after them reaches: the first is the longest, however many there were.
+#[derive(Debug, Default)]
+struct Peaks(VecDeque<(Instant, Duration)>);
 
 /// What v1 says of a timer, in milliseconds: the newest first, then the rest by its name.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,22 +40,50 @@ const PERCENTILES: [(f64, &str); 6] =
 
 impl Timings {
     pub fn new(window: Duration) -> Self {
-        Self { window, samples: Mutex::new(VecDeque::new()) }
+        Self { window, samples: Mutex::default() }
     }
 
     /// Never waits: while somebody looks at the samples, one is lost. Who looks may have a low priority.
     pub fn add(&self, at: Instant, took: Duration) {
         let Ok(mut samples) = self.samples.try_lock() else { return };
-        if samples.len() == SAMPLES_MAX {
-            samples.pop_front();
+        let Samples { newest, peaks } = &mut *samples;
+        if newest.len() == SAMPLES_MAX {
+            newest.pop_front();
         }
-        samples.push_back((at, took));
+        newest.push_back((at, took));
+        peaks.add(at, took, self.window);
     }
 
-    /// None if nothing was measured in the window. The newest counts however old it is.
+    /// None if nothing was measured in the window. The newest counts however old it is. The longest is that of the window,
+    /// also if there were more than are kept.
     pub fn statistics(&self, now: Instant) -> Option<Statistics> {
-        let samples = self.samples.lock().expect("no code panics while it holds this lock").clone();
-        Statistics::of(samples.iter().copied(), self.window, now)
+        let (newest, longest) = {
+            let samples = self.samples.lock().expect("no code panics while it holds this lock");
+            (samples.newest.clone(), samples.peaks.longest(self.window, now))
+        };
+        let statistics = Statistics::of(newest.iter().copied(), self.window, now)?;
+        let max_ms = longest.map_or(0.0, millis).max(statistics.max_ms);
+        Some(Statistics { max_ms, ..statistics })
+    }
+}
+
+impl Peaks {
+    fn add(&mut self, at: Instant, took: Duration, window: Duration) {
+        while self.0.front().is_some_and(|(peak, _)| at.saturating_duration_since(*peak) > window) {
+            self.0.pop_front();
+        }
+        while self.0.back().is_some_and(|(_, peak)| *peak <= took) {
+            self.0.pop_back();
+        }
+        // Only a long series, each shorter than the last, comes to the limit; then the shortest is not needed.
+        if self.0.len() < SAMPLES_MAX {
+            self.0.push_back((at, took));
+        }
+    }
+
+    fn longest(&self, window: Duration, now: Instant) -> Option<Duration> {
+        let recent = |(at, _): &&(Instant, Duration)| now.saturating_duration_since(*at) <= window;
+        self.0.iter().find(recent).map(|(_, took)| *took)
     }
 }
 
@@ -127,5 +165,24 @@ mod tests {
             timings.add(start, Duration::from_millis(1));
         }
         assert_eq!(timings.statistics(start).unwrap().count, SAMPLES_MAX);
+    }
+
+    #[test]
+    fn the_longest_of_the_window_is_known_however_many_came_after_it() {
+        let timings = Timings::new(Duration::from_secs(60));
+        let start = Instant::now();
+        let at = |second| start + Duration::from_secs(second);
+        let longest_at = |second| timings.statistics(at(second)).unwrap().max_ms;
+        for (second, long) in [(0, 9), (10, 7), (20, 8)] {
+            timings.add(at(second), Duration::from_millis(long));
+            (0..2 * SAMPLES_MAX).for_each(|_| timings.add(at(second), Duration::from_millis(1)));
+        }
+        assert_eq!([20, 60, 61, 80, 81].map(longest_at), [9.0, 9.0, 8.0, 8.0, 1.0]);
+        timings.add(at(100), Duration::from_millis(2));
+        assert_eq!(longest_at(100), 2.0);
+        (0..4 * SAMPLES_MAX as u64)
+            .for_each(|count| timings.add(at(100), Duration::from_micros(1999 - count.min(1998))));
+        assert_eq!(longest_at(100), 2.0);
+        assert!(timings.samples.lock().unwrap().peaks.0.len() <= SAMPLES_MAX);
     }
 }

@@ -1,4 +1,8 @@
-//! Launches beside readers: short tasks at an even rate all the time, readers in every other phase.
+//! Launches beside readers: short tasks at an even rate all the time; in phases by themselves, beside readers, and beside
+//! work of the same low priority that has nothing to do with the master (`idlers`).
+//!
+//! The third kind is the control: where it is as slow as readers are, it is the full processors that cost, and not what the
+//! master does for readers. Every other round goes through the kinds backwards, so that none always follows the same.
 //!
 //! The time of a launch is from the moment its ACCEPT is sent until the framework has the update TASK_RUNNING; on the
 //! way lie the launch on the agent, TASK_STARTING and its acknowledgement. It counts for the phase in which the ACCEPT was
@@ -15,10 +19,12 @@ use tepui_client::v1::TaskState;
 use crate::agent::Life;
 use crate::fleet::{self, Fleet};
 use crate::framework::{self, Frameworks};
+use crate::idlers::{Idlers, Seen};
 use crate::program::Program;
 use crate::readers::{Readers, Total};
-use crate::reading::{Options, Turns, watch_turns};
+use crate::reading::{Options, Turns};
 use crate::report::{Report, Row};
+use crate::spread::Spread;
 
 const FRAMEWORKS: usize = 10;
 
@@ -36,12 +42,34 @@ pub fn agents(options: &Options) -> usize {
     (SECONDS_OF_ROOM * options.rate).div_ceil(TASKS_PER_ACCEPT).max(1)
 }
 
-/// A time with or without readers.
+/// What else wants the processors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    Nobody,
+    Idlers,
+    Readers,
+}
+
+const KINDS: [Beside; 3] = [Beside::Nobody, Beside::Idlers, Beside::Readers];
+
+impl Beside {
+    fn row(self, what: &str, options: &Options) -> Row {
+        let (beside, readers) = match self {
+            Beside::Nobody => ("nobody", 0),
+            Beside::Idlers => ("idle work", 0),
+            Beside::Readers => ("readers", options.readers),
+        };
+        Row::new().with("what", what).with("beside", beside).with("readers", readers)
+    }
+}
+
+/// A time beside one kind.
 struct Phase {
-    readers: usize,
+    beside: Beside,
     from: Instant,
     to: Instant,
     read: Total,
+    seen: Seen,
     turns: Turns,
     cpus: f64,
 }
@@ -83,56 +111,80 @@ pub async fn launches(master: &Program, options: &Options, report: &mut Report) 
 
 async fn phases(master: &Program, options: &Options) -> Result<Vec<Phase>> {
     let mut phases = Vec::new();
-    for _ in 0..options.pairs {
-        for readers in [0, options.readers] {
-            phases.push(phase(master, options, readers).await?);
+    for round in 0..options.rounds {
+        let mut kinds = KINDS;
+        if round % 2 == 1 {
+            kinds.reverse();
+        }
+        for beside in kinds {
+            phases.push(phase(master, options, beside).await?);
         }
     }
     Ok(phases)
 }
 
-async fn phase(master: &Program, options: &Options, readers: usize) -> Result<Phase> {
-    let at_work = Readers::start(&master.address, readers, options.gzip)?;
+async fn phase(master: &Program, options: &Options, beside: Beside) -> Result<Phase> {
+    let turns_before = Turns::until_now(&master.address).await?;
+    let readers = if beside == Beside::Readers { options.readers } else { 0 };
+    let reading = Readers::start(&master.address, readers, options.gzip)?;
+    let idling = (beside == Beside::Idlers).then(Idlers::start).transpose()?;
     tokio::time::sleep(Duration::from_secs_f64(options.seconds * SETTLING)).await;
     let (from, before) = (Instant::now(), master.usage()?);
-    let turns =
-        watch_turns(&master.address, Duration::from_secs_f64(options.seconds * (1.0 - SETTLING))).await?;
+    tokio::time::sleep(Duration::from_secs_f64(options.seconds * (1.0 - SETTLING))).await;
     let (to, after) = (Instant::now(), master.usage()?);
-    let read = at_work.stop().await?;
+    let seen = idling.map(Idlers::stop).unwrap_or_default();
+    let read = reading.stop().await?;
+    let turns = Turns::until_now(&master.address).await?.since(&turns_before);
     let cpus = (after.cpu_seconds - before.cpu_seconds) / (to - from).as_secs_f64();
-    Ok(Phase { readers, from, to, read, turns, cpus })
+    Ok(Phase { beside, from, to, read, seen, turns, cpus })
 }
 
 fn tell(options: &Options, frameworks: &Frameworks, phases: &[Phase], report: &mut Report) {
-    let (mut without, mut with) = (Vec::new(), Vec::new());
-    for (number, phase) in phases.iter().enumerate() {
-        let latencies = frameworks.launched_between(phase.from, phase.to);
-        match number % 2 {
-            0 => without.push(latencies.percentile_ms(99.0)),
-            _ => with.push(latencies.percentile_ms(99.0)),
-        }
-        let seconds = (phase.to - phase.from).as_secs_f64();
-        let row = phase.read.row(Row::new().with("what", "launches").with("readers", phase.readers));
-        let row = phase.turns.row(row).measured("master_cpus", phase.cpus);
+    let launched = |phase: &Phase| frameworks.launched_between(phase.from, phase.to);
+    for phase in phases {
+        let (latencies, seconds) = (launched(phase), (phase.to - phase.from).as_secs_f64());
+        let row = phase.turns.row(phase.read.row(phase.beside.row("launches", options)));
+        let row = seen(row, phase.seen).measured("master_cpus", phase.cpus);
         let row = row.measured("tasks_per_s", latencies.len() as f64 / seconds);
         report.push(latencies.percentiles(row));
     }
-    for (readers, p99s) in [(0, &without), (options.readers, &with)] {
-        let row = Row::new().with("what", "median of phases").with("readers", readers);
-        report.push(row.measured("p99_ms", median(p99s)));
+    let kinds = KINDS.map(|kind| {
+        let of_kind: Vec<&Phase> = phases.iter().filter(|phase| phase.beside == kind).collect();
+        let (mut all, mut turns, mut total) = (Spread::default(), Turns::default(), Seen::default());
+        for phase in &of_kind {
+            all.append(launched(phase));
+            turns = turns.and(&phase.turns);
+            total =
+                Seen { pauses: total.pauses + phase.seen.pauses, worked: total.worked + phase.seen.worked };
+        }
+        let p99s: Vec<f64> = of_kind.iter().map(|phase| launched(phase).percentile_ms(99.0)).collect();
+        let row = seen(turns.row(kind.row("all phases", options)), total);
+        report.push(all.percentiles(row).measured("median_of_p99_ms", median(&p99s)));
+        (all.percentile_ms(99.0), median(&p99s))
+    });
+    let [alone, _, readers] = kinds;
+    for (kind, than) in [(Beside::Nobody, kinds[0]), (Beside::Idlers, kinds[1])] {
+        let row = kind.row("p99 beside readers / beside", options).measured("ratio", readers.0 / than.0);
+        report.push(row.measured("ratio_of_medians", readers.1 / than.1));
     }
-    let ratios: Vec<f64> = without.iter().zip(&with).map(|(without, with)| with / without).collect();
-    let row = Row::new()
-        .with("what", "p99 with / without")
-        .measured("ratio", median(&with) / median(&without))
-        .measured("ratio_min", ratios.iter().copied().fold(f64::INFINITY, f64::min))
-        .measured("ratio_max", ratios.iter().copied().fold(0.0, f64::max));
-    report.push(row);
+    let row = Beside::Nobody.row("p99 beside idle work / beside", options);
+    let row = row.measured("ratio", kinds[1].0 / alone.0);
+    report.push(row.measured("ratio_of_medians", kinds[1].1 / alone.1));
+}
+
+/// How often the machine stood still, and how long somebody watched.
+fn seen(row: Row, seen: Seen) -> Row {
+    match seen.worked.is_zero() {
+        true => row,
+        false => row
+            .measured("pauses_over_1ms_cpu", seen.pauses as f64)
+            .measured("watched_cpus_s", seen.worked.as_secs_f64()),
+    }
 }
 
 /// The upper one of two.
 fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    sorted[sorted.len() / 2]
+    sorted.get(sorted.len() / 2).copied().unwrap_or_default()
 }

@@ -16,11 +16,6 @@ pub struct Crowd {
 
 impl Crowd {
     pub fn start() -> Result<Self> {
-        let come_last = || {
-            let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
-            // It can fail to say how nice the thread is, which does not count then.
-            let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy);
-        };
         let runtime =
             Builder::new_multi_thread().worker_threads(1).on_thread_start(come_last).enable_all().build();
         Ok(Self { runtime: Some(runtime.context("cannot start threads")?) })
@@ -37,4 +32,11 @@ impl Drop for Crowd {
             runtime.shutdown_background();
         }
     }
+}
+
+/// Lets this thread run only when no other wants to.
+pub fn come_last() {
+    let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
+    // It can fail to say how nice the thread is, which does not count then.
+    let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy);
 }

@@ -19,6 +19,7 @@ pub mod failover;
 mod fleet;
 mod framework;
 pub mod idle;
+mod idlers;
 mod isolated;
 pub mod launch;
 pub mod memory;

@@ -1,9 +1,9 @@
 //! `read`: what readers cost. One large cluster; readers of `/state`, and tasks launched beside them.
 //!
-//! First the document alone: how fast it comes, and the longest turn of the master's loop with and without readers.
-//! Then short tasks at an even rate, in turns without and with readers (`beside`).
+//! First the document alone: how fast it comes. Then short tasks at an even rate, in turns beside nobody, beside work
+//! that only keeps the processors busy, and beside readers (`beside`).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -21,9 +21,6 @@ use crate::{beside, web};
 /// Files that a process opens besides its connections.
 const OTHER_FILES: u64 = 512;
 
-/// How often the master is asked for its metrics.
-const METRICS_INTERVAL: Duration = Duration::from_millis(200);
-
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     #[arg(long, default_value_t = 10_000)]
@@ -40,9 +37,9 @@ pub struct Options {
     /// Short tasks per second that are launched beside the readers.
     #[arg(long, default_value_t = 1_000)]
     pub rate: usize,
-    /// How often launches are measured without readers and then with them.
+    /// How often launches are measured beside nobody, beside work that concerns nobody, and beside readers.
     #[arg(long, default_value_t = 5)]
-    pub pairs: usize,
+    pub rounds: usize,
     /// Ask for compressed documents.
     #[arg(long)]
     pub gzip: bool,
@@ -106,19 +103,23 @@ async fn still_cluster(master: &Program, options: &Options) -> Result<(Fleet, Fr
 
 /// `/state` alone: by so many readers, for a while.
 async fn documents(master: &Program, options: &Options, readers: usize) -> Result<Row> {
+    let turns_before = Turns::until_now(&master.address).await?;
     let readers_at_work = Readers::start(&master.address, readers, options.gzip)?;
     let before = master.usage()?;
-    let turns = watch_turns(&master.address, Duration::from_secs_f64(options.seconds)).await?;
+    tokio::time::sleep(Duration::from_secs_f64(options.seconds)).await;
     let after = master.usage()?;
     let read = readers_at_work.stop().await?;
+    let turns = Turns::until_now(&master.address).await?.since(&turns_before);
     let row = read.row(Row::new().with("what", "documents").with("readers", readers));
     let cpu = (after.cpu_seconds - before.cpu_seconds) / read.seconds();
     Ok(turns.row(row).measured("master_cpus", cpu).measured("master_mib", after.rss_mib))
 }
 
-/// Turns of the master's loop.
+/// Turns of the master's loop. Asking for them costs the master more than many launches, so that is not done while those
+/// are measured.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Turns {
+    /// The longest of the last minute.
     max_ms: f64,
     cpu_max_ms: f64,
     all: f64,
@@ -127,6 +128,39 @@ pub struct Turns {
 }
 
 impl Turns {
+    /// All since the master started.
+    pub async fn until_now(master: &str) -> Result<Turns> {
+        let metrics = web::get_json(master, "/metrics/snapshot").await?;
+        let value = |name: &str| metrics[name].as_f64().with_context(|| format!("no metric {name}"));
+        Ok(Turns {
+            max_ms: value("master/turn_ms/max")?,
+            cpu_max_ms: value("master/turn_cpu_ms/max")?,
+            all: value("master/turns")?,
+            over_1ms: value("master/turns_over_1ms")?,
+            cpu_over_1ms: value("master/turns_over_1ms_cpu")?,
+        })
+    }
+
+    pub fn since(&self, before: &Turns) -> Turns {
+        Turns {
+            all: self.all - before.all,
+            over_1ms: self.over_1ms - before.over_1ms,
+            cpu_over_1ms: self.cpu_over_1ms - before.cpu_over_1ms,
+            ..*self
+        }
+    }
+
+    /// Of both together.
+    pub fn and(&self, other: &Turns) -> Turns {
+        Turns {
+            max_ms: self.max_ms.max(other.max_ms),
+            cpu_max_ms: self.cpu_max_ms.max(other.cpu_max_ms),
+            all: self.all + other.all,
+            over_1ms: self.over_1ms + other.over_1ms,
+            cpu_over_1ms: self.cpu_over_1ms + other.cpu_over_1ms,
+        }
+    }
+
     pub fn row(&self, row: Row) -> Row {
         row.measured("turn_max_ms", self.max_ms)
             .measured("turn_cpu_max_ms", self.cpu_max_ms)
@@ -134,38 +168,4 @@ impl Turns {
             .measured("turns_over_1ms", self.over_1ms)
             .measured("turns_over_1ms_cpu", self.cpu_over_1ms)
     }
-}
-
-/// The turns in the time to come. The longest may be from before; all are counted.
-pub async fn watch_turns(master: &str, time: Duration) -> Result<Turns> {
-    let before = turns(master).await?;
-    let end = Instant::now() + time;
-    let (mut max_ms, mut cpu_max_ms) = (0.0, 0.0);
-    loop {
-        tokio::time::sleep(METRICS_INTERVAL.min(end.saturating_duration_since(Instant::now()))).await;
-        let now = turns(master).await?;
-        max_ms = f64::max(max_ms, now.max_ms);
-        cpu_max_ms = f64::max(cpu_max_ms, now.cpu_max_ms);
-        if Instant::now() >= end {
-            return Ok(Turns {
-                max_ms,
-                cpu_max_ms,
-                all: now.all - before.all,
-                over_1ms: now.over_1ms - before.over_1ms,
-                cpu_over_1ms: now.cpu_over_1ms - before.cpu_over_1ms,
-            });
-        }
-    }
-}
-
-async fn turns(master: &str) -> Result<Turns> {
-    let metrics = web::get_json(master, "/metrics/snapshot").await?;
-    let value = |name: &str| metrics[name].as_f64().with_context(|| format!("no metric {name}"));
-    Ok(Turns {
-        max_ms: value("master/turn_ms/max")?,
-        cpu_max_ms: value("master/turn_cpu_ms/max")?,
-        all: value("master/turns")?,
-        over_1ms: value("master/turns_over_1ms")?,
-        cpu_over_1ms: value("master/turns_over_1ms_cpu")?,
-    })
 }

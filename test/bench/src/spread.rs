@@ -15,6 +15,10 @@ impl Spread {
         self.seconds.push(time.as_secs_f64());
     }
 
+    pub fn append(&mut self, other: Spread) {
+        self.seconds.extend(other.seconds);
+    }
+
     pub fn len(&self) -> usize {
         self.seconds.len()
     }

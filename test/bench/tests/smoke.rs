@@ -99,12 +99,12 @@ fn readers_and_launches_share_a_master() {
         readers: 2,
         seconds: 0.5,
         rate: 40,
-        pairs: 2,
+        rounds: 2,
         gzip: false,
         master_flags: vec!["--allocation_interval=50ms".to_owned()],
     };
-    // Three of documents, two of launches in each pair, and what they come to.
-    assert_eq!(reading::run(&options).expect("it runs").rows(), 3 + 4 + 3);
+    // Three of documents, three of launches in each round, and what they come to.
+    assert_eq!(reading::run(&options).expect("it runs").rows(), 3 + 6 + 6);
 }
 
 #[test]
