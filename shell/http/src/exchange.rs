@@ -26,6 +26,7 @@ use crate::body::Body;
 use crate::queue::{Batch, Queue, StreamLimits};
 use crate::respond::Response;
 use crate::server::Disconnect;
+use crate::way::say;
 use crate::{Encoding, HttpError, Request};
 
 /// An exchange that ended from the outside.
@@ -108,6 +109,7 @@ impl<K: Kind> Exchanges<K> {
 
     /// Answers and ends an exchange. Nothing happens if the peer is gone.
     pub fn answer(&self, conn: ConnId, response: impl FnOnce(Encoding) -> Response) {
+        say();
         let Some(entry) = self.shared.remove(conn) else { return };
         if let Stage::Waiting(sender) = entry.stage {
             // A peer that left this very moment has nobody left to tell.
@@ -134,6 +136,12 @@ impl<K: Kind> Exchanges<K> {
 
     /// Appends an event to a stream. A subscriber that is too slow is cut off.
     pub fn push<M: Wire>(&self, conn: ConnId, event: &M) {
+        say();
+        self.show(conn, event);
+    }
+
+    /// The same for a subscriber who only reads: nobody has to give way to it.
+    pub fn show<M: Wire>(&self, conn: ConnId, event: &M) {
         if let Some((encoding, queue)) = self.shared.stream(conn) {
             self.push_batch(conn, &queue, batch(encoding, &[event]));
         }

@@ -273,8 +273,10 @@ async fn a_stream_is_records_in_chunks_until_it_is_closed() {
     stream.write_all(b"GET /subscribe HTTP/1.1\r\nHost: t\r\n\r\n").await.unwrap();
     let conn = bench.begun.recv().await.unwrap();
     bench.exchanges.open(conn, &[]);
+    let said = way::said();
     bench.exchanges.push(conn, &event(1));
     bench.exchanges.push(conn, &event(2));
+    assert!(way::said() >= said + 2, "readers give way to it");
     let seen = read_until(&mut stream, "e2").await;
     assert_eq!(status(&seen), "200");
     assert!(seen.contains("content-type: application/json\r\n"), "{seen}");

@@ -1,11 +1,13 @@
 //! Giving way: what threads that come last do between two small pieces of work.
 //!
 //! SCHED_IDLE alone is not enough. The kernel takes the processor from such a thread when another wakes up, but if it is
-//! once chosen while others wait for their next slice, it keeps it until the next tick: milliseconds. So a thread that
-//! renders works for a moment only, then looks whether anybody else wanted the processor meanwhile, and if so
-//! leaves it alone for several times as long.
+//! once chosen while others wait for their next slice, it keeps it until the next tick: milliseconds. And while it writes to
+//! a socket the kernel does not interrupt it at all. So a thread that renders works for a moment only, then looks whether
+//! anybody else wanted the processor meanwhile, and if so leaves it alone for several times as long. While much is said to
+//! those who launch and run tasks it always does: they need a processor again before the moment is over.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,8 +21,18 @@ const STRETCH: Duration = Duration::from_micros(100);
 /// While others want the processor, it is left to them for so many times the time that it was used for.
 const REST: u32 = 3;
 
+/// How often is looked whether much is said to others.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// What is much, per second: several times what the pings of ten thousand agents come to.
+const SAID_PER_SECOND_MIN: u64 = 4000;
+
+/// What this program said to peers that are no readers: answers and events, since it started.
+static SAID: AtomicU64 = AtomicU64::new(0);
+
 thread_local! {
     static WORK: Cell<Option<Stretch>> = const { Cell::new(None) };
+    static TALK: Cell<Option<Talk>> = const { Cell::new(None) };
 }
 
 /// Since when this thread works, by the clock and by the processor.
@@ -34,6 +46,37 @@ impl Stretch {
     fn begin() -> Self {
         Self { began: Instant::now(), cpu: processor_time() }
     }
+}
+
+/// How much had been said at the last look, and whether that was much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Talk {
+    at: Instant,
+    said: u64,
+    is_busy: bool,
+}
+
+impl Talk {
+    /// The newest look, after `last`.
+    fn look(last: Option<Talk>, at: Instant, said: u64) -> Talk {
+        let Some(last) = last else { return Talk { at, said, is_busy: false } };
+        let time = at.saturating_duration_since(last.at);
+        if time < LOOK_INTERVAL {
+            return last;
+        }
+        let per_second = said.saturating_sub(last.said) as f64 / time.as_secs_f64();
+        Talk { at, said, is_busy: per_second >= SAID_PER_SECOND_MIN as f64 }
+    }
+}
+
+/// Something is said to a peer that is no reader.
+pub(crate) fn say() {
+    SAID.fetch_add(1, Ordering::Relaxed);
+}
+
+/// How often that was.
+pub(crate) fn said() -> u64 {
+    SAID.load(Ordering::Relaxed)
 }
 
 /// From now on this thread gives way.
@@ -53,12 +96,14 @@ pub fn give_way() {
     if took < STRETCH {
         return;
     }
-    rest(took, processor_time().saturating_sub(stretch.cpu));
+    let talk = Talk::look(TALK.get(), Instant::now(), said());
+    TALK.set(Some(talk));
+    rest(took, processor_time().saturating_sub(stretch.cpu), talk.is_busy);
     WORK.set(Some(Stretch::begin()));
 }
 
-fn rest(took: Duration, worked: Duration) {
-    match is_wanted(took, worked) {
+fn rest(took: Duration, worked: Duration, is_busy: bool) {
+    match is_busy || is_wanted(took, worked) {
         true => thread::sleep(worked * REST),
         // Those who wait in line without having been noticed come first.
         false => thread::yield_now(),
@@ -85,6 +130,25 @@ mod tests {
             [(100, 100, false), (125, 100, false), (130, 100, true), (4000, 0, true)]
         {
             assert_eq!(is_wanted(micros(took), micros(worked)), wanted, "{took} {worked}");
+        }
+    }
+
+    #[test]
+    fn while_much_is_said_there_is_no_looking_who_wants_the_processor() {
+        let start = Instant::now();
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        let mut talk = None;
+        for (ms, said, busy) in [
+            (0, 1_000_000, false),
+            (20, 1_000_079, false),
+            (40, 1_000_159, true),
+            // Too soon to look again.
+            (50, 1_000_159, true),
+            (61, 1_000_160, false),
+            (1061, 1_004_160, true),
+        ] {
+            talk = Some(Talk::look(talk, at(ms), said));
+            assert_eq!(talk.unwrap().is_busy, busy, "{ms} ms");
         }
     }
 

@@ -125,7 +125,7 @@ impl Teller {
     fn event_seen(&self, event: &Event, state: &State) {
         for (conn, reader) in self.exchanges.readers(Kind::Operator) {
             if let Some(event) = event_seen(state, event, &self.authorizer, subject(reader.as_ref())) {
-                self.exchanges.push(conn, &event);
+                self.exchanges.show(conn, &event);
             }
         }
     }
