@@ -83,8 +83,9 @@ pub(super) fn find_process(context: &Arc<Context>, id: &ContainerId, mut alive: 
 
 /// Ends what an engine has of the container.
 pub(super) async fn end(context: &Context, id: &ContainerId) {
-    match (context.runtime.container(id).docker(), &context.docker) {
-        (Some(_), Some(docker)) => docker.end(id).await,
+    let dir = context.runtime.container(id);
+    match (dir.docker(), &context.docker) {
+        (Some(_), Some(docker)) => docker.end(id, dir.status() == Some(0)).await,
         (Some(_), None) => {
             tracing::warn!(container = %id, "its Docker container may go on: there is no engine to ask");
         }

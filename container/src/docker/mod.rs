@@ -197,8 +197,9 @@ impl Docker {
         }
     }
 
-    /// Ends what is left of a container whose process has ended; its rest is removed later.
-    pub async fn end(&self, id: &ContainerId) {
+    /// Ends what is left of a container whose process has ended; its rest is removed later. Who ended in order asked the
+    /// engine for nothing that is still to come; who was killed may have.
+    pub async fn end(&self, id: &ContainerId, in_order: bool) {
         let name = name(id);
         if let Err(fault) = self.engine.stop(&name, self.options.stop_timeout).await {
             tracing::warn!(container = %id, %fault, "cannot end a container, it is tried again");
@@ -206,7 +207,7 @@ impl Docker {
         let docker = self.clone();
         // What it does not manage is done by the next start of the agent.
         tokio::spawn(async move {
-            for _ in 0..LATE_LOOKS {
+            for _ in 0..if in_order { 0 } else { LATE_LOOKS } {
                 tokio::time::sleep(LATE_LOOK_AFTER).await;
                 docker.engine.stop(&name, Duration::ZERO).await.ok();
             }
