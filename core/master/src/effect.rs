@@ -45,10 +45,11 @@ pub enum Effect {
     CloseAgent {
         conn: ConnId,
     },
-    /// Answers an operator's SUBSCRIBE with 200 and starts its stream with this snapshot as SUBSCRIBED.
+    /// Answers an operator's SUBSCRIBE with 200 and starts its stream with this snapshot as SUBSCRIBED, then `next`.
     OpenOperator {
         conn: ConnId,
         state: Box<State>,
+        next: Arc<master::Event>,
     },
     /// An event for every operator's stream that was opened before.
     Operator {

@@ -40,8 +40,8 @@ impl fmt::Display for Effect {
             Effect::OpenAgent { conn } => write!(f, "agent {} opened", conn.0),
             Effect::Agent { conn, event } => write!(f, "agent {} <- {}", conn.0, AgentEvent(event)),
             Effect::CloseAgent { conn } => write!(f, "agent {} closed", conn.0),
-            Effect::OpenOperator { conn, state } => {
-                write!(f, "operator {} opened at {}", conn.0, state.version)
+            Effect::OpenOperator { conn, state, next } => {
+                write!(f, "operator {} opened at {} <- {}", conn.0, state.version, OperatorEvent(next))
             }
             Effect::Operator { event } => write!(f, "operators <- {}", OperatorEvent(event)),
             Effect::CloseOperator { conn } => write!(f, "operator {} closed", conn.0),

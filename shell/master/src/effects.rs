@@ -55,8 +55,8 @@ impl Effects {
             Effect::Scheduler { conn, event } => self.exchanges.push(conn, &*event),
             Effect::OpenAgent { conn } => self.exchanges.open(conn, &[]),
             Effect::Agent { conn, event } => self.exchanges.push(conn, &*event),
-            Effect::OpenOperator { conn, state } => {
-                self.followers.tell(Telling::Open { conn, state });
+            Effect::OpenOperator { conn, state, next } => {
+                self.followers.tell(Telling::Open { conn, state, next });
             }
             Effect::Operator { event } => {
                 let state = self.publisher.borrow().clone();

@@ -33,10 +33,11 @@ const BATCH_EVENTS_MAX: usize = 1024;
 /// Something to tell.
 #[derive(Debug)]
 pub(crate) enum Telling {
-    /// A new follower, and the state to begin with.
+    /// A new follower, the state to begin with, and what comes next.
     Open {
         conn: ConnId,
         state: Box<State>,
+        next: Arc<Event>,
     },
     /// To all who follow and may see it; the state says who may.
     Event {
@@ -92,7 +93,7 @@ impl Teller {
         let mut next = None;
         while let Some(telling) = next.take().or_else(|| self.tellings.recv().ok()) {
             match telling {
-                Telling::Open { conn, state } => self.open(conn, state),
+                Telling::Open { conn, state, next } => self.open(conn, state, &next),
                 Telling::Event { event, state } if self.authorizer.is_set() => {
                     self.event_seen(&event, &state)
                 }
@@ -139,8 +140,9 @@ impl Teller {
     }
 
     /// The whole state is the stream's first record. It is rendered elsewhere; what happens meanwhile waits behind it.
-    fn open(&self, conn: ConnId, state: Box<State>) {
+    fn open(&self, conn: ConnId, state: Box<State>, next: &Event) {
         let Some(encoding) = self.exchanges.open_held(conn) else { return };
+        self.exchanges.show(conn, next);
         let (exchanges, authorizer) = (self.exchanges.clone(), self.authorizer.clone());
         let reader = exchanges.principal(conn);
         self.runtime.spawn_blocking(move || {

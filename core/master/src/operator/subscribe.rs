@@ -1,6 +1,7 @@
 //! SUBSCRIBE: the state as it is now, then every change.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 
 use tepui_fsm::Now;
 use tepui_types::ConnId;
@@ -20,7 +21,6 @@ pub(super) fn subscribe(master: &mut Master, now: Now, conn: ConnId, out: &mut O
         master.timers.set(Timer::OperatorHeartbeat, now.mono + HEARTBEAT_INTERVAL);
     }
     master.operators.push_back(conn);
-    out.effect(Effect::OpenOperator { conn, state: Box::new(master.state.clone()) });
-    // The newcomer's second record; the others do not mind one more.
-    master.notify(notice::heartbeat, out);
+    let (state, next) = (Box::new(master.state.clone()), Arc::new(notice::heartbeat()));
+    out.effect(Effect::OpenOperator { conn, state, next });
 }

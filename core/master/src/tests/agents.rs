@@ -16,8 +16,7 @@ fn an_agent_is_recorded_before_it_hears_of_it() {
         ",
         expect![[r#"
             record initialize cluster m
-            operator opened at 0
-            operators <- HEARTBEAT
+            operator opened at 0 <- HEARTBEAT
             record admit agent A at A
             operators <- AGENT_ADDED A
             A <- SUBSCRIBED A
@@ -375,8 +374,7 @@ fn gone_is_for_ever() {
         ",
         expect![[r#"
             record initialize cluster m
-            operator opened at 0
-            operators <- HEARTBEAT
+            operator opened at 0 <- HEARTBEAT
             operators <- FRAMEWORK_ADDED F
             F <- SUBSCRIBED F
             F <- HEARTBEAT

@@ -20,8 +20,7 @@ fn a_scheduler_takes_over() {
         ",
         expect![[r#"
             record initialize cluster m
-            operator opened at 0
-            operators <- HEARTBEAT
+            operator opened at 0 <- HEARTBEAT
             operators <- FRAMEWORK_ADDED F
             F <- SUBSCRIBED F
             F <- HEARTBEAT
@@ -236,8 +235,7 @@ fn a_new_master_learns_from_agents_and_frameworks() {
         ",
         expect![[r#"
             record initialize cluster m
-            operator opened at 0
-            operators <- HEARTBEAT
+            operator opened at 0 <- HEARTBEAT
             operators <- FRAMEWORK_ADDED F
             F <- SUBSCRIBED F
             F <- HEARTBEAT
@@ -254,8 +252,7 @@ fn a_new_master_learns_from_agents_and_frameworks() {
             F <- UPDATE t1 TASK_RUNNING
             A <- ACKNOWLEDGE t1
             --
-            operator opened at 0
-            operators <- HEARTBEAT
+            operator opened at 0 <- HEARTBEAT
             operators <- AGENT_ADDED A
             A <- SUBSCRIBED A
             operators <- FRAMEWORK_ADDED F

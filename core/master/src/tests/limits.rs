@@ -302,11 +302,9 @@ fn the_oldest_operator_makes_room() {
         ",
         expect![[r#"
             record initialize cluster m
-            operator opened at 0
-            operators <- HEARTBEAT
+            operator opened at 0 <- HEARTBEAT
             operator closed
-            operator opened at 0
-            operators <- HEARTBEAT
+            operator opened at 0 <- HEARTBEAT
             record admit agent A at A
             operators <- AGENT_ADDED A
             A <- SUBSCRIBED A

@@ -102,8 +102,7 @@ fn roles_that_are_left() {
             record initialize cluster m
             record admit agent A at A
             A <- SUBSCRIBED A
-            operator opened at 0
-            operators <- HEARTBEAT
+            operator opened at 0 <- HEARTBEAT
             operators <- FRAMEWORK_ADDED F
             F <- SUBSCRIBED F
             F <- HEARTBEAT
@@ -174,8 +173,7 @@ fn a_stream_says_when_it_has_nothing_to_say() {
             record initialize cluster m
             F <- SUBSCRIBED F
             F <- HEARTBEAT
-            operator opened at 0
-            operators <- HEARTBEAT
+            operator opened at 0 <- HEARTBEAT
             F <- HEARTBEAT
             operators <- HEARTBEAT
             F <- HEARTBEAT

@@ -53,8 +53,7 @@ fn operators_hear_of_every_status_also_when_the_newest_state_was_told_before() {
         ",
         expect![[r#"
             record initialize cluster m
-            operator opened at 0
-            operators <- HEARTBEAT
+            operator opened at 0 <- HEARTBEAT
             operators <- FRAMEWORK_ADDED F
             F <- SUBSCRIBED F
             F <- HEARTBEAT
@@ -89,8 +88,7 @@ fn final_is_final() {
         ",
         expect![[r#"
             record initialize cluster m
-            operator opened at 0
-            operators <- HEARTBEAT
+            operator opened at 0 <- HEARTBEAT
             operators <- FRAMEWORK_ADDED F
             F <- SUBSCRIBED F
             F <- HEARTBEAT
