@@ -3,6 +3,8 @@
 //! Hand-written shapes, older than v1: the old words, ids as plain strings, resources as an object of sums.
 
 use std::path::Path;
+use std::sync::LazyLock;
+use std::time::UNIX_EPOCH;
 
 use tepui_proto::Enumeration;
 use tepui_proto::json::JsonWriter;
@@ -12,16 +14,29 @@ use tepui_resources::{Format, LegacyValue, Resources, legacy_attributes};
 /// The version of the v1 API that we are compatible with; what clients compare.
 pub const API_VERSION: &str = "1.12.0";
 
-/// Who built it. Times of builds are not kept: the same source gives the same binary.
+/// Who built it.
 const BUILD_USER: &str = "tepui";
-const BUILD_DATE: &str = "1970-01-01 00:00:00 UTC";
+
+/// When it was built: as old as the program's file is. The program itself does not say, so that the same source gives the
+/// same binary.
+struct Built {
+    date: String,
+    time: f64,
+}
+
+static BUILT: LazyLock<Built> = LazyLock::new(|| {
+    let file = std::env::current_exe().and_then(std::fs::metadata);
+    let built = file.and_then(|file| file.modified()).unwrap_or(UNIX_EPOCH);
+    let time = built.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs() as f64);
+    Built { date: httpdate::fmt_http_date(built.max(UNIX_EPOCH)), time }
+});
 
 /// What `/version` and GET_VERSION say.
 pub fn version_info() -> pb::VersionInfo {
     pb::VersionInfo {
         version: API_VERSION.to_owned(),
-        build_date: Some(BUILD_DATE.to_owned()),
-        build_time: Some(0.0),
+        build_date: Some(BUILT.date.clone()),
+        build_time: Some(BUILT.time),
         build_user: Some(BUILD_USER.to_owned()),
         ..Default::default()
     }
@@ -31,8 +46,8 @@ pub fn version_info() -> pb::VersionInfo {
 pub fn version() -> Vec<u8> {
     let mut w = JsonWriter::new();
     w.object(|w| {
-        w.field("build_date", BUILD_DATE);
-        w.field("build_time", &0.0);
+        w.field("build_date", &*BUILT.date);
+        w.field("build_time", &BUILT.time);
         w.field("build_user", BUILD_USER);
         w.field("version", API_VERSION);
     });
@@ -42,8 +57,8 @@ pub fn version() -> Vec<u8> {
 /// The first members of `/state`.
 pub fn version_members(w: &mut JsonWriter) {
     w.field("version", API_VERSION);
-    w.field("build_date", BUILD_DATE);
-    w.field("build_time", &0.0);
+    w.field("build_date", &*BUILT.date);
+    w.field("build_time", &BUILT.time);
     w.field("build_user", BUILD_USER);
 }
 

@@ -169,6 +169,11 @@ async fn the_small_endpoints_answer() {
     assert!(page.head.contains("content-security-policy: default-src 'none'"), "{}", page.head);
     let state = get(&master, "/state").await;
     assert!(state.body.contains(r#""activated_slaves":0.0"#) && state.body.contains(r#""cluster":"demo""#));
+    let program = std::env::current_exe().unwrap().metadata().unwrap().modified().unwrap();
+    let built = program.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    for document in [&state, &get(&master, "/version").await] {
+        assert!(document.body.contains(&format!(r#""build_time":{built}.0"#)), "{}", document.body);
+    }
     master.stop().await.unwrap();
 }
 
