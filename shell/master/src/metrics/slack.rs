@@ -40,22 +40,29 @@ pub(super) fn add(metrics: &mut Metrics, state: &State, index: &Index<'_>) {
             offered: offered.scalar_quantities(),
             allocated: used.scalar_quantities(),
         };
-        let group = Group {
-            path: format!("allocator/slack/agents/{}/", agent.id),
-            name: "allocator/slack/agent",
-            labels: vec![("agent", agent.id.to_string())],
-        };
-        metrics.within(group, |metrics| here.show(metrics, ""));
+        here.show(
+            metrics,
+            &Group {
+                path: format!("allocator/slack/agents/{}/", agent.id),
+                name: "allocator/slack/agent",
+                labels: vec![("agent", agent.id.to_string())],
+            },
+        );
         all.add(&here);
     }
-    all.show(metrics, "allocator/slack/");
+    all.show(
+        metrics,
+        &Group { path: String::from("allocator/slack/"), name: "allocator/slack", labels: Vec::new() },
+    );
     for (role, slack) in by_role {
-        let group = Group {
-            path: format!("allocator/slack/roles/{role}/"),
-            name: "allocator/slack/role",
-            labels: vec![("role", role.to_string())],
-        };
-        metrics.within(group, |metrics| slack.show(metrics, ""));
+        slack.show(
+            metrics,
+            &Group {
+                path: format!("allocator/slack/roles/{role}/"),
+                name: "allocator/slack/role",
+                labels: vec![("role", role.to_string())],
+            },
+        );
     }
 }
 
@@ -66,12 +73,19 @@ impl Slack {
         self.allocated += &more.allocated;
     }
 
-    fn show(&self, metrics: &mut Metrics, path: &str) {
+    /// Of everybody in a group, by resource.
+    fn show(&self, metrics: &mut Metrics, whose: &Group) {
         for (what, amounts) in
             [("total", &self.total), ("offered", &self.offered), ("allocated", &self.allocated)]
         {
             for (name, amount) in amounts.iter() {
-                metrics.gauge(format!("{path}{name}/{what}"), amount.to_f64());
+                let label = ("resource", name.as_str().to_owned());
+                let group = Group {
+                    path: format!("{}{name}/", whose.path),
+                    name: whose.name,
+                    labels: whose.labels.iter().cloned().chain([label]).collect(),
+                };
+                metrics.within(group, |metrics| metrics.gauge(what, amount.to_f64()));
             }
         }
     }

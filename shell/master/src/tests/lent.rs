@@ -29,5 +29,12 @@ async fn what_is_only_offered_is_told_from_what_there_is() {
         }
     }
     assert_eq!(metrics.get("allocator/slack/cpus/allocated"), None, "nobody uses any");
+    let text = get(&master, "/metrics").await.body;
+    for line in [
+        r#"tepui_allocator_slack_total{resource="mem"} 96"#,
+        r#"tepui_allocator_slack_role_offered{role="dev",resource="cpus"} 4"#,
+    ] {
+        assert!(text.lines().any(|one| one == line), "{line}: {text}");
+    }
     master.stop().await.unwrap();
 }
