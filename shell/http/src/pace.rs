@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
 use crate::body::Body;
-use crate::way::{comes_last, give_way};
+use crate::way::{comes_last, give_way_as_writer};
 
 /// What a peer still sends after our last answer is taken in for so long: closing in the midst of it would take the
 /// answer away from a peer that sends everything before it reads.
@@ -227,7 +227,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Paced<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let piece = &buf[..buf.len().min(piece_bytes_max())];
         let outcome = Pin::new(&mut self.stream).poll_write(cx, piece);
-        give_way();
+        give_way_as_writer();
         self.written(cx, outcome)
     }
 
@@ -242,7 +242,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Paced<S> {
             Some(_) | None => (),
         }
         let outcome = Pin::new(&mut self.stream).poll_write_vectored(cx, fitting(bufs, most));
-        give_way();
+        give_way_as_writer();
         self.written(cx, outcome)
     }
 

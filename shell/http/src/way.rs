@@ -21,6 +21,13 @@ const STRETCH: Duration = Duration::from_micros(100);
 /// While others want the processor, it is left to them for so many times the time that it was used for.
 const REST: u32 = 3;
 
+/// The same for writing while much is said to others. What a socket is given the kernel carries to the peer at once, before
+/// whatever else waits, and nobody can interrupt it.
+const REST_OF_WRITERS: u32 = 15;
+
+/// How long it is left to them at most.
+const REST_MAX: Duration = Duration::from_millis(20);
+
 /// How often is looked whether much is said to others.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -91,6 +98,15 @@ pub(crate) fn comes_last() -> bool {
 
 /// To be called between two small pieces of work, by whoever renders. Does nothing on threads that do not come last.
 pub fn give_way() {
+    give_way_for(REST);
+}
+
+/// The same for whoever writes to sockets.
+pub(crate) fn give_way_as_writer() {
+    give_way_for(REST_OF_WRITERS);
+}
+
+fn give_way_for(while_busy: u32) {
     let Some(stretch) = WORK.get() else { return };
     let took = stretch.began.elapsed();
     if took < STRETCH {
@@ -98,16 +114,19 @@ pub fn give_way() {
     }
     let talk = Talk::look(TALK.get(), Instant::now(), said());
     TALK.set(Some(talk));
-    rest(took, processor_time().saturating_sub(stretch.cpu), talk.is_busy);
+    let worked = processor_time().saturating_sub(stretch.cpu);
+    match rest(took, worked, talk.is_busy.then_some(while_busy)) {
+        // Those who wait in line without having been noticed come first.
+        Duration::ZERO => thread::yield_now(),
+        time => thread::sleep(time),
+    }
     WORK.set(Some(Stretch::begin()));
 }
 
-fn rest(took: Duration, worked: Duration, is_busy: bool) {
-    match is_busy || is_wanted(took, worked) {
-        true => thread::sleep(worked * REST),
-        // Those who wait in line without having been noticed come first.
-        false => thread::yield_now(),
-    }
+/// How long the processor is left to others.
+fn rest(took: Duration, worked: Duration, while_busy: Option<u32>) -> Duration {
+    let times = while_busy.or(is_wanted(took, worked).then_some(REST));
+    times.map_or(Duration::ZERO, |times| (worked * times).min(REST_MAX))
 }
 
 /// Whether somebody else had the processor for a part of the time. Waiting for peers looks the same: then there is time.
@@ -130,6 +149,20 @@ mod tests {
             [(100, 100, false), (125, 100, false), (130, 100, true), (4000, 0, true)]
         {
             assert_eq!(is_wanted(micros(took), micros(worked)), wanted, "{took} {worked}");
+        }
+    }
+
+    #[test]
+    fn rests_are_for_others() {
+        let micros = Duration::from_micros;
+        for (took, worked, while_busy, rest_us) in [
+            (100, 100, None, 0),
+            (200, 100, None, 300),
+            (100, 100, Some(REST), 300),
+            (200, 100, Some(REST_OF_WRITERS), 1500),
+            (5000, 4000, Some(REST_OF_WRITERS), 20_000),
+        ] {
+            assert_eq!(rest(micros(took), micros(worked), while_busy), micros(rest_us), "{took} {worked}");
         }
     }
 
