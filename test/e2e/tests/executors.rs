@@ -368,6 +368,38 @@ fn a_group_is_checked_by_commands_in_its_containers() {
 }
 
 #[test]
+fn a_group_is_checked_over_the_network() {
+    let mut bench = Bench::start();
+    let web = Web::serve(&[("/ok", 200, b""), ("/teapot", 418, b"")]);
+    let offer = bench.scheduler.fresh_offer();
+    let checks = [
+        ("http", "health_check", json!({"type": "HTTP", "http": {"port": web.port, "path": "/ok"}})),
+        ("tcp", "health_check", json!({"type": "TCP", "tcp": {"port": web.port}})),
+        ("teapot", "check", json!({"type": "HTTP", "http": {"port": web.port, "path": "/teapot"}})),
+        ("closed", "check", json!({"type": "TCP", "tcp": {"port": free_port()}})),
+    ];
+    let task = |(id, kind, check): &(&str, &str, Value)| {
+        let mut task = Scheduler::task(&offer, id, "sleep 1000");
+        task[*kind] = check.clone();
+        task[*kind]["delay_seconds"] = json!(0.0);
+        task[*kind]["interval_seconds"] = json!(0.1);
+        task
+    };
+    bench.group("group", &offer, checks.iter().map(task).collect());
+    for (id, key, expected) in [
+        ("http", "healthy", json!(true)),
+        ("tcp", "healthy", json!(true)),
+        ("teapot", "check_status", json!({"type": "HTTP", "http": {"status_code": 418}})),
+        ("closed", "check_status", json!({"type": "TCP", "tcp": {"succeeded": false}})),
+    ] {
+        bench.scheduler.reach(id, "TASK_RUNNING");
+        wait_for("the result of a check", || {
+            (bench.scheduler.update(id, "TASK_RUNNING")[key] == expected).then_some(())
+        });
+    }
+}
+
+#[test]
 fn a_group_that_is_killed_and_one_that_finishes() {
     let mut bench = Bench::start();
     bench.launch_group("first", &[("a", "sleep 1000"), ("b", "sleep 1000")]);
