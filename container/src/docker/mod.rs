@@ -204,10 +204,10 @@ impl Docker {
         if let Err(fault) = self.engine.stop(&name, self.options.stop_timeout).await {
             tracing::warn!(container = %id, %fault, "cannot end a container, it is tried again");
         }
-        let docker = self.clone();
+        let (docker, looks) = (self.clone(), if in_order { 0 } else { LATE_LOOKS });
         // What it does not manage is done by the next start of the agent.
         tokio::spawn(async move {
-            for _ in 0..if in_order { 0 } else { LATE_LOOKS } {
+            for _ in 0..looks {
                 tokio::time::sleep(LATE_LOOK_AFTER).await;
                 docker.engine.stop(&name, Duration::ZERO).await.ok();
             }

@@ -102,6 +102,11 @@ fn deadline(
     Some(now.mono + patience(&agent.config, executor, task))
 }
 
+/// The executor, unless it ends anyway.
+fn at_work<'a>(agent: &'a Agent, framework: &FrameworkId, id: &ExecutorId) -> Option<&'a Executor> {
+    agent.state.executor(framework, id).filter(|executor| !executor.is_ending())
+}
+
 /// The executor had its time. It ends if nobody else needs it, else what it runs the task in; a task that runs in nothing
 /// is over.
 pub(crate) fn time_over(agent: &mut Agent, now: Now, framework: &FrameworkId, task: &TaskId, out: &mut Out) {
@@ -109,9 +114,7 @@ pub(crate) fn time_over(agent: &mut Agent, now: Now, framework: &FrameworkId, ta
         return;
     };
     end_if_overdue(agent, now, framework, &id, out);
-    let Some(executor) = agent.state.executor(framework, &id).filter(|executor| !executor.is_ending()) else {
-        return;
-    };
+    let Some(executor) = at_work(agent, framework, &id) else { return };
     let Some(known) = executor.live_tasks().find(|known| known.id == *task) else { return };
     match place(agent, executor, known) {
         Place::Container(id) => agent.container(ContainerOp::Destroy { id }, out),
@@ -135,9 +138,7 @@ pub(crate) fn say_what_is_over(
     id: &ExecutorId,
     out: &mut Out,
 ) {
-    let Some(executor) = agent.state.executor(framework, id).filter(|executor| !executor.is_ending()) else {
-        return;
-    };
+    let Some(executor) = at_work(agent, framework, id) else { return };
     let over = executor.live_tasks().filter(|task| {
         cause(agent, executor, task).is_some() && matches!(place(agent, executor, task), Place::Nowhere)
     });
@@ -159,9 +160,7 @@ fn say_over(
     let Some(Cause { state, reason, message }) = overdue(agent, framework, id, task) else { return };
     let verdict = Verdict::new(state, reason, message);
     status::from_agent(agent, now, framework, Some(id), task, &verdict, out);
-    let Some(executor) = agent.state.executor(framework, id).filter(|executor| !executor.is_ending()) else {
-        return;
-    };
+    let Some(executor) = at_work(agent, framework, id) else { return };
     let Some(delivery) = executor.tasks.get(task).map(|task| task.delivery).filter(|(_, group)| *group)
     else {
         return;
@@ -199,9 +198,7 @@ pub(crate) fn end_if_overdue(
     id: &ExecutorId,
     out: &mut Out,
 ) {
-    let Some(executor) = agent.state.executor(framework, id).filter(|executor| !executor.is_ending()) else {
-        return;
-    };
+    let Some(executor) = at_work(agent, framework, id) else { return };
     let causes: Option<Vec<Cause>> = executor.live_tasks().map(|task| cause(agent, executor, task)).collect();
     if let Some(cause) = causes.and_then(|causes| causes.into_iter().next()) {
         destroy(agent, now, framework, id, cause, out);
