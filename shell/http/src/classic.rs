@@ -4,7 +4,7 @@
 
 use std::path::Path;
 use std::sync::LazyLock;
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use tepui_proto::Enumeration;
 use tepui_proto::json::JsonWriter;
@@ -26,9 +26,11 @@ struct Built {
 
 static BUILT: LazyLock<Built> = LazyLock::new(|| {
     let file = std::env::current_exe().and_then(std::fs::metadata);
-    let built = file.and_then(|file| file.modified()).unwrap_or(UNIX_EPOCH);
+    let told = file.and_then(|file| file.modified()).unwrap_or(UNIX_EPOCH);
+    // A file may tell anything; nothing was built before there were clocks, nor in the future.
+    let built = told.min(SystemTime::now()).max(UNIX_EPOCH);
     let time = built.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs() as f64);
-    Built { date: httpdate::fmt_http_date(built.max(UNIX_EPOCH)), time }
+    Built { date: httpdate::fmt_http_date(built), time }
 });
 
 /// What `/version` and GET_VERSION say.
