@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::isolated::SLEEP;
 
@@ -26,6 +26,7 @@ const LIMITS: [(&str, &str); 9] = [
 
 /// A cgroup that was removed too early, while its process is still on its way out, is tried again.
 const REMOVE_PAUSE: Duration = Duration::from_micros(100);
+const REMOVALS_MAX: usize = 10_000;
 
 /// A process in cgroups of its own.
 pub struct Bare {
@@ -43,30 +44,39 @@ impl Bare {
             limits.into_iter().try_for_each(|(file, value)| write(&cgroup.join(file), value))?;
         }
         let (program, arguments) = SLEEP.split_first().context("there is a program")?;
-        let child = Command::new(program).args(arguments).spawn()?;
-        for cgroup in &cgroups {
+        let bare = Bare { cgroups, child: Command::new(program).args(arguments).spawn()? };
+        for cgroup in &bare.cgroups {
             // On v1 a process of one thread goes by this file, as those of containers do.
             let doors = ["tasks", "cgroup.procs"].map(|name| cgroup.join(name));
             let door = doors.into_iter().find(|door| door.exists()).context("a cgroup has a door")?;
-            write(&door, &child.id().to_string())?;
+            write(&door, &bare.child.id().to_string())?;
         }
-        Ok(Bare { cgroups, child })
+        Ok(bare)
     }
 
     /// Kills the process and removes its cgroups.
     pub fn end(mut self) -> Result<()> {
         self.child.kill()?;
         self.child.wait()?;
-        for cgroup in &self.cgroups {
-            while let Err(err) = std::fs::remove_dir(cgroup) {
-                match err.kind() {
-                    std::io::ErrorKind::ResourceBusy => std::thread::sleep(REMOVE_PAUSE),
-                    _ => return Err(err.into()),
-                }
-            }
-        }
-        Ok(())
+        self.cgroups.iter().try_for_each(|cgroup| remove(cgroup))
     }
+}
+
+impl Drop for Bare {
+    fn drop(&mut self) {
+        self.child.kill().ok(); // It was, if all went well.
+        self.child.wait().ok();
+    }
+}
+
+fn remove(cgroup: &Path) -> Result<()> {
+    for _ in 0..REMOVALS_MAX {
+        match std::fs::remove_dir(cgroup) {
+            Err(err) if err.kind() == std::io::ErrorKind::ResourceBusy => std::thread::sleep(REMOVE_PAUSE),
+            done => return Ok(done?),
+        }
+    }
+    bail!("{} does not become empty", cgroup.display())
 }
 
 /// A control file is there before, and is not truncated.
