@@ -145,8 +145,22 @@ pub fn role_of(resources: &Resources) -> Option<&str> {
     resources.iter().find_map(|resource| resource.allocation()).map(|role| role.as_str())
 }
 
+/// Members of a task's statuses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Statuses {
+    /// As v1 writes them.
+    #[default]
+    Brief,
+    /// Also source, reason and message.
+    Explained,
+}
+
 /// One task.
 pub fn task(w: &mut JsonWriter, task: &pb::Task, used: &Resources) {
+    task_with(w, task, used, Statuses::Brief);
+}
+
+pub fn task_with(w: &mut JsonWriter, task: &pb::Task, used: &Resources, statuses: Statuses) {
     w.object(|w| {
         w.field("id", &task.task_id.value);
         w.field("name", &task.name);
@@ -161,7 +175,7 @@ pub fn task(w: &mut JsonWriter, task: &pb::Task, used: &Resources) {
             });
         }
         w.field("role", role_of(used).unwrap_or("*"));
-        w.array_field("statuses", |w| task.statuses.iter().for_each(|one| status(w, one)));
+        w.array_field("statuses", |w| task.statuses.iter().for_each(|one| status(w, one, statuses)));
         w.optional_field("user", task.user.as_ref());
         labels(w, task.labels.as_option());
         w.optional_field("discovery", task.discovery.as_option());
@@ -188,7 +202,7 @@ pub fn command(w: &mut JsonWriter, command: &pb::CommandInfo) {
     });
 }
 
-fn status(w: &mut JsonWriter, status: &pb::TaskStatus) {
+fn status(w: &mut JsonWriter, status: &pb::TaskStatus, statuses: Statuses) {
     w.object(|w| {
         w.field("state", status.state.proto_name());
         w.field("timestamp", &status.timestamp.unwrap_or(0.0));
@@ -197,6 +211,11 @@ fn status(w: &mut JsonWriter, status: &pb::TaskStatus) {
             w.object_field("container_status", |w| container_status(w, container));
         }
         w.optional_field("healthy", status.healthy.as_ref());
+        if statuses == Statuses::Explained {
+            w.optional_field("source", status.source.map(|source| source.proto_name()));
+            w.optional_field("reason", status.reason.map(|reason| reason.proto_name()));
+            w.optional_field("message", status.message.as_ref());
+        }
     });
 }
 
@@ -258,5 +277,27 @@ mod tests {
         task(&mut w, &given, &used.allocate(&Role::from("dev")));
         expect![[r#"{"id":"t1","name":"web","framework_id":"F","executor_id":"","slave_id":"S0","state":"TASK_RUNNING","resources":{"cpus":0.5,"gpus":0.0,"mem":32.0,"disk":0.0,"ports":"[31000-31001]"},"limits":{"cpus":"Infinity"},"role":"dev","statuses":[{"state":"TASK_RUNNING","timestamp":1.5,"container_status":{"container_id":{"value":"c"},"network_infos":[{"ip_addresses":[{"protocol":"IPv4","ip_address":"127.0.0.1"}]}]},"healthy":true}],"labels":[{"key":"a","value":"b"}]}"#]]
         .assert_eq(&String::from_utf8(w.into_vec()).unwrap());
+    }
+
+    #[test]
+    fn explained_statuses_say_who_and_why() {
+        let given: pb::TaskStatus = json::from_slice(
+            br#"{"task_id":{"value":"t1"},"state":"TASK_FAILED","timestamp":1.5,"source":"SOURCE_AGENT",
+                "reason":"REASON_CONTAINER_LIMITATION_MEMORY","message":"Memory limit exceeded"}"#,
+        )
+        .unwrap();
+        for (statuses, expected) in [
+            (Statuses::Brief, expect![[r#"{"state":"TASK_FAILED","timestamp":1.5}"#]]),
+            (
+                Statuses::Explained,
+                expect![[
+                    r#"{"state":"TASK_FAILED","timestamp":1.5,"source":"SOURCE_AGENT","reason":"REASON_CONTAINER_LIMITATION_MEMORY","message":"Memory limit exceeded"}"#
+                ]],
+            ),
+        ] {
+            let mut w = JsonWriter::new();
+            status(&mut w, &given, statuses);
+            expected.assert_eq(&String::from_utf8(w.into_vec()).unwrap());
+        }
     }
 }

@@ -17,6 +17,7 @@ mod tests;
 use std::path::PathBuf;
 
 use tepui_core_master::{State, excluded_agents};
+use tepui_http::classic::Statuses;
 use tepui_http::{Pen, Query, classic, write_json};
 use tepui_proto::json::JsonWriter;
 use tepui_types::{AgentId, FrameworkId, TaskId};
@@ -70,11 +71,13 @@ pub(crate) struct Page {
     pub limit: usize,
     pub offset: usize,
     pub ascending: bool,
+    /// Tepui's own: `show_reasons=true` adds who made a status and why.
+    pub statuses: Statuses,
 }
 
 impl Default for Page {
     fn default() -> Self {
-        Self { limit: usize::MAX, offset: 0, ascending: false }
+        Self { limit: usize::MAX, offset: 0, ascending: false, statuses: Statuses::Brief }
     }
 }
 
@@ -115,6 +118,10 @@ impl Selection {
                     limit: number("limit", TASKS_LIMIT_DEFAULT),
                     offset: number("offset", 0),
                     ascending: query.get("order") == Some("asc"),
+                    statuses: match query.get("show_reasons") {
+                        Some("true") => Statuses::Explained,
+                        Some(_) | None => Statuses::Brief,
+                    },
                 };
                 Self { part: Part::Tasks(framework(), query.get("task_id").map(TaskId::new)), page }
             }

@@ -81,7 +81,7 @@ const OWN: &[RouteRow<Endpoint>] = &[
     (
         "/tasks",
         Endpoint::Document(Document::Tasks),
-        "Tasks; limit, offset, order=asc, framework_id and task_id choose some.",
+        "Tasks; limit, offset, order=asc, framework_id and task_id choose some; show_reasons=true says why.",
     ),
     (
         "/roles",

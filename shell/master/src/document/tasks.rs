@@ -22,7 +22,9 @@ pub(super) fn member(w: &mut JsonWriter, state: &State, page: Page) {
     }
     tasks.sort_by(order);
     w.array_field("tasks", |w| {
-        tasks.iter().skip(page.offset).for_each(|task| classic::task(w, &task.task, &task.resources));
+        for task in tasks.iter().skip(page.offset) {
+            classic::task_with(w, &task.task, &task.resources, page.statuses);
+        }
     });
 }
 

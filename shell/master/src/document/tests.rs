@@ -21,6 +21,7 @@ fn task(framework: usize, agent: usize, number: usize) -> pb::Task {
         task_id: task_id(framework, agent, number).into(),
         state: pb::TaskState::TASK_RUNNING,
         timestamp: Some(timestamp),
+        message: Some("why".to_owned()),
         ..Default::default()
     };
     pb::Task {
@@ -100,6 +101,23 @@ async fn rendered(document: Document, query: &str) -> (usize, usize, usize, usiz
     let text = rendition.whole().await.unwrap();
     let written = std::str::from_utf8(&text).unwrap().matches(r#""slave_id":"A"#).count();
     (part.agents.size(), part.frameworks.size(), tasks, written)
+}
+
+#[tokio::test]
+async fn statuses_say_why_if_asked() {
+    for (query, expected) in [
+        ("task_id=t213", 0),
+        ("task_id=t213&show_reasons=false", 0),
+        ("task_id=t213&show_reasons=true", 1),
+        ("framework_id=F2&limit=3&show_reasons=true", 3),
+    ] {
+        let selection = Selection::from_query(Document::Tasks, &Query::parse(query));
+        let (rendition, pen) = Rendition::begin(1, false);
+        Document::Tasks.render(&selection.of(&cluster()), &About::default(), selection.page, pen);
+        let text = rendition.whole().await.unwrap();
+        let said = std::str::from_utf8(&text).unwrap().matches(r#""message":"why""#).count();
+        assert_eq!(said, expected, "{query}");
+    }
 }
 
 #[tokio::test]
