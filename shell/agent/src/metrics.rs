@@ -6,7 +6,7 @@ use tepui_container::Counts;
 use tepui_core_agent::{Executor, ExecutorPhase, State, TaskStage};
 use tepui_http::{Metrics, System};
 use tepui_proto::mesos::v1::TaskState;
-use tepui_resources::{Name, Resources};
+use tepui_resources::{Name, Resources, Revocable};
 use tepui_runtime::Statistics;
 
 /// v1 has them, and what they count does not exist here.
@@ -123,11 +123,13 @@ fn resources(metrics: &mut Metrics, state: &State) {
         .filter(|executor| executor.phase != ExecutorPhase::Terminated)
         .map(Executor::resources)
         .sum();
+    // The agent does not know what the master could lend of its reservations, only what is lent.
+    let lent = used.revocable_as(Revocable::AllocationSlack);
     let parts = [
         ("", state.total.non_revocable().quantities(), used.non_revocable().quantities()),
         (
             "_revocable",
-            (state.total.revocable() + &state.oversubscribed).quantities(),
+            (state.total.revocable() + &state.oversubscribed + &lent).quantities(),
             used.revocable().quantities(),
         ),
     ];

@@ -145,7 +145,9 @@ impl Selection {
 }
 
 fn agents(w: &mut JsonWriter, state: &State, index: &Index) {
-    w.array_field("slaves", |w| state.agents.values().for_each(|one| agent::full_object(w, one, index)));
+    w.array_field("slaves", |w| {
+        state.agents.values().for_each(|one| agent::full_object(w, one, state, index))
+    });
     w.array_field("recovered_slaves", |w| {
         state.recovered_agents.iter().for_each(|(id, info)| agent::recovered(w, id, info));
     });

@@ -28,6 +28,7 @@ mod roles;
 mod routes;
 mod run;
 mod scheduler;
+mod slack;
 mod teardown;
 mod term;
 mod weights;

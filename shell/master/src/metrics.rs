@@ -86,7 +86,7 @@ pub(crate) fn collect(state: &State, sensors: &Sensors, queues: Queues) -> Metri
     metrics.gauge("master/operator_event_stream_subscribers", queues.operators as f64);
     metrics.counter("master/http_cache_hits", queues.shared_renditions);
     turns(&mut metrics, &sensors.turns);
-    cluster::add(&mut metrics, state, &roles);
+    cluster::add(&mut metrics, state, &index, &roles);
     if sensors.per_framework {
         framework::add(&mut metrics, state);
     }

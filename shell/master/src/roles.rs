@@ -9,6 +9,7 @@ use tepui_resources::{Name, Quantities, Resource, Resources, Revocable, Role};
 use tepui_types::FrameworkId;
 
 use crate::document::Index;
+use crate::slack;
 
 /// Every known role, by name.
 pub(crate) struct Roles<'a> {
@@ -37,6 +38,8 @@ pub(crate) struct Amounts {
     pub reserved: Quantities,
     /// Of what is reserved: what is allocated.
     reserved_allocated: Quantities,
+    /// Allocation slack in use by borrowers in this role.
+    pub borrowed: Quantities,
 }
 
 impl Amounts {
@@ -74,6 +77,9 @@ impl<'a> Roles<'a> {
             }
             for (role, used) in sums.used.filter(own).by_allocation() {
                 roles.add(&role, &used.quantities(), |amounts| &mut amounts.allocated);
+            }
+            for (role, lent) in slack::lent(&sums.used).by_allocation() {
+                roles.add(&role, &lent.quantities(), |amounts| &mut amounts.borrowed);
             }
             for (role, offered) in sums.offered.filter(own).by_allocation() {
                 roles.add(&role, &offered.quantities(), |amounts| &mut amounts.offered);

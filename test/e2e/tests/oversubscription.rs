@@ -45,11 +45,16 @@ fn a_fixed_amount_is_offered_a_second_time() {
     scheduler.reach("t", "TASK_RUNNING");
     let offer = scheduler.fresh_offer();
     assert_eq!((cpus(&offer, false), cpus(&offer, true)), (2.0, 1.0), "{offer}");
-    let metrics = cluster.agent_http().get("/metrics/snapshot").json().expect("metrics");
-    assert_eq!(
-        (&metrics["slave/cpus_revocable_total"], &metrics["slave/cpus_revocable_used"]),
-        (&json!(4.0), &json!(3.0))
-    );
+    for (http, prefix) in [(cluster.http(), "master"), (cluster.agent_http(), "slave")] {
+        let metrics = http.get("/metrics/snapshot").json().expect("metrics");
+        let cpus = ["total", "used", "percent"].map(|part| &metrics[format!("{prefix}/cpus_revocable_{part}")]);
+        assert_eq!(cpus, [&json!(4.0), &json!(3.0), &json!(0.75)], "{prefix}");
+    }
+    for path in ["/state", "/state-summary", "/slaves"] {
+        let agent = &cluster.http().get(path).json().expect("a document")["slaves"][0];
+        let cpus = ["resources", "used_resources"].map(|of| &agent[of]["cpus_revocable"]);
+        assert_eq!(cpus, [&json!(4.0), &json!(3.0)], "{path}: {agent}");
+    }
 }
 
 /// Measured by cgroups where there are some, and by /proc.

@@ -48,6 +48,16 @@ fn an_owner_takes_back_what_was_lent() {
     borrower.launch(&offer, &[task]);
     borrower.reach("borrowed", "TASK_RUNNING");
     tepui_e2e::wait_for("the borrower to be ready", || ready.exists().then_some(()));
+    for (http, prefix) in [(cluster.http(), "master"), (cluster.agent_http(), "slave")] {
+        let metrics = http.get("/metrics/snapshot").json().expect("metrics");
+        let cpus = ["total", "used", "percent"].map(|part| &metrics[format!("{prefix}/cpus_revocable_{part}")]);
+        assert_eq!(cpus, [&json!(2.0), &json!(2.0), &json!(1.0)], "{prefix}");
+    }
+    for path in ["/state", "/state-summary", "/slaves"] {
+        let agent = &cluster.http().get(path).json().expect("a document")["slaves"][0];
+        let cpus = ["resources", "used_resources"].map(|of| &agent[of]["cpus_revocable"]);
+        assert_eq!(cpus, [&json!(2.0), &json!(2.0)], "{path}: {agent}");
+    }
 
     let mut owner = Scheduler::subscribe(&cluster.http(), Scheduler::info("ads"));
     let offer = owner.fresh_offer();

@@ -18,7 +18,7 @@ pub(super) fn members(w: &mut JsonWriter, state: &State, index: &Index, about: &
     leader_members(w, state);
     about_members(w, about);
     w.array_field("slaves", |w| {
-        state.agents.values().for_each(|one| w.object(|w| agent::members(w, one, index)));
+        state.agents.values().for_each(|one| w.object(|w| agent::members(w, one, state, index)));
     });
     w.array_field("recovered_slaves", |w| {
         state.recovered_agents.iter().for_each(|(id, info)| agent::recovered(w, id, info));

@@ -31,6 +31,9 @@ fn object(w: &mut JsonWriter, name: &str, entry: &RoleEntry, state: &State) {
         quantities(w, "allocated", &amounts.allocated);
         quantities(w, "offered", &amounts.offered);
         quantities(w, "reserved", &amounts.reserved);
+        if !amounts.borrowed.is_empty() {
+            quantities(w, "borrowed", &amounts.borrowed);
+        }
         w.array_field("frameworks", |w| entry.frameworks.iter().for_each(|id| w.string(id.as_str())));
     });
 }

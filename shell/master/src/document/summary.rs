@@ -31,7 +31,7 @@ pub(super) fn members(w: &mut JsonWriter, state: &State, index: &Index, about: &
     w.array_field("slaves", |w| {
         for one in state.agents.values() {
             w.object(|w| {
-                agent::members(w, one, index);
+                agent::members(w, one, state, index);
                 let tally = numbers.agents.get(&one.id);
                 counts(w, tally.map(|tally| &tally.counts));
                 ids(

@@ -7,7 +7,9 @@ use tepui_proto::mesos::v1::{OperationState, TaskState};
 use tepui_resources::{Name, Quantities};
 
 use super::names::{ACTIVE_TASKS, OPERATION_STATES, OPERATIONS, TERMINAL_TASKS, legacy};
+use crate::document::Index;
 use crate::roles::{Roles, total};
+use crate::slack;
 
 /// v1 has them and never counts them.
 const NEVER: [&str; 3] = [
@@ -16,7 +18,7 @@ const NEVER: [&str; 3] = [
     "master/slave_shutdowns_canceled",
 ];
 
-pub(super) fn add(metrics: &mut Metrics, state: &State, roles: &Roles) {
+pub(super) fn add(metrics: &mut Metrics, state: &State, index: &Index<'_>, roles: &Roles) {
     for counter in Counter::ALL {
         metrics.counter(format!("master/{}", counter.name()), state.counters.get(*counter));
     }
@@ -24,7 +26,7 @@ pub(super) fn add(metrics: &mut Metrics, state: &State, roles: &Roles) {
     agents(metrics, state);
     frameworks(metrics, state);
     tasks(metrics, state);
-    resources(metrics, state, roles);
+    resources(metrics, state, index, roles);
     operations(metrics, state);
 }
 
@@ -94,12 +96,18 @@ fn plural(name: &str) -> String {
     format!("master/tasks_{}", name.trim_start_matches("task_"))
 }
 
-fn resources(metrics: &mut Metrics, state: &State, roles: &Roles) {
+/// Revocable resources are the agents' estimates (usage slack) and reserved resources that owners leave unused
+/// (allocation slack): borrowers use both kinds, so the total counts both.
+fn resources(metrics: &mut Metrics, state: &State, index: &Index<'_>, roles: &Roles) {
     let total = total(state);
     let used = &roles.used;
+    let mut revocable = total.revocable().quantities();
+    for agent in state.agents.values() {
+        revocable += &slack::idle(state, &agent.total, &index.agent(&agent.id).used).quantities();
+    }
     let parts = [
         ("", total.non_revocable().quantities(), used.non_revocable().quantities()),
-        ("_revocable", total.revocable().quantities(), used.revocable().quantities()),
+        ("_revocable", revocable, used.revocable().quantities()),
     ];
     for name in [Name::Cpus, Name::Gpus, Name::Mem, Name::Disk] {
         for (kind, total, used) in &parts {

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use tepui_core_master::State;
 use tepui_http::{Group, Metrics};
-use tepui_resources::{Quantities, Resource, Resources, Revocable, Role};
+use tepui_resources::{Quantities, Role};
 
 use crate::document::Index;
+use crate::slack::{lendable, lent};
 
 #[derive(Default)]
 struct Slack {
@@ -89,23 +90,4 @@ impl Slack {
             }
         }
     }
-}
-
-fn lendable(state: &State, total: &Resources) -> Resources {
-    let Some(opted_out) = &state.slack_opt_out else { return Resources::new() };
-    let keeps = |owner: &Role| {
-        let mut roles = opted_out.iter().map(|role| Role::from(role.as_str()));
-        roles.any(|role| *owner == role || owner.is_strict_subrole_of(&role))
-    };
-    total.filter(|one| {
-        let owner = one.reservation_role();
-        owner.is_some_and(|owner| !keeps(owner))
-            && !one.is_revocable()
-            && !one.is_persistent_volume()
-            && !one.is_shared()
-    })
-}
-
-fn lent(held: &Resources) -> Resources {
-    held.filter(|one: &Resource| one.revocable() == Revocable::AllocationSlack)
 }

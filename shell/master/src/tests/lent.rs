@@ -29,6 +29,20 @@ async fn what_is_only_offered_is_told_from_what_there_is() {
         }
     }
     assert_eq!(metrics.get("allocator/slack/cpus/allocated"), None, "nobody uses any");
+    for (key, amount) in [("cpus", 4.0), ("mem", 96.0), ("disk", 0.0), ("gpus", 0.0)] {
+        assert_eq!(metrics[&format!("master/{key}_revocable_total")], amount, "{key}");
+        assert_eq!(metrics[&format!("master/{key}_revocable_used")], 0.0, "{key}");
+        assert_eq!(metrics[&format!("master/{key}_revocable_percent")], 0.0, "{key}");
+    }
+    for path in ["/state", "/state-summary", "/slaves"] {
+        let document: Value = serde_json::from_str(&get(&master, path).await.body).unwrap();
+        let agent = &document["slaves"][0];
+        for key in ["resources", "unreserved_resources", "offered_resources"] {
+            assert_eq!(agent[key]["cpus_revocable"], 4.0, "{path} {key}: {agent}");
+            assert_eq!(agent[key]["mem_revocable"], 96.0, "{path} {key}: {agent}");
+        }
+        assert_eq!(agent["resources"]["cpus"], 5.0, "{path}: {agent}");
+    }
     let text = get(&master, "/metrics").await.body;
     for line in [
         r#"tepui_allocator_slack_total{resource="mem"} 96"#,
