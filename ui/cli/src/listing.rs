@@ -13,7 +13,7 @@ use crate::command::{Cluster, block_on, summary};
 use crate::near::{self, Known, Short};
 use crate::output;
 use crate::table::{Cell, Table};
-use crate::{amount, watch};
+use crate::{amount, detail, watch};
 
 /// The flags of every list.
 #[derive(Args, Clone, Debug)]
@@ -167,9 +167,25 @@ pub fn number(value: &Value, key: &str) -> f64 {
     value[key].as_f64().unwrap_or(0.0)
 }
 
-/// The amount under a key; a dash for none.
+/// The amount of a resource, revocable or not.
+pub fn held(resources: &Value, key: &str) -> f64 {
+    number(resources, key) + number(resources, &format!("{key}{REVOCABLE}"))
+}
+
+/// Ends the names of revocable resources in classic answers.
+pub const REVOCABLE: &str = "_revocable";
+
+/// `cpus:3 mem:64M`: the revocable part of classic resources.
+pub fn revocable(resources: &Value) -> String {
+    let part =
+        |(name, value): (&String, &Value)| Some((name.strip_suffix(REVOCABLE)?.to_string(), value.clone()));
+    let parts = resources.as_object().into_iter().flatten().filter_map(part).collect();
+    detail::resources(&Value::Object(parts))
+}
+
+/// The amount under a key, revocable or not; a dash for none.
 pub fn amount_of(resources: &Value, key: &str, show: fn(f64) -> String) -> Cell {
-    match number(resources, key) {
+    match held(resources, key) {
         0.0 => Cell::number("-", 0.0),
         some => Cell::number(show(some), some),
     }

@@ -1,5 +1,6 @@
 //! `tepui agents`: the machines of a cluster.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -7,7 +8,7 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::amount;
-use crate::listing::{self, List, ListFlags, Seen, lists, number, text};
+use crate::listing::{self, List, ListFlags, REVOCABLE, Seen, lists, number, text};
 use crate::output::Tone;
 use crate::table::Cell;
 
@@ -29,7 +30,7 @@ impl Agents {
 
 impl List for Agents {
     const COLUMNS: &'static [&'static str] =
-        &["AGENT", "HOSTNAME", "STATE", "CPUS", "MEM", "DISK", "GPUS", "ATTRIBUTES", "SINCE"];
+        &["AGENT", "HOSTNAME", "STATE", "CPUS", "MEM", "DISK", "GPUS", "REVOCABLE", "ATTRIBUTES", "SINCE"];
     const COLUMNS_KEPT: usize = 6;
 
     fn flags(&self) -> &ListFlags {
@@ -70,6 +71,7 @@ fn row(agent: &Value, seen: &Seen<'_>) -> Vec<Cell> {
         share(agent, "mem", amount::megabytes),
         share(agent, "disk", amount::megabytes),
         share(agent, "gpus", amount::number),
+        Cell::text(revocable_shares(agent)),
         Cell::text(attributes(agent)),
         seen.age(number(agent, "registered_time")),
     ]
@@ -126,6 +128,20 @@ fn share(agent: &Value, key: &str, show: fn(f64) -> String) -> Cell {
     Cell::number(format!("{}/{}", show(used), show(total)), used / total)
 }
 
+/// `cpus:3/8 mem:64M/1G`: revocable scalars, used of total.
+fn revocable_shares(agent: &Value) -> String {
+    let (used, total) = (&agent["used_resources"], &agent["resources"]);
+    let names = [used, total].into_iter().flat_map(|of| of.as_object().into_iter().flatten());
+    let names: BTreeSet<&str> = names.filter_map(|(name, _)| name.strip_suffix(REVOCABLE)).collect();
+    let share = |name: &&str| {
+        let key = format!("{name}{REVOCABLE}");
+        let (used, total) = (number(used, &key), number(total, &key));
+        let show = if matches!(*name, "mem" | "disk") { amount::megabytes } else { amount::number };
+        (used > 0.0 || total > 0.0).then(|| format!("{name}:{}/{}", show(used), show(total)))
+    };
+    names.iter().filter_map(share).collect::<Vec<_>>().join(" ")
+}
+
 /// `rack:r1 zone:a`.
 pub fn attributes(agent: &Value) -> String {
     let show = |(name, value): (&String, &Value)| match value {
@@ -165,6 +181,18 @@ mod tests {
                 AGENT                                    HOSTNAME  STATE       CPUS      MEM    DISK  ATTRIBUTES       SINCE
                 1b2ac9de-da1d-4633-95a3-9f4a9a6a0764-S2  host-c    draining   10/16  1.5G/8G  0/977G  level:2 rack:r1   1h1m
                 1b2ac9de-da1d-4633-95a3-9f4a9a6a0764-S0  host-a    active    0.5/16  1.5G/8G  0/977G  level:2 rack:r1   1h1m"#]],
+        );
+        let mut lends = json!({"slaves": [answer["slaves"][0], answer["slaves"][1]]});
+        lends["slaves"][0]["resources"]["cpus_revocable"] = json!(8.0);
+        lends["slaves"][0]["resources"]["mem_revocable"] = json!(1024.0);
+        lends["slaves"][0]["used_resources"]["cpus_revocable"] = json!(3.0);
+        check::<Agents>(
+            "",
+            &lends,
+            expect![[r#"
+            AGENT  HOSTNAME  STATE       CPUS      MEM    DISK  REVOCABLE          ATTRIBUTES       SINCE
+            S0     host-a    active    0.5/16  1.5G/8G  0/977G  cpus:3/8 mem:0/1G  level:2 rack:r1   1h1m
+            S1     host-b    inactive    2/16  1.5G/8G  0/977G                     level:2 rack:r1   1h1m"#]],
         );
         check::<Agents>("--state drained", &answer, expect!["no such agents"]);
         check::<Agents>(

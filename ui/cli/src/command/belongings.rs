@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::task_state::TaskState;
 use crate::amount;
 use crate::detail::Detail;
-use crate::listing::{age, lists, number, text};
+use crate::listing::{age, held, lists, number, revocable, text};
 use crate::near::Short;
 use crate::table::{Cell, Table};
 
@@ -35,7 +35,7 @@ pub fn add<'v>(
 fn table(tasks: &[&Value], (key, header): (&'static str, &'static str), now: f64) -> Table {
     let short = Short::among(tasks.iter().map(|task| text(task, key)), false);
     let row = |task: &&Value| {
-        let used = |name: &str| number(&task["resources"], name);
+        let used = |name: &str| held(&task["resources"], name);
         vec![
             Cell::text(text(task, "id")),
             Cell::text(text(task, "name")),
@@ -45,12 +45,14 @@ fn table(tasks: &[&Value], (key, header): (&'static str, &'static str), now: f64
             Cell::number(amount::megabytes(used("mem")), used("mem")),
             Cell::text(text(task, "role")),
             Cell::text(short.of(text(task, key))),
+            Cell::text(revocable(&task["resources"])),
         ]
     };
     Table::new(
-        &["TASK", "NAME", "STATE", "SINCE", "CPUS", "MEM", "ROLE", header],
+        &["TASK", "NAME", "STATE", "SINCE", "CPUS", "MEM", "ROLE", header, "REVOCABLE"],
         tasks.iter().map(row).collect(),
     )
+    .without_empty_columns(8)
 }
 
 fn last_time(task: &Value) -> f64 {

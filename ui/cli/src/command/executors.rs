@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::filter::Filter;
 use crate::amount;
-use crate::listing::{self, List, ListFlags, Seen, lists, number, text};
+use crate::listing::{self, List, ListFlags, Seen, held, lists, revocable, text};
 use crate::table::Cell;
 
 /// List executors; tasks that are plain commands have none of their own.
@@ -29,7 +29,7 @@ impl Executors {
 
 impl List for Executors {
     const COLUMNS: &'static [&'static str] =
-        &["EXECUTOR", "NAME", "TYPE", "TASKS", "CPUS", "MEM", "ROLE", "AGENT", "FRAMEWORK"];
+        &["EXECUTOR", "NAME", "TYPE", "TASKS", "CPUS", "MEM", "REVOCABLE", "ROLE", "AGENT", "FRAMEWORK"];
     const COLUMNS_KEPT: usize = 6;
 
     fn flags(&self) -> &ListFlags {
@@ -71,7 +71,7 @@ fn key(of: &Value) -> Key<'_> {
 }
 
 fn row(executor: &Value, tasks: usize, seen: &Seen<'_>) -> Vec<Cell> {
-    let used = |key: &str| number(&executor["resources"], key);
+    let used = |key: &str| held(&executor["resources"], key);
     vec![
         Cell::text(text(executor, "executor_id")),
         Cell::text(text(executor, "name")),
@@ -79,6 +79,7 @@ fn row(executor: &Value, tasks: usize, seen: &Seen<'_>) -> Vec<Cell> {
         Cell::number(tasks.to_string(), tasks as f64),
         Cell::number(amount::number(used("cpus")), used("cpus")),
         Cell::number(amount::megabytes(used("mem")), used("mem")),
+        Cell::text(revocable(&executor["resources"])),
         Cell::text(text(executor, "role")),
         seen.id(executor, "slave_id"),
         seen.id(executor, "framework_id"),

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::filter::is_below;
 use crate::amount;
-use crate::listing::{self, List, ListFlags, Seen, lists, number, text};
+use crate::listing::{self, List, ListFlags, Seen, held, lists, number, revocable, text};
 use crate::output::Tone;
 use crate::table::Cell;
 
@@ -53,6 +53,7 @@ impl List for Frameworks {
         "CPUS",
         "MEM",
         "GPUS",
+        "REVOCABLE",
         "OFFERS",
         "ROLES",
         "USER",
@@ -91,7 +92,7 @@ impl List for Frameworks {
 fn row(framework: &Value, seen: &Seen<'_>) -> Vec<Cell> {
     let state = FrameworkState::of(framework);
     let count = |key: &str| framework[key].as_array().map_or(0, Vec::len);
-    let used = |key: &str| number(&framework["used_resources"], key);
+    let used = |key: &str| held(&framework["used_resources"], key);
     let some =
         |text: String, value: f64| Cell::number(if value == 0.0 { "-".to_string() } else { text }, value);
     vec![
@@ -102,6 +103,7 @@ fn row(framework: &Value, seen: &Seen<'_>) -> Vec<Cell> {
         Cell::number(amount::number(used("cpus")), used("cpus")),
         Cell::number(amount::megabytes(used("mem")), used("mem")),
         some(amount::number(used("gpus")), used("gpus")),
+        Cell::text(revocable(&framework["used_resources"])),
         some(count("offers").to_string(), count("offers") as f64),
         Cell::text(roles(framework).collect::<Vec<_>>().join(",")),
         Cell::text(text(framework, "user")),

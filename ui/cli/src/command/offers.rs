@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::filter::Filter;
 use crate::amount;
-use crate::listing::{self, List, ListFlags, Seen, amount_of, lists, text};
+use crate::listing::{self, List, ListFlags, Seen, amount_of, lists, revocable, text};
 use crate::table::Cell;
 
 /// List offers that frameworks hold.
@@ -29,7 +29,7 @@ impl Offers {
 
 impl List for Offers {
     const COLUMNS: &'static [&'static str] =
-        &["OFFER", "FRAMEWORK", "NAME", "ROLE", "AGENT", "CPUS", "MEM", "DISK", "GPUS", "PORTS"];
+        &["OFFER", "FRAMEWORK", "NAME", "ROLE", "AGENT", "CPUS", "MEM", "DISK", "GPUS", "REVOCABLE", "PORTS"];
     const COLUMNS_KEPT: usize = 7;
 
     fn flags(&self) -> &ListFlags {
@@ -74,6 +74,7 @@ fn row(offer: &Value, framework: &str, seen: &Seen<'_>) -> Vec<Cell> {
         amount_of(held, "mem", amount::megabytes),
         amount_of(held, "disk", amount::megabytes),
         amount_of(held, "gpus", amount::number),
+        Cell::text(revocable(held)),
         Cell::text(text(&offer["resources"], "ports")),
     ]
 }

@@ -63,10 +63,21 @@ fn render(metrics: &Value, master: &str, colours: bool) -> String {
             parts.push(format!("{name} {}/{} {percent}%", show(used), show(total)));
         }
     }
+    let lent: Vec<String> = RESOURCES.iter().filter_map(|one| revocable(&value, one)).collect();
+    if !lent.is_empty() {
+        parts.push(format!("revocable {}", lent.join(" ")));
+    }
     if value("outstanding_offers") > 0.0 {
         parts.push(format!("offers {}", value("outstanding_offers")));
     }
     parts.join(" | ")
+}
+
+/// `cpus:3/8`: revocable resources in use, of those there are.
+fn revocable(value: &impl Fn(&str) -> f64, (name, show): &(&str, fn(f64) -> String)) -> Option<String> {
+    let part = |part: &str| value(&format!("{name}_revocable_{part}"));
+    let (used, total) = (part("used"), part("total"));
+    (used > 0.0 || total > 0.0).then(|| format!("{name}:{}/{}", show(used), show(total)))
 }
 
 /// A metric, what it is called, and what it means. The first is told even if it is zero.
@@ -115,9 +126,10 @@ mod tests {
             "master/uptime_secs": 192.4, "master/slaves_active": 3.0, "master/slaves_inactive": 1.0,
             "master/frameworks_active": 2.0, "master/tasks_running": 12.0, "master/tasks_staging": 1.0,
             "master/cpus_used": 2.5, "master/cpus_total": 16.0, "master/mem_used": 1024.0, "master/mem_total": 8000.0,
+            "master/cpus_revocable_used": 3.0, "master/cpus_revocable_total": 8.0, "master/mem_revocable_total": 96.0,
             "master/outstanding_offers": 4.0,
         });
-        expect![[r#"10.0.0.1:5050 | up 3m12s | agents 3 active, 1 inactive | frameworks 2 active | tasks 12 running, 1 staging | cpus 2.5/16 16% | mem 1G/7.8G 13% | offers 4"#]]
+        expect![[r#"10.0.0.1:5050 | up 3m12s | agents 3 active, 1 inactive | frameworks 2 active | tasks 12 running, 1 staging | cpus 2.5/16 16% | mem 1G/7.8G 13% | revocable cpus:3/8 mem:0/96M | offers 4"#]]
             .assert_eq(&render(&metrics, "10.0.0.1:5050", false));
         expect![[r#"m | up 0s | agents 0 active | frameworks 0 active | tasks 0 running"#]]
             .assert_eq(&render(&json!({}), "m", false));

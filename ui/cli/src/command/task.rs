@@ -113,6 +113,7 @@ fn render(task: &Value, place: &Place, now: f64, colours: bool) -> String {
         .value("role", text(&task["resources"][0]["allocation_info"], "role"))
         .value("user", text(task, "user"))
         .value("resources", resources(&v1_resources(&task["resources"])))
+        .value("revocable", revocable(&task["resources"]))
         .value("limits", resources(&v1_limits(&task["limits"])))
         .value("usage", &place.usage)
         .value("labels", labels(&task["labels"]))
@@ -161,6 +162,30 @@ fn v1_resources(list: &Value) -> Value {
     Value::Object(sums)
 }
 
+/// `cpus:3 (allocation slack)`: resources that may be reclaimed, and why they could be offered.
+fn revocable(list: &Value) -> String {
+    let of_kind = |kind: &str| {
+        let is_kind = |one: &&Value| match one["revocable"]["type"].as_str() {
+            Some(own) => own == kind,
+            None => one.get("revocable").is_some() && kind.is_empty(),
+        };
+        let part = |one: &Value| {
+            let mut one = one.clone();
+            one.as_object_mut().map(|one| one.remove("revocable"));
+            one
+        };
+        let parts = list.as_array().into_iter().flatten().filter(is_kind).map(part).collect();
+        let shown = resources(&v1_resources(&Value::Array(parts)));
+        match (shown.is_empty(), kind) {
+            (true, _) => None,
+            (false, "") => Some(shown),
+            (false, kind) => Some(format!("{shown} ({})", kind.replace('_', " ").to_lowercase())),
+        }
+    };
+    let kinds = ["ALLOCATION_SLACK", "USAGE_SLACK", ""];
+    kinds.into_iter().filter_map(of_kind).collect::<Vec<_>>().join(", ")
+}
+
 /// `[31000-32000]` or `{a,b}`.
 fn ranges(resource: &Value) -> String {
     let range = |range: &Value| format!("{}-{}", range["begin"], range["end"]);
@@ -198,7 +223,8 @@ mod tests {
             "resources": [
                 {"name": "cpus", "type": "SCALAR", "scalar": {"value": 0.5}, "allocation_info": {"role": "eng"}},
                 {"name": "cpus", "type": "SCALAR", "scalar": {"value": 0.25}, "allocation_info": {"role": "eng"}},
-                {"name": "mem", "type": "SCALAR", "scalar": {"value": 64.0}, "revocable": {}},
+                {"name": "mem", "type": "SCALAR", "scalar": {"value": 64.0},
+                    "revocable": {"type": "ALLOCATION_SLACK"}},
                 {"name": "ports", "type": "RANGES", "ranges": {"range": [{"begin": 31000, "end": 31001}]}},
                 {"name": "zones", "type": "SET", "set": {"item": ["a", "b"]}},
             ],
@@ -230,6 +256,7 @@ mod tests {
             role       eng
             user       www
             resources  cpus:0.75 mem_revocable:64M ports:[31000-31001] zones:{a, b}
+            revocable  mem:64M (allocation slack)
             limits     cpus:2 mem:Infinity
             usage      mem:2M cpu time:1.75s
             labels     tier=front\u{1b}

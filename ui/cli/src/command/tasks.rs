@@ -10,7 +10,7 @@ use super::filter::Filter;
 use super::task_state::{self, TaskState};
 use super::usage;
 use crate::amount;
-use crate::listing::{self, List, ListFlags, Seen, amount_of, lists, number, text};
+use crate::listing::{self, List, ListFlags, Seen, amount_of, lists, number, revocable, text};
 use crate::table::Cell;
 
 /// List tasks, newest first: those under way, or all with --all.
@@ -54,6 +54,7 @@ impl List for Tasks {
         "USED",
         "DISK",
         "GPUS",
+        "REVOCABLE",
         "ROLE",
         "AGENT",
         "FRAMEWORK",
@@ -110,6 +111,7 @@ fn row(task: &Value, seen: &Seen<'_>) -> Vec<Cell> {
         usage::noted(task).map_or_else(|| Cell::text(""), |bytes| Cell::number(amount::bytes(bytes), bytes)),
         amount_of(held, "disk", amount::megabytes),
         amount_of(held, "gpus", amount::number),
+        Cell::text(revocable(held)),
         Cell::text(text(task, "role")),
         seen.id(task, "slave_id"),
         seen.id(task, "framework_id"),
@@ -187,12 +189,22 @@ mod tests {
             TASK   NAME  STATE    SINCE  CPUS   MEM  LIMITS          USED  ROLE  AGENT  FRAMEWORK
             web-1  web   running   1m5s   0.5  1.5G  cpus:2 mem:inf    3M  eng   S0     0000"#]],
         );
+        let mut lent = json!({"tasks": [answer["tasks"][0], answer["tasks"][1]]});
+        lent["tasks"][0]["resources"] = json!({"cpus": 0.0, "mem": 64.0, "cpus_revocable": 3.0});
+        check::<Tasks>(
+            "--all --sort -cpus",
+            &lent,
+            expect![[r#"
+            TASK   NAME  STATE                SINCE  CPUS   MEM  REVOCABLE  ROLE  AGENT  FRAMEWORK
+            web-1  web   running               1m5s     3   64M  cpus:3     eng   S0     0000
+            web-2  web   running (unhealthy)     2h     2  1.5G             eng   S1     0000"#]],
+        );
         check::<Tasks>("--agent host-c", &answer, expect!["no such tasks"]);
         check::<Tasks>(
             "--sort nothing",
             &answer,
             expect![
-                "error: --sort=nothing: there is no such column; there are: task, name, state, since, cpus, mem, limits, used, disk, gpus, role, agent, framework"
+                "error: --sort=nothing: there is no such column; there are: task, name, state, since, cpus, mem, limits, used, disk, gpus, revocable, role, agent, framework"
             ],
         );
         check::<Tasks>("", &json!({"tasks": []}), expect!["no tasks; run one with `tepui run -- COMMAND`"]);

@@ -1,5 +1,6 @@
 //! `tepui agent ID`: everything about one agent.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -52,7 +53,10 @@ fn render(agent: &Value, tasks: &Value, now: f64, colours: bool) -> String {
 
 /// What it has of each resource, and who holds how much.
 fn amounts(agent: &Value) -> Table {
-    let names = agent["resources"].as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+    let all = ["resources", "used_resources"]
+        .into_iter()
+        .flat_map(|of| agent[of].as_object().into_iter().flatten());
+    let names: BTreeSet<&str> = all.map(|(name, _)| name.as_str()).collect();
     let cell = |of: &str, name: &str| match &agent[of][name] {
         Value::Null => Cell::text("-"),
         Value::String(text) => Cell::text(text),
@@ -66,9 +70,14 @@ fn amounts(agent: &Value) -> Table {
         let held = ["resources", "used_resources", "offered_resources", "unreserved_resources"];
         std::iter::once(Cell::text(name)).chain(held.map(|of| cell(of, name))).collect()
     };
-    let is_there = |name: &&str| agent["resources"][*name].as_f64() != Some(0.0);
-    let rows = names.filter(is_there).map(row).collect();
+    let is_there =
+        |name: &&str| ["resources", "used_resources"].iter().any(|of| !is_zero(&agent[*of][*name]));
+    let rows = names.into_iter().filter(is_there).map(row).collect();
     Table::new(&["RESOURCE", "TOTAL", "USED", "OFFERED", "UNRESERVED"], rows)
+}
+
+fn is_zero(value: &Value) -> bool {
+    value.is_null() || value.as_f64() == Some(0.0)
 }
 
 fn reserved(agent: &Value) -> Table {
@@ -91,8 +100,8 @@ mod tests {
             "pid": "slave(1)@10.0.0.2:5051", "version": "0.1.0", "registered_time": 1000.0,
             "attributes": {"rack": "r1", "level": 2.0}, "capabilities": ["MULTI_ROLE"], "deactivated": false,
             "domain": {"fault_domain": {"region": {"name": "r"}, "zone": {"name": "z"}}},
-            "resources": {"cpus": 16.0, "mem": 8000.0, "gpus": 0.0, "disk": 100.0, "ports": "[31000-32000]"},
-            "used_resources": {"cpus": 0.5, "mem": 64.0, "gpus": 0.0, "disk": 0.0},
+            "resources": {"cpus": 16.0, "mem": 8000.0, "gpus": 0.0, "disk": 100.0, "ports": "[31000-32000]", "cpus_revocable": 1.0},
+            "used_resources": {"cpus": 0.5, "mem": 64.0, "gpus": 0.0, "disk": 0.0, "cpus_revocable": 0.75},
             "offered_resources": {"cpus": 0.0, "mem": 0.0, "gpus": 0.0, "disk": 0.0},
             "unreserved_resources": {"cpus": 15.0, "mem": 8000.0, "gpus": 0.0, "disk": 100.0, "ports": "[31000-32000]"},
             "reserved_resources": {"eng": {"cpus": 1.0, "mem": 0.0}},
@@ -120,11 +129,12 @@ mod tests {
             capabilities  MULTI_ROLE
 
             RESOURCES
-              RESOURCE          TOTAL  USED  OFFERED     UNRESERVED
-              cpus                 16   0.5        0             15
-              disk               100M     0        0           100M
-              mem                7.8G   64M        0           7.8G
-              ports     [31000-32000]     -        -  [31000-32000]
+              RESOURCE                TOTAL  USED  OFFERED     UNRESERVED
+              cpus                       16   0.5        0             15
+              cpus_revocable              1  0.75        -              -
+              disk                     100M     0        0           100M
+              mem                      7.8G   64M        0           7.8G
+              ports           [31000-32000]     -        -  [31000-32000]
 
             RESERVED
               ROLE  RESOURCES
