@@ -47,7 +47,8 @@ fn a_fixed_amount_is_offered_a_second_time() {
     assert_eq!((cpus(&offer, false), cpus(&offer, true)), (2.0, 1.0), "{offer}");
     for (http, prefix) in [(cluster.http(), "master"), (cluster.agent_http(), "slave")] {
         let metrics = http.get("/metrics/snapshot").json().expect("metrics");
-        let cpus = ["total", "used", "percent"].map(|part| &metrics[format!("{prefix}/cpus_revocable_{part}")]);
+        let cpus =
+            ["total", "used", "percent"].map(|part| &metrics[format!("{prefix}/cpus_revocable_{part}")]);
         assert_eq!(cpus, [&json!(4.0), &json!(3.0), &json!(0.75)], "{prefix}");
     }
     for path in ["/state", "/state-summary", "/slaves"] {

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::json;
-use tepui_e2e::{Cluster, Limited, Scheduler, Sizes, binary};
+use serde_json::{Value, json};
+use tepui_e2e::{Cluster, Limited, Scheduler, Sizes, binary, scalar};
 
 /// How long the scripts of a page may think that they run, in milliseconds; the browser does not wait that long.
 const SCRIPT_MS: u32 = 4000;
@@ -26,6 +26,13 @@ fn shown(profile: &Path, address: &str, page: &str) -> String {
         .expect("test/setup installs chromium");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The text of a page: tags become spaces.
+fn text(page: &str) -> String {
+    let outside = page.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text));
+    let words: Vec<&str> = outside.flat_map(str::split_whitespace).collect();
+    words.join(" ")
 }
 
 #[test]
@@ -53,7 +60,7 @@ fn a_task_and_its_log_are_on_the_pages() {
         (&agent_page, &[agent, task, "active"]),
         ("#/agent/none", &["No such agent"]),
         ("#/frameworks", &["tepui run shown"]),
-        (&framework_page, &["tepui run shown", "ended", task]),
+        (&framework_page, &["tepui run shown", "completed", task]),
         ("#/framework/none", &["No such framework"]),
         ("#/roles", &["Nobody has a role"]),
         ("#/role/none", &["No such role"]),
@@ -97,7 +104,7 @@ fn why_a_framework_gets_no_offers_is_on_the_pages() {
 #[test]
 fn names_with_anything_in_them_are_text_on_the_pages() {
     const WILD: &str = "</script><b onclick=\"x\">'`\u{1b}[31m\u{7}{{1+1}}";
-    const SHOWN: &str = "&lt;/script&gt;&lt;b onclick=\"x\"&gt;'`";
+    const SHOWN: &str = "&lt;/script&gt;&lt;b onclick=\"x\"&gt;'`\\u{1b}[31m\\u{7}{{1+1}}";
     let cluster = Cluster::start();
     let mut info = Scheduler::info("dev");
     info["name"] = json!(WILD);
@@ -127,6 +134,109 @@ fn requests_and_limits_are_on_the_pages() {
     let page = format!("#/task/{}/bursting", bench.scheduler.framework_id);
     let table = shown(&profile, address, "#/tasks");
     assert!(table.contains("0.1 to 0.5") && table.contains("64 MB to unlimited"), "{table}");
-    let facts = shown(&profile, address, &page);
-    assert!(facts.contains("0.1 to 0.5 CPUs, 64 MB to unlimited memory"), "{facts}");
+    let facts = text(&shown(&profile, address, &page));
+    for part in ["CPUs 0.1 0.5", "Memory 64 MB unlimited"] {
+        assert!(facts.contains(part), "{part:?} is not on the page {page:?}:\n{facts}");
+    }
+}
+
+#[test]
+fn an_executor_shows_requests_limits_and_usage_of_its_tasks() {
+    let Some(mut bench) = Limited::start(&[]) else { return };
+    let tasks = [
+        ("bound", "sleep 1000", Sizes::of((0.1, 64.0), Some(0.5), Some(128.0))),
+        ("free", "sleep 1000", Sizes::of((0.2, 32.0), Some(f64::INFINITY), Some(f64::INFINITY))),
+        ("plain", "sleep 1000", Sizes::of((0.3, 48.0), None, None)),
+    ];
+    bench.launch_group("group", Some(false), &tasks);
+    for (task, ..) in &tasks {
+        bench.scheduler.reach(task, "TASK_RUNNING");
+    }
+    let profile = bench.cluster.folder().join("browser");
+    let address = &bench.cluster.master.address;
+    let framework = &bench.scheduler.framework_id;
+    let agent = bench.scheduler.agent_id["value"].as_str().expect("an agent").to_owned();
+    let page = format!("#/executor/{framework}/{agent}/group");
+    let executor = text(&shown(&profile, address, &page));
+    for part in ["Executor group", "State active", "Type default (task groups)", "no limit"] {
+        assert!(executor.contains(part), "{part:?} is not on the page {page:?}:\n{executor}");
+    }
+    for (cpus, mem) in [
+        ("bound TASK_RUNNING 0.1 0.5 ", "64 MB 128 MB"),
+        ("free TASK_RUNNING 0.2 unlimited ", "32 MB unlimited"),
+        ("plain TASK_RUNNING 0.3 not set ", "48 MB not set"),
+    ] {
+        // CPUs in use, a rate, and memory, as the task's own cgroup counts it, change all the time.
+        let rest = executor.split_once(cpus).and_then(|(_, rest)| rest.split_once(' ')).map(|(_, rest)| rest);
+        let used = rest.and_then(|rest| rest.strip_prefix(mem)).map(str::split_whitespace);
+        let unit = used.and_then(|mut used| used.nth(1));
+        assert!(unit.is_some_and(|unit| ["KB", "MB"].contains(&unit)), "{cpus:?} {mem:?}:\n{executor}");
+    }
+    for (page, part) in [
+        (format!("#/agent/{agent}"), "group default"),
+        (format!("#/framework/{framework}"), "group default"),
+        (format!("#/task/{framework}/bound"), "Executor group"),
+        (format!("#/executor/{framework}/{agent}/none"), "No such executor"),
+    ] {
+        let shown = text(&shown(&profile, address, &page));
+        assert!(shown.contains(part), "{part:?} is not on the page {page:?}:\n{shown}");
+    }
+}
+
+#[test]
+fn reasons_and_messages_of_statuses_are_on_the_page_of_a_task() {
+    let cluster = Cluster::start();
+    let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
+    let offer = scheduler.offer();
+    let mut task = Scheduler::task(&offer, "unfetched", "true");
+    task["command"]["uris"] = json!([{"value": "/nonexistent/<b>"}]);
+    scheduler.launch(&offer, &[task]);
+    scheduler.reach("unfetched", "TASK_FAILED");
+    let profile = cluster.folder().join("browser");
+    let page = format!("#/task/{}/unfetched", scheduler.framework_id);
+    let shown = text(&shown(&profile, &cluster.master.address, &page));
+    for part in [
+        "Reason CONTAINER_LAUNCH_FAILED",
+        "AGENT CONTAINER_LAUNCH_FAILED Failed to launch container",
+        "/nonexistent/&lt;b&gt;",
+    ] {
+        assert!(shown.contains(part), "{part:?} is not on the page {page:?}:\n{shown}");
+    }
+}
+
+#[test]
+fn revocable_resources_are_on_the_pages() {
+    let flags = [
+        "--resources=cpus:1;cpus(ads):4;mem:512;mem(ads):256;disk:64",
+        "--resource_estimator=fixed",
+        "--fixed_estimator_resources=cpus:1",
+    ];
+    let cluster = Cluster::with(&[], &flags);
+    let mut info = Scheduler::info("dev");
+    info["capabilities"].as_array_mut().expect("a list").push(json!({"type": "REVOCABLE_RESOURCES"}));
+    let mut scheduler = Scheduler::subscribe(&cluster.http(), info);
+    let is_lent = |one: &&Value| one["revocable"]["type"] == "ALLOCATION_SLACK" && one["name"] == "cpus";
+    let offer = scheduler.fresh_offer();
+    let mut lent =
+        offer["resources"].as_array().expect("a list").iter().find(is_lent).expect("slack").clone();
+    lent["scalar"]["value"] = json!(3.0);
+    let mut task = Scheduler::task(&offer, "borrower", "sleep 1000");
+    task["resources"] = json!([lent, scalar("mem", 32.0)]);
+    scheduler.launch(&offer, &[task]);
+    scheduler.reach("borrower", "TASK_RUNNING");
+    let profile = cluster.folder().join("browser");
+    let (framework, agent) = (&scheduler.framework_id, &scheduler.agent_id["value"]);
+    for (page, part) in [
+        (String::new(), "3 of 5 revocable in use"),
+        ("#/agents".to_owned(), "3 / 5 cpus 0 MB / 256 MB mem"),
+        (format!("#/agent/{}", agent.as_str().expect("an agent")), "3 revocable cpus"),
+        ("#/tasks".to_owned(), "3 revocable 32 MB"),
+        (format!("#/task/{framework}/borrower"), "CPUs 3 revocable"),
+        ("#/frameworks".to_owned(), "3 revocable 32 MB"),
+        (format!("#/framework/{framework}"), "In use 32 MB mem, 3 revocable cpus"),
+        ("#/roles".to_owned(), "3 cpus"),
+    ] {
+        let shown = text(&shown(&profile, &cluster.master.address, &page));
+        assert!(shown.contains(part), "{part:?} is not on the page {page:?}:\n{shown}");
+    }
 }

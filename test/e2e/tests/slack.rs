@@ -50,7 +50,8 @@ fn an_owner_takes_back_what_was_lent() {
     tepui_e2e::wait_for("the borrower to be ready", || ready.exists().then_some(()));
     for (http, prefix) in [(cluster.http(), "master"), (cluster.agent_http(), "slave")] {
         let metrics = http.get("/metrics/snapshot").json().expect("metrics");
-        let cpus = ["total", "used", "percent"].map(|part| &metrics[format!("{prefix}/cpus_revocable_{part}")]);
+        let cpus =
+            ["total", "used", "percent"].map(|part| &metrics[format!("{prefix}/cpus_revocable_{part}")]);
         assert_eq!(cpus, [&json!(2.0), &json!(2.0), &json!(1.0)], "{prefix}");
     }
     for path in ["/state", "/state-summary", "/slaves"] {

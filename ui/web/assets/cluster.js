@@ -49,6 +49,22 @@ export function findTask(cluster, frameworkId, taskId) {
   return cluster.tasks.find((task) => task.framework_id === frameworkId && task.id === taskId);
 }
 
+/** Tasks of one executor; the executor of a command task has the task's id. */
+export function tasksOf(cluster, frameworkId, agentId, executorId) {
+  return cluster.tasks.filter((task) =>
+    task.framework_id === frameworkId && task.slave_id === agentId && executorOf(task) === executorId);
+}
+
+/** Id of the executor of a task; executors of command tasks are named after them. */
+export function executorOf(task) {
+  return task.executor_id || task.id;
+}
+
+/** Whether a task has terminated. */
+export function isTerminal(state) {
+  return !["TASK_STAGING", "TASK_STARTING", "TASK_RUNNING", "TASK_KILLING", "TASK_UNREACHABLE"].includes(state);
+}
+
 /** Where an agent answers: its pid is name@ip:port. */
 export function agentAddress(agent) {
   return `http://${agent.pid.split("@")[1]}`;
@@ -57,6 +73,8 @@ export function agentAddress(agent) {
 /** Where the pages about one thing are. */
 export const links = {
   agent: (id) => `#/agent/${encodeURIComponent(id)}`,
+  executor: (frameworkId, agentId, executorId) =>
+    `#/executor/${[frameworkId, agentId, executorId].map(encodeURIComponent).join("/")}`,
   framework: (id) => `#/framework/${encodeURIComponent(id)}`,
   role: (name) => `#/role/${encodeURIComponent(name)}`,
   task: (task) => `#/task/${encodeURIComponent(task.framework_id)}/${encodeURIComponent(task.id)}`,
@@ -69,28 +87,75 @@ export function mood(state) {
   return "bad";
 }
 
-/** Seconds since the epoch, for people. */
+/** A moment, in seconds since the epoch, in the reader's time zone: `2026-11-18 00:44:12`. */
 export function time(seconds) {
-  return seconds ? new Date(seconds * 1000).toLocaleString() : "";
+  if (!seconds) return "";
+  const at = new Date(seconds * 1000);
+  const two = (number) => String(number).padStart(2, "0");
+  const date = [at.getFullYear(), two(at.getMonth() + 1), two(at.getDate())].join("-");
+  return `${date} ${[at.getHours(), at.getMinutes(), at.getSeconds()].map(two).join(":")}`;
+}
+
+/** An amount of at most three digits after the point, none of them needless. */
+function number(amount, digits) {
+  return String(Number(amount.toFixed(digits)));
 }
 
 /** Megabytes, for people. */
 export function megabytes(amount) {
-  return amount >= 10240 ? `${(amount / 1024).toFixed(1)} GB` : `${Math.round(amount)} MB`;
+  if (amount >= 1024 * 1024) return `${number(amount / 1024 / 1024, 1)} TB`;
+  if (amount >= 1024) return `${number(amount / 1024, 1)} GB`;
+  return `${number(amount, amount < 10 ? 1 : 0)} MB`;
 }
 
 /** A number of cpus: thousandths are as fine as it gets. */
 export function cpus(amount) {
-  return String(Math.round(amount * 1000) / 1000);
+  return number(amount, 3);
 }
 
-/** Scalar resources by name; those of which there is nothing are left out. */
+const REVOCABLE = "_revocable";
+
+/** An amount of a resource in its unit. */
+export function amount(name, value) {
+  return name === "mem" || name === "disk" ? megabytes(value) : cpus(value);
+}
+
+/** An amount with the name of its resource: `2 cpus`, `64 MB mem`, `2 revocable cpus`. */
+function named(name, value) {
+  const [base, kind] = name.endsWith(REVOCABLE) ? [name.slice(0, -REVOCABLE.length), "revocable "] : [name, ""];
+  return `${amount(base, value)} ${kind}${base}`;
+}
+
+/** Scalar resources by name, without those that are zero. */
 export function resources(amounts = {}) {
-  const show = { cpus, mem: megabytes, disk: megabytes };
   return Object.entries(amounts)
-    .filter(([, amount]) => typeof amount === "number" && amount > 0)
-    .map(([name, amount]) => `${(show[name] ?? cpus)(amount)} ${name}`)
+    .filter(([, value]) => typeof value === "number" && value > 0)
+    .map(([name, value]) => named(name, value))
     .join(", ");
+}
+
+/** An amount of a resource, whether revocable or not. */
+export function amountOf(amounts, name) {
+  return (amounts[name] ?? 0) + revocable(amounts, name);
+}
+
+/** The revocable amount of a resource: lent by the owner of a reservation, or oversubscribed. */
+export function revocable(amounts, name) {
+  return amounts[name + REVOCABLE] ?? 0;
+}
+
+/** Names of resources of which some are revocable. */
+export function revocableNames(amounts) {
+  return Object.keys(amounts)
+    .filter((name) => name.endsWith(REVOCABLE) && amounts[name] !== 0)
+    .map((name) => name.slice(0, -REVOCABLE.length));
+}
+
+/** `2`, `3 revocable`, or `2 + 3 revocable`. */
+export function held(amounts, name, show) {
+  const [own, lent] = [amounts[name] ?? 0, revocable(amounts, name)];
+  if (!lent) return show(own);
+  return own ? `${show(own)} + ${show(lent)} revocable` : `${show(lent)} revocable`;
 }
 
 /** A share of the cluster. */
@@ -101,5 +166,5 @@ export function percent(share) {
 /** A size in bytes, for people. */
 export function bytes(amount) {
   if (amount < 1024) return `${amount} B`;
-  return amount < 1024 * 1024 ? `${(amount / 1024).toFixed(1)} KB` : megabytes(amount / 1024 / 1024);
+  return amount < 1024 * 1024 ? `${number(amount / 1024, amount < 10240 ? 1 : 0)} KB` : megabytes(amount / 1024 / 1024);
 }

@@ -1,20 +1,19 @@
-// The pages about one thing: an agent, a framework, a role, a task.
+// The pages about one agent, one framework, one role.
 
-import { agentAddress, cpus, links, megabytes, mood, percent, resources, time } from "./cluster.js";
-import { element, facts, table } from "./element.js";
-import { agentState, attributes, frameworkState, taskTable, upTo } from "./pages.js";
-
-const id = (text) => element("span", { class: "id" }, text);
+import { agentAddress, links, percent, resources, time } from "./cluster.js";
+import { element, facts, identifier, table } from "./element.js";
+import { agentState, attributes, executorTable, frameworkState, missing, roleLink, taskTable } from "./parts.js";
 
 export function agent(cluster, agentId) {
   const agent = cluster.agents.find((one) => one.id === agentId);
   if (!agent) return missing("agent", "It is not registered now.");
   const here = cluster.tasks.filter((task) => task.slave_id === agentId);
+  const executors = cluster.state.frameworks.flatMap((framework) => framework.executors).filter((one) => one.slave_id === agentId);
   const reserved = Object.entries(agent.reserved_resources).map(([role, amounts]) => [role, resources(amounts)]);
   return [
     element("h1", {}, `Agent ${agent.hostname}`),
     facts([
-      ["Id", id(agent.id)],
+      ["Id", identifier(agent.id)],
       ["State", agentState(agent)],
       ["Draining", agent.drain_info?.state],
       ["Address", agentAddress(agent)],
@@ -25,8 +24,10 @@ export function agent(cluster, agentId) {
       ["Offered", resources(agent.offered_resources)],
       ...reserved.map(([role, amounts]) => [`Reserved for ${role}`, amounts]),
     ]),
+    executors.length > 0 && element("h2", {}, "Executors"),
+    executors.length > 0 && executorTable(executors, cluster, ["Agent"]),
     element("h2", {}, "Tasks"),
-    taskTable(here),
+    taskTable(here, ["Agent"]),
   ];
 }
 
@@ -37,7 +38,7 @@ export function framework(cluster, frameworkId, answer) {
   return [
     element("h1", {}, framework.name || framework.id),
     facts([
-      ["Id", id(framework.id)],
+      ["Id", identifier(framework.id)],
       ["State", frameworkState(framework)],
       ["User", framework.user],
       ["Principal", framework.principal],
@@ -48,8 +49,10 @@ export function framework(cluster, frameworkId, answer) {
       ["Offered", resources(framework.offered_resources)],
     ]),
     ...(answer?.roles ?? []).flatMap(standing),
+    framework.executors.length > 0 && element("h2", {}, "Executors"),
+    framework.executors.length > 0 && executorTable(framework.executors, cluster, ["Framework"]),
     element("h2", {}, "Tasks"),
-    taskTable(own),
+    taskTable(own, ["Framework"]),
   ];
 }
 
@@ -57,7 +60,7 @@ export function framework(cluster, frameworkId, answer) {
 function standing(standing) {
   const reasons = [...standing.reasons, ...standing.slack.reasons.map((one) => ({ ...one, text: `to borrow: ${one.text}` }))];
   return [
-    element("h2", {}, "Offers in role ", element("a", { href: links.role(standing.role) }, standing.role)),
+    element("h2", {}, "Offers in role ", roleLink(standing.role)),
     facts([
       ["Place", standing.place_text],
       ["Share", percent(standing.share)],
@@ -93,31 +96,4 @@ export function role(cluster, name, answer) {
     element("h2", {}, "Frameworks"),
     table(columns, answer.frameworks, "No framework is in this role."),
   ];
-}
-
-/** What is known about one task, above its sandbox. */
-export function taskFacts(task) {
-  const history = [
-    ["State", (status) => element("span", { class: mood(status.state) }, status.state)],
-    ["At", (status) => time(status.timestamp)],
-    ["Healthy", (status) => (status.healthy === undefined ? "" : status.healthy ? "yes" : "no")],
-  ];
-  return [
-    element("h1", {}, task.name || task.id),
-    facts([
-      ["State", element("span", { class: mood(task.state) }, task.state)],
-      ["Task", element("span", { class: "id" }, task.id)],
-      ["Framework", element("a", { href: links.framework(task.framework_id) }, `${task.framework.name} (${task.framework_id})`)],
-      ["Agent", element("a", { href: links.agent(task.slave_id) }, task.agent ? `${task.agent.hostname} (${task.slave_id})` : task.slave_id)],
-      ["Role", element("a", { href: links.role(task.role) }, task.role)],
-      ["User", task.user],
-      ["Uses", `${upTo(task, "cpus", cpus)} CPUs, ${upTo(task, "mem", megabytes)} memory`],
-    ]),
-    element("h2", {}, "History"),
-    table(history, task.statuses, "Nothing was heard of it yet."),
-  ];
-}
-
-export function missing(what, why) {
-  return [element("h1", {}, `No such ${what}`), element("p", { class: "quiet" }, why)];
 }

@@ -1,10 +1,14 @@
 // Reads the cluster again and again and shows the page that the address names.
 
-import { findTask, readCluster, readMore } from "./cluster.js";
-import { agent, framework, missing, role, taskFacts } from "./details.js";
+import { readExecutor } from "./agent.js";
+import { executorOf, findTask, readCluster, readMore, time } from "./cluster.js";
+import { agent, framework, role } from "./details.js";
 import { element } from "./element.js";
+import { executorPage } from "./executor.js";
 import { agents, frameworks, overview, roles, tasks } from "./pages.js";
+import { missing } from "./parts.js";
 import { sandboxView } from "./sandbox.js";
+import { taskPage } from "./task.js";
 
 /** How long to wait between two readings, in milliseconds, and how much longer than a reading took. */
 const REFRESH_MS = 2000;
@@ -12,22 +16,46 @@ const REST_PER_READING = 4;
 
 /** Pages about the cluster: (cluster, query, answer of what `needs` names). */
 const lists = { agents, frameworks, roles, tasks };
-/** Pages about one thing: (cluster, its name, answer); and the list that it is in. */
+/** Pages about one thing: (cluster, its name, answer). */
 const details = { agent, framework, role };
-const listOf = { agent: "agents", framework: "frameworks", role: "roles", task: "tasks" };
+/** Pages about what has a sandbox: (cluster, its names, answer) to { content, sandbox }. */
+const sandboxed = { executor: executorPage, task: taskPage };
+const listOf = { agent: "agents", executor: "tasks", framework: "frameworks", role: "roles", task: "tasks" };
 
-/** What a page needs beside the state. */
+/** What a page reads beside the state: a key for it, and how. */
 const needs = {
-  roles: () => "/roles",
-  role: (name) => `/explain/role/${name.split("/").map(encodeURIComponent).join("/")}`,
-  framework: (id) => `/explain/framework/${encodeURIComponent(id)}`,
+  roles: () => fromMaster("/roles"),
+  role: (name) => fromMaster(`/explain/role/${name.split("/").map(encodeURIComponent).join("/")}`),
+  // Completed frameworks are not explained.
+  framework: (id) => cluster?.state.frameworks.some((one) => one.id === id) && fromMaster(`/explain/framework/${encodeURIComponent(id)}`),
+  task: (frameworkId, taskId) => ({ key: `task ${frameworkId} ${taskId}`, read: () => readTask(frameworkId, taskId) }),
+  executor: (frameworkId, agentId, executorId) => ({
+    key: `executor ${frameworkId} ${agentId} ${executorId}`,
+    read: () => readExecutor(cluster.agents.find((one) => one.id === agentId), frameworkId, executorId),
+  }),
 };
+
+function fromMaster(path) {
+  return { key: path, read: () => readMore(path) };
+}
+
+/** Statuses of a task with their reasons, from the master; usage of its executor, from the agent. */
+async function readTask(frameworkId, taskId) {
+  const task = findTask(cluster, frameworkId, taskId);
+  if (!task) return {};
+  const query = `framework_id=${encodeURIComponent(frameworkId)}&task_id=${encodeURIComponent(taskId)}`;
+  const [{ tasks: [newest] }, executor] = await Promise.all([
+    readMore(`/tasks?${query}&show_reasons=true`),
+    readExecutor(task.agent, frameworkId, executorOf(task)),
+  ]);
+  return { ...executor, statuses: newest?.statuses };
+}
 
 const page = document.getElementById("page");
 const freshness = document.getElementById("freshness");
 
 let cluster;
-/** What the page on show needed beside the state: { path, answer, fault }. */
+/** What the page on show needed beside the state: { key, answer, fault }. */
 let more = {};
 /** The sandbox on show, kept over refreshes: { key, view }. */
 let shown;
@@ -43,9 +71,9 @@ function show() {
   if (!cluster) return;
   const { name, rest, query } = place();
   mark(listOf[name] ?? name);
-  if (name === "task") return showTask(rest[0], rest[1]);
-  leaveTask();
-  replace(page, content(name, rest, query));
+  const { content, sandbox } = pageFor(name, rest, query);
+  showSandbox(sandbox);
+  replace(page, [...content.filter(Boolean), shown?.view.element].filter(Boolean));
 }
 
 function mark(name) {
@@ -55,51 +83,41 @@ function mark(name) {
   }
 }
 
-function content(name, rest, query) {
-  if (!name) return overview(cluster);
-  if (!lists[name] && !details[name]) return missing("page", "The links above lead to those there are.");
-  const path = needed(name, rest);
-  const { answer, fault } = more.path === path ? more : {};
-  if (fault) return missing(name, `It cannot be shown: ${fault}.`);
-  if (path && !answer) return [element("p", { class: "quiet" }, "Loading.")];
-  return lists[name] ? lists[name](cluster, query, answer) : details[name](cluster, rest[0], answer);
+function pageFor(name, rest, query) {
+  if (!name) return { content: overview(cluster) };
+  if (!lists[name] && !details[name] && !sandboxed[name]) {
+    return { content: missing("page", "The links above lead to the pages there are.") };
+  }
+  const key = needed(name, rest)?.key;
+  const { answer, fault } = more.key === key ? more : {};
+  if (sandboxed[name]) return sandboxed[name](cluster, rest, fault ? { fault } : answer);
+  if (fault) return { content: missing(name, `It cannot be shown: ${fault}.`) };
+  if (key && !answer) return { content: [element("p", { class: "quiet" }, "Loading.")] };
+  return { content: lists[name] ? lists[name](cluster, query, answer) : details[name](cluster, rest[0], answer) };
 }
 
-/** The path of what is needed; nobody explains a framework that has ended. */
 function needed(name, rest) {
-  if (name === "framework" && !cluster?.state.frameworks.some((one) => one.id === rest[0])) return undefined;
-  return needs[name]?.(rest[0] ?? "");
+  return needs[name]?.(...(rest.length > 0 ? rest : [""]));
 }
 
-function showTask(frameworkId, taskId) {
-  const task = findTask(cluster, frameworkId, taskId);
-  if (!task) {
-    leaveTask();
-    return replace(page, missing("task", "The master does not remember it, or not any more."));
-  }
-  const key = `${frameworkId}/${taskId}`;
-  if (shown?.key !== key || !task.statuses.length !== shown.waiting) {
-    leaveTask();
-    const about = element("div", {});
-    // A task that nobody has heard of has no sandbox yet.
-    const waiting = !task.statuses.length;
-    const view = waiting ? { element: element("p", { class: "quiet" }, "It has no sandbox yet."), stop: () => {} } : sandboxView(task);
-    shown = { key, view, about, waiting };
-    page.replaceChildren(about, view.element);
-  }
-  shown.about.replaceChildren(...taskFacts(task));
-}
-
-function leaveTask() {
+/** Keeps the view of a sandbox while its page is shown. */
+function showSandbox(sandbox) {
+  const key = sandbox && JSON.stringify({ ...sandbox, agent: sandbox.agent?.pid });
+  if (shown?.key === key) return;
   shown?.view.stop();
-  shown = undefined;
+  shown = sandbox && { key, view: sandboxView(sandbox) };
 }
 
-/** Replaces the content without taking the cursor out of the filter. */
+/** Replaces the parts of the content that changed: text that is selected and the cursor in the filter stay. */
 function replace(place, content) {
   const focused = document.activeElement?.id;
   const [start, end] = focused === "filter" ? [document.activeElement.selectionStart, document.activeElement.selectionEnd] : [];
-  place.replaceChildren(...content.filter(Boolean));
+  content.forEach((next, at) => {
+    const before = place.children[at];
+    if (!before) place.append(next);
+    else if (before !== next && (next === shown?.view.element || !before.isEqualNode(next))) before.replaceWith(next);
+  });
+  while (place.children.length > content.length) place.lastElementChild.remove();
   if (focused === "filter") {
     const filter = document.getElementById("filter");
     filter?.focus();
@@ -110,12 +128,12 @@ function replace(place, content) {
 /** Reads what the page needs beside the state; a fault of that is told on the page. */
 async function readNeeded() {
   const { name, rest } = place();
-  const path = needed(name, rest);
-  if (!path) return;
+  const need = cluster && needed(name, rest);
+  if (!need) return;
   try {
-    more = { path, answer: await readMore(path) };
+    more = { key: need.key, answer: await need.read() };
   } catch (error) {
-    more = { path, fault: error.message };
+    more = { key: need.key, fault: error.message };
   }
 }
 
@@ -123,7 +141,7 @@ async function read() {
   try {
     cluster = await readCluster();
     await readNeeded();
-    freshness.textContent = `as of ${new Date().toLocaleTimeString()}`;
+    freshness.textContent = `as of ${time(Date.now() / 1000)}`;
     freshness.classList.remove("stale");
     show();
   } catch (error) {

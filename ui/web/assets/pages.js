@@ -1,31 +1,32 @@
 // The pages that list: each is a function from the cluster to elements.
 
-import { cpus, links, megabytes, mood, resources, time } from "./cluster.js";
-import { element, facts, table, tile } from "./element.js";
-
-/** Rows shown at most; a filter finds the others. */
-const ROWS_MAX = 500;
+import { cpus, held, links, megabytes, resources, revocable, time } from "./cluster.js";
+import { element, facts, identifier, label, moment, table, tile } from "./element.js";
+import { ROWS_MAX, agentState, attributes, frameworkState, hasRevocable, revocableShares, taskTable } from "./parts.js";
 
 export function overview(cluster) {
   const { state, agents, tasks } = cluster;
-  const total = (name, kind) => agents.reduce((sum, agent) => sum + agent[kind][name], 0);
+  const total = (name, kind, amount = (amounts) => amounts[name]) =>
+    agents.reduce((sum, agent) => sum + amount(agent[kind], name), 0);
   const count = (wanted) => tasks.filter((task) => task.state === wanted).length;
   const gauge = (title, name, show) => {
     const [used, offered, all] = ["used_resources", "offered_resources", "resources"].map((kind) => total(name, kind));
+    const [lent, lendable] = ["used_resources", "resources"].map((kind) => total(name, kind, revocable));
     return element("div", { class: "tile" },
       element("b", {}, `${show(used)} of ${show(all)}`),
       element("meter", { min: 0, max: all || 1, value: used, title: `${title} in use` }),
-      element("span", {}, `${title} in use, ${show(offered)} offered`));
+      element("span", {}, `${title} in use, ${show(offered)} offered`),
+      (lent > 0 || lendable > 0) && element("span", {}, `${show(lent)} of ${show(lendable)} revocable in use`));
   };
   return [
     element("h1", {}, state.cluster ? `Cluster ${state.cluster}` : "Cluster"),
     element("div", { class: "tiles" },
       tile(String(state.activated_slaves), "active agents", "#/agents"),
-      tile(String(state.deactivated_slaves + state.unreachable_slaves), "agents away", "#/agents"),
+      tile(String(state.deactivated_slaves + state.unreachable_slaves), "inactive agents", "#/agents"),
       tile(String(state.frameworks.length), "frameworks", "#/frameworks"),
       tile(String(count("TASK_RUNNING")), "running tasks", "#/tasks"),
       tile(String(count("TASK_STAGING") + count("TASK_STARTING")), "starting tasks", "#/tasks"),
-      tile(String(count("TASK_FAILED") + count("TASK_LOST") + count("TASK_ERROR")), "failed tasks remembered", "#/tasks")),
+      tile(String(count("TASK_FAILED") + count("TASK_LOST") + count("TASK_ERROR")), "failed tasks", "#/tasks")),
     element("h2", {}, "Resources"),
     element("div", { class: "tiles" },
       gauge("CPUs", "cpus", cpus), gauge("Memory", "mem", megabytes), gauge("Disk", "disk", megabytes)),
@@ -34,7 +35,7 @@ export function overview(cluster) {
     element("h2", {}, "Master"),
     facts([
       ["Address", state.pid.split("@")[1]],
-      ["Id", element("span", { class: "id" }, state.id)],
+      ["Id", identifier(state.id)],
       ["API version", state.version],
       ["Leading since", time(state.elected_time)],
     ]),
@@ -44,14 +45,15 @@ export function overview(cluster) {
 export function agents(cluster) {
   const share = (agent, name, show) => `${show(agent.used_resources[name])} / ${show(agent.resources[name])}`;
   const columns = [
-    ["Host", (agent) => agent.hostname],
+    ["Host", (agent) => label(agent.hostname)],
     ["Id", (agent) => element("a", { href: links.agent(agent.id), class: "id" }, agent.id)],
     ["State", agentState],
     ["CPUs used", (agent) => share(agent, "cpus", cpus), true],
     ["Memory used", (agent) => share(agent, "mem", megabytes), true],
     ["Disk used", (agent) => share(agent, "disk", megabytes), true],
+    ...(cluster.agents.some(hasRevocable) ? [["Revocable used", revocableShares, true]] : []),
     ["Attributes", attributes],
-    ["Registered", (agent) => time(agent.reregistered_time ?? agent.registered_time)],
+    ["Registered", (agent) => moment(time(agent.reregistered_time ?? agent.registered_time))],
   ];
   const away = cluster.state.recovered_slaves.map((agent) => `${agent.hostname} (${agent.id})`);
   return [
@@ -61,21 +63,13 @@ export function agents(cluster) {
   ];
 }
 
-export function agentState(agent) {
-  if (agent.active) return element("span", { class: "good" }, "active");
-  return element("span", { class: "bad" }, agent.deactivated ? "deactivated" : "disconnected");
-}
-
-export function attributes(agent) {
-  return Object.entries(agent.attributes).map(([name, value]) => `${name}:${value}`).join(" ");
-}
-
 export function roles(cluster, query, answer) {
   const columns = [
     ["Role", (role) => element("a", { href: links.role(role.name) }, role.name)],
     ["Weight", (role) => String(role.weight), true],
     ["Frameworks", (role) => String(role.frameworks.length), true],
     ["In use", (role) => resources(role.allocated)],
+    ["Borrowed", (role) => resources(role.borrowed)],
     ["Offered", (role) => resources(role.offered)],
     ["Reserved", (role) => resources(role.reserved)],
     ["Guaranteed", (role) => resources(role.quota?.guarantee)],
@@ -86,23 +80,17 @@ export function roles(cluster, query, answer) {
 
 export function frameworks(cluster) {
   const columns = [
-    ["Name", (framework) => framework.name],
+    ["Name", (framework) => label(framework.name)],
     ["Id", (framework) => element("a", { href: links.framework(framework.id), class: "id" }, framework.id)],
     ["State", frameworkState],
     ["Roles", (framework) => (framework.roles ?? [framework.role]).join(", ")],
     ["Tasks", (framework) => element("a", { href: `#/tasks?q=${encodeURIComponent(framework.id)}` },
       String(framework.tasks.length)), true],
-    ["CPUs", (framework) => cpus(framework.used_resources.cpus), true],
-    ["Memory", (framework) => megabytes(framework.used_resources.mem), true],
-    ["Registered", (framework) => time(framework.reregistered_time ?? framework.registered_time)],
+    ["CPUs", (framework) => held(framework.used_resources, "cpus", cpus), true],
+    ["Memory", (framework) => held(framework.used_resources, "mem", megabytes), true],
+    ["Registered", (framework) => moment(time(framework.reregistered_time ?? framework.registered_time))],
   ];
   return [element("h1", {}, "Frameworks"), table(columns, cluster.frameworks, "No framework has subscribed.")];
-}
-
-export function frameworkState(framework) {
-  if (framework.ended) return element("span", { class: "quiet" }, "ended");
-  if (framework.connected) return element("span", { class: "good" }, "connected");
-  return element("span", { class: "busy" }, framework.recovered ? "recovered" : "disconnected");
 }
 
 export function tasks(cluster, query) {
@@ -134,25 +122,4 @@ export function tasks(cluster, query) {
         ? `${ROWS_MAX} of ${found.length} tasks shown` : `${found.length} tasks`)),
     taskTable(found),
   ];
-}
-
-export function taskTable(tasks) {
-  const columns = [
-    ["Task", (task) => element("a", { href: links.task(task), class: "id" }, task.id)],
-    ["Name", (task) => task.name],
-    ["State", (task) => element("span", { class: mood(task.state) }, task.state)],
-    ["Framework", (task) => element("a", { href: links.framework(task.framework_id) }, task.framework.name)],
-    ["Agent", (task) => element("a", { href: links.agent(task.slave_id) }, task.agent?.hostname ?? task.slave_id)],
-    ["CPUs", (task) => upTo(task, "cpus", cpus), true],
-    ["Memory", (task) => upTo(task, "mem", megabytes), true],
-    ["Since", (task) => time(task.since)],
-  ];
-  return table(columns, tasks.slice(0, ROWS_MAX), "No tasks.");
-}
-
-/** What a task asked for and, if it may use more, how much. */
-export function upTo(task, name, show) {
-  const limit = task.limits?.[name];
-  if (limit === undefined) return show(task.resources[name]);
-  return `${show(task.resources[name])} to ${limit === "Infinity" ? "unlimited" : show(limit)}`;
 }
