@@ -4,6 +4,7 @@ use anyhow::{Result, bail};
 use serde_json::Value;
 
 use super::Cluster;
+use super::task_state::TaskState;
 use crate::listing::{lists, text};
 use crate::near::{self, Known};
 
@@ -12,9 +13,11 @@ use crate::near::{self, Known};
 pub struct Candidate {
     pub task: Known,
     pub framework: String,
+    /// Not terminated.
+    pub live: bool,
 }
 
-/// The place of the task that is meant. Of several runs under one id the first counts.
+/// The place of the task that is meant: of several that fit, the only one that is live; of several runs under one id, the first.
 pub fn choose(candidates: &[Candidate], typed: &str, framework: Option<&str>) -> Result<usize> {
     let frameworks: Vec<Known> = candidates.iter().map(|one| Known::new(&one.framework, "")).collect();
     let places: Vec<usize> = match framework {
@@ -25,6 +28,11 @@ pub fn choose(candidates: &[Candidate], typed: &str, framework: Option<&str>) ->
         bail!("{}", near::nothing("framework", framework, &frameworks, "tepui frameworks --all"));
     }
     let known: Vec<Known> = places.iter().map(|place| candidates[*place].task.clone()).collect();
+    let fitting = near::matching(typed, &known).into_iter().map(|fitting| places[fitting]);
+    let live: Vec<usize> = fitting.filter(|place| candidates[*place].live).collect();
+    if let [only] = live[..] {
+        return Ok(only);
+    }
     let first = places[near::one("task", typed, &known, "tepui tasks --all")?];
     let chosen = &candidates[first];
     let mut owners: Vec<&str> = places
@@ -55,6 +63,7 @@ pub async fn task(cluster: &Cluster, typed: &str, framework: Option<&str>) -> Re
     let candidate = |task: &Value| Candidate {
         task: Known::new(text(task, "id"), text(task, "name")),
         framework: text(task, "framework_id").to_string(),
+        live: TaskState::of(task).is_live(),
     };
     let candidates: Vec<Candidate> = lists(&answer, &["tasks"]).map(candidate).collect();
     let place = choose(&candidates, typed, framework)?;
@@ -153,19 +162,25 @@ mod tests {
         let candidate = |id: &str, name: &str, framework: &str| Candidate {
             task: Known::new(id, name),
             framework: framework.to_string(),
+            live: id == "t4",
         };
         let candidates = [
             candidate("t1", "web", "m-0000"),
             candidate("t1", "web", "m-0001"),
             candidate("t2", "batch", "m-0001"),
             candidate("t2", "batch", "m-0001"),
+            candidate("t3", "job", "m-0001"),
+            candidate("t4", "job", "m-0001"),
+            candidate("t5", "job", "m-0000"),
         ];
         let table: &[(&str, Option<&str>, Result<usize, &str>)] = &[
             ("t2", None, Ok(2)),
             ("batch", None, Ok(2)),
             ("t1", Some("0001"), Ok(1)),
+            ("job", None, Ok(5)),
+            ("job", Some("0000"), Ok(6)),
             ("t1", None, Err("2 frameworks have a task \"t1\"; choose with --framework: m-0000, m-0001")),
-            ("t2", Some("0000"), Err("no task \"t2\"; did you mean t1? `tepui tasks --all` lists all")),
+            ("t2", Some("0000"), Err("no task \"t2\"; did you mean t1 or t5? `tepui tasks --all` lists all")),
             (
                 "t1",
                 Some("0002"),
@@ -173,7 +188,8 @@ mod tests {
                     "no framework \"0002\"; did you mean m-0000 or m-0001? `tepui frameworks --all` lists all",
                 ),
             ),
-            ("t", None, Err("\"t\" fits 2 tasks: t1, t2")),
+            ("t", None, Ok(5)),
+            ("t", Some("0000"), Err("\"t\" fits 2 tasks: t1, t5")),
         ];
         for (typed, framework, expected) in table {
             let chosen = choose(&candidates, typed, *framework).map_err(|error| error.to_string());

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::{Value, json};
+use tepui_proto::Enumeration;
 use tepui_proto::mesos::v1::{self, master};
 
 use super::find::{self, Candidate};
@@ -61,6 +62,7 @@ impl Task {
         let candidate = |task: &v1::Task| Candidate {
             task: Known::new(&task.task_id.value, &task.name),
             framework: task.framework_id.value.clone(),
+            live: TaskState::new(task.state.proto_name(), false).is_live(),
         };
         let candidates: Vec<Candidate> = tasks.iter().map(candidate).collect();
         let place = find::choose(&candidates, &self.task, self.framework.as_deref())?;
