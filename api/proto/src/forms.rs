@@ -2,7 +2,9 @@
 //!
 //! The generator writes one invocation of `message_forms` or `enum_forms` per type; what they expand to stands here.
 
-use buffa::Enumeration as _;
+use alloc::vec::Vec;
+
+use buffa::{DecodeError, DecodeOptions, Enumeration as _, Message as _};
 
 use crate::json::{FromJson, JsonError, JsonReader, JsonWriter, ToJson, fields};
 use crate::shape::{Field, Kind, Shape};
@@ -38,7 +40,15 @@ macro_rules! message_forms {
             }
         }
 
-        impl Wire for $message {}
+        impl Wire for $message {
+            fn encode_wire(&self) -> Vec<u8> {
+                self.encode_to_vec()
+            }
+
+            fn decode_wire(bytes: &[u8], options: &DecodeOptions) -> Result<Self, DecodeError> {
+                options.decode_from_slice(bytes)
+            }
+        }
     };
 }
 

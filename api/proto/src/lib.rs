@@ -19,7 +19,7 @@ pub mod recordio;
 pub mod shape;
 pub mod wire;
 
-pub use buffa::{Enumeration, Message, MessageField};
+pub use buffa::{Enumeration, MessageField};
 pub use generated::*;
 pub use missing::{MISSING_FIELDS_NAMED_MAX, MissingFields};
 pub use wire::Wire;

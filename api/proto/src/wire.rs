@@ -18,7 +18,18 @@ mod scan;
 mod tests;
 
 /// A message of the v1 API or of our own links: binary and JSON, in and out.
-pub trait Wire: Message + ToJson + FromJson + fmt::Debug {}
+///
+/// The methods have no type parameters and are implemented per message, so that the code behind them is compiled once, in this crate,
+/// and not again in every crate that encodes or decodes. Call [`encode`], [`decode`], [`decode_record`] and [`crate::json`]; the generic
+/// methods of `Message` are not exported for the same reason.
+pub trait Wire: Message + ToJson + FromJson + fmt::Debug {
+    #[doc(hidden)]
+    fn encode_wire(&self) -> Vec<u8>;
+    #[doc(hidden)]
+    fn decode_wire(bytes: &[u8], options: &DecodeOptions) -> Result<Self, DecodeError>
+    where
+        Self: Sized;
+}
 
 /// Messages inside each other; the decoder's own limit, checked first by us to name the place.
 pub const WIRE_DEPTH_MAX: u32 = buffa::RECURSION_LIMIT;
@@ -51,13 +62,15 @@ pub fn decode<M: Wire>(bytes: &[u8], limit: usize) -> Result<M, WireError> {
         return Err(WireError::TooLarge { bytes: bytes.len(), limit });
     }
     check::check(M::default_instance().shape(), bytes)?;
-    DecodeOptions::new()
-        .with_max_message_size(limit)
-        .with_element_memory_limit(
-            ELEMENT_BYTES_MIN.max(bytes.len().saturating_mul(ELEMENT_BYTES_PER_INPUT_BYTE_MAX)),
-        )
-        .decode_from_slice(bytes)
-        .map_err(WireError::Decode)
+    let options = DecodeOptions::new().with_max_message_size(limit).with_element_memory_limit(
+        ELEMENT_BYTES_MIN.max(bytes.len().saturating_mul(ELEMENT_BYTES_PER_INPUT_BYTE_MAX)),
+    );
+    M::decode_wire(bytes, &options).map_err(WireError::Decode)
+}
+
+/// One message from a record of our own, which may lack required fields that were added later: nothing but the encoding is checked.
+pub fn decode_record<M: Wire>(bytes: &[u8]) -> Result<M, DecodeError> {
+    M::decode_wire(bytes, &DecodeOptions::new())
 }
 
 /// The binary form of a message.
@@ -67,7 +80,7 @@ pub fn decode<M: Wire>(bytes: &[u8], limit: usize) -> Result<M, WireError> {
 /// If it would exceed the two gigabytes that protobuf allows; no limit of ours comes near.
 #[must_use]
 pub fn encode<M: Wire>(message: &M) -> Vec<u8> {
-    message.encode_to_vec()
+    message.encode_wire()
 }
 
 impl fmt::Display for WireError {

@@ -9,9 +9,9 @@ use core::fmt;
 use core::ops::Range;
 
 use tepui_fsm::{Durable, Wall, Write};
-use tepui_proto::Message;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::tepui::agent::v1 as stored;
+use tepui_proto::{Wire, wire};
 use tepui_types::{ContainerId, ExecutorId, FrameworkId, TaskId};
 
 use crate::history::Kept;
@@ -157,8 +157,8 @@ fn container_key(id: &ContainerId) -> Key {
     Key::Container(id.to_string())
 }
 
-fn put(into: &mut Vec<Write>, key: Key, value: &impl Message) {
-    into.push(Write::put(key.text(), value.encode_to_vec()));
+fn put(into: &mut Vec<Write>, key: Key, value: &impl Wire) {
+    into.push(Write::put(key.text(), wire::encode(value)));
 }
 
 fn keep(into: &mut Vec<Write>, kept: &Option<Kept>) {

@@ -7,10 +7,10 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use tepui_fsm::Wall;
-use tepui_proto::Message;
 use tepui_proto::mesos::v1::quota::QuotaConfig;
 use tepui_proto::mesos::v1::{AgentInfo, MachineInfo};
 use tepui_proto::tepui::registry::v1 as stored;
+use tepui_proto::{Wire, wire};
 use tepui_types::AgentId;
 
 use crate::key::Key;
@@ -104,8 +104,8 @@ enum Wrong {
     Value(String),
 }
 
-fn decode<M: Message>(value: &[u8]) -> Result<M, Wrong> {
-    M::decode_from_slice(value).map_err(|err| Wrong::Value(err.to_string()))
+fn decode<M: Wire>(value: &[u8]) -> Result<M, Wrong> {
+    wire::decode_record(value).map_err(|err| Wrong::Value(err.to_string()))
 }
 
 fn known_version(value: &[u8]) -> Result<u32, Wrong> {

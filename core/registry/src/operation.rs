@@ -9,7 +9,7 @@ use tepui_proto::mesos::v1::maintenance::Schedule;
 use tepui_proto::mesos::v1::quota::QuotaConfig;
 use tepui_proto::mesos::v1::{AgentInfo, DrainInfo, MachineInfo};
 use tepui_proto::tepui::registry::v1 as stored;
-use tepui_proto::{Message, MessageField};
+use tepui_proto::{MessageField, Wire, wire};
 use tepui_types::AgentId;
 
 use crate::key::Key;
@@ -121,8 +121,8 @@ impl Durable for Operation {
     }
 }
 
-fn put(key: Key, value: &impl Message) -> Write {
-    Write::put(key.text(), value.encode_to_vec())
+fn put(key: Key, value: &impl Wire) -> Write {
+    Write::put(key.text(), wire::encode(value))
 }
 
 fn delete(key: Key) -> Write {

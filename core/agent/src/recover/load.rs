@@ -5,8 +5,8 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use tepui_proto::Message;
 use tepui_proto::tepui::agent::v1 as stored;
+use tepui_proto::{Wire, wire};
 use tepui_types::{ContainerId, ExecutorId, FrameworkId, TaskId};
 
 use super::RecoverError;
@@ -97,8 +97,8 @@ fn take_in(loaded: &mut Loaded, key: Key, value: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-fn decode<M: Message>(value: &[u8]) -> Result<M, String> {
-    M::decode_from_slice(value).map_err(|err| err.to_string())
+fn decode<M: Wire>(value: &[u8]) -> Result<M, String> {
+    wire::decode_record(value).map_err(|err| err.to_string())
 }
 
 fn same(what: &str, key: &str, value: &str) -> Result<(), String> {
