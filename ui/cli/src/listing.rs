@@ -29,7 +29,7 @@ pub struct ListFlags {
     /// Print the listed entries as the master gives them, as a JSON array.
     #[arg(long)]
     pub json: bool,
-    /// Show ids of agents and frameworks at full length.
+    /// Show ids and names at full length.
     #[arg(long)]
     pub full: bool,
 }

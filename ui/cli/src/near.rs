@@ -7,7 +7,13 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 
+use unicode_width::UnicodeWidthStr;
+
 use crate::output::printable;
+use crate::table;
+
+/// Columns of a terminal that a name takes in a list.
+const NAME_COLUMNS_MAX: usize = 40;
 
 /// How many candidates an error names.
 const NAMED_MAX: usize = 5;
@@ -164,6 +170,14 @@ impl Short {
         match tail(id) {
             Some(tail) if !self.whole && !self.doubtful.contains(tail) => tail,
             Some(_) | None => id,
+        }
+    }
+
+    /// A name that a user chose, cut where it would push the other columns off the screen.
+    pub fn name(&self, name: &str) -> String {
+        match !self.whole && name.width() > NAME_COLUMNS_MAX {
+            true => format!("{}…", table::cut(name, NAME_COLUMNS_MAX - 1)),
+            false => name.to_string(),
         }
     }
 }

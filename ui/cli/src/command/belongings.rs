@@ -38,7 +38,7 @@ fn table(tasks: &[&Value], (key, header): (&'static str, &'static str), now: f64
         let used = |name: &str| held(&task["resources"], name);
         vec![
             Cell::text(text(task, "id")),
-            Cell::text(text(task, "name")),
+            Cell::text(short.name(text(task, "name"))),
             TaskState::of(task).cell(),
             age(last_time(task), now),
             Cell::number(amount::number(used("cpus")), used("cpus")),

@@ -74,7 +74,7 @@ fn row(executor: &Value, tasks: usize, seen: &Seen<'_>) -> Vec<Cell> {
     let used = |key: &str| held(&executor["resources"], key);
     vec![
         Cell::text(text(executor, "executor_id")),
-        Cell::text(text(executor, "name")),
+        Cell::text(seen.short.name(text(executor, "name"))),
         Cell::text(text(executor, "type").to_lowercase()),
         Cell::number(tasks.to_string(), tasks as f64),
         Cell::number(amount::number(used("cpus")), used("cpus")),

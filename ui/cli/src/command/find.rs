@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::Cluster;
 use super::task_state::TaskState;
-use crate::listing::{lists, text};
+use crate::listing::{lists, number, text};
 use crate::near::{self, Known};
 
 /// A task that may be meant; ids of tasks are unique within their framework only.
@@ -15,9 +15,12 @@ pub struct Candidate {
     pub framework: String,
     /// Not terminated.
     pub live: bool,
+    /// When its first status was made, in seconds since the epoch.
+    pub started: f64,
 }
 
-/// The place of the task that is meant: of several that fit, the only one that is live; of several runs under one id, the first.
+/// The place of the task that is meant: of several that fit, the only one that is live; of several that had the name and
+/// terminated, the newest; of several runs under one id, the first.
 pub fn choose(candidates: &[Candidate], typed: &str, framework: Option<&str>) -> Result<usize> {
     let frameworks: Vec<Known> = candidates.iter().map(|one| Known::new(&one.framework, "")).collect();
     let places: Vec<usize> = match framework {
@@ -28,10 +31,16 @@ pub fn choose(candidates: &[Candidate], typed: &str, framework: Option<&str>) ->
         bail!("{}", near::nothing("framework", framework, &frameworks, "tepui frameworks --all"));
     }
     let known: Vec<Known> = places.iter().map(|place| candidates[*place].task.clone()).collect();
-    let fitting = near::matching(typed, &known).into_iter().map(|fitting| places[fitting]);
-    let live: Vec<usize> = fitting.filter(|place| candidates[*place].live).collect();
-    if let [only] = live[..] {
-        return Ok(only);
+    let fitting: Vec<usize> = near::matching(typed, &known).into_iter().map(|one| places[one]).collect();
+    let live: Vec<usize> = fitting.iter().copied().filter(|place| candidates[*place].live).collect();
+    let is_named =
+        |place: &usize| candidates[*place].task.id != typed && candidates[*place].task.name == typed;
+    let by_age =
+        |one: &&usize, other: &&usize| candidates[**one].started.total_cmp(&candidates[**other].started);
+    match (&live[..], fitting.iter().rev().max_by(by_age)) {
+        ([only], _) => return Ok(*only),
+        ([], Some(newest)) if fitting.iter().all(is_named) => return Ok(*newest),
+        (_, Some(_) | None) => {}
     }
     let first = places[near::one("task", typed, &known, "tepui tasks --all")?];
     let chosen = &candidates[first];
@@ -64,6 +73,7 @@ pub async fn task(cluster: &Cluster, typed: &str, framework: Option<&str>) -> Re
         task: Known::new(text(task, "id"), text(task, "name")),
         framework: text(task, "framework_id").to_string(),
         live: TaskState::of(task).is_live(),
+        started: lists(task, &["statuses"]).next().map_or(0.0, |first| number(first, "timestamp")),
     };
     let candidates: Vec<Candidate> = lists(&answer, &["tasks"]).map(candidate).collect();
     let place = choose(&candidates, typed, framework)?;
@@ -163,6 +173,7 @@ mod tests {
             task: Known::new(id, name),
             framework: framework.to_string(),
             live: id == "t4",
+            started: if id == "t7" { 2.0 } else { 1.0 },
         };
         let candidates = [
             candidate("t1", "web", "m-0000"),
@@ -172,6 +183,9 @@ mod tests {
             candidate("t3", "job", "m-0001"),
             candidate("t4", "job", "m-0001"),
             candidate("t5", "job", "m-0000"),
+            candidate("t6", "again", "m-0002"),
+            candidate("t7", "again", "m-0003"),
+            candidate("t8", "again", "m-0004"),
         ];
         let table: &[(&str, Option<&str>, Result<usize, &str>)] = &[
             ("t2", None, Ok(2)),
@@ -179,13 +193,15 @@ mod tests {
             ("t1", Some("0001"), Ok(1)),
             ("job", None, Ok(5)),
             ("job", Some("0000"), Ok(6)),
+            ("again", None, Ok(8)),
+            ("again", Some("0004"), Ok(9)),
             ("t1", None, Err("2 frameworks have a task \"t1\"; choose with --framework: m-0000, m-0001")),
             ("t2", Some("0000"), Err("no task \"t2\"; did you mean t1 or t5? `tepui tasks --all` lists all")),
             (
                 "t1",
-                Some("0002"),
+                Some("0009"),
                 Err(
-                    "no framework \"0002\"; did you mean m-0000 or m-0001? `tepui frameworks --all` lists all",
+                    "no framework \"0009\"; did you mean m-0000, m-0001, m-0002, m-0003 or m-0004? `tepui frameworks --all` lists all",
                 ),
             ),
             ("t", None, Ok(5)),

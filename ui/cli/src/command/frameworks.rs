@@ -97,7 +97,7 @@ fn row(framework: &Value, seen: &Seen<'_>) -> Vec<Cell> {
         |text: String, value: f64| Cell::number(if value == 0.0 { "-".to_string() } else { text }, value);
     vec![
         seen.id(framework, "id"),
-        Cell::text(text(framework, "name")),
+        Cell::text(seen.short.name(text(framework, "name"))),
         Cell::text(state.name()).tone(state.tone()),
         Cell::number(count("tasks").to_string(), count("tasks") as f64),
         Cell::number(amount::number(used("cpus")), used("cpus")),

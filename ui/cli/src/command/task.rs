@@ -63,6 +63,7 @@ impl Task {
             task: Known::new(&task.task_id.value, &task.name),
             framework: task.framework_id.value.clone(),
             live: TaskState::new(task.state.proto_name(), false).is_live(),
+            started: task.statuses.first().and_then(|status| status.timestamp).unwrap_or(0.0),
         };
         let candidates: Vec<Candidate> = tasks.iter().map(candidate).collect();
         let place = find::choose(&candidates, &self.task, self.framework.as_deref())?;

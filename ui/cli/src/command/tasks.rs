@@ -102,7 +102,7 @@ fn row(task: &Value, seen: &Seen<'_>) -> Vec<Cell> {
     let held = &task["resources"];
     vec![
         Cell::text(text(task, "id")),
-        Cell::text(text(task, "name")),
+        Cell::text(seen.short.name(text(task, "name"))),
         state.cell(),
         seen.age(since),
         amount_of(held, "cpus", amount::number),
@@ -198,6 +198,15 @@ mod tests {
             TASK   NAME  STATE                SINCE  CPUS   MEM  REVOCABLE  ROLE  AGENT  FRAMEWORK
             web-1  web   running               1m5s     3   64M  cpus:3     eng   S0     0000
             web-2  web   running (unhealthy)     2h     2  1.5G             eng   S1     0000"#]],
+        );
+        let mut long = json!({"tasks": [answer["tasks"][0]]});
+        long["tasks"][0]["name"] = json!("任务".repeat(30));
+        check::<Tasks>(
+            "--all",
+            &long,
+            expect![[r#"
+            TASK   NAME                                     STATE    SINCE  CPUS   MEM  ROLE  AGENT  FRAMEWORK
+            web-1  任务任务任务任务任务任务任务任务任务任…  running   1m5s   0.5  1.5G  eng   S0     0000"#]],
         );
         check::<Tasks>("--agent host-c", &answer, expect!["no such tasks"]);
         check::<Tasks>(
