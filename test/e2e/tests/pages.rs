@@ -62,7 +62,7 @@ fn a_task_and_its_log_are_on_the_pages() {
         ("#/frameworks", &["tepui run shown"]),
         (&framework_page, &["tepui run shown", "completed", task]),
         ("#/framework/none", &["No such framework"]),
-        ("#/roles", &["Nobody has a role"]),
+        ("#/roles", &["No framework, weight, quota or reservation names a role"]),
         ("#/role/none", &["No such role"]),
         ("#/none", &["No such page"]),
         (&task_page, &[task, "stdout", "a &lt;b&gt;line&lt;/b&gt; of it"]),

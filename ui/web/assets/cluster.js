@@ -29,7 +29,9 @@ async function ask(path) {
 }
 
 function arrange(state) {
-  const agents = new Map(state.slaves.map((agent) => [agent.id, agent]));
+  const hosts = Map.groupBy(state.slaves, (agent) => agent.hostname);
+  const named = state.slaves.map((agent) => ({ ...agent, name: agentName(agent, hosts.get(agent.hostname)) }));
+  const agents = new Map(named.map((agent) => [agent.id, agent]));
   const ended = state.completed_frameworks.map((framework) => ({ ...framework, ended: true }));
   const frameworks = [...state.frameworks, ...ended];
   const tasks = frameworks.flatMap((framework) =>
@@ -41,7 +43,7 @@ function arrange(state) {
       first: task.statuses[0]?.timestamp ?? 0,
     })));
   tasks.sort((a, b) => b.first - a.first);
-  return { state, agents: state.slaves, frameworks, tasks };
+  return { state, agents: named, frameworks, tasks };
 }
 
 /** The task of a framework with an id: the newest, if the id was used again. */
@@ -65,9 +67,14 @@ export function isTerminal(state) {
   return !["TASK_STAGING", "TASK_STARTING", "TASK_RUNNING", "TASK_KILLING", "TASK_UNREACHABLE"].includes(state);
 }
 
-/** Where an agent answers: its pid is name@ip:port. */
+/** Where an agent answers: its pid is name@ip:port. A page that came by TLS may read nothing else. */
 export function agentAddress(agent) {
-  return `http://${agent.pid.split("@")[1]}`;
+  return `${location.protocol}//${agent.pid.split("@")[1]}`;
+}
+
+/** Short name of an agent: its host, with the end of its id if other agents are on that host. */
+function agentName(agent, onHost) {
+  return onHost.length === 1 ? agent.hostname : `${agent.hostname} ${agent.id.split("-").at(-1)}`;
 }
 
 /** Where the pages about one thing are. */

@@ -11,7 +11,7 @@ export function agent(cluster, agentId) {
   const executors = cluster.state.frameworks.flatMap((framework) => framework.executors).filter((one) => one.slave_id === agentId);
   const reserved = Object.entries(agent.reserved_resources).map(([role, amounts]) => [role, resources(amounts)]);
   return [
-    element("h1", {}, `Agent ${agent.hostname}`),
+    element("h1", {}, `Agent ${agent.name}`),
     facts([
       ["Id", identifier(agent.id)],
       ["State", agentState(agent)],
@@ -36,7 +36,7 @@ export function framework(cluster, frameworkId, answer) {
   if (!framework) return missing("framework", "The master does not remember it, or not any more.");
   const own = cluster.tasks.filter((task) => task.framework_id === frameworkId);
   return [
-    element("h1", {}, framework.name || framework.id),
+    element("h1", {}, `Framework ${framework.name || framework.id}`),
     facts([
       ["Id", identifier(framework.id)],
       ["State", frameworkState(framework)],
@@ -90,8 +90,8 @@ export function role(cluster, name, answer) {
       ["Guaranteed", resources(answer.quota?.guarantees)],
       ["Limit", resources(answer.quota?.limits)],
       ["Consumed", resources(answer.consumed)],
-      ["Kept for it", resources(answer.required)],
-      ["For anybody", resources(answer.surplus)],
+      ["Guarantee unmet", resources(answer.required)],
+      ["Free beyond guarantees", resources(answer.surplus)],
     ]),
     element("h2", {}, "Frameworks"),
     table(columns, answer.frameworks, "No framework is in this role."),

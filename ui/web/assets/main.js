@@ -73,6 +73,7 @@ function show() {
   mark(listOf[name] ?? name);
   const { content, sandbox } = pageFor(name, rest, query);
   showSandbox(sandbox);
+  if (content[0].tagName === "H1") document.title = `${content[0].textContent} · Tepui`;
   replace(page, [...content.filter(Boolean), shown?.view.element].filter(Boolean));
 }
 

@@ -1,7 +1,7 @@
 // The pages that list: each is a function from the cluster to elements.
 
-import { cpus, held, links, megabytes, resources, revocable, time } from "./cluster.js";
-import { element, facts, identifier, label, moment, table, tile } from "./element.js";
+import { cpus, held, isTerminal, links, megabytes, mood, resources, revocable, time } from "./cluster.js";
+import { element, facts, identifier, moment, table, tile } from "./element.js";
 import { ROWS_MAX, agentState, attributes, frameworkState, hasRevocable, revocableShares, taskTable } from "./parts.js";
 
 export function overview(cluster) {
@@ -24,9 +24,9 @@ export function overview(cluster) {
       tile(String(state.activated_slaves), "active agents", "#/agents"),
       tile(String(state.deactivated_slaves + state.unreachable_slaves), "inactive agents", "#/agents"),
       tile(String(state.frameworks.length), "frameworks", "#/frameworks"),
-      tile(String(count("TASK_RUNNING")), "running tasks", "#/tasks"),
-      tile(String(count("TASK_STAGING") + count("TASK_STARTING")), "starting tasks", "#/tasks"),
-      tile(String(count("TASK_FAILED") + count("TASK_LOST") + count("TASK_ERROR")), "failed tasks", "#/tasks")),
+      tile(String(count("TASK_RUNNING")), "running tasks", "#/tasks?state=TASK_RUNNING"),
+      tile(String(count("TASK_STAGING") + count("TASK_STARTING")), "starting tasks", "#/tasks?state=live"),
+      tile(String(tasks.filter((task) => mood(task.state) === "bad").length), "failed tasks", "#/tasks?state=failed")),
     element("h2", {}, "Resources"),
     element("div", { class: "tiles" },
       gauge("CPUs", "cpus", cpus), gauge("Memory", "mem", megabytes), gauge("Disk", "disk", megabytes)),
@@ -45,7 +45,7 @@ export function overview(cluster) {
 export function agents(cluster) {
   const share = (agent, name, show) => `${show(agent.used_resources[name])} / ${show(agent.resources[name])}`;
   const columns = [
-    ["Host", (agent) => label(agent.hostname)],
+    ["Host", (agent) => element("a", { href: links.agent(agent.id) }, agent.hostname)],
     ["Id", (agent) => element("a", { href: links.agent(agent.id), class: "id" }, agent.id)],
     ["State", agentState],
     ["CPUs used", (agent) => share(agent, "cpus", cpus), true],
@@ -59,7 +59,7 @@ export function agents(cluster) {
   return [
     element("h1", {}, "Agents"),
     table(columns, cluster.agents, "No agent is registered."),
-    away.length > 0 && element("p", { class: "quiet" }, `Known from before, not back yet: ${away.join(", ")}`),
+    away.length > 0 && element("p", { class: "quiet" }, `Recovered from the registry, not re-registered yet: ${away.join(", ")}`),
   ];
 }
 
@@ -75,12 +75,12 @@ export function roles(cluster, query, answer) {
     ["Guaranteed", (role) => resources(role.quota?.guarantee)],
     ["Limit", (role) => resources(role.quota?.limit)],
   ];
-  return [element("h1", {}, "Roles"), table(columns, answer.roles, "Nobody has a role, a weight or a quota.")];
+  return [element("h1", {}, "Roles"), table(columns, answer.roles, "No framework, weight, quota or reservation names a role.")];
 }
 
 export function frameworks(cluster) {
   const columns = [
-    ["Name", (framework) => label(framework.name)],
+    ["Name", (framework) => element("a", { href: links.framework(framework.id) }, framework.name)],
     ["Id", (framework) => element("a", { href: links.framework(framework.id), class: "id" }, framework.id)],
     ["State", frameworkState],
     ["Roles", (framework) => (framework.roles ?? [framework.role]).join(", ")],
@@ -93,15 +93,21 @@ export function frameworks(cluster) {
   return [element("h1", {}, "Frameworks"), table(columns, cluster.frameworks, "No framework has subscribed.")];
 }
 
+/** Tasks that people look for, beside those in one state. */
+const groups = {
+  live: (task) => !isTerminal(task.state),
+  failed: (task) => mood(task.state) === "bad",
+};
+
 export function tasks(cluster, query) {
   const words = (query.get("q") ?? "").toLowerCase();
   const state = query.get("state") ?? "";
   const fits = (task) =>
-    (!state || task.state === state) &&
+    (!state || task.state === state || groups[state]?.(task)) &&
     (!words || [task.id, task.name, task.framework_id, task.framework.name, task.slave_id, task.agent?.hostname ?? ""]
       .some((text) => text.toLowerCase().includes(words)));
   const found = cluster.tasks.filter(fits);
-  const states = [...new Set(cluster.tasks.map((task) => task.state))].sort();
+  const states = [...Object.keys(groups), ...new Set(cluster.tasks.map((task) => task.state).sort())];
   const go = (name, value) => {
     const next = new URLSearchParams(query);
     if (value) next.set(name, value);

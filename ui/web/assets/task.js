@@ -13,7 +13,7 @@ export function taskPage(cluster, [frameworkId, taskId], { statuses, usage, faul
   const launched = task.statuses.some((status) => status.state !== "TASK_STAGING");
   return {
     content: [
-      element("h1", {}, task.name || task.id),
+      element("h1", {}, `Task ${task.name || task.id}`),
       taskFacts(task, (statuses ?? task.statuses).at(-1)),
       element("h2", {}, "Resources"),
       resourceTable(task, usage),
