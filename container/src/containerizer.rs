@@ -7,6 +7,8 @@
 
 mod container;
 mod in_docker;
+mod isolate;
+mod memory;
 mod paths;
 mod provision;
 mod recovery;
@@ -19,13 +21,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use tepui_types::{ContainerEvent, ContainerId, ContainerOp, LaunchSpec, LaunchStage, RecoveredContainer};
+use tepui_types::{
+    ContainerEvent, ContainerId, ContainerOp, LaunchSpec, LaunchStage, RecoveredContainer, Termination,
+};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use self::container::{Around, Command, Container, Update};
 use self::paths::Paths;
 use self::recovery::State;
 use crate::cgroups::machine::MachineMemory;
+use crate::cgroups::oom_watch::MachineKills;
 use crate::docker::{Docker, DockerOptions, DockerSite};
 use crate::docker_volume::{DockerVolumeOptions, DockerVolumes};
 use crate::fetcher::{Fetcher, FetcherCounts, Settings};
@@ -167,6 +172,7 @@ impl Containerizer {
         };
         let context = Arc::new(Context {
             watching: Watching::new(&options.isolation, &options.isolators),
+            machine_kills: MachineKills::sample(),
             fetcher: fetcher.clone(),
             options,
             runtime,
@@ -249,6 +255,11 @@ pub(crate) enum Message {
     Launched(ContainerId),
     /// A container must be destroyed because its first process ended.
     Ending(ContainerId),
+    /// A container must be destroyed for this reason.
+    Limited {
+        id: ContainerId,
+        why: Termination,
+    },
     /// A container has ended and said so. Not `launched`: it never began.
     Ended {
         id: ContainerId,
@@ -269,6 +280,7 @@ pub(crate) struct Context {
     volumes: Option<DockerVolumes>,
     docker: Option<Docker>,
     watching: Watching,
+    machine_kills: MachineKills,
     fetcher: Arc<Fetcher>,
     events: mpsc::Sender<ContainerEvent>,
     launches: Semaphore,
@@ -320,6 +332,10 @@ impl Dispatcher {
                 Message::Op(op) => self.perform(op).await,
                 Message::Launched(id) => self.mark_launched(&id),
                 Message::Ending(id) => self.destroy(&id),
+                Message::Limited { id, why } => {
+                    self.explain(&id, &why);
+                    self.destroy(&id);
+                }
                 Message::Ended { id, launched } => self.forget(&id, launched).await,
             }
         }
@@ -344,7 +360,7 @@ impl Dispatcher {
             }
             ContainerOp::Destroy { id } => self.destroy(&id),
             ContainerOp::Evict { id, why } => {
-                self.pass(&id, Command::Explain(why));
+                self.explain(&id, &why);
                 self.destroy(&id);
             }
             ContainerOp::Remove { id, sandbox } => self.remove(id, sandbox).await,
@@ -424,6 +440,14 @@ impl Dispatcher {
         self.entries.insert(id.clone(), Entry { phase, launched: false, sandbox, children: BTreeSet::new() });
         if let Some(parent) = id.parent().and_then(|parent| self.entries.get_mut(parent)) {
             parent.children.insert(id.clone());
+        }
+    }
+
+    /// Tells a container and all those nested in it why they are about to be destroyed.
+    fn explain(&self, id: &ContainerId, why: &Termination) {
+        self.pass(id, Command::Explain(why.clone()));
+        for child in self.entries.get(id).iter().flat_map(|entry| &entry.children) {
+            self.explain(child, why);
         }
     }
 

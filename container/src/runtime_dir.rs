@@ -95,6 +95,9 @@ pub(crate) struct InDocker {
     /// The first process in it, once it runs.
     #[serde(default)]
     pub process: Option<Process>,
+    /// The OOM score of its processes while they use no more memory than requested. Set for those that may use more.
+    #[serde(default)]
+    pub oom_score_adj: Option<i32>,
 }
 
 /// A persistent volume that is mounted in a container's sandbox.
@@ -248,6 +251,15 @@ impl ContainerDir {
     pub fn cgroups(&self) -> Cgroups {
         let text = std::fs::read(self.path.join(CGROUPS)).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
+    }
+
+    /// Those of the container; if a Docker engine made it, those of its first process, as long as that lives.
+    pub fn live_cgroups(&self) -> Cgroups {
+        let Some(docker) = self.docker() else { return self.cgroups() };
+        let Some(process) = docker.process.filter(|process| process.is_alive()) else {
+            return Cgroups::default();
+        };
+        Cgroups { oom_score_adj: docker.oom_score_adj, ..Cgroups::of_live(process.pid) }
     }
 
     /// Keeps who holds the container's namespaces.

@@ -13,11 +13,11 @@ use tepui_proto::mesos::v1::cgroup_info::blkio;
 use tepui_types::ContainerId;
 
 pub use crate::cgroups::shortage::Shortages;
-use crate::cgroups::{Cgroups, counted, shortage};
+use crate::cgroups::{counted, shortage};
 use crate::host::process::{self, Process, Spent, Stat};
 use crate::isolators::DiskUse;
 use crate::launcher::tree::Tree;
-use crate::runtime_dir::{Claim, ContainerDir, RuntimeDir};
+use crate::runtime_dir::{Claim, RuntimeDir};
 
 /// Ticks of the kernel's clock per second, as it shows them to programs: the same everywhere.
 const TICKS_PER_SECOND: u64 = 100;
@@ -141,7 +141,7 @@ impl Meter {
     fn read_one(&self, id: &ContainerId) -> Option<(ContainerId, Process, Option<Usage>)> {
         let dir = self.runtime.container(id);
         let Ok(Claim::Supervisor(supervisor)) = dir.claimed() else { return None };
-        let counted = counted::read(&cgroups_of(&dir));
+        let counted = counted::read(&dir.live_cgroups());
         let counted = counted.map(|usage| Usage { shortages: shortage::read(supervisor), ..usage });
         Some((id.clone(), supervisor, counted))
     }
@@ -163,15 +163,6 @@ impl Meter {
         }
         Ok(())
     }
-}
-
-/// Those of the container; if a Docker engine made it, those of its first process, as long as that lives.
-fn cgroups_of(dir: &ContainerDir) -> Cgroups {
-    let Some(docker) = dir.docker() else { return dir.cgroups() };
-    let Some(process) = docker.process.filter(|process| process.is_alive()) else {
-        return Cgroups::default();
-    };
-    Cgroups::of_live(process.pid)
 }
 
 impl Usage {

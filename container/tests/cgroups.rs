@@ -345,7 +345,7 @@ fn holds(megabytes: u32) -> String {
     )
 }
 
-/// The cgroup of all containers is limited from outside: to them it is the machine.
+/// The cgroup of all containers is limited from outside: to them it is the machine. The command survives its child.
 #[tokio::test]
 async fn when_the_machine_runs_out_of_memory_those_above_their_request_go() {
     let Some(mut host) = host("cgroups/mem") else { return };
@@ -357,7 +357,7 @@ async fn when_the_machine_runs_out_of_memory_those_above_their_request_go() {
     host.launch(sized(&host, &modest, &holds(60), (0.1, 96.0), &[("mem", 128.0)])).await;
     let usage = |id: &ContainerId| kernel::memory(&root, id, MEMORY_USED);
     until(|| (usage(&modest) > 60 * MB as i64).then_some(())).await;
-    host.launch(sized(&host, &hog, HOG, (0.1, 32.0), &[("mem", f64::INFINITY)])).await;
+    host.launch(sized(&host, &hog, SURVIVOR, (0.1, 32.0), &[("mem", f64::INFINITY)])).await;
     let end = host.exit_of(&hog).await;
     assert_eq!(end.reason, Some(Reason::REASON_MEMORY_REQUEST_EXCEEDED), "{end:?}");
     assert_eq!(end.state, Some(pb::TaskState::TASK_FAILED));
@@ -395,29 +395,125 @@ async fn a_larger_request_makes_a_burst_ordinary_use() {
     host.destroy(&a).await;
 }
 
-/// Two nested containers share memory: only the one that was killed is blamed, and it is blamed once.
+/// Takes memory in a child until it is killed, and goes on.
+const SURVIVOR: &str =
+    "dd if=/dev/zero of=/dev/null bs=300M count=1 2> /dev/null; touch survived; sleep 1000";
+const AT_LIMIT: Option<Reason> = Some(Reason::REASON_CONTAINER_LIMITATION_MEMORY);
+
+/// The kernel kills a child only (v1) or all of the container (v2): it ends in both cases, without being asked to.
 #[tokio::test]
-async fn of_those_who_share_only_the_victim_is_blamed() {
+async fn oom_kill_of_a_child_destroys_the_container() {
     let Some(mut host) = host("cgroups/mem") else { return };
     let a = id("a");
-    host.launch(sized(
-        &host,
-        &a,
-        "trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done",
-        (1.0, 64.0),
-        &[],
-    ))
-    .await;
-    host.line(&a, "stdout").await;
-    let (good, hog) = (a.child("good"), a.child("hog"));
-    host.launch_script(&good, "while ! [ -e go ]; do sleep 0.05; done; exit 4").await;
-    host.launch_script(&hog, HOG).await;
-    assert_eq!(host.exit_of(&hog).await.reason, Some(Reason::REASON_CONTAINER_LIMITATION_MEMORY));
-    std::fs::write(host.sandbox(&good).join("go"), "").unwrap();
-    assert_eq!(host.exit_of(&good).await.reason, None);
-    host.submit(ContainerOp::Signal { id: a.clone(), signal: libc::SIGTERM });
+    host.launch(sized(&host, &a, SURVIVOR, (1.0, 32.0), &[("mem", 64.0)])).await;
     let end = host.exit_of(&a).await;
-    assert_eq!((end.status, end.reason), (common::exited(3), None));
+    assert_eq!((end.reason, end.state), (AT_LIMIT, Some(pb::TaskState::TASK_FAILED)), "{end:?}");
+    let message = end.message.unwrap();
+    assert!(
+        message.starts_with("Memory limit exceeded: Requested: 32MB Limit: 64MB Maximum Used: 6"),
+        "{message}"
+    );
+    assert_eq!(end.limited[0].name, "mem");
+    assert_eq!(kernel::left_of(&host.options.cgroups.root), <[std::path::PathBuf; 0]>::default());
+}
+
+/// The command survives the kill of its child and succeeds before anybody can stop it.
+#[tokio::test]
+async fn oom_kill_is_reported_also_if_the_command_succeeds_at_once() {
+    let Some(mut host) = host("cgroups/mem") else { return };
+    let a = id("a");
+    let script = "dd if=/dev/zero of=/dev/null bs=300M count=1 2> /dev/null; exit 0";
+    host.launch(sized(&host, &a, script, (1.0, 32.0), &[])).await;
+    let end = host.exit_of(&a).await;
+    assert_eq!((end.reason, end.state), (AT_LIMIT, Some(pb::TaskState::TASK_FAILED)), "{end:?}");
+}
+
+/// Its own limit ends a nested container, and neither the one beside it nor the one around it.
+#[tokio::test]
+async fn oom_kill_at_the_limit_of_a_nested_container_destroys_that_one() {
+    let Some(mut host) = host("cgroups/mem") else { return };
+    let a = id("a");
+    host.launch(sized(&host, &a, WAIT, (1.0, 256.0), &[])).await;
+    let (good, hog) = (a.child("good"), a.child("hog"));
+    let nested = |spec: LaunchSpec| LaunchSpec { container: Some(own_cgroups()), ..spec };
+    host.launch(nested(sized(
+        &host,
+        &good,
+        "while ! [ -e go ]; do sleep 0.05; done; exit 4",
+        (0.1, 32.0),
+        &[],
+    )))
+    .await;
+    host.launch(nested(sized(&host, &hog, SURVIVOR, (0.1, 32.0), &[("mem", 64.0)]))).await;
+    let end = host.exit_of(&hog).await;
+    assert_eq!(end.reason, AT_LIMIT, "{end:?}");
+    assert!(end.message.unwrap().contains("Requested: 32MB Limit: 64MB"));
+    std::fs::write(host.sandbox(&good).join("go"), "").unwrap();
+    let end = host.exit_of(&good).await;
+    assert_eq!((end.status, end.reason), (exited(4), None));
+    host.destroy(&a).await;
+}
+
+/// The limit of a container ends it with all that is nested in it: those that share its cgroup, and those that have one of
+/// their own.
+#[tokio::test]
+async fn oom_kill_at_the_limit_of_a_container_destroys_it_with_all_nested_ones() {
+    let Some(mut host) = host("cgroups/mem") else { return };
+    for own in [false, true] {
+        let a = id(if own { "own" } else { "shared" });
+        host.launch(sized(&host, &a, WAIT, (1.0, 64.0), &[])).await;
+        let (good, hog) = (a.child("good"), a.child("hog"));
+        let nested = |id: &ContainerId, script: &str| match own {
+            false => host.spec(id, script),
+            true => LaunchSpec {
+                container: Some(own_cgroups()),
+                ..sized(&host, id, script, (0.1, 32.0), &[("mem", f64::INFINITY)])
+            },
+        };
+        let (of_good, of_hog) = (nested(&good, "sleep 1000"), nested(&hog, SURVIVOR));
+        host.launch(of_good).await;
+        host.launch(of_hog).await;
+        for _ in [&hog, &good, &a] {
+            let ContainerEvent::Exited { id, termination: end } = host.event().await else { panic!("{a}") };
+            assert_eq!((end.reason, end.state), (AT_LIMIT, Some(pb::TaskState::TASK_FAILED)), "{id} {end:?}");
+            let message = end.message.unwrap();
+            assert!(message.contains("Requested: 64MB Limit: 64MB"), "{id} {message}");
+        }
+    }
+}
+
+/// A nested container that ends by itself is not blamed for a kill that comes later.
+#[tokio::test]
+async fn oom_kill_is_not_blamed_on_a_container_that_ended_before() {
+    let Some(mut host) = host("cgroups/mem") else { return };
+    let a = id("a");
+    host.launch(sized(&host, &a, WAIT, (1.0, 64.0), &[])).await;
+    let (failed, hog) = (a.child("failed"), a.child("hog"));
+    host.launch_script(&failed, "exit 4").await;
+    let end = host.exit_of(&failed).await;
+    assert_eq!((end.status, end.reason), (exited(4), None));
+    host.launch_script(&hog, SURVIVOR).await;
+    assert_eq!(host.exit_of(&hog).await.reason, AT_LIMIT);
+    assert_eq!(host.exit_of(&a).await.reason, AT_LIMIT);
+}
+
+/// The child is killed while no agent is there; the next one finds that out.
+#[tokio::test]
+async fn oom_kill_during_a_restart_destroys_the_container() {
+    let Some(mut host) = host("cgroups/mem") else { return };
+    let a = id("a");
+    // v2 kills all of it.
+    let script = format!("while ! [ -e go ]; do sleep 0.05; done; {SURVIVOR}");
+    host.launch(sized(&host, &a, &script, (1.0, 32.0), &[])).await;
+    let (root, sandbox) = (host.options.cgroups.root.clone(), host.sandbox(&a));
+    let mut host = host.restart();
+    std::fs::write(sandbox.join("go"), "").unwrap();
+    until(|| {
+        (sandbox.join("survived").exists() || kernel::processes(&root, "memory", &a).is_empty()).then_some(())
+    })
+    .await;
+    host.recover(&[&a]).await;
+    assert_eq!(host.exit_of(&a).await.reason, AT_LIMIT);
 }
 
 #[tokio::test]

@@ -7,14 +7,13 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::PathBuf;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use rustix::event::EventfdFlags;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use super::v1::notify;
 use super::{Cgroups, Controller, Place, Version, oom};
 use crate::host::event;
 
@@ -116,33 +115,18 @@ fn pressure(place: &Place) -> io::Result<AsyncFd<OwnedFd>> {
 }
 
 /// The kernel's word that the use of a v1 cgroup crossed its request, in either direction.
-struct Crossings {
-    event: AsyncFd<OwnedFd>,
-    /// The kernel wants it open for as long as it tells.
-    _usage: File,
-}
+struct Crossings(AsyncFd<OwnedFd>);
 
 impl Crossings {
     fn watch(place: &Place) -> io::Result<Crossings> {
-        let file = |name: &str| -> PathBuf { place.cgroup.join(name) };
-        let request = std::fs::read_to_string(file("memory.soft_limit_in_bytes"))?;
-        let event = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let usage = File::open(file("memory.usage_in_bytes"))?;
-        let wish = format!("{} {} {}", event.as_raw_fd(), usage.as_raw_fd(), request.trim());
-        File::options().write(true).open(file("cgroup.event_control"))?.write_all(wish.as_bytes())?;
-        Ok(Crossings { event: event::readable(event)?, _usage: usage })
+        let request = std::fs::read_to_string(place.cgroup.join("memory.soft_limit_in_bytes"))?;
+        let event = notify::register(&place.cgroup, "memory.usage_in_bytes", request.trim())?;
+        Ok(Crossings(event::readable(event)?))
     }
 
     async fn next(&self) {
-        loop {
-            let Ok(mut ready) = self.event.readable().await else { return std::future::pending().await };
-            let read = ready.try_io(|event| {
-                let mut count = [0; 8];
-                rustix::io::read(event, &mut count).map_err(io::Error::from)
-            });
-            if let Ok(Ok(_)) = read {
-                return;
-            }
-        }
+        let Ok(mut ready) = self.0.readable().await else { return std::future::pending().await };
+        ready.clear_ready();
+        notify::take(self.0.get_ref());
     }
 }

@@ -13,7 +13,7 @@ use tepui_types::ContainerId;
 use super::devices::Rule;
 use super::hierarchy::{Hierarchies, Hierarchy};
 use super::plan::Step;
-use super::{Controller, Demand, Policy, Version, oom, prepare, settle, v1};
+use super::{Controller, Demand, Policy, Version, oom, prepare, settle, v1, v2};
 
 /// Between a container's cgroup and those nested in it.
 const SEPARATOR: &str = "mesos";
@@ -186,8 +186,15 @@ impl Layout {
         if place.version == Version::V2 {
             steps.extend(enable.iter().map(|one| Step::write(&path, "cgroup.subtree_control", one)));
             steps.push(Step::Make(place.processes()));
+            steps
+                .extend(self.counts_memory(hierarchy).then(|| v2::memory::kill_together(&place.processes())));
         }
         steps
+    }
+
+    fn counts_memory(&self, hierarchy: &Hierarchy) -> bool {
+        let memory = Controller::Memory;
+        hierarchy.controllers.contains(&memory) && self.controllers.contains(&memory)
     }
 
     /// On v2 a controller works below a cgroup only if that says so; everywhere, so that memory is counted in each leaf.
@@ -340,6 +347,7 @@ mod tests {
             write /c/mesos/a/cgroup.subtree_control +memory
             write /c/mesos/a/cgroup.subtree_control +pids
             make /c/mesos/a/leaf
+            offer /c/mesos/a/leaf/memory.oom.group 1
         "#]]
         .assert_eq(&show(&steps));
         let (again, fewer) = layout.create(&ContainerId::root("a"), None, Above::Made);

@@ -15,6 +15,7 @@ pub(crate) mod layout;
 pub(crate) mod machine;
 pub(crate) mod mark;
 pub(crate) mod oom;
+pub(crate) mod oom_watch;
 pub(crate) mod plan;
 pub(crate) mod shortage;
 mod v1;

@@ -1,10 +1,11 @@
-//! Whether the kernel killed for want of memory, and why: told by the counters of the cgroups, read after the end.
+//! What the counters of memory cgroups say about OOM kills, and the OOM scores of processes.
 //!
-//! A counter cannot be late: it is raised before the victim dies, so once the exit was reaped it tells the truth, while a
-//! notification may still be on its way. Over its own limit, or over that of a container around it: the limit was
-//! exceeded. Killed for the whole machine while above its request: the request was.
+//! A counter is never late: it is raised before the victim dies, so it is right once the exit was reaped. At the limit of
+//! the container, or of one around it: the limit was exceeded. Killed for the whole machine while above its request: the
+//! request was. Every OOM kill ends its container (`oom_watch`), so that a count above zero is never an old story.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::Path;
 
 use tepui_proto::mesos::v1 as pb;
@@ -63,8 +64,10 @@ pub(crate) fn score_all(cgroup: &Path, score: i32) {
 /// What the files of one memory cgroup say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counters {
-    /// How many processes in this very cgroup were killed for want of memory.
+    /// OOM kills of processes in this very cgroup.
     pub kills: u64,
+    /// The same with those in cgroups below it, where the kernel counts these: v2.
+    pub kills_below: u64,
     /// Its limit was in the way at least once.
     pub stopped: bool,
     pub request_bytes: u64,
@@ -88,8 +91,10 @@ impl Counters {
         let limit_bytes =
             number(cgroup, "memory.limit_in_bytes").filter(|limit| *limit < i64::MAX as u64 / 2);
         let failed = number(cgroup, "memory.failcnt").is_some_and(|count| count > 0);
+        let kills = keyed(cgroup, "memory.oom_control", "oom_kill").unwrap_or(0);
         Some(Counters {
-            kills: keyed(cgroup, "memory.oom_control", "oom_kill").unwrap_or(0),
+            kills,
+            kills_below: kills,
             // Newer kernels do not count failures of memory and swap together.
             stopped: (reached(cgroup, "memory") && failed) || reached(cgroup, "memory.memsw"),
             request_bytes: number(cgroup, "memory.soft_limit_in_bytes")?,
@@ -100,8 +105,10 @@ impl Counters {
 
     fn read_v2(cgroup: &Path, processes: &Path) -> Option<Counters> {
         let events = |cgroup: &Path, key| keyed(cgroup, "memory.events.local", key);
+        let kills_below = keyed(cgroup, "memory.events", "oom_kill")?;
         Some(Counters {
-            kills: events(processes, "oom_kill").or_else(|| keyed(cgroup, "memory.events", "oom_kill"))?,
+            kills: events(processes, "oom_kill").unwrap_or(kills_below),
+            kills_below,
             stopped: events(cgroup, "oom").is_some_and(|count| count > 0),
             request_bytes: number(cgroup, "memory.low")?,
             limit_bytes: number(cgroup, "memory.max"),
@@ -140,35 +147,59 @@ fn request_and_limit(cgroups: &Cgroups) -> Option<(u64, Option<u64>)> {
     Some((counters.request_bytes, counters.limit_bytes))
 }
 
-/// What the end of a container was, given `kills_seen` that are explained already. `None`: nobody was killed for memory.
-pub(crate) fn judge(all: &[Counters], kills_seen: u64) -> Option<Termination> {
-    let own = all.first().filter(|own| own.kills > kills_seen)?;
-    let mb = |bytes: u64| format!("{}MB", bytes / BYTES_PER_MB);
-    let show = |one: &Counters| {
-        let limit = one.limit_bytes.map_or_else(|| String::from("Infinity"), mb);
-        format!("Requested: {} Limit: {limit} Maximum Used: {}", mb(one.request_bytes), mb(one.peak_bytes))
-    };
-    let (reason, message) = match all.iter().find(|one| one.stopped) {
-        Some(stopped) => {
-            (Reason::REASON_CONTAINER_LIMITATION_MEMORY, format!("Memory limit exceeded: {}", show(stopped)))
-        }
-        None if own.peak_bytes > own.request_bytes => (
-            Reason::REASON_MEMORY_REQUEST_EXCEEDED,
-            format!("Memory request exceeded while the machine ran out of memory: {}", show(own)),
-        ),
-        None => {
-            let message =
-                format!("Killed because the machine ran out of memory, within its request: {}", show(own));
-            return Some(Termination { message: Some(message), ..Default::default() });
-        }
-    };
-    Some(Termination {
+/// Why a container is out of memory, by its counters and those of the containers around it, its own first. `None`: no
+/// process of it was killed, nor one below it at its limit.
+pub(crate) fn judge(all: &[Counters]) -> Option<Termination> {
+    let own = all.first()?;
+    if own.stopped && own.kills_below > 0 {
+        return Some(limit_exceeded(own));
+    }
+    if own.kills == 0 {
+        return None;
+    }
+    Some(match all.iter().find(|one| one.stopped) {
+        Some(around) => limit_exceeded(around),
+        None => machine_out_of_memory(own),
+    })
+}
+
+/// A cgroup with these counters was at its limit.
+pub(crate) fn limit_exceeded(at: &Counters) -> Termination {
+    Termination {
         state: Some(TaskState::TASK_FAILED),
-        reason: Some(reason),
-        message: Some(message),
+        reason: Some(Reason::REASON_CONTAINER_LIMITATION_MEMORY),
+        message: Some(format!("Memory limit exceeded: {at}")),
+        limited: vec![used(at.peak_bytes)],
+        ..Default::default()
+    }
+}
+
+/// A process was killed although no limit of a container was reached.
+fn machine_out_of_memory(own: &Counters) -> Termination {
+    if own.peak_bytes <= own.request_bytes {
+        let message = format!("Killed because the machine ran out of memory, within its request: {own}");
+        return Termination {
+            state: Some(TaskState::TASK_FAILED),
+            message: Some(message),
+            ..Default::default()
+        };
+    }
+    Termination {
+        state: Some(TaskState::TASK_FAILED),
+        reason: Some(Reason::REASON_MEMORY_REQUEST_EXCEEDED),
+        message: Some(format!("Memory request exceeded while the machine ran out of memory: {own}")),
         limited: vec![used(own.peak_bytes)],
         ..Default::default()
-    })
+    }
+}
+
+impl fmt::Display for Counters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mb = |bytes: u64| format!("{}MB", bytes / BYTES_PER_MB);
+        let limit = self.limit_bytes.map_or_else(|| String::from("Infinity"), mb);
+        let (request, peak) = (mb(self.request_bytes), mb(self.peak_bytes));
+        write!(f, "Requested: {request} Limit: {limit} Maximum Used: {peak}")
+    }
 }
 
 /// So much memory, as a resource whose limit was hit.
@@ -209,6 +240,7 @@ mod tests {
     fn own(kills: u64, stopped: bool, peak_mb: u64) -> Counters {
         Counters {
             kills,
+            kills_below: kills,
             stopped,
             request_bytes: 64 * MB,
             limit_bytes: Some(128 * MB),
@@ -216,46 +248,48 @@ mod tests {
         }
     }
 
-    fn check(all: &[Counters], seen: u64, expected: Expect) {
-        let text = judge(all, seen)
+    fn check(all: &[Counters], expected: Expect) {
+        let text = judge(all)
             .map_or_else(String::new, |end| format!("{:?} {}", end.reason, end.message.unwrap_or_default()));
         expected.assert_eq(&text);
     }
 
     #[test]
-    fn every_kind_of_end() {
-        check(&[own(0, true, 128)], 0, expect![""]);
-        check(&[own(1, true, 128)], 1, expect![""]);
+    fn reason_and_message_of_every_oom_kill() {
+        check(&[own(0, true, 128)], expect![""]);
         check(
             &[own(1, true, 128)],
-            0,
             expect![
                 "Some(REASON_CONTAINER_LIMITATION_MEMORY) Memory limit exceeded: Requested: 64MB Limit: 128MB Maximum Used: 128MB"
             ],
         );
         check(
             &[own(2, false, 100)],
-            1,
             expect![
                 "Some(REASON_MEMORY_REQUEST_EXCEEDED) Memory request exceeded while the machine ran out of memory: Requested: 64MB Limit: 128MB Maximum Used: 100MB"
             ],
         );
         check(
             &[own(1, false, 60)],
-            0,
             expect![
                 "None Killed because the machine ran out of memory, within its request: Requested: 64MB Limit: 128MB Maximum Used: 60MB"
             ],
         );
         let around = Counters { limit_bytes: Some(200 * MB), request_bytes: 200 * MB, ..own(0, true, 200) };
-        check(
-            &[own(1, false, 60), around],
-            0,
-            expect![
-                "Some(REASON_CONTAINER_LIMITATION_MEMORY) Memory limit exceeded: Requested: 200MB Limit: 200MB Maximum Used: 200MB"
-            ],
-        );
-        check(&[], 0, expect![""]);
+        let of_around = expect![
+            "Some(REASON_CONTAINER_LIMITATION_MEMORY) Memory limit exceeded: Requested: 200MB Limit: 200MB Maximum Used: 200MB"
+        ];
+        check(&[own(1, false, 60), around], of_around);
+        check(&[], expect![""]);
+    }
+
+    /// On v2 the kill of a nested process counts for the container whose limit was reached, and for no other one.
+    #[test]
+    fn a_kill_below_counts_at_the_own_limit_only() {
+        let below = |stopped| Counters { kills_below: 1, ..own(0, stopped, 128) };
+        assert_eq!(judge(&[below(false)]), None);
+        let reason = judge(&[below(true)]).and_then(|end| end.reason);
+        assert_eq!(reason, Some(Reason::REASON_CONTAINER_LIMITATION_MEMORY));
     }
 
     #[test]
@@ -294,6 +328,7 @@ mod tests {
         write("memory.peak", "104857600\n");
         write("memory.max", "134217728\n");
         write("memory.low", "67108864\n");
+        write("memory.events", "low 0\nmax 9\noom 0\noom_kill 2\n");
         write("memory.events.local", "low 0\nmax 9\noom 0\noom_kill 0\n");
         write("leaf/memory.events.local", "oom 0\noom_kill 2\n");
         assert_eq!(read_all(Version::V2), [own(2, false, 100)]);

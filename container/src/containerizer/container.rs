@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_types::{ContainerEvent, ContainerId, LaunchSpec, LaunchStage, Termination, Volume};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::provision::{self, Provisioned};
+use super::isolate::isolate;
+use super::memory::{Limited, MemoryWatch};
+use super::provision;
 use super::{Context, Message, in_docker, session};
-use crate::cgroups::burst::{self, Burst};
-use crate::cgroups::{Controller, Place, Version, destroy};
-use crate::docker;
+use crate::cgroups::destroy;
 use crate::host::beneath;
 use crate::host::pages;
 use crate::host::process::Process;
 use crate::host::user::Identity;
+use crate::isolators::Plan;
 use crate::isolators::watcher::{Given, Watched, Watcher};
-use crate::isolators::{self, Parent, Plan, Site};
 use crate::launcher::remount::{self, Remount};
 use crate::launcher::{InitSpec, posix, tree};
 use crate::runtime_dir::{Claim, ContainerDir, Mounted};
@@ -78,7 +78,7 @@ pub(super) struct Container {
     sandbox: PathBuf,
     inbox: mpsc::UnboundedReceiver<Command>,
     /// Held until the container has ended; nothing is ever sent.
-    life: watch::Sender<()>,
+    _life: watch::Sender<()>,
 }
 
 /// Why a launch did not come to its end.
@@ -106,7 +106,7 @@ impl Container {
         inbox: mpsc::UnboundedReceiver<Command>,
         life: watch::Sender<()>,
     ) -> Container {
-        Container { context, id, sandbox, inbox, life }
+        Container { context, id, sandbox, inbox, _life: life }
     }
 
     pub async fn launch(mut self, spec: LaunchSpec, around: Around) {
@@ -174,9 +174,9 @@ impl Container {
         }
         let turn = async { Ok(context.launches.acquire().await) };
         let _turn = self.unless_stopped(LaunchStage::Start, waiting, turn).await?;
-        let isolated = match docker.is_some() {
-            true => in_docker::keep(&context, spec),
-            false => isolate(&context, spec, provisioned, parent_sandbox.as_deref(), &mut init).await,
+        let isolated = match &docker {
+            Some(docker) => in_docker::keep(&context, spec, docker),
+            None => isolate(&context, spec, provisioned, parent_sandbox.as_deref(), &mut init).await,
         };
         let started = match isolated {
             Ok(()) => posix::start(&context.options.program, &spec.id.to_string(), &init)
@@ -229,10 +229,10 @@ impl Container {
 
     /// Follows a running container to its end.
     pub async fn watch(mut self, process: Process, mut volumes: Vec<Volume>) {
-        in_docker::find_process(&self.context, &self.id, self.life.subscribe());
+        let context = self.context.clone();
         let mut gone = false;
         let mut ended = pin!(process.ended());
-        let mut burst = Burst::follow(&self.runtime().cgroups());
+        let mut memory = MemoryWatch::start(&context, &self.id);
         let mut limitation = None;
         let mut watcher = self.watcher(process);
         if self.runtime().is_ending() {
@@ -240,23 +240,30 @@ impl Container {
         }
         let first = loop {
             tokio::select! {
-                () = burst::next(&mut burst) => (),
+                limited = memory.next(&context, &self.id), if limitation.is_none() && !gone => {
+                    limitation = self.limited(limited);
+                }
                 found = watcher.next(), if limitation.is_none() && !gone => {
-                    limitation = Some(found);
-                    self.context.tell(Message::Ending(self.id.clone()));
+                    limitation = self.limited((self.id.clone(), found));
                 }
                 () = &mut ended, if !gone => {
                     gone = true;
+                    let limited = memory.judge(&context, &self.id, self.runtime().status());
+                    limitation = limitation.or_else(|| limited.and_then(|limited| self.limited(limited)));
                     self.context.tell(Message::Ending(self.id.clone()));
                 }
                 command = self.inbox.recv() => match command {
                     None => return,
                     Some(Command::Update(update)) => {
                         self.update(&mut volumes, update).await;
-                        burst = Burst::follow(&self.runtime().cgroups()); // The request may be another one.
+                        memory.follow_request(&context, &self.id);
                         watcher.give(self.runtime().given());
                     }
-                    Some(Command::Examine) => self.say_examined(self.judge().await).await,
+                    Some(Command::Examine) => {
+                        let limited = memory.judge(&context, &self.id, None);
+                        limitation = limitation.or_else(|| limited.and_then(|limited| self.limited(limited)));
+                        self.say_examined(limitation.clone()).await;
+                    }
                     Some(Command::Settled(done)) => done.send(()).unwrap_or_default(),
                     Some(Command::Signal(signal)) => self.signal(process, signal).await,
                     Some(Command::Explain(why)) if !gone => limitation = limitation.or(Some(why)),
@@ -266,6 +273,24 @@ impl Container {
             }
         };
         closed(first).await;
+        self.end(process, ended, gone, limitation, memory).await;
+    }
+
+    /// Lets a container be destroyed for a reason. Returns the reason.
+    fn limited(&self, (id, why): Limited) -> Option<Termination> {
+        self.context.tell(Message::Limited { id, why: why.clone() });
+        Some(why)
+    }
+
+    /// Ends everything of a container; those nested in it have ended. `gone`: its supervisor has ended.
+    async fn end(
+        mut self,
+        process: Process,
+        mut ended: Pin<&mut impl Future<Output = ()>>,
+        mut gone: bool,
+        limitation: Option<Termination>,
+        mut memory: MemoryWatch,
+    ) {
         if let Err(err) = self.runtime().write_ending() {
             tracing::debug!(container = %self.id, %err, "cannot keep that a container ends");
         }
@@ -288,7 +313,10 @@ impl Container {
         in_docker::end(&self.context, &self.id).await;
         // Without a status the supervisor itself was killed, and its command with it.
         let status = self.runtime().status().unwrap_or(libc::SIGKILL);
-        let killed = if status == 0 || limitation.is_some() { limitation } else { self.judge().await };
+        let killed = limitation.or_else(|| {
+            let (_, why) = memory.judge(&self.context, &self.id, Some(status))?;
+            Some(why)
+        });
         self.answer_late(&killed).await;
         let termination = Termination { status: Some(status), ..killed.unwrap_or_default() };
         destroy::remove(&cgroups).await;
@@ -303,14 +331,6 @@ impl Container {
         let (runtime, cgroups) = (self.runtime(), self.runtime().cgroups());
         let watched = Watched { id: self.id.clone(), supervisor, cgroups, runtime };
         self.context.watching.follow(watched, self.runtime().given())
-    }
-
-    async fn judge(&self) -> Option<Termination> {
-        if let Some(why) = self.runtime().docker_end() {
-            return Some(docker::termination(why));
-        }
-        let (linux, id) = (self.context.linux.clone()?, self.id.clone());
-        tokio::task::spawn_blocking(move || linux.judge(&id)).await.ok().flatten()
     }
 
     async fn say_examined(&self, killed: Option<Termination>) {
@@ -476,70 +496,6 @@ async fn fetch(context: &Context, spec: &LaunchSpec, identity: Option<&Identity>
         stage: LaunchStage::Fetch,
         message: format!("Failed to fetch all URIs for container '{}': {why}", spec.id),
     })
-}
-
-/// Makes what the container is to be kept in, and tells the supervisor.
-async fn isolate(
-    context: &Context,
-    spec: &LaunchSpec,
-    provisioned: Provisioned,
-    parent_sandbox: Option<&Path>,
-    init: &mut InitSpec,
-) -> Result<(), String> {
-    let parent = spec.id.parent().map(|parent| parent_of(context, parent, parent_sandbox));
-    init.plan = isolators::plan(&Site {
-        spec,
-        isolation: &context.options.isolation,
-        options: &context.options.isolators,
-        work_dir: &context.options.work_dir,
-        identity: init.identity.as_ref(),
-        rootfs: provisioned.rootfs.as_deref(),
-        ready: &provisioned.ready,
-        parent: parent.as_ref(),
-    })?;
-    provisioned.enter(context, spec, init)?;
-    keep_mounts(context, spec, &init.plan).await?;
-    let given = Given::new(&spec.sandbox, &spec.resources, &spec.volumes);
-    let kept = context.runtime.container(&spec.id).write_given(&given);
-    kept.map_err(|err| format!("cannot keep what it was given: {err}"))?;
-    let Some(linux) = &context.linux else { return Ok(()) };
-    let cgroups = linux.prepare(spec).await?;
-    init.cgroups = cgroups.places.iter().map(Place::processes).collect();
-    init.oom_score_adj = cgroups.oom_score_adj;
-    let memory = cgroups.own(Controller::Memory).filter(|place| place.version == Version::V1);
-    init.shortages_of = memory.map(|place| place.cgroup.clone());
-    Ok(())
-}
-
-/// Makes what is mounted from, and writes down which persistent volumes are.
-async fn keep_mounts(context: &Context, spec: &LaunchSpec, plan: &Plan) -> Result<(), String> {
-    if !context.options.isolation.mounts() {
-        return Ok(());
-    }
-    let (dir, plan) = (context.runtime.container(&spec.id), plan.clone());
-    let volumes: Vec<Mounted> = spec.volumes.iter().map(Mounted::from).collect();
-    let work = move || {
-        isolators::directories::make(&plan)?;
-        dir.write_volumes(&volumes).map_err(|err| format!("cannot keep its volumes: {err}"))
-    };
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err(String::from("the agent is going down")))
-}
-
-/// The container around a nested one, as far as isolators care: its namespaces may be those of one further out.
-fn parent_of(context: &Context, parent: &ContainerId, sandbox: Option<&Path>) -> Parent {
-    let mut around = std::iter::successors(Some(parent), |id| id.parent());
-    let init = around.find_map(|id| context.runtime.container(id).init());
-    let (process, directory, root) =
-        init.map_or((None, None, None), |init| (Some(init.process), init.directory, init.root));
-    let sandbox = sandbox.unwrap_or(Path::new("/")).to_owned();
-    Parent {
-        process,
-        directory: directory.unwrap_or_else(|| sandbox.clone()),
-        sandbox,
-        root,
-        volumes: context.runtime.container(parent).volumes(),
-    }
 }
 
 /// What the supervisor has to know.

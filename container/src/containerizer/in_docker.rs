@@ -1,19 +1,20 @@
 //! The part of a container's life that is a Docker engine's: who takes it, what is written down of it, its changes, its end.
 
-use std::sync::Arc;
-
 use tepui_types::{ContainerId, LaunchSpec};
-use tokio::sync::watch;
 
 use super::Context;
 use super::container::Update;
+use super::memory::Search;
 use crate::docker::{self, Docker};
+use crate::host::process::Process;
 use crate::runtime_dir::{InDocker, Mounted};
 
 /// A container for a Docker engine: the engine, and what runs on the host for it.
 pub(super) struct OnDocker {
     pub docker: Docker,
     pub host: LaunchSpec,
+    /// The OOM score that follows the use of memory, if it does.
+    pub oom_score_adj: Option<i32>,
 }
 
 /// Which containerizer takes the container: `None` is ours.
@@ -24,7 +25,7 @@ pub(super) fn choose(context: &Context, spec: &LaunchSpec) -> Result<Option<OnDo
         _ if parent_in_docker => Err(String::from("nothing can be nested in a DOCKER container")),
         (true, Some(docker)) => {
             let host = docker.on_host(spec, context.runtime.container(&spec.id).docker_end_path())?;
-            Ok(Some(OnDocker { docker: docker.clone(), host }))
+            Ok(Some(OnDocker { docker: docker.clone(), host, oom_score_adj: docker::followed_score(spec) }))
         }
         (true, None) => Err(String::from("no containerizer for DOCKER containers")),
         (false, _) if !context.options.mesos => {
@@ -35,10 +36,11 @@ pub(super) fn choose(context: &Context, spec: &LaunchSpec) -> Result<Option<OnDo
 }
 
 /// Writes down that an engine is about to have a container, and with which volumes.
-pub(super) fn keep(context: &Context, spec: &LaunchSpec) -> Result<(), String> {
+pub(super) fn keep(context: &Context, spec: &LaunchSpec, docker: &OnDocker) -> Result<(), String> {
     let (dir, volumes) = (context.runtime.container(&spec.id), spec.volumes.iter().map(Mounted::from));
     let kept = dir.write_volumes(&volumes.collect::<Vec<_>>());
-    let kept = kept.and_then(|()| dir.write_docker(InDocker { of_task: spec.of_task, process: None }));
+    let in_docker = InDocker { of_task: spec.of_task, process: None, oom_score_adj: docker.oom_score_adj };
+    let kept = kept.and_then(|()| dir.write_docker(in_docker));
     kept.map_err(|err| format!("cannot keep that it is a DOCKER container: {err}"))
 }
 
@@ -50,35 +52,35 @@ pub(super) async fn update(
     update: Update,
 ) -> Result<(), String> {
     let after: Vec<Mounted> = update.volumes.iter().map(Mounted::from).collect();
+    let dir = context.runtime.container(id);
     match &context.docker {
         _ if in_docker.of_task => Ok(()), // It was made with all that its task may use.
-        _ if after != context.runtime.container(id).volumes() => {
+        _ if after != dir.volumes() => {
             Err(String::from("the persistent volumes of a running DOCKER container cannot be changed"))
         }
-        Some(docker) => docker.update(id, &update.resources, &update.limits).await,
+        Some(docker) => {
+            let oom_score_adj = docker.update(id, &update.resources, &update.limits).await?;
+            let written = dir.write_docker(InDocker { oom_score_adj, ..in_docker });
+            written.map_err(|err| format!("cannot persist its OOM score: {err}"))
+        }
         None => Err(String::from("there is no Docker engine to ask")),
     }
 }
 
-/// Looks for the first process of the engine's container and writes it down, for those who measure. Gives up when `alive`
-/// closes: the container has ended.
-pub(super) fn find_process(context: &Arc<Context>, id: &ContainerId, mut alive: watch::Receiver<()>) {
-    let (Some(docker), Some(kept)) = (context.docker.clone(), context.runtime.container(id).docker()) else {
-        return;
-    };
-    if kept.process.is_some() {
-        return;
+/// Looks for the first process of the engine's container; `None` if it is known, or the container is not an engine's.
+pub(super) fn find_process(context: &Context, id: &ContainerId) -> Option<Search> {
+    let (docker, kept) = (context.docker.clone()?, context.runtime.container(id).docker()?);
+    let id = id.clone();
+    kept.process.is_none().then(|| Box::pin(async move { docker.process(&id).await }) as Search)
+}
+
+/// Writes the process down, for those who measure.
+pub(super) fn keep_process(context: &Context, id: &ContainerId, process: Process) {
+    let dir = context.runtime.container(id);
+    let kept = dir.docker().unwrap_or_default();
+    if let Err(err) = dir.write_docker(InDocker { process: Some(process), ..kept }) {
+        tracing::warn!(container = %id, %err, "cannot persist the process of a container, it is not measured");
     }
-    let (dir, id) = (context.runtime.container(id), id.clone());
-    tokio::spawn(async move {
-        let found = tokio::select! {
-            found = docker.process(&id) => found,
-            _ = alive.changed() => return,
-        };
-        if let Err(err) = dir.write_docker(InDocker { process: Some(found), ..kept }) {
-            tracing::warn!(container = %id, %err, "cannot keep the process of a container, it is not measured");
-        }
-    });
 }
 
 /// Ends what an engine has of the container.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tepui_proto::mesos::v1 as pb;
-use tepui_types::{COMMAND_EXECUTOR_CPUS, COMMAND_EXECUTOR_MEM_MB};
+use tepui_types::{COMMAND_EXECUTOR_CPUS, COMMAND_EXECUTOR_MEM_MB, LaunchSpec};
 
 use crate::cgroups::{Demand, Limit, Policy, cpu_quota_us, cpu_shares, oom};
 use crate::launcher::linux::memory_bytes;
@@ -68,32 +68,63 @@ fn score(demand: &Demand) -> i32 {
     oom::score_adj(demand.mem_bytes, memory_bytes())
 }
 
-/// For a running container; `now` is its `HostConfig`. A limit of memory is raised only: one below what is in use would
-/// be refused, or kill.
+/// The OOM score with which a container is made and that is to follow its use of memory; `None` if it cannot use more than
+/// it requests, or the framework chose a score.
+pub(crate) fn followed_score(spec: &LaunchSpec) -> Option<i32> {
+    let parameters = spec.container.iter().flat_map(|info| &info.docker.parameters);
+    let is_chosen = parameters.into_iter().any(|parameter| parameter.key == "oom-score-adj");
+    let demand = demand(&spec.resources, &spec.limits, spec.of_task);
+    (spec.of_task && !is_chosen && demand.bursts()).then(|| score(&demand))
+}
+
+/// For a running container; `now` is its `HostConfig`. A limit of memory is only raised, see [`lower`].
 pub(super) fn change(demand: &Demand, policy: &Policy, now: &Value) -> Value {
     let quota = match cpu_quota_us(demand, policy) {
         Some(Limit::Finite(quota)) => i64::try_from(quota).unwrap_or(i64::MAX),
         Some(Limit::Infinite) | None => -1,
     };
     let mut change = json!({"CpuShares": cpu_shares(demand, policy), "CpuQuota": quota});
-    let present = now["Memory"].as_i64().filter(|bytes| *bytes > 0).unwrap_or(ENDLESS_BYTES);
-    let wanted = match demand.mem_bound() {
-        Limit::Finite(bytes) => i64::try_from(bytes).unwrap_or(ENDLESS_BYTES),
-        Limit::Infinite => ENDLESS_BYTES,
-    };
+    let (present, wanted) = (memory_of(now), wanted(demand));
     if wanted > present {
-        // The engine's own choice for swap is as much again.
-        let swap = match (wanted, policy.limit_swap) {
-            (ENDLESS_BYTES, _) => ENDLESS_BYTES, // For -1 it would leave swap as it is.
-            (bytes, true) => bytes,
-            (bytes, false) => bytes.saturating_mul(2),
-        };
-        change["Memory"] = wanted.into();
-        change["MemorySwap"] = swap.into();
+        add_memory(&mut change, wanted, policy);
     }
     let reservation = i64::try_from(demand.mem_bytes).unwrap_or(ENDLESS_BYTES);
     change["MemoryReservation"] = reservation.min(wanted.max(present)).into();
     change
+}
+
+/// The same for a limit of memory that goes down; `None` if it does not. It may be more than can be had without a kill, and
+/// then the engine refuses it, so it comes by itself and last.
+pub(super) fn lower(demand: &Demand, policy: &Policy, now: &Value) -> Option<Value> {
+    let wanted = wanted(demand);
+    (wanted < memory_of(now)).then(|| {
+        let mut change = json!({});
+        add_memory(&mut change, wanted, policy);
+        change
+    })
+}
+
+/// The limit of memory that a container has.
+fn memory_of(now: &Value) -> i64 {
+    now["Memory"].as_i64().filter(|bytes| *bytes > 0).unwrap_or(ENDLESS_BYTES)
+}
+
+fn wanted(demand: &Demand) -> i64 {
+    match demand.mem_bound() {
+        Limit::Finite(bytes) => i64::try_from(bytes).unwrap_or(ENDLESS_BYTES),
+        Limit::Infinite => ENDLESS_BYTES,
+    }
+}
+
+fn add_memory(change: &mut Value, bytes: i64, policy: &Policy) {
+    // The engine's own choice for swap is as much again.
+    let swap = match (bytes, policy.limit_swap) {
+        (ENDLESS_BYTES, _) => ENDLESS_BYTES, // For -1 it would leave swap as it is.
+        (bytes, true) => bytes,
+        (bytes, false) => bytes.saturating_mul(2),
+    };
+    change["Memory"] = bytes.into();
+    change["MemorySwap"] = swap.into();
 }
 
 #[cfg(test)]
@@ -151,21 +182,26 @@ mod tests {
     }
 
     #[test]
-    fn a_change_raises_and_never_lowers_memory() {
+    fn memory_is_raised_with_the_rest_and_lowered_by_itself() {
         let shown = |mem: f64, limit: Option<f64>, now: u64| {
             let demand = demand(&given(1.0, mem), &limits(None, limit), false);
-            format!("{}\n", change(&demand, &POLICY, &json!({"Memory": now << 20})))
+            let now = json!({"Memory": now << 20});
+            let lowered =
+                lower(&demand, &POLICY, &now).map_or_else(String::new, |lowered| format!(" {lowered}"));
+            format!("{}{lowered}\n", change(&demand, &POLICY, &now))
         };
         let text = [
             shown(64.0, Some(128.0), 64),
             shown(64.0, None, 128),
             shown(64.0, Some(f64::INFINITY), 64),
             shown(64.0, Some(128.0), 0),
+            shown(64.0, Some(f64::INFINITY), 0),
         ];
         expect![[r#"
             {"CpuQuota":-1,"CpuShares":1024,"Memory":134217728,"MemoryReservation":67108864,"MemorySwap":268435456}
-            {"CpuQuota":-1,"CpuShares":1024,"MemoryReservation":67108864}
+            {"CpuQuota":-1,"CpuShares":1024,"MemoryReservation":67108864} {"Memory":67108864,"MemorySwap":134217728}
             {"CpuQuota":-1,"CpuShares":1024,"Memory":4611686018427387904,"MemoryReservation":67108864,"MemorySwap":4611686018427387904}
+            {"CpuQuota":-1,"CpuShares":1024,"MemoryReservation":67108864} {"Memory":134217728,"MemorySwap":268435456}
             {"CpuQuota":-1,"CpuShares":1024,"MemoryReservation":67108864}
         "#]]
         .assert_eq(&text.concat());

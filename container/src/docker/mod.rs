@@ -23,7 +23,8 @@ use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_types::{ContainerId, LaunchSpec, Termination};
 
-use crate::cgroups::{Cgroups, Controller, Policy, oom};
+pub(crate) use self::limits::followed_score;
+use crate::cgroups::{Cgroups, Controller, Demand, Limit, Place, Policy, Version, oom};
 use crate::host::process::Process;
 use crate::images::Logins;
 use crate::pulls::Pulls;
@@ -157,29 +158,37 @@ impl Docker {
     }
 
     /// Holds a running container to new requests and limits. That of a command task has had them from the beginning.
+    /// Returns the OOM score that is to follow its use of memory, if one is.
     pub async fn update(
         &self,
         id: &ContainerId,
         resources: &[pb::Resource],
         limits: &BTreeMap<String, f64>,
-    ) -> Result<(), String> {
+    ) -> Result<Option<i32>, String> {
         let name = name(id);
         let said = |fault: tepui_docker::EngineFault| fault.to_string();
-        let Some(now) = self.engine.inspect(&name).await.map_err(said)? else { return Ok(()) };
+        let Some(now) = self.engine.inspect(&name).await.map_err(said)? else { return Ok(None) };
         if !now.state.running {
-            return Ok(());
+            return Ok(None);
         }
         let demand = limits::demand(resources, limits, false);
         let host_config = &now.raw["HostConfig"];
         let change = limits::change(&demand, &self.site.policy, host_config);
         self.engine.update(&name, &change).await.map_err(said)?;
-        // The engine takes a score only when it makes a container.
-        if let Some(score) = limits::changed_score(&demand, host_config)
-            && let Some(place) = Cgroups::of_live(now.state.pid).own(Controller::Memory)
+        let cgroups = Cgroups::of_live(now.state.pid);
+        let memory = cgroups.own(Controller::Memory);
+        let lowered = limits::lower(&demand, &self.site.policy, host_config);
+        if let Some(lowered) = lowered.filter(|_| memory.is_some_and(|place| has_room(place, &demand)))
+            && let Err(fault) = self.engine.update(&name, &lowered).await
         {
+            tracing::debug!(container = %id, %fault, "the memory limit of a container stays as it is");
+        }
+        // The engine takes a score only when it makes a container.
+        let score = limits::changed_score(&demand, host_config);
+        if let (Some(score), Some(place)) = (score, memory) {
             oom::score_all(&place.cgroup, score);
         }
-        Ok(())
+        Ok(score.filter(|_| demand.bursts()))
     }
 
     /// Waits for the first process of a container.
@@ -257,6 +266,16 @@ impl Docker {
             tracing::warn!(container = name, %fault, "cannot remove a container");
         }
         tepui_docker::remove_around(&self.site.cgroups_root, name);
+    }
+}
+
+/// Whether a limit of memory can go down without a kill. On v1 the kernel refuses one that it cannot reach by reclaim; on
+/// v2 it would kill.
+fn has_room(place: &Place, demand: &Demand) -> bool {
+    let used = || std::fs::read_to_string(place.cgroup.join("memory.current")).ok()?.trim().parse().ok();
+    match (place.version, demand.mem_bound()) {
+        (Version::V1, _) | (Version::V2, Limit::Infinite) => true,
+        (Version::V2, Limit::Finite(bytes)) => used().is_some_and(|used: u64| used < bytes),
     }
 }
 

@@ -6,15 +6,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tepui_proto::mesos::v1 as pb;
-use tepui_types::{ContainerId, LaunchSpec, Termination};
+use tepui_types::{ContainerId, LaunchSpec};
 
 use crate::cgroups::hierarchy::Hierarchies;
 use crate::cgroups::layout::{Above, Layout};
 use crate::cgroups::machine::MachineMemory;
 use crate::cgroups::mark::Mark;
+use crate::cgroups::oom_watch::Subject;
 use crate::cgroups::{Cgroups, Controller, Demand, Place, Policy, Version, destroy, devices, oom, plan};
 use crate::host::user;
 use crate::isolators::{AllowedDevice, Isolation};
@@ -68,8 +69,6 @@ pub(crate) struct Linux {
     layout: Arc<Layout>,
     runtime: RuntimeDir,
     mark: Mark,
-    /// Kills for memory that have been explained, by cgroup; gone with it.
-    kills_seen: Arc<Mutex<BTreeMap<PathBuf, u64>>>,
 }
 
 /// Chooses: `None` is posix. The reason why something cannot be had is complete.
@@ -91,7 +90,7 @@ pub(crate) fn choose(
             let mark =
                 Mark::open(work_dir).map_err(|err| format!("cannot keep whose its cgroups are: {err}"))?;
             let (layout, runtime) = (Arc::new(layout), runtime.clone());
-            Ok(Some(Linux { layout, runtime, mark, kills_seen: Arc::default() }))
+            Ok(Some(Linux { layout, runtime, mark }))
         }
         (Err(why), Launcher::Linux, _) => Err(format!("the linux launcher cannot be used: {why}")),
         (Err(why), _, Some(isolator)) => Err(format!("'{isolator}' needs the linux launcher: {why}")),
@@ -298,17 +297,16 @@ impl Linux {
         Ok(())
     }
 
-    /// Whether somebody in the container was killed for want of memory since this was asked last. On v1 a container whose
-    /// memory is counted with its parent's shares its counters too.
-    pub fn judge(&self, id: &ContainerId) -> Option<Termination> {
-        let (place, around) = self.memory_place(id)?;
+    /// Where OOM kills of the container's processes are counted; `None` if its memory is not limited.
+    pub fn oom_subject(&self, id: &ContainerId) -> Option<Subject> {
+        let mut around = std::iter::successors(Some(id), |id| id.parent());
+        let (owner, place) = around.find_map(|id| {
+            let cgroups = self.runtime.container(id).cgroups();
+            Some((id.clone(), cgroups.own(Controller::Memory)?.clone()))
+        })?;
         let processes = self.victims_place(id, &place);
-        let counters = oom::read_all(&place, &processes, around);
-        let kills = counters.first()?.kills;
-        let mut seen = self.kills_seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.retain(|cgroup, _| cgroup.is_dir());
-        let before = seen.insert(processes, kills).unwrap_or(0);
-        oom::judge(&counters, before)
+        let (depth, is_owner) = (around.count(), owner == *id);
+        Some(Subject { owner, place, processes, depth, is_owner })
     }
 
     /// Where kills of the container's processes are counted: on v2 every container has a cgroup for its processes.
@@ -316,14 +314,6 @@ impl Linux {
         let cgroups = self.runtime.container(id).cgroups();
         let own = cgroups.core().filter(|core| memory.version == Version::V2 && core.version == Version::V2);
         own.unwrap_or(memory).processes()
-    }
-
-    /// Where a container's memory is counted, and in how many containers that is nested.
-    fn memory_place(&self, id: &ContainerId) -> Option<(Place, usize)> {
-        match self.runtime.container(id).cgroups().own(Controller::Memory) {
-            Some(own) => Some((own.clone(), std::iter::successors(id.parent(), |id| id.parent()).count())),
-            None => id.parent().and_then(|parent| self.memory_place(parent)),
-        }
     }
 }
 

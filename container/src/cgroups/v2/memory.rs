@@ -24,6 +24,12 @@ pub(crate) fn settle(cgroup: &Path, demand: &Demand, fresh: bool) -> Vec<Step> {
     steps
 }
 
+/// An OOM kill in the cgroup that holds a container's own processes kills all of these, and nobody else: were it set on
+/// the cgroup around, a machine without memory would kill an executor for one of its tasks.
+pub(crate) fn kill_together(processes: &Path) -> Step {
+    Step::offer(processes, "memory.oom.group", 1)
+}
+
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
