@@ -115,10 +115,13 @@ fn add_volume_of(spec: &mut LaunchSpec, driver: &str, driver_options: pb::Parame
 }
 
 #[tokio::test]
-async fn limits_hold_and_can_be_raised_and_the_end_is_the_end() {
+async fn limits_hold_and_change_and_the_end_is_the_end() {
     let Some((dockerd, mut host)) = host() else { return };
     let id = ContainerId::root("two");
-    let mut spec = in_docker(host.spec(&id, "trap '' TERM; echo up; while :; do sleep 0.1; done"));
+    // Holds memory while `hold` is there.
+    let script = "trap '' TERM; cd /mnt/mesos/sandbox; echo up; while :; do sleep 0.1; \
+        if [ -e hold ]; then dd if=/dev/zero bs=110M count=1 | (while [ -e hold ]; do sleep 0.1; done; cat >/dev/null); fi; done";
+    let mut spec = in_docker(host.spec(&id, script));
     spec.limits = [(String::from("cpus"), 1.5)].into();
     host.launch(spec).await;
     let stdout = host.sandbox(&id).join("stdout");
@@ -144,25 +147,39 @@ async fn limits_hold_and_can_be_raised_and_the_end_is_the_end() {
         [(limit * MB).to_string(), (request * MB).to_string(), cpu.to_owned(), most]
     };
     assert_eq!(files(pid), written(64, 64, ("512", "20"), Some("150000")));
-    let update = |mem: f64, limits: &[(&str, f64)]| ContainerOp::Update {
+    let update = |cpus: f64, mem: f64, limits: &[(&str, f64)]| ContainerOp::Update {
         id: id.clone(),
-        resources: vec![scalar("cpus", 1.0), scalar("mem", mem)],
+        resources: vec![scalar("cpus", cpus), scalar("mem", mem)],
         limits: limits.iter().map(|(name, limit)| ((*name).to_owned(), *limit)).collect(),
         volumes: Vec::new(),
     };
-    host.submit(update(96.0, &[("mem", 128.0)]));
+    host.submit(update(1.0, 96.0, &[("mem", 128.0)]));
     // The engine writes one file after the other.
     let raised = written(128, 96, ("1024", "39"), None);
     until(|| (files(pid) == raised).then_some(())).await;
-    let score = || std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap().trim().to_owned();
-    until(|| (score() != "0").then_some(())).await;
-    // What is in use cannot be taken away, but the promise can.
-    host.submit(update(64.0, &[]));
-    until(|| (files(pid)[1] == (64 * MB).to_string()).then_some(())).await;
-    assert_eq!(files(pid)[0], (128 * MB).to_string());
-    until(|| (score() == "0").then_some(())).await;
-    host.submit(update(64.0, &[("mem", f64::INFINITY)]));
-    until(|| (files(pid)[0].parse::<u64>().unwrap() > 1 << 60).then_some(())).await;
+    let score = || -> i32 {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap();
+        text.trim().parse().unwrap()
+    };
+    let is_bursting = || (3..1000).contains(&score()).then_some(());
+    until(is_bursting).await;
+    let hold = host.sandbox(&id).join("hold");
+    std::fs::write(&hold, "").unwrap();
+    until(|| (score() == 1000).then_some(())).await;
+    // Memory that is in use cannot be taken away, but the promise can. The second update says that the first is done.
+    host.submit(update(1.0, 64.0, &[]));
+    host.submit(update(0.5, 64.0, &[]));
+    let promised = written(128, 64, ("512", "20"), None);
+    until(|| (files(pid) == promised).then_some(())).await;
+    std::fs::remove_file(&hold).unwrap();
+    host.submit(update(1.0, 96.0, &[("mem", 128.0)]));
+    until(is_bursting).await;
+    host.submit(update(1.0, 64.0, &[]));
+    let lowered = written(64, 64, ("1024", "39"), None);
+    until(|| (files(pid) == lowered).then_some(())).await;
+    until(|| (score() == 0).then_some(())).await;
+    host.submit(update(1.0, 64.0, &[("mem", f64::INFINITY)]));
+    until(|| (files(pid)[0].parse::<u64>().unwrap_or(u64::MAX) > 1 << 60).then_some(())).await;
 
     assert_eq!(host.destroy(&id).await.status, Some(Signal::SIGKILL as i32));
     assert!(!Path::new(&format!("/proc/{pid}")).exists(), "it has ended before its end is told");
@@ -279,6 +296,24 @@ async fn an_end_for_memory_is_found_out_by_the_agent() {
     );
     let why = "Memory limit exceeded: Requested: 64MB Limit: 64MB Maximum Used: 64MB";
     assert_eq!(termination.message.as_deref(), Some(why));
+}
+
+/// The command survives the kill of its child (v1), or is killed with it (v2): the container ends in both cases.
+#[tokio::test]
+async fn oom_kill_of_a_child_destroys_the_docker_container() {
+    let Some((dockerd, mut host)) = host() else { return };
+    let id = ContainerId::root("survivor");
+    let mut spec = in_docker(host.spec(&id, "tail /dev/zero; sleep 1000"));
+    let parameter = pb::Parameter { key: "memory-swap".into(), value: "64m".into(), ..Default::default() };
+    spec.container.as_mut().unwrap().docker.get_or_insert_default().parameters.push(parameter);
+    host.launch(spec).await;
+    let termination = host.exit_of(&id).await;
+    let reason = Some(pb::task_status::Reason::REASON_CONTAINER_LIMITATION_MEMORY);
+    assert_eq!(termination.reason, reason, "{termination:?}");
+    let why = "Memory limit exceeded: Requested: 64MB Limit: 64MB Maximum Used: ";
+    assert!(termination.message.is_some_and(|message| message.starts_with(why)));
+    assert_eq!(termination.limited[0].name, "mem");
+    until(|| (dockerd.inspect("mesos-survivor").is_none()).then_some(())).await;
 }
 
 /// Whoever looks comes too late for one that lives only for a moment; nothing is left of what is around it.

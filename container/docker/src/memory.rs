@@ -43,6 +43,7 @@ impl MemoryWatch {
     pub fn follow(pid: i32) -> Option<MemoryWatch> {
         let process = rustix::process::pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
         let cgroup = Cgroup::of(pid)?;
+        cgroup.kill_together();
         let (done, found) = oneshot::channel();
         let wait = move || {
             // On Linux this is about the calling thread. Who must not is as fast as others.
@@ -109,6 +110,13 @@ impl Cgroup {
                 place(group, mount(|kind, options| kind == "cgroup" && has_memory(options))?).map(Cgroup::V1)
             }
             None => place(group(str::is_empty)?, mount(|kind, _| kind == "cgroup2")?).map(Cgroup::V2),
+        }
+    }
+
+    /// Lets an OOM kill end all processes of the container, where the kernel can do that: v2.
+    fn kill_together(&self) {
+        if let Cgroup::V2(dir) = self {
+            std::fs::write(dir.join("memory.oom.group"), "1").ok(); // An old kernel: the agent ends the others.
         }
     }
 

@@ -63,10 +63,7 @@ impl EndWatch {
         config: &Value,
         code: i64,
     ) -> Option<OutOfMemory> {
-        let why = match code {
-            0 => None,
-            _ => self.why(engine, name, config, code).await,
-        };
+        let why = self.why(engine, name, config, code).await;
         if let Some(around) = self.around {
             around.remove().await;
         }

@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use tepui_client::executor::Event;
 use tepui_client::v1::framework_info::capability;
 use tepui_client::v1::task_status::Reason;
-use tepui_client::v1::{NetworkInfo, TaskInfo, TaskState, TaskStatus};
+use tepui_client::v1::{NetworkInfo, TaskInfo, TaskResourceLimitation, TaskState, TaskStatus};
 
 use crate::activity::{Activity, Cause};
 use crate::checks::{Outcome, Probe, Which};
@@ -51,13 +51,20 @@ pub struct Started {
 pub struct Ended {
     pub exit: ExitStatus,
     pub message: String,
-    /// If it has one that its exit status does not tell.
+    /// Set if the OOM killer ended it, which its exit status does not tell.
+    pub limited: Option<Limited>,
+}
+
+/// What a task says that the OOM killer ended.
+#[derive(Clone, Debug)]
+pub struct Limited {
     pub reason: Option<Reason>,
+    pub limitation: Option<TaskResourceLimitation>,
 }
 
 impl From<ExitStatus> for Ended {
     fn from(exit: ExitStatus) -> Self {
-        Self { exit, message: ending::describe(exit), reason: None }
+        Self { exit, message: ending::describe(exit), limited: None }
     }
 }
 
@@ -162,13 +169,16 @@ impl CommandMachine {
             return self.exit(1, out);
         }
         let uuid = moment.uuid();
-        let (exit, message, reason) = match ended {
-            Ok(Ended { exit, message, reason }) => (Some(exit), message, reason),
+        let (exit, message, limited) = match ended {
+            Ok(Ended { exit, message, limited }) => (Some(exit), message, limited),
             Err(message) => (None, message, None),
         };
         let mut status = activity.ended(uuid, exit, message);
-        if status.state == TaskState::TASK_FAILED && status.reason.is_none() {
-            status.reason = reason;
+        let was_killed = status.state == TaskState::TASK_KILLED || status.reason.is_some();
+        if let Some(limited) = limited.filter(|_| !was_killed) {
+            status.state = TaskState::TASK_FAILED;
+            status.reason = limited.reason;
+            status.limitation = limited.limitation.into();
         }
         out.push(Effect::Update(status));
         let give_up_at = self.connected.then(|| moment.now + ACKNOWLEDGEMENT_TIMEOUT);

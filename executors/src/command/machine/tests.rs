@@ -134,6 +134,42 @@ fn a_task_fails_and_nobody_listens() {
     );
 }
 
+/// The OOM killer took a part of the task: it failed, whatever its exit status, unless it was being killed.
+#[test]
+fn oom_kill_fails_a_task_whatever_its_exit_status() {
+    let limited = || {
+        let limited = Limited { reason: Some(Reason::REASON_CONTAINER_LIMITATION_MEMORY), limitation: None };
+        let (exit, message) = (ExitStatus::from_raw(0), String::from("out of memory"));
+        Happened(Happening::Ended(Ok(Ended { exit, message, limited: Some(limited) })))
+    };
+    check(
+        vec![(0, launch(task())), (0, spawned()), (10, limited())],
+        expect![[r#"
+            at 0 (next -)
+              update t TASK_STARTING
+              spawn work
+            at 0 (next -)
+              update t TASK_RUNNING
+            at 10 (next 61s)
+              update t TASK_FAILED REASON_CONTAINER_LIMITATION_MEMORY 'out of memory'
+        "#]],
+    );
+    check(
+        vec![(0, launch(task())), (0, spawned()), (5, kill(None)), (10, limited())],
+        expect![[r#"
+            at 0 (next -)
+              update t TASK_STARTING
+              spawn work
+            at 0 (next -)
+              update t TASK_RUNNING
+            at 5 (next 3.5s)
+              SIGTERM
+            at 10 (next 61s)
+              update t TASK_KILLED 'out of memory'
+        "#]],
+    );
+}
+
 #[test]
 fn a_command_that_does_not_start() {
     check(
