@@ -1,9 +1,9 @@
 //! UPDATE: an executor reports what became of a task.
 //!
-//! That a task failed may have a reason the executor cannot see: the kernel killed for want of memory. So where the
-//! kernel limits memory, such an update waits until the container was looked at. The executor had reaped the task before
-//! it spoke, hence the look comes late enough. What it says meanwhile waits behind, so that its order is kept; nothing of
-//! that is acknowledged, so an agent that crashes hears it again.
+//! A task that finished or failed may have lost a process to the OOM killer, which the executor cannot see and which ends
+//! its container. So where the kernel limits memory, such an update waits until the container was examined. The executor
+//! had reaped the task before it sent the update, hence the examination is not too early. Later updates wait behind it, so
+//! that their order is kept; none of them is acknowledged, so they are repeated to an agent that crashes meanwhile.
 
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -33,7 +33,7 @@ pub(crate) fn update(
     };
     if let Some(waiting) = agent.waiting_updates.get_mut(&container) {
         waiting.push_back(status);
-    } else if wants_a_look(agent, &container, &status) {
+    } else if needs_examination(agent, &container, &status) {
         agent.waiting_updates.insert(container.clone(), Waiting::from([status]));
         agent.container(ContainerOp::Examine { id: container }, out);
     } else {
@@ -41,13 +41,13 @@ pub(crate) fn update(
     }
 }
 
-/// A failure without a reason, of a task in the executor's own container, under an agent that limits memory.
-fn wants_a_look(agent: &Agent, container: &ContainerId, status: &pb::TaskStatus) -> bool {
+/// The end of a task in the executor's own container, without a reason, under an agent that limits memory.
+fn needs_examination(agent: &Agent, container: &ContainerId, status: &pb::TaskStatus) -> bool {
     let limits_memory =
         agent.config.isolation.iter().any(|name| name == "cgroups/mem" || name == "cgroups/all");
     let own = status.container_status.container_id.as_option().map(ContainerId::from);
     limits_memory
-        && status.state == TaskState::TASK_FAILED
+        && matches!(status.state, TaskState::TASK_FINISHED | TaskState::TASK_FAILED)
         && status.reason.is_none()
         && own.is_none_or(|own| own == *container)
 }
@@ -83,6 +83,7 @@ pub(crate) fn ended(agent: &mut Agent, now: Now, id: &ContainerId, out: &mut Out
 
 /// Adds to what an executor said what only the kernel knew.
 fn explain(status: &mut pb::TaskStatus, killed: Termination) {
+    status.state = killed.state.unwrap_or(status.state);
     status.reason = killed.reason;
     status.message = match (status.message.take(), killed.message) {
         (Some(said), Some(why)) => Some(format!("{said}: {why}")),

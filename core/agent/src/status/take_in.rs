@@ -83,13 +83,21 @@ pub(crate) fn from_agent(
     if agent.state.framework(framework).is_none_or(|framework| framework.terminating) {
         return;
     }
-    let status = make::status(agent, now, executor, task, verdict);
+    let mut status = make::status(agent, now, executor, task, verdict);
     match executor {
         Some(executor) if agent.state.task(framework, executor, task).is_some() => {
+            if was_reported(agent, framework, executor, task) {
+                status.container_status = container_status(agent, framework, executor, &status).into();
+            }
             take_in(agent, now, framework, executor, status, out);
         }
         _ => super::push(agent, now, framework, status, out),
     }
+}
+
+/// Whether its executor has said anything about the task: then it had a container.
+fn was_reported(agent: &Agent, framework: &FrameworkId, executor: &ExecutorId, task: &TaskId) -> bool {
+    agent.state.task(framework, executor, task).is_some_and(|task| !task.task.statuses.is_empty())
 }
 
 /// An update about a task of which only the master knows; so may be its framework.
@@ -215,25 +223,30 @@ fn say_draining(agent: &Agent, framework: &FrameworkId, status: &mut pb::TaskSta
     }
 }
 
-/// What the agent knows about the container of the task, added to what the executor said.
+/// What the agent knows about the container of the task, added to what the executor said. Of a container that has ended,
+/// what was said before.
 fn container_status(
     agent: &Agent,
     framework: &FrameworkId,
     executor: &ExecutorId,
     status: &pb::TaskStatus,
 ) -> Option<pb::ContainerStatus> {
+    let task = agent.state.task(framework, executor, &TaskId::from(&*status.task_id));
+    let last = task.and_then(|task| task.task.statuses.last()?.container_status.as_option());
     let executor = agent.state.executor(framework, executor)?;
     let mut merged = status.container_status.as_option().cloned().unwrap_or_default();
-    let id = merged.container_id.as_option().map(ContainerId::from);
-    let id = id.unwrap_or_else(|| executor.container_id.clone());
+    let id = merged.container_id.as_option().or_else(|| last?.container_id.as_option());
+    let id = id.map_or_else(|| executor.container_id.clone(), ContainerId::from);
     merged.container_id = id.to_proto().into();
-    let nested = agent.state.containers.get(&id).map(|container| &container.stage);
-    match nested {
-        Some(ContainerStage::Ended(_)) => return Some(merged), // Nothing is left to be asked about.
-        Some(ContainerStage::Running { pid }) => merged.executor_pid = *pid,
-        Some(ContainerStage::Launching) => (),
-        None if id == executor.container_id => merged.executor_pid = executor.pid,
-        None => (),
+    merged.executor_pid = match agent.state.containers.get(&id).map(|container| &container.stage) {
+        Some(ContainerStage::Running { pid }) => *pid,
+        None if id == executor.container_id => executor.pid,
+        Some(ContainerStage::Launching | ContainerStage::Ended(_)) | None => {
+            last.and_then(|last| last.executor_pid).or(executor.pid)
+        }
+    };
+    if merged.network_infos.is_empty() {
+        merged.network_infos = last.map(|last| last.network_infos.clone()).unwrap_or_default();
     }
     if merged.network_infos.is_empty() {
         merged.network_infos = host_network(agent);

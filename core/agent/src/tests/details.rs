@@ -93,17 +93,21 @@ fn a_nested_task_has_the_container_it_names() {
         &world,
         &statuses,
         expect![[r#"
-        {"container_id":{"value":"x",
-         "parent":{"value":"C1"}},
-         "network_infos":[{"ip_addresses":[{"protocol":"IPv4",
-         "ip_address":"10.0.0.1"}]}]}
-        {"container_id":{"value":"x",
-         "parent":{"value":"C1"}},
-         "network_infos":[{"ip_addresses":[{"protocol":"IPv4",
-         "ip_address":"10.0.0.1"}]}],
-         "executor_pid":9}
-        {"container_id":{"value":"x",
-         "parent":{"value":"C1"}}}"#]],
+            {"container_id":{"value":"x",
+             "parent":{"value":"C1"}},
+             "network_infos":[{"ip_addresses":[{"protocol":"IPv4",
+             "ip_address":"10.0.0.1"}]}],
+             "executor_pid":7}
+            {"container_id":{"value":"x",
+             "parent":{"value":"C1"}},
+             "network_infos":[{"ip_addresses":[{"protocol":"IPv4",
+             "ip_address":"10.0.0.1"}]}],
+             "executor_pid":9}
+            {"container_id":{"value":"x",
+             "parent":{"value":"C1"}},
+             "network_infos":[{"ip_addresses":[{"protocol":"IPv4",
+             "ip_address":"10.0.0.1"}]}],
+             "executor_pid":9}"#]],
     );
 }
 

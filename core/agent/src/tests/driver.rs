@@ -388,6 +388,7 @@ impl World {
             ["examined"] => ContainerEvent::Examined { id, killed: None },
             ["examined", message @ ..] => {
                 let killed = Termination {
+                    state: Some(pb::TaskState::TASK_FAILED),
                     reason: Some(pb::task_status::Reason::REASON_CONTAINER_LIMITATION_MEMORY),
                     message: Some(message.join(" ")),
                     ..Default::default()

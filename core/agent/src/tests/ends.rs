@@ -350,9 +350,9 @@ fn updates_that_come_with_a_subscription_are_checked_too() {
     );
 }
 
-/// Where memory is limited, a failure waits until the container was looked at, and everything else behind it.
+/// Where memory is limited, the end of a task waits until the container was examined, and everything else behind it.
 #[test]
-fn a_failure_is_explained_by_a_look_at_the_container() {
+fn oom_kill_is_the_reason_of_a_task_that_fails_or_finishes() {
     check(
         "
         isolation cgroups/mem
@@ -366,6 +366,9 @@ fn a_failure_is_explained_by_a_look_at_the_container() {
         e1 update t2 FAILED
         container C1 examined Memory limit exceeded
         container C1 examined
+        launch t3 executor=e1 old
+        e1 update t3 FINISHED
+        container C1 examined Memory limit exceeded
         ",
         expect![[r#"
             > isolation cgroups/mem
@@ -407,6 +410,18 @@ fn a_failure_is_explained_by_a_look_at_the_container() {
               master <- UPDATE t2 TASK_FAILED
               container update C1 cpus:0.5;mem:32
               conn 1 <- ACKNOWLEDGED t2
+            > launch t3 executor=e1 old
+              = task t3 of executor e1
+              container update C1 cpus:1.5;mem:96
+              conn 1 <- LAUNCH t3
+            > e1 update t3 FINISHED
+              container examine C1
+              conn 4 <- 202
+            > container C1 examined Memory limit exceeded
+              = update t3#0 TASK_FAILED
+              master <- UPDATE t3 TASK_FAILED REASON_CONTAINER_LIMITATION_MEMORY 'Memory limit exceeded'
+              container update C1 cpus:0.5;mem:32
+              conn 1 <- ACKNOWLEDGED t3
         "#]],
     );
 }
