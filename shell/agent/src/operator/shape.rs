@@ -36,7 +36,6 @@ pub(super) fn check(call: &Call) -> Result<Type, String> {
         Type::MARK_RESOURCE_PROVIDER_GONE => {
             ("mark_resource_provider_gone", call.mark_resource_provider_gone.is_set())
         }
-        Type::PRUNE_IMAGES => ("prune_images", call.prune_images.is_set()),
         Type::UNKNOWN
         | Type::GET_HEALTH
         | Type::GET_FLAGS
@@ -49,11 +48,28 @@ pub(super) fn check(call: &Call) -> Result<Type, String> {
         | Type::GET_OPERATIONS
         | Type::GET_TASKS
         | Type::GET_AGENT
-        | Type::GET_RESOURCE_PROVIDERS => return Ok(kind),
+        | Type::GET_RESOURCE_PROVIDERS
+        | Type::PRUNE_IMAGES => return Ok(kind),
     };
     if is_set { Ok(kind) } else { Err(expecting(name)) }
 }
 
 fn expecting(name: &str) -> String {
     format!("Expecting '{name}' to be present")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_that_a_call_needs() {
+        let of = |kind| check(&Call { r#type: Some(kind), ..Default::default() });
+        // Which images stay is optional, and so is the message that says so.
+        for kind in [Type::PRUNE_IMAGES, Type::GET_CONTAINERS, Type::GET_STATE] {
+            assert_eq!(of(kind), Ok(kind));
+        }
+        assert_eq!(of(Type::WAIT_CONTAINER), Err(String::from("Expecting 'wait_container' to be present")));
+        assert_eq!(check(&Call::default()), Err(String::from("Expecting 'type' to be present")));
+    }
 }
