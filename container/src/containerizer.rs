@@ -116,6 +116,7 @@ pub struct Containerizer {
     fetcher: Arc<Fetcher>,
     runtime: RuntimeDir,
     linux: Option<Linux>,
+    counts_memory: bool,
     images: Option<Images>,
     engine_pulls: Pulls,
 }
@@ -167,6 +168,7 @@ impl Containerizer {
             fetcher: fetcher.clone(),
             runtime: runtime.clone(),
             linux: linux.clone(),
+            counts_memory: options.mesos && linux.as_ref().is_some_and(Linux::counts_memory),
             images: images.clone(),
             engine_pulls: docker.as_ref().map(Docker::pulls).unwrap_or_default(),
         };
@@ -207,6 +209,11 @@ impl Containerizer {
     /// The memory that is left for containers; unknown where they are not in cgroups. Reads files of the kernel.
     pub fn machine_memory(&self) -> MachineMemory {
         self.linux.as_ref().map(Linux::machine_memory).unwrap_or_default()
+    }
+
+    /// Whether the memory of our own containers is counted by cgroups.
+    pub fn counts_memory(&self) -> bool {
+        self.counts_memory
     }
 
     /// Removes images that no container uses, but for those of these names (see [`crate::image_names`]).

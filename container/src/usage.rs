@@ -141,7 +141,7 @@ impl Meter {
     fn read_one(&self, id: &ContainerId) -> Option<(ContainerId, Process, Option<Usage>)> {
         let dir = self.runtime.container(id);
         let Ok(Claim::Supervisor(supervisor)) = dir.claimed() else { return None };
-        let counted = counted::read(&dir.live_cgroups());
+        let counted = counted::read(&dir.live_cgroups(), supervisor);
         let counted = counted.map(|usage| Usage { shortages: shortage::read(supervisor), ..usage });
         Some((id.clone(), supervisor, counted))
     }
@@ -166,14 +166,14 @@ impl Meter {
 }
 
 impl Usage {
-    fn add(&mut self, stat: &Stat) {
+    pub(crate) fn add(&mut self, stat: &Stat) {
         self.processes += 1;
         self.threads += stat.spent.threads;
         self.mem_rss_bytes += stat.spent.rss_pages * page_bytes();
         self.add_times(&stat.spent);
     }
 
-    fn add_times(&mut self, spent: &Spent) {
+    pub(crate) fn add_times(&mut self, spent: &Spent) {
         self.cpus_user_time += time(spent.user_ticks);
         self.cpus_system_time += time(spent.system_ticks);
     }

@@ -560,6 +560,24 @@ async fn what_the_kernel_counts_can_be_read() {
     host.destroy(&a).await;
 }
 
+/// What its cgroups do not count is counted by its processes.
+#[tokio::test]
+async fn usage_is_complete_with_one_isolator_alone() {
+    for (isolation, counts_memory) in [("cgroups/mem", true), ("cgroups/cpu", false)] {
+        let Some(mut host) = host(isolation) else { return };
+        let a = id("a");
+        let burn = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; exec sleep 1000";
+        host.launch(sized(&host, &a, burn, (0.5, 64.0), &[])).await;
+        let meter = tepui_container::Meter::open(&host.dir.path().join("run")).unwrap();
+        let usage =
+            until(|| meter.read().unwrap().remove(&a).filter(|one| !one.cpus_user_time.is_zero())).await;
+        assert!(usage.processes >= 1 && usage.threads >= 1 && usage.mem_rss_bytes > 100_000, "{usage:?}");
+        assert_eq!(usage.throttled.is_some(), !counts_memory, "{usage:?}");
+        assert_eq!(usage.memory.and_then(|memory| memory.limit_bytes), counts_memory.then_some(64 * MB));
+        host.destroy(&a).await;
+    }
+}
+
 /// The kernel counts how often memory was short, whether or not an agent runs. There are no such events on v2.
 #[tokio::test]
 async fn shortages_of_memory_are_counted() {

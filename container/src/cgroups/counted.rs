@@ -11,30 +11,63 @@ use tepui_proto::mesos::v1::cgroup_info::blkio;
 use tepui_proto::mesos::v1::cgroup_info::blkio::throttling::Statistics;
 
 use super::{Cgroups, Controller, Place, Version, destroy};
+use crate::host::process::Process;
 use crate::host::shown::shown;
 use crate::usage::{Memory, Throttled, Usage};
 
 /// The most a file may hold and still mean that there is a limit.
 const ENDLESS: u64 = i64::MAX as u64 / 2;
 
-/// `None` if the container has no cgroup of its own that counts processor time and memory.
-pub(crate) fn read(cgroups: &Cgroups) -> Option<Usage> {
-    let (time, memory) = (cgroups.own(Controller::Cpuacct)?, cgroups.own(Controller::Memory)?);
-    let (cpus_user_time, cpus_system_time) = cpu_times(time)?;
-    let memory = memory_of(memory)?;
-    let (processes, threads) = cgroups.core().and_then(population).unwrap_or_default();
+/// `None` if the container has no cgroup of its own that counts processor time or memory, or is just ending. What its
+/// cgroups do not count is taken from its processes.
+pub(crate) fn read(cgroups: &Cgroups, supervisor: Process) -> Option<Usage> {
+    let core = cgroups.core();
+    let counts_cpu = [Controller::Cpuacct, Controller::Cpu].iter().any(|one| cgroups.own(*one).is_some());
+    let memory = cgroups.own(Controller::Memory);
+    if !counts_cpu && memory.is_none() {
+        return None;
+    }
+    // Every cgroup of v2 counts processor time.
+    let time = cgroups.own(Controller::Cpuacct).or(core.filter(|core| core.version == Version::V2));
+    let (times, memory) = match (time.map(cpu_times), memory.map(memory_of)) {
+        (Some(None), _) | (_, Some(None)) => return None,
+        (times, memory) => (times.flatten(), memory.flatten()),
+    };
+    let mut usage = match times.is_none() || memory.is_none() {
+        true => of_processes(core?, supervisor),
+        false => Usage::default(),
+    };
+    if let Some((user, system)) = times {
+        (usage.cpus_user_time, usage.cpus_system_time) = (user, system);
+    }
+    if let Some(memory) = &memory {
+        usage.mem_rss_bytes = memory.anon_bytes;
+    }
+    let (processes, threads) = core.and_then(population).unwrap_or_default();
     Some(Usage {
         processes,
         threads,
-        cpus_user_time,
-        cpus_system_time,
-        mem_rss_bytes: memory.anon_bytes,
         throttled: cgroups.own(Controller::Cpu).and_then(throttled),
-        memory: Some(memory),
-        shortages: None,
+        memory,
         blkio: cgroups.own(Controller::Blkio).and_then(blkio_of),
-        disk: Vec::new(),
+        ..usage
     })
+}
+
+/// What the processes of the container used, and those that its supervisor waited for.
+fn of_processes(core: &Place, supervisor: Process) -> Usage {
+    let mut usage = Usage::default();
+    if let Ok(Some(stat)) = Process::find(supervisor.pid)
+        && stat.process == supervisor
+    {
+        usage.add_times(&stat.spent);
+    }
+    for pid in destroy::processes_below(&core.cgroup).unwrap_or_default() {
+        if let Ok(Some(stat)) = Process::find(pid) {
+            usage.add(&stat);
+        }
+    }
+    usage
 }
 
 /// Processes and threads of the container and of those nested in it.
@@ -281,7 +314,9 @@ mod tests {
         write("leaf/cgroup.threads", "1\n2\n3\n");
         let controllers = vec![Controller::Cpu, Controller::Cpuacct, Controller::Memory, Controller::Core];
         let place = Place { version: Version::V2, controllers, cgroup: dir.path().to_owned(), own: true };
-        let usage = read(&Cgroups { places: vec![place], ..Cgroups::default() }).expect("all is there");
+        let nobody = Process { pid: i32::MAX, start_ticks: 0 };
+        let usage =
+            read(&Cgroups { places: vec![place], ..Cgroups::default() }, nobody).expect("all is there");
         expect![[r#"
             Usage {
                 processes: 2,

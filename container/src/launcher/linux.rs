@@ -233,6 +233,10 @@ impl Linux {
         Ok(())
     }
 
+    pub fn counts_memory(&self) -> bool {
+        self.layout.controllers.contains(&Controller::Memory)
+    }
+
     /// What is left for all containers.
     pub fn machine_memory(&self) -> MachineMemory {
         MachineMemory::read(&self.layout)

@@ -110,6 +110,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
         .map_err(|err| AgentFault::Records { path: work_dir.join(RECORDS_FILE), err })?;
     let (events_sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
     let containerizer = Containerizer::start(container_options(&options, &config), events_sender)?;
+    samples::check(&config, &containerizer).map_err(AgentFault::Flag)?;
     let (publisher, states) = watch::channel(Arc::new(machine.state().clone()));
     let (exit_sender, exit) = watch::channel(None);
     let (exchanges, ended) = Exchanges::new(options.streams);

@@ -26,6 +26,42 @@ pub fn fixed_estimator(resources: &str) -> Result<Estimator, String> {
     Ok(Estimator::Fixed(resources.into_iter().collect()))
 }
 
+/// Whether what the configuration asks for can be measured here; the reason if it cannot.
+pub(crate) fn check(config: &Config, containerizer: &Containerizer) -> Result<(), String> {
+    match config.eviction.is_on() {
+        true => {
+            check_eviction(config.eviction, containerizer.counts_memory(), &machine_memory(containerizer))
+        }
+        false => Ok(()),
+    }
+}
+
+fn check_eviction(eviction: Eviction, counts_memory: bool, machine: &MachineMemory) -> Result<(), String> {
+    if !counts_memory {
+        return Err(String::from(
+            "--eviction_memory_available and --eviction_pressure evict containers by their memory cgroups; add \
+             cgroups/mem to --isolation and mesos to --containerizers",
+        ));
+    }
+    if eviction.available_bytes.is_some() && machine.available_bytes.is_none() {
+        return Err(String::from(
+            "--eviction_memory_available needs MemAvailable in /proc/meminfo, which this kernel does not have",
+        ));
+    }
+    if eviction.pressure.is_some() && machine.pressure.is_none() {
+        return Err(String::from(
+            "--eviction_pressure needs /proc/pressure/memory, which this kernel does not have; boot it with psi=1, or \
+             use --eviction_memory_available",
+        ));
+    }
+    Ok(())
+}
+
+fn machine_memory(containerizer: &Containerizer) -> MachineMemory {
+    let machine = containerizer.machine_memory();
+    MachineMemory { available_bytes: machine.available_bytes, pressure: machine.pressure }
+}
+
 /// Starts what the configuration asks for. Each ends when the machine has ended.
 pub(crate) fn start(
     config: &Config,
@@ -97,8 +133,7 @@ async fn watch_memory(eviction: Eviction, containerizer: Containerizer, meter: M
 
 /// Nothing while there is enough: containers are looked at only if one of them may have to go.
 fn memory(eviction: Eviction, containerizer: &Containerizer, meter: &Meter) -> Option<Input> {
-    let machine = containerizer.machine_memory();
-    let machine = MachineMemory { available_bytes: machine.available_bytes, pressure: machine.pressure };
+    let machine = machine_memory(containerizer);
     if !eviction.is_short(&machine) {
         return None;
     }
@@ -150,6 +185,26 @@ mod tests {
         let load = load_averages("0.20 1.18 0.12 1/80 11206\n").expect("averages");
         assert_eq!((load.five_minutes, load.fifteen_minutes), (1.18, 0.12));
         assert_eq!(load_averages("0.20"), None);
+    }
+
+    #[test]
+    fn eviction_that_cannot_work_is_an_error() {
+        let available = Eviction { available_bytes: Some(1), pressure: None };
+        let pressure = Eviction { available_bytes: None, pressure: Some(1.0) };
+        let full = MachineMemory { available_bytes: Some(1), pressure: Some(0.0) };
+        for (eviction, counts_memory, machine, why) in [
+            (available, true, full, None),
+            (pressure, true, full, None),
+            (available, true, MachineMemory { pressure: None, ..full }, None),
+            (available, false, full, Some("add cgroups/mem to --isolation")),
+            (pressure, false, full, Some("add cgroups/mem to --isolation")),
+            (available, true, MachineMemory { available_bytes: None, ..full }, Some("/proc/meminfo")),
+            (pressure, true, MachineMemory { pressure: None, ..full }, Some("/proc/pressure/memory")),
+        ] {
+            let found = check_eviction(eviction, counts_memory, &machine).err();
+            assert_eq!(found.is_some(), why.is_some(), "{found:?}");
+            assert!(found.unwrap_or_default().contains(why.unwrap_or_default()));
+        }
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Memory that runs short: the task farthest over its request ends before the kernel has to choose one. A small cgroup
 //! around all containers is the machine.
 
+use std::process::Command;
+
 use serde_json::json;
-use tepui_e2e::{Limited, Sizes, v1_mount, wait_for};
+use tepui_e2e::{Limited, Sizes, binary, v1_mount, wait_for};
 
 const INF: Option<f64> = Some(f64::INFINITY);
 
@@ -13,7 +15,9 @@ fn hold(megabytes: u32) -> String {
 
 #[test]
 fn the_farthest_over_its_request_goes_before_the_kernel_has_to() {
-    let Some(mut bench) = Limited::start(&["--eviction_memory_available=200MB"]) else { return };
+    // Nothing but memory has to be counted.
+    let flags = ["--isolation=cgroups/mem", "--eviction_memory_available=200MB"];
+    let Some(mut bench) = Limited::start(&flags) else { return };
     let machine = v1_mount("memory").expect("it was there").join(bench.cluster.cgroups_root(0));
     std::fs::write(machine.join("memory.limit_in_bytes"), "512M").expect("a machine of 512 megabytes");
     // The first uses most and is within its request, the second is hardly over its own.
@@ -81,4 +85,25 @@ fn the_kernel_ends_who_is_above_its_request() {
     assert!(bench.cgroup("memory", &within).exists());
     let metrics = bench.cluster.agent_http().get("/metrics/snapshot").json().expect("metrics");
     assert_eq!(metrics["slave/tasks_running"], 1.0, "who kept within its request runs on");
+}
+
+/// Eviction that could never happen is an error at the start of the agent.
+#[test]
+fn eviction_without_counted_memory_is_an_error() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let agent = Command::new(binary())
+        .args([
+            "agent",
+            "--master=127.0.0.1:1",
+            "--ip=127.0.0.1",
+            "--port=0",
+            "--isolation=posix/cpu,posix/mem",
+        ])
+        .arg(format!("--work_dir={}", dir.path().join("work").display()))
+        .arg(format!("--runtime_dir={}", dir.path().join("run").display()))
+        .arg("--eviction_memory_available=100MB")
+        .output()
+        .expect("tepui starts");
+    let said = String::from_utf8_lossy(&agent.stderr);
+    assert!(!agent.status.success() && said.contains("add cgroups/mem to --isolation"), "{said}");
 }

@@ -188,6 +188,8 @@ fn operators_prune_images_that_nobody_uses() {
     let Some(cluster) = cluster() else { return };
     let app = json!([{"type": "DOCKER", "docker": {"name": "app"}}]);
     assert_eq!(prune(&cluster, json!([])).status, 200, "there is nothing yet");
+    let plain = cluster.agent_http().post("/api/v1", &json!({"type": "PRUNE_IMAGES"}));
+    assert_eq!(plain.status, 200, "which images stay is optional: {}", plain.text());
     let ran = tepui(&cluster, &["run", "--image", "app"]);
     assert_eq!((ran.status.code(), layers(&cluster)), (Some(0), 1), "{ran:?}");
     assert_eq!((prune(&cluster, app).status, layers(&cluster)), (200, 1));

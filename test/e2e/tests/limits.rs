@@ -5,9 +5,6 @@ use std::process::Command;
 use serde_json::{Value, json};
 use tepui_e2e::{Limited, Sizes, binary, wait_for};
 
-/// Takes memory until it is stopped.
-const HOG: &str = "head -c 1G /dev/zero | tail > /dev/null";
-
 const INF: f64 = f64::INFINITY;
 const PLAIN: Sizes = Sizes::of((0.1, 32.0), None, None);
 const BURSTING: Sizes = Sizes::of((0.1, 32.0), Some(0.5), Some(64.0));
@@ -152,38 +149,6 @@ fn the_sums_follow_the_tasks() {
     }
 }
 
-/// The executor lives on and says "killed"; the agent knows why.
-#[test]
-fn a_task_over_its_limit_says_so() {
-    let Some(mut bench) = Limited::start(&[]) else { return };
-    bench.launch("hog", HOG, Sizes::of((0.5, 32.0), None, Some(96.0)), |_| ());
-    let status = bench.scheduler.reach("hog", "TASK_FAILED");
-    assert_eq!(status["reason"], "REASON_CONTAINER_LIMITATION_MEMORY", "{status}");
-    let message = status["message"].as_str().unwrap_or_default();
-    assert!(message.starts_with("Command exited with status 137: Memory limit exceeded:"), "{message}");
-    assert!(message.contains("Requested: 64MB Limit: 128MB Maximum Used: 12"), "{message}");
-    assert_eq!(status["limitation"]["resources"][0]["name"], "mem");
-
-    bench.launch("other", "exit 3", Sizes::of((0.5, 32.0), None, None), |_| ());
-    assert!(bench.scheduler.reach("other", "TASK_FAILED").get("reason").is_none());
-
-    let (hog, good) = (Sizes::of((0.1, 32.0), None, Some(64.0)), Sizes::of((0.1, 32.0), None, None));
-    bench.launch_group("own", Some(false), &[("g-hog", HOG, hog), ("g-good", "sleep 1000", good)]);
-    let status = bench.scheduler.reach("g-hog", "TASK_FAILED");
-    assert_eq!(status["reason"], "REASON_CONTAINER_LIMITATION_MEMORY", "{status}");
-    assert!(
-        status["message"].as_str().is_some_and(|said| said.contains("Requested: 32MB Limit: 64MB")),
-        "{status}"
-    );
-    bench.scheduler.reach("g-good", "TASK_KILLED");
-
-    bench.launch_group("shared", None, &[("s-hog", HOG, good), ("s-good", "sleep 1000", good)]);
-    let status = bench.scheduler.reach("s-hog", "TASK_FAILED");
-    assert_eq!(status["reason"], "REASON_CONTAINER_LIMITATION_MEMORY", "{status}");
-    let status = bench.scheduler.reach("s-good", "TASK_KILLED");
-    assert_ne!(status["reason"], "REASON_CONTAINER_LIMITATION_MEMORY", "{status}");
-}
-
 #[test]
 fn people_set_limits_and_see_them() {
     let Some(bench) = Limited::start(&[]) else { return };
@@ -273,6 +238,33 @@ fn what_is_used_can_be_read() {
         "{own}"
     );
     assert!(own["cpus_user_time_secs"].as_f64() > Some(0.0), "{own}");
+}
+
+/// Time, memory and processes are there whichever of the two isolators is used, each with what it counts alone.
+#[test]
+fn statistics_are_complete_with_one_isolator_alone() {
+    for (isolation, counts_memory) in [("--isolation=cgroups/mem", true), ("--isolation=cgroups/cpu", false)]
+    {
+        let Some(mut bench) = Limited::start(&[isolation]) else { return };
+        let burn = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; sleep 1000";
+        bench.launch("t", burn, PLAIN, |_| ());
+        bench.container("t");
+        let http = bench.cluster.agent_http();
+        for path in ["/containers", "/monitor/statistics"] {
+            let found = wait_for("time to be used", || {
+                let found = http.get(path).json()?[0]["statistics"].clone();
+                (found["cpus_user_time_secs"].as_f64()? > 0.0).then_some(found)
+            });
+            assert!(found["mem_rss_bytes"].as_u64() > Some(100_000), "{isolation} {path}: {found}");
+            assert!(found["processes"].as_u64() > Some(0), "{isolation} {path}: {found}");
+            assert_eq!(
+                found["mem_total_bytes"].as_u64() > Some(0),
+                counts_memory,
+                "{isolation} {path}: {found}"
+            );
+            assert_eq!(found["cpus_nr_periods"].is_u64(), !counts_memory, "{isolation} {path}: {found}");
+        }
+    }
 }
 
 /// Every document and call that shows tasks, of master and agent, shows their limits.

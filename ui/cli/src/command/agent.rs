@@ -168,7 +168,7 @@ fn configure(flags: &AgentFlags, config: &mut Config) -> Result<()> {
     config.max_completed_executors_per_framework = flags.max_completed_executors_per_framework;
     config.switch_user = flags.switch_user;
     flags.oversubscription.set(config)?;
-    flags.eviction.set(&value::list(&flags.isolation), config)?;
+    flags.eviction.set(config)?;
     Ok(())
 }
 

@@ -18,16 +18,12 @@ pub struct EvictionFlags {
 }
 
 impl EvictionFlags {
-    /// Sets what the flags say.
-    pub fn set(&self, isolation: &[String], config: &mut Config) -> Result<()> {
+    /// Sets what the flags say. Whether this host can measure it is checked when the agent starts.
+    pub fn set(&self, config: &mut Config) -> Result<()> {
         let eviction =
             Eviction { available_bytes: self.eviction_memory_available, pressure: self.eviction_pressure };
         if let Some(pressure) = eviction.pressure.filter(|percent| !(0.0..=100.0).contains(percent)) {
             bail!("--eviction_pressure={pressure} is not a percentage; write 0 to 100");
-        }
-        let counted = isolation.iter().any(|name| name == "cgroups/mem" || name == "cgroups/all");
-        if eviction.is_on() && !counted {
-            bail!("--eviction_memory_available and --eviction_pressure need cgroups/mem in --isolation");
         }
         config.eviction = eviction;
         Ok(())
@@ -39,23 +35,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
-        let set = |available, pressure, isolation: &str| {
+    fn pressure_is_a_percentage() {
+        let set = |available, pressure| {
             let flags = EvictionFlags { eviction_memory_available: available, eviction_pressure: pressure };
             let mut config = Config::default();
-            flags.set(&[isolation.to_string()], &mut config).map(|()| config.eviction.is_on())
+            flags.set(&mut config).map(|()| config.eviction.is_on())
         };
-        assert_eq!(set(None, None, "posix/mem").ok(), Some(false));
-        assert_eq!(set(Some(1), Some(100.0), "cgroups/mem").ok(), Some(true));
-        assert_eq!(set(None, Some(0.0), "cgroups/all").ok(), Some(true));
-        for (available, pressure, isolation, why) in [
-            (Some(1), None, "posix/mem", "need cgroups/mem in --isolation"),
-            (None, Some(100.5), "cgroups/mem", "is not a percentage"),
-            (None, Some(-1.0), "cgroups/mem", "is not a percentage"),
-            (None, Some(f64::NAN), "cgroups/mem", "is not a percentage"),
-        ] {
-            let said = set(available, pressure, isolation).expect_err("refused").to_string();
-            assert!(said.contains(why), "{said}");
+        assert_eq!(set(None, None).ok(), Some(false));
+        assert_eq!(set(Some(1), Some(100.0)).ok(), Some(true));
+        assert_eq!(set(None, Some(0.0)).ok(), Some(true));
+        for pressure in [100.5, -1.0, f64::NAN] {
+            let said = set(None, Some(pressure)).expect_err("rejected").to_string();
+            assert!(said.contains("is not a percentage"), "{said}");
         }
     }
 }
