@@ -32,8 +32,8 @@ pub enum ContainerOp {
         limits: BTreeMap<String, f64>,
         volumes: Vec<Volume>,
     },
-    /// Asks whether somebody in the container was killed for want of memory since this was asked last. Answered by one
-    /// Examined, also if the container is not there.
+    /// Asks whether the container is out of memory: an OOM kill of one of its processes, for which it is about to end.
+    /// Answered by one Examined, also if the container is not there.
     Examine { id: ContainerId },
     /// Sends a signal to the container's first process. One that is still being launched is destroyed instead.
     Signal { id: ContainerId, signal: i32 },

@@ -352,6 +352,14 @@ fn requests_and_limits_reach_the_kernel_and_an_end_for_memory_says_so() {
         assert_eq!(score > 900, bursts, "{id}: {score}");
         bench.kill(id);
     }
+    // Above its request it is the first to go.
+    bench.launch("burst", "dd if=/dev/zero bs=90M count=1 | sleep 1000", |task| {
+        task["limits"] = json!({"mem": {"value": 256}});
+    });
+    let pid = bench.dockerd.pid(&Bench::name(&bench.scheduler.reach("burst", "TASK_RUNNING")));
+    let score = || std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).ok();
+    wait_for("its score", || (score()?.trim() == "1000").then_some(()));
+    bench.kill("burst");
     bench.launch("hog", "sleep 0.5; tail /dev/zero", |task| {
         task["container"]["docker"]["parameters"] = json!([{"key": "memory-swap", "value": "64m"}]);
     });
