@@ -143,11 +143,7 @@ impl Containerizer {
         let (cgroups, work_dir) = (&options.cgroups, &options.work_dir);
         let linux = linux::choose(options.launcher, &options.isolation, cgroups, devices, &runtime, work_dir);
         let linux = linux.map_err(ContainerizerFault::Isolation)?;
-        if options.images.docker && !options.isolation.mounts() {
-            let why = "--image_providers needs the isolator 'filesystem/linux'";
-            return Err(ContainerizerFault::Isolation(String::from(why)));
-        }
-        let images = Images::open(&options.images, work_dir).map_err(ContainerizerFault::Isolation)?;
+        let images = open_images(&options).map_err(ContainerizerFault::Isolation)?;
         let has_drivers = options.isolation.has("docker/volume");
         let volumes = has_drivers.then(|| DockerVolumes::open(&options.docker_volumes, &options.runtime_dir));
         let volumes = volumes.transpose().map_err(directory(&options.runtime_dir))?;
@@ -239,6 +235,14 @@ impl Containerizer {
         // The receiver lives as long as any handle, unless the runtime is gone: then there is nobody to answer.
         self.messages.send(Message::Op(op)).ok();
     }
+}
+
+/// The store of images, if containers may have any.
+fn open_images(options: &Options) -> Result<Option<Images>, String> {
+    if options.images.docker && !options.isolation.mounts() {
+        return Err(String::from("--image_providers needs the isolator 'filesystem/linux'"));
+    }
+    Images::open(&options.images, &options.work_dir)
 }
 
 /// The Docker engine, if one is to be used.
