@@ -11,6 +11,7 @@ use tepui_types::{AgentId, FrameworkId};
 
 use crate::bits::Bits;
 use crate::booking::{Booking, plain_quantities};
+use crate::borrowers::Borrowers;
 use crate::constraints::Constraints;
 use crate::cycle::Cycle;
 use crate::filters::Filters;
@@ -34,6 +35,7 @@ pub struct Allocator {
     pub(crate) frameworks: Slab<FrameworkSlot, Framework>,
     pub(crate) framework_ids: Ids<FrameworkId, FrameworkSlot>,
     pub(crate) tree: Tree,
+    pub(crate) borrowers: Borrowers,
     pub(crate) filters: Filters,
     pub(crate) inverse: Inverse,
     pub(crate) cycle: Cycle,
@@ -61,6 +63,8 @@ pub(crate) struct Agent {
     /// In another region than the master.
     pub(crate) remote: bool,
     pub(crate) wants: Wants,
+    /// Borrowers that were offered slack of it since one of them last used some.
+    pub(crate) asked: Bits<ClientSlot>,
     /// What guarantees can be met from here: its part of what is available.
     pub(crate) available: Quantities,
 }
@@ -94,6 +98,7 @@ impl Allocator {
     pub fn new(options: Options) -> Self {
         let sorters = Sorters { roles: options.role_sorter, frameworks: options.framework_sorter };
         let tree = Tree::new(sorters, options.fair_sharing_excluded.clone(), options.seed);
+        let borrowers = Borrowers::new(sorters, options.fair_sharing_excluded.clone(), options.seed);
         let cycle = Cycle::new(options.seed);
         Self {
             slack_terms: options.slack_terms(),
@@ -103,6 +108,7 @@ impl Allocator {
             frameworks: Slab::new(),
             framework_ids: Ids::new(),
             tree,
+            borrowers,
             filters: Filters::default(),
             inverse: Inverse::default(),
             cycle,
@@ -129,6 +135,7 @@ impl Allocator {
             has_gpus: false,
             remote: false,
             wants: Wants::Nothing,
+            asked: Bits::new(),
             available: Quantities::new(),
             spec: AgentSpec::default(),
         };
@@ -186,6 +193,7 @@ impl Allocator {
         self.over_lent.remove(slot);
         self.tree.book_reservations(agent.ledger.total(), Booking::Out);
         self.tree.change_totals(&agent.ledger.total().scalar_quantities(), &Default::default());
+        self.borrowers.tree.change_totals(agent.ledger.lendable(), &Default::default());
     }
 
     pub fn activate_agent(&mut self, id: &AgentId) {
@@ -258,7 +266,9 @@ impl Allocator {
         let amounts = total.scalar_quantities();
         agent.has_gpus = !amounts.get(&Name::Gpus).is_zero();
         agent.spec = spec;
+        let lendable = agent.ledger.lendable().clone();
         let before = agent.ledger.set_total(total);
+        self.borrowers.tree.change_totals(&lendable, agent.ledger.lendable());
         self.tree.book_reservations(agent.ledger.total(), Booking::In);
         self.tree.book_reservations(&before, Booking::Out);
         self.tree.change_totals(&before.scalar_quantities(), &amounts);
@@ -313,7 +323,7 @@ impl Allocator {
         for (framework, client) in self.named_clients(id, roles) {
             let role = self.tree.role_of(client).clone();
             self.frameworks[framework].suppressed.insert(role);
-            self.tree.set_active(client, false);
+            self.set_active(client, false);
         }
     }
 
@@ -331,6 +341,7 @@ impl Allocator {
     /// Weights by role; roles that are not named keep theirs.
     pub fn set_weights(&mut self, weights: &BTreeMap<Role, f64>) {
         self.tree.set_weights(weights);
+        self.borrowers.tree.set_weights(weights);
     }
 
     /// How many decline filters there are now in each role where that changed since the last time.
@@ -379,16 +390,21 @@ impl Allocator {
         let framework = &self.frameworks[entry.framework];
         let suppressed = framework.suppressed.contains(self.tree.role_of(client));
         let active = entry.subscribed && framework.active && !suppressed;
-        self.tree.set_active(client, active);
+        self.set_active(client, active);
         if active {
             self.cycle.fresh.insert(client);
         }
     }
 
+    fn set_active(&mut self, client: ClientSlot, active: bool) {
+        self.tree.set_active(client, active);
+        self.note_borrower(client);
+    }
+
     fn unsubscribe(&mut self, client: ClientSlot) {
         self.filters.remove_client(client);
         self.tree.clients[client].subscribed = false;
-        self.tree.set_active(client, false);
+        self.set_active(client, false);
         self.drop_client_if_unused(client);
     }
 

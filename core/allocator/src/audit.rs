@@ -4,15 +4,16 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 
-use tepui_resources::{Quantities, Role};
+use tepui_resources::{Quantities, Resource, Role};
 
 use crate::Allocator;
 use crate::booking::plain_quantities;
+use crate::borrowers::Borrowers;
 use crate::cycle::Stage;
 use crate::ledger::is_slack;
 use crate::marks::Traits;
 use crate::slab::{ClientSlot, NodeSlot};
-use crate::tree::Child;
+use crate::tree::{Child, Tree};
 use crate::walk::{Scope, Walk};
 
 impl Allocator {
@@ -20,7 +21,8 @@ impl Allocator {
     pub fn audit(&self) -> Result<(), String> {
         self.audit_agents()?;
         self.audit_clients()?;
-        self.audit_order()?;
+        audit_order(&self.tree)?;
+        self.audit_borrowers()?;
         self.audit_quota()?;
         match self.filters.is_consistent() {
             true => Ok(()),
@@ -29,10 +31,11 @@ impl Allocator {
     }
 
     fn audit_agents(&self) -> Result<(), String> {
-        let mut totals = Quantities::new();
+        let (mut totals, mut lendable) = (Quantities::new(), Quantities::new());
         for (slot, agent) in self.agents.iter() {
             agent.ledger.audit().map_err(|wrong| format!("agent {}: {wrong}", agent.id))?;
             totals += &agent.ledger.total().scalar_quantities();
+            lendable += &agent.ledger.slack().total().scalar_quantities();
             for (framework, entry) in self.frameworks.iter() {
                 let holds = agent.ledger.held_by(framework).is_some();
                 if holds != entry.agents.contains(slot) {
@@ -43,21 +46,26 @@ impl Allocator {
                 }
             }
         }
-        match totals == self.tree.totals {
+        let (of, lent_of) = (&self.tree.totals, &self.borrowers.tree.totals);
+        match totals == *of && lendable == *lent_of {
             true => Ok(()),
-            false => Err(format!("shares are of {}, agents have {totals}", self.tree.totals)),
+            false => Err(format!("shares are of {of} and {lent_of}, agents have {totals} and {lendable}")),
         }
     }
 
-    /// What clients and roles hold is what the ledgers say.
-    fn audit_clients(&self) -> Result<(), String> {
+    /// What each client of a tree holds of these, as the ledgers say.
+    fn count_held(
+        &self,
+        tree: &Tree,
+        counts: impl Fn(&Resource) -> bool,
+    ) -> Result<BTreeMap<ClientSlot, Quantities>, String> {
         let mut held: BTreeMap<ClientSlot, Quantities> = BTreeMap::new();
         for (_, agent) in self.agents.iter() {
             for (framework, holding) in agent.ledger.held() {
-                let all = (&holding.offered + &holding.used).filter(|one| !is_slack(one));
+                let all = (&holding.offered + &holding.used).filter(&counts);
                 for (role, part) in all.by_allocation() {
                     let amount = part.single_copies().scalar_quantities();
-                    if let Some(client) = self.tree.client(framework, &role) {
+                    if let Some(client) = tree.client(framework, &role) {
                         *held.entry(client).or_default() += &amount;
                     } else if !amount.is_empty() {
                         return Err(format!("{amount} is held in role {role} by nobody"));
@@ -65,6 +73,39 @@ impl Allocator {
                 }
             }
         }
+        Ok(held)
+    }
+
+    /// Loans are what the ledgers say, and borrowers are those who can have any.
+    fn audit_borrowers(&self) -> Result<(), String> {
+        let Borrowers { tree, .. } = &self.borrowers;
+        let held = self.count_held(tree, is_slack)?;
+        for (slot, borrower) in tree.clients.iter() {
+            let lent = held.get(&slot).cloned().unwrap_or_default();
+            if lent != borrower.held.amount {
+                let id = &self.frameworks[borrower.framework].id;
+                return Err(format!("framework {id} borrows {lent}, but {} is booked", borrower.held.amount));
+            }
+        }
+        let mut borrowers = 0;
+        for (slot, client) in self.tree.clients.iter() {
+            let can = self.tree.glance(slot).traits.has_any(Traits::REVOCABLE);
+            let borrows = self.options.allocation_slack && client.active && can;
+            borrowers += usize::from(borrows);
+            let known = self.borrowers.slot(slot).filter(|borrower| self.borrowers.client(*borrower) == slot);
+            if known.is_some_and(|borrower| tree.clients[borrower].active) != borrows {
+                return Err("a borrower is not in order, or must not be".into());
+            }
+        }
+        match tree.clients.iter().filter(|(_, borrower)| borrower.active).count() == borrowers {
+            true => audit_order(tree),
+            false => Err("somebody is in the order of borrowers who is no client".into()),
+        }
+    }
+
+    /// What clients and roles hold is what the ledgers say.
+    fn audit_clients(&self) -> Result<(), String> {
+        let held = self.count_held(&self.tree, |one| !is_slack(one))?;
         for (slot, client) in self.tree.clients.iter() {
             if let Some(constraints) = &client.wishes.constraints {
                 for (agent, entry) in self.agents.iter() {
@@ -80,37 +121,6 @@ impl Allocator {
             }
         }
         Ok(())
-    }
-
-    /// Everybody who may be offered something is in the order, once, and nobody else.
-    fn audit_order(&self) -> Result<(), String> {
-        let mut tree = self.tree.clone();
-        tree.settle_order();
-        for (slot, node) in tree.nodes.iter() {
-            let children = node.children.iter().all(|(_, child)| match child {
-                Child::Own => node.clients.len() > 0,
-                Child::Role(role) => tree.nodes[role].parent == Some(slot) && tree.nodes[role].active > 0,
-            });
-            if !children || !node.children.is_sorted() || !node.clients.is_sorted() {
-                return Err(format!("the order below role '{}' is wrong", node.role));
-            }
-        }
-        let mut walk = Walk::new(Scope::All);
-        walk.start(&tree, Stage::Everyone);
-        let mut met = alloc::collections::BTreeSet::new();
-        while let Some(client) = walk.next(&tree) {
-            if !met.insert(client) || !tree.clients[client].active {
-                return Err("a client is in the order twice, or must not be".into());
-            }
-        }
-        if tree.clients.iter().filter(|(_, client)| client.active).count() != met.len() {
-            return Err("an active client is not in the order".into());
-        }
-        let borrows = |client: &&ClientSlot| tree.glance(**client).traits.has_any(Traits::REVOCABLE);
-        match met.iter().filter(borrows).count() == tree.nodes[tree.root].borrowers as usize {
-            true => Ok(()),
-            false => Err("those who take revocable resources are not counted".into()),
-        }
     }
 
     /// What roles consume and require, and what is available, is what the ledgers say.
@@ -163,5 +173,36 @@ impl Allocator {
             next = self.tree.nodes[at].parent;
         }
         Ok(())
+    }
+}
+
+/// Everybody who may be offered something is in the order, once, and nobody else.
+fn audit_order(tree: &Tree) -> Result<(), String> {
+    let mut tree = tree.clone();
+    tree.settle_order();
+    for (slot, node) in tree.nodes.iter() {
+        let children = node.children.iter().all(|(_, child)| match child {
+            Child::Own => node.clients.len() > 0,
+            Child::Role(role) => tree.nodes[role].parent == Some(slot) && tree.nodes[role].active > 0,
+        });
+        if !children || !node.children.is_sorted() || !node.clients.is_sorted() {
+            return Err(format!("the order below role '{}' is wrong", node.role));
+        }
+    }
+    let mut walk = Walk::new(Scope::All);
+    walk.start(&tree, Stage::Everyone);
+    let mut met = alloc::collections::BTreeSet::new();
+    while let Some(client) = walk.next(&tree) {
+        if !met.insert(client) || !tree.clients[client].active {
+            return Err("a client is in the order twice, or must not be".into());
+        }
+    }
+    if tree.clients.iter().filter(|(_, client)| client.active).count() != met.len() {
+        return Err("an active client is not in the order".into());
+    }
+    let borrows = |client: &&ClientSlot| tree.glance(**client).traits.has_any(Traits::REVOCABLE);
+    match met.iter().filter(borrows).count() == tree.nodes[tree.root].borrowers as usize {
+        true => Ok(()),
+        false => Err("those who take revocable resources are not counted".into()),
     }
 }

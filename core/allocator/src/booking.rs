@@ -10,14 +10,32 @@ use alloc::vec::Vec;
 use tepui_resources::{Quantities, Resource, Resources};
 
 use crate::ledger::shared_part;
+use crate::share::Weight;
 use crate::slab::{AgentSlot, ClientSlot, NodeSlot, Slot};
-use crate::tree::Tree;
+use crate::tree::{Client, Node, Tree};
 
-/// Amounts held, and how often something was given.
+/// Amounts held, and how often something was given: a number, or virtual time (`Turns`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Tally {
     pub(crate) amount: Quantities,
     pub(crate) grants: u64,
+}
+
+/// What decides between equal shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turns {
+    /// The number of grants.
+    Counted,
+    /// Virtual time, as in start-time fair queuing: a turn costs the inverse of the weight and begins no earlier than
+    /// the last turn of any sibling, so that turns are shared by weight and nobody saves them up while absent.
+    Weighted,
+}
+
+/// Virtual time among the siblings below a role: when the last turn began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Clocks {
+    clients: u64,
+    children: u64,
 }
 
 /// Those who count a shared resource once each.
@@ -56,19 +74,39 @@ impl Tree {
         let node = self.clients[client].node;
         let (plain, rest) = amounts(resources);
         let amount = if rest.is_empty() { plain.clone() } else { rest + &plain };
-        self.clients[client].held.book(&amount, way);
-        self.nodes[node].own.book(&amount, way);
+        let counted = u64::from(way == Booking::In && self.turns == Turns::Counted);
+        self.clients[client].held.book(&amount, way, counted);
+        self.nodes[node].own.book(&amount, way, counted);
         let mut at = node;
         // All roles together have no share.
         while let Some(parent) = self.nodes[at].parent {
-            self.nodes[at].subtree.book(&amount, way);
+            self.nodes[at].subtree.book(&amount, way, counted);
             at = parent;
+        }
+        if way == Booking::In && self.turns == Turns::Weighted {
+            self.take_turns(client);
         }
         if !shared.is_empty() {
             self.book_shared(client, agent, shared, way);
         }
         if !plain.is_empty() {
             self.consume(node, &plain, way);
+        }
+    }
+
+    /// A turn of the client, of its role's own clients, and of each role up to the root.
+    fn take_turns(&mut self, client: ClientSlot) {
+        let Client { node, held, .. } = &mut self.clients[client];
+        let Node { own, clocks, .. } = &mut self.nodes[*node];
+        held.take_turn(&mut clocks.clients, Weight::ONE);
+        own.take_turn(&mut clocks.children, Weight::ONE);
+        let mut at = *node;
+        while let Some(parent) = self.nodes[at].parent {
+            let mut clock = self.nodes[parent].clocks.children;
+            let Node { subtree, weight, .. } = &mut self.nodes[at];
+            subtree.take_turn(&mut clock, *weight);
+            self.nodes[parent].clocks.children = clock;
+            at = parent;
         }
     }
 
@@ -137,14 +175,14 @@ fn amounts(resources: &Resources) -> (Quantities, Quantities) {
 }
 
 impl Tally {
-    fn book(&mut self, amount: &Quantities, way: Booking) {
-        match way {
-            Booking::In => {
-                self.amount += amount;
-                self.grants += 1;
-            }
-            Booking::Out => self.amount -= amount,
-        }
+    fn book(&mut self, amount: &Quantities, way: Booking, grants: u64) {
+        way.apply(&mut self.amount, amount);
+        self.grants += grants;
+    }
+
+    fn take_turn(&mut self, clock: &mut u64, weight: Weight) {
+        *clock = self.grants.max(*clock);
+        self.grants = clock.saturating_add(weight.turn());
     }
 }
 

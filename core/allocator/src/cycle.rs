@@ -90,6 +90,9 @@ pub(crate) struct Cycle {
     pub(crate) fresh_walk: Walk,
     /// Over those whom what is left of an agent is reserved for.
     pub(crate) narrow_walk: Walk,
+    /// Over borrowers.
+    pub(crate) loan_walk: Walk,
+    pub(crate) fresh_loan_walk: Walk,
     pub(crate) look: Look,
     rng: Rng,
 }
@@ -150,6 +153,8 @@ impl Cycle {
             walk: Walk::new(Scope::All),
             fresh_walk: Walk::new(Scope::Fresh),
             narrow_walk: Walk::new(Scope::All),
+            loan_walk: Walk::new(Scope::All),
+            fresh_loan_walk: Walk::new(Scope::Fresh),
             look: Look::default(),
             rng: Rng::seeded(seed ^ 0x616c_6c6f_6361_7465),
         }
@@ -349,6 +354,7 @@ impl Allocator {
         if fresh.is_empty() {
             return;
         }
+        self.borrowers.set_fresh(&fresh);
         self.tree.set_fresh(fresh);
         let Cycle { queue, .. } = &mut self.cycle;
         let queued = queue.len();

@@ -18,7 +18,7 @@ use crate::cycle::Stage;
 use crate::ledger::is_slack;
 use crate::share::Weight;
 use crate::slab::{ClientSlot, FrameworkSlot, NodeSlot, Slot};
-use crate::tree::Child;
+use crate::tree::{Child, Tree};
 use crate::walk::{Scope, Walk};
 use crate::{Allocator, Quota};
 use why::Tallies;
@@ -53,9 +53,20 @@ pub struct Standing {
     pub last_offered: Option<Mono>,
     /// Of every agent, what stands first in the way; most agents first. Only where a framework was asked about.
     pub findings: Vec<Finding>,
-    /// What it was lent, offered or used; and of every agent, what stands in the way of lending.
-    pub borrowed: Quantities,
+    pub borrowing: Borrowing,
+    /// Of every agent, what stands first in the way of lending; most agents first.
     pub slack: Vec<Finding>,
+}
+
+/// How a framework or a role stands among borrowers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Borrowing {
+    /// What is lent to it, offered or used; to a role with all below it.
+    pub borrowed: Quantities,
+    /// Of all that can be lent, by the dominant resource; of a role divided by its weight.
+    pub share: f64,
+    /// Of a framework among all borrowers, of a role among its siblings.
+    pub place: Option<Place>,
 }
 
 /// A question about a framework that is being answered.
@@ -99,6 +110,7 @@ pub struct RoleReport {
     pub required: Quantities,
     /// What may go to anybody, beside all that is kept.
     pub surplus: Quantities,
+    pub borrowing: Borrowing,
     /// Those in this very role.
     pub frameworks: Vec<Standing>,
 }
@@ -146,6 +158,8 @@ pub enum Reason {
     },
     /// Of slack: it has some of this agent in use.
     Borrows,
+    /// Of slack: it was offered some of this agent and used none, so other borrowers are asked first.
+    OthersFirst,
     /// Of slack: nothing is reserved there.
     NothingReserved,
     /// Of slack: nothing is lent in this cluster, or nothing of what is reserved for this role.
@@ -200,14 +214,13 @@ impl Allocator {
     /// The answer, if the framework is still there.
     pub fn answer(&mut self, mut inquiry: Inquiry) -> Option<FrameworkReport> {
         let slot = self.framework_slot(&inquiry.framework)?;
-        self.tree.settle_order();
-        let order = self.order();
+        let orders = self.orders();
         let mut roles = Vec::new();
         for client in self.subscribed_clients(slot) {
-            let mut standing = self.standing(client, &order);
+            let mut standing = self.standing(client, &orders);
             let tallies = inquiry.roles.remove(&standing.role).unwrap_or_default();
             (standing.findings, standing.slack) = tallies.findings();
-            standing.borrowed = self.borrowed(client);
+            standing.borrowing.borrowed = self.borrowed(client);
             roles.push(standing);
         }
         roles.sort_by(|a, b| a.role.cmp(&b.role));
@@ -225,17 +238,17 @@ impl Allocator {
 
     pub fn explain_role(&mut self, role: &Role) -> Option<RoleReport> {
         let slot = self.tree.node(role)?;
-        self.tree.settle_order();
-        let order = self.order();
+        let orders = self.orders();
         let own = self.tree.clients.iter().filter(|(_, client)| client.node == slot && client.subscribed);
-        let frameworks = own.map(|(client, _)| self.standing(client, &order)).collect();
+        let frameworks = own.map(|(client, _)| self.standing(client, &orders)).collect();
         let node = &self.tree.nodes[slot];
         Some(RoleReport {
             role: role.clone(),
             weight: node.weight.to_f64(),
             share: self.tree.share(&node.subtree.amount, node.weight).to_f64(),
             held: node.subtree.amount.clone(),
-            place: self.place_among_siblings(slot),
+            place: place_among_siblings(&self.tree, slot),
+            borrowing: self.borrowing_of(role),
             quota: self.quota(role).cloned(),
             consumed: node.claims.consumed.clone(),
             required: node.claims.required.clone(),
@@ -250,16 +263,34 @@ impl Allocator {
         clients
     }
 
-    fn order(&self) -> Vec<ClientSlot> {
-        let mut walk = Walk::new(Scope::All);
-        walk.start(&self.tree, Stage::Everyone);
-        core::iter::from_fn(|| walk.next(&self.tree)).collect()
+    fn orders(&mut self) -> Orders {
+        self.tree.settle_order();
+        self.borrowers.tree.settle_order();
+        Orders { clients: order(&self.tree), borrowers: order(&self.borrowers.tree) }
     }
 
-    fn standing(&self, client: ClientSlot, order: &[ClientSlot]) -> Standing {
+    fn borrowing_of(&self, role: &Role) -> Borrowing {
+        let tree = &self.borrowers.tree;
+        let Some(slot) = tree.node(role) else { return Borrowing::default() };
+        let node = &tree.nodes[slot];
+        Borrowing {
+            borrowed: node.subtree.amount.clone(),
+            share: tree.share(&node.subtree.amount, node.weight).to_f64(),
+            place: place_among_siblings(tree, slot),
+        }
+    }
+
+    fn standing(&self, client: ClientSlot, orders: &Orders) -> Standing {
         let entry = &self.tree.clients[client];
         let role = self.tree.role_of(client).clone();
-        let place = order.iter().position(|other| *other == client);
+        let tree = &self.borrowers.tree;
+        let borrower = tree.client(entry.framework, &role);
+        let lent = borrower.map(|borrower| tree.clients[borrower].held.amount.clone()).unwrap_or_default();
+        let borrowing = Borrowing {
+            share: tree.share(&lent, Weight::ONE).to_f64(),
+            borrowed: lent,
+            place: borrower.and_then(|borrower| place(&orders.borrowers, borrower)),
+        };
         let framework = &self.frameworks[entry.framework];
         Standing {
             framework: framework.id.clone(),
@@ -268,20 +299,36 @@ impl Allocator {
             role,
             share: self.tree.share(&entry.held.amount, Weight::ONE).to_f64(),
             held: entry.held.amount.clone(),
-            place: place.map(|place| Place { place: place + 1, of: order.len() }),
+            place: place(&orders.clients, client),
             last_offered: entry.last_offered,
             findings: Vec::new(),
-            borrowed: Quantities::new(),
+            borrowing,
             slack: Vec::new(),
         }
     }
+}
 
-    fn place_among_siblings(&self, node: NodeSlot) -> Option<Place> {
-        let parent = self.tree.nodes[node].parent?;
-        let siblings = &self.tree.nodes[parent].children;
-        let place = siblings.iter().position(|(_, child)| child == Child::Role(node))?;
-        Some(Place { place: place + 1, of: siblings.len() })
-    }
+/// Everybody that can be offered something, in order.
+struct Orders {
+    clients: Vec<ClientSlot>,
+    borrowers: Vec<ClientSlot>,
+}
+
+fn order(tree: &Tree) -> Vec<ClientSlot> {
+    let mut walk = Walk::new(Scope::All);
+    walk.start(tree, Stage::Everyone);
+    core::iter::from_fn(|| walk.next(tree)).collect()
+}
+
+fn place(order: &[ClientSlot], client: ClientSlot) -> Option<Place> {
+    let place = order.iter().position(|other| *other == client)?;
+    Some(Place { place: place + 1, of: order.len() })
+}
+
+fn place_among_siblings(tree: &Tree, node: NodeSlot) -> Option<Place> {
+    let siblings = &tree.nodes[tree.nodes[node].parent?].children;
+    let place = siblings.iter().position(|(_, child)| child == Child::Role(node))?;
+    Some(Place { place: place + 1, of: siblings.len() })
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use tepui_fsm::Mono;
-use tepui_resources::{Resource, Resources, Revocable, Role};
+use tepui_resources::{Quantities, Resource, Resources, Revocable, Role};
 
 use crate::Held;
 use crate::slab::FrameworkSlot;
@@ -96,6 +96,11 @@ impl Ledger {
         self.slack.owners()
     }
 
+    /// How much there is to lend if all of it is idle.
+    pub(crate) fn lendable(&self) -> &Quantities {
+        self.slack.lendable()
+    }
+
     /// Whether something idle may be left to lend: false only if certainly not.
     pub(crate) fn may_lend(&self) -> bool {
         match self.slack_news {
@@ -119,7 +124,7 @@ impl Ledger {
     }
 
     fn note_total(&mut self) {
-        self.slack.note_owners(&self.total);
+        self.slack.note_total(&self.total);
         if self.slack.is_about(&self.total) {
             self.slack_news = self.slack_news.max(News::OfOwners);
         }

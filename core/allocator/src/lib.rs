@@ -11,7 +11,7 @@
 //! | `moves`, `ledger` | what happens to resources, and who holds them |
 //! | `tree`, `booking`, `ranking`, `lottery`, `share`, `order`, `walk` | roles and frameworks, what they hold, who comes next |
 //! | `quota`, `recovery` | what roles must and may have; the pause before that is known |
-//! | `slack` | what is reserved but idle, and lent; off unless `Options` say so |
+//! | `slack`, `borrowers`, `lending` | what is reserved but idle, and lent, and to whom; off unless `Options` say so |
 //! | `cycle`, `look`, `offer` | which agents are looked at; who could have what of one; what is offered |
 //! | `share_sorter` | the order alone, to be measured |
 //! | `explain` | why somebody was offered what it was, on request |
@@ -30,6 +30,7 @@ mod allocator;
 mod audit;
 mod bits;
 mod booking;
+mod borrowers;
 mod constraints;
 mod cycle;
 mod explain;
@@ -38,6 +39,7 @@ mod filters;
 mod ids;
 mod inverse;
 mod ledger;
+mod lending;
 mod look;
 mod lottery;
 mod marks;
@@ -63,11 +65,14 @@ pub use constraints::{
     AttributeConstraint, Group, OfferConstraints, Pattern, PatternError, Predicate, Selector, admits,
 };
 pub use cycle::{Allocation, Grant, InverseGrant};
-pub use explain::{Capability, Finding, FrameworkReport, Inquiry, Place, Reason, RoleReport, Standing};
+pub use explain::{
+    Borrowing, Capability, Finding, FrameworkReport, Inquiry, Place, Reason, RoleReport, Standing,
+};
 pub use min_allocatable::{MinAllocatable, MinAllocatableError};
 pub use moves::{Held, Holder};
 pub use options::{Options, Sorter};
 pub use quota::Quota;
+pub use share::{WEIGHT_MAX, WEIGHT_MIN};
 pub use share_sorter::ShareSorter;
 pub use slack::Slack;
 pub use spec::{

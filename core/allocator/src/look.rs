@@ -31,8 +31,6 @@ pub(crate) struct Look {
     spare: Vec<Bits<ClientSlot>>,
     /// The topmost roles above them.
     owner_tops: Vec<NodeSlot>,
-    /// What others' idle reservations leave to lend, unless it was lent in this run.
-    pub(crate) lending: Option<Lending>,
     /// What the last node sees of the reservations; clients of one role come together.
     last_view: Option<(NodeSlot, View)>,
     /// Names of which headroom leaves nothing to anybody.
@@ -50,30 +48,8 @@ enum For {
     Nobody,
 }
 
-/// What is idle of others, as the roles see it.
-#[derive(Clone, Debug)]
-pub(crate) struct Lending {
-    idle: Resources,
-    lent: Resources,
-    /// Roles that something idle is reserved for.
-    lenders: Vec<NodeSlot>,
-    loans: Vec<Loan>,
-}
-
-/// What roles with the same view of the lenders could borrow.
-#[derive(Clone, Debug)]
-pub(crate) struct Loan {
-    view: View,
-    pub(crate) slack: Resources,
-    pub(crate) quantities: Quantities,
-    /// Enough for an offer, by the cluster's measure.
-    pub(crate) enough: bool,
-    /// Clients that refuse all of it.
-    pub(crate) refused_by: Bits<ClientSlot>,
-}
-
 /// Which of the owners' reservations a role may have, one bit each; if there are too many, every role is its own.
-type View = u64;
+pub(crate) type View = u64;
 
 /// What clients of one kind could have.
 #[derive(Clone, Debug)]
@@ -89,6 +65,12 @@ pub(crate) struct Kind {
     pub(crate) enough: bool,
     /// Clients that refuse all of it.
     pub(crate) refused_by: Bits<ClientSlot>,
+}
+
+impl Kind {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.fit.as_ref().is_some_and(Resources::is_empty)
+    }
 }
 
 impl Look {
@@ -228,38 +210,8 @@ impl Look {
     }
 }
 
-impl Lending {
-    pub(crate) fn new(tree: &Tree, agent: &mut Agent) -> Self {
-        let Agent { ledger, owners, .. } = agent;
-        let slack = ledger.slack();
-        let (idle, lent) = (slack.idle().clone(), slack.lent().clone());
-        let lenders = slack.owners().iter().filter_map(|role| owners.node(tree, role)).collect();
-        Self { idle, lent, lenders, loans: Vec::new() }
-    }
-
-    pub(crate) fn loan(
-        &mut self,
-        tree: &Tree,
-        node: NodeSlot,
-        filters: &[Group],
-        least: &MinAllocatable,
-    ) -> &Loan {
-        let view = view(tree, &self.lenders, node);
-        let known = self.loans.iter().position(|loan| loan.view == view);
-        let at = known.unwrap_or_else(|| {
-            let slack = &self.idle.allocation_slack(Some(&tree.nodes[node].role)) - &self.lent;
-            let mut refused_by = Bits::new();
-            note_refusing(filters, &slack, &mut refused_by);
-            let quantities = slack.quantities();
-            self.loans.push(Loan { view, enough: least.allows(&quantities), slack, quantities, refused_by });
-            self.loans.len() - 1
-        });
-        &self.loans[at]
-    }
-}
-
 /// Which of these owners' reservations a role may have.
-fn view(tree: &Tree, owners: &[NodeSlot], node: NodeSlot) -> View {
+pub(crate) fn view(tree: &Tree, owners: &[NodeSlot], node: NodeSlot) -> View {
     if owners.len() >= View::BITS as usize {
         return node.index() as View;
     }
@@ -268,7 +220,7 @@ fn view(tree: &Tree, owners: &[NodeSlot], node: NodeSlot) -> View {
 }
 
 /// Those who refuse all of an offer.
-fn note_refusing(filters: &[Group], offer: &Resources, clients: &mut Bits<ClientSlot>) {
+pub(crate) fn note_refusing(filters: &[Group], offer: &Resources, clients: &mut Bits<ClientSlot>) {
     clients.clear();
     for group in filters.iter().filter(|group| group.refused.contains(offer)) {
         clients.unite(&group.clients);

@@ -72,6 +72,9 @@ impl Allocator {
     pub fn launch(&mut self, agent: &AgentId, framework: &FrameworkId, resources: &Resources) {
         let Some((agent, framework)) = self.pair(agent, framework) else { return };
         let shared = self.agents[agent].ledger.launch(framework, resources);
+        if resources.iter().any(is_slack) {
+            self.agents[agent].asked.clear();
+        }
         self.note_free(agent);
         for (role, more) in shared.by_allocation() {
             let client = self.tree.ensure_client(framework, &role);
@@ -120,9 +123,11 @@ impl Allocator {
         let ledger = &mut self.agents[slot].ledger;
         // With a debt, less may leave the total than is converted.
         let whole = ledger.has_debt().then(|| ledger.total().clone());
+        let lendable = ledger.lendable().clone();
         if !ledger.convert(holder, consumed, converted) {
             return false;
         }
+        self.borrowers.tree.change_totals(&lendable, ledger.lendable());
         let (less, more) = match &whole {
             Some(before) => (before, ledger.total()),
             None => (consumed, converted),
@@ -211,9 +216,10 @@ impl Allocator {
         self.unhold(agent, framework, Part::Used, &held.used);
     }
 
-    /// What is borrowed counts for nobody.
+    /// What is borrowed counts among borrowers only.
     fn book(&mut self, agent: AgentSlot, framework: FrameworkSlot, resources: &Resources, way: Booking) {
         if resources.iter().any(is_slack) {
+            self.book_loan(agent, framework, &resources.filter(is_slack), way);
             let own = resources.filter(|resource| !is_slack(resource));
             return self.book(agent, framework, &own, way);
         }

@@ -1,19 +1,20 @@
 //! From an agent's free resources to a grant.
 //!
 //! An agent is shown to frameworks in their order. Each is offered what is free, fit for it and within its role's quota,
-//! unless that is too little or it does not want it; the next one sees what is left.
+//! unless that is too little or it does not want it; the next one sees what is left. What is idle of others' reservations
+//! goes to a borrower that is chosen first (`lending`): ordinary resources and slack are one offer, made if either part
+//! is enough and not refused, and then both are in it.
 //!
 //! Never: which agents are looked at (`cycle`), who comes next (`ranking`).
 
 use alloc::vec::Vec;
 
-use tepui_resources::{Resource, Resources};
+use tepui_resources::{Resource, Resources, Role};
 
-use crate::allocator::Wants;
 use crate::booking::{Booking, is_plain};
 use crate::cycle::Stage;
-use crate::look::{Lending, Look};
-use crate::marks::{Glance, Traits};
+use crate::look::Look;
+use crate::marks::Glance;
 use crate::slab::{AgentSlot, ClientSlot};
 use crate::walk::{Scope, Walk};
 use crate::{Allocation, Allocator, Grant};
@@ -24,6 +25,14 @@ enum Verdict {
     /// All that is free and fit for it.
     All,
     Part(Resources),
+}
+
+/// How an offer to a client is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Judged {
+    Alone,
+    /// The client is lent slack of the same agent, which is enough for an offer: whatever else it may have is added.
+    BesideLoan,
 }
 
 impl Allocator {
@@ -52,17 +61,25 @@ impl Allocator {
         self.tree.draw_order();
         walk.start(&self.tree, self.cycle.stage);
         look.begin(&mut self.agents[slot], &self.tree, self.options.filter_gpu_resources);
-        look.lending = self.lending(slot, lends);
-        let mut left = !self.is_spent(slot) || look.lending.is_some();
+        let mut lending = self.lending(slot, lends);
+        let borrower = lending.as_mut().and_then(|lending| self.borrower_of(slot, scope, &look, lending));
+        let mut left = !self.is_spent(slot);
         let mut narrowed = self.narrow(scope, &look, &mut narrow);
         while left && let Some(client) = if narrowed { &mut narrow } else { &mut walk }.next(&self.tree) {
-            let Some(grant) = self.offer(slot, client, &mut look) else { continue };
-            self.add_grant(slot, client, grant, &mut decided.grants);
-            left = !self.is_spent(slot) || look.lending.is_some();
+            let judged = if borrower == Some(client) { Judged::BesideLoan } else { Judged::Alone };
+            let Some(grant) = self.offer(slot, client, &mut look, judged) else { continue };
+            let at = self.add_grant(slot, client, grant, &mut decided.grants);
+            if let Some(lending) = &mut lending {
+                lending.served.push((client, at));
+            }
+            left = !self.is_spent(slot);
             if left {
                 look.begin(&mut self.agents[slot], &self.tree, self.options.filter_gpu_resources);
                 narrowed |= self.narrow(scope, &look, &mut narrow);
             }
+        }
+        if let Some(lending) = lending {
+            self.lend(slot, scope, borrower, lending, &mut decided.grants);
         }
         *self.walk_mut(scope) = walk;
         self.cycle.narrow_walk = narrow;
@@ -76,7 +93,7 @@ impl Allocator {
             [owner] => Some(*owner),
             [_, _, ..] => return false,
         };
-        let narrows = self.cycle.stage == Stage::Everyone && look.lending.is_none() && look.all_reserved;
+        let narrows = self.cycle.stage == Stage::Everyone && look.all_reserved;
         if narrows {
             walk.start_below(&self.tree, scope, owner);
         }
@@ -98,82 +115,65 @@ impl Allocator {
         free.iter().all(|resource| resource.is_shared() && was_offered(resource))
     }
 
-    /// A framework that was given something of the agent in the stage of guarantees gets one offer, not two.
-    fn add_grant(&mut self, slot: AgentSlot, client: ClientSlot, grant: Grant, grants: &mut Vec<Grant>) {
+    /// A framework that was given something of the agent in the stage of guarantees gets one offer, not two. Returns
+    /// the place of the grant.
+    fn add_grant(
+        &mut self,
+        slot: AgentSlot,
+        client: ClientSlot,
+        grant: Grant,
+        grants: &mut Vec<Grant>,
+    ) -> usize {
         match (self.cycle.stage, self.cycle.guaranteed.get(&(slot, client))) {
-            (Stage::Everyone, Some(first)) => grants[*first].resources += &grant.resources,
-            (Stage::Everyone, None) => grants.push(grant),
-            (Stage::Guarantees, _) => {
-                self.cycle.guaranteed.insert((slot, client), grants.len());
-                grants.push(grant);
+            (Stage::Everyone, Some(first)) => {
+                grants[*first].resources += &grant.resources;
+                return *first;
             }
+            (Stage::Everyone, None) => (),
+            (Stage::Guarantees, _) => drop(self.cycle.guaranteed.insert((slot, client), grants.len())),
         }
+        grants.push(grant);
+        grants.len() - 1
     }
 
-    /// What is idle of this agent is lent to one framework in a run, and not before guarantees are served.
-    fn lending(&mut self, slot: AgentSlot, lends: bool) -> Option<Lending> {
-        let may = self.cycle.stage == Stage::Everyone && lends && !self.cycle.lent.contains(slot);
-        may.then(|| Lending::new(&self.tree, &mut self.agents[slot]))
-    }
-
-    /// Offers what is free of the agent or can be lent, and fit for the client, unless that is too little or not wanted.
-    fn offer(&mut self, slot: AgentSlot, client: ClientSlot, look: &mut Look) -> Option<Grant> {
+    /// Offers what is free of the agent and fit for the client, unless that is too little or not wanted.
+    fn offer(
+        &mut self,
+        slot: AgentSlot,
+        client: ClientSlot,
+        look: &mut Look,
+        judged: Judged,
+    ) -> Option<Grant> {
         let glance = self.tree.glance(client);
         if look.is_unfit_for(glance.traits) {
             return None;
         }
-        let loan = self.loan(slot, client, glance, look);
-        let fit = match self.verdict(slot, client, glance, look) {
-            (Verdict::All, kind) => Some(look.take_fit(kind)),
-            (Verdict::Part(part), _) => Some(Some(part)),
-            (Verdict::Nothing, _) if loan.is_none() => return None,
-            (Verdict::Nothing, _) => None,
+        let fit = match self.verdict(slot, client, glance, look, judged) {
+            (Verdict::All, kind) => look.take_fit(kind),
+            (Verdict::Part(part), _) => Some(part),
+            (Verdict::Nothing, _) => return None,
         };
         let (framework, role) = (self.tree.clients[client].framework, self.tree.role_of(client).clone());
-        let (now, ledger) = (self.cycle.now, &mut self.agents[slot].ledger);
-        let mut resources = Resources::new();
-        let lent = loan.is_some();
-        if let Some(fit) = fit {
-            let shared;
-            (resources, shared) = ledger.grant(now, framework, fit, &role);
-            self.cycle.shared.add(slot, &shared);
-            self.tree.book_parts(client, slot, &resources, &shared, Booking::In);
-        }
-        if let Some(loan) = loan {
-            let slack = loan.allocate(&role);
-            self.agents[slot].ledger.lend(now, framework, &slack);
-            self.cycle.lent.insert(slot);
-            look.lending = None;
-            resources += slack;
-        }
+        let (resources, shared) = self.agents[slot].ledger.grant(self.cycle.now, framework, fit, &role);
+        self.cycle.shared.add(slot, &shared);
+        self.tree.book_parts(client, slot, &resources, &shared, Booking::In);
         self.note_free(slot);
-        // What this role could not borrow, being its own, another one may in the next run.
-        if lent && self.agents[slot].ledger.may_lend() {
-            self.want(slot, Wants::Batch);
-        }
-        self.frameworks[framework].agents.insert(slot);
-        self.tree.clients[client].last_offered = Some(now);
-        let (framework, agent) = (self.frameworks[framework].id.clone(), self.agents[slot].id.clone());
-        Some(Grant { framework, role, agent, resources })
+        Some(self.grant(slot, client, role, resources))
     }
 
-    /// What the client could borrow, if that is enough and it does not refuse it.
-    fn loan(
+    /// What is in the books already, as the master hears of it.
+    pub(crate) fn grant(
         &mut self,
         slot: AgentSlot,
         client: ClientSlot,
-        glance: Glance,
-        look: &mut Look,
-    ) -> Option<Resources> {
-        let lending = look.lending.as_mut().filter(|_| glance.traits.has_any(Traits::REVOCABLE))?;
-        let (filters, least) = (self.filters.on(slot), &self.options.min_allocatable);
-        let loan = lending.loan(&self.tree, glance.node, filters, least);
-        let enough = match &self.tree.clients[client].wishes.min_allocatable {
-            None => loan.enough,
-            Some(own) => own.allows(&loan.quantities),
-        };
-        let taken = enough && !loan.refused_by.contains(client) && self.is_wanted(slot, client);
-        taken.then(|| loan.slack.clone())
+        role: Role,
+        resources: Resources,
+    ) -> Grant {
+        let entry = &mut self.tree.clients[client];
+        entry.last_offered = Some(self.cycle.now);
+        let framework = &mut self.frameworks[entry.framework];
+        framework.agents.insert(slot);
+        Grant { framework: framework.id.clone(), role, agent: self.agents[slot].id.clone(), resources }
     }
 
     /// What the client may have of what is free, and its kind.
@@ -183,9 +183,10 @@ impl Allocator {
         client: ClientSlot,
         glance: Glance,
         look: &mut Look,
+        judged: Judged,
     ) -> (Verdict, usize) {
-        match self.kind_of(slot, client, glance, look) {
-            Some(kind) => (self.within_quota(slot, client, look, kind), kind),
+        match self.kind_of(slot, client, glance, look, judged) {
+            Some(kind) => (self.within_quota(slot, client, look, kind, judged), kind),
             None => (Verdict::Nothing, 0),
         }
     }
@@ -197,8 +198,9 @@ impl Allocator {
         client: ClientSlot,
         glance: Glance,
         look: &mut Look,
+        judged: Judged,
     ) -> Option<usize> {
-        if self.is_kept_from(slot, glance, look) {
+        if judged == Judged::Alone && self.is_kept_from(slot, glance, look) {
             return None;
         }
         let kind = look.known_kind(&self.tree, glance).unwrap_or_else(|| {
@@ -208,6 +210,9 @@ impl Allocator {
             look.add_kind(&self.tree, glance, free, shared, filters, &self.options.min_allocatable)
         });
         let known = look.kind(kind);
+        if judged == Judged::BesideLoan {
+            return (!known.is_empty()).then_some(kind);
+        }
         if known.refused_by.contains(client) || !(known.enough || glance.own_least) {
             return None;
         }
@@ -217,7 +222,7 @@ impl Allocator {
     }
 
     /// Whether the agent is one that the client wants to hear of.
-    fn is_wanted(&mut self, slot: AgentSlot, client: ClientSlot) -> bool {
+    pub(crate) fn is_wanted(&mut self, slot: AgentSlot, client: ClientSlot) -> bool {
         let Some(constraints) = &mut self.tree.clients[client].wishes.constraints else { return true };
         constraints.known(slot).unwrap_or_else(|| constraints.judge(slot, &self.agents[slot].spec))
     }
@@ -239,7 +244,14 @@ impl Allocator {
     }
 
     /// What quota leaves of it.
-    fn within_quota(&mut self, slot: AgentSlot, client: ClientSlot, look: &Look, kind: usize) -> Verdict {
+    fn within_quota(
+        &mut self,
+        slot: AgentSlot,
+        client: ClientSlot,
+        look: &Look,
+        kind: usize,
+        judged: Judged,
+    ) -> Verdict {
         if !self.tree.has_quota() {
             return Verdict::All;
         }
@@ -261,15 +273,16 @@ impl Allocator {
         let most = kind.quantities.clone() - &kind.plain + &allowance.amount;
         let wishes = &self.tree.clients[client].wishes;
         let least = wishes.min_allocatable.as_ref().unwrap_or(&self.options.min_allocatable);
-        if !least.allows(&most) {
+        if judged == Judged::Alone && !least.allows(&most) {
             return Verdict::Nothing;
         }
         let fit = kind.fit.as_ref().unwrap_or_else(|| self.agents[slot].ledger.free());
         let rest = fit.filter(|resource| !is_plain(resource));
         let part = fit.filter(is_plain).shrink_to(&allowance.amount) + &rest;
-        match least.allows(&part.quantities()) && !self.filters.covers(client, slot, &part) {
-            true => Verdict::Part(part),
-            false => Verdict::Nothing,
-        }
+        let offered = match judged {
+            Judged::Alone => least.allows(&part.quantities()) && !self.filters.covers(client, slot, &part),
+            Judged::BesideLoan => !part.is_empty(),
+        };
+        if offered { Verdict::Part(part) } else { Verdict::Nothing }
     }
 }

@@ -7,8 +7,14 @@
 const MILLION: u64 = 1_000_000;
 /// The largest weight, in millionths; more is cut to this.
 const WEIGHT_MILLIONTHS_MAX: u64 = 1 << 50;
+/// Virtual time of one turn with the smallest weight.
+const TURN_OF_A_MILLIONTH: u64 = 1 << 40;
 /// Binary digits that are kept.
 const DIGITS: u32 = 53;
+
+/// The smallest and the largest weight that count as they are.
+pub const WEIGHT_MIN: f64 = 0.000_001;
+pub const WEIGHT_MAX: f64 = 1e9;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Weight {
@@ -30,6 +36,11 @@ impl Weight {
 
     pub(crate) fn to_f64(self) -> f64 {
         self.millionths as f64 / MILLION as f64
+    }
+
+    /// How far one turn moves virtual time: the heavier, the less.
+    pub(crate) fn turn(self) -> u64 {
+        (TURN_OF_A_MILLIONTH / self.millionths).max(1)
     }
 }
 

@@ -9,13 +9,14 @@
 //! an agent shrinks, what is lent may be more: `over_lent` says how much must be taken back, first from offers. The
 //! agent evicts borrowers before the owner's container starts.
 //!
-//! Slack is in no total, share or quota, and a role borrows nothing that is reserved for itself or a role above it.
+//! Slack is in no ordinary total, share or quota, and a role borrows nothing that is reserved for itself or a role above
+//! it. Who borrows next: `borrowers`, `lending`.
 
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use tepui_resources::{Resource, Resources, Revocable, Role};
+use tepui_resources::{Quantities, Resource, Resources, Revocable, Role};
 use tepui_types::AgentId;
 
 use crate::allocator::Agent;
@@ -34,6 +35,8 @@ pub(crate) struct SlackBooks {
     total: Resources,
     /// For whom the total is reserved; known before the rest is counted.
     owners: Vec<Role>,
+    /// The amounts in the total; known before the rest is counted.
+    lendable: Quantities,
     /// Of the total, what its owners do not use.
     idle: Resources,
     /// As it is lent: unreserved, not allocated.
@@ -107,6 +110,10 @@ impl SlackBooks {
         &self.owners
     }
 
+    pub(crate) fn lendable(&self) -> &Quantities {
+        &self.lendable
+    }
+
     pub(crate) fn lent(&self) -> &Resources {
         &self.lent
     }
@@ -128,14 +135,21 @@ impl SlackBooks {
     }
 
     /// The agent has this much now.
-    pub(crate) fn note_owners(&mut self, total: &Resources) {
+    pub(crate) fn note_total(&mut self, total: &Resources) {
         self.owners.clear();
-        for one in total {
+        self.lendable = Quantities::new();
+        if self.terms.is_none() {
+            return;
+        }
+        for one in total.iter().filter(|one| is_lendable(one)) {
             let Some(owner) = one.reservation_role() else { continue };
-            let known = self.owners.last() == Some(owner) || self.owners.contains(owner);
-            if !known && is_lendable(one) && self.lets_lend(one) {
+            if self.owners.last() != Some(owner) && !self.owners.contains(owner) {
+                if !self.lets_lend(one) {
+                    continue;
+                }
                 self.owners.push(owner.clone());
             }
+            self.lendable.increase(one.name(), one.amount().unwrap_or_default());
         }
     }
 

@@ -13,7 +13,7 @@ use tepui_resources::{Name, Quantities, Resources, Role};
 
 use crate::MinAllocatable;
 use crate::bits::Bits;
-use crate::booking::{Counted, Tally};
+use crate::booking::{Clocks, Counted, Tally, Turns};
 use crate::constraints::Constraints;
 use crate::lottery::Sorters;
 use crate::marks::{Glance, Marks, Traits};
@@ -61,6 +61,7 @@ pub(crate) struct Tree {
     /// A run is under way, from one call to the next.
     pub(crate) in_run: bool,
     pub(crate) sorters: Sorters,
+    pub(crate) turns: Turns,
     pub(crate) rng: Rng,
 }
 
@@ -91,6 +92,7 @@ pub(crate) struct Node {
     pub(crate) clients: Order<ClientSlot>,
     pub(crate) key: Key,
     pub(crate) own_key: Key,
+    pub(crate) clocks: Clocks,
 }
 
 /// What competes for the share of a role.
@@ -163,6 +165,7 @@ impl Tree {
             eased: Vec::new(),
             in_run: false,
             sorters,
+            turns: Turns::Counted,
             rng,
         }
     }
@@ -437,6 +440,7 @@ impl Node {
             clients: Order::default(),
             key: Key::drawn(rng),
             own_key: Key::drawn(rng),
+            clocks: Clocks::default(),
         }
     }
 }

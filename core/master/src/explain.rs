@@ -11,7 +11,9 @@ use tepui_fsm::{Budget, Now};
 use tepui_resources::Role;
 use tepui_types::{ConnId, FrameworkId, Refusal, Status};
 
-pub use tepui_allocator::{Capability, Finding, FrameworkReport, Place, Reason, RoleReport, Standing};
+pub use tepui_allocator::{
+    Borrowing, Capability, Finding, FrameworkReport, Place, Reason, RoleReport, Standing,
+};
 
 use crate::Effect;
 use crate::master::{Master, Out};

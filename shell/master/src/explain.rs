@@ -5,7 +5,7 @@
 
 use tepui_authz::{Action, Authorizer};
 use tepui_core_master::explain::{
-    Capability, Finding, FrameworkReport, Place, Reason, Report, RoleReport, Standing, Subject,
+    Borrowing, Capability, Finding, FrameworkReport, Place, Reason, Report, RoleReport, Standing, Subject,
 };
 use tepui_core_master::{AgentLink, Input, State};
 use tepui_fsm::Mono;
@@ -116,7 +116,7 @@ fn framework(w: &mut JsonWriter, reader: &Reader<'_>, report: &FrameworkReport) 
                         standing.findings.iter().for_each(|one| finding(w, reader, one, words));
                     });
                     w.object_field("slack", |w| {
-                        quantities(w, "borrowed", &standing.borrowed);
+                        borrowing(w, &standing.borrowing);
                         w.array_field("reasons", |w| {
                             standing.slack.iter().for_each(|one| finding(w, reader, one, slack_words));
                         });
@@ -146,6 +146,18 @@ fn standing(w: &mut JsonWriter, now: Mono, standing: &Standing, active: bool) {
     w.field("last_offered_text", text.as_str());
 }
 
+/// The place among borrowers, for which nothing but what is lent counts.
+fn borrowing(w: &mut JsonWriter, borrowing: &Borrowing) {
+    quantities(w, "borrowed", &borrowing.borrowed);
+    w.field("share", &borrowing.share);
+    place(w, borrowing.place);
+    let text = match borrowing.place {
+        Some(_) => place_text(borrowing.place),
+        None => "nothing can be lent to it".to_owned(),
+    };
+    w.field("place_text", text.as_str());
+}
+
 fn role(w: &mut JsonWriter, reader: &Reader<'_>, report: &RoleReport) {
     w.object(|w| {
         w.field("role", report.role.as_str());
@@ -163,9 +175,13 @@ fn role(w: &mut JsonWriter, reader: &Reader<'_>, report: &RoleReport) {
         quantities(w, "consumed", &report.consumed);
         quantities(w, "required", &report.required);
         quantities(w, "surplus", &report.surplus);
+        w.object_field("slack", |w| borrowing(w, &report.borrowing));
         w.array_field("frameworks", |w| {
             for one in report.frameworks.iter().filter(|one| reader.sees_framework(&one.framework)) {
-                w.object(|w| standing(w, reader.now, one, one.active));
+                w.object(|w| {
+                    standing(w, reader.now, one, one.active);
+                    w.object_field("slack", |w| borrowing(w, &one.borrowing));
+                });
             }
         });
     });
@@ -225,6 +241,7 @@ fn code(reason: &Reason) -> &'static str {
         Reason::QuotaLimit { .. } => "QUOTA_LIMIT",
         Reason::Headroom { .. } => "QUOTA_HEADROOM",
         Reason::Borrows => "BORROWS",
+        Reason::OthersFirst => "OTHERS_FIRST",
         Reason::NothingReserved => "NOTHING_RESERVED",
         Reason::NotLent(_) => "NOT_LENT",
         Reason::LentTo(_) => "LENT",
@@ -270,9 +287,11 @@ fn words(reason: &Reason, reader: &Reader<'_>) -> String {
         Reason::Headroom { required } => {
             format!("what is free is kept for guarantees that are not met: {required}")
         }
-        Reason::Borrows | Reason::NothingReserved | Reason::NotLent(_) | Reason::LentTo(_) => {
-            slack_words(reason, reader)
-        }
+        Reason::Borrows
+        | Reason::OthersFirst
+        | Reason::NothingReserved
+        | Reason::NotLent(_)
+        | Reason::LentTo(_) => slack_words(reason, reader),
     }
 }
 
@@ -287,6 +306,7 @@ fn slack_words(reason: &Reason, reader: &Reader<'_>) -> String {
             format!("lent to it in an offer, for {since}, and not answered yet")
         }
         Reason::Borrows => "lent to it and in use".into(),
+        Reason::OthersFirst => "offered to it as a loan and not used: other borrowers are asked first".into(),
         Reason::NothingReserved => "nothing is reserved there that could be lent".into(),
         Reason::NotLent(None) => "nothing is lent in this cluster (--allocation_slack)".into(),
         Reason::NotLent(Some(owner)) => {
@@ -295,7 +315,9 @@ fn slack_words(reason: &Reason, reader: &Reader<'_>) -> String {
         Reason::LentTo(framework) => format!("what is idle is lent to {}", reader.framework(framework)),
         Reason::ReservedFor(_) => "what is idle is reserved for its own role: it is offered, not lent".into(),
         Reason::InUse => "the owners use what is reserved for them".into(),
-        Reason::BelowMinAllocatable => "what could be lent is less than the smallest offer".into(),
+        Reason::BelowMinAllocatable => {
+            "what could be lent is less than the smallest offer: it is added to an ordinary offer".into()
+        }
         Reason::LacksCapability(Capability::RevocableResources) => {
             "the framework lacks REVOCABLE_RESOURCES, so nothing is lent to it".into()
         }

@@ -25,6 +25,7 @@ mod quotas;
 mod reference;
 mod scripts;
 mod slack;
+mod slack_shares;
 
 /// `cpus:4 mem(web):64 cpus!:2 disk(web)@v1:10 disk(web)@v2&:10 cpus(a,a/b):1 ports:31000-31009`: reservations in
 /// brackets, `!` revocable, `~` allocation slack, `@` a persistent volume, `&` shared, `%` a whole mounted disk.

@@ -14,7 +14,7 @@ fn check(script: &str, expected: Expect) {
 }
 
 fn check_with(options: Options, script: &str, expected: Expect) {
-    let mut state = Script::new(options);
+    let mut state = Script::new(options.clone());
     script.lines().map(str::trim).filter(|line| !line.is_empty()).for_each(|line| state.line(line));
     let mut inquiry = state.allocator.inquire(&FrameworkId::new("F")).expect("F is there");
     // One agent at a time.
@@ -29,8 +29,12 @@ fn check_with(options: Options, script: &str, expected: Expect) {
         for Finding { reason, agents, example } in standing.findings {
             said += &format!("  {agents} as {example}: {reason}\n", reason = show(&reason));
         }
-        if !standing.borrowed.is_empty() {
-            said += &format!("  it borrows {}\n", standing.borrowed);
+        let Borrowing { borrowed, share, place } = standing.borrowing;
+        if !borrowed.is_empty() {
+            said += &format!("  it borrows {borrowed}\n");
+        }
+        if let (true, Some(Place { place, of })) = (options.allocation_slack, place) {
+            said += &format!("  {place} of {of} borrowers, share {share:.3}\n");
         }
         for Finding { reason, agents, example } in standing.slack {
             if reason != Reason::NothingReserved {
@@ -56,6 +60,7 @@ fn show(reason: &Reason) -> String {
         Reason::LentTo(framework) => format!("lent to {framework}"),
         Reason::NotLent(role) => format!("not lent: {role:?}"),
         Reason::Borrows
+        | Reason::OthersFirst
         | Reason::NothingReserved
         | Reason::Waiting
         | Reason::Suppressed
@@ -243,6 +248,37 @@ fn a_role_among_its_siblings() {
 }
 
 #[test]
+fn places_among_borrowers() {
+    let lending = Options { allocation_slack: true, ..Options::default() };
+    check_with(
+        lending,
+        "
+        agent A cpus(web):1
+        agent B cpus:0.001 cpus(web):3
+        agent C cpus:4 disk(web):4
+        framework F role=ads
+        weight ads 2
+        at 1
+        launch #1 cpus~:1
+        return #2
+        return #3
+        framework G role=ops
+        framework H role=ads
+        ",
+        expect![[r#"
+            ads: 3 of 3, share 0.000
+              2 as B: Waiting
+              1 as A: reserved for web
+              it borrows cpus:1
+              3 of 3 borrowers, share 0.250
+              slack of 1 as C: Waiting
+              slack of 1 as A: Borrows
+              slack of 1 as B: OthersFirst
+        "#]],
+    );
+}
+
+#[test]
 fn what_is_lent_and_what_not() {
     let lending = Options { allocation_slack: true, ..Options::default() };
     check_with(
@@ -263,6 +299,7 @@ fn what_is_lent_and_what_not() {
               3 as A: reserved for web
               2 as D: offered since 1
               it borrows cpus:6
+              1 of 1 borrowers, share 0.600
               slack of 1 as C: offered since 1
               slack of 1 as D: reserved for ads
               slack of 1 as B: refused cpus{REV: ALLOCATION_SLACK}:2 until 6
@@ -285,6 +322,7 @@ fn what_is_lent_and_what_not() {
             ads: 1 of 2, share 0.000
               3 as A: reserved for web
               1 as C: BelowMinAllocatable
+              1 of 2 borrowers, share 0.000
               slack of 3 as A: lent to G
               slack of 1 as C: BelowMinAllocatable
         "#]],

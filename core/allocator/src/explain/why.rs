@@ -36,6 +36,7 @@ enum Why {
     QuotaLimit(NodeSlot),
     Headroom,
     Borrows,
+    OthersFirst,
     NothingReserved,
     NotLent(Option<NodeSlot>),
     LentTo(FrameworkSlot),
@@ -87,6 +88,7 @@ impl Why {
             Why::LentTo(framework) => (16, framework.index()),
             Why::Suppressed => (17, 0),
             Why::FrameworkInactive => (18, 0),
+            Why::OthersFirst => (19, 0),
         }
     }
 }
@@ -156,6 +158,7 @@ impl Allocator {
             }
             Why::Headroom => Reason::Headroom { required: self.tree.required().clone() },
             Why::Borrows => Reason::Borrows,
+            Why::OthersFirst => Reason::OthersFirst,
             Why::NothingReserved => Reason::NothingReserved,
             Why::NotLent(owner) => Reason::NotLent(owner.map(role)),
             Why::LentTo(borrower) => Reason::LentTo(self.frameworks[borrower].id.clone()),
@@ -171,8 +174,17 @@ impl Allocator {
         let fit = self.fit(client, self.agents[slot].ledger.free());
         match self.is_enough(client, &fit) {
             true => self.why_not_all(slot, client, &fit),
+            // It is added to a loan that is enough for an offer.
+            false if !fit.is_empty() && self.takes_loan_alone(slot, client) => self.why_not_now(client),
             false => self.why_too_little(slot, client),
         }
+    }
+
+    /// Whether what could be lent is enough for an offer, and not refused.
+    fn takes_loan_alone(&self, slot: AgentSlot, client: ClientSlot) -> bool {
+        let loan = self.loanable(slot, client);
+        let borrows = self.tree.glance(client).traits.has_any(Traits::REVOCABLE);
+        borrows && self.is_enough(client, &loan) && !self.filters.covers(client, slot, &loan)
     }
 
     /// Whether the agent as a whole is nothing for the client.
@@ -227,15 +239,33 @@ impl Allocator {
             return Why::ReservedFor(self.tree.clients[client].node);
         }
         let rest = self.loanable(slot, client);
+        // Too little or refused by itself, it is added to an ordinary offer.
+        if !rest.is_empty()
+            && !self.takes_loan_alone(slot, client)
+            && matches!(self.why(slot, client), Why::Waiting)
+        {
+            return Why::Waiting;
+        }
         if self.is_enough(client, &rest) {
-            let refused = self.filters.refused_until(client, slot, &rest);
-            return refused.map_or_else(|| self.why_not_now(client), |until| Why::Refused { until });
+            return match self.filters.refused_until(client, slot, &rest) {
+                Some(until) => Why::Refused { until },
+                None => self.why_no_turn(slot, client),
+            };
         }
         let borrows = |held: &Held| [&held.offered, &held.used].iter().any(|part| part.iter().any(is_slack));
         let mut others = ledger.held().filter(|(framework, held)| *framework != own && borrows(held));
         match others.next() {
             Some((other, _)) if self.is_enough(client, &foreign) => Why::LentTo(other),
             Some(_) | None => Why::BelowMinAllocatable,
+        }
+    }
+
+    /// It could be lent something of the agent, and others could as well.
+    fn why_no_turn(&self, slot: AgentSlot, client: ClientSlot) -> Why {
+        let asked = self.borrowers.slot(client).filter(|it| self.agents[slot].asked.contains(*it));
+        match self.why_not_now(client) {
+            Why::Waiting if asked.is_some() => Why::OthersFirst,
+            why => why,
         }
     }
 

@@ -81,7 +81,7 @@ fn standing(standing: &Value, colours: bool) -> String {
     let rows = lists(standing, &["reasons"]).map(row).collect();
     detail.table("AGENTS", Table::new(&["WHY"], rows));
     let slack = &standing["slack"];
-    detail.value("borrows", resources(&slack["borrowed"]));
+    borrowing(&mut detail, slack);
     let rows = lists(slack, &["reasons"]).map(row).collect();
     detail.table("SLACK", Table::new(&["WHY"], rows));
     detail.render(colours)
@@ -96,18 +96,30 @@ fn role(answer: &Value, colours: bool) -> String {
     detail.value("limit", resources(&answer["quota"]["limits"]));
     detail.value("kept for it", resources(&answer["required"]));
     detail.value("for anybody", resources(&answer["surplus"]));
+    borrowing(&mut detail, &answer["slack"]);
     let row = |standing: &Value| {
         vec![
             Cell::text(text(standing, "framework_id")),
             Cell::text(text(standing, "place_text")),
             Cell::text(percent(standing)),
             Cell::text(resources(&standing["held"])),
+            Cell::text(resources(&standing["slack"]["borrowed"])),
+            Cell::text(text(&standing["slack"], "place_text")),
             Cell::text(text(standing, "last_offered_text")),
         ]
     };
     let rows = lists(answer, &["frameworks"]).map(row).collect();
-    detail.table("FRAMEWORKS", Table::new(&["FRAMEWORK", "PLACE", "SHARE", "HOLDS", "OFFERED LAST"], rows));
+    let columns = ["FRAMEWORK", "PLACE", "SHARE", "HOLDS", "BORROWS", "AS BORROWER", "OFFERED LAST"];
+    detail.table("FRAMEWORKS", Table::new(&columns, rows));
     detail.render(colours)
+}
+
+/// The place in the order in which slack is lent.
+fn borrowing(detail: &mut Detail, slack: &Value) {
+    detail.value("borrows", resources(&slack["borrowed"]));
+    if slack.get("place").is_some() {
+        detail.value("as borrower", format!("{}, share {}", text(slack, "place_text"), percent(slack)));
+    }
 }
 
 fn percent(standing: &Value) -> String {
@@ -133,7 +145,7 @@ mod tests {
                     {"agents": 9, "text": "9 agents: all that is fit for it is in use"},
                     {"agents": 3, "text": "3 agents: refused for another 42 s by its own decline of cpus:1"},
                 ],
-                "slack": {"borrowed": {"cpus": 1.0}, "reasons": [{"agents": 1, "text": "1 agent: lent to it and in use"}]},
+                "slack": {"borrowed": {"cpus": 1.0}, "share": 0.125, "place": 3, "of": 4, "place_text": "3rd of 4", "reasons": [{"agents": 1, "text": "1 agent: lent to it and in use"}]},
             }],
         });
         expect![[r#"
@@ -147,6 +159,7 @@ mod tests {
             holds         cpus:2 mem:64M
             offered last  3 s ago
             borrows       cpus:1
+            as borrower   3rd of 4, share 12.5 %
 
             AGENTS
               WHY
@@ -165,8 +178,9 @@ mod tests {
             "role": "eng", "place_text": "1st of 2", "share": 0.5, "weight": 2.0, "held": {"cpus": 4.0},
             "consumed": {"cpus": 4.0}, "required": {"cpus": 2.0}, "surplus": {"mem": 64.0},
             "quota": {"guarantees": {"cpus": 6.0}, "limits": {"cpus": 8.0}},
+            "slack": {"borrowed": {"cpus": 1.0}, "share": 0.25, "place": 2, "of": 2, "place_text": "2nd of 2"},
             "frameworks": [{"framework_id": "m-0001", "place_text": "suppressed", "share": 0.5, "held": {"cpus": 4.0},
-                "last_offered_text": "never"}],
+                "slack": {"borrowed": {"cpus": 1.0}, "place_text": "nothing can be lent to it"}, "last_offered_text": "never"}],
         });
         expect![[r#"
             role         eng
@@ -179,10 +193,12 @@ mod tests {
             limit        cpus:8
             kept for it  cpus:2
             for anybody  mem:64M
+            borrows      cpus:1
+            as borrower  2nd of 2, share 25 %
 
             FRAMEWORKS
-              FRAMEWORK  PLACE       SHARE  HOLDS   OFFERED LAST
-              m-0001     suppressed  50 %   cpus:4  never"#]]
+              FRAMEWORK  PLACE       SHARE  HOLDS   BORROWS  AS BORROWER                OFFERED LAST
+              m-0001     suppressed  50 %   cpus:4  cpus:1   nothing can be lent to it  never"#]]
         .assert_eq(&render(&answer, false));
     }
 }

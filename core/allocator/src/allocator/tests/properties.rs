@@ -6,7 +6,7 @@ use alloc::vec;
 use proptest::prelude::*;
 use tepui_resources::Quantities;
 
-use super::reference::{Reference, Settings};
+use super::reference::{Ordered, Reference, Settings};
 use super::*;
 use crate::Quota;
 use crate::ledger::is_slack;
@@ -175,7 +175,7 @@ impl World {
     }
 
     fn reference(&self) -> Reference<'_> {
-        Reference { allocator: &self.allocator, settings: &self.settings }
+        Reference { allocator: &self.allocator, settings: &self.settings, order: Ordered::Clients }
     }
 
     /// Nothing that was granted broke a limit or made guarantees harder to meet.
@@ -296,8 +296,10 @@ proptest! {
             if let Err(wrong) = world.allocator.audit() {
                 panic!("after {told}: {wrong}");
             }
-            let reference = world.reference();
-            prop_assert_eq!(reference.served_order(), reference.naive_order(), "after {}", told);
+            for order in [Ordered::Clients, Ordered::Borrowers] {
+                let reference = Reference { order, ..world.reference() };
+                prop_assert_eq!(reference.served_order(), reference.naive_order(), "{:?} after {}", order, told);
+            }
         }
         world.nothing_lies_idle();
     }

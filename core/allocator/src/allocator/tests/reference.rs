@@ -26,6 +26,16 @@ pub(super) struct Settings {
 pub(super) struct Reference<'a> {
     pub(super) allocator: &'a Allocator,
     pub(super) settings: &'a Settings,
+    pub(super) order: Ordered,
+}
+
+/// Whose order is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ordered {
+    /// All clients, by what they hold.
+    Clients,
+    /// Borrowers, by what is lent to them.
+    Borrowers,
 }
 
 fn is_at_or_below(role: &Role, above: &Role) -> bool {
@@ -33,9 +43,16 @@ fn is_at_or_below(role: &Role, above: &Role) -> bool {
 }
 
 impl Reference<'_> {
+    fn tree(&self) -> &Tree {
+        match self.order {
+            Ordered::Clients => &self.allocator.tree,
+            Ordered::Borrowers => &self.allocator.borrowers.tree,
+        }
+    }
+
     /// Everybody in the order of the allocator.
     pub(super) fn served_order(&self) -> Vec<ClientSlot> {
-        let mut tree = self.allocator.tree.clone();
+        let mut tree = self.tree().clone();
         tree.settle_order();
         let mut walk = Walk::new(Scope::All);
         walk.start(&tree, Stage::Everyone);
@@ -44,7 +61,7 @@ impl Reference<'_> {
 
     /// Everybody in the order of exact shares, role by role.
     pub(super) fn naive_order(&self) -> Vec<ClientSlot> {
-        let mut settled = self.allocator.tree.clone();
+        let mut settled = self.tree().clone();
         settled.settle_order(); // Only what decides between equal shares is read from it.
         let active = settled.clients.iter().filter(|(_, client)| client.active);
         let mut order = Vec::new();
@@ -108,10 +125,14 @@ impl Reference<'_> {
         let mut held = Quantities::new();
         let mut total = Quantities::new();
         for (_, agent) in self.allocator.agents.iter() {
-            total += &agent.ledger.total().scalar_quantities();
+            total += &match self.order {
+                Ordered::Clients => agent.ledger.total().scalar_quantities(),
+                Ordered::Borrowers => agent.ledger.slack().total().scalar_quantities(),
+            };
             let mut here = Resources::new();
             for (framework, parts) in agent.ledger.held() {
-                let held = (&parts.offered + &parts.used).filter(|one| !is_slack(one));
+                let counted = |one: &Resource| is_slack(one) == (self.order == Ordered::Borrowers);
+                let held = (&parts.offered + &parts.used).filter(counted);
                 for (role, part) in held.by_allocation() {
                     if counts(framework, &role) {
                         here += &part.unallocate();

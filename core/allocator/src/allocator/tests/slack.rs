@@ -129,8 +129,8 @@ fn all_slack_of_an_agent_goes_to_one_framework_in_a_turn() {
         at 1
         ",
         expect![[r#"
-            #1 A -> F/ads cpus{REV: ALLOCATION_SLACK}:4
-            #2 A -> G/ads cpus{REV: ALLOCATION_SLACK}:4
+            #1 A -> G/ads cpus{REV: ALLOCATION_SLACK}:4
+            #2 A -> F/ads cpus{REV: ALLOCATION_SLACK}:4
         "#]],
     );
 }
@@ -191,25 +191,122 @@ fn a_role_at_its_limit_is_still_lent_slack() {
 }
 
 #[test]
-fn either_part_is_offered_when_the_other_is_refused_or_too_small() {
+fn ordinary_and_slack_are_both_offered_if_either_is_enough() {
     check(
         "
         agent A cpus:0.001 cpus(web):4
-        agent B cpus:4 cpus(web):0.001
+        agent B cpus:4 disk(web):10
+        agent C cpus:4 mem(web):8
+        agent D cpus:0.001 disk(web):10
+        framework F role=ads
+        at 0
+        ",
+        expect![[r#"
+            #1 A -> F/ads cpus:0.001; cpus{REV: ALLOCATION_SLACK}:4
+            #2 B -> F/ads cpus:4; disk{REV: ALLOCATION_SLACK}:10
+            #3 C -> F/ads cpus:4; mem{REV: ALLOCATION_SLACK}:8
+        "#]],
+    );
+}
+
+#[test]
+fn an_offer_is_refused_only_if_both_parts_are() {
+    check(
+        "
+        agent A cpus:2 cpus(web):4
         framework F role=ads
         at 0
         decline #1
-        update A cpus:2 cpus(web):4
         at 2
-        decline #3
-        update A cpus:2 cpus(web):5
+        update A cpus:3 cpus(web):4
+        at 3
+        decline #2
+        update A cpus:3 cpus(web):5
         at 4
         ",
         expect![[r#"
+            #1 A -> F/ads cpus:2; cpus{REV: ALLOCATION_SLACK}:4
+            #2 A -> F/ads cpus:3; cpus{REV: ALLOCATION_SLACK}:4
+            #3 A -> F/ads cpus:3; cpus{REV: ALLOCATION_SLACK}:5
+        "#]],
+    );
+}
+
+#[test]
+fn too_little_slack_goes_to_a_borrower_with_an_ordinary_offer() {
+    check(
+        "
+        agent A cpus:4 disk(web):10
+        framework O role=ops cannot=revocable
+        framework F role=ads suppressed=ads
+        at 0
+        decline #1
+        revive F
+        at 1
+        slack A
+        ",
+        expect![[r#"
+            #1 A -> O/ops cpus:4
+            #2 A -> F/ads cpus:4; disk{REV: ALLOCATION_SLACK}:10
+            A slack: disk:10 of disk:10 is idle, disk:10 is lent
+        "#]],
+    );
+}
+
+#[test]
+fn too_little_slack_goes_to_the_borrower_with_the_smallest_share() {
+    check(
+        "
+        agent L cpus(web):4
+        framework F role=ads
+        at 0
+        launch #1 cpus~:4
+        framework G role=ops
+        agent A cpus:1 cpus(ads):1 disk(web):10
+        agent B cpus:1 cpus(ops):1 disk(web):10
+        at 1
+        ",
+        expect![[r#"
+            #1 L -> F/ads cpus{REV: ALLOCATION_SLACK}:4
+            #2 A -> F/ads cpus(reservations: [(DYNAMIC,ads)]):1
+            #3 A -> G/ops cpus:1; cpus{REV: ALLOCATION_SLACK}:1; disk{REV: ALLOCATION_SLACK}:10
+            #4 B -> F/ads cpus{REV: ALLOCATION_SLACK}:1; disk{REV: ALLOCATION_SLACK}:10
+            #5 B -> G/ops cpus:1; cpus(reservations: [(DYNAMIC,ops)]):1
+        "#]],
+    );
+}
+
+#[test]
+fn a_borrower_that_declined_comes_after_those_not_asked() {
+    check(
+        "
+        agent A cpus(web):4
+        agent L cpus(web):4
+        framework F role=ads
+        at 0
+        launch #1 cpus~:1
+        launch #2 cpus~:4
+        at 6
+        at 7
+        framework G role=ops
+        return #3
+        at 8
+        return #4
+        at 9
+        return #5
+        at 10
+        launch #6 cpus~:1
+        at 16
+        at 17
+        ",
+        expect![[r#"
             #1 A -> F/ads cpus{REV: ALLOCATION_SLACK}:4
-            #2 B -> F/ads cpus:4
-            #3 A -> F/ads cpus:2
-            #4 A -> F/ads cpus{REV: ALLOCATION_SLACK}:5
+            #2 L -> F/ads cpus{REV: ALLOCATION_SLACK}:4
+            #3 A -> F/ads cpus{REV: ALLOCATION_SLACK}:3
+            #4 A -> G/ops cpus{REV: ALLOCATION_SLACK}:3
+            #5 A -> G/ops cpus{REV: ALLOCATION_SLACK}:3
+            #6 A -> F/ads cpus{REV: ALLOCATION_SLACK}:3
+            #7 A -> G/ops cpus{REV: ALLOCATION_SLACK}:2
         "#]],
     );
 }
@@ -398,9 +495,9 @@ fn what_the_first_borrower_may_not_have_goes_to_another() {
         at 4
         ",
         expect![[r#"
-            #1 A -> F/ads mem(reservations: [(DYNAMIC,ads)]):64
-            #2 A -> F/ads cpus{REV: ALLOCATION_SLACK}:4
-            #3 A -> F/web cpus(reservations: [(DYNAMIC,web)]):4; mem{REV: ALLOCATION_SLACK}:64
+            #1 A -> F/ads cpus{REV: ALLOCATION_SLACK}:4; mem(reservations: [(DYNAMIC,ads)]):64
+            #2 A -> F/web cpus(reservations: [(DYNAMIC,web)]):4
+            #3 A -> F/web mem{REV: ALLOCATION_SLACK}:64
         "#]],
     );
 }
