@@ -11,6 +11,7 @@ mod launch;
 mod launch_group;
 pub(crate) mod normalize;
 mod reserve;
+mod revocable;
 mod shrink_volume;
 mod unreserve;
 

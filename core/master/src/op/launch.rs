@@ -11,7 +11,7 @@ use tepui_proto::tepui::agent::v1::event;
 use tepui_resources::{Format, Resources};
 use tepui_types::ExecutorId;
 
-use super::{Deal, tell_tasks};
+use super::{Deal, revocable, tell_tasks};
 use crate::event::to_agent;
 use crate::master::{Master, Out};
 use crate::state::Task;
@@ -19,12 +19,13 @@ use crate::status::Verdict;
 use crate::{authorization, checks, executor, task};
 
 pub(super) fn launch(master: &mut Master, now: Now, deal: &mut Deal, launch: Launch, out: &mut Out) {
-    for info in launch.task_infos {
+    for mut info in launch.task_infos {
         if let Err(why) = authorization::run_task(master, &deal.framework_id, &info) {
             let verdict = Verdict::new(pb::TaskState::TASK_ERROR, Reason::REASON_TASK_UNAUTHORIZED, why);
             tell_tasks(master, now, &deal.framework_id, [&info], &verdict, out);
             continue;
         }
+        revocable::settle_task(master, deal, &mut info);
         if let Err(why) = checks::task(master, deal, &info) {
             let verdict = Verdict::new(pb::TaskState::TASK_ERROR, Reason::REASON_TASK_INVALID, why);
             tell_tasks(master, now, &deal.framework_id, [&info], &verdict, out);

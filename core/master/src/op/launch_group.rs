@@ -7,7 +7,7 @@ use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_proto::tepui::agent::v1::event;
 
 use super::launch::{book, book_executor};
-use super::{Deal, tell_tasks};
+use super::{Deal, revocable, tell_tasks};
 use crate::event::to_agent;
 use crate::master::{Master, Out};
 use crate::state::Task;
@@ -29,6 +29,7 @@ pub(super) fn launch_group(
         let verdict = Verdict::new(pb::TaskState::TASK_ERROR, Reason::REASON_TASK_GROUP_UNAUTHORIZED, why);
         return tell_tasks(master, now, &deal.framework_id, &group.task_group.tasks, &verdict, out);
     }
+    revocable::settle_group(master, deal, &mut group);
     if let Err(why) = checks::group(master, deal, &group) {
         let verdict = Verdict::new(pb::TaskState::TASK_ERROR, Reason::REASON_TASK_GROUP_INVALID, why);
         return tell_tasks(master, now, &deal.framework_id, &group.task_group.tasks, &verdict, out);

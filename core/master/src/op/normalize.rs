@@ -1,11 +1,11 @@
 //! What schedulers may leave out is filled in: the role resources are allocated to, the framework of an executor, the
-//! type of a health check, the kind of revocable resources, the executor of a group's tasks and what it says of cgroups.
+//! type of a health check, the executor of a group's tasks and what it says of cgroups. Kinds of revocable resources
+//! depend on what earlier tasks used, and are filled in later (`revocable`).
 
 use alloc::vec::Vec;
 
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::offer::Operation;
-use tepui_resources::{Name, Resources, Revocable};
 
 use super::Deal;
 
@@ -16,21 +16,7 @@ pub(super) fn operation(operation: &mut Operation, deal: &Deal) {
             let role = Some(deal.role.as_str().into());
             resource.allocation_info = pb::resource::AllocationInfo { role, ..Default::default() }.into();
         }
-        fill_revocable_kind(resource, &deal.offered);
     }
-}
-
-/// A scheduler written for v1 knows one kind of revocable resources: it means what it was offered.
-fn fill_revocable_kind(resource: &mut pb::Resource, offered: &Resources) {
-    use pb::resource::revocable_info::Type;
-    let name = Name::new(&resource.name);
-    let Some(info) = resource.revocable.as_option_mut().filter(|info| info.r#type.is_none()) else { return };
-    let has = |kind: Revocable| offered.iter().any(|one| *one.name() == name && one.revocable() == kind);
-    info.r#type = match (has(Revocable::Plain), has(Revocable::UsageSlack), has(Revocable::AllocationSlack)) {
-        (false, true, _) => Some(Type::USAGE_SLACK),
-        (false, false, true) => Some(Type::ALLOCATION_SLACK),
-        (true, _, _) | (false, false, false) => None,
-    };
 }
 
 /// The operation as its agent carries it out: on resources that nobody holds.

@@ -14,7 +14,7 @@ use tepui_types::{Answer, Refusal};
 
 use super::Done;
 use crate::master::{Master, Out};
-use crate::validate::framework::role_name;
+use crate::validate::weight;
 
 pub(super) fn update_weights(master: &mut Master, call: &UpdateWeights, out: &mut Out) -> Done {
     let mut weights = BTreeMap::new();
@@ -40,15 +40,12 @@ fn check(info: &WeightInfo) -> Result<(String, f64), Refusal> {
     let role = info.role.as_deref().map(str::trim);
     let role = role
         .ok_or_else(|| refuse("Failed to validate update weights request JSON: a role is missing".into()))?;
-    role_name(role).map_err(|why| {
-        refuse(format!("Failed to validate update weights request JSON: Invalid role '{role}': {why}"))
+    weight::role(role)
+        .map_err(|why| refuse(format!("Failed to validate update weights request JSON: {why}")))?;
+    weight::value(info.weight).map_err(|why| {
+        refuse(format!("Failed to validate update weights request JSON for role '{role}': {why}"))
     })?;
-    let weight = info.weight;
-    if !weight.is_finite() || weight <= 0.0 {
-        let what = "Failed to validate update weights request JSON for role";
-        return Err(refuse(format!("{what} '{role}': Invalid weight '{weight}': Weights must be positive")));
-    }
-    Ok((role.into(), weight))
+    Ok((role.into(), info.weight))
 }
 
 fn set(master: &mut Master, weights: BTreeMap<String, f64>, out: &mut Out) {

@@ -259,6 +259,58 @@ fn a_framework_that_does_not_know_the_kinds_gets_what_it_was_offered() {
 }
 
 #[test]
+fn resources_without_a_kind_use_what_earlier_tasks_left() {
+    check(
+        "
+        agent A cpus:1 cpus(web):4 cpus^:3 mem(web):64 mem^:32 ports(web):[1-9] cpus?:1
+        framework F role:ads revocable
+        settle
+        F accept #0 refuse:0 : launch t1 cpus?:2 mem?:16 ; launch t2 cpus?:3 mem?:32 ports?:[3-4] ; launch t3 cpus?:4
+        ; launch t4 cpus^:1 cpus?:1 ; launch t5 cpus?:3 mem?:1 ; launch t6 ports?:[1-9]
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- OFFERS #0 of A (cpus:1; cpus{REV}:1; cpus{REV: USAGE_SLACK}:3; cpus{REV: ALLOCATION_SLACK}:4; mem{REV: USAGE_SLACK}:32; mem{REV: ALLOCATION_SLACK}:64; ports{REV: ALLOCATION_SLACK}:[1-9])
+            A <- LAUNCH t1 (cpus{REV}:1; cpus{REV: USAGE_SLACK}:1; mem{REV: USAGE_SLACK}:16)
+            A <- LAUNCH t2 (cpus{REV: USAGE_SLACK}:2; cpus{REV: ALLOCATION_SLACK}:1; mem{REV: USAGE_SLACK}:16; mem{REV: ALLOCATION_SLACK}:16; ports{REV: ALLOCATION_SLACK}:[3-4])
+            F <- UPDATE t3 TASK_ERROR REASON_TASK_INVALID "Total resources cpus{REV: ALLOCATION_SLACK}:4 required by task and its executor is more than available cpus:1; cpus{REV: ALLOCATION_SLACK}:3; mem{REV: ALLOCATION_SLACK}:48; ports{REV: ALLOCATION_SLACK}:[1-2, 5-9]"
+            F <- UPDATE t4 TASK_ERROR REASON_TASK_INVALID "Total resources cpus{REV: USAGE_SLACK}:1; cpus{REV: ALLOCATION_SLACK}:1 required by task and its executor is more than available cpus:1; cpus{REV: ALLOCATION_SLACK}:3; mem{REV: ALLOCATION_SLACK}:48; ports{REV: ALLOCATION_SLACK}:[1-2, 5-9]"
+            A <- LAUNCH t5 (cpus{REV: ALLOCATION_SLACK}:3; mem{REV: ALLOCATION_SLACK}:1)
+            F <- UPDATE t6 TASK_ERROR REASON_TASK_INVALID "Total resources ports{REV: ALLOCATION_SLACK}:[1-9] required by task and its executor is more than available cpus:1; mem{REV: ALLOCATION_SLACK}:47; ports{REV: ALLOCATION_SLACK}:[1-2, 5-9]"
+        "#]],
+    );
+}
+
+#[test]
+fn task_groups_without_kinds_use_all_kinds() {
+    check(
+        "
+        agent A cpus(web):4 cpus^:3 mem(web):128 mem^:64 disk(web):64
+        framework F role:ads revocable
+        settle
+        F accept #0 refuse:0 : group e t1 t2 cpus?:1.5 mem?:32 executor:revocable fw:m-0000
+        after 2s
+        F accept #1 refuse:0 : group e t3 cpus?:1 mem?:16 executor:revocable fw:m-0000
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- OFFERS #0 of A (cpus{REV: USAGE_SLACK}:3; cpus{REV: ALLOCATION_SLACK}:4; mem{REV: USAGE_SLACK}:64; mem{REV: ALLOCATION_SLACK}:128; disk{REV: ALLOCATION_SLACK}:64)
+            A <- LAUNCH_GROUP t1 t2 with a new executor
+            F <- OFFERS #1 of A (cpus{REV: ALLOCATION_SLACK}:3.9; mem{REV: ALLOCATION_SLACK}:96; disk{REV: ALLOCATION_SLACK}:32)
+            A <- LAUNCH_GROUP t3 with its executor
+        "#]],
+    );
+}
+
+#[test]
 fn another_estimate_takes_back_offers_of_what_was_estimated() {
     check(
         "

@@ -52,6 +52,9 @@ pub(super) fn operation(words: &[&str], agent: &pb::AgentID) -> pb::offer::Opera
                 rest.iter().filter(|word| !word.contains(':')).map(|task| task_info(task, rest, agent));
             let tasks = tasks.map(|task| pb::TaskInfo { command: task.command, ..task }).collect();
             let mut executor = default_executor(executor, option(rest, "fw"));
+            if option(rest, "executor") == Some("revocable") {
+                executor.resources = list(&["cpus?:0.1", "mem?:32", "disk?:32"]);
+            }
             executor.container = option(rest, "executor-share").map(container).into();
             let group = operation::LaunchGroup {
                 executor: executor.into(),
