@@ -9,6 +9,9 @@ use core::time::Duration;
 use tepui_allocator::{MinAllocatable, MinAllocatableError, Sorter};
 use tepui_authz::Authorizer;
 use tepui_proto::mesos::v1 as pb;
+use tepui_registry::{Registry, WEIGHT_DEFAULT};
+
+use crate::validate::weight;
 
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -73,10 +76,25 @@ impl Config {
         if !(0.0..=1.0).contains(&self.recovery_agent_removal_limit) {
             return Err(String::from("--recovery_agent_removal_limit: it is a part, from 0% to 100%"));
         }
+        for (role, weight) in &self.weights {
+            let valid = weight::role(role).and_then(|()| weight::value(*weight));
+            valid.map_err(|why| format!("--weights: {role}={weight}: {why}"))?;
+        }
         match self.agent_removal_rate_limit {
             Some((0, _)) => Err(String::from("--agent_removal_rate_limit: it lets no agent be removed")),
             Some(_) | None => Ok(()),
         }
+    }
+
+    /// Weights of the flag that do not count, because a registry that is not new has others: with these.
+    pub fn ignored_weights<'a>(
+        &'a self,
+        registry: &'a Registry,
+    ) -> impl Iterator<Item = (&'a str, f64, f64)> + 'a {
+        let old = self.weights.iter().filter(|_| !registry.is_new());
+        let known = |role: &String| registry.weights.get(role).copied().unwrap_or(WEIGHT_DEFAULT);
+        old.map(move |(role, weight)| (role.as_str(), *weight, known(role)))
+            .filter(|(_, flag, known)| flag != known)
     }
 
     pub(crate) fn min_allocatable(&self) -> Result<MinAllocatable, MinAllocatableError> {

@@ -20,6 +20,7 @@ pub(crate) mod group;
 pub(crate) mod operation;
 mod resources;
 pub(crate) mod task;
+pub(crate) mod weight;
 
 use alloc::string::String;
 

@@ -58,11 +58,7 @@ impl Term {
         let config =
             Config { master_info: info, seed, whitelist: whitelist.clone(), ..options.config.clone() };
         config.check().map_err(MasterFault::Config)?;
-        if !registry.is_new() && !config.weights.is_empty() {
-            tracing::warn!(
-                "--weights is ignored: the registry has the weights since the first start; use PUT /weights"
-            );
-        }
+        log_ignored_weights(&config, &registry);
 
         let clock = Clock::start();
         let allocations = Arc::new(AllocationTimes::default());
@@ -141,6 +137,19 @@ impl Term {
         let result = self.running.stop().await;
         self.exchanges.close_all();
         result
+    }
+}
+
+/// Says which values of `--weights` a registry that is not new overrides.
+fn log_ignored_weights(config: &Config, registry: &Registry) {
+    let ignored = config.ignored_weights(registry);
+    let ignored: Vec<String> =
+        ignored.map(|(role, flag, known)| format!("{role}={flag} (it is {known})")).collect();
+    if !ignored.is_empty() {
+        tracing::warn!(
+            ignored = ignored.join(", "),
+            "--weights counts at the first start only; change weights with `tepui weights set`"
+        );
     }
 }
 

@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use expect_test::expect;
+use tepui_registry::{Operation as Record, Registry};
 
 use super::script::Script;
 use super::{check, check_with};
@@ -44,6 +45,8 @@ fn what_is_wrong_with_one_weight_is_wrong_with_all() {
         r#"{"role":"b","weight":0}"#,
         r#"{"role":"b","weight":-1}"#,
         r#"{"role":"b","weight":"Infinity"}"#,
+        r#"{"role":"b","weight":0.0000001}"#,
+        r#"{"role":"b","weight":1e12}"#,
         r#"{"role":"","weight":1}"#,
         r#"{"role":"/b","weight":1}"#,
         r#"{"role":"b c","weight":1}"#,
@@ -62,6 +65,8 @@ fn what_is_wrong_with_one_weight_is_wrong_with_all() {
         operator <- 400: Failed to validate update weights request JSON for role 'b': Invalid weight '0': Weights must be positive
         operator <- 400: Failed to validate update weights request JSON for role 'b': Invalid weight '-1': Weights must be positive
         operator <- 400: Failed to validate update weights request JSON for role 'b': Invalid weight 'inf': Weights must be positive
+        operator <- 400: Failed to validate update weights request JSON for role 'b': Invalid weight '0.0000001': Weights must be between 0.000001 and 1000000000
+        operator <- 400: Failed to validate update weights request JSON for role 'b': Invalid weight '1000000000000': Weights must be between 0.000001 and 1000000000
         operator <- 400: Failed to validate update weights request JSON: Invalid role '': Empty role name is invalid
         operator <- 400: Failed to validate update weights request JSON: Invalid role '/b': Role '/b' cannot start with a slash
         operator <- 400: Failed to validate update weights request JSON: Invalid role 'b c': Role 'b c' cannot contain the character ' '
@@ -132,4 +137,41 @@ fn the_next_offers_follow_the_new_weights() {
     script.play("after 2s");
     let of = |name: &str| script.offers().iter().filter(|(_, owner)| *owner == name).count();
     assert_eq!((of("A"), of("B")), (2, 6));
+}
+
+/// What PUT rejects, the flag does not get past either.
+#[test]
+fn the_flag_is_validated_as_the_call_is() {
+    for (role, weight, expected) in [
+        ("a/b", 0.000_001, None),
+        ("a", 1e9, None),
+        ("", 1.0, Some("--weights: =1: Invalid role '': Empty role name is invalid")),
+        ("/b", 1.0, Some("--weights: /b=1: Invalid role '/b': Role '/b' cannot start with a slash")),
+        ("a", 0.0, Some("--weights: a=0: Invalid weight '0': Weights must be positive")),
+        (
+            "a",
+            0.000_000_1,
+            Some(
+                "--weights: a=0.0000001: Invalid weight '0.0000001': Weights must be between 0.000001 and 1000000000",
+            ),
+        ),
+    ] {
+        let config = Config { weights: [(String::from(role), weight)].into(), ..Config::default() };
+        assert_eq!(config.check().err().as_deref(), expected);
+    }
+}
+
+#[test]
+fn ignored_weights_are_those_that_differ_from_the_registry() {
+    let weights = [("a", 3.0), ("b", 2.0), ("c", 1.0), ("d", 5.0)];
+    let weights = weights.map(|(role, weight)| (String::from(role), weight)).into();
+    let config = Config { weights, ..Config::default() };
+    let mut registry = Registry::default();
+    assert_eq!(config.ignored_weights(&registry).count(), 0, "a new registry takes them all");
+    let known = [(String::from("a"), 4.0), (String::from("b"), 2.0)].into();
+    for record in [Record::Initialize { cluster_id: "m".into() }, Record::SetWeights(known)] {
+        registry.apply(&record);
+    }
+    let ignored: Vec<_> = config.ignored_weights(&registry).collect();
+    assert_eq!(ignored, [("a", 3.0, 4.0), ("d", 5.0, 1.0)]);
 }

@@ -80,7 +80,7 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
         .as_deref()
         .map(value::weights)
         .transpose()
-        .map_err(anyhow::Error::msg)?
+        .map_err(|why| anyhow!("--weights: {why}"))?
         .unwrap_or_default();
     config.require_agent_domain = flags.require_agent_domain;
     config.root_submissions = flags.root_submissions;

@@ -54,7 +54,9 @@ pub fn weights(text: &str) -> Result<BTreeMap<String, f64>, String> {
         if !number.is_finite() || number <= 0.0 {
             return Err(format!("the weight {weight:?} of role {role:?} must be positive"));
         }
-        weights.insert(role.trim().to_string(), number);
+        if weights.insert(role.trim().to_string(), number).is_some() {
+            return Err(format!("role {:?} is named twice", role.trim()));
+        }
     }
     Ok(weights)
 }
@@ -173,6 +175,6 @@ mod tests {
         assert_eq!(device("/dev/null", r#""read":true"#).unwrap().0.len(), 1);
         assert!(device("/dev/null", "").is_err() && device("/etc", r#""read":true"#).is_err());
         assert!(device("/dev/missing", r#""read":true"#).is_err() && devices("{}").is_err());
-        assert!(weights("a=0").is_err() && weights("a=NaN").is_err() && weights("a").is_err());
+        assert!(["a=0", "a=NaN", "a", "a=1,a=2", "a=1, a =1"].iter().all(|text| weights(text).is_err()));
     }
 }
