@@ -50,9 +50,8 @@ fn remove(below: &[String]) -> Result<Call, HttpError> {
 
 /// All quotas, in the new form and in the old one, which knows guarantees only.
 pub(crate) fn status(state: &State) -> QuotaStatus {
-    let infos = state.quotas.values().filter(|config| !config.guarantees.is_empty());
     QuotaStatus {
-        infos: infos.map(|config| old_form(config)).collect(),
+        infos: state.quotas.values().map(|config| old_form(config)).collect(),
         configs: state.quotas.values().map(|config| (**config).clone()).collect(),
         ..Default::default()
     }

@@ -226,7 +226,7 @@ async fn quotas_are_shown_set_and_removed() {
             400 Failed to parse set quota request JSON: syntax error at line 1 near:
             200 {"infos":[{"role":"qr","guarantee":[{"name":"cpus","type":"SCALAR","scalar":{"value":1.0}}]}],"configs":[{"role":"qr","guarantees":{"cpus":{"value":1.0}},"limits":{"cpus":{"value":1.0}}}]}
             200
-            200 {"type":"GET_QUOTA","get_quota":{"status":{"infos":[{"role":"qr","guarantee":[{"name":"cpus","type":"SCALAR","scalar":{"value":1.0}}]}],"configs":[{"role":"qr","guarantees":{"cpus":{"value":1.0}},"limits":{"cpus":{"value":1.0}}},{"role":"uq","limits":{"cpus":{"value":1.0}}}]}}}
+            200 {"type":"GET_QUOTA","get_quota":{"status":{"infos":[{"role":"qr","guarantee":[{"name":"cpus","type":"SCALAR","scalar":{"value":1.0}}]},{"role":"uq"}],"configs":[{"role":"qr","guarantees":{"cpus":{"value":1.0}},"limits":{"cpus":{"value":1.0}}},{"role":"uq","limits":{"cpus":{"value":1.0}}}]}}}
             200 {"roles":[{"name":"qr","weight":1.0,"quota":{"role":"qr","guarantee":{"cpus":1.0},"limit":{"cpus":1.0},"consumed":{}},"resources":{},"allocated":{},"offered":{},"reserved":{},"frameworks":[]},{"name":"uq","weight":1.0,"quota":{"role":"uq","guarantee":{},"limit":{"cpus":1.0},"consumed":{}},"resources":{},"allocated":{},"offered":{},"reserved":{},"frameworks":[]}]}
             200
             400 Failed to remove quota: Role 'qr' has no quota set
