@@ -1,4 +1,5 @@
-//! Who has to go so that what is held fits into what there is: whole executors, as few as possible, the youngest first.
+//! Who has to go so that what is held fits into what there is: whole executors, the youngest first, and nobody whose end
+//! would not help.
 //!
 //! Pure arithmetic over what executors hold. Two things must hold for the agent: everything firm and everything lent
 //! fit into its total, and what is lent fits into what is reserved and holds nobody's data.
@@ -38,42 +39,28 @@ pub(super) fn is_overfull(total: &Resources, holdings: &[Holding]) -> bool {
     })
 }
 
-/// The borrowers that have to go.
-pub(super) fn victims(total: &Resources, mut holdings: Vec<Holding>) -> Vec<Key> {
+/// The borrowers that have to go, the youngest first: from the oldest on, each stays that leaves enough room.
+pub(super) fn victims(total: &Resources, holdings: Vec<Holding>) -> Vec<Key> {
     let sums = Sums::of(total, &holdings);
-    let (colliding, rest) = holdings.into_iter().partition(|holding| sums.collides(&holding.slack));
-    let mut victims: Vec<Holding> = colliding;
-    holdings = rest;
-    loop {
-        let missing = Sums::of(total, &holdings).missing();
-        let Some(next) = next(&holdings, &missing) else { break };
-        victims.push(holdings.swap_remove(next));
-    }
-    victims.into_iter().map(|victim| victim.key).collect()
-}
-
-/// The youngest that alone has enough; else the one that has most, and of those the youngest.
-fn next(holdings: &[Holding], missing: &[(Name, Scalar)]) -> Option<usize> {
-    if missing.is_empty() {
-        return None;
-    }
-    let enough = WHOLE * missing.len() as i128;
-    let covers = |holding: &Holding| -> i128 {
-        missing.iter().map(|(name, amount)| share(holding.slack.amount(name), *amount)).sum()
-    };
-    let rank = |at: &usize| {
-        let holding = &holdings[*at];
-        (covers(holding).min(enough), holding.added, holding.key.clone())
-    };
-    (0..holdings.len()).filter(|at| covers(&holdings[*at]) > 0).max_by_key(rank)
-}
-
-const WHOLE: i128 = 1_000_000;
-
-/// How much of the amount that is missing somebody has, in millionths.
-fn share(has: Scalar, missing: Scalar) -> i128 {
-    let (has, missing) = (i128::from(has.min(missing).thousandths()), i128::from(missing.thousandths()));
-    has * WHOLE / missing.max(1)
+    let (colliding, rest): (Vec<_>, Vec<_>) =
+        holdings.into_iter().partition(|holding| sums.collides(&holding.slack));
+    let missing = Sums::of(total, &rest).missing();
+    let is_needed = |name: &Name| missing.iter().any(|(missing, _)| missing == name);
+    let (mut borrowers, staying): (Vec<_>, Vec<_>) =
+        rest.into_iter().partition(|holding| holding.slack.names().any(is_needed));
+    borrowers.sort_by(|a, b| (a.added, &a.key).cmp(&(b.added, &b.key)));
+    let mut held = Sums::of(total, &staying);
+    borrowers.retain(|borrower| {
+        held.firm += &borrower.firm;
+        held.slack += &borrower.slack;
+        let goes = !held.missing().is_empty();
+        if goes {
+            held.firm -= &borrower.firm;
+            held.slack -= &borrower.slack;
+        }
+        goes
+    });
+    colliding.into_iter().chain(borrowers.into_iter().rev()).map(|victim| victim.key).collect()
 }
 
 struct Sums<'t> {
@@ -170,17 +157,19 @@ mod tests {
     }
 
     #[test]
-    fn the_youngest_that_is_enough_goes() {
+    fn the_youngest_are_evicted_first() {
         check(TOTAL, "a |cpus:1\n b |cpus:1\n c |cpus:1\n owner cpus:4|", "c");
-        check(TOTAL, "a |cpus:2\n b |cpus:1\n c |cpus:1\n owner cpus:4|", "a");
+        check(TOTAL, "a |cpus:2\n b |cpus:1\n c |cpus:1\n owner cpus:4|", "c b");
         check(TOTAL, "a |cpus:2\n b |cpus:2\n owner cpus:4|", "b");
+        check(TOTAL, "a |cpus:3\n b |cpus:0.5\n c |cpus:0.5\n owner cpus:3|", "c b");
     }
 
     #[test]
-    fn as_few_go_as_can_be() {
-        check(TOTAL, "a |cpus:3\n b |cpus:0.5\n c |cpus:0.5\n owner cpus:5|", "a");
-        check(TOTAL, "a |cpus:2\n b |cpus:1\n c |cpus:1\n owner cpus:5|", "a c");
+    fn nobody_is_evicted_in_vain() {
+        check(TOTAL, "a |cpus:2\n b |cpus:1\n c |cpus:1\n owner cpus:5|", "c a");
         check(TOTAL, "a |cpus:1\n b |mem:100\n c |cpus:1;mem:100\n owner cpus:5;mem:500|", "c");
+        check(TOTAL, "a |cpus:1\n b |cpus:1\n c |mem:100\n owner cpus:5|", "b");
+        check(TOTAL, "a |cpus:0.5\n b |cpus:3\n c |cpus:0.5\n owner cpus:5|", "b");
     }
 
     #[test]
