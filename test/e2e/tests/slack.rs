@@ -44,7 +44,9 @@ fn an_owner_takes_back_what_was_lent() {
         ready.display()
     );
     let mut task = Scheduler::task(&offer, "borrowed", &command);
-    task["resources"] = json!([part(&offer, "cpus", is_lent, 2.0), part(&offer, "mem", is_plain, 32.0)]);
+    let mut lent = part(&offer, "cpus", is_lent, 2.0);
+    lent["revocable"] = json!({}); // As a scheduler of v1 writes it.
+    task["resources"] = json!([lent, part(&offer, "mem", is_plain, 32.0)]);
     borrower.launch(&offer, &[task]);
     borrower.reach("borrowed", "TASK_RUNNING");
     tepui_e2e::wait_for("the borrower to be ready", || ready.exists().then_some(()));
@@ -66,11 +68,15 @@ fn an_owner_takes_back_what_was_lent() {
     task["resources"] =
         json!([part(&offer, "cpus", is_reserved, 2.0), part(&offer, "mem", is_reserved, 32.0)]);
     owner.launch(&offer, &[task]);
+    let waiting = owner.reach("owned", "TASK_STAGING");
+    let message = waiting["message"].as_str().unwrap_or_default();
+    assert!(message.starts_with("Waiting for lent resources: 1 executor preempted"), "{waiting}");
     // Its command succeeds only if the borrower had ended by then.
     owner.reach("owned", "TASK_FINISHED");
 
     let status = borrower.reach("borrowed", "TASK_GONE");
     assert_eq!(status["reason"], "REASON_CONTAINER_PREEMPTED", "{status}");
+    assert_eq!(status["source"], "SOURCE_AGENT", "{status}");
     assert!(status["message"].as_str().is_some_and(|message| message.contains("'ads'")), "{status}");
     let metrics = cluster.agent_http().get("/metrics/snapshot").json().expect("metrics");
     assert_eq!(

@@ -54,9 +54,19 @@ pub struct MemoryUse {
 pub(crate) enum Evicting {
     #[default]
     Nobody,
-    Going(ContainerId),
+    Going(ContainerId, Termination),
     /// It is gone, but the next sample may have been taken before.
     JustGone,
+}
+
+impl Evicting {
+    /// Why a container is being evicted, if it is.
+    pub(crate) fn cause(&self, id: &ContainerId) -> Option<&Termination> {
+        match self {
+            Evicting::Going(going, why) if going == id => Some(why),
+            Evicting::Going(..) | Evicting::Nobody | Evicting::JustGone => None,
+        }
+    }
 }
 
 impl Eviction {
@@ -76,7 +86,7 @@ impl Eviction {
 pub(crate) fn measured(agent: &mut Agent, machine: MachineMemory, containers: Vec<MemoryUse>, out: &mut Out) {
     match agent.evicting {
         Evicting::Nobody => (),
-        Evicting::Going(_) => return,
+        Evicting::Going(..) => return,
         Evicting::JustGone => {
             agent.evicting = Evicting::Nobody;
             return;
@@ -88,15 +98,16 @@ pub(crate) fn measured(agent: &mut Agent, machine: MachineMemory, containers: Ve
     let mut staying = containers;
     staying.retain(|one| stays(agent, &one.id));
     let Some(victim) = choose::farthest(&staying) else { return };
-    agent.evicting = Evicting::Going(victim.id.clone());
+    let (id, why) = (victim.id.clone(), why(victim, &machine));
+    agent.evicting = Evicting::Going(id.clone(), why.clone());
     agent.state.counters.memory_evictions += 1;
     agent.state.touch();
-    agent.container(ContainerOp::Evict { id: victim.id.clone(), why: why(victim, &machine) }, out);
+    agent.container(ContainerOp::Evict { id, why }, out);
 }
 
 /// A container is gone.
 pub(crate) fn ended(agent: &mut Agent, id: &ContainerId) {
-    if matches!(&agent.evicting, Evicting::Going(going) if going == id) {
+    if agent.evicting.cause(id).is_some() {
         agent.evicting = Evicting::JustGone;
     }
 }

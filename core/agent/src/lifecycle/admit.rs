@@ -272,12 +272,13 @@ fn accept(agent: &mut Agent, now: Now, framework: &FrameworkId, launching: Launc
     }
     if let Some(executor) = agent.state.executor_mut(framework, &id) {
         match launching.group {
-            true => executor.queue.push(Delivery::Group(ids)),
-            false => executor.queue.extend(ids.into_iter().map(Delivery::Task)),
+            true => executor.queue.push(Delivery::Group(ids.clone())),
+            false => executor.queue.extend(ids.iter().cloned().map(Delivery::Task)),
         }
     }
     if !starts {
         slack::settle(agent, now, out);
+        slack::note_waiting(agent, now, &(framework.clone(), id), &ids, out);
     } else if new {
         start::launch(agent, now, framework, &id, out);
     } else {

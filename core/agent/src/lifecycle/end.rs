@@ -88,7 +88,7 @@ fn verdict(executor: &Executor, termination: &Termination) -> Verdict {
         reason: termination
             .reason
             .or(cause.map(|cause| cause.reason))
-            .unwrap_or(Reason::REASON_EXECUTOR_TERMINATED),
+            .or(Some(Reason::REASON_EXECUTOR_TERMINATED)),
         message: Some(message),
         limited: termination.limited.clone(),
     }

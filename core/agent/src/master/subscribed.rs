@@ -66,12 +66,8 @@ fn missing(agent: &mut Agent, now: Now, task: &MissingTask, out: &mut Out) {
     if has_it || agent.streams.contains_key(&(framework.clone(), id.clone())) {
         return;
     }
-    let verdict = Verdict {
-        state: lost_as(task.partition_aware, TaskState::TASK_DROPPED),
-        reason: Reason::REASON_RECONCILIATION,
-        message: Some("Task unknown to the agent".into()),
-        limited: Default::default(),
-    };
+    let state = lost_as(task.partition_aware, TaskState::TASK_DROPPED);
+    let verdict = Verdict::new(state, Reason::REASON_RECONCILIATION, "Task unknown to the agent");
     let executor = task.executor_id.as_option().map(ExecutorId::from);
     status::about_missing(agent, now, &framework, executor.as_ref(), &id, &verdict, out);
 }

@@ -14,10 +14,11 @@ use tepui_fsm::{Mono, Now};
 use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_resources::{Operation, Resources, Revocable, Role};
-use tepui_types::{ExecutorId, FrameworkId};
+use tepui_types::{ExecutorId, FrameworkId, TaskId, duration_text};
 
 use crate::agent::{Agent, Out};
 use crate::state::{Cause, Executor, ExecutorPhase, Phase, TaskStage};
+use crate::status::Verdict;
 use crate::{lifecycle, status};
 use choose::Holding;
 
@@ -72,6 +73,25 @@ pub(crate) fn settle(agent: &mut Agent, now: Now, out: &mut Out) {
         } else if fits(agent, &key) {
             start(agent, now, &key, out);
         }
+    }
+}
+
+/// Tells the framework of a launch that waits for borrowers why its tasks do not start yet.
+pub(crate) fn note_waiting(agent: &mut Agent, now: Now, key: &Key, tasks: &[TaskId], out: &mut Out) {
+    let (framework, executor) = key;
+    if !is_waiting(agent, framework, executor) {
+        return; // It has begun or ended already.
+    }
+    let executors = match agent.slack.leaving.len() {
+        1 => "1 executor".into(),
+        more => format!("{more} executors"),
+    };
+    let grace = duration_text(agent.config.slack_eviction_grace);
+    let message =
+        format!("Waiting for lent resources: {executors} preempted, with a grace period of {grace}");
+    let verdict = Verdict::note(TaskState::TASK_STAGING, message);
+    for task in tasks {
+        status::from_agent(agent, now, framework, Some(executor), task, &verdict, out);
     }
 }
 

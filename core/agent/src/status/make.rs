@@ -14,7 +14,7 @@ use crate::agent::Agent;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Verdict {
     pub(crate) state: TaskState,
-    pub(crate) reason: Reason,
+    pub(crate) reason: Option<Reason>,
     pub(crate) message: Option<String>,
     /// The resources whose limit was hit.
     pub(crate) limited: alloc::vec::Vec<pb::Resource>,
@@ -22,7 +22,12 @@ pub(crate) struct Verdict {
 
 impl Verdict {
     pub(crate) fn new(state: TaskState, reason: Reason, message: impl Into<String>) -> Self {
-        Self { state, reason, message: Some(message.into()), limited: Default::default() }
+        Self { state, reason: Some(reason), message: Some(message.into()), limited: Default::default() }
+    }
+
+    /// The task stays in the state that it is in.
+    pub(crate) fn note(state: TaskState, message: impl Into<String>) -> Self {
+        Self { state, reason: None, message: Some(message.into()), limited: Default::default() }
     }
 }
 
@@ -39,19 +44,23 @@ pub(super) fn status(
     task: &TaskId,
     verdict: &Verdict,
 ) -> pb::TaskStatus {
-    let limitation = (!verdict.limited.is_empty())
-        .then(|| pb::TaskResourceLimitation { resources: verdict.limited.clone(), ..Default::default() });
     pb::TaskStatus {
         task_id: task.to_proto().into(),
         state: verdict.state,
         source: Some(Source::SOURCE_AGENT),
-        reason: Some(verdict.reason),
+        reason: verdict.reason,
         message: verdict.message.clone(),
         agent_id: agent.id_proto().into(),
         executor_id: executor.map(ExecutorId::to_proto).into(),
         timestamp: Some(now.wall.as_secs_f64()),
         uuid: Some(agent.rng.uuid().into()),
-        limitation: limitation.into(),
+        limitation: limitation(&verdict.limited).into(),
         ..Default::default()
     }
+}
+
+/// Names the resources whose limit was hit, if any was.
+pub(super) fn limitation(limited: &[pb::Resource]) -> Option<pb::TaskResourceLimitation> {
+    let resources = || limited.to_vec();
+    (!limited.is_empty()).then(|| pb::TaskResourceLimitation { resources: resources(), ..Default::default() })
 }

@@ -153,6 +153,7 @@ fn take_in(
     out: &mut Out,
 ) {
     say_preempted(agent, framework, executor, &mut status);
+    say_evicted(agent, framework, executor, &mut status);
     say_overdue(agent, framework, executor, &mut status);
     say_draining(agent, framework, &mut status);
     let task = TaskId::from(&*status.task_id);
@@ -196,6 +197,23 @@ fn say_preempted(agent: &Agent, framework: &FrameworkId, executor: &ExecutorId, 
         status.state = cause.state;
         status.reason = Some(cause.reason);
         status.message = Some(cause.message.clone());
+        status.source = Some(Source::SOURCE_AGENT);
+    }
+}
+
+/// A task that is evicted for memory ends by the agent's decision, whether its executor outlives it or not.
+fn say_evicted(agent: &Agent, framework: &FrameworkId, executor: &ExecutorId, status: &mut pb::TaskStatus) {
+    let container = agent.state.executor(framework, executor).map(|executor| &executor.container_id);
+    if let Some(why) = container.and_then(|container| agent.evicting.cause(container))
+        && matches!(status.state, TaskState::TASK_KILLED | TaskState::TASK_FAILED)
+    {
+        status.state = why.state.unwrap_or(status.state);
+        status.reason = why.reason;
+        status.message.clone_from(&why.message);
+        status.limitation = make::limitation(&why.limited).into();
+    }
+    if status.reason == Some(Reason::REASON_MEMORY_REQUEST_EXCEEDED) {
+        status.source = Some(Source::SOURCE_AGENT);
     }
 }
 

@@ -2,7 +2,10 @@
 
 use expect_test::{Expect, expect};
 
-use super::driver::check;
+use tepui_proto::mesos::v1::TaskState;
+use tepui_proto::mesos::v1::task_status::{Reason, Source};
+
+use super::driver::{World, check};
 
 /// Two commands, and a group of two in containers of their own.
 fn run(script: &str, expected: Expect) {
@@ -126,4 +129,27 @@ fn never_unless_asked_for() {
             > memory 0 100 C1:500/64
         "#]],
     );
+}
+
+#[test]
+fn an_eviction_that_the_executor_reports_first_is_still_the_agents() {
+    let world = World::default().run(
+        "
+        eviction 100 10
+        start
+        recovered
+        go
+        launch a
+        a launched 7
+        a subscribe
+        memory 99 0 C1:200/64
+        a update a FAILED
+        ",
+    );
+    let last = world.statuses.last().expect("an end");
+    let exceeded = Some(Reason::REASON_MEMORY_REQUEST_EXCEEDED);
+    let told = (last.state, last.source, last.reason);
+    assert_eq!(told, (TaskState::TASK_FAILED, Some(Source::SOURCE_AGENT), exceeded));
+    assert!(last.message.as_deref().is_some_and(|message| message.contains("Used: 200MB")), "{last:?}");
+    assert_eq!(last.limitation.resources.len(), 1);
 }

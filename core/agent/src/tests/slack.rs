@@ -2,7 +2,10 @@
 
 use expect_test::expect;
 
-use super::driver::check;
+use tepui_proto::mesos::v1::TaskState;
+use tepui_proto::mesos::v1::task_status::{Reason, Source};
+
+use super::driver::{World, check};
 
 #[test]
 fn the_owner_waits_until_the_borrower_is_gone() {
@@ -52,6 +55,9 @@ fn the_owner_waits_until_the_borrower_is_gone() {
               = task o1 of executor o1
               = executor b1 terminating delivered
               conn 1 <- SHUTDOWN
+              = update o1#0 TASK_STAGING
+              master <- UPDATE o1 TASK_STAGING 'Waiting for lent resources: 1 executor preempted,
+                  with a grace period of 5secs'
             > b1 update b1 KILLED
               = update b1#1 TASK_GONE
               conn 1 <- ACKNOWLEDGED b1
@@ -115,6 +121,9 @@ fn a_borrower_that_cannot_be_asked_or_does_not_listen() {
               container destroy C1
               = executor b2 terminating delivered
               conn 1 <- SHUTDOWN
+              = update o1#0 TASK_STAGING
+              master <- UPDATE o1 TASK_STAGING 'Waiting for lent resources: 2 executors preempted,
+                  with a grace period of 5secs'
             > b1 exited 9
               master <- UPDATE b1 TASK_LOST REASON_CONTAINER_PREEMPTED 'Role 'ads' took back the
                   resources that were lent'
@@ -172,6 +181,9 @@ fn just_enough_go_and_the_youngest_first() {
               = task o1 of executor o1
               = executor b3 terminating
               container destroy C3
+              = update o1#0 TASK_STAGING
+              master <- UPDATE o1 TASK_STAGING 'Waiting for lent resources: 1 executor preempted,
+                  with a grace period of 5secs'
             > b3 exited 9
               = update b3#0 TASK_GONE
               master <- UPDATE b3 TASK_GONE REASON_CONTAINER_PREEMPTED 'Role 'ads' took back the
@@ -184,6 +196,9 @@ fn just_enough_go_and_the_youngest_first() {
               = task o2 of executor o2
               = executor b2 terminating
               container destroy C2
+              = update o2#0 TASK_STAGING
+              master <- UPDATE o2 TASK_STAGING 'Waiting for lent resources: 1 executor preempted,
+                  with a grace period of 5secs'
             > b2 exited 9
               = update b2#0 TASK_GONE
               master <- UPDATE b2 TASK_GONE REASON_CONTAINER_PREEMPTED 'Role 'ads' took back the
@@ -261,8 +276,14 @@ fn an_executor_that_runs_gets_the_task_later() {
               = task o2 of executor e1
               = executor b1 terminating
               container destroy C2
+              = update o2#0 TASK_STAGING
+              master <- UPDATE o2 TASK_STAGING 'Waiting for lent resources: 1 executor preempted,
+                  with a grace period of 5secs'
             > launch o3 executor=e1 own=cpus(ads):1 needs=cpus(ads):0.5 old
               = task o3 of executor e1
+              = update o3#0 TASK_STAGING
+              master <- UPDATE o3 TASK_STAGING 'Waiting for lent resources: 1 executor preempted,
+                  with a grace period of 5secs'
             > b1 exited 9
               = update b1#0 TASK_GONE
               master <- UPDATE b1 TASK_GONE REASON_CONTAINER_PREEMPTED 'Role 'ads' took back the
@@ -362,6 +383,9 @@ fn a_restart_in_the_middle() {
               = task o1 of executor o1
               = executor b1 terminating delivered
               conn 1 <- SHUTDOWN
+              = update o1#0 TASK_STAGING
+              master <- UPDATE o1 TASK_STAGING 'Waiting for lent resources: 1 executor preempted,
+                  with a grace period of 5secs'
             > restart
               container recover C1
             > recovered
@@ -382,6 +406,8 @@ fn a_restart_in_the_middle() {
               master <- SUBSCRIBE S0 task b1 TASK_GONE task o1 TASK_STAGING
             > subscribed
               master <- UPDATE b1 TASK_RUNNING latest TASK_GONE
+              master <- UPDATE o1 TASK_STAGING 'Waiting for lent resources: 1 executor preempted,
+                  with a grace period of 5secs'
             > o1 subscribe
               conn 4 <- 200, open
               conn 4 <- SUBSCRIBED o1
@@ -438,9 +464,18 @@ fn a_restart_while_a_task_waits_for_a_running_executor() {
               = task o2 of executor e1
               = executor b1 terminating delivered
               conn 2 <- SHUTDOWN
+              = update o2#0 TASK_STAGING
+              master <- UPDATE o2 TASK_STAGING 'Waiting for lent resources: 1 executor preempted,
+                  with a grace period of 5secs'
             > group e1 o3,o4 own=cpus(ads):1 old
               = task o3 of executor e1
               = task o4 of executor e1
+              = update o3#0 TASK_STAGING
+              master <- UPDATE o3 TASK_STAGING 'Waiting for lent resources: 1 executor preempted,
+                  with a grace period of 5secs'
+              = update o4#0 TASK_STAGING
+              master <- UPDATE o4 TASK_STAGING 'Waiting for lent resources: 1 executor preempted,
+                  with a grace period of 5secs'
             > restart
               container recover C2 C1
             > recovered
@@ -463,9 +498,9 @@ fn a_restart_while_a_task_waits_for_a_running_executor() {
             > e1 subscribe tasks=o1,o2
               conn 4 <- 200, open
               conn 4 <- SUBSCRIBED e1
-              = update o3#0 TASK_DROPPED
+              = update o3#1 TASK_DROPPED
               container update C1 cpus:1;cpus:4;mem:64
-              = update o4#0 TASK_DROPPED
+              = update o4#1 TASK_DROPPED
               container update C1 cpus:4
               = boot id boot-1
         "#]],
@@ -485,6 +520,7 @@ fn a_launch_that_waits_and_is_killed() {
         launch o1 needs=cpus(ads):4
         kill o1
         ack o1
+        ack o1
         launch o2 executor=e2 own=cpus(ads):1 needs=cpus(ads):3
         shutdown executor e2
         b1 exited 9
@@ -503,13 +539,18 @@ fn a_launch_that_waits_and_is_killed() {
               = task o1 of executor o1
               = executor b1 terminating
               container destroy C1
+              = update o1#0 TASK_STAGING
+              master <- UPDATE o1 TASK_STAGING 'Waiting for lent resources: 1 executor preempted,
+                  with a grace period of 5secs'
             > kill o1
-              = update o1#0 TASK_KILLED
-              master <- UPDATE o1 TASK_KILLED REASON_TASK_KILLED_DURING_LAUNCH 'Killed before delivery
-                  to the executor'
+              = update o1#1 TASK_KILLED
               = executor o1 terminated waiting
             > ack o1
-              = task o1 and updates #0..1 removed
+              = update o1#0 TASK_STAGING acknowledged
+              master <- UPDATE o1 TASK_KILLED REASON_TASK_KILLED_DURING_LAUNCH 'Killed before delivery
+                  to the executor'
+            > ack o1
+              = task o1 and updates #0..2 removed
               = executor o1 removed
               = path /w/slaves/S0/frameworks/F/executors/o1/runs/84b32cb3-64c9-4755-90c8-d8e1ecaad2f2
                   unused
@@ -517,9 +558,11 @@ fn a_launch_that_waits_and_is_killed() {
             > launch o2 executor=e2 own=cpus(ads):1 needs=cpus(ads):3
               = executor e2 live waiting
               = task o2 of executor e2
+              = update o2#0 TASK_STAGING
+              master <- UPDATE o2 TASK_STAGING 'Waiting for lent resources: 1 executor preempted,
+                  with a grace period of 5secs'
             > shutdown executor e2
-              = update o2#0 TASK_FAILED
-              master <- UPDATE o2 TASK_FAILED REASON_EXECUTOR_TERMINATED 'Executor terminated'
+              = update o2#1 TASK_FAILED
               = executor e2 terminated waiting
               master <- EXITED_EXECUTOR e2 status -1
             > b1 exited 9
@@ -536,24 +579,28 @@ fn a_launch_that_waits_and_is_killed() {
               = task o3 of executor e3
               = executor b2 terminating
               container destroy C2
+              = update o3#0 TASK_STAGING
+              master <- UPDATE o3 TASK_STAGING 'Waiting for lent resources: 1 executor preempted,
+                  with a grace period of 5secs'
             > shutdown framework F
               = framework F terminating
               = updates b1#0..1 removed
-              = updates o2#0..1 removed
+              = updates o2#0..2 removed
+              = updates o3#0..1 removed
               = task b1 and updates #0..0 removed
               = executor b1 removed
               = path /w/slaves/S0/frameworks/F/executors/b1/runs/C1 unused
               = path /w/slaves/S0/frameworks/F/executors/b1 unused
               = task o2 and updates #0..0 removed
               = executor e2 removed
-              = path /w/slaves/S0/frameworks/F/executors/e2/runs/d26b6691-0bc3-4503-8099-3396411f7ca9
+              = path /w/slaves/S0/frameworks/F/executors/e2/runs/97e1c92a-439a-46ee-816b-b738fde80973
                   unused
               = path /w/slaves/S0/frameworks/F/executors/e2 unused
               = executor e3 terminated waiting
               master <- EXITED_EXECUTOR e3 status -1
               = task o3 and updates #0..0 removed
               = executor e3 removed
-              = path /w/slaves/S0/frameworks/F/executors/e3/runs/5edadc7f-2e48-4b78-a590-c935da1279a3
+              = path /w/slaves/S0/frameworks/F/executors/e3/runs/5ec593ae-4f8c-435f-9f61-062f15060f1a
                   unused
               = path /w/slaves/S0/frameworks/F/executors/e3 unused
         "#]],
@@ -621,6 +668,9 @@ fn a_borrower_whose_task_ends_by_itself_meanwhile() {
               = task o1 of executor o1
               = executor e1 terminating delivered
               conn 1 <- SHUTDOWN
+              = update o1#0 TASK_STAGING
+              master <- UPDATE o1 TASK_STAGING 'Waiting for lent resources: 1 executor preempted,
+                  with a grace period of 5secs'
             > e1 update b1 FINISHED
               = update b1#0 TASK_FINISHED
               master <- UPDATE b1 TASK_FINISHED
@@ -639,4 +689,39 @@ fn a_borrower_whose_task_ends_by_itself_meanwhile() {
               container launch C2 cpus:0.1;cpus:4;mem:32
         "#]],
     );
+}
+
+#[test]
+fn a_preemption_has_one_source_reason_and_message() {
+    for end in [
+        "b1 update b1 KILLED",
+        "b1 update b1 FAILED",
+        "b1 exited 0",
+        "b1 exited 9",
+        "wait 5s\n b1 exited 9",
+        "b1 update b1 RUNNING\n ack b1\n b1 update b1 KILLED",
+    ] {
+        let world = World::default().run(&std::format!(
+            "
+            has cpus(ads):4;mem(ads):400;cpus:1;mem:100
+            start
+            recovered
+            go
+            launch b1 needs=cpus^:4
+            b1 subscribe
+            launch o1 needs=cpus(ads):4
+            ack o1
+            {end}
+            "
+        ));
+        let last = world.statuses.last().expect("an end");
+        let told = (last.task_id.value.as_str(), last.state, last.source, last.reason);
+        let preempted = Some(Reason::REASON_CONTAINER_PREEMPTED);
+        assert_eq!(told, ("b1", TaskState::TASK_GONE, Some(Source::SOURCE_AGENT), preempted), "{end}");
+        assert_eq!(
+            last.message.as_deref(),
+            Some("Role 'ads' took back the resources that were lent"),
+            "{end}"
+        );
+    }
 }
