@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use common::{Host, exited, kernel, lives, until};
+use tepui_facilities::{Facility, available};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_types::{ContainerEvent, ContainerId, ContainerOp, LaunchSpec};
@@ -46,8 +47,7 @@ fn host(isolation: &str) -> Option<Host> {
 }
 
 fn host_with(isolation: &str, change: impl FnOnce(&mut tepui_container::Options)) -> Option<Host> {
-    if kernel::v1_mount("memory").is_none() && kernel::v2_mount().is_none() {
-        eprintln!("skipped: this host has no memory controller");
+    if !available(&[Facility::Cgroups]) {
         return None;
     }
     Host::linux_with(isolation, change)

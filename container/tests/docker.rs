@@ -12,18 +12,18 @@ use common::image::{self, Layer};
 use common::plugin::Plugin;
 use common::registry::{LOGIN, Registry, Wants};
 use common::{Host, exited, until};
-use dockerd::{Dockerd, IMAGE, Networks, file_of, is_root};
+use dockerd::{Dockerd, IMAGE, Networks, file_of};
 use nix::sys::signal::Signal;
 use tepui_container::{DockerOptions, Logins, Meter, Usage};
+use tepui_facilities::{Facility, available};
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::{ContainerEvent, ContainerId, ContainerOp, LaunchSpec, LaunchStage, Volume};
 
 const MB: u64 = 1024 * 1024;
 
-/// An engine and an agent on it; nothing, said aloud, without the rights for that.
+/// An engine and an agent on it. `None`: recorded as skipped.
 fn host() -> Option<(Dockerd, Host)> {
-    if !is_root() {
-        eprintln!("skipped: needs root");
+    if !available(&[Facility::Docker]) {
         return None;
     }
     let dockerd = Dockerd::start(Networks::Host);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 
-use common::{Host, exited, is_root, until};
+use common::{Host, exited, until};
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::{ContainerEvent, ContainerId, ContainerOp, LaunchStage, Volume};
 
@@ -97,7 +97,7 @@ async fn a_volume_is_a_link_in_the_sandbox() {
     let (v1, v2) = (host.work_dir().join("volumes/v1"), host.work_dir().join("volumes/v2"));
     let mut spec = host.spec(&a, "echo hello > data/file; while ! [ -e more/deep ]; do sleep 0.01; done");
     spec.volumes = vec![volume(&v1, "data")];
-    if is_root() {
+    if tepui_facilities::is_root() {
         spec.user = Some(String::from("nobody"));
     }
     // Not waited for: the launch is.

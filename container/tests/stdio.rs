@@ -4,14 +4,11 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use common::{Host, exited, until};
 use tepui_container::{AttachFault, ContainerLogger, Output, Piece, Rotation};
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::{ContainerId, ContainerOp, LaunchSpec};
-
-const PATIENCE: Duration = Duration::from_secs(50);
 
 fn id(value: &str) -> ContainerId {
     ContainerId::root(value)
@@ -38,7 +35,7 @@ async fn hear(output: &mut Output, text: &str) -> String {
             }
         }
     };
-    let in_time = tokio::time::timeout(PATIENCE, hearing).await;
+    let in_time = tokio::time::timeout(tepui_facilities::patience(), hearing).await;
     assert!(in_time.is_ok(), "'{text}' never came, only '{heard}'");
     heard
 }

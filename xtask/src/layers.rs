@@ -2,7 +2,7 @@
 //!
 //! `api` <- `core` <- `client` <- `executors`, `frameworks`, `ui`; `container` sees only core/types and
 //! core/resources; only shell/agent uses `container`; nobody depends on `test`. Dev-dependencies are checked too,
-//! but may also name the test kit of outside crates.
+//! but may also name test/facilities and the test kit of outside crates.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,6 +11,9 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::report;
+
+/// What tests need of the machine: for the tests of every crate, and for nothing else.
+const FACILITIES: &str = "test/facilities";
 
 /// (crate's folder, folders of ours it may depend on).
 const ALLOWED: &[(&str, &[&str])] = &[
@@ -75,6 +78,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("ui/web", &[]),
     // The binary assembles the programs; everything else in it is an ordinary user of the client library.
     ("ui/cli", &["api/proto", "client", "shell/master", "shell/agent", "container", "executors"]),
+    (FACILITIES, &[]),
     (
         "test/sim",
         &[
@@ -122,7 +126,8 @@ fn check_package(root: &Path, package: &Value, problems: &mut Vec<String>) {
     for dependency in dependencies {
         let Some(path) = dependency["path"].as_str() else { continue };
         let Some(target) = relative(root, Path::new(path)) else { continue };
-        if !allowed.contains(&target.as_str()) {
+        let is_of_tests = dependency["kind"] == "dev" || folder.starts_with("test/");
+        if !(allowed.contains(&target.as_str()) || is_of_tests && target == FACILITIES) {
             problems.push(format!("{folder} must not depend on {target}"));
         }
     }

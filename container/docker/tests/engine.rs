@@ -4,9 +4,10 @@ mod common;
 
 use std::time::{Duration, SystemTime};
 
-use common::{Dockerd, IMAGE, Networks, file_of, is_root};
+use common::{Dockerd, IMAGE, Networks, file_of};
 use serde_json::{Value, json};
 use tepui_docker::{Engine, Exec, Logs, Stream};
+use tepui_facilities::{Facility, available};
 
 fn shell(script: &str) -> Value {
     json!({"Image": IMAGE, "Entrypoint": ["/bin/sh"], "Cmd": ["-c", script]})
@@ -30,7 +31,7 @@ async fn read(mut logs: Logs) -> (String, String) {
 
 #[tokio::test]
 async fn a_life_of_a_container() {
-    if !is_root() {
+    if !available(&[Facility::Docker]) {
         return;
     }
     let dockerd = Dockerd::start(Networks::Host);
@@ -63,7 +64,7 @@ async fn a_life_of_a_container() {
 
 #[tokio::test]
 async fn limits_commands_and_ends() {
-    if !is_root() {
+    if !available(&[Facility::Docker]) {
         return;
     }
     let dockerd = Dockerd::start(Networks::Host);
@@ -111,7 +112,7 @@ async fn limits_commands_and_ends() {
 
 #[tokio::test]
 async fn the_engines_own_words() {
-    if !is_root() {
+    if !available(&[Facility::Docker]) {
         return;
     }
     let dockerd = Dockerd::start(Networks::Own);

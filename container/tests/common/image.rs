@@ -5,6 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use tepui_container::{Backend, Options};
+use tepui_facilities::{Facility, available};
 use tepui_proto::mesos::v1 as pb;
 
 use super::Host;
@@ -35,17 +36,14 @@ impl Layer {
         Layer(tempfile::tempdir().unwrap())
     }
 
-    /// A small system; none, said aloud, on a host without busybox.
+    /// A small system. `None`: recorded as skipped.
     pub fn busybox() -> Option<Layer> {
         let layer = Layer::empty();
-        let Some(busybox) =
-            ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|path| Path::new(path).is_file())
-        else {
-            eprintln!("skipped: needs a static busybox");
+        if !available(&[Facility::Busybox, Facility::Program("tar")]) {
             return None;
-        };
+        }
         std::fs::create_dir_all(layer.path("bin")).unwrap();
-        std::fs::copy(busybox, layer.path("bin/busybox")).unwrap();
+        std::fs::copy("/bin/busybox", layer.path("bin/busybox")).unwrap();
         for name in [
             "sh", "cat", "ls", "id", "env", "pwd", "echo", "sleep", "touch", "rm", "test", "stat", "grep",
             "tr", "head", "sort",

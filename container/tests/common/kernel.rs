@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+pub use tepui_facilities::{v1_mount, v2_mount};
 use tepui_types::ContainerId;
 
 /// A place below every mount that no other test uses.
@@ -10,25 +11,6 @@ pub fn own_root() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     PathBuf::from(format!("tepui-test-{}-{number}", std::process::id()))
-}
-
-/// Where a v1 controller is mounted; `None` on hosts that have it on v2.
-pub fn v1_mount(controller: &str) -> Option<PathBuf> {
-    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
-    let of = |line: &str| {
-        let words: Vec<&str> = line.split(' ').collect();
-        let [_, path, "cgroup", options, ..] = words.as_slice() else { return None };
-        options.split(',').any(|option| option == controller).then(|| PathBuf::from(path))
-    };
-    mounts.lines().find_map(of)
-}
-
-/// Where v2 is mounted, if the memory controller is there: then all of ours are.
-pub fn v2_mount() -> Option<PathBuf> {
-    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
-    let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"))?.split(' ').nth(1)?;
-    let controllers = std::fs::read_to_string(Path::new(mount).join("cgroup.controllers")).ok()?;
-    controllers.split_whitespace().any(|one| one == "memory").then(|| PathBuf::from(mount))
 }
 
 /// Where a controller is mounted, whatever its version.

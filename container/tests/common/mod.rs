@@ -13,18 +13,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tepui_container::{CgroupOptions, Containerizer, Isolation, Launcher, Options};
+use tepui_facilities::{Facility, available, patience, skip};
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::{
     ContainerEvent, ContainerId, ContainerOp, KnownContainer, LaunchSpec, LaunchStage, RecoveredContainer,
     Termination,
 };
 use tokio::sync::mpsc;
-
-/// Only a failing test waits so long; an emulated machine says that it needs longer.
-fn patience() -> Duration {
-    let seconds = std::env::var("TEPUI_TEST_PATIENCE_SECS").ok().and_then(|text| text.parse().ok());
-    Duration::from_secs(seconds.unwrap_or(50))
-}
 
 pub struct Host {
     pub containerizer: Containerizer,
@@ -74,10 +69,6 @@ pub fn options(dir: &Path) -> Options {
     }
 }
 
-pub fn is_root() -> bool {
-    nix::unistd::geteuid().is_root()
-}
-
 pub fn exited(code: i32) -> Option<i32> {
     Some(code << 8)
 }
@@ -112,7 +103,7 @@ impl Host {
         Host::with(|_| ())
     }
 
-    /// With the linux launcher and a place of its own for cgroups. None, said aloud, without the rights for that.
+    /// With the linux launcher and a cgroup root of its own. `None`: recorded as skipped.
     pub fn linux(isolation: &str) -> Option<Host> {
         Host::linux_with(isolation, |_| ())
     }
@@ -120,7 +111,7 @@ impl Host {
     pub fn linux_with(isolation: &str, change: impl FnOnce(&mut Options)) -> Option<Host> {
         let root = kernel::own_root();
         if let Err(why) = tepui_container::cgroups_usable(&root) {
-            eprintln!("skipped: needs root and cgroups: {why}");
+            skip(Facility::Cgroups, &why);
             return None;
         }
         Some(Host::with(|options| {
@@ -253,14 +244,13 @@ impl Host {
 }
 
 /// Runs the calling test again in a process that has file systems of its own, prepared by a script; true in there.
-/// Without the rights for that the test has nothing to say.
+/// Without the rights for that the test is recorded as skipped.
 pub fn with_own_mounts(test: &str, script: &str) -> bool {
     const MARK: &str = "TEPUI_TEST_OWN_MOUNTS";
     if std::env::var_os(MARK).is_some() {
         return true;
     }
-    let may = std::process::Command::new("unshare").args(["-m", "true"]).output();
-    if may.is_ok_and(|output| output.status.success()) {
+    if available(&[Facility::Mounts]) {
         let status = std::process::Command::new("unshare")
             .args(["-m", "sh", "-c", &format!("{script} && exec \"$0\" --exact {test} --nocapture")])
             .arg(std::env::current_exe().unwrap())

@@ -36,6 +36,5 @@ pub mod takeover;
 mod web;
 pub mod weights;
 
-pub use isolated::is_possible as containers_possible;
 pub use program::binary;
 pub use report::Report;

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use tepui_bench::{
-    allocator, binary, containers, containers_possible, end_to_end, failover, idle, launch, memory, metrics,
-    operators, reading, registry, standing, takeover, weights,
+    allocator, binary, containers, end_to_end, failover, idle, launch, memory, metrics, operators, reading,
+    registry, standing, takeover, weights,
 };
+use tepui_facilities::{Facility, available};
 
 fn assert_built() {
     binary().expect("build the binary first: cargo build");
@@ -73,8 +74,8 @@ fn end_to_end_runs_real_tasks() {
 #[test]
 fn containers_come_and_go() {
     assert_built();
-    if !containers_possible() {
-        return eprintln!("skipped: needs root and cgroups");
+    if !available(&[Facility::Cgroups]) {
+        return;
     }
     let options = containers::Options { alive: vec![0, 2], samples: 2, at_once: 2 };
     assert_eq!(containers::run(&options).expect("it runs").rows(), 5);
@@ -83,8 +84,8 @@ fn containers_come_and_go() {
 #[test]
 fn containers_that_stand_are_read_and_found_again() {
     assert_built();
-    if !containers_possible() {
-        return eprintln!("skipped: needs root and cgroups");
+    if !available(&[Facility::Cgroups]) {
+        return;
     }
     let options = standing::Options { tasks: 2, seconds: 0.1, reads: 2, recovered: 3, runs: 2, at_once: 2 };
     assert_eq!(standing::run(&options).expect("it runs").rows(), 4);
@@ -173,6 +174,9 @@ fn allocator_runs_every_shape() {
 
 #[test]
 fn instructions_of_the_allocator_are_counted() {
+    if !available(&[Facility::Program("valgrind")]) {
+        return;
+    }
     let options = allocator::Options {
         shape: Some("backlog".to_owned()),
         agents: Some(20),
@@ -196,6 +200,9 @@ fn instructions_of_the_allocator_are_counted() {
 
 #[test]
 fn another_master_takes_over() {
+    if !available(&[Facility::Program("etcd")]) {
+        return;
+    }
     assert_built();
     let options = takeover::Options {
         agents: 20,

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use crate::{Http, wait_for};
+use crate::{Http, cgroup_mounts, wait_for};
 
 /// A cluster in a temporary directory. Dropping it ends every process and removes every file.
 pub struct Cluster {
@@ -132,13 +132,6 @@ impl Drop for Cluster {
             cgroup_mounts().iter().for_each(|mount| end_cgroup(&mount.join(root)));
         }
     }
-}
-
-/// Where cgroups are mounted, of both versions.
-pub fn cgroup_mounts() -> Vec<PathBuf> {
-    let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
-    let is_cgroup = |line: &&str| line.split(' ').nth(2).is_some_and(|kind| kind.starts_with("cgroup"));
-    mounts.lines().filter(is_cgroup).filter_map(|line| line.split(' ').nth(1)).map(PathBuf::from).collect()
 }
 
 /// Kills whoever is in a cgroup and removes it with all below.

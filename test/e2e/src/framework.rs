@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::{Http, PATIENCE, Polled, Scheduler};
+use crate::{Http, Polled, Scheduler, patience};
 
 const POLL: Duration = Duration::from_millis(50);
 
@@ -72,9 +72,9 @@ impl Framework {
 
     /// Takes events in until the condition holds.
     pub fn until(&mut self, what: &str, condition: impl Fn(&Self) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience();
         while !condition(self) {
-            assert!(Instant::now() < deadline, "waited {PATIENCE:?} for {what}: {:#?}", self.diary);
+            assert!(Instant::now() < deadline, "waited {:?} for {what}: {:#?}", patience(), self.diary);
             self.take_in();
         }
     }

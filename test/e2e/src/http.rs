@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use serde_json::Value;
 
-use crate::PATIENCE;
+use crate::patience;
 
 #[derive(Clone, Debug)]
 pub struct Http {
@@ -94,7 +94,7 @@ impl Http {
     /// Opens a connection and sends these bytes, whatever they are.
     pub fn raw(&self, bytes: &[u8]) -> std::io::Result<TcpStream> {
         let mut stream = TcpStream::connect(&self.address)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(patience()))?;
         stream.write_all(bytes)?;
         Ok(stream)
     }

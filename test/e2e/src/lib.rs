@@ -19,13 +19,13 @@ mod web;
 mod wire;
 
 pub use certificates::Certificates;
-pub use cluster::{Cluster, Program, binary, cgroup_mounts};
+pub use cluster::{Cluster, Program, binary};
 pub use disk::Disk;
 pub use etcd::{Etcd, Masters};
 pub use framework::{Delivery, Framework};
 pub use gate::Gate;
 pub use http::{Http, Response, Stream};
-pub use limited::{Limited, Sizes, is_root, v1_mount};
+pub use limited::{Limited, Sizes, limit_hits, limits_in};
 pub use person::Person;
 pub use scheduler::{Polled, Scheduler, scalar};
 pub use web::Web;
@@ -33,8 +33,7 @@ pub use wire::Wire;
 
 use std::time::{Duration, Instant};
 
-/// How long anything may take before a test gives up; machines are shared and slow.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub use tepui_facilities::{by_version, cgroup_mount, cgroup_mounts, patience, v1_mount, v2_mount};
 
 const POLL: Duration = Duration::from_millis(20);
 
@@ -45,7 +44,7 @@ pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
         if let Some(value) = condition() {
             return value;
         }
-        assert!(start.elapsed() < PATIENCE, "waited {PATIENCE:?} for {what}");
+        assert!(start.elapsed() < patience(), "waited {:?} for {what}", patience());
         std::thread::sleep(POLL);
     }
 }

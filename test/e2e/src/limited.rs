@@ -4,27 +4,27 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::{Cluster, Scheduler, cgroup_mounts, scalar};
+use crate::{Cluster, Scheduler, by_version, cgroup_mount, scalar};
+use tepui_facilities::{Facility, available};
 
 const RESOURCES: &str = "--resources=cpus:8;mem:4096;disk:4096;ports:[31000-32000]";
 const ISOLATION: &str = "--isolation=cgroups/cpu,cgroups/mem";
 
-/// The cluster, and a scheduler. Needs root and cgroups on v1.
+/// The cluster, and a scheduler. Needs root and cgroups of either version.
 pub struct Limited {
     pub cluster: Cluster,
     pub scheduler: Scheduler,
 }
 
 impl Limited {
-    /// None, said aloud, where this cannot be tried.
+    /// `None`: recorded as skipped.
     pub fn start(flags: &[&str]) -> Option<Self> {
         Self::with(&[], flags)
     }
 
     /// With flags for the master, too.
     pub fn with(master_flags: &[&str], flags: &[&str]) -> Option<Self> {
-        if !is_root() || v1_mount("memory").is_none() || v1_mount("cpu").is_none() {
-            eprintln!("skipped: needs root and the cpu and memory controllers of cgroups v1");
+        if !available(&[Facility::Cgroups]) {
             return None;
         }
         let is_isolated = flags.iter().any(|flag| flag.starts_with("--isolation="));
@@ -105,37 +105,73 @@ impl Limited {
     }
 
     pub fn cgroup(&self, controller: &str, id: &Value) -> PathBuf {
-        let root = v1_mount(controller).expect("it was there").join(self.cluster.cgroups_root(0));
-        root.join(below(id))
+        cgroup_mount(controller).join(self.cluster.cgroups_root(0)).join(below(id))
+    }
+
+    /// The cgroup around all containers of the agent.
+    pub fn root(&self, controller: &str) -> PathBuf {
+        cgroup_mount(controller).join(self.cluster.cgroups_root(0))
+    }
+
+    /// Process ids in the container's own cgroup, not in those below it.
+    pub fn processes(&self, controller: &str, id: &Value) -> Vec<String> {
+        let procs = self.cgroup(controller, id).join(by_version("cgroup.procs", "leaf/cgroup.procs"));
+        std::fs::read_to_string(procs).unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+
+    /// Whether a container has a memory limit of its own. On v2 one that shares cgroups has a cgroup, too, but without
+    /// controllers.
+    pub fn has_own_limits(&self, id: &Value) -> bool {
+        self.cgroup("memory", id).join(by_version("memory.limit_in_bytes", "memory.max")).exists()
+    }
+
+    /// Stops every process of a container. Returns its cgroup.
+    pub fn freeze(&self, id: &Value) -> PathBuf {
+        let cgroup = self.cgroup("freezer", id);
+        let (file, text) = by_version(("freezer.state", "FROZEN"), ("cgroup.freeze", "1"));
+        std::fs::write(cgroup.join(file), text).expect("a cgroup of the agent");
+        cgroup
     }
 
     /// Gives all containers together more processor time than anybody else has, so that on a busy machine, too, they
     /// come to their quotas.
     pub fn comes_first(&self) {
-        const SHARES_MAX: &str = "262144";
-        let mount = v1_mount("cpu").expect("it was there");
-        let root = mount.join(self.cluster.cgroups_root(0));
-        for cgroup in root.ancestors().take_while(|cgroup| *cgroup != mount) {
-            std::fs::write(cgroup.join("cpu.shares"), SHARES_MAX).expect("it can be written");
+        let (file, max) = by_version(("cpu.shares", "262144"), ("cpu.weight", "10000"));
+        let mount = cgroup_mount("cpu");
+        for cgroup in self.root("cpu").ancestors().take_while(|cgroup| *cgroup != mount) {
+            std::fs::write(cgroup.join(file), max).expect("it can be written");
         }
     }
 
     /// shares, quota, soft limit and limit in megabytes (-1: endless).
     pub fn values(&self, id: &Value) -> (i64, i64, i64, i64) {
-        let number = |controller: &str, file: &str| {
-            let path = self.cgroup(controller, id).join(file);
-            let text =
-                std::fs::read_to_string(&path).unwrap_or_else(|err| panic!("{}: {err}", path.display()));
-            text.trim().parse::<i64>().expect("a number")
-        };
-        let mb = |bytes: i64| if bytes > i64::MAX / 2 { -1 } else { bytes / (1024 * 1024) };
-        (
-            number("cpu", "cpu.shares"),
-            number("cpu", "cpu.cfs_quota_us"),
-            mb(number("memory", "memory.soft_limit_in_bytes")),
-            mb(number("memory", "memory.limit_in_bytes")),
-        )
+        limits_in(&self.cluster.cgroups_root(0).join(below(id)))
     }
+}
+
+/// shares, quota, soft limit and limit in megabytes (-1: endless) of a cgroup, a path below each mount. A weight of 100
+/// on v2 is what 1024 shares are on v1.
+pub fn limits_in(cgroup: &Path) -> (i64, i64, i64, i64) {
+    let text = |controller: &str, file: &str| {
+        let path = cgroup_mount(controller).join(cgroup).join(file);
+        std::fs::read_to_string(&path).unwrap_or_else(|err| panic!("{}: {err}", path.display()))
+    };
+    let number = |text: &str| text.trim().replace("max", "-1").parse::<i64>().expect("a number");
+    let (shares, quota) = by_version(("cpu.shares", "cpu.cfs_quota_us"), ("cpu.weight", "cpu.max"));
+    let shares = number(&text("cpu", shares));
+    let shares = by_version(shares, shares * 1024 / 100);
+    let quota = number(text("cpu", quota).split(' ').next().unwrap_or_default());
+    let mb = |bytes: i64| if !(0..i64::MAX / 2).contains(&bytes) { -1 } else { bytes / (1024 * 1024) };
+    let memory = |file| mb(number(&text("memory", file)));
+    let soft = memory(by_version("memory.soft_limit_in_bytes", "memory.low"));
+    (shares, quota, soft, memory(by_version("memory.limit_in_bytes", "memory.max")))
+}
+
+/// How often a memory cgroup came to its limit.
+pub fn limit_hits(cgroup: &Path) -> Option<u64> {
+    let text = std::fs::read_to_string(cgroup.join(by_version("memory.failcnt", "memory.events"))).ok()?;
+    let count = text.lines().find_map(|line| line.strip_prefix("max ")).unwrap_or(&text);
+    count.trim().parse().ok()
 }
 
 /// What a task asks for and may use.
@@ -167,25 +203,6 @@ impl Sizes {
         }
         task
     }
-}
-
-/// Whether this process may make cgroups and namespaces.
-pub fn is_root() -> bool {
-    std::fs::metadata("/proc/self").is_ok_and(|this| std::os::unix::fs::MetadataExt::uid(&this) == 0)
-}
-
-/// Where a controller of v1 is mounted.
-pub fn v1_mount(controller: &str) -> Option<PathBuf> {
-    cgroup_mounts().into_iter().find(|mount| {
-        let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
-        mounts.lines().any(|line| {
-            let words: Vec<&str> = line.split(' ').collect();
-            words.len() > 3
-                && words[2] == "cgroup"
-                && Path::new(words[1]) == mount
-                && words[3].split(',').any(|option| option == controller)
-        })
-    })
 }
 
 /// Where the cgroup of a container is, below that of its agent.

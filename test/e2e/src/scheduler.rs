@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::{Http, PATIENCE, Response, Stream, wait_for};
+use crate::{Http, Response, Stream, patience, wait_for};
 
 /// A subscribed framework. Events are read by a thread; acknowledgements are the test's business unless it asks.
 pub struct Scheduler {
@@ -101,7 +101,7 @@ impl Scheduler {
         if let Some(at) = self.kept.iter().position(&accept) {
             return self.kept.remove(at);
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience();
         loop {
             match self.events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(Some(event)) if self.is_repeated(&event) => {}
@@ -110,7 +110,7 @@ impl Scheduler {
                 Ok(None) | Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) => {
                     let kept: Vec<String> = self.kept.iter().map(Value::to_string).collect();
-                    panic!("waited {PATIENCE:?} for {what}; kept:\n{}", kept.join("\n"))
+                    panic!("waited {:?} for {what}; kept:\n{}", patience(), kept.join("\n"))
                 }
             }
         }
@@ -185,6 +185,8 @@ impl Scheduler {
             if status["state"] == state {
                 return status;
             }
+            let is_over = FINAL_STATES.iter().any(|name| status["state"] == *name);
+            assert!(!is_over, "waited for {task} {state}: {status}");
         }
     }
 
@@ -232,6 +234,9 @@ fn read_in_background(mut stream: Stream) -> Receiver<Option<Value>> {
     });
     events
 }
+
+/// A task in one of these never reaches another one.
+const FINAL_STATES: [&str; 4] = ["TASK_FINISHED", "TASK_FAILED", "TASK_KILLED", "TASK_ERROR"];
 
 pub fn scalar(name: &str, value: f64) -> Value {
     json!({"name": name, "type": "SCALAR", "scalar": {"value": value}})

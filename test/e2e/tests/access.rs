@@ -8,6 +8,7 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use tepui_e2e::{Cluster, Http, Response, Scheduler, binary, scalar, wait_for};
+use tepui_facilities::{Facility, available};
 
 const CREDENTIALS: &str = r#"{"credentials":[
     {"principal":"ops","secret":"ops-secret"},
@@ -327,6 +328,9 @@ fn token(claims: &Value, key: &str) -> String {
 
 #[test]
 fn tokens_say_who_one_is_and_no_executor_speaks_for_another() {
+    if !available(&[Facility::Program("openssl")]) {
+        return;
+    }
     let (cluster, folder) = closed(None);
     let agent = cluster.agent_http();
     let get =

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use tepui_e2e::binary;
+use tepui_facilities::{Facility, available};
 
 /// What was typed, and what must be and must not be among what is offered.
 const TYPED: &[(&str, &[&str], &[&str])] = &[
@@ -20,6 +21,9 @@ const TYPED: &[(&str, &[&str], &[&str])] = &[
 
 #[test]
 fn bash_completes() {
+    if !available(&[Facility::Program("bash")]) {
+        return;
+    }
     // The arguments are the script and what was typed; the last word is completed as bash does it.
     const ASK: &str = r#"
         source "$1"; read -ra COMP_WORDS <<< "$2"; COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
@@ -35,6 +39,9 @@ fn bash_completes() {
 
 #[test]
 fn fish_completes() {
+    if !available(&[Facility::Program("fish")]) {
+        return;
+    }
     const ASK: &str = "source $argv[1]; complete -C $argv[2]";
     check("fish", "tepui.fish", |script, typed| {
         let home = script.parent().expect("a directory");
@@ -47,6 +54,9 @@ fn fish_completes() {
 
 #[test]
 fn zsh_completes() {
+    if !available(&[Facility::Program("zsh"), Facility::Program("timeout")]) {
+        return;
+    }
     // Nothing but a terminal makes zsh complete. Of several that fit the first tab types what they share, the second lists.
     // Its line editor says when it is there: before that the terminal itself would take what is typed.
     const ASK: &str = r#"

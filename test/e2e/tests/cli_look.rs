@@ -5,7 +5,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
 
 use serde_json::{Value, json};
-use tepui_e2e::{Cluster, Gate, PATIENCE, Scheduler, binary, scalar, wait_for};
+use tepui_e2e::{Cluster, Gate, Scheduler, binary, patience, scalar, wait_for};
 
 /// One cluster with a task of each kind, shared by everything that looks.
 #[test]
@@ -257,7 +257,7 @@ impl Lines {
     /// The next line that contains the text; what comes before it is passed over.
     fn until(&mut self, text: &str) -> String {
         loop {
-            let Ok(line) = self.lines.recv_timeout(PATIENCE) else {
+            let Ok(line) = self.lines.recv_timeout(patience()) else {
                 panic!("it did not say {text:?}, but:\n{}", self.seen.join("\n"));
             };
             self.seen.push(line.clone());

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
-use tepui_e2e::{Cluster, Gate, PATIENCE, binary, wait_for};
+use tepui_e2e::{Cluster, Gate, binary, patience, wait_for};
 
 /// A running `tepui run`.
 struct Run {
@@ -38,7 +38,7 @@ impl Run {
     fn says(&self, what: &str) {
         let mut before = Vec::new();
         loop {
-            match self.said.recv_timeout(PATIENCE) {
+            match self.said.recv_timeout(patience()) {
                 Ok(line) if line.contains(what) => return,
                 Ok(line) => before.push(line),
                 Err(_) => panic!("it did not say {what:?} but {before:#?}"),

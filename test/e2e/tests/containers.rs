@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tepui_client::operator::Client;
 use tepui_client::{Endpoint, Fault, Format, shorthand, v1};
-use tepui_e2e::{Cluster, Http, Response, Scheduler, cgroup_mounts, scalar, wait_for};
+use tepui_e2e::{Cluster, Http, Response, Scheduler, by_version, cgroup_mount, limits_in, scalar, wait_for};
+use tepui_facilities::{Facility, available};
 
 const RESOURCES: &str = "--resources=cpus:8;mem:4096;disk:4096;ports:[31000-32000]";
 
@@ -59,21 +60,6 @@ fn group(cluster: &Cluster) -> (Scheduler, Value) {
 
 fn below(parent: &Value, value: &str) -> Value {
     json!({"value": value, "parent": parent})
-}
-
-/// Where a v1 controller is mounted, if we may use it.
-fn mount(controller: &str) -> Option<PathBuf> {
-    let is_root =
-        std::fs::metadata("/proc/self").is_ok_and(|this| std::os::unix::fs::MetadataExt::uid(&this) == 0);
-    let has = |mount: &PathBuf| {
-        mount.file_name().is_some_and(|name| name.to_string_lossy().split(',').any(|one| one == controller))
-    };
-    cgroup_mounts().into_iter().find(has).filter(|_| is_root)
-}
-
-fn number(path: &Path) -> i64 {
-    let text = std::fs::read_to_string(path).unwrap_or_else(|err| panic!("{}: {err}", path.display()));
-    text.trim().parse().expect("a number")
 }
 
 #[test]
@@ -212,23 +198,14 @@ fn what_cannot_be_launched_says_why() {
 
 #[test]
 fn requests_and_limits_of_containers_are_the_kernels() {
-    let (Some(cpu), Some(memory)) = (mount("cpu"), mount("memory")) else {
-        eprintln!("skipped: needs root and the cpu and memory controllers of cgroups v1");
+    if !available(&[Facility::Cgroups]) {
         return;
-    };
+    }
     let cluster = Cluster::with(&[], &[RESOURCES, "--isolation=cgroups/cpu,cgroups/mem"]);
     let http = cluster.agent_http();
     let (_scheduler, task) = group(&cluster);
     let own = json!({"type": "MESOS", "linux_info": {"share_cgroups": false}});
-    let values = |path: PathBuf| {
-        let root = cluster.cgroups_root(0).join(path);
-        (
-            number(&cpu.join(&root).join("cpu.shares")),
-            number(&cpu.join(&root).join("cpu.cfs_quota_us")),
-            number(&memory.join(&root).join("memory.soft_limit_in_bytes")) >> 20,
-            number(&memory.join(&root).join("memory.limit_in_bytes")) >> 20,
-        )
-    };
+    let values = |path: PathBuf| limits_in(&cluster.cgroups_root(0).join(path));
     let limits = json!({"cpus": {"value": 0.5}, "mem": {"value": 64.0}});
     let limited = json!({"resources": request(0.2, 32.0), "limits": limits, "container": own});
 
@@ -248,13 +225,14 @@ fn requests_and_limits_of_containers_are_the_kernels() {
     // One that shares is counted with its parent's and has none of its own.
     let shared = below(&task["parent"], "shared");
     assert_eq!(launch(&http, &shared, "sleep 1000", json!({"resources": request(0.1, 32.0)})).status, 200);
-    let there = memory.join(cluster.cgroups_root(0)).join(&executor).join("mesos/shared");
+    let root = cgroup_mount("memory").join(cluster.cgroups_root(0));
+    let there =
+        root.join(&executor).join("mesos/shared").join(by_version("memory.limit_in_bytes", "memory.max"));
     assert!(!there.exists(), "{}", there.display());
     for id in [&alone, &small, &nested, &shared] {
         assert_eq!(call(&http, "KILL_CONTAINER", json!({"container_id": id})).status, 200);
     }
     wait_for("the cgroups to be gone", || {
-        let root = memory.join(cluster.cgroups_root(0));
         (!root.join("alone").exists() && !root.join("small").exists()).then_some(())
     });
 }

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tepui_e2e::{Cluster, Http, PATIENCE, cgroup_mounts, scalar, v1_mount, wait_for};
+use tepui_e2e::{Cluster, Http, by_version, cgroup_mount, cgroup_mounts, patience, scalar, wait_for};
+use tepui_facilities::{Facility, available};
 
 const SEED: u64 = 20_250_614;
 const ROUNDS: u64 = 6;
@@ -140,9 +141,9 @@ fn cgroup(root: &Path, path: &[String]) -> PathBuf {
 
 #[test]
 fn nothing_is_left_and_nothing_is_lost() {
-    let Some(freezer) = v1_mount("freezer").filter(|_| tepui_e2e::is_root()) else {
-        return eprintln!("skipped: needs root and cgroups on v1");
-    };
+    if !available(&[Facility::Cgroups]) {
+        return;
+    }
     let (seed, rounds) = (setting("TEPUI_CRASH_SEED", SEED), setting("TEPUI_CRASH_ROUNDS", ROUNDS));
     eprintln!("TEPUI_CRASH_SEED={seed} TEPUI_CRASH_ROUNDS={rounds}");
     let mut cluster = Cluster::with(&[], &AGENT);
@@ -168,12 +169,15 @@ fn nothing_is_left_and_nothing_is_lost() {
     });
     let kept = shared.kept.into_inner().expect("nobody panics");
     assert!(!kept.is_empty(), "something was launched");
-    let root = freezer.join(cluster.cgroups_root(0));
+    let root = cgroup_mount("freezer").join(cluster.cgroups_root(0));
     let found = wait_for("the agent to come back", || shown(&http));
     let lost: Vec<_> = kept.difference(&found).collect();
     assert!(lost.is_empty(), "lost {lost:?} of {kept:?}; there are {found:?}");
     for path in &kept {
-        let inside = std::fs::read_to_string(cgroup(&root, path).join("cgroup.procs")).unwrap_or_default();
+        let inside = std::fs::read_to_string(
+            cgroup(&root, path).join(by_version("cgroup.procs", "leaf/cgroup.procs")),
+        )
+        .unwrap_or_default();
         assert!(!inside.is_empty(), "{path:?} is shown and does not run");
     }
     for path in found.iter().filter(|path| path.len() == 1) {
@@ -198,7 +202,7 @@ fn assert_nothing_left(cluster: &Cluster) {
     // Supervisors need a moment after the end of their container.
     let left = || (mounts(), cgroups(), processes_of(&folder, &own), namespaces_of_nobody(&folder));
     let began = std::time::Instant::now();
-    while left() != Default::default() && began.elapsed() < PATIENCE {
+    while left() != Default::default() && began.elapsed() < patience() {
         std::thread::yield_now();
     }
     assert_eq!(left(), Default::default(), "mounts, cgroups, processes, namespaces");

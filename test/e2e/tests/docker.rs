@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use dockerd::{Dockerd, IMAGE, Networks, file_of, is_root};
+use dockerd::{Dockerd, IMAGE, Networks, file_of};
 use serde_json::{Value, json};
 use tepui_e2e::{Cluster, Scheduler, scalar, wait_for};
+use tepui_facilities::{Facility, available};
 
 const RESOURCES: &str = "--resources=cpus:8;mem:4096;disk:4096;ports:[31000-32000]";
 /// Ends soon after it was asked to.
@@ -32,10 +33,9 @@ fn cluster(dockerd: &Dockerd) -> Cluster {
 }
 
 impl Bench {
-    /// None, said aloud, where this cannot be tried.
+    /// `None`: recorded as skipped.
     fn start(networks: Networks) -> Option<Self> {
-        if !is_root() {
-            eprintln!("skipped: needs root");
+        if !available(&[Facility::Docker]) {
             return None;
         }
         let dockerd = Dockerd::start(networks);
@@ -233,7 +233,7 @@ fn privileged_containers_are_asked_for() {
 
 #[test]
 fn the_command_line_runs_images() {
-    if !is_root() {
+    if !available(&[Facility::Docker]) {
         return;
     }
     let dockerd = Dockerd::start(Networks::Host);
@@ -390,10 +390,10 @@ impl Around {
     fn new(bench: &Bench, bytes: u64) -> Option<Around> {
         let name = bench.cluster.folder().file_name().expect("a name");
         let path = Path::new("/sys/fs/cgroup/memory").join(name).join("docker");
-        if let Err(err) = std::fs::create_dir_all(&path) {
-            eprintln!("skipped: needs the memory controller of cgroups v1: {err}");
+        if !available(&[Facility::CgroupsV1]) {
             return None;
         }
+        std::fs::create_dir_all(&path).expect("a cgroup");
         std::fs::write(path.join("memory.limit_in_bytes"), bytes.to_string()).expect("limited");
         Some(Around(path))
     }

@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use serde_json::json;
-use tepui_e2e::{Limited, Sizes, binary, v1_mount, wait_for};
+use tepui_e2e::{Limited, Sizes, binary, by_version, limit_hits, wait_for};
 
 const INF: Option<f64> = Some(f64::INFINITY);
 
@@ -18,14 +18,17 @@ fn the_farthest_over_its_request_goes_before_the_kernel_has_to() {
     // Nothing but memory has to be counted.
     let flags = ["--isolation=cgroups/mem", "--eviction_memory_available=200MB"];
     let Some(mut bench) = Limited::start(&flags) else { return };
-    let machine = v1_mount("memory").expect("it was there").join(bench.cluster.cgroups_root(0));
-    std::fs::write(machine.join("memory.limit_in_bytes"), "512M").expect("a machine of 512 megabytes");
+    let machine = bench.root("memory");
+    std::fs::write(machine.join(by_version("memory.limit_in_bytes", "memory.max")), "512M")
+        .expect("a machine of 512 megabytes");
     // The first uses most and is within its request, the second is hardly over its own.
     bench.launch("within", &hold(150), Sizes::of((0.1, 256.0), None, INF), |_| ());
     bench.launch("hardly", &hold(60), Sizes::of((0.1, 32.0), None, INF), |_| ());
     let others = [bench.container("within"), bench.container("hardly")];
     wait_for("memory to be taken", || {
-        let taken = std::fs::read_to_string(machine.join("memory.usage_in_bytes")).ok()?;
+        let taken =
+            std::fs::read_to_string(machine.join(by_version("memory.usage_in_bytes", "memory.current")))
+                .ok()?;
         (taken.trim().parse::<u64>().ok()? > 210 << 20).then_some(())
     });
     bench.launch("far", &hold(150), Sizes::of((0.1, 32.0), None, Some(1024.0)), |_| ());
@@ -44,8 +47,7 @@ fn the_farthest_over_its_request_goes_before_the_kernel_has_to() {
         (&json!(1.0), &json!(2.0))
     );
     assert!(others.iter().all(|id| bench.cgroup("memory", id).exists()));
-    let failed = std::fs::read_to_string(machine.join("memory.failcnt")).expect("readable");
-    assert_eq!(failed.trim(), "0", "the kernel never came to its limit");
+    assert_eq!(limit_hits(&machine), Some(0), "the kernel never came to its limit");
 }
 
 /// A part of the time that is always reached: whoever is over its request goes, a task with cgroups of its own by itself.
@@ -71,8 +73,9 @@ fn pressure_ends_the_nested_container_to_blame() {
 #[test]
 fn the_kernel_ends_who_is_above_its_request() {
     let Some(mut bench) = Limited::start(&[]) else { return };
-    let machine = v1_mount("memory").expect("it was there").join(bench.cluster.cgroups_root(0));
-    std::fs::write(machine.join("memory.limit_in_bytes"), "384M").expect("a machine of 384 megabytes");
+    let machine = bench.root("memory");
+    std::fs::write(machine.join(by_version("memory.limit_in_bytes", "memory.max")), "384M")
+        .expect("a machine of 384 megabytes");
     bench.launch("within", &hold(100), Sizes::of((0.1, 200.0), None, INF), |_| ());
     let within = bench.container("within");
     let hog = "head -c 1G /dev/zero | tail > /dev/null";

@@ -1,11 +1,11 @@
 //! `tepui exec` and `tepui attach`: commands beside tasks, terminals, and how they end.
 
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
-use tepui_e2e::{Cluster, Person, Scheduler, binary, cgroup_mounts, scalar, wait_for};
+use tepui_e2e::{Cluster, Person, Scheduler, binary, scalar, wait_for};
+use tepui_facilities::{Facility, available};
 
 /// A cluster with a command task `single` and a task `nested` of a group, both running.
 struct Bench {
@@ -109,9 +109,8 @@ fn a_command_runs_beside_a_task_and_its_end_is_ours() {
 /// Where tasks have namespaces of their own, a command beside one is in them.
 #[test]
 fn a_command_sees_the_processes_of_its_task_and_no_others() {
-    let is_root = std::fs::metadata("/proc/self").is_ok_and(|this| this.uid() == 0);
-    if !is_root || cgroup_mounts().is_empty() {
-        return eprintln!("skipped: needs root and cgroups");
+    if !available(&[Facility::Cgroups, Facility::Mounts]) {
+        return;
     }
     let mut bench = Bench::with(&["--isolation=filesystem/linux,namespaces/pid,namespaces/ipc"]);
     bench.launch("single", "exec sleep 1000", |_| ());

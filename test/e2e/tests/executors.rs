@@ -5,6 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use tepui_e2e::{Cluster, Scheduler, Web, scalar, wait_for};
+use tepui_facilities::{Facility, available};
 
 /// A cluster with a scheduler.
 struct Bench {
@@ -306,8 +307,7 @@ fn tasks_have_their_environment_and_sandbox() {
 
 #[test]
 fn tasks_run_as_their_user() {
-    if !is_root() {
-        eprintln!("skipped: switching users needs root");
+    if !available(&[Facility::Root]) {
         return;
     }
     let mut bench = Bench::start();
@@ -317,10 +317,6 @@ fn tasks_run_as_their_user() {
     bench.launch("nobody", "id -un; touch mine", |task| task["command"]["user"] = json!("nobody"));
     bench.scheduler.reach("nobody", "TASK_FINISHED");
     assert!(bench.sandbox_file("nobody", "stdout").contains("nobody"));
-}
-
-fn is_root() -> bool {
-    std::fs::read_to_string("/proc/self/status").is_ok_and(|status| status.contains("Uid:\t0\t0"))
 }
 
 #[test]

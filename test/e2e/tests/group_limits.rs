@@ -19,7 +19,7 @@ fn tasks_share_what_their_group_may_use() {
     let two = [("s1", "sleep 1000", PLAIN), ("s2", "sleep 1000", PLAIN)];
     bench.launch_group_with("shared", None, &two, |executor| executor["labels"] = limits("2", "256"));
     let id = bench.container("s1");
-    assert!(!bench.cgroup("memory", &id).exists());
+    assert!(!bench.has_own_limits(&id));
     assert_eq!(bench.values(&id["parent"]), (307, 200_000, 96, 256));
 
     // "Constrain A and B, but allow C to use as much as is available", within the group.

@@ -5,25 +5,23 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 use tepui_e2e::{Cluster, Person, Scheduler, binary, scalar, wait_for};
+use tepui_facilities::{Facility, available};
 
 const ISOLATION: &str = "--isolation=filesystem/linux,namespaces/pid,docker/runtime";
 
-/// A cluster whose agent takes images from a directory; none, said aloud, where this cannot be tried.
+/// A cluster whose agent takes images from a directory. `None`: recorded as skipped.
 fn cluster() -> Option<Cluster> {
     cluster_with(&[])
 }
 
 fn cluster_with(more: &[&str]) -> Option<Cluster> {
-    let is_root =
-        std::fs::metadata("/proc/self").is_ok_and(|this| std::os::unix::fs::MetadataExt::uid(&this) == 0);
-    let busybox = ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|path| Path::new(path).is_file());
-    let (true, Some(busybox)) = (is_root, busybox) else {
-        eprintln!("skipped: needs root and busybox");
+    let program = Facility::Program("tar");
+    if !available(&[Facility::Cgroups, Facility::Mounts, Facility::Busybox, program]) {
         return None;
-    };
+    }
     let mut cluster = Cluster::without_agents(&[]);
     let images = cluster.folder().join("images");
-    save_image(&images, busybox);
+    save_image(&images, "/bin/busybox");
     let registry = format!("--docker_registry={}", images.display());
     let flags = ["--launcher=linux", ISOLATION, "--image_providers=docker", &registry];
     cluster.add_agent(&[&flags, more].concat());

@@ -3,15 +3,14 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tepui_e2e::{Cluster, Scheduler, cgroup_mounts, scalar, wait_for};
+use tepui_e2e::{Cluster, Scheduler, scalar, wait_for};
+use tepui_facilities::{Facility, available};
 
 const RESOURCES: &str = "--resources=cpus:8;mem:4096;disk:4096;ports:[31000-32000]";
 
-/// None, said aloud, where this cannot be tried.
+/// `None`: recorded as skipped.
 fn start(flags: &[&str]) -> Option<(Cluster, Scheduler)> {
-    let this = std::fs::metadata("/proc/self");
-    if !this.is_ok_and(|this| std::os::unix::fs::MetadataExt::uid(&this) == 0) || cgroup_mounts().is_empty() {
-        eprintln!("skipped: needs root and cgroups");
+    if !available(&[Facility::Cgroups, Facility::Mounts]) {
         return None;
     }
     let flags: Vec<&str> = std::iter::once(RESOURCES).chain(flags.iter().copied()).collect();
@@ -104,9 +103,6 @@ fn tasks_may_have_large_pages() {
     assert_eq!(scheduler.launch(&offer, &[task]).status, 202);
     scheduler.reach("pages", "TASK_FINISHED");
     let text = said(&cluster.agents[0].work_dir, "pages");
-    if text.is_empty() {
-        return eprintln!("skipped: this kernel does not tell of large pages");
-    }
     let lines: Vec<&str> =
         text.lines().filter_map(|line| line.rsplit_once("status:")).map(|it| it.1).collect();
     // The executor had forbidden them to itself only until its allocator had begun.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tepui_e2e::{Certificates, Etcd, Http, Masters, Program, Scheduler, binary, wait_for};
+use tepui_facilities::{Facility, available};
 
 fn mark_gone(http: &Http, agent: &str) -> u16 {
     let call = json!({"type": "MARK_AGENT_GONE", "mark_agent_gone": {"agent_id": {"value": agent}}});
@@ -22,6 +23,9 @@ fn agent_ids(http: &Http) -> Vec<String> {
 
 #[test]
 fn a_standby_points_to_the_leader_and_takes_over_when_it_dies() {
+    if !available(&[Facility::Program("etcd")]) {
+        return;
+    }
     let mut masters = Masters::start(3, 1);
     let first = masters.leader();
     let standby = (first + 1) % 3;
@@ -94,6 +98,9 @@ fn a_standby_points_to_the_leader_and_takes_over_when_it_dies() {
 
 #[test]
 fn a_paused_leader_cannot_write_and_follows_when_it_wakes() {
+    if !available(&[Facility::Program("etcd")]) {
+        return;
+    }
     let masters = Masters::start(2, 1);
     let first = masters.leader();
     let second = 1 - first;
@@ -124,6 +131,9 @@ fn a_paused_leader_cannot_write_and_follows_when_it_wakes() {
 
 #[test]
 fn without_a_quorum_nothing_is_changed_and_everything_can_be_seen() {
+    if !available(&[Facility::Program("etcd")]) {
+        return;
+    }
     let mut masters = Masters::start(2, 3);
     let first = masters.leader();
     let _agent = masters.agent("agent", &masters.list());
@@ -151,6 +161,9 @@ fn without_a_quorum_nothing_is_changed_and_everything_can_be_seen() {
 /// Nobody but masters, agents and tools with a certificate and a password reads or writes, and the password is nowhere.
 #[test]
 fn an_etcd_that_asks_for_certificates_and_passwords() {
+    if !available(&[Facility::Program("etcd"), Facility::Program("openssl"), Facility::Program("curl")]) {
+        return;
+    }
     let certificates = Certificates::make();
     let etcd = Etcd::start_closed(&certificates, "p@ss/word");
     let folder = tempfile::tempdir().expect("a temporary directory");
@@ -223,6 +236,9 @@ fn an_etcd_that_asks_for_certificates_and_passwords() {
 
 #[test]
 fn certificates_for_etcd_are_read_again_when_they_change() {
+    if !available(&[Facility::Program("etcd"), Facility::Program("openssl"), Facility::Program("curl")]) {
+        return;
+    }
     let (certificates, strangers) = (Certificates::make(), Certificates::make());
     let etcd = Etcd::start_closed(&certificates, "password");
     let folder = tempfile::tempdir().expect("a temporary directory");
@@ -258,6 +274,9 @@ struct Answer {
 
 #[test]
 fn a_leader_that_is_cut_off_cannot_write_and_two_never_both_say_yes() {
+    if !available(&[Facility::Program("etcd")]) {
+        return;
+    }
     let (masters, wires) = Masters::start_by_wire(2);
     let first = masters.leader();
     let second = 1 - first;

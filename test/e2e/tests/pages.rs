@@ -5,6 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use tepui_e2e::{Cluster, Limited, Scheduler, Sizes, binary, scalar};
+use tepui_facilities::{Facility, available};
 
 /// How long the scripts of a page may think that they run, in milliseconds; the browser does not wait that long.
 const SCRIPT_MS: u32 = 4000;
@@ -37,6 +38,9 @@ fn text(page: &str) -> String {
 
 #[test]
 fn a_task_and_its_log_are_on_the_pages() {
+    if !available(&[Facility::Program("chromium")]) {
+        return;
+    }
     let cluster = Cluster::start();
     let ran = Command::new(binary())
         .args(["run", "--name", "shown", "--", "echo 'a <b>line</b> of it'"])
@@ -77,6 +81,9 @@ fn a_task_and_its_log_are_on_the_pages() {
 
 #[test]
 fn why_a_framework_gets_no_offers_is_on_the_pages() {
+    if !available(&[Facility::Program("chromium")]) {
+        return;
+    }
     let cluster = Cluster::start();
     let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("eng/<b>"));
     let offer = scheduler.offer();
@@ -103,6 +110,9 @@ fn why_a_framework_gets_no_offers_is_on_the_pages() {
 /// Names are text on every page, whatever is in them.
 #[test]
 fn names_with_anything_in_them_are_text_on_the_pages() {
+    if !available(&[Facility::Program("chromium")]) {
+        return;
+    }
     const WILD: &str = "</script><b onclick=\"x\">'`\u{1b}[31m\u{7}{{1+1}}";
     const SHOWN: &str = "&lt;/script&gt;&lt;b onclick=\"x\"&gt;'`\\u{1b}[31m\\u{7}{{1+1}}";
     let cluster = Cluster::start();
@@ -125,6 +135,9 @@ fn names_with_anything_in_them_are_text_on_the_pages() {
 
 #[test]
 fn requests_and_limits_are_on_the_pages() {
+    if !available(&[Facility::Program("chromium")]) {
+        return;
+    }
     let Some(mut bench) = Limited::start(&[]) else { return };
     let sizes = Sizes::of((0.1, 64.0), Some(0.5), Some(f64::INFINITY));
     bench.launch("bursting", "sleep 1000", sizes, |_| ());
@@ -142,6 +155,9 @@ fn requests_and_limits_are_on_the_pages() {
 
 #[test]
 fn an_executor_shows_requests_limits_and_usage_of_its_tasks() {
+    if !available(&[Facility::Program("chromium")]) {
+        return;
+    }
     let Some(mut bench) = Limited::start(&[]) else { return };
     let tasks = [
         ("bound", "sleep 1000", Sizes::of((0.1, 64.0), Some(0.5), Some(128.0))),
@@ -185,6 +201,9 @@ fn an_executor_shows_requests_limits_and_usage_of_its_tasks() {
 
 #[test]
 fn reasons_and_messages_of_statuses_are_on_the_page_of_a_task() {
+    if !available(&[Facility::Program("chromium")]) {
+        return;
+    }
     let cluster = Cluster::start();
     let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
     let offer = scheduler.offer();
@@ -206,6 +225,9 @@ fn reasons_and_messages_of_statuses_are_on_the_page_of_a_task() {
 
 #[test]
 fn revocable_resources_are_on_the_pages() {
+    if !available(&[Facility::Program("chromium")]) {
+        return;
+    }
     let flags = [
         "--resources=cpus:1;cpus(ads):4;mem:512;mem(ads):256;disk:64",
         "--resource_estimator=fixed",

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use tepui_e2e::Cluster;
+use tepui_facilities::{Facility, available};
 
 /// Every step of `pymesos/framework.py`, in order.
 const STEPS: &[&str] = &[
@@ -21,9 +22,12 @@ const STEPS: &[&str] = &[
 
 #[test]
 fn pymesos_works_unmodified() {
+    if !available(&[Facility::Pymesos]) {
+        return;
+    }
     let cluster = Cluster::start();
     let scripts = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("pymesos");
-    let output = Command::new(python())
+    let output = Command::new(tepui_facilities::pymesos())
         .arg(scripts.join("framework.py"))
         .arg(&cluster.master.address)
         .arg(scripts.join("executor.py"))
@@ -35,11 +39,4 @@ fn pymesos_works_unmodified() {
     assert!(output.status.success(), "{said}");
     let frameworks = cluster.http().get("/frameworks").json().expect("JSON");
     assert_eq!(frameworks["frameworks"].as_array().map(Vec::len), Some(0), "teardown ended the framework");
-}
-
-/// The Python that `test/setup` made, in the target directory.
-fn python() -> PathBuf {
-    let binary = tepui_e2e::binary();
-    let target = binary.ancestors().nth(2).expect("target/<profile>/tepui");
-    target.join("pymesos/bin/python")
 }

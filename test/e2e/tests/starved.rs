@@ -29,11 +29,9 @@ struct Standing(String);
 
 impl Standing {
     fn stop(bench: &Limited, executor: &Value) -> Self {
-        let procs = bench.cgroup("freezer", executor).join("cgroup.procs");
-        let procs = std::fs::read_to_string(procs).expect("a cgroup of the agent");
-        let ids: Vec<&str> = procs.lines().collect();
+        let ids = bench.processes("freezer", executor);
         assert_eq!(ids.len(), 1, "the executor alone: {ids:?}");
-        let this = Self(ids[0].to_owned());
+        let this = Self(ids[0].clone());
         this.signal("-STOP");
         this
     }
@@ -63,8 +61,7 @@ fn a_kill_ends_a_task_whose_executor_stands_still() {
         task["kill_policy"] = json!({"grace_period": {"nanoseconds": 1_000_000_000}});
     });
     let container = bench.container("t");
-    let frozen = bench.cgroup("freezer", &container).join("freezer.state");
-    std::fs::write(&frozen, "FROZEN").expect("a cgroup of the agent");
+    let frozen = bench.freeze(&container);
     bench.scheduler.call(json!({"type": "KILL", "kill": {"task_id": {"value": "t"}}}));
     let status = bench.scheduler.reach("t", "TASK_KILLED");
     assert!(says(&status, KILLED), "{status}");
@@ -139,8 +136,7 @@ fn a_task_ends_in_its_time_though_its_executor_stands_still() {
         task["max_completion_time"] = json!({"nanoseconds": 5_000_000_000_i64});
     });
     let container = bench.container("t");
-    let frozen = bench.cgroup("freezer", &container).join("freezer.state");
-    std::fs::write(&frozen, "FROZEN").expect("a cgroup of the agent");
+    let frozen = bench.freeze(&container);
     let status = bench.scheduler.reach("t", "TASK_FAILED");
     assert_eq!(status["reason"], "REASON_MAX_COMPLETION_TIME_REACHED", "{status}");
     assert!(says(&status, "Ended by the agent"), "{status}");

@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use tepui_client::scheduler;
 use tepui_client::tls::{self, Trust};
 use tepui_client::v1::FrameworkInfo;
-use tepui_e2e::{Certificates, PATIENCE, Program, binary, wait_for};
+use tepui_e2e::{Certificates, Program, binary, patience, wait_for};
+use tepui_facilities::{Facility, available};
 
 /// Runs a command of ours against a master; whether it went well, and what it said.
 fn tepui(master: &Program, arguments: &[&str], ca: Option<&Path>) -> (bool, String) {
@@ -24,6 +25,9 @@ fn tepui_with(master: &Program, arguments: &[&str], files: &[(&str, &Path)]) -> 
 
 #[test]
 fn a_cluster_that_speaks_tls_and_nothing_else() {
+    if !available(&[Facility::Program("openssl")]) {
+        return;
+    }
     let certificates = Certificates::make();
     let folder = tempfile::tempdir().expect("a temporary directory");
     let master = Program::start("master", &folder.path().join("master"), &certificates.flags(), Vec::new());
@@ -68,7 +72,8 @@ fn scheme_of_first_offer(master: &str, ca: &Path) -> String {
             }
         }
     };
-    let offers = runtime.block_on(async { tokio::time::timeout(PATIENCE, offers).await.expect("an offer") });
+    let offers =
+        runtime.block_on(async { tokio::time::timeout(patience(), offers).await.expect("an offer") });
     offers[0].url.scheme.clone()
 }
 
@@ -84,6 +89,9 @@ fn shown(address: &str) -> String {
 
 #[test]
 fn renewed_keys_are_used_without_a_restart() {
+    if !available(&[Facility::Program("openssl")]) {
+        return;
+    }
     let certificates = Certificates::make();
     let folder = tempfile::tempdir().expect("a temporary directory");
     let master = Program::start("master", &folder.path().join("master"), &certificates.flags(), Vec::new());
@@ -110,6 +118,9 @@ fn renewed_keys_are_used_without_a_restart() {
 
 #[test]
 fn who_shows_no_certificate_stays_outside_if_that_is_asked_for() {
+    if !available(&[Facility::Program("openssl")]) {
+        return;
+    }
     let certificates = Certificates::make();
     let folder = tempfile::tempdir().expect("a temporary directory");
     let mut flags = certificates.flags();

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use tepui_e2e::{Cluster, Http, PATIENCE, Scheduler, Stream};
+use tepui_e2e::{Cluster, Http, Scheduler, Stream, patience};
 
 const FOREVER: &str = "while :; do sleep 0.1; done";
 
@@ -51,7 +51,7 @@ impl Exec {
     /// A request whose body is records, each in a chunk of its own; its status.
     fn attach(&self, steps: &[Value]) -> u16 {
         let mut stream = TcpStream::connect(self.agent.address()).expect("the agent listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a socket takes options");
+        stream.set_read_timeout(Some(patience())).expect("a socket takes options");
         let head = format!(
             "POST /api/v1 HTTP/1.1\r\nHost: {}\r\nContent-Type: application/recordio\r\n\
              Message-Content-Type: application/json\r\nAccept: application/json\r\nConnection: close\r\n\

@@ -10,6 +10,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use tepui_e2e::{Cluster, Disk, Etcd, Http, Masters, wait_for};
+use tepui_facilities::{Facility, available};
 
 /// Roles that always get the same weight in one request: a mix of two requests would show.
 const FEW: usize = 3;
@@ -160,6 +161,9 @@ fn a_full_disk_in_the_middle_of_a_change_is_an_error_and_never_a_mix() {
 
 #[test]
 fn an_etcd_lost_in_the_middle_of_a_change_is_an_error_and_never_a_mix() {
+    if !available(&[Facility::Program("etcd")]) {
+        return;
+    }
     let mut masters = Masters::start(2, 3);
     let leader = masters.leader();
     let mut tried = 1;
@@ -183,6 +187,9 @@ fn an_etcd_lost_in_the_middle_of_a_change_is_an_error_and_never_a_mix() {
 
 #[test]
 fn lists_too_large_for_one_transaction_of_etcd_are_whole_whoever_dies() {
+    if !available(&[Facility::Program("etcd")]) {
+        return;
+    }
     let mut masters = Masters::start(2, 1);
     let mut tried = 1;
     for _ in 0..4 {
@@ -202,6 +209,9 @@ fn lists_too_large_for_one_transaction_of_etcd_are_whole_whoever_dies() {
 /// A journal that says "this key is deleted", as a leader leaves it that dies in the middle of a large change.
 #[test]
 fn the_next_leader_finishes_what_was_written_down_as_a_whole_and_forgets_the_rest() {
+    if !available(&[Facility::Program("etcd")]) {
+        return;
+    }
     for (is_complete, expected) in [(false, Some(2)), (true, None)] {
         let mut masters = Masters::start(1, 1);
         assert_eq!(put(&masters.http(0), 1, 2), 200);

@@ -10,13 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, geteuid, kill_process};
-
-/// Only a failing test waits so long, or one on a very slow machine.
-fn patience() -> Duration {
-    let given = std::env::var("TEPUI_TEST_PATIENCE_SECS").ok().and_then(|text| text.parse().ok());
-    Duration::from_secs(given.unwrap_or(60))
-}
+use rustix::process::{Pid, Signal, kill_process};
+use tepui_facilities::patience;
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -41,10 +36,6 @@ pub enum Networks {
 pub struct Dockerd {
     dir: tempfile::TempDir,
     child: Child,
-}
-
-pub fn is_root() -> bool {
-    geteuid().is_root()
 }
 
 impl Dockerd {
