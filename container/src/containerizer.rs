@@ -262,8 +262,6 @@ fn open_docker(options: &Options) -> Result<Option<Docker>, String> {
 #[derive(Debug)]
 pub(crate) enum Message {
     Op(ContainerOp),
-    /// A container runs; from now on others may be nested in it.
-    Launched(ContainerId),
     /// A container must be destroyed because its first process ended.
     Ending(ContainerId),
     /// A container must be destroyed for this reason.
@@ -314,7 +312,6 @@ impl Context {
 /// One line of the table.
 struct Entry {
     phase: Phase,
-    launched: bool,
     sandbox: PathBuf,
     children: BTreeSet<ContainerId>,
 }
@@ -341,7 +338,6 @@ impl Dispatcher {
         while let Some(message) = inbox.recv().await {
             match message {
                 Message::Op(op) => self.perform(op).await,
-                Message::Launched(id) => self.mark_launched(&id),
                 Message::Ending(id) => self.destroy(&id),
                 Message::Limited { id, why } => {
                     self.explain(&id, &why);
@@ -381,12 +377,6 @@ impl Dispatcher {
         }
     }
 
-    fn mark_launched(&mut self, id: &ContainerId) {
-        if let Some(entry) = self.entries.get_mut(id) {
-            entry.launched = true;
-        }
-    }
-
     /// Hands a command to a container's task. False if there is none.
     fn pass(&self, id: &ContainerId, command: Command) -> bool {
         match self.entries.get(id).map(|entry| &entry.phase) {
@@ -406,16 +396,18 @@ impl Dispatcher {
         let paths_ready = self.paths.pending(volumes.chain(around));
         let parent =
             spec.id.parent().and_then(|parent| self.entries.get(parent)).map(|entry| entry.sandbox.clone());
-        let parent_ready = self.parent_ready(&spec.id);
         let container = self.enter(&spec.id, PathBuf::from(&spec.sandbox));
+        let parent_ready = self.parent_ready(&spec.id);
         let around = Around { sandbox: parent, ready: parent_ready, paths_ready };
         tokio::spawn(container.launch(spec, around)); // Says by itself how it ends.
     }
 
-    /// Tells when the parent has done what it was asked to before: a nested container needs the room made for it.
+    /// Resolves when the parent is launched and has done what it was asked to before: a nested container needs its
+    /// processes, and the room made for it.
     fn parent_ready(&self, id: &ContainerId) -> Option<oneshot::Receiver<()>> {
+        let Phase::Live { alive, .. } = &self.entries.get(id)?.phase else { return None };
         let (done, ready) = oneshot::channel();
-        self.pass(id.parent()?, Command::Settled(done)).then_some(ready)
+        self.pass(id.parent()?, Command::Settled { done, child: alive.clone() }).then_some(ready)
     }
 
     /// Whether a container may be launched now.
@@ -427,15 +419,10 @@ impl Dispatcher {
             return Err(format!("Container '{id}' is already launched"));
         }
         let Some(parent) = id.parent() else { return Ok(()) };
-        match self.entries.get(parent).map(|entry| (&entry.phase, entry.launched)) {
-            Some((Phase::Live { .. }, true)) => Ok(()),
-            Some((Phase::Live { .. }, false)) => {
-                Err(format!("Parent container '{parent}' is not running yet"))
-            }
-            Some((Phase::Destroying { .. }, _)) => {
-                Err(format!("Parent container '{parent}' is being destroyed"))
-            }
-            Some((Phase::Ended, _)) | None => Err(format!("Parent container '{parent}' does not exist")),
+        match self.entries.get(parent).map(|entry| &entry.phase) {
+            Some(Phase::Live { .. }) => Ok(()),
+            Some(Phase::Destroying { .. }) => Err(format!("Parent container '{parent}' is being destroyed")),
+            Some(Phase::Ended) | None => Err(format!("Parent container '{parent}' does not exist")),
         }
     }
 
@@ -448,7 +435,7 @@ impl Dispatcher {
     }
 
     fn insert(&mut self, id: &ContainerId, sandbox: PathBuf, phase: Phase) {
-        self.entries.insert(id.clone(), Entry { phase, launched: false, sandbox, children: BTreeSet::new() });
+        self.entries.insert(id.clone(), Entry { phase, sandbox, children: BTreeSet::new() });
         if let Some(parent) = id.parent().and_then(|parent| self.entries.get_mut(parent)) {
             parent.children.insert(id.clone());
         }
@@ -557,7 +544,6 @@ impl Dispatcher {
             let (pid, ended) = match found.state {
                 State::Alive(process) => {
                     watched.push((self.enter(&found.id, found.sandbox), process));
-                    self.mark_launched(&found.id);
                     (process.is_alive().then_some(process.pid.unsigned_abs()), None)
                 }
                 State::Ended(termination) => {

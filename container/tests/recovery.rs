@@ -153,19 +153,58 @@ async fn orphans_are_destroyed_and_forgotten() {
     host.destroy(&a).await;
 }
 
+/// An executor may ask for a nested container before its own launch is reported.
 #[tokio::test]
-async fn nothing_is_nested_in_what_does_not_run_yet() {
+async fn a_nested_launch_waits_for_its_parent() {
     let mut host = Host::new();
     let (a, b) = (id("a"), id("a").child("b"));
     host.submit(ContainerOp::Launch(Box::new(host.spec(&a, "sleep 1000"))));
-    host.submit(ContainerOp::Launch(Box::new(host.spec(&b, "true"))));
-    let message = String::from("Parent container 'a' is not running yet");
-    let refused = ContainerEvent::LaunchFailed { id: b.clone(), stage: LaunchStage::Start, message };
-    assert_eq!(host.event().await, refused);
-    assert!(matches!(host.event().await, ContainerEvent::Launched { .. }));
-    let nested = host.spec(&b, "exit 1");
-    assert_eq!(host.run(nested).await, exited(1));
+    host.submit(ContainerOp::Launch(Box::new(host.spec(&b, "exit 1"))));
+    for expected in [&a, &b] {
+        match host.event().await {
+            ContainerEvent::Launched { id, .. } => assert_eq!(id, *expected),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(host.exit_of(&b).await.status, exited(1));
     host.destroy(&a).await;
+}
+
+#[tokio::test]
+async fn a_nested_launch_fails_with_its_parent() {
+    let mut host = Host::new();
+    let (a, b) = (id("a"), id("a").child("b"));
+    let mut parent = host.spec(&a, "sleep 1000");
+    parent.sandbox = String::from("/outside");
+    host.submit(ContainerOp::Launch(Box::new(parent)));
+    host.submit(ContainerOp::Launch(Box::new(host.spec(&b, "exit 1"))));
+    let mut failed = Vec::new();
+    while failed.len() < 2 {
+        match host.event().await {
+            ContainerEvent::LaunchFailed { id, .. } => failed.push(id),
+            other => panic!("{other:?}"),
+        }
+    }
+    failed.sort();
+    assert_eq!(failed, [a, b]);
+}
+
+#[tokio::test]
+async fn a_nested_launch_is_destroyed_with_its_parent() {
+    let mut host = Host::new();
+    let (a, b) = (id("a"), id("a").child("b"));
+    host.submit(ContainerOp::Launch(Box::new(host.spec(&a, "sleep 1000"))));
+    host.submit(ContainerOp::Launch(Box::new(host.spec(&b, "sleep 1000"))));
+    host.submit(ContainerOp::Destroy { id: a.clone() });
+    let mut ended = Vec::new();
+    while ended.last() != Some(&a) {
+        match host.event().await {
+            ContainerEvent::LaunchFailed { id, .. } | ContainerEvent::Exited { id, .. } => ended.push(id),
+            ContainerEvent::Launched { .. } => (),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(ended, [b, a]);
 }
 
 #[tokio::test]

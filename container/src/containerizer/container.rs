@@ -43,8 +43,12 @@ pub(super) enum Command {
     Update(Update),
     /// Was somebody killed for want of memory?
     Examine,
-    /// Everything asked before is done.
-    Settled(oneshot::Sender<()>),
+    /// Report to a nested container that this one is launched and has done everything asked before. `child` closes when
+    /// that container has ended.
+    Settled {
+        done: oneshot::Sender<()>,
+        child: watch::Receiver<()>,
+    },
     Signal(i32),
     /// It is about to be ended; this is why.
     Explain(Termination),
@@ -66,7 +70,7 @@ pub(super) struct Update {
 pub(super) struct Around {
     /// The parent's.
     pub sandbox: Option<PathBuf>,
-    /// The parent has done what it was asked to before.
+    /// The parent is launched and has done what it was asked to before.
     pub ready: Option<oneshot::Receiver<()>>,
     /// Each closes when a path that is in the way is gone.
     pub paths_ready: Vec<watch::Receiver<()>>,
@@ -96,6 +100,8 @@ enum Stop {
 struct Waiting {
     update: Option<Update>,
     first: Vec<watch::Receiver<()>>,
+    /// Launches of nested containers: an executor may ask for them before its own launch is reported.
+    children: Vec<(oneshot::Sender<()>, watch::Receiver<()>)>,
 }
 
 impl Container {
@@ -116,15 +122,18 @@ impl Container {
             Ok(process) => {
                 let (id, pid) = (self.id.clone(), process.pid.unsigned_abs());
                 tracing::info!(container = %id, pid, "container launched");
-                self.context.tell(Message::Launched(id.clone()));
                 self.context.emit(ContainerEvent::Launched { id, pid }).await;
                 let mut volumes = spec.volumes;
                 if let Some(update) = waiting.update {
                     self.update(&mut volumes, update).await;
                 }
+                waiting.children.into_iter().for_each(|(done, _)| done.send(()).unwrap_or_default());
                 self.watch(process, volumes).await;
             }
             Err(Stop::Failed { stage, message }) => {
+                // Nested launches fail first: the table forgets them with this container.
+                let children = waiting.children.into_iter().map(|(_, child)| child).collect();
+                closed(children).await;
                 closed(waiting.first).await;
                 provision::remove(&self.context, &self.id).await;
                 tracing::info!(container = %self.id, ?stage, message, "container failed to launch");
@@ -154,7 +163,7 @@ impl Container {
         let preparing = async {
             closed(around.paths_ready).await;
             if let Some(ready) = around.ready {
-                ready.await.ok(); // Gone: then this one is about to be destroyed too.
+                ready.await.map_err(|_| failed(String::from("Parent container does not run")))?;
             }
             let _turn = context.launches.acquire().await;
             prepare(&context, spec, user, around.sandbox, mounted).await
@@ -215,7 +224,7 @@ impl Container {
                     None => return Err(Stop::Abandoned),
                     Some(Command::Update(update)) => waiting.update = Some(update),
                     Some(Command::Examine) => self.say_examined(None).await,
-                    Some(Command::Settled(done)) => drop(done),
+                    Some(Command::Settled { done, child }) => waiting.children.push((done, child)),
                     Some(Command::Explain(_)) => (), // A launch that is given up says so by itself.
                     Some(Command::Signal(_)) => return Err(destroyed(stage)),
                     Some(Command::Destroy { first }) => {
@@ -264,7 +273,7 @@ impl Container {
                         limitation = limitation.or_else(|| limited.and_then(|limited| self.limited(limited)));
                         self.say_examined(limitation.clone()).await;
                     }
-                    Some(Command::Settled(done)) => done.send(()).unwrap_or_default(),
+                    Some(Command::Settled { done, .. }) => done.send(()).unwrap_or_default(),
                     Some(Command::Signal(signal)) => self.signal(process, signal).await,
                     Some(Command::Explain(why)) if !gone => limitation = limitation.or(Some(why)),
                     Some(Command::Explain(_)) => (), // It ended by itself before.
@@ -344,7 +353,7 @@ impl Container {
             match command {
                 Command::Examine => self.say_examined(killed.clone()).await,
                 Command::Update(_)
-                | Command::Settled(_)
+                | Command::Settled { .. }
                 | Command::Signal(_)
                 | Command::Explain(_)
                 | Command::Destroy { .. } => (),
