@@ -4,7 +4,6 @@
 mod common;
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -125,7 +124,8 @@ async fn bad_servers() {
         ("/empty", raw("HTTP/1.1 204 No Content\n\n")),
     ];
     let server = Server::start(pages, None).await;
-    let mut host = Host::with(|options| options.fetcher_stall_timeout = Duration::from_millis(300));
+    let mut patient = Host::new();
+    let mut impatient = Host::with(|options| options.fetcher_stall_timeout = Duration::from_millis(300));
     for (path, why) in [
         ("/missing", "the server answered 404 Not Found"),
         ("/empty", "the server answered 204 No Content"),
@@ -136,17 +136,17 @@ async fn bad_servers() {
         ("/silent", "nothing came for 0.3 seconds"),
         ("/garbage", "cannot reach 'localhost:"),
     ] {
-        let told = failure(&mut host, &path[1..], uri(server.url(path))).await;
+        // On a busy machine a good answer may take longer than a short timeout.
+        let host = if why.starts_with("nothing came") { &mut impatient } else { &mut patient };
+        let told = failure(host, &path[1..], uri(server.url(path))).await;
         assert!(told.starts_with(&format!("Failed to fetch '{}': {why}", server.url(path))), "{told}");
     }
-    let nobody = format!("http://localhost:{}/x", free_port().await);
-    let told = failure(&mut host, "nobody", uri(nobody)).await;
+    // Bound, so that nobody else gets the port, but without a listener.
+    let nobody = tokio::net::TcpSocket::new_v4().unwrap();
+    nobody.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://127.0.0.1:{}/x", nobody.local_addr().unwrap().port());
+    let told = failure(&mut patient, "nobody", uri(url)).await;
     assert!(told.contains("Connection refused"), "{told}");
-}
-
-/// A port where nobody listens.
-async fn free_port() -> u16 {
-    tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port()
 }
 
 #[tokio::test]
@@ -172,56 +172,62 @@ async fn a_trusted_and_an_untrusted_server() {
     assert!(told.contains("certificate"), "{told}");
 }
 
-/// Makes archives that hold one file each, named after the archive; those whose tool is missing are left out.
-fn archives(dir: &Path) -> Vec<String> {
-    let mut made = Vec::new();
-    for (name, script) in [
-        ("a.tar", "tar -cf a.tar in-a"),
-        ("b.tgz", "tar -czf b.tgz in-b"),
-        ("c.tar.bz2", "bzip2 --help && tar -cjf c.tar.bz2 in-c"),
-        ("d.txz", "xz --help && tar -cJf d.txz in-d"),
-        ("e.zip", "zip -q e.zip in-e"),
-        ("in-f.gz", "gzip in-f"),
-    ] {
-        let letter = name.trim_start_matches("in-").chars().next().unwrap();
-        std::fs::write(dir.join(format!("in-{letter}")), "content").unwrap();
-        let output = Command::new("sh").args(["-c", script]).current_dir(dir).output().unwrap();
-        if output.status.success() {
-            made.push(name.to_owned());
-        }
+/// Makes an archive that holds one file, fetches it with and without the cache, and reads the file.
+async fn extract(name: &str, script: &str, programs: &[&'static str]) {
+    let programs: Vec<Facility> = programs.iter().map(|program| Facility::Program(program)).collect();
+    if !available(&programs) {
+        return;
     }
-    made
+    let mut host = Host::with(|options| options.fetcher_cache_size_bytes = 1 << 20);
+    std::fs::write(host.dir.path().join("inner"), "content").unwrap();
+    let made = Command::new("sh").args(["-c", script]).current_dir(host.dir.path()).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    for (container, cache) in [("plain", false), ("cached", true)] {
+        let path = host.dir.path().join(name).display().to_string();
+        fetch(&mut host, container, vec![URI { cache: Some(cache), ..uri(path) }]).await;
+        assert_eq!(host.read(&id(container), "inner"), "content", "{name} {container}");
+    }
+    assert!(host.sandbox(&id("plain")).join(name).exists(), "the archive is kept");
+    assert!(!host.sandbox(&id("cached")).join(name).exists(), "the archive stays in the cache");
 }
 
 #[tokio::test]
 async fn archives_are_extracted() {
-    let mut host = Host::with(|options| options.fetcher_cache_size_bytes = 1 << 20);
-    let made = archives(host.dir.path());
-    assert!(made.len() >= 3, "tar and gzip are everywhere");
-    let uris = |cache| {
-        let uri = |name: &String| URI {
-            cache: Some(cache),
-            ..uri(host.dir.path().join(name).display().to_string())
-        };
-        made.iter().map(uri).collect::<Vec<_>>()
-    };
-    let (plain, cached) = (uris(false), uris(true));
-    fetch(&mut host, "plain", plain).await;
-    fetch(&mut host, "cached", cached).await;
-    for name in &made {
-        let file = format!("in-{}", name.trim_start_matches("in-").chars().next().unwrap());
-        for container in ["plain", "cached"] {
-            assert_eq!(host.read(&id(container), &file), "content", "{name} {container}");
-        }
-        assert!(host.sandbox(&id("plain")).join(name).exists(), "the archive is kept");
-        assert!(!host.sandbox(&id("cached")).join(name).exists(), "the archive stays in the cache");
+    extract("a.tar", "tar -cf a.tar inner", &["tar"]).await;
+    extract("b.tgz", "tar -czf b.tgz inner", &["tar", "gzip"]).await;
+    extract("inner.gz", "gzip inner", &["gzip", "gunzip"]).await;
+}
+
+#[tokio::test]
+async fn archives_of_bzip2_are_extracted() {
+    extract("c.tar.bz2", "tar -cjf c.tar.bz2 inner", &["tar", "bzip2"]).await;
+}
+
+#[tokio::test]
+async fn archives_of_xz_are_extracted() {
+    extract("d.txz", "tar -cJf d.txz inner", &["tar", "xz"]).await;
+}
+
+#[tokio::test]
+async fn archives_of_zip_are_extracted() {
+    extract("e.zip", "python3 -m zipfile -c e.zip inner", &["unzip", "python3"]).await;
+}
+
+#[tokio::test]
+async fn archives_can_be_kept_as_they_are() {
+    if !available(&[Facility::Program("tar"), Facility::Program("gzip")]) {
+        return;
     }
+    let mut host = Host::new();
+    let made = "echo content > inner; tar -czf b.tgz inner";
+    let made = Command::new("sh").args(["-c", made]).current_dir(host.dir.path()).status();
+    assert!(made.unwrap().success());
     let path = host.dir.path().join("b.tgz").display().to_string();
     fetch(&mut host, "no", vec![URI { extract: Some(false), ..uri(&path) }]).await;
     fetch(&mut host, "exe", vec![URI { executable: Some(true), ..uri(&path) }]).await;
     for container in ["no", "exe"] {
         assert!(host.sandbox(&id(container)).join("b.tgz").exists());
-        assert!(!host.sandbox(&id(container)).join("in-b").exists());
+        assert!(!host.sandbox(&id(container)).join("inner").exists());
     }
 }
 

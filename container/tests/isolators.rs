@@ -4,6 +4,7 @@
 mod common;
 
 use common::{Host, exited, kernel, until};
+use tepui_facilities::{Facility, available};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::linux_info::IpcMode;
 use tepui_types::{ContainerId, ContainerOp, KnownContainer, LaunchSpec, Volume};
@@ -410,6 +411,9 @@ async fn what_was_given_is_known_without_its_directory() {
 
 #[tokio::test]
 async fn who_listens_on_a_port_of_others_is_ended() {
+    if !available(&[Facility::Program("python3")]) {
+        return;
+    }
     let enforce = |options: &mut tepui_container::Options| {
         options.isolators.container_ports_watch_interval = std::time::Duration::from_millis(20);
         options.isolators.enforce_container_ports = true;

@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -17,6 +18,8 @@ pub struct Person {
     terminal: File,
     /// All that was shown so far, and how much of it was read.
     shown: Arc<Mutex<Vec<u8>>>,
+    /// Finishes when the last program has left the terminal and everything was read.
+    screen: JoinHandle<()>,
     read: usize,
 }
 
@@ -44,15 +47,15 @@ impl Person {
             .expect("setsid starts");
         let terminal = File::from(terminal);
         let shown = Arc::new(Mutex::new(Vec::new()));
-        let (mut screen, all) = (terminal.try_clone().expect("another handle"), shown.clone());
-        std::thread::spawn(move || {
+        let (mut output, all) = (terminal.try_clone().expect("another handle"), shown.clone());
+        let screen = std::thread::spawn(move || {
             let mut piece = [0; 4096];
             // Ends with an error when the last program has left the terminal.
-            while let Ok(length @ 1..) = screen.read(&mut piece) {
+            while let Ok(length @ 1..) = output.read(&mut piece) {
                 all.lock().expect("no panic").extend_from_slice(&piece[..length]);
             }
         });
-        Self { child, terminal, shown, read: 0 }
+        Self { child, terminal, shown, screen, read: 0 }
     }
 
     pub fn types(&mut self, keys: &str) {
@@ -65,14 +68,14 @@ impl Person {
 
     /// Waits until this is shown, after what was waited for before.
     pub fn sees(&mut self, text: &str) {
-        let shown = self.shown.clone();
         let from = self.read;
         let end = wait_for(&format!("{text:?} on the screen"), || {
-            let shown = shown.lock().expect("no panic");
+            // Before the search: what was shown last may come between the two.
+            let is_over = self.screen.is_finished();
+            let shown = self.shown.lock().expect("no panic").clone();
             let at = shown[from..].windows(text.len()).position(|part| part == text.as_bytes());
-            if self.child.try_wait().is_ok_and(|ended| ended.is_some()) && at.is_none() {
-                panic!("it ended without {text:?}: {}", String::from_utf8_lossy(&shown));
-            }
+            let all = || String::from_utf8_lossy(&shown);
+            assert!(at.is_some() || !is_over, "it ended without {text:?}: {}", all());
             at.map(|at| from + at + text.len())
         });
         self.read = end;

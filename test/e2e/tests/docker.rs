@@ -165,7 +165,9 @@ fn a_custom_executor_lives_in_a_container() {
     let running = bench.scheduler.reach("letters", "TASK_RUNNING");
     let name = Bench::name(&running);
     assert!(bench.dockerd.is_running(&name));
-    assert!(bench.read("letters", "stdout").starts_with(&format!("in {name}\n")));
+    // The engine's log is copied while the executor works.
+    let expected = format!("in {name}\n");
+    wait_for("its output", || bench.read("letters", "stdout").starts_with(&expected).then_some(()));
     // What the task asks for is added to what its executor has.
     let pid = bench.dockerd.pid(&name);
     wait_for("the limit of both", || {
@@ -459,10 +461,12 @@ fn nothing_can_be_run_beside_a_task_in_docker() {
 #[test]
 fn a_check_that_takes_too_long_is_ended() {
     let Some(mut bench) = Bench::start(Networks::Host) else { return };
+    // Found among all processes of the machine: no other test sleeps so long.
+    let seconds = (1_000_000 + std::process::id()).to_string();
     bench.launch("slow", POLITE, |task| {
         task["health_check"] = json!({"type": "COMMAND", "delay_seconds": 0, "interval_seconds": 0.2,
             "timeout_seconds": 0.2, "grace_period_seconds": 0, "consecutive_failures": 1000,
-            "command": {"value": "sleep 4321 & sleep 4321"}});
+            "command": {"value": format!("sleep {seconds} & sleep {seconds}")}});
     });
     let running = bench.scheduler.reach("slow", "TASK_RUNNING");
     for _ in 0..3 {
@@ -473,7 +477,7 @@ fn a_check_that_takes_too_long_is_ended() {
     let sleepers = || {
         let all = std::fs::read_dir("/proc").expect("processes").flatten();
         let lines = all.filter_map(|one| std::fs::read_to_string(one.path().join("cmdline")).ok());
-        lines.filter(|line| line.contains("sleep\x004321")).count()
+        lines.filter(|line| line.contains(&format!("sleep\0{seconds}"))).count()
     };
     wait_for("a check to be there", || (sleepers() > 0).then_some(()));
     wait_for("none to be left between two", || (sleepers() == 0).then_some(()));
