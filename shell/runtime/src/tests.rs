@@ -6,6 +6,9 @@ use tepui_fsm::{Budget, Mono, Now, Outbox, Write};
 
 use super::*;
 
+/// Only a failing test waits so long.
+const WAIT_MAX: Duration = Duration::from_secs(120);
+
 /// A machine that tells what happens to it. Input "r x" records x, "e x" shows x, "t" asks for a wake-up in 10 ms,
 /// "b" asks whether there is time, "panic" panics.
 #[derive(Default)]
@@ -194,8 +197,8 @@ fn an_effect_is_visible_only_after_the_record_before_it_is_durable() {
 fn the_deadline_wakes_a_silent_machine() {
     let bench = bench(Store::memory(), Limits::default());
     bench.handle.send_blocking("t".to_owned()).unwrap();
-    assert_eq!(bench.seen.recv_timeout(Duration::from_secs(10)).unwrap(), "settled 1");
-    assert_eq!(bench.seen.recv_timeout(Duration::from_secs(10)).unwrap(), "woken");
+    assert_eq!(bench.seen.recv_timeout(WAIT_MAX).unwrap(), "settled 1");
+    assert_eq!(bench.seen.recv_timeout(WAIT_MAX).unwrap(), "woken");
     block_on(bench.running.stop()).unwrap();
 }
 
@@ -247,7 +250,7 @@ fn a_full_disk_is_waited_out() {
     block_on(commits.stuck());
     assert!(seen.try_recv().is_err(), "nothing is shown before it is durable");
     memory.set_full(false);
-    while seen.recv_timeout(Duration::from_secs(10)).unwrap() != "after" {}
+    while seen.recv_timeout(WAIT_MAX).unwrap() != "after" {}
     assert!(!commits.is_stuck());
     block_on(running.stop()).unwrap();
     assert_eq!(keys(&Store::Memory(memory)), ["kept"]);
