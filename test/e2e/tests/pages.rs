@@ -262,3 +262,35 @@ fn revocable_resources_are_on_the_pages() {
         assert!(shown.contains(part), "{part:?} is not on the page {page:?}:\n{shown}");
     }
 }
+
+#[test]
+fn unreachable_agents_are_on_the_pages_and_in_lists() {
+    let mut cluster = Cluster::with(&["--agent_ping_timeout=1secs", "--max_agent_ping_timeouts=2"], &[]);
+    let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
+    let offer = scheduler.offer();
+    scheduler.launch(&offer, &[Scheduler::task(&offer, "lonely", "sleep 1000")]);
+    scheduler.reach("lonely", "TASK_RUNNING");
+    let agent = scheduler.agent_id["value"].as_str().expect("an agent").to_owned();
+    cluster.agents[0].kill();
+    scheduler.reach("lonely", "TASK_UNREACHABLE");
+    let profile = cluster.folder().join("browser");
+    for (page, parts) in [
+        ("#/agents".to_owned(), &["Unreachable agents", agent.as_str()][..]),
+        (format!("#/agent/{agent}"), &["State unreachable", "lonely"]),
+        (format!("#/task/{}/lonely", scheduler.framework_id), &["Agent is unreachable", "is not registered"]),
+    ] {
+        let shown = text(&shown(&profile, &cluster.master.address, &page));
+        for part in parts {
+            assert!(shown.contains(part), "{part:?} is not on the page {page:?}:\n{shown}");
+        }
+    }
+    for (command, part) in [("agents", "unreachable"), ("task lonely", "Agent is unreachable")] {
+        let ran = Command::new(binary())
+            .args(command.split(' '))
+            .env("TEPUI_MASTER", &cluster.master.address)
+            .output()
+            .expect("the binary starts");
+        let shown = String::from_utf8_lossy(&ran.stdout);
+        assert!(ran.status.success() && shown.contains(part), "{command}: {ran:?}");
+    }
+}

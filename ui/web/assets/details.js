@@ -4,10 +4,10 @@ import { agentAddress, links, percent, resources, time } from "./cluster.js";
 import { element, facts, identifier, table } from "./element.js";
 import { agentState, attributes, executorTable, frameworkState, missing, roleLink, taskTable } from "./parts.js";
 
-export function agent(cluster, agentId) {
+export function agent(cluster, agentId, unreachable = []) {
   const agent = cluster.agents.find((one) => one.id === agentId);
-  if (!agent) return missing("agent", "It is not registered now.");
   const here = cluster.tasks.filter((task) => task.slave_id === agentId);
+  if (!agent) return absentAgent(agentId, unreachable.find((one) => one.id.value === agentId), here);
   const executors = cluster.state.frameworks.flatMap((framework) => framework.executors).filter((one) => one.slave_id === agentId);
   const reserved = Object.entries(agent.reserved_resources).map(([role, amounts]) => [role, resources(amounts)]);
   return [
@@ -28,6 +28,21 @@ export function agent(cluster, agentId) {
     executors.length > 0 && executorTable(executors, cluster, ["Agent"]),
     element("h2", {}, "Tasks"),
     taskTable(here, ["Agent"]),
+  ];
+}
+
+/** An agent that is not registered: what the registry and its tasks tell. */
+function absentAgent(agentId, unreachable, tasks) {
+  if (!unreachable && tasks.length === 0) return missing("agent", "It is not registered.");
+  return [
+    element("h1", {}, `Agent ${agentId}`),
+    facts([
+      ["Id", identifier(agentId)],
+      ["State", element("span", { class: "bad" }, unreachable ? "unreachable" : "not registered")],
+      ["Since", unreachable && time(unreachable.timestamp.nanoseconds / 1e9)],
+    ]),
+    element("h2", {}, "Tasks"),
+    taskTable(tasks, ["Agent"]),
   ];
 }
 

@@ -24,6 +24,8 @@ const listOf = { agent: "agents", executor: "tasks", framework: "frameworks", ro
 
 /** What a page reads beside the state: a key for it, and how. */
 const needs = {
+  agents: readUnreachable,
+  agent: readUnreachable,
   roles: () => fromMaster("/roles"),
   role: (name) => fromMaster(`/explain/role/${name.split("/").map(encodeURIComponent).join("/")}`),
   // Completed frameworks are not explained.
@@ -37,6 +39,18 @@ const needs = {
 
 function fromMaster(path) {
   return { key: path, read: () => readMore(path) };
+}
+
+/** Agents that are unreachable: the registry alone has them. Nothing if there are none, or if it may not be read. */
+function readUnreachable() {
+  const read = async () => {
+    try {
+      return (await readMore("/registrar(1)/registry")).unreachable.slaves;
+    } catch {
+      return [];
+    }
+  };
+  return cluster?.state.unreachable_slaves > 0 && { key: "unreachable", read };
 }
 
 /** Statuses of a task with their reasons, from the master; usage of its executor, from the agent. */
@@ -98,7 +112,7 @@ function pageFor(name, rest, query) {
 }
 
 function needed(name, rest) {
-  return needs[name]?.(...(rest.length > 0 ? rest : [""]));
+  return needs[name]?.(...(rest.length > 0 ? rest : [""])) || undefined;
 }
 
 /** Keeps the view of a sandbox while its page is shown. */

@@ -42,7 +42,7 @@ export function overview(cluster) {
   ];
 }
 
-export function agents(cluster) {
+export function agents(cluster, query, unreachable = []) {
   const share = (agent, name, show) => `${show(agent.used_resources[name])} / ${show(agent.resources[name])}`;
   const columns = [
     ["Host", (agent) => element("a", { href: links.agent(agent.id) }, agent.hostname)],
@@ -59,8 +59,20 @@ export function agents(cluster) {
   return [
     element("h1", {}, "Agents"),
     table(columns, cluster.agents, "No agent is registered."),
+    unreachable.length > 0 && element("h2", {}, "Unreachable agents"),
+    unreachable.length > 0 && unreachableTable(unreachable, cluster),
     away.length > 0 && element("p", { class: "quiet" }, `Recovered from the registry, not re-registered yet: ${away.join(", ")}`),
   ];
+}
+
+function unreachableTable(unreachable, cluster) {
+  const tasks = (id) => cluster.tasks.filter((task) => task.slave_id === id && task.state === "TASK_UNREACHABLE");
+  const columns = [
+    ["Id", ({ id }) => element("a", { href: links.agent(id.value), class: "id" }, id.value)],
+    ["Unreachable since", ({ timestamp }) => moment(time(timestamp.nanoseconds / 1e9))],
+    ["Tasks", ({ id }) => String(tasks(id.value).length), true],
+  ];
+  return element("div", { class: "compact" }, table(columns, unreachable));
 }
 
 export function roles(cluster, query, answer) {

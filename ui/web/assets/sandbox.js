@@ -52,6 +52,7 @@ export function sandboxView(place) {
   };
   open().catch((error) => {
     note.textContent = `The sandbox cannot be shown: ${explain(error)}.`;
+    log.hidden = true;
   });
   return view;
 }

@@ -17,7 +17,7 @@ export function taskPage(cluster, [frameworkId, taskId], { statuses, usage, faul
       taskFacts(task, (statuses ?? task.statuses).at(-1)),
       element("h2", {}, "Resources"),
       resourceTable(task, usage),
-      fault && !isTerminal(task.state) && element("p", { class: "note" }, `Its usage cannot be shown: ${fault}.`),
+      fault && task.agent && !isTerminal(task.state) && element("p", { class: "note" }, `Its usage cannot be shown: ${fault}.`),
       element("h2", {}, "History"),
       historyTable(statuses ?? task.statuses),
       !launched && element("p", { class: "quiet" }, "It has no sandbox yet."),

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::Cluster;
 use crate::amount;
 use crate::listing::{self, List, ListFlags, REVOCABLE, Seen, lists, number, text};
 use crate::output::Tone;
@@ -38,7 +39,11 @@ impl List for Agents {
     }
 
     async fn fetch(&self) -> Result<Value> {
-        self.list.cluster.get("/slaves").await
+        let mut answer = self.list.cluster.get("/slaves").await?;
+        if !self.list.json {
+            answer["unreachable_slaves"] = unreachable(&self.list.cluster).await;
+        }
+        Ok(answer)
     }
 
     fn entries<'v>(&self, answer: &'v Value) -> Result<Vec<&'v Value>> {
@@ -46,7 +51,7 @@ impl List for Agents {
             let state = AgentState::of(agent).name();
             self.state.is_empty() || self.state.iter().any(|wanted| wanted.eq_ignore_ascii_case(state))
         };
-        Ok(lists(answer, &["slaves", "recovered_slaves"]).filter(is_wanted).collect())
+        Ok(lists(answer, &LISTS).filter(is_wanted).collect())
     }
 
     fn rows(&self, entries: &[&Value], seen: &Seen<'_>) -> Vec<Vec<Cell>> {
@@ -54,11 +59,33 @@ impl List for Agents {
     }
 
     fn nothing(&self, answer: &Value) -> String {
-        match lists(answer, &["slaves", "recovered_slaves"]).next() {
+        match lists(answer, &LISTS).next() {
             Some(_) => "no such agents".to_string(),
             None => "no agents; start one with `tepui agent --master=HOST:PORT --work_dir=DIR`".to_string(),
         }
     }
+}
+
+const LISTS: [&str; 3] = ["slaves", "recovered_slaves", "unreachable_slaves"];
+
+/// Agents that are unreachable, of which the registry alone has the ids; the registry is large, so it is read only if there
+/// are some. Nothing if it may not be read.
+async fn unreachable(cluster: &Cluster) -> Value {
+    let metrics = cluster.get("/metrics/snapshot").await.unwrap_or_default();
+    if number(&metrics, "master/slaves_unreachable") == 0.0 {
+        return Value::Null;
+    }
+    let registry = cluster.get("/registrar(1)/registry").await.unwrap_or_default();
+    absent(&registry)
+}
+
+/// `{id, unreachable_time}` of each agent that is unreachable.
+fn absent(registry: &Value) -> Value {
+    let entry = |one: &Value| {
+        let since = number(&one["timestamp"], "nanoseconds") / 1e9;
+        json!({"id": text(&one["id"], "value"), "unreachable_time": since})
+    };
+    lists(&registry["unreachable"], &["slaves"]).map(entry).collect()
 }
 
 fn row(agent: &Value, seen: &Seen<'_>) -> Vec<Cell> {
@@ -73,7 +100,10 @@ fn row(agent: &Value, seen: &Seen<'_>) -> Vec<Cell> {
         share(agent, "gpus", amount::number),
         Cell::text(revocable_shares(agent)),
         Cell::text(attributes(agent)),
-        seen.age(number(agent, "registered_time")),
+        seen.age(number(
+            agent,
+            if state == AgentState::Unreachable { "unreachable_time" } else { "registered_time" },
+        )),
     ]
 }
 
@@ -89,14 +119,16 @@ pub enum AgentState {
     Drained,
     /// Known from before the master's start and not back yet.
     Recovered,
+    Unreachable,
 }
 
 impl AgentState {
-    const NAMES: [&'static str; 6] =
-        ["active", "inactive", "deactivated", "draining", "drained", "recovered"];
+    const NAMES: [&'static str; 7] =
+        ["active", "inactive", "deactivated", "draining", "drained", "recovered", "unreachable"];
 
     pub fn of(agent: &Value) -> Self {
         match (agent["drain_info"]["state"].as_str(), agent["active"].as_bool()) {
+            (_, None) if agent.get("unreachable_time").is_some() => AgentState::Unreachable,
             (_, None) => AgentState::Recovered,
             (Some("DRAINING"), Some(_)) => AgentState::Draining,
             (Some("DRAINED"), Some(_)) => AgentState::Drained,
@@ -113,7 +145,7 @@ impl AgentState {
     pub fn tone(self) -> Tone {
         match self {
             AgentState::Active => Tone::Good,
-            AgentState::Inactive | AgentState::Recovered => Tone::Bad,
+            AgentState::Inactive | AgentState::Recovered | AgentState::Unreachable => Tone::Bad,
             AgentState::Deactivated | AgentState::Draining | AgentState::Drained => Tone::Busy,
         }
     }
@@ -155,7 +187,6 @@ pub fn attributes(agent: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
-    use serde_json::json;
 
     use super::*;
     use crate::command::sample;
@@ -193,6 +224,19 @@ mod tests {
             AGENT  HOSTNAME  STATE       CPUS      MEM    DISK  REVOCABLE          ATTRIBUTES       SINCE
             S0     host-a    active    0.5/16  1.5G/8G  0/977G  cpus:3/8 mem:0/1G  level:2 rack:r1   1h1m
             S1     host-b    inactive    2/16  1.5G/8G  0/977G                     level:2 rack:r1   1h1m"#]],
+        );
+        let registry = json!({"unreachable": {"slaves": [
+            {"id": {"value": "1b2ac9de-da1d-4633-95a3-9f4a9a6a0764-S9"},
+                "timestamp": {"nanoseconds": (sample::NOW - 65.0) * 1e9}},
+        ]}});
+        let unreachable = json!({"slaves": [answer["slaves"][0]], "unreachable_slaves": absent(&registry)});
+        check::<Agents>(
+            "",
+            &unreachable,
+            expect![[r#"
+                AGENT  HOSTNAME  STATE          CPUS      MEM    DISK  ATTRIBUTES       SINCE
+                S0     host-a    active       0.5/16  1.5G/8G  0/977G  level:2 rack:r1   1h1m
+                S9               unreachable       -        -       -                    1m5s"#]],
         );
         check::<Agents>("--state drained", &answer, expect!["no such agents"]);
         check::<Agents>(

@@ -80,7 +80,9 @@ impl Task {
             "slave_id": task["agent_id"]["value"],
         });
         let agent = self.cluster.query("/slaves", &[("slave_id", text(&classic, "slave_id"))]).await;
-        let agent = agent.map(|mut answer| answer["slaves"][0].take()).unwrap_or_default();
+        // An agent that is unreachable or gone is in no answer.
+        let agent =
+            agent.ok().and_then(|answer| lists(&answer, &["slaves"]).next().cloned()).unwrap_or_default();
         let usage = Usages::of_agent(&self.cluster, &agent).await.shown(task);
         let sandbox = tokio::time::timeout(SANDBOX_PATIENCE, sandbox::of(&self.cluster, classic)).await;
         let sandbox = sandbox.ok().and_then(Result::ok).map(|sandbox| sandbox.directory);
