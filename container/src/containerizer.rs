@@ -30,7 +30,7 @@ use self::container::{Around, Command, Container, Update};
 use self::paths::Paths;
 use self::recovery::State;
 use crate::cgroups::machine::MachineMemory;
-use crate::cgroups::oom_watch::MachineKills;
+use crate::cgroups::oom_watch::OomSources;
 use crate::docker::{Docker, DockerOptions, DockerSite};
 use crate::docker_volume::{DockerVolumeOptions, DockerVolumes};
 use crate::fetcher::{Fetcher, FetcherCounts, Settings};
@@ -170,7 +170,7 @@ impl Containerizer {
         };
         let context = Arc::new(Context {
             watching: Watching::new(&options.isolation, &options.isolators),
-            machine_kills: MachineKills::sample(),
+            oom_sources: OomSources::open(),
             fetcher: fetcher.clone(),
             options,
             runtime,
@@ -289,7 +289,7 @@ pub(crate) struct Context {
     volumes: Option<DockerVolumes>,
     docker: Option<Docker>,
     watching: Watching,
-    machine_kills: MachineKills,
+    oom_sources: OomSources,
     fetcher: Arc<Fetcher>,
     events: mpsc::Sender<ContainerEvent>,
     launches: Semaphore,

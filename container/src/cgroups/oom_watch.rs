@@ -6,10 +6,13 @@
 //! machine: the machine's count of OOM kills is sampled, and if it rose the counters are read.
 //! One per container, in its task. Never here: what is destroyed, and how.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tepui_types::{ContainerId, Termination};
@@ -22,6 +25,9 @@ use super::oom::{self, Counters};
 use super::v1::notify;
 use super::{Place, Version};
 use crate::host::event;
+
+/// The file of a v1 cgroup whose eventfds are signalled at its limit.
+const OOM_CONTROL: &str = "memory.oom_control";
 
 /// How often the machine's count of OOM kills is sampled.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
@@ -73,10 +79,11 @@ enum Events {
 
 impl OomWatch {
     /// `None`: on v1 a container that shares the memory cgroup of its owner is watched with it.
-    pub fn follow(subject: Subject, machine: MachineKills) -> Option<OomWatch> {
+    pub fn follow(subject: Subject, sources: &OomSources) -> Option<OomWatch> {
+        let machine = sources.machine.clone();
         let events = match subject.place.version {
             Version::V1 if !subject.is_owner => return None,
-            Version::V1 => Notifications::register(&subject.place.cgroup).map(Events::V1),
+            Version::V1 => Notifications::register(&subject.place.cgroup, sources).map(Events::V1),
             Version::V2 if subject.is_owner => changes(&subject.place.cgroup).map(Events::V2),
             Version::V2 => changes(&subject.processes).map(Events::V2),
         };
@@ -157,29 +164,73 @@ impl Events {
     }
 }
 
-/// The notifications of a v1 cgroup and of the one around it, counted since both were registered.
+/// The signals of a v1 cgroup and of the one around it.
 #[derive(Debug)]
 struct Notifications {
     own: AsyncFd<OwnedFd>,
-    around: Option<OwnedFd>,
     own_count: u64,
-    around_count: u64,
+    around: Option<Arc<Signal>>,
+    /// What was counted around it before it was registered itself.
+    around_before: u64,
 }
 
 impl Notifications {
-    fn register(cgroup: &Path) -> io::Result<Notifications> {
-        let register = |cgroup: &Path| notify::register(cgroup, "memory.oom_control", "");
-        // The outer one first: it must not miss what the inner one counts.
-        let around = cgroup.parent().and_then(|around| register(around).ok());
-        let own = event::readable(register(cgroup)?)?;
-        Ok(Notifications { own, around, own_count: 0, around_count: 0 })
+    fn register(cgroup: &Path, sources: &OomSources) -> io::Result<Notifications> {
+        // The outer one first: it must not miss a signal that the inner one counts.
+        let around = cgroup.parent().and_then(|around| sources.signal(around).ok());
+        let around_before = around.as_ref().map_or(0, |signal| signal.count());
+        let own = event::readable(notify::register(cgroup, OOM_CONTROL, "")?)?;
+        Ok(Notifications { own, own_count: 0, around, around_before })
     }
 
     /// Whether the cgroup itself was at its limit. The inner count is read first, because the kernel signals it last.
     fn is_at_limit(&mut self) -> bool {
         self.own_count += notify::take(self.own.get_ref());
-        self.around_count += self.around.as_ref().map_or(0, notify::take);
-        self.own_count > self.around_count
+        let around = self.around.as_ref().map_or(0, |signal| signal.count());
+        self.own_count > around - self.around_before
+    }
+}
+
+/// The OOM signals of a v1 cgroup that has others below it, counted for all of these.
+#[derive(Debug)]
+struct Signal {
+    event: OwnedFd,
+    count: Mutex<u64>,
+}
+
+impl Signal {
+    fn count(&self) -> u64 {
+        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        *count += notify::take(&self.event);
+        *count
+    }
+}
+
+/// What all watches of an agent share: a descriptor for each cgroup around others, and the machine's count of OOM kills.
+#[derive(Clone, Debug)]
+pub(crate) struct OomSources {
+    machine: MachineKills,
+    /// By the inode: a path may be made anew.
+    signals: Arc<Mutex<BTreeMap<u64, Weak<Signal>>>>,
+}
+
+impl OomSources {
+    /// Must be called within a tokio runtime.
+    pub fn open() -> OomSources {
+        OomSources { machine: MachineKills::sample(), signals: Arc::default() }
+    }
+
+    fn signal(&self, cgroup: &Path) -> io::Result<Arc<Signal>> {
+        let inode = std::fs::metadata(cgroup)?.ino();
+        let mut signals = self.signals.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = signals.get(&inode).and_then(Weak::upgrade) {
+            return Ok(known);
+        }
+        signals.retain(|_, signal| signal.strong_count() > 0);
+        let event = notify::register(cgroup, OOM_CONTROL, "")?;
+        let signal = Arc::new(Signal { event, count: Mutex::default() });
+        signals.insert(inode, Arc::downgrade(&signal));
+        Ok(signal)
     }
 }
 
@@ -196,13 +247,13 @@ fn read(file: &OwnedFd) {
     rustix::io::pread(file, &mut text, 0).ok(); // The cgroup is gone: nothing more will be told.
 }
 
-/// The machine's count of OOM kills, sampled for all containers of the agent. Cheap to clone.
+/// The machine's count of OOM kills, sampled for all containers of the agent.
 #[derive(Clone, Debug)]
-pub(crate) struct MachineKills(watch::Receiver<u64>);
+struct MachineKills(watch::Receiver<u64>);
 
 impl MachineKills {
     /// Samples until the last clone is dropped. Must be called within a tokio runtime.
-    pub fn sample() -> MachineKills {
+    fn sample() -> MachineKills {
         let (sender, receiver) = watch::channel(machine_kills().unwrap_or(0));
         // Reads a file of the kernel and has nothing to fail by.
         tokio::spawn(async move {

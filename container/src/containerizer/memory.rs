@@ -36,8 +36,7 @@ impl MemoryWatch {
 
     fn follow(&mut self, context: &Context, id: &ContainerId) {
         self.follow_request(context, id);
-        let subject = subject(context, id);
-        self.oom = subject.and_then(|subject| OomWatch::follow(subject, context.machine_kills.clone()));
+        self.oom = subject(context, id).and_then(|subject| OomWatch::follow(subject, &context.oom_sources));
     }
 
     /// The request may be another one.

@@ -14,6 +14,7 @@ use tepui_proto::mesos::v1::TaskState;
 use tepui_types::{ContainerId, ContainerOp, ExecutorId, FrameworkId, Termination};
 
 use crate::agent::{Agent, Out};
+use crate::state::Executor;
 use crate::status;
 
 /// Updates of an executor that wait for a look at its container; the first one needs it.
@@ -27,13 +28,13 @@ pub(crate) fn update(
     status: pb::TaskStatus,
     out: &mut Out,
 ) {
-    let container = agent.state.executor(&framework, &executor).map(|executor| executor.container_id.clone());
-    let Some(container) = container else {
+    let Some(known) = agent.state.executor(&framework, &executor) else {
         return status::from_executor(agent, now, &framework, &executor, status, out);
     };
+    let (container, is_examined) = (known.container_id.clone(), needs_examination(agent, known, &status));
     if let Some(waiting) = agent.waiting_updates.get_mut(&container) {
         waiting.push_back(status);
-    } else if needs_examination(agent, &container, &status) {
+    } else if is_examined {
         agent.waiting_updates.insert(container.clone(), Waiting::from([status]));
         agent.container(ContainerOp::Examine { id: container }, out);
     } else {
@@ -41,15 +42,18 @@ pub(crate) fn update(
     }
 }
 
-/// The end of a task in the executor's own container, without a reason, under an agent that limits memory.
-fn needs_examination(agent: &Agent, container: &ContainerId, status: &pb::TaskStatus) -> bool {
+/// The end of a task in the executor's own container, without a reason, under an agent that limits memory. An executor with
+/// tasks of its own knows better than its container which of them finished.
+fn needs_examination(agent: &Agent, executor: &Executor, status: &pb::TaskStatus) -> bool {
     let limits_memory =
         agent.config.isolation.iter().any(|name| name == "cgroups/mem" || name == "cgroups/all");
     let own = status.container_status.container_id.as_option().map(ContainerId::from);
-    limits_memory
-        && matches!(status.state, TaskState::TASK_FINISHED | TaskState::TASK_FAILED)
-        && status.reason.is_none()
-        && own.is_none_or(|own| own == *container)
+    let is_end = match status.state {
+        TaskState::TASK_FAILED => true,
+        TaskState::TASK_FINISHED => executor.generated,
+        _ => false,
+    };
+    limits_memory && is_end && status.reason.is_none() && own.is_none_or(|own| own == executor.container_id)
 }
 
 /// The container was looked at.

@@ -368,7 +368,10 @@ fn oom_kill_is_the_reason_of_a_task_that_fails_or_finishes() {
         container C1 examined
         launch t3 executor=e1 old
         e1 update t3 FINISHED
-        container C1 examined Memory limit exceeded
+        launch t4
+        t4 subscribe
+        t4 update t4 FINISHED
+        container C2 examined Memory limit exceeded
         ",
         expect![[r#"
             > isolation cgroups/mem
@@ -415,13 +418,28 @@ fn oom_kill_is_the_reason_of_a_task_that_fails_or_finishes() {
               container update C1 cpus:1.5;mem:96
               conn 1 <- LAUNCH t3
             > e1 update t3 FINISHED
-              container examine C1
-              conn 4 <- 202
-            > container C1 examined Memory limit exceeded
-              = update t3#0 TASK_FAILED
-              master <- UPDATE t3 TASK_FAILED REASON_CONTAINER_LIMITATION_MEMORY 'Memory limit exceeded'
+              = update t3#0 TASK_FINISHED
+              master <- UPDATE t3 TASK_FINISHED
               container update C1 cpus:0.5;mem:32
               conn 1 <- ACKNOWLEDGED t3
+              conn 4 <- 202
+            > launch t4
+              = executor t4 live
+              = task t4 of executor t4
+              container launch C2 cpus:1.1;mem:96
+            > t4 subscribe
+              conn 5 <- 200, open
+              conn 5 <- SUBSCRIBED t4
+              = executor t4 live delivered
+              conn 5 <- LAUNCH t4
+            > t4 update t4 FINISHED
+              container examine C2
+              conn 6 <- 202
+            > container C2 examined Memory limit exceeded
+              = update t4#0 TASK_FAILED
+              master <- UPDATE t4 TASK_FAILED REASON_CONTAINER_LIMITATION_MEMORY 'Memory limit exceeded'
+              container update C2 cpus:0.1;mem:32
+              conn 5 <- ACKNOWLEDGED t4
         "#]],
     );
 }
