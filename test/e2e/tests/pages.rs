@@ -284,7 +284,12 @@ fn unreachable_agents_are_on_the_pages_and_in_lists() {
             assert!(shown.contains(part), "{part:?} is not on the page {page:?}:\n{shown}");
         }
     }
-    for (command, part) in [("agents", "unreachable"), ("task lonely", "Agent is unreachable")] {
+    for (command, part) in [
+        ("agents", "unreachable"),
+        ("agent S0", "unreachable"),
+        ("task lonely", "Agent is unreachable"),
+        ("gone S0 --yes", "marked gone"),
+    ] {
         let ran = Command::new(binary())
             .args(command.split(' '))
             .env("TEPUI_MASTER", &cluster.master.address)
@@ -293,4 +298,5 @@ fn unreachable_agents_are_on_the_pages_and_in_lists() {
         let shown = String::from_utf8_lossy(&ran.stdout);
         assert!(ran.status.success() && shown.contains(part), "{command}: {ran:?}");
     }
+    scheduler.reach("lonely", "TASK_GONE_BY_OPERATOR");
 }

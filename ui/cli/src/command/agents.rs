@@ -39,11 +39,10 @@ impl List for Agents {
     }
 
     async fn fetch(&self) -> Result<Value> {
-        let mut answer = self.list.cluster.get("/slaves").await?;
-        if !self.list.json {
-            answer["unreachable_slaves"] = unreachable(&self.list.cluster).await;
+        match self.list.json {
+            true => self.list.cluster.get("/slaves").await,
+            false => all(&self.list.cluster).await,
         }
-        Ok(answer)
     }
 
     fn entries<'v>(&self, answer: &'v Value) -> Result<Vec<&'v Value>> {
@@ -66,7 +65,15 @@ impl List for Agents {
     }
 }
 
-const LISTS: [&str; 3] = ["slaves", "recovered_slaves", "unreachable_slaves"];
+/// Where agents are in the answer of [`all`].
+pub const LISTS: [&str; 3] = ["slaves", "recovered_slaves", "unreachable_slaves"];
+
+/// The answer of `/slaves`, and agents that are unreachable.
+pub async fn all(cluster: &Cluster) -> Result<Value> {
+    let mut answer = cluster.get("/slaves").await?;
+    answer["unreachable_slaves"] = unreachable(cluster).await;
+    Ok(answer)
+}
 
 /// Agents that are unreachable, of which the registry alone has the ids; the registry is large, so it is read only if there
 /// are some. Nothing if it may not be read.

@@ -80,10 +80,10 @@ impl Drain {
         let cluster = &self.which.cluster;
         block_on(async {
             let agent = find::agent(cluster, &self.which.agent).await?;
-            let (id, hostname) = (text(&agent, "id"), text(&agent, "hostname"));
+            let id = text(&agent, "id");
             let tasks = tasks_on(cluster, id).await?;
             let then = if self.mark_gone { " It will never come back." } else { "" };
-            self.confirm.ask(&format!("{tasks} tasks on agent {id} ({hostname}) will be killed.{then}"))?;
+            self.confirm.ask(&format!("{tasks} tasks on agent {} will be killed.{then}", named(&agent)))?;
             cluster.change(&self.call(id)).await?;
             if self.wait {
                 wait(cluster, id).await?;
@@ -107,6 +107,14 @@ impl Drain {
             ..Default::default()
         };
         Call { r#type: Some(Type::DRAIN_AGENT), drain_agent: drain.into(), ..Default::default() }
+    }
+}
+
+/// `id (hostname)`; of an unreachable agent the host is not known.
+fn named(agent: &Value) -> String {
+    match (text(agent, "id"), text(agent, "hostname")) {
+        (id, "") => id.to_string(),
+        (id, hostname) => format!("{id} ({hostname})"),
     }
 }
 
@@ -147,9 +155,9 @@ impl Which {
     ) -> Result<ExitCode> {
         block_on(async {
             let agent = find::agent(&self.cluster, &self.agent).await?;
-            let (id, hostname) = (text(&agent, "id"), text(&agent, "hostname"));
+            let id = text(&agent, "id");
             if let Some((confirm, what)) = ask {
-                confirm.ask(&format!("Agent {id} ({hostname}): {what}"))?;
+                confirm.ask(&format!("Agent {}: {what}", named(&agent)))?;
             }
             self.cluster.change(&call(id)).await?;
             done(self.json, &json!({"agent_id": id, "done": verb}), &format!("{verb} agent {id}"))

@@ -3,8 +3,8 @@
 use anyhow::{Result, bail};
 use serde_json::Value;
 
-use super::Cluster;
 use super::task_state::TaskState;
+use super::{Cluster, agents};
 use crate::listing::{lists, number, text};
 use crate::near::{self, Known};
 
@@ -80,10 +80,10 @@ pub async fn task(cluster: &Cluster, typed: &str, framework: Option<&str>) -> Re
     Ok(answer["tasks"][place].take())
 }
 
-/// The agent as `/slaves` has it.
+/// The agent as `/slaves` has it, or the id of one that is unreachable.
 pub async fn agent(cluster: &Cluster, typed: &str) -> Result<Value> {
-    let answer = cluster.get("/slaves").await?;
-    named(&answer, &["slaves", "recovered_slaves"], "hostname", ("agent", typed, "tepui agents"))
+    let answer = agents::all(cluster).await?;
+    named(&answer, &agents::LISTS, "hostname", ("agent", typed, "tepui agents"))
 }
 
 /// The framework as `/frameworks` has it.

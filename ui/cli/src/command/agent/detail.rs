@@ -38,6 +38,7 @@ fn render(agent: &Value, tasks: &Value, now: f64, colours: bool) -> String {
         .value("address", text(agent, "pid"))
         .value("version", text(agent, "version"))
         .moment("registered", number(agent, "registered_time"), now)
+        .moment("unreachable", number(agent, "unreachable_time"), now)
         .moment("reregistered", number(agent, "reregistered_time"), now)
         .value("attributes", attributes(agent))
         .message("domain", &agent["domain"]["fault_domain"])
