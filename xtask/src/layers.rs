@@ -41,6 +41,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("container/docker", &[]),
     ("container", &["api/proto", "core/types", "core/resources", "container/docker"]),
     ("executors", &["api/proto", "client", "container/docker"]),
+    ("shell/log", &[]),
     ("shell/store", &["core/fsm"]),
     ("shell/runtime", &["core/fsm", "shell/store"]),
     ("shell/http", &["api/proto", "core/types", "core/authz", "core/resources"]),
@@ -54,6 +55,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "core/resources",
             "core/registry",
             "core/master",
+            "shell/log",
             "shell/runtime",
             "shell/http",
             "shell/store",
@@ -70,6 +72,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "core/resources",
             "core/agent",
             "container",
+            "shell/log",
             "shell/runtime",
             "shell/http",
             "shell/store",
@@ -77,7 +80,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("ui/web", &[]),
     // The binary assembles the programs; everything else in it is an ordinary user of the client library.
-    ("ui/cli", &["api/proto", "client", "shell/master", "shell/agent", "container", "executors"]),
+    (
+        "ui/cli",
+        &["api/proto", "client", "shell/log", "shell/master", "shell/agent", "container", "executors"],
+    ),
     (FACILITIES, &[]),
     (
         "test/sim",

@@ -134,11 +134,10 @@ fn main() -> ExitCode {
         Some("executor") => return executor(rest),
         _ => {}
     }
-    match parse(arguments, |name| std::env::var(name).ok()).and_then(|(tepui, shown)| dispatch(tepui, shown))
-    {
-        Ok(code) => code,
-        Err(error) => fail(&error),
-    }
+    let done =
+        parse(arguments, |name| std::env::var(name).ok()).and_then(|(tepui, shown)| dispatch(tepui, shown));
+    tepui_log::flush();
+    done.unwrap_or_else(|error| fail(&error))
 }
 
 fn executor(arguments: &[String]) -> ExitCode {

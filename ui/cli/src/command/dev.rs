@@ -82,6 +82,8 @@ impl Dev {
         output::notice(&format!("Try: {}tepui run -- echo hello", self.naming(&address)));
         signals.next().await;
         output::notice("ending");
+        // That agents disconnect now is expected; faults are returned.
+        tepui_log::close();
         let mut results: Vec<Result<()>> = Vec::new();
         for (agent, options) in agents {
             results.push(agent.stop().await.map_err(Into::into));

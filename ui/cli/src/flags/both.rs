@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
+use tepui_log::LogFormat;
 
 use super::access::local;
 use super::value;
@@ -64,6 +65,9 @@ pub struct LoggingFlags {
     /// The least severe messages to write: DEBUG, INFO, WARNING or ERROR.
     #[arg(long, default_value = "INFO", ignore_case = true, value_parser = ["DEBUG", "INFO", "WARNING", "ERROR"])]
     pub logging_level: String,
+    /// Format of log lines: `text`, or `json` with one object per line.
+    #[arg(long, default_value = "text", value_enum)]
+    pub log_format: FormatFlag,
     /// The file that the log is written to by whoever started us; operators may read it.
     #[arg(long)]
     pub external_log_file: Option<PathBuf>,
@@ -73,6 +77,22 @@ pub struct LoggingFlags {
     /// Write nothing to the terminal.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
     pub quiet: bool,
+}
+
+/// The values of `--log_format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FormatFlag {
+    Text,
+    Json,
+}
+
+impl From<FormatFlag> for LogFormat {
+    fn from(flag: FormatFlag) -> Self {
+        match flag {
+            FormatFlag::Text => LogFormat::Text,
+            FormatFlag::Json => LogFormat::Json,
+        }
+    }
 }
 
 impl LoggingFlags {

@@ -230,7 +230,8 @@ const TLS: (&str, &[&str]) = (
     ],
 );
 
-const LOGGING: (&str, &[&str]) = ("Logging", &["logging_level", "log_dir", "external_log_file", "quiet"]);
+const LOGGING: (&str, &[&str]) =
+    ("Logging", &["logging_level", "log_format", "log_dir", "external_log_file", "quiet"]);
 
 /// What values are called, by the end of the flag's name; the first that fits counts.
 const VALUES: &[(&str, &str)] = &[

@@ -1,0 +1,121 @@
+//! Repeated lines: of equal lines within some seconds only the first few are written, then one that tells how many came.
+//!
+//! A table of fixed size, by the hash of a line without its time: two busy lines that share a place push each other out,
+//! and are then written more often than they need be. No line is ever held back that was not written before.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, Instant};
+
+/// Equal lines that are written within [`WINDOW`]; more are counted.
+pub(crate) const REPEATS_MAX: u64 = 3;
+/// How long equal lines are counted together.
+pub(crate) const WINDOW: Duration = Duration::from_secs(10);
+
+const PLACES: usize = 4096;
+
+#[derive(Default)]
+pub(crate) struct Repeats {
+    hasher: RandomState,
+    /// Empty before the first line.
+    places: Vec<Place>,
+    /// Places that hold lines back.
+    holding: usize,
+}
+
+#[derive(Clone, Default)]
+struct Place {
+    hash: u64,
+    since: Option<Instant>,
+    written: u64,
+    held_back: u64,
+    /// The line, once one is held back.
+    line: Vec<u8>,
+}
+
+/// A line that was held back, without its time, and how often.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct HeldBack {
+    pub line: Vec<u8>,
+    pub times: u64,
+}
+
+impl Repeats {
+    /// Whether to write a line, given without its time; and what was held back before and has to be written first.
+    pub fn admit(&mut self, now: Instant, line: &[u8]) -> (bool, Option<HeldBack>) {
+        let hash = self.hasher.hash_one(line);
+        if self.places.is_empty() {
+            self.places.resize(PLACES, Place::default());
+        }
+        let place = &mut self.places[hash as usize % PLACES];
+        let current =
+            place.hash == hash && place.since.is_some_and(|since| now.duration_since(since) < WINDOW);
+        if !current {
+            let held_back = take(place, &mut self.holding);
+            (place.hash, place.since, place.written) = (hash, Some(now), 1);
+            return (true, held_back);
+        }
+        if place.written < REPEATS_MAX {
+            place.written += 1;
+            return (true, None);
+        }
+        if place.held_back == 0 {
+            place.line = line.to_vec();
+            self.holding += 1;
+        }
+        place.held_back += 1;
+        (false, None)
+    }
+
+    pub fn is_holding(&self) -> bool {
+        self.holding > 0
+    }
+
+    /// What was held back in windows that are over, or, at the end of the program, in all.
+    pub fn expired(&mut self, now: Instant, all: bool) -> Vec<HeldBack> {
+        if self.holding == 0 {
+            return Vec::new();
+        }
+        let over = |since: Instant| all || now.duration_since(since) >= WINDOW;
+        let Self { places, holding, .. } = self;
+        let expired = places.iter_mut().filter(|place| place.since.is_some_and(over));
+        expired.filter_map(|place| take(place, holding)).collect()
+    }
+}
+
+fn take(place: &mut Place, holding: &mut usize) -> Option<HeldBack> {
+    if place.held_back == 0 {
+        return None;
+    }
+    *holding -= 1;
+    place.since = None;
+    Some(HeldBack { line: std::mem::take(&mut place.line), times: std::mem::take(&mut place.held_back) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_lines_are_written_a_few_times_then_counted() {
+        let (mut repeats, start) = (Repeats::default(), Instant::now());
+        let written: Vec<bool> = (0..5).map(|_| repeats.admit(start, b"same").0).collect();
+        assert_eq!(written, [true, true, true, false, false]);
+        assert_eq!(repeats.admit(start, b"other"), (true, None));
+        assert!(repeats.is_holding());
+        assert_eq!(repeats.expired(start, false), []);
+        let held_back = HeldBack { line: b"same".to_vec(), times: 2 };
+        assert_eq!(repeats.expired(start + WINDOW, false), [held_back]);
+        assert!(!repeats.is_holding());
+    }
+
+    #[test]
+    fn a_new_window_writes_the_count_before_the_line() {
+        let (mut repeats, start) = (Repeats::default(), Instant::now());
+        for _ in 0..=REPEATS_MAX {
+            repeats.admit(start, b"same");
+        }
+        let held_back = HeldBack { line: b"same".to_vec(), times: 1 };
+        assert_eq!(repeats.admit(start + WINDOW, b"same"), (true, Some(held_back)));
+        assert_eq!(repeats.admit(start + WINDOW, b"same"), (true, None));
+    }
+}
