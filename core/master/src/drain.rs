@@ -15,6 +15,7 @@ use crate::master::{Master, Out};
 use crate::offer;
 use crate::operator::mark_agent_gone;
 use crate::state::Drain;
+use crate::transition::Transition;
 
 /// Agents whose drain has not ended.
 pub(crate) fn begun(registry: &Registry) -> BTreeSet<AgentId> {
@@ -92,6 +93,7 @@ fn drained(master: &mut Master, id: &AgentId, mut deactivation: Deactivation, ou
     }
     let drain = shown(&deactivation);
     master.record(Record::Deactivate { id: id.clone(), deactivation }, out);
+    Master::log(Transition::AgentDrained { agent_id: id.clone() }, out);
     if let Some(agent) = master.agent_mut(id) {
         agent.drain = drain;
     }

@@ -12,6 +12,7 @@ use tepui_types::{AgentId, Answer, ConnId};
 
 use crate::State;
 use crate::explain::Report;
+use crate::transition::Transition;
 
 /// One thing to be made visible, in order.
 #[derive(Clone, Debug)]
@@ -69,6 +70,8 @@ pub enum Effect {
         agent_id: AgentId,
         took: Duration,
     },
+    /// An entity is in another state; for the log.
+    Transition(Box<Transition>),
     /// This process must end; why, for an operator to read.
     Halt {
         why: String,

@@ -21,6 +21,7 @@ use crate::master::{Master, Out};
 use crate::state::{Framework, FrameworkLink, Map, Recent, Set, roles_of};
 use crate::status::Verdict;
 use crate::timers::Timer;
+use crate::transition::{FrameworkRemoval, TaskUpdate, Transition};
 use crate::{Effect, books, checks, executor, notice, offer, operation, task};
 
 /// What a scheduler asks for when it subscribes or changes its mind.
@@ -122,8 +123,11 @@ pub(crate) fn fresh(now: Now, id: FrameworkId, info: pb::FrameworkInfo, link: Fr
 /// Puts a framework that is known from agents only into the books: it has tasks, but nobody speaks for it yet.
 pub(crate) fn recover(master: &mut Master, now: Now, info: pb::FrameworkInfo, out: &mut Out) {
     let id = FrameworkId::from(&*info.id);
-    let framework = fresh(now, id, info, FrameworkLink::Recovered);
+    let framework = fresh(now, id.clone(), info, FrameworkLink::Recovered);
     insert(master, framework, Terms::default(), out);
+    if let Some(framework) = master.framework(&id).cloned() {
+        Master::log(Transition::FrameworkRecovered { framework }, out);
+    }
 }
 
 /// Puts a framework into the books and tells the allocator and operators.
@@ -145,10 +149,12 @@ pub(crate) fn stream_ended(master: &mut Master, now: Now, conn: ConnId, out: &mu
     let Some(framework) = master.framework_mut(&id) else { return };
     framework.link = FrameworkLink::Disconnected { since: now.wall };
     let timeout = failover_timeout(&framework.info);
+    let framework = Arc::new(framework.clone());
+    Master::log(Transition::FrameworkDisconnected { framework, failover_timeout: timeout }, out);
     offer::withdraw_all_of(master, &id);
     master.allocator.deactivate_framework(&id);
     if timeout.is_zero() {
-        remove(master, now, &id, out);
+        remove(master, now, &id, FrameworkRemoval::FailoverTimeout, out);
     } else {
         master.timers.set(Timer::Failover(id), now.mono + timeout);
     }
@@ -164,7 +170,16 @@ pub(crate) fn hang_up(master: &mut Master, id: &FrameworkId, out: &mut Out) {
 }
 
 /// Removes a framework for good: its tasks are killed, its id is spent.
-pub(crate) fn remove(master: &mut Master, now: Now, id: &FrameworkId, out: &mut Out) {
+pub(crate) fn remove(
+    master: &mut Master,
+    now: Now,
+    id: &FrameworkId,
+    cause: FrameworkRemoval,
+    out: &mut Out,
+) {
+    if let Some(framework) = master.framework(id).cloned() {
+        Master::log(Transition::FrameworkRemoved { framework, cause }, out);
+    }
     offer::withdraw_all_of(master, id);
     master.allocator.deactivate_framework(id);
     master.timers.clear(&Timer::Failover(id.clone()));
@@ -212,6 +227,7 @@ fn end_tasks(master: &mut Master, now: Now, id: &FrameworkId, out: &mut Out) {
     let unreachable: Vec<TaskId> = framework.unreachable_tasks.iter().map(|task| task.id.clone()).collect();
     for task_id in &unreachable {
         if let Some(task) = task::take_unreachable(master, id, task_id) {
+            Master::log(Transition::TaskUpdated(TaskUpdate::of(id, &verdict.on_task(now, &task))), out);
             task::remember_completed(master, task.ended(now, &verdict));
         }
     }

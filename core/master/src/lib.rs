@@ -50,6 +50,7 @@ mod task;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod transition;
 mod validate;
 
 pub use config::Config;
@@ -68,3 +69,4 @@ pub use state::{
     OperationUuid, Recent, Set, State, Task, event_seen,
 };
 pub use tepui_allocator::Sorter;
+pub use transition::{AgentRemoval, FrameworkRemoval, Registration, TaskUpdate, Transition};

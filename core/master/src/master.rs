@@ -27,6 +27,7 @@ use crate::operation::Operations;
 use crate::reachability::Liveness;
 use crate::state::{Agent, Framework, Map, Recent, State, Task};
 use crate::timers::Timer;
+use crate::transition::Transition;
 use crate::{Config, Effect, Input, agent, boot, call, drain, explain, offer, operator, slack, timers};
 
 pub(crate) type Out = Outbox<Master>;
@@ -251,6 +252,11 @@ impl Master {
         if let Some(conn) = self.agent(id).and_then(|agent| agent.conn()) {
             out.effect(Effect::Agent { conn, event: Box::new(event) });
         }
+    }
+
+    /// Passes a transition to the log.
+    pub(crate) fn log(transition: Transition, out: &mut Out) {
+        out.effect(Effect::Transition(Box::new(transition)));
     }
 
     /// Tells operators; the event is not even made if nobody listens.

@@ -21,6 +21,7 @@ use crate::inverse;
 use crate::master::{Master, Out};
 use crate::state::{Agent, Framework, Offer};
 use crate::timers::Timer;
+use crate::transition::Transition;
 
 /// What a scheduler never gets to see: the agent deals with it alone.
 const HIDDEN_RESOURCE: &str = "ephemeral_ports";
@@ -181,7 +182,7 @@ pub(crate) fn withdraw_all_of(master: &mut Master, framework_id: &FrameworkId) {
 pub(crate) fn rescind(master: &mut Master, id: &OfferId, out: &mut Out) {
     if let Some(offer) = master.state.offers.get(id).cloned() {
         withdraw(master, id);
-        master.tell_framework(&offer.framework_id, to_scheduler::rescind(id), out);
+        tell_rescinded(master, &offer, out);
     }
 }
 
@@ -190,8 +191,13 @@ pub(crate) fn rescind_for_a_while(master: &mut Master, now: Now, id: &OfferId, o
     if let Some(offer) = take(master, id) {
         let until = master.allocator.refusal(now.mono, None);
         master.allocator.give_back(&offer.agent_id, &offer.framework_id, &offer.resources, until);
-        master.tell_framework(&offer.framework_id, to_scheduler::rescind(id), out);
+        tell_rescinded(master, &offer, out);
     }
+}
+
+fn tell_rescinded(master: &Master, offer: &Arc<Offer>, out: &mut Out) {
+    Master::log(Transition::OfferRescinded { offer: Arc::clone(offer) }, out);
+    master.tell_framework(&offer.framework_id, to_scheduler::rescind(&offer.id), out);
 }
 
 /// Takes back everything offered of an agent, and every request to leave it.

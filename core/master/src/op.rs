@@ -32,6 +32,7 @@ use crate::event::to_scheduler;
 use crate::master::{Master, Out};
 use crate::operation;
 use crate::status::Verdict;
+use crate::transition::{TaskUpdate, Transition};
 
 /// The offers of one ACCEPT while its operations run: still booked as offered, owned by nobody else.
 #[derive(Debug)]
@@ -159,6 +160,7 @@ pub(crate) fn tell_tasks<'a>(
     for task in tasks {
         let status = verdict.on(now, &task.task_id, Some(&task.agent_id));
         master.count_task_end(framework_id, status.state, &status);
+        Master::log(Transition::TaskUpdated(TaskUpdate::of(framework_id, &status)), out);
         master.tell_framework(framework_id, to_scheduler::update(status), out);
     }
 }

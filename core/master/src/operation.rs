@@ -19,6 +19,7 @@ use crate::event::{to_agent, to_scheduler};
 use crate::master::{Master, Out};
 use crate::state::{Operation, OperationUuid};
 use crate::timers::Timer;
+use crate::transition::Transition;
 
 /// How long the operations of a framework that nobody knows wait for it to subscribe again.
 pub(crate) const ORPHAN_OPERATIONS_WAIT: Duration = Duration::from_secs(600);
@@ -95,6 +96,14 @@ pub(crate) fn refuse(
 ) {
     let kind = info.r#type.unwrap_or(OperationType::UNKNOWN);
     master.count_operation_end(kind, pb::OperationState::OPERATION_ERROR);
+    let operation_id = info.id.as_option().map(|id| id.value.clone());
+    let rejected = Transition::OperationRejected {
+        framework_id: framework_id.clone(),
+        operation_id,
+        kind,
+        reason: why.clone(),
+    };
+    Master::log(rejected, out);
     if let Some(id) = info.id.as_option() {
         let status = status(Some(id), pb::OperationState::OPERATION_ERROR, Some(why));
         master.tell_framework(framework_id, to_scheduler::update_operation_status(status), out);
@@ -128,6 +137,10 @@ pub(crate) fn apply(
         ..Default::default()
     };
     add(master, agent_id, uuid, operation);
+    if let Some(operation) = master.agent(agent_id).and_then(|agent| agent.operations.get(&uuid)).cloned() {
+        let state = pb::OperationState::OPERATION_PENDING;
+        Master::log(Transition::OperationUpdated { operation, state, message: None }, out);
+    }
 }
 
 /// Books an operation on its agent.
@@ -173,6 +186,10 @@ pub(crate) fn end_all_on(master: &mut Master, agent_id: &AgentId, state: pb::Ope
     let Some(agent) = master.agent(agent_id).cloned() else { return };
     master.timers.clear(&Timer::OrphanOperations(agent_id.clone()));
     for (uuid, operation) in agent.operations.iter() {
+        if !is_terminal(operation.operation.latest_status.state) {
+            let operation = Arc::clone(operation);
+            Master::log(Transition::OperationUpdated { operation, state, message: None }, out);
+        }
         if is_terminal(state) && !is_terminal(operation.operation.latest_status.state) {
             let kind = operation.operation.info.r#type.unwrap_or(OperationType::UNKNOWN);
             master.count_operation_end(kind, state);

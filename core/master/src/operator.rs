@@ -15,6 +15,9 @@ mod update_maintenance_schedule;
 mod update_quota;
 mod update_weights;
 
+use alloc::boxed::Box;
+use alloc::string::String;
+
 use tepui_fsm::Now;
 use tepui_proto::mesos::v1::master::call::Type;
 use tepui_proto::mesos::v1::master::{Call, Response};
@@ -23,6 +26,7 @@ use tepui_types::{Answer, ConnId, Refusal, Status};
 use crate::authorization;
 use crate::master::{Master, NOT_IMPLEMENTED, Out};
 use crate::timers::Timer;
+use crate::transition::Transition;
 
 /// What becomes of a call: whatever changed is recorded and told when it is made.
 type Done = Result<Answer<Response>, Refusal>;
@@ -43,10 +47,12 @@ pub(crate) fn take(
     if r#type == Type::SUBSCRIBE {
         return subscribe::subscribe(master, now, conn, out);
     }
-    if let Err(refusal) = authorization::operator(master, principal, &call) {
-        return Master::refuse(conn, refusal, out);
-    }
-    match carry_out(master, now, principal, r#type, &call, out) {
+    let done = authorization::operator(master, principal, &call)
+        .and_then(|()| carry_out(master, now, principal, r#type, &call, out));
+    let rejection = done.as_ref().err().map(|refusal| refusal.message.clone());
+    let principal = principal.map(String::from);
+    Master::log(Transition::OperatorCall { principal, call: Box::new(call), rejection }, out);
+    match done {
         Ok(answer) => Master::answer(conn, answer, out),
         Err(refusal) => Master::refuse(conn, refusal, out),
     }

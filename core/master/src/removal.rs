@@ -14,6 +14,7 @@ use crate::event::{to_agent, to_scheduler};
 use crate::master::{Master, Out};
 use crate::state::Task;
 use crate::status::Verdict;
+use crate::transition::{AgentRemoval, TaskUpdate, Transition};
 use crate::{Effect, executor, notice, offer, operation, reachability, task};
 
 /// What agents and frameworks are told when a machine is taken down.
@@ -58,6 +59,15 @@ impl Loss {
         }
     }
 
+    fn removal(self) -> AgentRemoval {
+        match self {
+            Loss::Unreachable { .. } => AgentRemoval::Unreachable,
+            Loss::Gone => AgentRemoval::Gone,
+            Loss::Removed => AgentRemoval::Removed,
+            Loss::MachineDown => AgentRemoval::MachineDown,
+        }
+    }
+
     fn operation_state(self) -> pb::OperationState {
         match self {
             Loss::Unreachable { .. } => pb::OperationState::OPERATION_UNREACHABLE,
@@ -70,6 +80,8 @@ impl Loss {
 /// Takes an agent that is registered or recovered out of the books; its tasks get what they have coming.
 pub(crate) fn remove(master: &mut Master, now: Now, id: &AgentId, loss: Loss, out: &mut Out) {
     master.changed = true;
+    let (agent_id, agent) = (id.clone(), master.agent(id).cloned());
+    Master::log(Transition::AgentRemoved { agent_id, agent, removal: loss.removal() }, out);
     reachability::forget(master, id);
     master.ends.forget(id);
     offer::rescind_all_on(master, id, out);
@@ -139,6 +151,7 @@ pub(crate) fn end_unreachable(
     let ended: Arc<Task> = task.ended(now, verdict);
     let status = verdict.on_task(now, &ended);
     master.notify(|| notice::task_updated(framework_id, &status, ended.state()), out);
+    Master::log(Transition::TaskUpdated(TaskUpdate::of(framework_id, &status)), out);
     master.count_task_end(framework_id, status.state, &status);
     master.tell_framework(framework_id, to_scheduler::update(status), out);
     task::remember_completed(master, ended);

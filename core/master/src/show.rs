@@ -49,6 +49,7 @@ impl fmt::Display for Effect {
             Effect::SlackTakenBack { agent_id, took } => {
                 write!(f, "slack of {agent_id} was taken back after {took:?}")
             }
+            Effect::Transition(transition) => write!(f, "log {transition:?}"),
             Effect::Halt { why } => write!(f, "halt: {why}"),
             Effect::Publish { state } => write!(f, "publish {}", state.version),
         }

@@ -16,6 +16,7 @@ use crate::event::to_scheduler;
 use crate::master::{Master, Out};
 use crate::state::{Framework, Task};
 use crate::status::Verdict;
+use crate::transition::{TaskUpdate, Transition};
 use crate::{notice, slack};
 
 /// Executors of one framework whose way of sharing cgroups is remembered; beyond that the oldest are free again.
@@ -115,6 +116,15 @@ pub(crate) fn add(master: &mut Master, task: Task, out: &mut Out) {
     }
 }
 
+/// Puts a task among the live ones that is about to be sent to its agent.
+pub(crate) fn launch(master: &mut Master, task: Task, out: &mut Out) {
+    let (framework_id, task_id) = (task.framework_id.clone(), task.id.clone());
+    add(master, task, out);
+    if let Some(task) = master.task(&framework_id, &task_id).cloned() {
+        Master::log(Transition::TaskLaunched { task }, out);
+    }
+}
+
 fn remember_sharing(framework: &mut Framework, task: &Task) {
     if let Some(executor) = &task.executor_id {
         let shares = task.task.container.linux_info.share_cgroups.unwrap_or(true);
@@ -140,7 +150,7 @@ pub(crate) fn update(
     let task_id = TaskId::from(&*status.task_id);
     let Some(task) = master.task_mut(framework_id, &task_id) else { return };
     let taken = task.take_in(status, latest);
-    let state = task.state();
+    let (state, agent_id) = (task.state(), task.agent_id.clone());
     let checked = matches!(
         status.reason,
         Some(Reason::REASON_TASK_CHECK_STATUS_UPDATED | Reason::REASON_TASK_HEALTH_CHECK_STATUS_UPDATED)
@@ -156,6 +166,8 @@ pub(crate) fn update(
     // Also a status that brings only what the newest state already told: its message and reason are news.
     if taken.new_status || checked {
         master.notify(|| notice::task_updated(framework_id, status, state), out);
+        let update = TaskUpdate::new(framework_id.clone(), task_id, agent_id, status);
+        Master::log(Transition::TaskUpdated(update), out);
     }
 }
 

@@ -5,6 +5,7 @@ use tepui_types::{AgentId, ConnId, FrameworkId, OfferId};
 
 use crate::event::{HEARTBEAT_INTERVAL, to_scheduler};
 use crate::master::{Master, Out};
+use crate::transition::FrameworkRemoval;
 use crate::{Effect, framework, garbage, inverse, notice, offer, operation, reachability};
 
 /// Something that will be due.
@@ -50,7 +51,7 @@ fn run(master: &mut Master, now: Now, timer: Timer, out: &mut Out) {
         Timer::Reregister(id) => reachability::not_back(master, now, &id, out),
         Timer::Unreachable(id) => reachability::mark_unreachable(master, now, &id, out),
         Timer::RecoveredAgents => reachability::recovered_not_back(master, now, out),
-        Timer::Failover(id) => framework::remove(master, now, &id, out),
+        Timer::Failover(id) => framework::remove(master, now, &id, FrameworkRemoval::FailoverTimeout, out),
         Timer::Offer(id) => offer::expire(master, &id, out),
         Timer::InverseOffer(id) => inverse::rescind(master, &id, out),
         Timer::OrphanOperations(id) => operation::acknowledge_orphans(master, &id, out),

@@ -5,13 +5,15 @@ use std::time::Instant;
 
 use http::header::{HeaderName, HeaderValue};
 use tepui_authz::Authorizer;
-use tepui_core_master::{Effect, State};
+use tepui_core_master::{Effect, State, Transition};
 use tepui_http::{Exchanges, HttpError, Response, accepted, empty, message};
+use tepui_log::TransitionLog;
 use tepui_proto::Wire;
 use tepui_types::{Answer, ConnId};
 use tokio::sync::watch;
 
 use crate::followers::{Followers, Telling};
+use crate::log;
 use crate::metered::AllocationTimes;
 use crate::routes::Kind;
 
@@ -22,6 +24,7 @@ pub(crate) struct Effects {
     publisher: watch::Sender<Arc<State>>,
     followers: Followers,
     times: Arc<AllocationTimes>,
+    log: TransitionLog<Transition>,
     /// Why this process must end.
     halt: watch::Sender<Option<String>>,
 }
@@ -35,18 +38,24 @@ impl Effects {
         halt: watch::Sender<Option<String>>,
     ) -> std::io::Result<Self> {
         let followers = Followers::start(exchanges.clone(), authorizer)?;
-        Ok(Self { exchanges, publisher, followers, times, halt })
+        Ok(Self { exchanges, publisher, followers, times, log: log::start()?, halt })
     }
 
     /// The snapshot goes first: who was told something by an event must find it in the documents.
     pub fn make_visible(&mut self, effects: Vec<Effect>) {
         let (snapshots, others): (Vec<_>, Vec<_>) =
             effects.into_iter().partition(|effect| matches!(effect, Effect::Publish { .. }));
-        snapshots.into_iter().chain(others).for_each(|effect| self.make_one_visible(effect));
+        let mut transitions = Vec::new();
+        snapshots
+            .into_iter()
+            .chain(others)
+            .for_each(|effect| self.make_one_visible(effect, &mut transitions));
+        self.log.push(transitions);
     }
 
-    fn make_one_visible(&mut self, effect: Effect) {
+    fn make_one_visible(&mut self, effect: Effect, transitions: &mut Vec<Transition>) {
         match effect {
+            Effect::Transition(transition) => transitions.push(*transition),
             Effect::Answer { conn, answer } => answer_with(&self.exchanges, conn, answer),
             Effect::OpenScheduler { conn, stream_id } => {
                 let value = HeaderValue::from_str(&stream_id).expect("stream ids are UUIDs");

@@ -63,7 +63,7 @@ impl Front {
         if let Standing::Standby { leader, last } = &mut *self.lock()
             && *leader != seen
         {
-            tracing::info!(leader = seen.as_deref().unwrap_or("nobody"), "who leads");
+            tracing::info!(leader = seen.as_deref(), "leading master changed");
             if seen.is_some() {
                 // The leader knows better.
                 *last = None;

@@ -15,6 +15,7 @@ mod effects;
 mod explain;
 mod followers;
 mod front;
+mod log;
 mod maintenance;
 mod metered;
 mod metrics;

@@ -49,11 +49,11 @@ impl Reign {
                 _ = self.stop.wait_for(|stop| *stop) => return Ok(()),
                 leadership = candidate.campaign(|observed| self.front.observe(observed)) => leadership,
             };
-            tracing::info!(id = info.id, "elected as the leading master");
+            tracing::info!(master_id = info.id, "elected leader");
             let store = Store::Etcd(EtcdRecords::new(etcd.clone(), leadership.clone()));
             match self.term(info, store, leadership).await? {
                 End::Asked => return Ok(()),
-                End::Lost => tracing::warn!("this master leads no longer"),
+                End::Lost => tracing::warn!("leadership lost"),
                 End::Failed(fault) => return Err(fault.into()),
             }
         }

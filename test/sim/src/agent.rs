@@ -287,7 +287,7 @@ pub(crate) fn make_visible(world: &mut World, index: usize, effect: Effect) {
         Effect::Executor { conn, event } => world.send(conn, End::Client, Message::ExecutorEvent(event)),
         Effect::CloseExecutor { conn } => world.close(conn, End::Server),
         Effect::Container(op) => host::operate(world, index, op),
-        Effect::Publish { .. } => (),
+        Effect::Publish { .. } | Effect::Transition(_) => (),
         Effect::Exit { message, failed } => exit(world, index, &message, failed),
     }
 }

@@ -165,7 +165,7 @@ pub(crate) fn make_visible(world: &mut World, effect: Effect) {
         | Effect::SlackTakenBack { .. }
         | Effect::Explained { .. } => (),
         Effect::Halt { why } => panic!("the simulator sets no limit: {why}"),
-        Effect::Publish { .. } => (),
+        Effect::Publish { .. } | Effect::Transition(_) => (),
     }
 }
 

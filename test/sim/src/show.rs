@@ -118,6 +118,7 @@ pub(crate) fn master_effect(effect: &master::Effect) -> Option<String> {
         | master::Effect::CloseOperator { .. }
         | master::Effect::Explained { .. }
         | master::Effect::SlackTakenBack { .. }
+        | master::Effect::Transition(_)
         | master::Effect::Publish { .. } => return None,
         master::Effect::Halt { why } => format!("halt: {why}"),
     })
@@ -247,7 +248,7 @@ pub(crate) fn agent_effect(effect: &agent::Effect) -> Option<String> {
         agent::Effect::Executor { conn, event } => format!("#{} {}", conn.0, executor_event(event)),
         agent::Effect::CloseExecutor { conn } => format!("#{} close", conn.0),
         agent::Effect::Container(op) => container_op(op),
-        agent::Effect::Publish { .. } => return None,
+        agent::Effect::Publish { .. } | agent::Effect::Transition(_) => return None,
         agent::Effect::Exit { message, failed } => format!("exit (failed: {failed}): {message}"),
     })
 }

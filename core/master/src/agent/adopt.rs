@@ -17,6 +17,7 @@ use crate::event::{to_agent, to_scheduler};
 use crate::master::{Master, Out};
 use crate::state::Task;
 use crate::status::Verdict;
+use crate::transition::{TaskUpdate, Transition};
 use crate::{executor, framework, operation, removal, task};
 
 /// Takes over everything from an agent that is new to this master. `tell`: frameworks may think these tasks lost.
@@ -180,7 +181,9 @@ fn remember_isolation(master: &mut Master, isolation: &Isolation) {
 /// A task that was thought lost is there.
 fn tell_back(master: &Master, now: Now, task: &Task, out: &mut Out) {
     let verdict = Verdict::new(task.state(), Reason::REASON_AGENT_REREGISTERED, "Agent reregistered");
-    master.tell_framework(&task.framework_id, to_scheduler::update(verdict.on_task(now, task)), out);
+    let status = verdict.on_task(now, task);
+    Master::log(Transition::TaskUpdated(TaskUpdate::of(&task.framework_id, &status)), out);
+    master.tell_framework(&task.framework_id, to_scheduler::update(status), out);
 }
 
 /// Tasks that were unreachable on this agent, and are not on it any more.

@@ -1,5 +1,7 @@
 //! An agent's link ended. It may come back; until then nothing of it is offered.
 
+use alloc::sync::Arc;
+
 use tepui_fsm::Now;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::task_status::Reason;
@@ -8,12 +10,15 @@ use tepui_types::{AgentId, ConnId, FrameworkId, TaskStateExt};
 use crate::master::{Master, Out};
 use crate::state::AgentLink;
 use crate::status::Verdict;
+use crate::transition::Transition;
 use crate::{Effect, executor, offer, reachability, task};
 
 pub(crate) fn closed(master: &mut Master, now: Now, conn: ConnId, out: &mut Out) {
     let Some(id) = master.links.remove(&conn) else { return };
     let Some(agent) = master.agent_mut(&id) else { return };
     agent.link = AgentLink::Silent { since: now.wall };
+    let agent = Arc::new(agent.clone());
+    Master::log(Transition::AgentDisconnected { agent }, out);
     offer::rescind_all_on(master, &id, out);
     master.allocator.deactivate_agent(&id);
     lose_unchecked(master, now, &id, out);

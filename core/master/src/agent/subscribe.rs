@@ -4,6 +4,7 @@
 //! One that only the registry, or nobody, knows brings its frameworks and tasks with it.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::sync::Arc;
 
 use tepui_fsm::Now;
@@ -23,6 +24,7 @@ use crate::operation::ORPHAN_OPERATIONS_WAIT;
 use crate::removal::{self, Loss};
 use crate::state::{Agent, AgentLink, Map, Set};
 use crate::timers::Timer;
+use crate::transition::{Registration, Transition};
 use crate::{Effect, books, drain, maintenance, notice, offer, operation, reachability};
 
 pub(super) fn subscribe(master: &mut Master, now: Now, conn: ConnId, call: Subscribe, out: &mut Out) {
@@ -30,25 +32,30 @@ pub(super) fn subscribe(master: &mut Master, now: Now, conn: ConnId, call: Subsc
     if master.links.contains_key(&conn) {
         return;
     }
+    let (hostname, pid) = (call.agent_info.hostname.clone(), call.pid.clone());
     let report = match Report::check(call) {
         Ok(report) => report,
-        Err(why) => return Master::refuse(conn, Refusal::bad_request(why), out),
+        Err(why) => {
+            log_rejection(hostname, pid.as_str().into(), &why, out);
+            return Master::refuse(conn, Refusal::bad_request(why), out);
+        }
     };
     if let Some(why) = outside(master, &report) {
+        log_rejection(hostname, Arc::clone(&report.pid), why, out);
         return Master::refuse(conn, Refusal::bad_request(why), out);
     }
     if maintenance::is_down(&master.state, &report.info.hostname, report.ip()) {
-        return turn_away(conn, removal::MACHINE_DOWN, out);
+        return turn_away(conn, &report, removal::MACHINE_DOWN, out);
     }
     let Some(id) = report.id.clone().or_else(|| unused_namesake(master, &report)) else {
         return admit(master, now, conn, report, out);
     };
     if master.state.gone_agents.contains_key(&id) {
-        return turn_away(conn, "Agent was marked gone by an operator", out);
+        return turn_away(conn, &report, "Agent was marked gone by an operator", out);
     }
     match master.agent(&id).cloned() {
         Some(known) if moved(&known, &report) => {
-            turn_away(conn, "Agent came back with another address or hostname", out);
+            turn_away(conn, &report, "Agent came back with another address or hostname", out);
         }
         Some(known) => resume(master, now, conn, &known, report, out),
         None => welcome_back(master, now, conn, id, report, out),
@@ -77,7 +84,12 @@ fn moved(known: &Agent, report: &Report) -> bool {
     known.info.hostname != report.info.hostname || report::ip(&known.pid) != report.ip()
 }
 
-fn turn_away(conn: ConnId, why: &str, out: &mut Out) {
+fn log_rejection(hostname: String, pid: Arc<str>, why: &str, out: &mut Out) {
+    Master::log(Transition::AgentRejected { hostname, pid, reason: why.into() }, out);
+}
+
+fn turn_away(conn: ConnId, report: &Report, why: &str, out: &mut Out) {
+    log_rejection(report.info.hostname.clone(), Arc::clone(&report.pid), why, out);
     out.effect(Effect::OpenAgent { conn });
     out.effect(Effect::Agent { conn, event: Box::new(to_agent::shutdown(why)) });
     out.effect(Effect::CloseAgent { conn });
@@ -94,7 +106,7 @@ fn admit(master: &mut Master, now: Now, conn: ConnId, report: Report, out: &mut 
     let id = master.next_agent_id();
     let agent = fresh(master, now, conn, id, &report);
     master.record(Record::AdmitAgent(pb::AgentInfo::clone(&agent.info)), out);
-    insert(master, now, conn, agent, out);
+    insert(master, now, conn, agent, Registration::New, out);
 }
 
 /// An agent that an earlier master admitted, that was unreachable, or that everybody forgot.
@@ -116,7 +128,7 @@ fn welcome_back(master: &mut Master, now: Now, conn: ConnId, id: AgentId, report
     master.state.recovered_agents.remove_mut(&id);
     master.state.unreachable_agents.remove_mut(&id);
     reachability::forget(master, &id);
-    insert(master, now, conn, agent, out);
+    insert(master, now, conn, agent, Registration::Returned, out);
     adopt::everything(master, now, &id, report, recovered.is_none(), out);
     drain::remind(master, &id, out);
     master.timers.set(Timer::OrphanOperations(id), now.mono + ORPHAN_OPERATIONS_WAIT);
@@ -152,7 +164,7 @@ fn resume(master: &mut Master, now: Now, conn: ConnId, known: &Agent, report: Re
         master.allocator.activate_agent(&id);
     }
     master.changed = true;
-    connect(master, now, conn, agent);
+    connect(master, now, conn, agent, Registration::Reconnected, out);
     adopt::compare(master, now, conn, &id, report, out);
     drain::remind(master, &id, out);
 }
@@ -183,7 +195,14 @@ fn fresh(master: &Master, now: Now, conn: ConnId, id: AgentId, report: &Report) 
 }
 
 /// Puts an agent without anything on it into the books and greets it.
-fn insert(master: &mut Master, now: Now, conn: ConnId, agent: Agent, out: &mut Out) {
+fn insert(
+    master: &mut Master,
+    now: Now,
+    conn: ConnId,
+    agent: Agent,
+    registration: Registration,
+    out: &mut Out,
+) {
     master.changed = true;
     master.allocator.add_agent(agent.id.clone(), books::agent(&agent), alloc::vec![]);
     if agent.deactivated {
@@ -194,15 +213,23 @@ fn insert(master: &mut Master, now: Now, conn: ConnId, agent: Agent, out: &mut O
     }
     master.notify(|| notice::agent_added(&agent), out);
     let id = agent.id.clone();
-    connect(master, now, conn, agent);
+    connect(master, now, conn, agent, registration, out);
     greet(master, conn, &id, Subscribed::default(), out);
 }
 
-fn connect(master: &mut Master, now: Now, conn: ConnId, agent: Agent) {
-    let id = agent.id.clone();
+fn connect(
+    master: &mut Master,
+    now: Now,
+    conn: ConnId,
+    agent: Agent,
+    registration: Registration,
+    out: &mut Out,
+) {
+    let (id, agent) = (agent.id.clone(), Arc::new(agent));
+    Master::log(Transition::AgentRegistered { agent: Arc::clone(&agent), registration }, out);
     master.links.insert(conn, id.clone());
     master.pids.insert(Arc::clone(&agent.pid), id.clone());
-    master.state.agents.insert_mut(id.clone(), Arc::new(agent));
+    master.state.agents.insert_mut(id.clone(), agent);
     reachability::watch(master, now, &id);
 }
 

@@ -13,12 +13,13 @@ use crate::master::{Master, Out};
 use crate::operation;
 use crate::state::{Operation, OperationUuid};
 use crate::timers::Timer;
+use crate::transition::Transition;
 
 pub(super) fn update_operation(master: &mut Master, from: &AgentId, call: UpdateOperation, out: &mut Out) {
     let Some(uuid) = operation::from_proto(&call.operation_uuid) else { return };
     let mut status = call.status.into_option().unwrap_or_default();
     status.agent_id = from.to_proto().into();
-    let Some(operation) = take_in(master, from, &uuid, &mut status) else {
+    let Some(operation) = take_in(master, from, &uuid, &mut status, out) else {
         // Acknowledged before, but the agent did not hear that.
         master.count(Counter::InvalidOperationStatusUpdates);
         return operation::acknowledge(master, from, &uuid, &status, out);
@@ -43,6 +44,7 @@ fn take_in(
     from: &AgentId,
     uuid: &OperationUuid,
     status: &mut pb::OperationStatus,
+    out: &mut Out,
 ) -> Option<Arc<Operation>> {
     let operation = Arc::make_mut(master.agent_mut(from)?.operations.get_mut(uuid)?);
     // An agent that never got the operation does not know what the framework calls it.
@@ -53,6 +55,10 @@ fn take_in(
     statuses.pop_if(|last| last.uuid == status.uuid);
     statuses.push(status.clone());
     let operation = Arc::new(operation.clone());
+    if before != status.state {
+        let (operation, message) = (Arc::clone(&operation), status.message.clone());
+        Master::log(Transition::OperationUpdated { operation, state: status.state, message }, out);
+    }
     if before != status.state && operation::is_terminal(status.state) {
         let kind = operation.operation.info.r#type.unwrap_or(OperationType::UNKNOWN);
         master.count_operation_end(kind, status.state);

@@ -8,6 +8,7 @@ use tepui_types::{AgentId, FrameworkId, TaskId, TaskStateExt};
 use super::reconcile_task;
 use crate::event::to_agent;
 use crate::master::{Master, Out};
+use crate::transition::Transition;
 
 pub(super) fn kill(master: &mut Master, now: Now, from: &FrameworkId, call: &Kill, out: &mut Out) {
     let task_id = TaskId::from(&*call.task_id);
@@ -18,6 +19,8 @@ pub(super) fn kill(master: &mut Master, now: Now, from: &FrameworkId, call: &Kil
     if agent_id.is_some_and(|given| given != task.agent_id) {
         return;
     }
+    let agent_id = task.agent_id.clone();
+    Master::log(Transition::TaskKill { framework_id: from.clone(), task_id: task_id.clone(), agent_id }, out);
     let policy = call.kill_policy.as_option().cloned();
     if !task.state().is_terminal() {
         let kills = master.kills.entry(task.agent_id.clone()).or_default();

@@ -2,6 +2,7 @@
 //!
 //! Once the call is well-formed the answer is a stream; a refusal is an ERROR on that stream, then its end.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 
@@ -16,6 +17,7 @@ use crate::framework::{self, Subscription};
 use crate::master::{Master, Out};
 use crate::state::{Framework, FrameworkLink};
 use crate::timers::Timer;
+use crate::transition::Transition;
 use crate::{Effect, authorization, offer};
 
 pub(super) fn subscribe(master: &mut Master, now: Now, caller: Caller, call: Subscribe, out: &mut Out) {
@@ -34,7 +36,10 @@ pub(super) fn subscribe(master: &mut Master, now: Now, caller: Caller, call: Sub
     };
     let stream = Stream { conn: caller.conn, id: master.rng.uuid_text().into() };
     out.effect(Effect::OpenScheduler { conn: stream.conn, stream_id: String::from(&*stream.id) });
+    let info = subscription.info.clone();
     if let Err(message) = connect(master, now, &stream, subscription, out) {
+        let transition = Transition::FrameworkRejected { info: Box::new(info), reason: message.clone() };
+        Master::log(transition, out);
         out.effect(Effect::Scheduler { conn: stream.conn, event: to_scheduler::error(message) });
         out.effect(Effect::CloseScheduler { conn: stream.conn });
     }
@@ -65,6 +70,7 @@ fn connect(
         Some(_) | None => master.next_framework_id(),
     };
     let known = master.framework(&id).cloned();
+    let is_known = known.is_some();
     match known {
         None => {
             let returning = subscription.info.id.is_set();
@@ -73,6 +79,9 @@ fn connect(
             framework::insert(master, framework, terms, out);
         }
         Some(known) => come_back(master, now, stream, &known, subscription, terms, out)?,
+    }
+    if let Some(framework) = master.framework(&id).cloned() {
+        Master::log(Transition::FrameworkSubscribed { framework, known: is_known }, out);
     }
     greet(master, now, stream.conn, &id, out);
     Ok(())

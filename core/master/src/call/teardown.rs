@@ -5,7 +5,8 @@ use tepui_types::FrameworkId;
 
 use crate::framework;
 use crate::master::{Master, Out};
+use crate::transition::FrameworkRemoval;
 
 pub(super) fn teardown(master: &mut Master, now: Now, from: &FrameworkId, out: &mut Out) {
-    framework::remove(master, now, from, out);
+    framework::remove(master, now, from, FrameworkRemoval::Teardown, out);
 }

@@ -9,6 +9,7 @@ use tepui_types::{Answer, ConnId, FrameworkId, Refusal, Status};
 use crate::authorization;
 use crate::framework::{self, Subscription};
 use crate::master::{Master, Out};
+use crate::transition::Transition;
 
 pub(super) fn update_framework(
     master: &mut Master,
@@ -55,6 +56,9 @@ fn update(
     framework::replace(master, from, new, terms, out);
     if changed {
         framework::announce(master, from, out);
+        if let Some(framework) = master.framework(from).cloned() {
+            Master::log(Transition::FrameworkUpdated { framework }, out);
+        }
     }
     Ok(())
 }

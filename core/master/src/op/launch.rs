@@ -16,6 +16,7 @@ use crate::event::to_agent;
 use crate::master::{Master, Out};
 use crate::state::Task;
 use crate::status::Verdict;
+use crate::transition::Transition;
 use crate::{authorization, checks, executor, task};
 
 pub(super) fn launch(master: &mut Master, now: Now, deal: &mut Deal, launch: Launch, out: &mut Out) {
@@ -42,7 +43,10 @@ fn start(master: &mut Master, deal: &mut Deal, mut info: pb::TaskInfo, out: &mut
     let resources = book(master, deal, &mut info.resources);
     let launch_executor = info.executor.is_set().then_some(new_executor);
     master.count_operation(&deal.framework_id, Type::LAUNCH);
-    task::add(master, Task::staging(&deal.framework_id, &info, resources), out);
+    if let (true, Some(executor)) = (new_executor, info.executor.as_option()) {
+        log_executor(deal, executor, out);
+    }
+    task::launch(master, Task::staging(&deal.framework_id, &info, resources), out);
     let framework_info =
         master.framework(&deal.framework_id).map(|framework| pb::FrameworkInfo::clone(&framework.info));
     let launch = event::Launch {
@@ -65,6 +69,16 @@ pub(super) fn book(
     master.allocator.launch(&deal.agent_id, &deal.framework_id, &resources);
     *list = resources.to_proto(Format::Post);
     resources
+}
+
+/// A new executor is to be started with its first task.
+pub(super) fn log_executor(deal: &Deal, executor: &pb::ExecutorInfo, out: &mut Out) {
+    let transition = Transition::ExecutorLaunched {
+        framework_id: deal.framework_id.clone(),
+        executor_id: ExecutorId::from(&*executor.executor_id),
+        agent_id: deal.agent_id.clone(),
+    };
+    Master::log(transition, out);
 }
 
 /// Books an executor unless its agent has it already; true if it is new.

@@ -6,7 +6,7 @@ use tepui_proto::mesos::v1::offer::operation::{LaunchGroup, Type};
 use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_proto::tepui::agent::v1::event;
 
-use super::launch::{book, book_executor};
+use super::launch::{book, book_executor, log_executor};
 use super::{Deal, revocable, tell_tasks};
 use crate::event::to_agent;
 use crate::master::{Master, Out};
@@ -35,12 +35,15 @@ pub(super) fn launch_group(
         return tell_tasks(master, now, &deal.framework_id, &group.task_group.tasks, &verdict, out);
     }
     let launch_executor = book_executor(master, deal, group.executor.get_or_insert_default());
+    if launch_executor {
+        log_executor(deal, &group.executor, out);
+    }
     for info in &mut group.task_group.get_or_insert_default().tasks {
         let resources = book(master, deal, &mut info.resources);
         // Every task carries the same executor, in the same form.
         info.executor = (*group.executor).clone().into();
         master.count_operation(&deal.framework_id, Type::LAUNCH_GROUP);
-        task::add(master, Task::staging(&deal.framework_id, info, resources), out);
+        task::launch(master, Task::staging(&deal.framework_id, info, resources), out);
     }
     let framework_info =
         master.framework(&deal.framework_id).map(|framework| pb::FrameworkInfo::clone(&framework.info));

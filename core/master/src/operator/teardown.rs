@@ -6,12 +6,13 @@ use tepui_types::{FrameworkId, Refusal};
 
 use crate::framework;
 use crate::master::{Master, Out};
+use crate::transition::FrameworkRemoval;
 
 pub(super) fn teardown(master: &mut Master, now: Now, call: &Teardown, out: &mut Out) -> Result<(), Refusal> {
     let id = FrameworkId::from(&*call.framework_id);
     if master.framework(&id).is_none() {
         return Err(Refusal::bad_request("No framework found with specified ID"));
     }
-    framework::remove(master, now, &id, out);
+    framework::remove(master, now, &id, FrameworkRemoval::TeardownByOperator, out);
     Ok(())
 }
