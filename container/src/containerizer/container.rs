@@ -121,7 +121,7 @@ impl Container {
         match started {
             Ok(process) => {
                 let (id, pid) = (self.id.clone(), process.pid.unsigned_abs());
-                tracing::info!(container = %id, pid, "container launched");
+                tracing::debug!(container = %id, pid, "container launched");
                 self.context.emit(ContainerEvent::Launched { id, pid }).await;
                 let mut volumes = spec.volumes;
                 if let Some(update) = waiting.update {
@@ -136,7 +136,7 @@ impl Container {
                 closed(children).await;
                 closed(waiting.first).await;
                 provision::remove(&self.context, &self.id).await;
-                tracing::info!(container = %self.id, ?stage, message, "container failed to launch");
+                tracing::debug!(container = %self.id, ?stage, message, "container failed to launch");
                 let id = self.id.clone();
                 self.context.emit(ContainerEvent::LaunchFailed { id, stage, message }).await;
                 self.context.tell(Message::Ended { id: self.id, launched: false });
@@ -330,7 +330,7 @@ impl Container {
         let termination = Termination { status: Some(status), ..killed.unwrap_or_default() };
         destroy::remove(&cgroups).await;
         provision::remove(&self.context, &self.id).await;
-        tracing::info!(container = %self.id, status, why = termination.message, "container ended");
+        tracing::debug!(container = %self.id, status, why = termination.message, "container ended");
         self.context.emit(ContainerEvent::Exited { id: self.id.clone(), termination }).await;
         self.context.tell(Message::Ended { id: self.id, launched: true });
     }

@@ -21,6 +21,7 @@ use crate::recover::Recovery;
 use crate::slack::Slack;
 use crate::state::State;
 use crate::status::Streams;
+use crate::transition::Transition;
 use crate::{Config, Effect, Input, Record};
 use crate::{
     containers, eviction, executor, gc, lifecycle, link, master, operations, operator, oversubscription,
@@ -103,9 +104,9 @@ impl Fsm for Agent {
                     master::event(self, now, *event, out);
                 }
             }
-            Input::LinkDown { link, .. } => link::down(self, now, link),
+            Input::LinkDown { link, reason } => link::down(self, now, link, reason, out),
             Input::Executor { conn, call } => executor::call(self, now, conn, *call, out),
-            Input::ExecutorClosed { conn } => executor::closed(self, conn),
+            Input::ExecutorClosed { conn } => executor::closed(self, conn, out),
             Input::Operator { conn, call } => operator::call(self, conn, *call, out),
             Input::OperatorClosed { conn } => operator::closed(self, conn, out),
             Input::Container(event) => containers::event(self, now, event, out),
@@ -140,7 +141,7 @@ impl Agent {
     fn due(&mut self, now: Now, timer: Timer, out: &mut Out) {
         match timer {
             Timer::Connect => link::connect(self, now, out),
-            Timer::LinkSilent => link::silent(self, now),
+            Timer::LinkSilent => link::silent(self, now, out),
             Timer::Reregistration => recover::reregistration_over(self, now, out),
             Timer::Registration(framework, executor) => {
                 lifecycle::registration_over(self, now, &framework, &executor, out);
@@ -190,6 +191,11 @@ impl Agent {
 
     pub(crate) fn refuse(&self, conn: ConnId, status: Status, message: impl Into<String>, out: &mut Out) {
         self.answer(conn, Answer::refused(status, message), out);
+    }
+
+    /// Passes a transition to the log.
+    pub(crate) fn log(transition: Transition, out: &mut Out) {
+        out.effect(Effect::Transition(Box::new(transition)));
     }
 
     pub(crate) fn container(&self, op: ContainerOp, out: &mut Out) {

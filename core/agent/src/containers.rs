@@ -11,9 +11,11 @@ use tepui_types::{ContainerEvent, ExecutorId, FrameworkId, LaunchStage, Terminat
 use crate::agent::{Agent, Out};
 use crate::lifecycle::{self, executor_ended};
 use crate::state::Cause;
+use crate::transition::Transition;
 use crate::{eviction, executor, gc, operator, recover, status};
 
 pub(crate) fn event(agent: &mut Agent, now: Now, event: ContainerEvent, out: &mut Out) {
+    log(&event, out);
     match event {
         ContainerEvent::Recovered { containers } => recover::recovered(agent, now, containers, out),
         ContainerEvent::Launched { id, pid } => {
@@ -63,6 +65,34 @@ pub(crate) fn event(agent: &mut Agent, now: Now, event: ContainerEvent, out: &mu
             }
         }
     }
+}
+
+fn log(event: &ContainerEvent, out: &mut Out) {
+    let transition = match event {
+        ContainerEvent::Launched { id, pid } => {
+            Transition::ContainerLaunched { container_id: id.clone(), pid: *pid }
+        }
+        ContainerEvent::LaunchFailed { id, stage, message } => Transition::ContainerLaunchFailed {
+            container_id: id.clone(),
+            stage: *stage,
+            message: message.clone(),
+        },
+        ContainerEvent::UpdateFailed { id, message } => {
+            Transition::ContainerUpdateFailed { container_id: id.clone(), message: message.clone() }
+        }
+        ContainerEvent::Exited { id, termination } => Transition::ContainerTerminated {
+            container_id: id.clone(),
+            termination: Arc::new(termination.clone()),
+        },
+        ContainerEvent::Recovered { containers } => {
+            let alive = containers.iter().filter(|container| container.ended.is_none()).count();
+            Transition::Recovered { alive, terminated: containers.len() - alive }
+        }
+        ContainerEvent::Examined { .. }
+        | ContainerEvent::NoSuchContainer { .. }
+        | ContainerEvent::PathDone { .. } => return,
+    };
+    Agent::log(transition, out);
 }
 
 /// The container never ran. If the agent itself stopped the launch, its own reason stands.

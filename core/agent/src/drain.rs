@@ -10,6 +10,7 @@ use tepui_types::{FrameworkId, TaskId};
 
 use crate::agent::{Agent, Out};
 use crate::state::Drain;
+use crate::transition::Transition;
 use crate::{Record, master};
 
 pub(crate) fn begin(agent: &mut Agent, now: Now, config: pb::DrainConfig, out: &mut Out) {
@@ -20,6 +21,7 @@ pub(crate) fn begin(agent: &mut Agent, now: Now, config: pb::DrainConfig, out: &
     let record =
         stored::StoredDrain { config: config.clone().into(), started: started.into(), ..Default::default() };
     out.record(Record::Drain(record.into()));
+    Agent::log(Transition::DrainStarted, out);
     agent.state.drain = Some(Arc::new(Drain { config, started: now.wall }));
     agent.state.touch();
     kill_all(agent, now, out);
@@ -39,6 +41,7 @@ pub(crate) fn end_if_empty(agent: &mut Agent, out: &mut Out) {
         agent.state.drain = None;
         agent.state.touch();
         out.record(Record::Drained);
+        Agent::log(Transition::DrainCompleted, out);
     }
 }
 

@@ -8,6 +8,7 @@ use tepui_proto::tepui::agent::v1 as link;
 use tepui_types::{Answer, ConnId, ContainerOp};
 
 use crate::LinkId;
+use crate::transition::Transition;
 
 /// One thing to be made visible, in order.
 #[derive(Clone, Debug)]
@@ -38,6 +39,8 @@ pub enum Effect {
         conn: ConnId,
     },
     Container(ContainerOp),
+    /// An entity is in another state; for the log.
+    Transition(Box<Transition>),
     /// The newest state for readers. At most one per turn.
     Publish {
         state: crate::State,

@@ -38,6 +38,7 @@ mod show;
 mod slack;
 mod state;
 mod status;
+mod transition;
 
 pub use agent::Agent;
 pub use config::{Config, Recover};
@@ -53,6 +54,7 @@ pub use state::{
     Cause, Container, ContainerStage, Counters, Delivery, Drain, Executor, ExecutorPhase, Framework, Phase,
     State, Task, TaskStage,
 };
+pub use transition::{Disconnection, TaskUpdate, Transition};
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 //! A broken link is healed by a new one whose SUBSCRIBE says everything the agent knows. Nothing is queued for a link
 //! that is not subscribed.
 
+use alloc::string::String;
 use alloc::sync::Arc;
 use core::time::Duration;
 
@@ -13,6 +14,7 @@ use tepui_resources::Format;
 
 use crate::agent::{Agent, Out, Timer};
 use crate::state::{Framework, Phase, Task};
+use crate::transition::{Disconnection, Transition};
 use crate::{Effect, LinkId, operations, status};
 
 /// The longest wait before another try.
@@ -101,26 +103,37 @@ pub(crate) fn heard(agent: &mut Agent, now: Now, link: LinkId) -> bool {
 }
 
 /// The master admitted the agent on the current link.
-pub(crate) fn subscribed(agent: &mut Agent, now: Now, silence: Duration, master: pb::MasterInfo) {
+pub(crate) fn subscribed(
+    agent: &mut Agent,
+    now: Now,
+    silence: Duration,
+    master: pb::MasterInfo,
+    out: &mut Out,
+) {
+    let master = Arc::new(master);
+    Agent::log(Transition::Registered { agent_id: agent.id(), master: Arc::clone(&master) }, out);
     agent.link.stage = Stage::Subscribed { silence };
     agent.link.tries = 0;
     agent.timers.set(Timer::LinkSilent, now.mono + silence);
-    agent.state.master = Some(Arc::new(master));
+    agent.state.master = Some(master);
     agent.state.touch();
 }
 
-pub(crate) fn down(agent: &mut Agent, now: Now, link: LinkId) {
+pub(crate) fn down(agent: &mut Agent, now: Now, link: LinkId, reason: String, out: &mut Out) {
     if agent.link.is_current(link) {
-        lose(agent, now);
+        lose(agent, now, Disconnection::Broken(reason), out);
     }
 }
 
 /// Nothing was heard for too long: the next link closes this one.
-pub(crate) fn silent(agent: &mut Agent, now: Now) {
-    lose(agent, now);
+pub(crate) fn silent(agent: &mut Agent, now: Now, out: &mut Out) {
+    lose(agent, now, Disconnection::Silence, out);
 }
 
-fn lose(agent: &mut Agent, now: Now) {
+fn lose(agent: &mut Agent, now: Now, cause: Disconnection, out: &mut Out) {
+    if let Some(master) = agent.state.master.clone() {
+        Agent::log(Transition::Disconnected { master, cause }, out);
+    }
     agent.link.stage = Stage::Down;
     agent.timers.clear(&Timer::LinkSilent);
     agent.state.master = None;

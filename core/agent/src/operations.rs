@@ -18,6 +18,7 @@ use crate::agent::{Agent, Out, Timer};
 use crate::lifecycle::volume_path;
 use crate::recover::is_kept;
 use crate::status::{RETRY_MAX, RETRY_MIN};
+use crate::transition::Transition;
 use crate::{Record, drain, slack};
 
 pub(crate) type Uuid = [u8; 16];
@@ -110,7 +111,9 @@ fn add(
     };
     let stored = api::StoredOperation { operation: operation.clone().into(), ..Default::default() };
     out.record(Record::Operation { uuid, operation: stored.into(), kept });
-    agent.state.operations.insert_mut(uuid, Arc::new(operation));
+    let operation = Arc::new(operation);
+    Agent::log(Transition::OperationUpdated { operation: Arc::clone(&operation) }, out);
+    agent.state.operations.insert_mut(uuid, operation);
     agent.state.touch();
 }
 

@@ -64,6 +64,7 @@ impl fmt::Display for Effect {
             Effect::Executor { conn, event } => write!(f, "conn {} <- {}", conn.0, ExecutorEvent(event)),
             Effect::CloseExecutor { conn } => write!(f, "conn {} closes", conn.0),
             Effect::Container(op) => write!(f, "container {}", Asked(op)),
+            Effect::Transition(transition) => write!(f, "log {transition:?}"),
             Effect::Publish { state } => write!(f, "publish version {}", state.version),
             Effect::Exit { message, failed } => {
                 write!(f, "exit{}: {message}", if *failed { " as failed" } else { "" })

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use tepui_container::Containerizer;
-use tepui_core_agent::{Effect, State};
+use tepui_core_agent::{Effect, State, Transition};
 use tepui_http::{Exchanges, HttpError, Response, accepted, empty, message};
+use tepui_log::TransitionLog;
 use tepui_types::Answer;
 use tokio::sync::watch;
 
@@ -21,6 +22,7 @@ pub(crate) struct Effects {
     pub publisher: watch::Sender<Arc<State>>,
     pub exit: watch::Sender<Option<AgentEnd>>,
     pub access: Access,
+    pub log: TransitionLog<Transition>,
 }
 
 impl Effects {
@@ -28,11 +30,17 @@ impl Effects {
     pub fn make_visible(&mut self, effects: Vec<Effect>) {
         let (snapshots, others): (Vec<_>, Vec<_>) =
             effects.into_iter().partition(|effect| matches!(effect, Effect::Publish { .. }));
-        snapshots.into_iter().chain(others).for_each(|effect| self.make_one_visible(effect));
+        let mut transitions = Vec::new();
+        snapshots
+            .into_iter()
+            .chain(others)
+            .for_each(|effect| self.make_one_visible(effect, &mut transitions));
+        self.log.push(transitions);
     }
 
-    fn make_one_visible(&mut self, effect: Effect) {
+    fn make_one_visible(&mut self, effect: Effect, transitions: &mut Vec<Transition>) {
         match effect {
+            Effect::Transition(transition) => transitions.push(*transition),
             Effect::Connect { link } => self.links.connect(link),
             Effect::Master { link, call } => self.links.send(link, &call),
             Effect::Answer { conn, answer } => self.exchanges.answer(conn, |encoding| -> Response {

@@ -16,6 +16,7 @@ mod effects;
 mod executor;
 mod image_gc;
 mod link;
+mod log;
 mod metrics;
 mod operator;
 mod options;

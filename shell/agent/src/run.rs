@@ -21,6 +21,7 @@ use crate::document::About;
 use crate::effects::Effects;
 use crate::image_gc;
 use crate::link::Links;
+use crate::log;
 use crate::options::Options;
 use crate::routes::{Kind, Program};
 use crate::samples;
@@ -128,6 +129,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
         publisher,
         exit: exit_sender,
         access: options.access.clone(),
+        log: log::start().map_err(AgentFault::Thread)?,
     };
     let sink = move |released| effects.make_visible(released);
     let running = tepui_runtime::start("agent", machine, inputs, store, clock, Limits::default(), sink)?;

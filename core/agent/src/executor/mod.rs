@@ -12,6 +12,7 @@ use tepui_types::{Answer, ConnId, ExecutorId, FrameworkId, Refusal, Status};
 
 use crate::agent::{Agent, Out, Timer};
 use crate::state::{ExecutorPhase, Phase};
+use crate::transition::Transition;
 
 pub(crate) use heartbeat::heartbeat;
 pub(crate) use update::{Waiting, ended, examined};
@@ -70,8 +71,10 @@ fn check(agent: &Agent, call: &Call) -> Result<(), Refusal> {
 }
 
 /// An executor's stream ended. That alone changes nothing: it may come back, or its container ends.
-pub(crate) fn closed(agent: &mut Agent, conn: ConnId) {
+pub(crate) fn closed(agent: &mut Agent, conn: ConnId, out: &mut Out) {
     let Some((framework, id)) = agent.conns.remove(&conn) else { return };
+    let (framework_id, executor_id) = (framework.clone(), id.clone());
+    Agent::log(Transition::ExecutorDisconnected { framework_id, executor_id }, out);
     agent.timers.clear(&Timer::Heartbeat(framework.clone(), id.clone()));
     if let Some(executor) = agent.state.executor_mut(&framework, &id) {
         executor.phase = match executor.phase {

@@ -12,6 +12,7 @@ use super::{heartbeat, update};
 use crate::agent::{Agent, Out, Timer};
 use crate::state::{ExecutorPhase, TaskStage};
 use crate::status::{self, Verdict};
+use crate::transition::Transition;
 use crate::{Effect, lifecycle, master, recover};
 
 pub(super) fn subscribe(
@@ -80,6 +81,8 @@ fn attach(
     agent.conns.insert(conn, (framework.clone(), id.clone()));
     agent.timers.clear(&Timer::Registration(framework.clone(), id.clone()));
     heartbeat::arm(agent, now, framework, id);
+    let (framework_id, executor_id) = (framework.clone(), id.clone());
+    Agent::log(Transition::ExecutorSubscribed { framework_id, executor_id }, out);
 }
 
 fn welcome(agent: &Agent, conn: ConnId, framework: &FrameworkId, id: &ExecutorId, out: &mut Out) {

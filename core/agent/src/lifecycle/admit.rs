@@ -21,6 +21,7 @@ use super::{deliver, new_task, record_executor, record_task, shutdown_executor, 
 use crate::agent::{Agent, Out};
 use crate::state::{Delivery, ExecutorPhase, Phase, has_capability};
 use crate::status::{self, Verdict};
+use crate::transition::Transition;
 use crate::{gc, paths, slack};
 
 /// A launch as the master ordered it.
@@ -269,6 +270,13 @@ fn accept(agent: &mut Agent, now: Now, framework: &FrameworkId, launching: Launc
             task.held_back = held_back;
         }
         record_task(agent, framework, &id, task, out);
+        let transition = Transition::TaskReceived {
+            framework_id: framework.clone(),
+            executor_id: id.clone(),
+            task_id: task.clone(),
+            pending: !starts,
+        };
+        Agent::log(transition, out);
     }
     if let Some(executor) = agent.state.executor_mut(framework, &id) {
         match launching.group {

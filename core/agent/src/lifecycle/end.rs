@@ -15,6 +15,7 @@ use super::{record_executor, remove_framework_if_done};
 use crate::agent::{Agent, Out, Timer};
 use crate::state::{Cause, Executor, ExecutorPhase};
 use crate::status::{self, Verdict};
+use crate::transition::Transition;
 use crate::{Effect, Record, gc, history, operator, paths, slack};
 
 /// The executor's container is gone: its unfinished tasks end with it.
@@ -35,6 +36,14 @@ pub(crate) fn executor_ended(
     let unfinished: Vec<TaskId> = executor.live_tasks().map(|task| task.id.clone()).collect();
     let verdict = verdict(executor, &termination);
     mark_terminated(agent, framework, id);
+    let transition = Transition::ExecutorTerminated {
+        framework_id: framework.clone(),
+        executor_id: id.clone(),
+        status: termination.status,
+        reason: termination.reason,
+        message: termination.message.clone(),
+    };
+    Agent::log(transition, out);
     if let Some(conn) = conn {
         agent.conns.remove(&conn);
         out.effect(Effect::CloseExecutor { conn });

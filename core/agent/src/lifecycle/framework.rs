@@ -14,6 +14,7 @@ use super::{remove_executor_if_done, shutdown_executor};
 use crate::agent::{Agent, Out};
 use crate::key::Key;
 use crate::state::{Framework, Phase};
+use crate::transition::Transition;
 use crate::{Effect, Record, drain, gc, history, operator, paths, status};
 
 /// Makes the framework known, or takes its new description in.
@@ -45,6 +46,10 @@ fn add_framework(agent: &mut Agent, id: FrameworkId, info: pb::FrameworkInfo, ou
     agent.state.touch();
     gc::unschedule(agent, &framework_directory(agent, &id), out);
     record(agent, &id, out);
+    if let Some(framework) = agent.state.framework(&id) {
+        let info = Arc::clone(&framework.info);
+        Agent::log(Transition::FrameworkAdded { framework_id: id.clone(), info }, out);
+    }
     history::drop_records(number.into_iter().collect(), out);
 }
 
@@ -58,6 +63,7 @@ pub(crate) fn shutdown_framework(agent: &mut Agent, now: Now, id: &FrameworkId, 
     let executors: Vec<ExecutorId> = framework.executors.keys().cloned().collect();
     agent.state.framework_mut(id).expect("it was found above").terminating = true;
     record(agent, id, out);
+    Agent::log(Transition::FrameworkTerminating { framework_id: id.clone() }, out);
     status::close_all(agent, id, out);
     for executor in executors {
         shutdown_executor(agent, now, id, &executor, out);
@@ -76,6 +82,7 @@ pub(crate) fn remove_framework_if_done(agent: &mut Agent, now: Now, id: &Framewo
     if framework.is_checkpointing() {
         out.record(Record::FrameworkRemoved { framework: id.clone(), kept });
     }
+    Agent::log(Transition::FrameworkRemoved { framework_id: id.clone() }, out);
     gc::schedule(agent, now, framework_directory(agent, id), out);
     drain::end_if_empty(agent, out);
     end_if_done(agent, now, out);
@@ -85,6 +92,7 @@ pub(crate) fn remove_framework_if_done(agent: &mut Agent, now: Now, id: &Framewo
 pub(crate) fn end_everything(agent: &mut Agent, now: Now, out: &mut Out) {
     agent.state.phase = Phase::Terminating;
     agent.state.touch();
+    Agent::log(Transition::Terminating, out);
     for id in operator::live_alone(agent) {
         agent.container(ContainerOp::Destroy { id }, out);
     }

@@ -17,6 +17,7 @@ use super::limits::limits;
 use super::volumes::volumes;
 use crate::agent::{Agent, Out, Timer};
 use crate::state::{Executor, ExecutorPhase, Task, TaskStage};
+use crate::transition::Transition;
 use crate::{Record, environment, generated_executor, paths};
 
 /// Makes the executor known, with an identity of its own. Its container is asked for by [`launch`].
@@ -76,9 +77,22 @@ pub(super) fn launch(agent: &mut Agent, now: Now, framework: &FrameworkId, id: &
     if let Some(executor) = agent.state.executor_mut(framework, id) {
         executor.applied = Some((executor.resources(), spec.limits.clone()));
     }
+    log_launch(agent, framework, id, out);
     let deadline = now.mono + agent.config.executor_registration_timeout;
     agent.timers.set(Timer::Registration(framework.clone(), id.clone()), deadline);
     agent.container(ContainerOp::Launch(spec.into()), out);
+}
+
+fn log_launch(agent: &Agent, framework: &FrameworkId, id: &ExecutorId, out: &mut Out) {
+    let Some(executor) = agent.state.executor(framework, id) else { return };
+    let transition = Transition::ExecutorLaunched {
+        framework_id: framework.clone(),
+        executor_id: id.clone(),
+        container_id: executor.container_id.clone(),
+        user: executor.user.clone(),
+        sandbox: Arc::clone(&executor.sandbox),
+    };
+    Agent::log(transition, out);
 }
 
 /// There is room now for what had to wait.

@@ -14,6 +14,7 @@ use crate::agent::{Agent, Out};
 use crate::lifecycle;
 use crate::state::{ExecutorPhase, TaskStage};
 use crate::status::{self, Verdict};
+use crate::transition::Transition;
 
 pub(super) fn kill(agent: &mut Agent, now: Now, event: Kill, out: &mut Out) {
     let (framework, task) = (FrameworkId::from(&*event.framework_id), TaskId::from(&*event.task_id));
@@ -67,6 +68,7 @@ fn remember(
     let wanted = Some(policy);
     if known.kill != wanted {
         known.kill = wanted;
+        Agent::log(Transition::TaskKill { framework_id: framework.clone(), task_id: task.clone() }, out);
         lifecycle::record_task(agent, framework, id, task, out);
     }
 }

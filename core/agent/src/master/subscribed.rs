@@ -35,7 +35,7 @@ pub(super) fn subscribed(agent: &mut Agent, now: Now, event: Subscribed, out: &m
     }
     let silence = event.silence_timeout_seconds.clamp(SILENCE_SECONDS_MIN, SILENCE_SECONDS_MAX);
     let master = event.master_info.into_option().unwrap_or_default();
-    link::subscribed(agent, now, Duration::from_secs_f64(silence), master);
+    link::subscribed(agent, now, Duration::from_secs_f64(silence), master, out);
     status::resume(agent, now, out);
     operations::resume(agent, now, out);
     for task in event.missing_tasks {

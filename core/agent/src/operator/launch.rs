@@ -21,6 +21,7 @@ use crate::environment::{self, Environment};
 use crate::gc;
 use crate::lifecycle::LIMITED;
 use crate::state::{Container, ContainerStage, Phase};
+use crate::transition::Transition;
 
 pub(super) fn launch_nested_container(
     agent: &mut Agent,
@@ -110,7 +111,9 @@ fn launch(
     gc::unschedule(agent, &spec.sandbox, out);
     let sandbox = spec.sandbox.as_str().into();
     let container = Container { id: id.clone(), sandbox, stage: ContainerStage::Launching, is_session };
-    agent.state.containers.insert_mut(id.clone(), Arc::new(container));
+    let container = Arc::new(container);
+    Agent::log(Transition::ContainerRequested { container: Arc::clone(&container) }, out);
+    agent.state.containers.insert_mut(id.clone(), container);
     agent.state.touch();
     agent.requests.launches.insert(id.clone(), conn);
     record(agent, &id, out);

@@ -16,6 +16,7 @@ use tepui_proto::tepui::agent::v1 as api;
 use tepui_types::{FrameworkId, TaskId, TaskStateExt};
 
 use crate::agent::{Agent, Out, Timer};
+use crate::transition::{TaskUpdate, Transition};
 use crate::{Record, lifecycle};
 
 pub(crate) use make::{Verdict, lost};
@@ -35,10 +36,12 @@ pub(crate) fn push(
     let task = TaskId::from(&*status.task_id);
     let stream = agent.streams.entry((framework.clone(), task.clone())).or_insert_with(Stream::new);
     let is_head = stream.head().is_none();
+    let update = TaskUpdate::new(framework.clone(), task.clone(), &status);
     let seq = stream.push(status.clone());
     if agent.is_checkpointing(framework) {
         out.record(record(framework, seq, status, false));
     }
+    Agent::log(Transition::TaskUpdated(update), out);
     if is_head {
         forward(agent, now, framework, &task, out);
     }

@@ -530,7 +530,7 @@ impl World {
                     }
                     format!("= {record}")
                 }
-                Item::Effect(Effect::Publish { .. }) => continue,
+                Item::Effect(Effect::Publish { .. } | Effect::Transition(_)) => continue,
                 Item::Effect(effect) => {
                     self.note(&effect);
                     if matches!(effect, Effect::Connect { .. }) {
