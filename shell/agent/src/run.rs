@@ -100,8 +100,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let masters = targets.named().to_vec();
     let work_dir = make_directory(&options.work_dir)?;
     let store = open_store(&work_dir, options.config.strict)?;
-    let listen = SocketAddr::new(options.ip, options.port);
-    let server = Server::bind(listen).map_err(|err| AgentFault::Listen { address: listen, err })?;
+    let server = bind(&options)?;
     let address = server.address();
     let config = config(&options, &work_dir, address)?;
     let about = about(&options, &config);
@@ -236,6 +235,11 @@ async fn watch_disk(work_dir: PathBuf, interval: Duration, handle: Handle<Input>
             return;
         }
     }
+}
+
+fn bind(options: &Options) -> Result<Server, AgentFault> {
+    let address = SocketAddr::new(options.ip, options.port);
+    Server::bind(address).map_err(|err| AgentFault::Listen { address, err })
 }
 
 /// Makes a directory and gives its absolute path.
