@@ -160,6 +160,9 @@ mod tests {
 
     #[test]
     fn both_digests_must_be_right() {
+        if !tepui_facilities::available(&[tepui_facilities::Facility::Root]) {
+            return; // The owners in a layer are kept.
+        }
         let tar = TarBuilder::new().file("a", b"content").finish();
         let (diff_id, other) = (Digest::of(&tar), Digest::of(b"other"));
         unpacked(&tar, None, &diff_id).expect("a layer");
