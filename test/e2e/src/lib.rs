@@ -25,7 +25,7 @@ pub use etcd::{Etcd, Masters};
 pub use framework::{Delivery, Framework};
 pub use gate::Gate;
 pub use http::{Http, Response, Stream};
-pub use limited::{Limited, Sizes, limit_hits, limits_in};
+pub use limited::{Limited, Sizes, is_limited, limit_hits, limits_in};
 pub use person::Person;
 pub use scheduler::{Polled, Scheduler, scalar};
 pub use web::Web;

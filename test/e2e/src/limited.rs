@@ -119,10 +119,9 @@ impl Limited {
         std::fs::read_to_string(procs).unwrap_or_default().lines().map(str::to_owned).collect()
     }
 
-    /// Whether a container has a memory limit of its own. On v2 one that shares cgroups has a cgroup, too, but without
-    /// controllers.
+    /// Whether a container has a memory limit of its own.
     pub fn has_own_limits(&self, id: &Value) -> bool {
-        self.cgroup("memory", id).join(by_version("memory.limit_in_bytes", "memory.max")).exists()
+        is_limited(&self.cgroup("memory", id))
     }
 
     /// Stops every process of a container. Returns its cgroup.
@@ -165,6 +164,12 @@ pub fn limits_in(cgroup: &Path) -> (i64, i64, i64, i64) {
     let memory = |file| mb(number(&text("memory", file)));
     let soft = memory(by_version("memory.soft_limit_in_bytes", "memory.low"));
     (shares, quota, soft, memory(by_version("memory.limit_in_bytes", "memory.max")))
+}
+
+/// Whether a memory cgroup exists and has a limit. On v2 a container that shares cgroups has one without limits.
+pub fn is_limited(cgroup: &Path) -> bool {
+    let limit = std::fs::read_to_string(cgroup.join(by_version("memory.limit_in_bytes", "memory.max")));
+    limit.is_ok_and(|limit| limit.trim() != "max")
 }
 
 /// How often a memory cgroup came to its limit.
