@@ -71,7 +71,9 @@ pub const LISTS: [&str; 3] = ["slaves", "recovered_slaves", "unreachable_slaves"
 /// The answer of `/slaves`, and agents that are unreachable.
 pub async fn all(cluster: &Cluster) -> Result<Value> {
     let mut answer = cluster.get("/slaves").await?;
-    answer["unreachable_slaves"] = unreachable(cluster).await;
+    if let Some(answer) = answer.as_object_mut() {
+        answer.insert("unreachable_slaves".to_string(), unreachable(cluster).await);
+    }
     Ok(answer)
 }
 
