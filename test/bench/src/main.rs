@@ -1,4 +1,4 @@
-//! `cargo run --release -p tepui-bench -- <name>`: runs one benchmark, prints its table, writes its JSON.
+//! `cargo run --profile dist -p tepui-bench -- <name>`: runs one benchmark, prints its table, writes its JSON.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use tepui_bench::{
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The numbers of SPECIFICATION.md. Build the binary first: cargo build --release.
+/// The numbers of SPECIFICATION.md. Build the binary first: cargo build --profile dist.
 #[derive(Parser)]
 #[command(name = "tepui-bench")]
 struct Bench {

@@ -172,6 +172,6 @@ pub fn binary() -> Result<PathBuf> {
     let found =
         own.ancestors().skip(1).take(2).map(|folder| folder.join("tepui")).find(|path| path.is_file());
     found.context(
-        "the tepui binary is not there; build it first: cargo build --release (or cargo build for tests)",
+        "the tepui binary is not there; build it first: cargo build --profile dist (or cargo build for tests)",
     )
 }

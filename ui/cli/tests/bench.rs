@@ -39,7 +39,7 @@ fn bench_is_run_beside_the_binary_or_from_the_path() {
     assert_eq!(output.status.code(), Some(1));
     let error = said(&output.stderr);
     assert!(
-        error.contains("tepui-bench") && error.contains("cargo build --release -p tepui-bench"),
+        error.contains("tepui-bench") && error.contains("cargo build --profile dist -p tepui-bench"),
         "{error}"
     );
 

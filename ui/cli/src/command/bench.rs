@@ -27,7 +27,7 @@ impl Bench {
         let why = Command::new(&program).args(&self.arguments).exec();
         Err(anyhow!(
             "{} cannot be started: {why}\nit must lie beside this program or on PATH; build it with \
-             `cargo build --release -p tepui-bench`",
+             `cargo build --profile dist -p tepui-bench`",
             program.display()
         ))
     }
