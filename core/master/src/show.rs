@@ -284,7 +284,7 @@ impl fmt::Display for OperatorEvent<'_> {
                 write!(f, " {}", event.framework_updated.framework.framework_info.id.value)
             }
             Type::FRAMEWORK_REMOVED => write!(f, " {}", event.framework_removed.framework_info.id.value),
-            Type::UNKNOWN | Type::SUBSCRIBED | Type::HEARTBEAT => Ok(()),
+            Type::UNKNOWN | Type::SUBSCRIBED | Type::HEARTBEAT | Type::ERROR => Ok(()),
         }
     }
 }

@@ -180,7 +180,9 @@ impl Known {
                 assert!(self.frameworks.remove(id), "removed and never added: {id}");
             }
             Type::HEARTBEAT => (),
-            Type::UNKNOWN | Type::SUBSCRIBED => panic!("not in the middle of a stream: {event:?}"),
+            Type::UNKNOWN | Type::SUBSCRIBED | Type::ERROR => {
+                panic!("not in the middle of a stream: {event:?}")
+            }
         }
     }
 }

@@ -58,7 +58,7 @@ pub fn event_seen(
         Type::FRAMEWORK_UPDATED => user_seen(&event.framework_updated.framework.framework_info.user),
         Type::FRAMEWORK_REMOVED => user_seen(&event.framework_removed.framework_info.user),
         Type::AGENT_ADDED => return Some(eyes.agent_added(event)),
-        Type::UNKNOWN | Type::SUBSCRIBED | Type::HEARTBEAT | Type::AGENT_REMOVED => true,
+        Type::UNKNOWN | Type::SUBSCRIBED | Type::HEARTBEAT | Type::ERROR | Type::AGENT_REMOVED => true,
     };
     seen.then(|| event.clone())
 }

@@ -83,6 +83,7 @@ impl Printer {
             Type::FRAMEWORK_REMOVED => {
                 ("framework removed", self.framework(&event.framework_removed.framework_info), Tone::Quiet)
             }
+            Type::ERROR => ("error", event.error.message.clone(), Tone::Bad),
             Type::HEARTBEAT | Type::UNKNOWN => return None,
         };
         let what = Tone::Heading.paint(&format!("{what:<17}"), self.colours);
@@ -189,6 +190,7 @@ mod tests {
             json!({"type": "FRAMEWORK_ADDED", "framework_added": {"framework": {"framework_info": framework,
                 "active": true, "connected": true, "recovered": false}}}),
             json!({"type": "FRAMEWORK_REMOVED", "framework_removed": {"framework_info": framework}}),
+            json!({"type": "ERROR", "error": {"message": "subscriber dropped: 9 events (99 bytes) behind"}}),
         ];
         let printer = Printer { short: Short::default(), colours: false };
         let line = |event: &serde_json::Value| {
@@ -204,6 +206,7 @@ mod tests {
             2026-11-15 20:25:49 UTC  agent added        S0 host-a cpus:0.5
             2026-11-15 20:25:49 UTC  agent removed      S0
             2026-11-15 20:25:49 UTC  framework added    0000 "web" roles:eng,ops
-            2026-11-15 20:25:49 UTC  framework removed  0000 "web" roles:eng,ops"#]].assert_eq(&lines.join("\n"));
+            2026-11-15 20:25:49 UTC  framework removed  0000 "web" roles:eng,ops
+            2026-11-15 20:25:49 UTC  error              subscriber dropped: 9 events (99 bytes) behind"#]].assert_eq(&lines.join("\n"));
     }
 }
