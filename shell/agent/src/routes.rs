@@ -7,9 +7,10 @@ use http::StatusCode;
 use tepui_authz::Action;
 use tepui_container::Containerizer;
 use tepui_core_agent::{Input, Phase, State};
+use tepui_http::auth::subject;
 use tepui_http::files::{self, Verb};
 use tepui_http::{
-    Encoding, EntityTag, Exchanges, Handler, Help, HttpError, Logging, MetricsForm, Order, Pen, Principal,
+    Encoding, EntityTag, Exchanges, Handler, Help, HttpError, Logging, MetricsForm, Pen, Principal,
     Renderings, Request, Response, RouteRow, Router, System, accepts_gzip, check_timeout, classic, empty,
     json, profiler, write_json,
 };
@@ -102,7 +103,7 @@ pub(crate) struct Program {
     pub containerizer: Containerizer,
     pub measuring: Measuring,
     /// Of `/state`, compressed or not, as each sees it.
-    pub renderings: Renderings<(bool, Option<Principal>)>,
+    pub renderings: Renderings<(bool, Option<Option<Principal>>)>,
     pub access: Access,
     pub image_gc: Option<ImageGc>,
     /// How often who listens to a container hears that it is still connected.
@@ -152,20 +153,20 @@ impl Program {
         }
         let is_script = request.query.get("jsonp").is_some();
         let gzip = accepts_gzip(&request.headers) && !is_script;
-        let order = || {
-            let (state, about) = (self.seen_by(request, Look::Everything), self.about_for(request));
-            let version = state.version;
-            let draw = move |pen| write_json(pen, |w| document::state(w, &state, &about));
-            Order { version, gzip, render: Box::new(draw) }
-        };
-        let viewer = self.access.authorizer.is_set().then(|| request.principal.clone().unwrap_or_default());
-        let rendition = self.renderings.get((gzip, viewer), arrived.version, order).await;
-        let tag = tag(rendition.version);
+        let (states, about) = (self.states.clone(), self.about_for(request));
+        let (authorizer, reader) = (self.access.authorizer.clone(), request.principal.clone());
+        let viewer = authorizer.is_set().then(|| reader.clone());
+        let rendition = self.renderings.get((gzip, viewer), arrived.version, gzip, move |pen: Pen| {
+            let state = states.borrow().clone();
+            pen.set_version(state.version);
+            let seen = visible(&state, &authorizer, subject(reader.as_ref()), Look::Everything);
+            write_json(pen, |w| document::state(w, &seen, &about));
+        });
         let response = match is_script {
             true => json(&request.query, rendition.whole().await?),
-            false => rendition.response("application/json").await?,
+            false => rendition.clone().response("application/json").await?,
         };
-        Ok(tag.on(response))
+        Ok(tag(rendition.version()).on(response))
     }
 
     /// A v1 read, answered where it may take its time.
@@ -212,8 +213,7 @@ impl Program {
         gzip: bool,
         draw: impl FnOnce(Pen) + Send + 'static,
     ) -> Result<Response, HttpError> {
-        let order = Order { version: self.state().version, gzip, render: Box::new(draw) };
-        self.renderings.alone(order).response(content_type).await
+        self.renderings.alone(gzip, draw).response(content_type).await
     }
 
     async fn respond(&self, mut request: Request) -> Result<Response, HttpError> {

@@ -156,7 +156,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
         logging: options.logging.clone(),
         containerizer,
         measuring: Measuring { meter, work_dir: config.work_dir.as_str().into() },
-        renderings: Renderings::start().map_err(AgentFault::Thread)?,
+        renderings: Renderings::new(),
         access: options.access.clone(),
         image_gc: options.image_gc.clone(),
         http_heartbeat_interval: options.http_heartbeat_interval,

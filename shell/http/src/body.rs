@@ -8,7 +8,6 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::sync::mpsc;
 
-use crate::aside::ASIDE_BYTES_MIN;
 use crate::exchange::StreamBody;
 use crate::rendition::ReadAlong;
 
@@ -36,16 +35,6 @@ impl Body {
     pub fn chunks() -> (ChunkSender, Body) {
         let (sender, receiver) = mpsc::channel(CHUNKS_WAITING_MAX);
         (ChunkSender { sender }, Body::Chunks(receiver))
-    }
-
-    /// Whether it is written aside: nobody who launches or runs tasks waits for it.
-    pub(crate) fn is_for_readers(&self) -> bool {
-        match self {
-            Body::Empty | Body::Chunks(_) => false,
-            Body::Bytes(bytes) => bytes.len() >= ASIDE_BYTES_MIN,
-            Body::Stream(stream) => stream.is_for_readers,
-            Body::Along(_) => true,
-        }
     }
 }
 

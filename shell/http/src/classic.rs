@@ -146,7 +146,7 @@ pub fn role_of(resources: &Resources) -> Option<&str> {
 }
 
 /// Members of a task's statuses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Statuses {
     /// As v1 writes them.
     #[default]

@@ -23,10 +23,10 @@ use tokio::task::AbortHandle;
 
 use crate::auth::Principal;
 use crate::body::Body;
-use crate::queue::{Batch, Queue, StreamLimits};
+use crate::queue::{Batch, Lag, Queue, StreamLimits};
+use crate::rendition::Rendition;
 use crate::respond::Response;
 use crate::server::Disconnect;
-use crate::way::say;
 use crate::{Encoding, HttpError, Request};
 
 /// An exchange that ended from the outside.
@@ -109,7 +109,6 @@ impl<K: Kind> Exchanges<K> {
 
     /// Answers and ends an exchange. Nothing happens if the peer is gone.
     pub fn answer(&self, conn: ConnId, response: impl FnOnce(Encoding) -> Response) {
-        say();
         let Some(entry) = self.shared.remove(conn) else { return };
         if let Stage::Waiting(sender) = entry.stage {
             // A peer that left this very moment has nobody left to tell.
@@ -122,49 +121,50 @@ impl<K: Kind> Exchanges<K> {
         self.open_stream(conn, headers, false);
     }
 
-    /// As `open`, but nothing leaves before `start_with`; what is pushed meanwhile comes behind it.
-    pub fn open_held(&self, conn: ConnId) -> Option<Encoding> {
-        self.open_stream(conn, &[], true)
+    /// As `open`, but nothing is sent before the first record; what is pushed meanwhile comes after it.
+    pub fn open_held(&self, conn: ConnId) -> Option<Held> {
+        let (encoding, queue) = self.open_stream(conn, &[], true)?;
+        Some(Held { conn, encoding, queue })
     }
 
-    /// Lets a held stream go, `first` in front.
-    pub fn start_with(&self, conn: ConnId, first: &[u8]) {
-        if let Some((_, queue)) = self.shared.stream(conn) {
-            queue.start_with(recordio::encode(first).into());
-        }
-    }
-
-    /// Appends an event to a stream. A subscriber that is too slow is cut off.
+    /// Appends an event to a stream. A subscriber that is too far behind is disconnected.
     pub fn push<M: Wire>(&self, conn: ConnId, event: &M) {
-        say();
-        self.show(conn, event);
+        self.push_all(&[conn], &[event], |_| None);
     }
 
-    /// The same for a subscriber who only reads: nobody has to give way to it.
-    pub fn show<M: Wire>(&self, conn: ConnId, event: &M) {
-        if let Some((encoding, queue)) = self.shared.stream(conn) {
-            self.push_batch(conn, &queue, batch(encoding, &[event]));
-        }
-    }
-
-    /// Appends events to every stream of a kind. Each is written once, however many streams there are.
-    pub fn push_all<M: Wire>(&self, kind: K, events: &[&M]) {
+    /// Appends events to streams; they are encoded once, however many streams there are. A subscriber that is too far behind
+    /// is dropped; the event that `farewell` makes is the last it gets.
+    pub fn push_all<M: Wire>(&self, conns: &[ConnId], events: &[&M], farewell: impl Fn(Lag) -> Option<M>) {
         let [mut json, mut protobuf] = [None, None];
-        for (conn, encoding, queue) in self.shared.streams_of(kind) {
-            let written: &mut Option<Batch> = match encoding {
+        for conn in conns {
+            let Some((encoding, queue)) = self.shared.stream(*conn) else { continue };
+            let encoded: &mut Option<Batch> = match encoding {
                 Encoding::Json => &mut json,
                 Encoding::Protobuf => &mut protobuf,
             };
-            self.push_batch(conn, &queue, written.get_or_insert_with(|| batch(encoding, events)).clone());
+            let batch = encoded.get_or_insert_with(|| batch(encoding, events)).clone();
+            let last = |lag| farewell(lag).map(|event| self::batch(encoding, &[&event]).bytes);
+            if let Err(lag) = queue.push_batch(batch, Instant::now(), last) {
+                self.shared.drop_slow(*conn, lag);
+            }
         }
     }
 
-    /// Every stream of a kind, with who reads it.
-    pub fn readers(&self, kind: K) -> Vec<(ConnId, Option<Principal>)> {
+    /// Drops streams whatever they have been sent: each gets the event that `farewell` makes, and ends.
+    pub fn drop_all<M: Wire>(&self, conns: &[ConnId], farewell: impl Fn(Lag) -> M) {
+        for conn in conns {
+            let Some((encoding, queue)) = self.shared.stream(*conn) else { continue };
+            let lag = queue.end_with(|lag| Some(batch(encoding, &[&farewell(lag)]).bytes));
+            self.shared.drop_slow(*conn, lag);
+        }
+    }
+
+    /// Every stream of a kind, with the principal that reads it.
+    pub fn subscribers(&self, kind: K) -> Vec<(ConnId, Option<Principal>)> {
         let entries = self.shared.lock();
         let conns = entries.streams.get(&kind).into_iter().flatten();
-        let reader = |conn: &ConnId| Some((*conn, entries.by_conn.get(conn)?.principal.clone()));
-        conns.filter_map(reader).collect()
+        let subscriber = |conn: &ConnId| Some((*conn, entries.by_conn.get(conn)?.principal.clone()));
+        conns.filter_map(subscriber).collect()
     }
 
     /// Who sent the request of an exchange.
@@ -210,26 +210,17 @@ impl<K: Kind> Exchanges<K> {
         conn: ConnId,
         headers: &[(HeaderName, HeaderValue)],
         held: bool,
-    ) -> Option<Encoding> {
+    ) -> Option<(Encoding, Arc<Queue>)> {
         let queue = Arc::new(Queue::new(self.shared.limits, held));
         let (sender, encoding) = self.shared.begin_stream(conn, &queue)?;
         let guard = Guard { armed: true, conn, shared: self.shared.clone() };
-        // Who begins with the whole state is one who only reads.
-        let body = StreamBody { is_for_readers: held, ..StreamBody::new(queue, Box::new(guard)) };
-        let mut response = Response::new(Body::Stream(body));
+        let mut response = Response::new(Body::Stream(StreamBody::new(queue.clone(), Box::new(guard))));
         *response.status_mut() = StatusCode::OK;
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(encoding.name()));
         response.headers_mut().extend(headers.iter().cloned());
         // If the handler is gone, the body is dropped here and tells of the end.
         let _ = sender.send(response);
-        Some(encoding)
-    }
-
-    fn push_batch(&self, conn: ConnId, queue: &Queue, batch: Batch) {
-        if queue.push_batch(batch, Instant::now()).is_err() {
-            tracing::warn!(conn = conn.0, "subscriber reads too slowly, disconnecting it");
-            self.shared.end_from_outside(conn);
-        }
+        Some((encoding, queue))
     }
 }
 
@@ -261,18 +252,45 @@ impl<K: Kind> Exchange<K> {
     }
 }
 
+/// A stream that waits for its first record. Dropping it without one breaks the stream off.
+#[derive(Debug)]
+pub struct Held {
+    pub conn: ConnId,
+    pub encoding: Encoding,
+    queue: Arc<Queue>,
+}
+
+impl Held {
+    /// Lets the stream go, also if it was closed meanwhile: then it ends after what was pushed before that.
+    pub fn start_with(self, first: &Arc<Rendition>) {
+        if !first.is_broken() {
+            self.queue.start_with(first);
+        }
+    }
+
+    /// Forgets what was pushed: the first record will be newer than that.
+    pub fn restart(&self) {
+        self.queue.restart();
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.queue.give_up();
+    }
+}
+
 /// The body of an event stream: one chunk for what was pushed together.
 #[derive(Debug)]
 pub struct StreamBody {
     queue: Arc<Queue>,
-    pub(crate) is_for_readers: bool,
     /// Dropped with the body, which is when the connection is done with it.
     _guard: Box<dyn Debug + Send + Sync>,
 }
 
 impl StreamBody {
     pub(crate) fn new(queue: Arc<Queue>, guard: Box<dyn Debug + Send + Sync>) -> Self {
-        Self { queue, is_for_readers: false, _guard: guard }
+        Self { queue, _guard: guard }
     }
 
     pub(crate) fn poll_record(&self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Bytes>>> {
@@ -327,26 +345,28 @@ impl<K: Kind> Shared<K> {
         }
     }
 
-    fn streams_of(&self, kind: K) -> Vec<(ConnId, Encoding, Arc<Queue>)> {
-        let entries = self.lock();
-        let conns = entries.streams.get(&kind).into_iter().flatten();
-        conns
-            .filter_map(|conn| match entries.by_conn.get(conn) {
-                Some(Entry { encoding, stage: Stage::Streaming(queue), .. }) => {
-                    Some((*conn, *encoding, queue.clone()))
-                }
-                Some(Entry { stage: Stage::Waiting(_), .. }) | None => None,
-            })
-            .collect()
+    /// Ends the exchange of a subscriber that fell behind. Its connection may still take the last record.
+    fn drop_slow(&self, conn: ConnId, lag: Lag) {
+        let Some(entry) = self.remove(conn) else { return };
+        let Lag { events, bytes } = lag;
+        tracing::warn!(conn = conn.0, kind = ?entry.kind, events, bytes, "subscriber dropped: too far behind");
+        self.finish(conn, &entry);
     }
 
     /// Ends an exchange that the machine did not end, and tells of it.
     fn end_from_outside(&self, conn: ConnId) {
         let Some(entry) = self.remove(conn) else { return };
-        if let Stage::Streaming(queue) = entry.stage {
+        if let Stage::Streaming(queue) = &entry.stage {
             queue.break_off();
         }
-        entry.disconnect.now();
+        self.finish(conn, &entry);
+    }
+
+    fn finish(&self, conn: ConnId, entry: &Entry<K>) {
+        // Not if its queue still has a last record for it: then the connection ends after that, or by its write timeout.
+        if !matches!(&entry.stage, Stage::Streaming(queue) if queue.is_finished()) {
+            entry.disconnect.now();
+        }
         // The receiver is dropped when the program stops; then nobody needs to know.
         let _ = self.ended.send(Ended { conn, kind: entry.kind });
     }

@@ -7,7 +7,6 @@
 #![forbid(unsafe_code)]
 
 mod acls;
-mod aside;
 pub mod auth;
 mod body;
 mod call;
@@ -37,16 +36,14 @@ mod socket;
 mod system;
 mod throttle;
 mod tls;
-mod way;
 
 pub use acls::parse_acls;
-pub use aside::be_nice;
 pub use auth::{Authentication, Principal, Realm};
 pub use body::{Body, ChunkSender};
 pub use call::{CALL_BYTES_MAX, parse_call, read_call};
 pub use error::HttpError;
 pub use etag::EntityTag;
-pub use exchange::{Ended, Exchange, Exchanges};
+pub use exchange::{Ended, Exchange, Exchanges, Held};
 pub use firewall::Firewall;
 pub use help::Help;
 pub use leader::leader_authority;
@@ -58,8 +55,8 @@ pub use negotiate::{
 pub use outgoing::Outgoing;
 pub use path::{RouteRow, Router, components};
 pub use profiler::profiler;
-pub use queue::StreamLimits;
-pub use renderings::{Order, Renderings};
+pub use queue::{Lag, StreamLimits};
+pub use renderings::{Renderings, UNVERSIONED};
 pub use rendition::{Pen, Rendition, write_json};
 pub use request::{Query, Request};
 pub use respond::{Response, accepted, empty, encoded, json, message, redirect, text, typed, with_header};
@@ -68,7 +65,6 @@ pub use socket::{advertised_ip, default_hostname, keep_alive, raise_open_files};
 pub use system::System;
 pub use throttle::Throttle;
 pub use tls::{ClientTls, Tls, TlsFiles};
-pub use way::give_way;
 
 #[cfg(test)]
 mod tests;

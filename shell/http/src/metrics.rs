@@ -91,7 +91,7 @@ enum Kind {
 }
 
 /// How a document of metrics is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MetricsForm {
     /// `/metrics/snapshot`: one object from name to number.
     Snapshot,

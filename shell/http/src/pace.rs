@@ -16,14 +16,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
 use crate::body::Body;
-use crate::way::{comes_last, give_way_as_writer};
 
 /// What a peer still sends after our last answer is taken in for so long: closing in the midst of it would take the
 /// answer away from a peer that sends everything before it reads.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// What a thread that comes last writes at once.
-const PIECE_BYTES_MAX: usize = 64 * 1024;
 
 /// How much of it is read at once.
 const LINGER_CHUNK_BYTES: usize = 16 * 1024;
@@ -225,9 +221,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Paced<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let piece = &buf[..buf.len().min(piece_bytes_max())];
-        let outcome = Pin::new(&mut self.stream).poll_write(cx, piece);
-        give_way_as_writer();
+        let outcome = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.written(cx, outcome)
     }
 
@@ -236,13 +230,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Paced<S> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let (mut pieces, most) = (bufs.iter().filter(|buf| !buf.is_empty()), piece_bytes_max());
-        match pieces.next() {
-            Some(first) if first.len() >= most => return self.poll_write(cx, first),
-            Some(_) | None => (),
-        }
-        let outcome = Pin::new(&mut self.stream).poll_write_vectored(cx, fitting(bufs, most));
-        give_way_as_writer();
+        let outcome = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
         self.written(cx, outcome)
     }
 
@@ -269,37 +257,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Paced<S> {
     }
 }
 
-/// What is written at a time: everything, but by threads that come last only as much as takes a moment. The kernel does
-/// not interrupt a write for others.
-fn piece_bytes_max() -> usize {
-    if comes_last() { PIECE_BYTES_MAX } else { usize::MAX }
-}
-
-/// As many of the buffers, from the first on, as have no more bytes than that together.
-fn fitting<'a, 'b>(bufs: &'a [io::IoSlice<'b>], most: usize) -> &'a [io::IoSlice<'b>] {
-    let mut bytes = 0;
-    let fits = |buf: &io::IoSlice<'_>| {
-        bytes += buf.len();
-        bytes <= most
-    };
-    let count = bufs.iter().map(fits).take_while(|fits| *fits).count();
-    &bufs[..count]
-}
-
 fn late(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, what)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn buffers_that_fit_together_are_written_together() {
-        let text = [b'x'; 10];
-        for (lengths, fit) in [(&[][..], 0), (&[3, 3, 4], 3), (&[3, 8, 1], 1), (&[0, 10, 0], 3), (&[9], 1)] {
-            let bufs: Vec<_> = lengths.iter().map(|length| io::IoSlice::new(&text[..*length])).collect();
-            assert_eq!(fitting(&bufs, 10).len(), fit, "{lengths:?}");
-        }
-    }
 }

@@ -1,16 +1,18 @@
 //! The queue between a machine and one subscriber: bounded, ordered, never waited for.
 //!
 //! The machine's side pushes records, one or several that leave together; the connection takes them as fast as the peer
-//! reads. A burst may go over the limit, because an answer can be many events at once; who stays over it, or goes over
-//! the ceiling, is cut off.
+//! reads. A burst may go over the limit, because an answer can be many events at once; a subscriber that stays over it, or
+//! goes over the ceiling, is dropped. Its last record may say why.
 
 use std::collections::VecDeque;
 use std::io::{Error, ErrorKind};
-use std::sync::{Mutex, MutexGuard};
-use std::task::{Context, Poll, Waker};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+
+use crate::rendition::{ReadAlong, Rendition};
 
 /// How far a subscriber may fall behind.
 #[derive(Clone, Copy, Debug)]
@@ -34,9 +36,18 @@ impl Default for StreamLimits {
     }
 }
 
-/// The subscriber reads too slowly; its queue is gone.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TooSlow;
+/// How far a dropped subscriber was behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lag {
+    pub events: usize,
+    pub bytes: usize,
+}
+
+impl std::fmt::Display for Lag {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} events ({} bytes) behind", self.events, self.bytes)
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Queue {
@@ -56,11 +67,23 @@ struct Inner {
     batches: VecDeque<Batch>,
     bytes: usize,
     events: usize,
-    /// Nothing is given out before the first record is put in front.
-    held: bool,
+    first: First,
     end: End,
     over_since: Option<Instant>,
     reader: Option<Waker>,
+}
+
+/// The record in front of all others.
+#[derive(Debug)]
+enum First {
+    /// There is none, or it was sent.
+    Sent,
+    /// Nothing is sent before it is there.
+    Awaited,
+    Sending {
+        header: Option<Bytes>,
+        body: ReadAlong,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +101,7 @@ impl Queue {
             batches: VecDeque::new(),
             bytes: 0,
             events: 0,
-            held,
+            first: if held { First::Awaited } else { First::Sent },
             end: End::Open,
             over_since: None,
             reader: None,
@@ -87,41 +110,75 @@ impl Queue {
     }
 
     /// Appends a record.
-    pub fn push(&self, record: Bytes, now: Instant) -> Result<(), TooSlow> {
-        self.push_batch(Batch { bytes: record, events: 1 }, now)
+    pub fn push(&self, record: Bytes, now: Instant) -> Result<(), Lag> {
+        self.push_batch(Batch { bytes: record, events: 1 }, now, |_| None)
     }
 
-    /// Appends records.
-    pub fn push_batch(&self, batch: Batch, now: Instant) -> Result<(), TooSlow> {
+    /// Appends records. A subscriber that is too far behind gets nothing but the record that `farewell` makes, if any.
+    pub fn push_batch(
+        &self,
+        batch: Batch,
+        now: Instant,
+        farewell: impl FnOnce(Lag) -> Option<Bytes>,
+    ) -> Result<(), Lag> {
         let mut inner = self.lock();
         if inner.end != End::Open {
             return Ok(());
         }
-        inner.add(&batch);
-        inner.batches.push_back(batch);
+        inner.add(batch);
         if self.is_too_slow(&mut inner, now) {
-            inner.batches.clear();
-            inner.end = End::Broken;
-            inner.wake();
-            return Err(TooSlow);
+            let lag = inner.lag();
+            inner.end_with(farewell(lag));
+            return Err(lag);
         }
         inner.wake();
         Ok(())
     }
 
-    /// Puts the first record in front and lets everything go.
-    pub fn start_with(&self, first: Bytes) {
+    /// Drops what was not sent and ends the stream with a last record, or breaks it off without; how far it was behind.
+    pub fn end_with(&self, farewell: impl FnOnce(Lag) -> Option<Bytes>) -> Lag {
         let mut inner = self.lock();
-        let first = Batch { bytes: first, events: 1 };
-        inner.add(&first);
-        inner.batches.push_front(first);
-        inner.held = false;
-        inner.wake();
+        let lag = inner.lag();
+        if inner.end == End::Open {
+            inner.end_with(farewell(lag));
+        }
+        lag
+    }
+
+    /// Breaks off a stream that still waits for its first record.
+    pub fn give_up(&self) {
+        let mut inner = self.lock();
+        if matches!(inner.first, First::Awaited) {
+            inner.end_with(None);
+        }
+    }
+
+    /// Lets a held stream go with its first record, which is whole and does not count for the limits.
+    pub fn start_with(&self, first: &Arc<Rendition>) {
+        let mut inner = self.lock();
+        if matches!(inner.first, First::Awaited) {
+            let header = Some(format!("{}\n", first.bytes()).into());
+            inner.first = First::Sending { header, body: ReadAlong::new(first.clone()) };
+            inner.wake();
+        }
+    }
+
+    /// Forgets what was pushed to a held stream: its first record will be newer.
+    pub fn restart(&self) {
+        let mut inner = self.lock();
+        if matches!(inner.first, First::Awaited) {
+            inner.clear();
+        }
     }
 
     /// Ends the stream after everything that was pushed.
     pub fn finish(&self) {
         self.end(End::Finished);
+    }
+
+    /// Whether it ends in order, after what is queued.
+    pub fn is_finished(&self) -> bool {
+        self.lock().end == End::Finished
     }
 
     /// Ends the stream now.
@@ -135,8 +192,10 @@ impl Queue {
         if inner.end == End::Broken {
             return Poll::Ready(Some(Err(Error::from(ErrorKind::ConnectionAborted))));
         }
-        let next = if inner.held { None } else { inner.batches.pop_front() };
-        match next {
+        if let Some(part) = ready!(inner.poll_first(cx)) {
+            return Poll::Ready(Some(part));
+        }
+        match inner.batches.pop_front() {
             Some(batch) => {
                 inner.bytes -= batch.bytes.len();
                 inner.events -= batch.events;
@@ -157,7 +216,6 @@ impl Queue {
         let mut inner = self.lock();
         if inner.end == End::Open {
             inner.end = end;
-            inner.held = false;
         }
         inner.wake();
     }
@@ -184,9 +242,51 @@ impl Queue {
 }
 
 impl Inner {
-    fn add(&mut self, batch: &Batch) {
+    fn add(&mut self, batch: Batch) {
         self.bytes += batch.bytes.len();
         self.events += batch.events;
+        self.batches.push_back(batch);
+    }
+
+    fn clear(&mut self) {
+        self.batches.clear();
+        (self.bytes, self.events, self.over_since) = (0, 0, None);
+    }
+
+    fn lag(&self) -> Lag {
+        Lag { events: self.events, bytes: self.bytes }
+    }
+
+    /// The next part of the first record; none when it was sent.
+    fn poll_first(&mut self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Bytes>>> {
+        let part = match &mut self.first {
+            First::Sent => return Poll::Ready(None),
+            First::Awaited => {
+                self.reader = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+            First::Sending { header, body } => match header.take() {
+                Some(header) => return Poll::Ready(Some(Ok(header))),
+                None => ready!(body.poll_chunk(cx)),
+            },
+        };
+        if part.is_none() {
+            self.first = First::Sent;
+        }
+        Poll::Ready(part)
+    }
+
+    /// Ends the stream without what is queued, and without a first record that is not there yet.
+    fn end_with(&mut self, last: Option<Bytes>) {
+        self.clear();
+        if matches!(self.first, First::Awaited) {
+            self.first = First::Sent;
+        }
+        self.end = if last.is_some() { End::Finished } else { End::Broken };
+        if let Some(bytes) = last {
+            self.add(Batch { bytes, events: 1 });
+        }
+        self.wake();
     }
 
     fn wake(&mut self) {
@@ -231,7 +331,8 @@ mod tests {
         for _ in 0..3 {
             queue.push("x".into(), start + Duration::from_secs(20)).unwrap();
         }
-        assert_eq!(queue.push("z".into(), start + Duration::from_secs(31)), Err(TooSlow));
+        let lag = Lag { events: 4, bytes: 4 };
+        assert_eq!(queue.push("z".into(), start + Duration::from_secs(31)), Err(lag));
         assert_eq!(next(&queue).unwrap(), "broken");
     }
 
@@ -240,10 +341,14 @@ mod tests {
         let start = Instant::now();
         let queue = Queue::new(limits(), false);
         let three = Batch { bytes: "xyz".into(), events: 3 };
-        queue.push_batch(three.clone(), start).unwrap();
-        assert_eq!(queue.push_batch(three.clone(), start + Duration::from_secs(11)), Err(TooSlow));
+        let late = start + Duration::from_secs(11);
+        let farewell = |lag: Lag| Some(lag.to_string().into());
+        queue.push_batch(three.clone(), start, farewell).unwrap();
+        assert_eq!(queue.push_batch(three.clone(), late, farewell), Err(Lag { events: 6, bytes: 6 }));
+        assert_eq!(next(&queue).unwrap(), "6 events (6 bytes) behind");
+        assert_eq!(next(&queue), None);
         let queue = Queue::new(limits(), false);
-        queue.push_batch(three, start).unwrap();
+        queue.push_batch(three, start, farewell).unwrap();
         assert_eq!(next(&queue).unwrap(), "xyz");
         queue.push("a".into(), start + Duration::from_secs(11)).unwrap();
     }
@@ -252,19 +357,50 @@ mod tests {
     fn the_ceiling_holds_at_once() {
         let queue = Queue::new(limits(), false);
         queue.push(vec![b'x'; 900].into(), Instant::now()).unwrap();
-        assert_eq!(queue.push(vec![b'x'; 200].into(), Instant::now()), Err(TooSlow));
+        assert!(queue.push(vec![b'x'; 200].into(), Instant::now()).is_err());
+    }
+
+    fn whole(text: &str) -> Arc<Rendition> {
+        let (rendition, mut pen) = Rendition::begin(false);
+        pen.write(text.as_bytes().to_vec());
+        pen.finish();
+        rendition
+    }
+
+    fn all(queue: &Queue) -> Vec<String> {
+        std::iter::from_fn(|| next(queue)).collect()
     }
 
     #[test]
     fn a_held_stream_starts_with_its_first_record_and_ends_after_the_last() {
         let queue = Queue::new(limits(), true);
+        queue.push("old".into(), Instant::now()).unwrap();
+        queue.restart();
         queue.push("2".into(), Instant::now()).unwrap();
         assert_eq!(next(&queue).unwrap(), "pending");
-        queue.start_with("1".into());
         queue.push("3".into(), Instant::now()).unwrap();
         queue.finish();
         queue.push("4".into(), Instant::now()).unwrap();
-        assert_eq!([next(&queue), next(&queue), next(&queue)], ["1", "2", "3"].map(|r| Some(r.to_owned())));
-        assert_eq!(next(&queue), None);
+        assert_eq!(next(&queue).unwrap(), "pending");
+        queue.start_with(&whole("state"));
+        queue.give_up();
+        assert_eq!(all(&queue), ["5\n", "state", "2", "3"]);
+    }
+
+    #[test]
+    fn a_dropped_subscriber_still_gets_the_rest_of_its_first_record_and_the_reason() {
+        for (begun, expected) in [(false, &["why"][..]), (true, &["state", "why"])] {
+            let queue = Queue::new(limits(), true);
+            queue.push("2".into(), Instant::now()).unwrap();
+            if begun {
+                queue.start_with(&whole("state"));
+                assert_eq!(next(&queue).unwrap(), "5\n");
+            }
+            assert_eq!(queue.end_with(|_| Some("why".into())), Lag { events: 1, bytes: 1 });
+            assert_eq!(all(&queue), expected);
+        }
+        let queue = Queue::new(limits(), true);
+        queue.give_up();
+        assert_eq!(next(&queue).unwrap(), "broken");
     }
 }

@@ -1,127 +1,228 @@
-//! Renderings: who asks for the same thing gets the same answer, made once.
+//! Renderings: readers that request the same thing share one answer, rendered once.
 //!
-//! Of each thing one rendition is made at a time. A reader takes the newest if that is as new as its question; if an
-//! older one is still being made it waits, and shares the next with everybody who waits. Small renditions are kept until
-//! there is a newer one, large ones as long as somebody reads them.
-//! Renderers are a few threads that come last: however much is read, whoever decides comes first.
+//! A reader gets the newest rendition if that is as new as the request. Otherwise the next one is queued, and everyone who
+//! requests the same before its rendering begins shares it. Rendering happens on blocking threads, a few at a time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, sleep_until};
 
 use crate::rendition::{Pen, Rendition};
-use crate::way::come_last;
 
-/// Threads that render: two at least, so that what is small need not wait for what is large.
-const RENDERERS_MIN: usize = 2;
-const RENDERERS_MAX: usize = 4;
+/// Renderings at a time: half of the processors, at most this many, so that the others are free for everything else.
+const RENDERINGS_CONCURRENT_MAX: usize = 4;
 
-/// Larger renditions are not kept for readers to come.
-const KEPT_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// The same thing is not rendered again for this many times as long as its last rendering took: however often it is
+/// requested, and however large it is, rendering it takes a bounded part of one processor.
+const RENDERING_PAUSE_FACTOR: u32 = 3;
 
-type Job = Box<dyn FnOnce() + Send>;
+/// Renditions kept for later readers, and how large each may be; larger ones live as long as they are read.
+const RENDITIONS_KEPT_MAX: usize = 32;
+const RENDITION_KEPT_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// All renditions in memory. Beyond that, readers of the oldest ones are disconnected; the newest is always complete.
+const RENDITIONS_BYTES_MAX: usize = 1024 * 1024 * 1024;
+
+/// For what changes without a new version: only a rendering that has not begun is new enough.
+pub const UNVERSIONED: u64 = u64::MAX;
 
 /// Renditions by what they show. A cheap clone.
 pub struct Renderings<K> {
-    inner: Arc<Inner<K>>,
-    jobs: Sender<Job>,
+    shared: Arc<Shared<K>>,
+    runtime: Handle,
 }
 
-struct Inner<K> {
-    newest: Mutex<HashMap<K, Weak<Rendition>>>,
-    kept: Mutex<HashMap<K, Arc<Rendition>>>,
-    shared: AtomicU64,
+struct Shared<K> {
+    permits: Semaphore,
+    table: Mutex<Table<K>>,
+    hits: AtomicU64,
 }
 
-/// What is to be rendered: its version, whether compressed, and how.
-pub struct Order {
-    pub version: u64,
-    pub gzip: bool,
-    pub render: Box<dyn FnOnce(Pen) + Send>,
+struct Table<K> {
+    newest: HashMap<K, Newest>,
+    /// Oldest first.
+    kept: VecDeque<(K, Arc<Rendition>)>,
+    /// Every rendition that is read or kept, oldest first.
+    held: VecDeque<Weak<Rendition>>,
+    bytes_max: usize,
 }
+
+struct Newest {
+    rendition: Weak<Rendition>,
+    /// Locked while this is rendered; then the time before which it is not rendered again.
+    turn: Turn,
+}
+
+type Turn = Arc<tokio::sync::Mutex<Option<Instant>>>;
 
 impl<K: Eq + Hash + Clone + Send + 'static> Renderings<K> {
-    /// Starts the renderers.
-    pub fn start() -> std::io::Result<Self> {
-        let (jobs, waiting) = channel();
-        let waiting = Arc::new(Mutex::new(waiting));
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        for _ in 0..(cores / 2).clamp(RENDERERS_MIN, RENDERERS_MAX) {
-            let waiting = waiting.clone();
-            // Ends when every `Renderings` is gone. A job that panics takes its thread with it: its pen breaks the
-            // rendition, and the readers are told.
-            std::thread::Builder::new().name("render".to_owned()).spawn(move || work(&waiting))?;
+    /// Must be called inside a tokio runtime, on whose blocking threads everything is rendered.
+    pub fn new() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        Self::with_limits((processors / 2).clamp(1, RENDERINGS_CONCURRENT_MAX), RENDITIONS_BYTES_MAX)
+    }
+
+    fn with_limits(concurrent_max: usize, bytes_max: usize) -> Self {
+        let (newest, kept, held) = (HashMap::new(), VecDeque::new(), VecDeque::new());
+        let table = Mutex::new(Table { newest, kept, held, bytes_max });
+        let shared = Shared { permits: Semaphore::new(concurrent_max), table, hits: AtomicU64::new(0) };
+        Self { shared: Arc::new(shared), runtime: Handle::current() }
+    }
+
+    /// The rendition of `key` at least as new as version `arrived`. `render` must take the newest state when it is called,
+    /// not before, and say its version.
+    pub fn get(
+        &self,
+        key: K,
+        arrived: u64,
+        gzip: bool,
+        render: impl FnOnce(Pen) + Send + 'static,
+    ) -> Arc<Rendition> {
+        let mut table = self.shared.lock();
+        let newest = table.newest.get(&key);
+        if let Some(rendition) = newest.and_then(|newest| newest.rendition.upgrade())
+            && rendition.version() >= arrived
+            && !rendition.is_broken()
+        {
+            self.shared.hits.fetch_add(1, Ordering::Relaxed);
+            return rendition;
         }
-        let inner = Inner {
-            newest: Mutex::new(HashMap::new()),
-            kept: Mutex::new(HashMap::new()),
-            shared: AtomicU64::new(0),
-        };
-        Ok(Self { inner: Arc::new(inner), jobs })
-    }
-
-    /// The rendition of `key` that is at least as new as `arrived`; `order` says how to make it from the newest state.
-    pub async fn get(&self, key: K, arrived: u64, order: impl Fn() -> Order) -> Arc<Rendition> {
-        loop {
-            let under_way = {
-                let mut newest = lock(&self.inner.newest);
-                match newest.get(&key).and_then(Weak::upgrade) {
-                    Some(rendition) if rendition.version >= arrived => {
-                        self.inner.shared.fetch_add(1, Ordering::Relaxed);
-                        return rendition;
-                    }
-                    Some(rendition) if !rendition.is_over() => rendition,
-                    Some(_) | None => {
-                        let (rendition, job) = self.prepare(key.clone(), order());
-                        newest.insert(key, Arc::downgrade(&rendition));
-                        self.submit(job);
-                        return rendition;
-                    }
-                }
-            };
-            under_way.over().await;
-        }
-    }
-
-    /// How many answers were not made because they were there.
-    pub fn shared(&self) -> u64 {
-        self.inner.shared.load(Ordering::Relaxed)
-    }
-
-    /// A rendition that is nobody else's.
-    pub fn alone(&self, order: Order) -> Arc<Rendition> {
-        let (rendition, pen) = Rendition::begin(order.version, order.gzip);
-        self.submit(Box::new(move || (order.render)(pen)));
+        let turn = newest.map_or_else(Turn::default, |newest| newest.turn.clone());
+        let (rendition, pen) = Rendition::begin(gzip);
+        table.add(&rendition);
+        let newest = Newest { rendition: Arc::downgrade(&rendition), turn: turn.clone() };
+        table.newest.insert(key.clone(), newest);
+        let shared = self.shared.clone();
+        self.runtime.spawn(async move {
+            let mut not_before = turn.lock().await;
+            if let Some(at) = *not_before {
+                sleep_until(at).await;
+            }
+            if let Some((rendition, took)) = shared.render(pen, render).await {
+                *not_before = Some(Instant::now() + took * RENDERING_PAUSE_FACTOR);
+                shared.lock().keep(key, rendition);
+            }
+        });
         rendition
     }
 
-    fn prepare(&self, key: K, order: Order) -> (Arc<Rendition>, Job) {
-        let (rendition, pen) = Rendition::begin(order.version, order.gzip);
-        let (inner, made) = (self.inner.clone(), rendition.clone());
-        let job = Box::new(move || {
-            (order.render)(pen);
-            let mut kept = lock(&inner.kept);
-            match made.is_over() && made.bytes() <= KEPT_BYTES_MAX {
-                true => kept.insert(key, made),
-                false => kept.remove(&key),
-            };
-        });
-        (rendition, job)
+    /// A rendition for one reader, or for readers that the caller knows.
+    pub fn alone(&self, gzip: bool, render: impl FnOnce(Pen) + Send + 'static) -> Arc<Rendition> {
+        let (rendition, pen) = Rendition::begin(gzip);
+        self.shared.lock().add(&rendition);
+        let shared = self.shared.clone();
+        self.runtime.spawn(async move { shared.render(pen, render).await });
+        rendition
     }
 
-    fn submit(&self, job: Job) {
-        if let Err(lost) = self.jobs.send(job) {
-            // Every renderer has panicked; what is asked for now is made where it may take its time.
-            tokio::task::spawn_blocking(lost.0);
+    /// Work of another kind that takes about as long as a rendering, within the same limit.
+    pub fn run(&self, work: impl FnOnce() + Send + 'static) {
+        let shared = self.shared.clone();
+        self.runtime.spawn(async move {
+            let _permit = shared.permit().await;
+            if let Err(err) = tokio::task::spawn_blocking(work).await {
+                tracing::error!(%err, "work for a reader failed");
+            }
+        });
+    }
+
+    /// How many answers were not rendered because they were there.
+    pub fn hits(&self) -> u64 {
+        self.shared.hits.load(Ordering::Relaxed)
+    }
+}
+
+impl<K> Shared<K> {
+    /// Renders when there is a permit, and says how long that took; nothing if all readers have left meanwhile.
+    async fn render(
+        &self,
+        pen: Pen,
+        render: impl FnOnce(Pen) + Send + 'static,
+    ) -> Option<(Arc<Rendition>, Duration)> {
+        let _permit = self.permit().await;
+        let pen = self.unless_abandoned(pen)?;
+        let rendition = pen.rendition();
+        pen.begin();
+        let began = Instant::now();
+        // The pen of a rendering that panics breaks its rendition, and the readers get an error.
+        if let Err(err) = tokio::task::spawn_blocking(move || render(pen)).await {
+            tracing::error!(%err, "rendering failed");
         }
+        Some((rendition, began.elapsed()))
+    }
+
+    async fn permit(&self) -> SemaphorePermit<'_> {
+        self.permits.acquire().await.expect("the semaphore is never closed")
+    }
+
+    /// Under the lock, so that nobody shares a rendition that is given up at the same moment.
+    fn unless_abandoned(&self, pen: Pen) -> Option<Pen> {
+        let _table = self.lock();
+        pen.is_read().then_some(pen)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table<K>> {
+        self.table.lock().expect("no code panics while it holds this lock")
+    }
+}
+
+impl<K: Eq + Hash> Table<K> {
+    /// Takes a new rendition in, and forgets what nobody reads or waits for.
+    fn add(&mut self, rendition: &Arc<Rendition>) {
+        self.held.retain(|one| one.strong_count() > 0);
+        self.held.push_back(Arc::downgrade(rendition));
+        let now = Instant::now();
+        let pauses = |turn: &Turn| turn.try_lock().map_or(true, |until| until.is_some_and(|at| at > now));
+        self.newest.retain(|_, newest| newest.rendition.strong_count() > 0 || pauses(&newest.turn));
+        self.limit();
+    }
+
+    fn keep(&mut self, key: K, rendition: Arc<Rendition>) {
+        self.kept.retain(|(kept, _)| *kept != key);
+        if rendition.is_versioned() && rendition.bytes() <= RENDITION_KEPT_BYTES_MAX {
+            self.kept.push_back((key, rendition));
+        }
+        if self.kept.len() > RENDITIONS_KEPT_MAX {
+            self.kept.pop_front();
+        }
+    }
+
+    /// Disconnects readers of the oldest renditions while there is too much in memory.
+    fn limit(&mut self) {
+        let complete = self.held.iter().filter_map(Weak::upgrade).filter(|one| one.is_over());
+        let complete: Vec<Arc<Rendition>> = complete.collect();
+        let mut bytes: usize = complete.iter().map(|one| one.bytes()).sum();
+        let Some((_newest, older)) = complete.split_last() else { return };
+        for oldest in older {
+            if bytes <= self.bytes_max {
+                return;
+            }
+            let freed = oldest.cut_off();
+            bytes -= freed;
+            tracing::warn!(
+                bytes = freed,
+                limit_bytes = self.bytes_max,
+                "readers of an old answer disconnected"
+            );
+        }
+    }
+}
+
+impl<K: Eq + Hash + Clone + Send + 'static> Default for Renderings<K> {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
 impl<K> Clone for Renderings<K> {
     fn clone(&self) -> Self {
-        Self { inner: self.inner.clone(), jobs: self.jobs.clone() }
+        Self { shared: self.shared.clone(), runtime: self.runtime.clone() }
     }
 }
 
@@ -131,73 +232,90 @@ impl<K> std::fmt::Debug for Renderings<K> {
     }
 }
 
-fn work(waiting: &Mutex<Receiver<Job>>) {
-    come_last();
-    loop {
-        let job = lock(waiting).recv();
-        match job {
-            Ok(job) => job(),
-            Err(_) => return,
-        }
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("no code panics while it holds this lock")
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::mpsc::{Receiver, Sender, channel};
 
     use super::*;
 
-    fn order(version: u64, made: &Arc<AtomicUsize>) -> Order {
-        let made = made.clone();
-        let render = Box::new(move |mut pen: Pen| {
-            made.fetch_add(1, Ordering::Relaxed);
+    /// Writes its version and counts itself.
+    fn render(version: u64, rendered: &Arc<AtomicU64>) -> impl FnOnce(Pen) + Send + 'static {
+        let rendered = rendered.clone();
+        move |mut pen: Pen| {
+            rendered.fetch_add(1, Ordering::Relaxed);
+            pen.set_version(version);
             pen.write(version.to_string().into_bytes());
             pen.finish();
-        });
-        Order { version, gzip: false, render }
+        }
+    }
+
+    /// The same, but says when it begins and goes on when it may.
+    fn held(version: u64, begun: Sender<u64>, go: Receiver<()>) -> impl FnOnce(Pen) + Send + 'static {
+        move |pen: Pen| {
+            begun.send(version).unwrap();
+            go.recv().unwrap();
+            render(version, &Arc::default())(pen);
+        }
     }
 
     #[tokio::test]
-    async fn the_same_question_is_answered_once() {
-        let renderings = Renderings::start().unwrap();
-        let made = Arc::new(AtomicUsize::new(0));
+    async fn the_same_request_is_rendered_once() {
+        let (renderings, rendered) = (Renderings::new(), Arc::new(AtomicU64::new(0)));
         for _ in 0..10 {
-            let rendition = renderings.get("state", 3, || order(3, &made)).await;
+            let rendition = renderings.get("state", 3, false, render(3, &rendered));
             assert_eq!(rendition.whole().await.unwrap(), "3");
         }
-        assert_eq!((made.load(Ordering::Relaxed), renderings.shared()), (1, 9));
-        let newer = renderings.get("state", 4, || order(5, &made)).await;
-        assert_eq!(newer.whole().await.unwrap(), "5");
-        assert_eq!(renderings.get("state", 4, || order(6, &made)).await.version, 5);
-        assert_eq!(renderings.get("tasks", 4, || order(6, &made)).await.version, 6);
-        assert_eq!(renderings.alone(order(9, &made)).whole().await.unwrap(), "9");
+        assert_eq!((rendered.load(Ordering::Relaxed), renderings.hits()), (1, 9));
+        for (key, arrived, newest, expected) in
+            [("state", 4, 5, "5"), ("state", 4, 6, "5"), ("tasks", 4, 6, "6")]
+        {
+            let rendition = renderings.get(key, arrived, false, render(newest, &rendered));
+            assert_eq!(rendition.whole().await.unwrap(), expected, "{key} {arrived}");
+        }
+        let unversioned = || renderings.get("metrics", UNVERSIONED, false, render(7, &rendered));
+        let (a, b) = (unversioned(), unversioned());
+        assert!(Arc::ptr_eq(&a, &b), "neither has begun");
+        a.over().await;
+        assert!(!Arc::ptr_eq(&a, &unversioned()));
+        assert_eq!(renderings.alone(false, render(9, &rendered)).whole().await.unwrap(), "9");
+    }
+
+    /// What was requested while an older rendering was in progress shares the next; there are never more at a time than
+    /// permitted, and nothing is rendered for readers that left.
+    #[tokio::test]
+    async fn renderings_wait_for_their_turn() {
+        let renderings = Renderings::with_limits(1, usize::MAX);
+        let ((begun, begins), (go, may_go)) = (channel(), channel());
+        let first = renderings.get("state", 2, false, held(2, begun.clone(), may_go));
+        let begins = tokio::task::spawn_blocking(move || (begins.recv().unwrap(), begins)).await.unwrap();
+        assert_eq!(begins.0, 2);
+        let rendered = Arc::new(AtomicU64::new(0));
+        let next = || renderings.get("state", 3, false, render(3, &rendered));
+        let (a, b) = (next(), next());
+        assert!(Arc::ptr_eq(&a, &b) && !Arc::ptr_eq(&a, &first));
+        let other = renderings.alone(false, render(8, &rendered));
+        drop(renderings.alone(false, render(9, &rendered)));
+        assert_eq!((first.is_over(), other.is_over(), rendered.load(Ordering::Relaxed)), (false, false, 0));
+        go.send(()).unwrap();
+        a.over().await;
+        other.over().await;
+        assert_eq!((first.version(), a.version(), rendered.load(Ordering::Relaxed)), (2, 3, 2));
     }
 
     #[tokio::test]
-    async fn who_comes_while_an_older_one_is_made_shares_the_next() {
-        let renderings = Renderings::start().unwrap();
-        let (go, held) = channel::<()>();
-        let held = Mutex::new(Some(held));
-        let first = renderings
-            .get("state", 2, || {
-                let held = lock(&held).take().unwrap();
-                let render = Box::new(move |pen: Pen| {
-                    let _ = held.recv();
-                    pen.finish();
-                });
-                Order { version: 2, gzip: false, render }
-            })
-            .await;
-        let made = Arc::new(AtomicUsize::new(0));
-        let next = || renderings.get("state", 3, || order(3, &made));
-        let (a, b, ()) = tokio::join!(next(), next(), async { go.send(()).unwrap() });
-        assert_eq!((first.version, a.version, b.version), (2, 3, 3));
-        a.over().await;
-        assert_eq!(made.load(Ordering::Relaxed), 1);
+    async fn readers_of_the_oldest_rendition_are_disconnected_when_memory_is_full() {
+        let renderings: Renderings<()> = Renderings::with_limits(1, 10);
+        let six = || renderings.alone(false, |mut pen: Pen| (pen.write(b"sixsix".to_vec()), pen.finish()).1);
+        let (oldest, old) = (six(), six());
+        old.over().await;
+        let new = six();
+        new.over().await;
+        assert_eq!([&oldest, &old, &new].map(|one| one.is_broken()), [true, false, false]);
+        assert_eq!(oldest.whole().await.unwrap_err().status, 500);
+        assert_eq!(old.whole().await.unwrap(), "sixsix");
+        drop(old);
+        drop(oldest);
+        six().over().await;
+        assert!(!new.is_broken());
     }
 }

@@ -1,9 +1,10 @@
-//! One answer while it is made: chunks that grow, read by any number of readers at their own pace.
+//! One answer while it is rendered: chunks that grow, read by any number of readers at their own pace.
 //!
-//! Made by one renderer; whoever asks for the same thing meanwhile reads along from the first chunk on.
+//! Rendered once; whoever shares it reads from the first chunk on, without waiting for the last.
 
 use std::io::Write;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::{Context, Poll, ready};
 
@@ -19,19 +20,19 @@ use crate::HttpError;
 use crate::body::Body;
 use crate::gzip::COMPRESS_BYTES_MIN;
 use crate::respond::Response;
-use crate::way::give_way;
 
 /// What is handed to readers at a time.
-const CHUNK_BYTES: usize = 128 * 1024;
+const CHUNK_BYTES: usize = 64 * 1024;
 
-/// What is written between two looks at whether others want the processor.
-const PIECE_BYTES: usize = 16 * 1024;
+/// The version of a rendition whose rendering has not begun: it will be newer than any request.
+const QUEUED: u64 = u64::MAX;
+/// Of one whose version is not known yet, or that has none.
+const UNKNOWN: u64 = 0;
 
 /// An answer, whole or growing.
 #[derive(Debug)]
 pub struct Rendition {
-    /// The version of what it shows.
-    pub version: u64,
+    version: AtomicU64,
     chunks: Mutex<Vec<Bytes>>,
     progress: watch::Sender<Progress>,
     compressed: OnceLock<bool>,
@@ -42,7 +43,7 @@ enum Progress {
     /// So many chunks are there.
     Growing(usize),
     Whole,
-    /// Whoever made it failed.
+    /// It could not be rendered, or is not in memory any more.
     Broken,
 }
 
@@ -63,16 +64,36 @@ enum Form {
 
 impl Rendition {
     /// An empty one and its pen. With `gzip` it is compressed if that pays.
-    pub fn begin(version: u64, gzip: bool) -> (Arc<Self>, Pen) {
+    pub fn begin(gzip: bool) -> (Arc<Self>, Pen) {
         let (progress, _) = watch::channel(Progress::Growing(0));
-        let chunks = Mutex::new(Vec::new());
+        let (version, chunks) = (AtomicU64::new(QUEUED), Mutex::new(Vec::new()));
         let rendition = Arc::new(Self { version, chunks, progress, compressed: OnceLock::new() });
         let form = if gzip { Form::Undecided(Vec::new()) } else { Form::Plain };
         (rendition.clone(), Pen { rendition, form })
     }
 
+    /// The version of the state it shows; the greatest number before its rendering begins.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn is_versioned(&self) -> bool {
+        ![QUEUED, UNKNOWN].contains(&self.version())
+    }
+
     pub fn is_over(&self) -> bool {
         !matches!(*self.progress.borrow(), Progress::Growing(_))
+    }
+
+    pub fn is_broken(&self) -> bool {
+        *self.progress.borrow() == Progress::Broken
+    }
+
+    /// Breaks a whole rendition and frees its memory; how much that was. Its readers get an error.
+    pub(crate) fn cut_off(&self) -> usize {
+        let mut chunks = self.lock();
+        self.progress.send_replace(Progress::Broken);
+        std::mem::take(&mut *chunks).iter().map(Bytes::len).sum()
     }
 
     /// Waits until it is whole or broken.
@@ -106,9 +127,7 @@ impl Rendition {
             (Progress::Broken, _) => return Err(broken()),
             (Progress::Whole, None) => Body::Empty,
             (Progress::Whole, Some(only)) if self.chunk(1).is_none() => Body::Bytes(only),
-            (Progress::Whole | Progress::Growing(_), _) => {
-                Body::Along(ReadAlong { rendition: self.clone(), next: 0, waiting: None })
-            }
+            (Progress::Whole | Progress::Growing(_), _) => Body::Along(ReadAlong::new(self.clone())),
         };
         let mut response = Response::new(body);
         let headers = response.headers_mut();
@@ -158,22 +177,29 @@ pub struct ReadAlong {
 }
 
 impl ReadAlong {
+    pub(crate) fn new(rendition: Arc<Rendition>) -> Self {
+        Self { rendition, next: 0, waiting: None }
+    }
+
     pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Bytes>>> {
         loop {
             if let Some(waiting) = &mut self.waiting {
                 ready!(waiting.as_mut().poll(cx));
                 self.waiting = None;
             }
-            // Before the chunk is looked for: what is over then lacks nothing that would come.
-            let progress = *self.rendition.progress.borrow();
-            if let Some(chunk) = self.rendition.chunk(self.next) {
+            // Both under the lock: no chunk is added or taken away between the two.
+            let (chunk, progress) = {
+                let chunks = self.rendition.lock();
+                (chunks.get(self.next).cloned(), *self.rendition.progress.borrow())
+            };
+            if let Some(chunk) = chunk {
                 self.next += 1;
                 return Poll::Ready(Some(Ok(chunk)));
             }
             match progress {
                 Progress::Whole => return Poll::Ready(None),
                 Progress::Broken => {
-                    return Poll::Ready(Some(Err(std::io::Error::other("the answer could not be made"))));
+                    return Poll::Ready(Some(Err(std::io::Error::other("the answer could not be rendered"))));
                 }
                 Progress::Growing(_) => {
                     self.waiting = Some(Box::pin(self.rendition.clone().more_than(self.next)));
@@ -190,6 +216,25 @@ impl std::fmt::Debug for ReadAlong {
 }
 
 impl Pen {
+    /// Rendering begins: whoever requests something newer from now on must not share this.
+    pub(crate) fn begin(&self) {
+        self.rendition.version.store(UNKNOWN, Ordering::SeqCst);
+    }
+
+    /// Says which version of the state is rendered.
+    pub fn set_version(&self, version: u64) {
+        self.rendition.version.store(version, Ordering::SeqCst);
+    }
+
+    pub(crate) fn rendition(&self) -> Arc<Rendition> {
+        self.rendition.clone()
+    }
+
+    /// Whether anyone waits for what is rendered.
+    pub(crate) fn is_read(&self) -> bool {
+        Arc::strong_count(&self.rendition) > 1
+    }
+
     /// Appends a piece.
     pub fn write(&mut self, piece: Vec<u8>) {
         match &mut self.form {
@@ -248,39 +293,17 @@ impl Drop for Pen {
 
 /// Lets `write` write JSON that leaves through the pen while more is written.
 pub fn write_json(pen: Pen, write: impl FnOnce(&mut JsonWriter)) {
-    let chunks = Arc::new(Mutex::new(Chunks { pen, held: Vec::new() }));
-    let spilled = chunks.clone();
-    let mut w = JsonWriter::spilling(PIECE_BYTES, move |piece| {
-        spilled.lock().expect("no code panics while it holds this lock").add(&piece);
-        give_way();
+    let pen = Arc::new(Mutex::new(pen));
+    let spilled = pen.clone();
+    let mut w = JsonWriter::spilling(CHUNK_BYTES, move |piece| {
+        spilled.lock().expect("no code panics while it holds this lock").write(piece);
     });
     write(&mut w);
     let last = w.into_vec();
-    if let Ok(chunks) = Arc::try_unwrap(chunks) {
-        let chunks = chunks.into_inner().expect("no code panics while it holds this lock");
-        chunks.finish(&last);
-    }
-}
-
-/// Pieces on their way into chunks.
-struct Chunks {
-    pen: Pen,
-    held: Vec<u8>,
-}
-
-impl Chunks {
-    fn add(&mut self, piece: &[u8]) {
-        self.held.extend_from_slice(piece);
-        if self.held.len() >= CHUNK_BYTES {
-            self.pen.write(std::mem::replace(&mut self.held, Vec::with_capacity(CHUNK_BYTES + PIECE_BYTES)));
-        }
-    }
-
-    fn finish(mut self, last: &[u8]) {
-        self.held.extend_from_slice(last);
-        self.pen.write(self.held);
-        self.pen.finish();
-    }
+    let pen = Arc::into_inner(pen).expect("the writer is gone, and its pen with it");
+    let mut pen = pen.into_inner().expect("no code panics while it holds this lock");
+    pen.write(last);
+    pen.finish();
 }
 
 fn broken() -> HttpError {
@@ -298,7 +321,7 @@ mod tests {
 
     #[tokio::test]
     async fn readers_read_along_and_whatever_pace_they_have() {
-        let (rendition, mut pen) = Rendition::begin(7, false);
+        let (rendition, mut pen) = Rendition::begin(false);
         pen.write(b"one ".to_vec());
         pen.write(b"two ".to_vec());
         let early = rendition.clone().response("text/plain").await.unwrap();
@@ -315,7 +338,7 @@ mod tests {
 
     #[tokio::test]
     async fn json_leaves_in_pieces() {
-        let (rendition, pen) = Rendition::begin(1, false);
+        let (rendition, pen) = Rendition::begin(false);
         let text = "x".repeat(CHUNK_BYTES);
         write_json(pen, |w| w.array(|w| (0..3).for_each(|_| w.object(|w| w.field("x", &text)))));
         let object = format!("{{\"x\":\"{text}\"}}");
@@ -327,7 +350,7 @@ mod tests {
     async fn what_is_large_is_compressed() {
         let large = "x".repeat(5000);
         for (text, compressed) in [("small", false), (large.as_str(), true)] {
-            let (rendition, mut pen) = Rendition::begin(1, true);
+            let (rendition, mut pen) = Rendition::begin(true);
             pen.write(text.as_bytes().to_vec());
             pen.finish();
             let response = rendition.response("text/plain").await.unwrap();
@@ -344,11 +367,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_maker_that_fails_is_noticed() {
-        let (rendition, pen) = Rendition::begin(1, false);
+        let (rendition, pen) = Rendition::begin(false);
         drop(pen);
         let refused = rendition.response("text/plain").await.map(drop).unwrap_err();
         assert_eq!(refused.status, 500);
-        let (rendition, mut pen) = Rendition::begin(1, false);
+        let (rendition, mut pen) = Rendition::begin(false);
         pen.write(b"a".to_vec());
         pen.write(b"b".to_vec());
         let response = rendition.response("text/plain").await.unwrap();

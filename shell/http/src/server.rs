@@ -14,11 +14,9 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::runtime::Handle;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::aside::{Aside, Place, serve};
 use crate::gzip::compress;
 use crate::pace::{Answer, InExchange, Pace, Paced};
 use crate::request::{BodyBudget, Request};
@@ -88,7 +86,6 @@ impl Default for ServerLimits {
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
-    aside: Aside,
 }
 
 /// A server that answers.
@@ -96,7 +93,6 @@ pub struct Server {
 pub struct Listening {
     stop: watch::Sender<bool>,
     accepting: JoinHandle<()>,
-    aside: Aside,
 }
 
 /// Cuts one connection off, whatever it is doing. A cheap clone.
@@ -114,7 +110,7 @@ impl Server {
         socket.bind(address)?;
         let listener = socket.listen(BACKLOG_CONNECTIONS_MAX)?;
         let address = listener.local_addr()?;
-        Ok(Self { listener, address, aside: Aside::start()? })
+        Ok(Self { listener, address })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -124,10 +120,9 @@ impl Server {
     /// Starts to answer, over TLS if there is a certificate.
     pub fn serve<H: Handler>(self, handler: Arc<H>, limits: ServerLimits, tls: Option<Tls>) -> Listening {
         let (stop, stop_asked) = watch::channel(false);
-        let shared =
-            Shared { handler, limits, budget: BodyBudget::default(), tls, aside: self.aside.handle() };
+        let shared = Shared { handler, limits, budget: BodyBudget::default(), tls };
         let accepting = tokio::spawn(accept(self.listener, shared, stop_asked));
-        Listening { stop, accepting, aside: self.aside }
+        Listening { stop, accepting }
     }
 }
 
@@ -138,8 +133,6 @@ impl Listening {
         if let Err(err) = self.accepting.await {
             tracing::error!(%err, "the accept loop failed");
         }
-        // Nobody is served there any more.
-        drop(self.aside);
     }
 }
 
@@ -155,13 +148,12 @@ struct Shared<H> {
     limits: ServerLimits,
     budget: BodyBudget,
     tls: Option<Tls>,
-    aside: Handle,
 }
 
 impl<H> Clone for Shared<H> {
     fn clone(&self) -> Self {
         let (handler, budget, tls) = (self.handler.clone(), self.budget.clone(), self.tls.clone());
-        Self { handler, limits: self.limits, budget, tls, aside: self.aside.clone() }
+        Self { handler, limits: self.limits, budget, tls }
     }
 }
 
@@ -270,16 +262,11 @@ async fn connection<H: Handler>(
     if let Err(err) = keep_alive(&stream) {
         tracing::debug!(%peer, %err, "cannot set socket options");
     }
-    let (place, aside) = (Place::default(), shared.aside.clone());
     let Some(tls) = shared.tls.clone() else {
-        let talk = Box::pin(exchange(stream, peer, shared, place.clone(), signals));
-        return serve(talk, place, aside).await;
+        return exchange(stream, peer, shared, signals).await;
     };
     match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.acceptor().accept(stream)).await {
-        Ok(Ok(stream)) => {
-            let talk = Box::pin(exchange(stream, peer, shared, place.clone(), signals));
-            serve(talk, place, aside).await;
-        }
+        Ok(Ok(stream)) => exchange(stream, peer, shared, signals).await,
         Ok(Err(err)) => tracing::debug!(%peer, %err, "no TLS could be agreed on"),
         Err(_) => tracing::debug!(%peer, "no TLS was agreed on in time"),
     }
@@ -290,7 +277,6 @@ async fn exchange<H: Handler>(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: SocketAddr,
     shared: Shared<H>,
-    place: Place,
     mut signals: Signals,
 ) {
     let limits = shared.limits;
@@ -298,7 +284,7 @@ async fn exchange<H: Handler>(
     let (service_disconnect, service_pace) = (disconnect.clone(), pace.clone());
     let service = service_fn(move |request| {
         let begun = service_pace.begin();
-        respond(shared.clone(), request, peer, place.clone(), service_disconnect.clone(), begun)
+        respond(shared.clone(), request, peer, service_disconnect.clone(), begun)
     });
     let stream = Paced::new(stream, pace.clone(), limits.head_read_timeout, limits.write_timeout);
     let connection = http1::Builder::new()
@@ -337,12 +323,9 @@ async fn respond<H: Handler>(
     shared: Shared<H>,
     request: http::Request<Incoming>,
     peer: SocketAddr,
-    place: Place,
     disconnect: Disconnect,
     begun: InExchange,
 ) -> Result<http::Response<Answer>, Infallible> {
-    // What a request makes happen, happens in the front, whatever was answered before it.
-    place.choose(false).await;
     let headers = request.headers().clone();
     let body_read_timeout = shared.limits.body_read_timeout;
     let response = match Request::new(request, peer, disconnect, shared.budget, body_read_timeout) {
@@ -351,7 +334,6 @@ async fn respond<H: Handler>(
     };
     let mut response = compress(response, &headers).await;
     response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    place.choose(response.body().is_for_readers()).await;
     Ok(response.map(|body| begun.with(body)))
 }
 

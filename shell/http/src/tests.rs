@@ -22,9 +22,8 @@ mod limits;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Kind;
 
-/// Answers `/call` with the call's type, `/big` with a large document, `/thread` with the thread it is asked on and, as a
-/// stream for readers, `/written` with nothing; what `records` hears is the thread that wrote it. `/flood` never ends; `records` hears
-/// when its peer is gone. Leaves `/subscribe` and `/duplex` to the test, which hears of them through `begun`.
+/// Answers `/call` with the call's type, `/big` with a large document, `/thread` with the name of its thread. `/flood` never
+/// ends; `records` gets a message when its peer is gone. Leaves `/subscribe` and `/duplex` to the test, through `begun`.
 struct Program {
     exchanges: Exchanges<Kind>,
     begun: mpsc::UnboundedSender<ConnId>,
@@ -49,14 +48,6 @@ impl Handler for Program {
             },
             Some("big") => json(&request.query, format!("\"{}\"", "x".repeat(5000)).into_bytes()),
             Some("thread") => text(StatusCode::OK, thread()),
-            Some("written") => {
-                let queue = Arc::new(queue::Queue::new(StreamLimits::default(), false));
-                queue.finish();
-                let guard = Box::new(NoteThread(self.records.clone()));
-                let mut body = exchange::StreamBody::new(queue, guard);
-                body.is_for_readers = true;
-                Response::new(Body::Stream(body))
-            }
             Some("flood") => {
                 let (sender, body) = Body::chunks();
                 tokio::spawn(async move {
@@ -81,16 +72,6 @@ impl Handler for Program {
             }
             _ => HttpError::not_found().into(),
         }
-    }
-}
-
-/// Tells on which thread it was dropped.
-#[derive(Debug)]
-struct NoteThread(mpsc::UnboundedSender<Vec<u8>>);
-
-impl Drop for NoteThread {
-    fn drop(&mut self) {
-        let _ = self.0.send(thread().into_bytes());
     }
 }
 
@@ -273,17 +254,15 @@ async fn a_stream_is_records_in_chunks_until_it_is_closed() {
     stream.write_all(b"GET /subscribe HTTP/1.1\r\nHost: t\r\n\r\n").await.unwrap();
     let conn = bench.begun.recv().await.unwrap();
     bench.exchanges.open(conn, &[]);
-    let said = way::said();
     bench.exchanges.push(conn, &event(1));
     bench.exchanges.push(conn, &event(2));
-    assert!(way::said() >= said + 2, "readers give way to it");
     let seen = read_until(&mut stream, "e2").await;
     assert_eq!(status(&seen), "200");
     assert!(seen.contains("content-type: application/json\r\n"), "{seen}");
     assert!(seen.contains("transfer-encoding: chunked\r\n"), "{seen}");
     let record = r#"{"type":"ERROR","error":{"message":"e1"}}"#;
     assert!(seen.contains(&format!("\r\n2C\r\n41\n{record}\r\n")), "{seen}");
-    bench.exchanges.push_all(Kind, &[&event(3)]);
+    bench.exchanges.push(conn, &event(3));
     bench.exchanges.close(conn);
     let rest = read_until(&mut stream, "0\r\n\r\n").await;
     assert!(rest.contains("e3"), "{rest}");
@@ -342,6 +321,53 @@ async fn a_subscriber_that_does_not_read_is_cut_off() {
     assert!(!rest.ends_with(b"0\r\n\r\n"));
 }
 
+/// One that reads and one that does not: only the latter is dropped, and what it reads then ends with the reason.
+#[tokio::test]
+async fn a_dropped_subscriber_gets_the_reason() {
+    let limits = StreamLimits {
+        subscriber_queue_events_max: 10,
+        subscriber_over_limit_max: Duration::ZERO,
+        ..StreamLimits::default()
+    };
+    let mut bench = bench_with(limits);
+    let [mut slow, mut fast] = [bench.connect().await, bench.connect().await];
+    let mut conns = Vec::new();
+    for stream in [&mut slow, &mut fast] {
+        let request = b"GET /subscribe HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).await.unwrap();
+        let conn = bench.begun.recv().await.unwrap();
+        bench.exchanges.open(conn, &[]);
+        conns.push(conn);
+    }
+    let error = |message: String| scheduler::Event {
+        r#type: Some(scheduler::event::Type::ERROR),
+        error: scheduler::event::Error { message, ..Default::default() }.into(),
+        ..Default::default()
+    };
+    let large = error("x".repeat(1024 * 1024));
+    let (mut pushed, mut read, mut chunk) = (0, 0, vec![0; 64 * 1024]);
+    let ended = loop {
+        bench.exchanges.push_all(&conns, &[&large], |lag| Some(error(format!("dropped: {lag}"))));
+        pushed += 1;
+        assert!(pushed < 1000, "buffered without end");
+        while read < pushed * large.error.message.len() {
+            read += fast.read(&mut chunk).await.unwrap();
+        }
+        if let Ok(ended) = bench.ended.try_recv() {
+            break ended;
+        }
+    };
+    assert_eq!(ended.conn, conns[0]);
+    let mut rest = Vec::new();
+    slow.read_to_end(&mut rest).await.unwrap();
+    let last = String::from_utf8_lossy(&rest[rest.len() - 100..]).into_owned();
+    assert!(
+        last.contains(r#"{"message":"dropped: 12 events ("#) && last.ends_with("\r\n0\r\n\r\n"),
+        "{last}"
+    );
+    assert!(rest.len() < (pushed - 10) * large.error.message.len(), "what was queued is not sent");
+}
+
 #[tokio::test]
 async fn both_directions_flow_at_once() {
     let mut bench = bench();
@@ -380,24 +406,4 @@ async fn stopping_ends_streams_and_refuses_new_peers() {
     stream.read_to_string(&mut all).await.unwrap();
     assert!(all.contains("e1") && all.ends_with("0\r\n\r\n"), "{all}");
     assert!(TcpStream::connect(bench.address).await.is_err());
-}
-
-#[tokio::test]
-async fn readers_are_answered_aside_and_asked_in_the_front() {
-    let mut bench = bench();
-    let mut stream = bench.connect().await;
-    let mut answer = Vec::new();
-    for path in ["/written", "/thread"] {
-        let end = if path == "/thread" { "Connection: close\r\n" } else { "" };
-        let request = format!("GET {path} HTTP/1.1\r\nHost: t\r\n{end}\r\n");
-        stream.write_all(request.as_bytes()).await.unwrap();
-        if path == "/written" {
-            assert_eq!(bench.records.recv().await.unwrap(), b"aside");
-        }
-    }
-    stream.read_to_end(&mut answer).await.unwrap();
-    let answer = String::from_utf8_lossy(&answer).into_owned();
-    let asked = format!("\r\n\r\n{}", thread());
-    assert!(answer.ends_with(&asked), "{answer}");
-    bench.listening.stop().await;
 }

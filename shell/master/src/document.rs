@@ -49,14 +49,14 @@ pub(crate) enum Document {
 }
 
 /// Which part of a document is wanted.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Selection {
     part: Part,
     pub page: Page,
 }
 
 /// Which part of the state.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 enum Part {
     #[default]
     All,
@@ -66,7 +66,7 @@ enum Part {
 }
 
 /// Which of the tasks, in which order. All of them, if nothing else is said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Page {
     pub limit: usize,
     pub offset: usize,
@@ -126,11 +126,6 @@ impl Selection {
                 Self { part: Part::Tasks(framework(), query.get("task_id").map(TaskId::new)), page }
             }
         }
-    }
-
-    /// Whether it is what most readers ask for: the document as it is without a query.
-    pub fn is_usual(&self, document: Document) -> bool {
-        *self == Self::from_query(document, &Query::default())
     }
 
     /// What there is to look at: nobody renders the rest, or asks who may see it.

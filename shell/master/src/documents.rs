@@ -1,6 +1,4 @@
-//! Documents and the large v1 reads: asked for here, rendered once for all who ask, never on the machine's thread.
-//!
-//! An answer that depends on a query is computed for its reader alone, and without the rest.
+//! Documents and the large v1 reads: requested here, rendered once for all that share them, never on the machine's thread.
 
 use std::sync::Arc;
 
@@ -8,46 +6,41 @@ use tepui_authz::{Action, Authorizer};
 use tepui_core_master::State;
 use tepui_http::auth::subject;
 use tepui_http::{
-    Encoding, EntityTag, HttpError, MetricsForm, Order, Pen, Principal, Renderings, Rendition, Request,
-    Response, accepts_gzip, json, write_json,
+    Encoding, EntityTag, HttpError, MetricsForm, Pen, Principal, Renderings, Rendition, Request, Response,
+    UNVERSIONED, accepts_gzip, json, write_json,
 };
 use tokio::sync::watch;
 
-use crate::document::{self, About, Document, Page, Selection};
+use crate::document::{self, About, Document, Selection};
 use crate::metrics::{self, Form, Queues, Sensors};
 use crate::read::{self, Part};
 
 pub(crate) struct Documents {
-    states: watch::Receiver<Arc<State>>,
-    about: Arc<About>,
-    renderings: Renderings<Key>,
-    authorizer: Authorizer,
+    pub states: watch::Receiver<Arc<State>>,
+    pub about: Arc<About>,
+    pub renderings: Renderings<Key>,
+    pub authorizer: Authorizer,
 }
 
-/// What may be shared: whole documents and answers, as they are sent.
+/// What readers share: a whole answer, as it is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    what: What,
+pub(crate) struct Key {
+    answer: Answer,
     gzip: bool,
-    /// By whom it is seen; the same for all if there are no rules.
-    viewer: Option<Principal>,
+    /// The principal that sees it; the same for all if there are no rules.
+    viewer: Option<Option<Principal>>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum What {
-    Document(Document),
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Answer {
+    Document(Document, Selection),
     Part(Part, Encoding),
+    Metrics(Form),
+    OfferConstraints,
+    Registry,
 }
 
 impl Documents {
-    pub fn start(
-        states: watch::Receiver<Arc<State>>,
-        about: About,
-        authorizer: Authorizer,
-    ) -> std::io::Result<Self> {
-        Ok(Self { states, about: Arc::new(about), renderings: Renderings::start()?, authorizer })
-    }
-
     /// 403 unless who sent the request may do this.
     pub fn allowed(&self, request: &Request, action: Action, object: Option<&str>) -> Result<(), HttpError> {
         match self.authorizer.allows(request.subject(), action, object) {
@@ -59,11 +52,6 @@ impl Documents {
     /// The newest state as who sent the request may see it.
     pub fn seen_by(&self, request: &Request) -> State {
         self.state().visible_to(&self.authorizer, request.subject())
-    }
-
-    /// For whom something is rendered, if that matters.
-    fn viewer(&self, request: &Request) -> Option<Principal> {
-        self.authorizer.is_set().then(|| request.principal.clone().unwrap_or_default())
     }
 
     pub fn state(&self) -> Arc<State> {
@@ -78,23 +66,12 @@ impl Documents {
             return Ok(tag(arrived.version).not_modified());
         }
         let selection = Selection::from_query(document, &request.query);
-        let is_script = request.query.get("jsonp").is_some();
-        let gzip = accepts_gzip(&request.headers) && !is_script;
-        let draw = self.draw(document, selection.page, request);
-        let order = || self.order_part(gzip, request, selection.clone(), draw.clone());
-        let rendition = match selection.is_usual(document) {
-            true => {
-                let key = Key { what: What::Document(document), gzip, viewer: self.viewer(request) };
-                self.renderings.get(key, arrived.version, order).await
-            }
-            false => self.renderings.alone(order()),
-        };
-        let tag = tag(rendition.version);
-        let response = match is_script {
-            true => json(&request.query, rendition.whole().await?),
-            false => rendition.response("application/json").await?,
-        };
-        Ok(tag.on(response))
+        let (about, page) = (self.about_for(request), selection.page);
+        let answer = Answer::Document(document, selection.clone());
+        let draw = move |state: &State, pen: Pen| document.render(state, &about, page, pen);
+        let rendition = self.rendition(answer, arrived.version, selection, request, draw);
+        let response = respond(&rendition, "application/json", request).await?;
+        Ok(tag(rendition.version()).on(response))
     }
 
     /// A part of the state as a v1 answer.
@@ -104,34 +81,29 @@ impl Documents {
         encoding: Encoding,
         request: &Request,
     ) -> Result<Response, HttpError> {
-        let gzip = accepts_gzip(&request.headers);
-        let key = Key { what: What::Part(part, encoding), gzip, viewer: self.viewer(request) };
-        let draw = || {
-            move |state: &State, pen: Pen| match encoding {
-                Encoding::Json => read::write(part, state, pen),
-                Encoding::Protobuf => read::encode(part, state, pen),
-            }
+        let draw = move |state: &State, pen: Pen| match encoding {
+            Encoding::Json => read::write(part, state, pen),
+            Encoding::Protobuf => read::encode(part, state, pen),
         };
-        let order = || self.order(gzip, request, draw());
-        let rendition: Arc<Rendition> = self.renderings.get(key, self.state().version, order).await;
+        let rendition = self.whole(Answer::Part(part, encoding), request, draw);
         rendition.response(encoding.name()).await
     }
 
     /// `/allocator/offer_constraints_debug`: why frameworks are not offered agents.
     pub async fn excluded(&self, request: &Request) -> Result<Response, HttpError> {
         let draw = move |state: &State, pen: Pen| write_json(pen, |w| document::excluded(w, state));
-        let rendition = self.renderings.alone(self.order(false, request, draw));
-        Ok(json(&request.query, rendition.whole().await?))
+        let rendition = self.whole(Answer::OfferConstraints, request, draw);
+        respond(&rendition, "application/json", request).await
     }
 
     /// `/registrar(1)/registry`: what outlives this master.
     pub async fn registry(&self, request: &Request) -> Result<Response, HttpError> {
         let draw = move |state: &State, pen: Pen| write_json(pen, |w| document::registry(w, state));
-        let rendition = self.renderings.alone(self.order(false, request, draw));
-        Ok(json(&request.query, rendition.whole().await?))
+        let rendition = self.whole(Answer::Registry, request, draw);
+        respond(&rendition, "application/json", request).await
     }
 
-    /// Metrics of the newest state, computed by one of the renderers.
+    /// Metrics of the newest state, and of the moment of their rendering.
     pub async fn metrics(
         &self,
         form: Form,
@@ -139,26 +111,21 @@ impl Documents {
         queues: Queues,
         request: &Request,
     ) -> Result<Response, HttpError> {
-        let queues = Queues { shared_renditions: self.renderings.shared(), ..queues };
-        let is_script = form == Form::Document(MetricsForm::Snapshot) && request.query.get("jsonp").is_some();
-        let gzip = accepts_gzip(&request.headers) && !is_script;
-        let rendition = self.renderings.alone(self.order(gzip, request, move |state, pen| {
+        let queues = Queues { shared_renditions: self.renderings.hits(), ..queues };
+        let draw = move |state: &State, pen: Pen| {
             form.draw(&metrics::collect(state, &sensors, queues), pen);
-        }));
-        match is_script {
-            true => Ok(json(&request.query, rendition.whole().await?)),
-            false => rendition.response(form.content_type()).await,
+        };
+        let all = Selection::default();
+        let rendition = self.rendition(Answer::Metrics(form), UNVERSIONED, all, request, draw);
+        match form {
+            Form::Document(MetricsForm::Snapshot) => respond(&rendition, form.content_type(), request).await,
+            Form::Document(_) | Form::List(_) => rendition.response(form.content_type()).await,
         }
     }
 
-    fn draw(
-        &self,
-        document: Document,
-        page: Page,
-        request: &Request,
-    ) -> impl FnOnce(&State, Pen) + Send + Clone + 'static {
-        let flags_seen = self.authorizer.allows(request.subject(), Action::ViewFlags, None);
-        let about = match flags_seen {
+    /// What documents contain besides the state, as the sender of the request may see it.
+    fn about_for(&self, request: &Request) -> Arc<About> {
+        match self.authorizer.allows(request.subject(), Action::ViewFlags, None) {
             true => self.about.clone(),
             false => Arc::new(About {
                 flags: Vec::new(),
@@ -166,30 +133,53 @@ impl Documents {
                 external_log_file: self.about.external_log_file.clone(),
                 own_log_file: self.about.own_log_file.clone(),
             }),
-        };
-        move |state: &State, pen: Pen| document.render(state, &about, page, pen)
+        }
     }
 
-    /// The newest state, as its reader may see it, to be drawn by one of the renderers.
-    fn order(&self, gzip: bool, request: &Request, draw: impl FnOnce(&State, Pen) + Send + 'static) -> Order {
-        self.order_part(gzip, request, Selection::default(), draw)
-    }
-
-    /// The same of the part that is asked for.
-    fn order_part(
+    fn whole(
         &self,
-        gzip: bool,
+        answer: Answer,
         request: &Request,
-        selection: Selection,
         draw: impl FnOnce(&State, Pen) + Send + 'static,
-    ) -> Order {
-        let state = self.state();
-        let version = state.version;
+    ) -> Arc<Rendition> {
+        self.rendition(answer, self.state().version, Selection::default(), request, draw)
+    }
+
+    /// The newest state, as the sender of the request may see it, as `draw` draws it.
+    fn rendition(
+        &self,
+        answer: Answer,
+        arrived: u64,
+        selection: Selection,
+        request: &Request,
+        draw: impl FnOnce(&State, Pen) + Send + 'static,
+    ) -> Arc<Rendition> {
+        let gzip = accepts_gzip(&request.headers) && !is_script(request);
         let (authorizer, reader) = (self.authorizer.clone(), request.principal.clone());
-        let render = move |pen: Pen| {
-            let part = selection.of(&state);
-            draw(&part.visible_to(&authorizer, subject(reader.as_ref())), pen);
-        };
-        Order { version, gzip, render: Box::new(render) }
+        let key = Key { answer, gzip, viewer: authorizer.is_set().then(|| reader.clone()) };
+        let states = self.states.clone();
+        self.renderings.get(key, arrived, gzip, move |pen| {
+            let state = states.borrow().clone();
+            if arrived != UNVERSIONED {
+                pen.set_version(state.version);
+            }
+            draw(&selection.of(&state).visible_to(&authorizer, subject(reader.as_ref())), pen);
+        })
+    }
+}
+
+/// Whether the answer is a call of a function in a page.
+fn is_script(request: &Request) -> bool {
+    request.query.get("jsonp").is_some()
+}
+
+async fn respond(
+    rendition: &Arc<Rendition>,
+    content_type: &'static str,
+    request: &Request,
+) -> Result<Response, HttpError> {
+    match is_script(request) {
+        true => Ok(json(&request.query, rendition.whole().await?)),
+        false => rendition.clone().response(content_type).await,
     }
 }

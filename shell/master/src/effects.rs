@@ -6,23 +6,27 @@ use std::time::Instant;
 use http::header::{HeaderName, HeaderValue};
 use tepui_authz::Authorizer;
 use tepui_core_master::{Effect, State, Transition};
-use tepui_http::{Exchanges, HttpError, Response, accepted, empty, message};
+use tepui_http::{Exchanges, HttpError, Renderings, Response, accepted, empty, message};
 use tepui_log::TransitionLog;
 use tepui_proto::Wire;
 use tepui_types::{Answer, ConnId};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
-use crate::followers::{Followers, Telling};
+use crate::documents::Key;
+use crate::explain::Explainer;
 use crate::log;
 use crate::metered::AllocationTimes;
 use crate::routes::Kind;
+use crate::subscribers::{self, Feed, Item};
 
 const STREAM_ID: HeaderName = HeaderName::from_static("mesos-stream-id");
 
 pub(crate) struct Effects {
     exchanges: Exchanges<Kind>,
     publisher: watch::Sender<Arc<State>>,
-    followers: Followers,
+    subscribers: Feed,
+    explainer: Explainer,
     times: Arc<AllocationTimes>,
     log: TransitionLog<Transition>,
     /// Why this process must end.
@@ -30,15 +34,20 @@ pub(crate) struct Effects {
 }
 
 impl Effects {
+    /// Must be called inside a tokio runtime. The task delivers operator events and ends after this is dropped.
     pub fn start(
         exchanges: Exchanges<Kind>,
         publisher: watch::Sender<Arc<State>>,
         authorizer: Authorizer,
+        renderings: Renderings<Key>,
         times: Arc<AllocationTimes>,
         halt: watch::Sender<Option<String>>,
-    ) -> std::io::Result<Self> {
-        let followers = Followers::start(exchanges.clone(), authorizer)?;
-        Ok(Self { exchanges, publisher, followers, times, log: log::start()?, halt })
+    ) -> std::io::Result<(Self, JoinHandle<()>)> {
+        let log = log::start()?;
+        let (subscribers, delivery) =
+            subscribers::start(exchanges.clone(), authorizer.clone(), renderings.clone());
+        let explainer = Explainer { exchanges: exchanges.clone(), authorizer, renderings };
+        Ok((Self { exchanges, publisher, subscribers, explainer, times, log, halt }, delivery))
     }
 
     /// The snapshot goes first: who was told something by an event must find it in the documents.
@@ -65,17 +74,17 @@ impl Effects {
             Effect::OpenAgent { conn } => self.exchanges.open(conn, &[]),
             Effect::Agent { conn, event } => self.exchanges.push(conn, &*event),
             Effect::OpenOperator { conn, state, next } => {
-                self.followers.tell(Telling::Open { conn, state, next });
+                self.subscribers.push(Item::Subscribe { conn, state, next });
             }
             Effect::Operator { event } => {
                 let state = self.publisher.borrow().clone();
-                self.followers.tell(Telling::Event { event, state });
+                self.subscribers.push(Item::Event { event, state });
             }
-            Effect::CloseOperator { conn } => self.followers.tell(Telling::Close { conn }),
+            Effect::CloseOperator { conn } => self.subscribers.push(Item::Unsubscribe { conn }),
             Effect::CloseScheduler { conn } | Effect::CloseAgent { conn } => self.exchanges.close(conn),
             Effect::Explained { conn, now, report } => {
                 let state = self.publisher.borrow().clone();
-                self.followers.tell(Telling::Explained { conn, now, report, state });
+                self.explainer.answer(conn, now, report, state);
             }
             Effect::SlackTakenBack { took, .. } => self.times.take_back.add(Instant::now(), took),
             Effect::Halt { why } => {

@@ -3,6 +3,8 @@
 //! The machine finds out when asked; here its findings become JSON with a sentence for each, on other threads than the
 //! machine's. Frameworks and roles that the reader may not see stay unnamed.
 
+use std::sync::Arc;
+
 use tepui_authz::{Action, Authorizer};
 use tepui_core_master::explain::{
     Borrowing, Capability, Finding, FrameworkReport, Place, Reason, Report, RoleReport, Standing, Subject,
@@ -10,12 +12,13 @@ use tepui_core_master::explain::{
 use tepui_core_master::{AgentLink, Input, State};
 use tepui_fsm::Mono;
 use tepui_http::auth::subject;
-use tepui_http::{Encoding, HttpError, Principal, Request, Response};
+use tepui_http::{Encoding, Exchanges, HttpError, Principal, Query, Renderings, Request, Response, json};
 use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1::DrainState;
 use tepui_resources::{Name, Quantities, Role, Scalar};
-use tepui_types::FrameworkId;
+use tepui_types::{ConnId, FrameworkId};
 
+use crate::documents::Key;
 use crate::routes::{Kind, Program};
 
 /// What an endpoint explains.
@@ -54,6 +57,26 @@ fn check(program: &Program, subject: &Subject, request: &Request) -> Result<(), 
             true => Ok(()),
             false => Err(HttpError::not_found()),
         },
+    }
+}
+
+/// Writes the machine's findings for whoever requested them, on other threads than the machine's.
+pub(crate) struct Explainer {
+    pub exchanges: Exchanges<Kind>,
+    pub authorizer: Authorizer,
+    pub renderings: Renderings<Key>,
+}
+
+impl Explainer {
+    /// Answers a request with what the machine found at `now`. Never waits.
+    pub fn answer(&self, conn: ConnId, now: Mono, report: Box<Report>, state: Arc<State>) {
+        let (exchanges, authorizer) = (self.exchanges.clone(), self.authorizer.clone());
+        self.renderings.run(move || {
+            let principal = exchanges.principal(conn);
+            let seen = state.visible_to(&authorizer, subject(principal.as_ref()));
+            let reader = Reader { seen: &seen, authorizer: &authorizer, principal: principal.as_ref(), now };
+            exchanges.answer(conn, |_| json(&Query::default(), document(&reader, &report)));
+        });
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Queues {
 }
 
 /// How metrics are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Form {
     Document(MetricsForm),
     /// GET_METRICS.

@@ -51,11 +51,10 @@ pub(crate) fn encode(part: Part, state: &State, mut pen: Pen) {
 }
 
 /// The first event of an operator's stream.
-pub(crate) fn subscribed(state: &State, encoding: Encoding) -> Vec<u8> {
+pub(crate) fn subscribed(state: &State, encoding: Encoding, mut pen: Pen) {
     let index = Index::new(state);
     match encoding {
-        Encoding::Json => {
-            let mut w = JsonWriter::new();
+        Encoding::Json => write_json(pen, |w| {
             w.object(|w| {
                 w.field("type", "SUBSCRIBED");
                 w.object_field("subscribed", |w| {
@@ -63,8 +62,7 @@ pub(crate) fn subscribed(state: &State, encoding: Encoding) -> Vec<u8> {
                     w.field("heartbeat_interval_seconds", &HEARTBEAT_INTERVAL_SECONDS);
                 });
             });
-            w.into_vec()
-        }
+        }),
         Encoding::Protobuf => {
             let subscribed = event::Subscribed {
                 get_state: get_state(state, &index).into(),
@@ -72,7 +70,9 @@ pub(crate) fn subscribed(state: &State, encoding: Encoding) -> Vec<u8> {
                 ..Default::default()
             };
             let kind = Some(event::Type::SUBSCRIBED);
-            wire::encode(&Event { r#type: kind, subscribed: subscribed.into(), ..Default::default() })
+            let event = Event { r#type: kind, subscribed: subscribed.into(), ..Default::default() };
+            pen.write(wire::encode(&event));
+            pen.finish();
         }
     }
 }

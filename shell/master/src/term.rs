@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tepui_core_master::{Config, Input, Master};
-use tepui_http::{Ended, Exchanges};
+use tepui_http::{Ended, Exchanges, Renderings};
 use tepui_proto::mesos::v1 as pb;
 use tepui_registry::Registry;
 use tepui_runtime::{Clock, Handle, Limits, Running, RuntimeFault, entropy, mailbox};
@@ -36,6 +36,8 @@ pub(crate) struct Term {
     exchanges: Exchanges<Kind>,
     /// They tell the machine what happens, and have nothing to panic by.
     helpers: Vec<JoinHandle<()>>,
+    /// Delivers operator events; ends after the machine, when everything is delivered.
+    delivery: JoinHandle<()>,
     /// Why this process must end, if the machine says so.
     halt: watch::Receiver<Option<String>>,
 }
@@ -69,9 +71,16 @@ impl Term {
         let (handle, inputs) = mailbox(options.mailbox_inputs_max);
         let authorizer = options.config.authorizer.clone();
         let (halting, halt) = watch::channel(None);
-        let mut effects =
-            Effects::start(exchanges.clone(), publisher, authorizer, allocations.clone(), halting)
-                .map_err(MasterFault::Thread)?;
+        let renderings = Renderings::new();
+        let (mut effects, delivery) = Effects::start(
+            exchanges.clone(),
+            publisher,
+            authorizer.clone(),
+            renderings.clone(),
+            allocations.clone(),
+            halting,
+        )
+        .map_err(MasterFault::Thread)?;
         let leads = leadership.clone();
         // What a master that may have been replaced decides, nobody hears.
         let sink = move |released| {
@@ -85,15 +94,7 @@ impl Term {
         if let (Some(path), Some(hosts)) = (options.whitelist.clone(), whitelist) {
             helpers.push(tokio::spawn(whitelist::follow(path, hosts, handle.clone())));
         }
-        let external_log_file = options.external_log_file.as_ref().map(|file| file.display().to_string());
-        let about = About {
-            flags: options.flags.clone(),
-            cluster: options.cluster.clone(),
-            external_log_file,
-            own_log_file: options.own_log_file.clone(),
-        };
-        let authorizer = options.config.authorizer.clone();
-        let documents = Documents::start(states, about, authorizer).map_err(MasterFault::Thread)?;
+        let documents = Documents { states, about: Arc::new(about(options)), renderings, authorizer };
         let sensors = Sensors {
             commits: running.commits(),
             turns: running.turns(),
@@ -105,7 +106,7 @@ impl Term {
         let exchanged = exchanges.clone();
         let program =
             Program { handle, exchanges: exchanged, documents, local: local.clone(), sensors, leadership };
-        Ok(Self { program: Arc::new(program), running, exchanges, helpers, halt })
+        Ok(Self { program: Arc::new(program), running, exchanges, helpers, delivery, halt })
     }
 
     /// Waits until the machine ends by itself, or wants to. Cancel safe.
@@ -126,6 +127,9 @@ impl Term {
     pub async fn end(self) -> Result<(), RuntimeFault> {
         let result = self.running.stop().await;
         self.helpers.iter().for_each(JoinHandle::abort);
+        if let Err(err) = self.delivery.await {
+            tracing::error!(%err, "the delivery of operator events failed");
+        }
         self.exchanges.close_all();
         result
     }
@@ -150,6 +154,16 @@ fn log_ignored_weights(config: &Config, registry: &Registry) {
             ignored = ignored.join(", "),
             "--weights counts at the first start only; change weights with `tepui weights set`"
         );
+    }
+}
+
+/// What documents contain besides the state.
+fn about(options: &Options) -> About {
+    About {
+        flags: options.flags.clone(),
+        cluster: options.cluster.clone(),
+        external_log_file: options.external_log_file.as_ref().map(|file| file.display().to_string()),
+        own_log_file: options.own_log_file.clone(),
     }
 }
 

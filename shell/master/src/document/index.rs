@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use tepui_core_master::{Executor, Offer, State};
-use tepui_http::give_way;
 use tepui_resources::Resources;
 use tepui_types::{AgentId, FrameworkId, TaskStateExt};
 
@@ -29,14 +28,17 @@ impl<'a> Index<'a> {
     pub fn new(state: &'a State) -> Self {
         let mut index = Self::default();
         for framework in state.frameworks.values() {
+            let mut used = Resources::new();
             for task in framework.tasks.values().filter(|task| !task.task.state.is_terminal()) {
-                index.use_by(&task.agent_id, &framework.id, &task.resources);
-                give_way();
+                index.agents.entry(&task.agent_id).or_default().used += &task.resources;
+                used += &task.resources;
             }
+            index.frameworks.entry(&framework.id).or_default().used = used;
         }
         for agent in state.agents.values() {
             for executor in agent.executors.values() {
-                index.use_by(&agent.id, &executor.framework_id, &executor.resources);
+                index.agents.entry(&agent.id).or_default().used += &executor.resources;
+                index.frameworks.entry(&executor.framework_id).or_default().used += &executor.resources;
                 index.executors.entry(&executor.framework_id).or_default().push(executor);
             }
         }
@@ -64,10 +66,5 @@ impl<'a> Index<'a> {
         self.agents.entry(&offer.agent_id).or_default().offered += &offer.resources;
         self.frameworks.entry(&offer.framework_id).or_default().offered += &offer.resources;
         self.offers.entry(&offer.framework_id).or_default().push(offer);
-    }
-
-    fn use_by(&mut self, agent: &'a AgentId, framework: &'a FrameworkId, resources: &Resources) {
-        self.agents.entry(agent).or_default().used += resources;
-        self.frameworks.entry(framework).or_default().used += resources;
     }
 }

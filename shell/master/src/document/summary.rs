@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use tepui_core_master::{State, Task};
+use tepui_core_master::State;
 use tepui_proto::Enumeration;
 use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1::TaskState;
@@ -56,49 +56,46 @@ pub(super) fn members(w: &mut JsonWriter, state: &State, index: &Index, about: &
 
 type Counts = [u64; COUNTED.len()];
 
-/// Numbers of tasks, and of whom or on which.
-struct Tally<'a, T> {
+/// Numbers of tasks, and on which agents or of which frameworks they are.
+#[derive(Default)]
+struct Tally<C> {
     counts: Counts,
-    with: BTreeSet<&'a T>,
+    with: C,
 }
 
 struct Numbers<'a> {
-    agents: HashMap<&'a AgentId, Tally<'a, FrameworkId>>,
-    frameworks: HashMap<&'a FrameworkId, Tally<'a, AgentId>>,
-}
-
-impl<T> Default for Tally<'_, T> {
-    fn default() -> Self {
-        Self { counts: Counts::default(), with: BTreeSet::new() }
-    }
+    agents: HashMap<&'a AgentId, Tally<BTreeSet<&'a FrameworkId>>>,
+    frameworks: HashMap<&'a FrameworkId, Tally<Vec<&'a AgentId>>>,
 }
 
 impl<'a> Numbers<'a> {
     /// Of live, unreachable and remembered tasks of registered frameworks.
     fn new(state: &'a State) -> Self {
-        let mut numbers = Self { agents: HashMap::new(), frameworks: HashMap::new() };
+        let (mut agents, mut frameworks) = (HashMap::<_, Tally<BTreeSet<_>>>::new(), HashMap::new());
         for framework in state.frameworks.values() {
+            let mut tally = Tally::<Vec<_>>::default();
             let over = framework.unreachable_tasks.iter().chain(framework.completed_tasks.iter());
-            framework.tasks.values().chain(over).for_each(|task| numbers.count(&framework.id, task));
+            for task in framework.tasks.values().chain(over) {
+                let agent = agents.entry(&task.agent_id).or_default();
+                agent.with.insert(&framework.id);
+                if let Some(at) = COUNTED.iter().position(|state| *state == task.task.state) {
+                    agent.counts[at] += 1;
+                    tally.counts[at] += 1;
+                }
+            }
+            frameworks.insert(&framework.id, tally);
         }
         for agent in state.agents.values() {
-            for executor in agent.executors.values() {
-                numbers.relate(&executor.framework_id, &agent.id);
-            }
+            let with = agent.executors.values().map(|executor| &executor.framework_id);
+            agents.entry(&agent.id).or_default().with.extend(with);
         }
-        numbers
-    }
-
-    fn count(&mut self, framework_id: &'a FrameworkId, task: &'a Task) {
-        self.relate(framework_id, &task.agent_id);
-        let Some(at) = COUNTED.iter().position(|state| *state == task.task.state) else { return };
-        self.agents.entry(&task.agent_id).or_default().counts[at] += 1;
-        self.frameworks.entry(framework_id).or_default().counts[at] += 1;
-    }
-
-    fn relate(&mut self, framework_id: &'a FrameworkId, agent_id: &'a AgentId) {
-        self.agents.entry(agent_id).or_default().with.insert(framework_id);
-        self.frameworks.entry(framework_id).or_default().with.insert(agent_id);
+        // Each agent once instead of each task: a framework may have tens of thousands of both.
+        let mut ordered: Vec<_> = agents.iter().collect();
+        ordered.sort_unstable_by_key(|(id, _)| **id);
+        for (id, tally) in ordered {
+            tally.with.iter().for_each(|framework| frameworks.entry(framework).or_default().with.push(*id));
+        }
+        Self { agents, frameworks }
     }
 }
 

@@ -96,7 +96,7 @@ async fn rendered(document: Document, query: &str) -> (usize, usize, usize, usiz
     let selection = Selection::from_query(document, &query);
     let part = selection.of(&cluster());
     let tasks = part.frameworks.values().map(|framework| framework.tasks.size()).sum();
-    let (rendition, pen) = Rendition::begin(1, false);
+    let (rendition, pen) = Rendition::begin(false);
     document.render(&part, &About::default(), selection.page, pen);
     let text = rendition.whole().await.unwrap();
     let written = std::str::from_utf8(&text).unwrap().matches(r#""slave_id":"A"#).count();
@@ -112,7 +112,7 @@ async fn statuses_say_why_if_asked() {
         ("framework_id=F2&limit=3&show_reasons=true", 3),
     ] {
         let selection = Selection::from_query(Document::Tasks, &Query::parse(query));
-        let (rendition, pen) = Rendition::begin(1, false);
+        let (rendition, pen) = Rendition::begin(false);
         Document::Tasks.render(&selection.of(&cluster()), &About::default(), selection.page, pen);
         let text = rendition.whole().await.unwrap();
         let said = std::str::from_utf8(&text).unwrap().matches(r#""message":"why""#).count();
