@@ -10,7 +10,6 @@
 mod agent;
 pub mod allocator;
 mod bare;
-mod beside;
 pub mod containers;
 mod crowd;
 pub mod end_to_end;
@@ -19,7 +18,6 @@ pub mod failover;
 mod fleet;
 mod framework;
 pub mod idle;
-mod idlers;
 mod isolated;
 pub mod launch;
 pub mod memory;

@@ -46,7 +46,7 @@ enum Which {
     Registry(registry::Options),
     /// The allocator alone.
     Allocator(allocator::Options),
-    /// Readers of /state in a large cluster, and launches beside them.
+    /// Launches in a large cluster without and with readers.
     Read(reading::Options),
     /// Followers of the operators' event stream.
     Operators(operators::Options),

@@ -11,7 +11,6 @@ use clap::Args;
 use http_body_util::BodyExt;
 use tepui_client::Format;
 use tepui_client::v1::TaskState;
-use tepui_proto::recordio;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -21,12 +20,10 @@ use crate::fleet::{self, Fleet};
 use crate::framework::{self, Frameworks};
 use crate::program::{Program, raise_open_files};
 use crate::report::{Report, Row};
-use crate::web;
+use crate::web::{self, Records};
 
 /// Files that a process opens besides its connections.
 const OTHER_FILES: u64 = 512;
-/// The longest event: the first, which is the whole state.
-const EVENT_BYTES_MAX: usize = 1024 * 1024 * 1024;
 /// What each task makes its followers hear.
 const EVENTS_PER_TASK: usize = 4;
 
@@ -144,15 +141,10 @@ impl Followers {
 
 async fn follow(master: Arc<str>, heard: watch::Sender<usize>) -> Result<()> {
     let mut events = web::subscribe(&master).await?;
-    let mut decoder = recordio::Decoder::new(EVENT_BYTES_MAX);
+    let mut records = Records::default();
     while let Some(frame) = events.frame().await {
         let Ok(data) = frame?.into_data() else { continue };
-        decoder.push(&data);
-        let mut count = 0;
-        for record in decoder.by_ref() {
-            record?;
-            count += 1;
-        }
+        let count = records.push(&data)?;
         heard.send_modify(|heard| *heard += count);
     }
     Ok(())

@@ -1,95 +1,133 @@
-//! Readers of `/state`: each asks again as soon as it is answered, over a connection of its own.
+//! The readers of a busy cluster: dashboards, a reader of the whole `/state`, subscribers of the operator event stream.
+//!
+//! They stand for other machines, so they run where `Crowd` runs them. An answer that is not complete, or a subscriber that
+//! is dropped, fails the benchmark.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use http_body_util::BodyExt;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::crowd::Crowd;
 use crate::report::Row;
-use crate::web;
+use crate::spread::Spread;
+use crate::web::{self, Records};
+
+const DASHBOARD_INTERVAL: Duration = Duration::from_secs(1);
+const STATE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Who reads.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    pub dashboards: usize,
+    pub subscribers: usize,
+}
 
 /// Readers at work.
 #[derive(Debug)]
 pub struct Readers {
-    crowd: Crowd,
-    began: Instant,
-    stop: Arc<AtomicBool>,
-    read: Arc<Read>,
+    _crowd: Crowd,
+    read: Arc<Mutex<Read>>,
+    events: watch::Receiver<usize>,
     tasks: JoinSet<Result<()>>,
 }
 
+/// What was read.
 #[derive(Debug, Default)]
-struct Read {
-    documents: AtomicU64,
-    bytes: AtomicU64,
-}
-
-/// What they read.
-#[derive(Clone, Copy, Debug)]
-pub struct Total {
-    documents: u64,
-    bytes: u64,
-    time: Duration,
+pub struct Read {
+    answers: Spread,
+    bytes: usize,
+    events: usize,
 }
 
 impl Readers {
-    pub fn start(master: &str, count: usize, gzip: bool) -> Result<Self> {
-        let crowd = Crowd::start()?;
-        let (stop, read) = (Arc::new(AtomicBool::new(false)), Arc::new(Read::default()));
-        let mut tasks = JoinSet::new();
-        for _ in 0..count {
-            tasks.spawn_on(read_on(master.to_owned(), gzip, stop.clone(), read.clone()), crowd.handle());
+    /// Starts them all; back when every subscriber has its first event. `framework` is the one whose tasks are read.
+    pub async fn start(master: &str, framework: &str, plan: Plan) -> Result<Self> {
+        let (crowd, mut tasks, read) = (Crowd::start()?, JoinSet::new(), Arc::default());
+        let (sender, mut started) = watch::channel(0);
+        let (count, events) = watch::channel(0);
+        for _ in 0..plan.subscribers {
+            let subscriber = subscribe(master.to_owned(), sender.clone(), count.clone());
+            tasks.spawn_on(subscriber, crowd.handle());
         }
-        Ok(Self { crowd, began: Instant::now(), stop, read, tasks })
-    }
-
-    /// What was read until now. What is still being read is given up.
-    pub async fn stop(mut self) -> Result<Total> {
-        let time = self.began.elapsed();
-        self.stop.store(true, Ordering::Relaxed);
-        let (documents, bytes) = (&self.read.documents, &self.read.bytes);
-        let total = Total {
-            documents: documents.load(Ordering::Relaxed),
-            bytes: bytes.load(Ordering::Relaxed),
-            time,
-        };
-        self.tasks.abort_all();
-        while let Some(ended) = self.tasks.join_next().await {
-            match ended {
-                Ok(result) => result?,
-                Err(err) if err.is_cancelled() => (),
-                Err(err) => return Err(err.into()),
+        tokio::select! {
+            all = started.wait_for(|started| *started >= plan.subscribers) => drop(all?),
+            Some(ended) = tasks.join_next() => ended??,
+        }
+        let tasks_path = format!("/tasks?framework_id={framework}");
+        for number in 0..plan.dashboards {
+            let first = Instant::now() + DASHBOARD_INTERVAL * number as u32 / plan.dashboards as u32;
+            for path in ["/state-summary", "/metrics/snapshot", &tasks_path] {
+                let poll =
+                    poll(master.to_owned(), path.to_owned(), first, DASHBOARD_INTERVAL, Arc::clone(&read));
+                tasks.spawn_on(poll, crowd.handle());
             }
         }
-        drop(self.crowd);
-        Ok(total)
+        let poll = poll(master.to_owned(), "/state".to_owned(), Instant::now(), STATE_INTERVAL, read.clone());
+        tasks.spawn_on(poll, crowd.handle());
+        Ok(Self { _crowd: crowd, read, events, tasks })
+    }
+
+    /// What was read since the last call. Fails if one of them has failed.
+    pub fn read(&mut self) -> Result<Read> {
+        while let Some(ended) = self.tasks.try_join_next() {
+            ended??;
+        }
+        let mut read =
+            std::mem::take(&mut *self.read.lock().expect("no code panics while it holds this lock"));
+        read.events = *self.events.borrow();
+        Ok(read)
     }
 }
 
-impl Total {
-    pub fn row(&self, row: Row) -> Row {
-        row.measured("documents_per_s", self.documents as f64 / self.seconds())
-            .measured("mb_per_s", self.bytes as f64 / 1e6 / self.seconds())
-    }
-
-    /// How long they read.
-    pub fn seconds(&self) -> f64 {
-        self.time.as_secs_f64()
+impl Read {
+    /// Columns of a row, for what was read in so many seconds since `before`.
+    pub fn row(&self, row: Row, before: &Read, seconds: f64) -> Row {
+        row.measured("answers_per_s", self.answers.len() as f64 / seconds)
+            .measured("answers_p50_ms", self.answers.percentile_ms(50.0))
+            .measured("answers_max_ms", self.answers.percentile_ms(100.0))
+            .measured("mb_per_s", self.bytes as f64 / 1e6 / seconds)
+            .measured("events_per_s", (self.events - before.events) as f64 / seconds)
     }
 }
 
-async fn read_on(master: String, gzip: bool, stop: Arc<AtomicBool>, read: Arc<Read>) -> Result<()> {
-    while !stop.load(Ordering::Relaxed) {
-        let count = |bytes: usize| {
-            read.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-            // A thread with SCHED_IDLE that was once chosen would keep others waiting until the next tick.
-            std::thread::yield_now();
-        };
-        web::get_counting(&master, "/state", gzip, count).await.context("a reader of /state")?;
-        read.documents.fetch_add(1, Ordering::Relaxed);
+/// Reads a document at even intervals, however long the answers take.
+async fn poll(
+    master: String,
+    path: String,
+    first: Instant,
+    every: Duration,
+    read: Arc<Mutex<Read>>,
+) -> Result<()> {
+    let mut ticks = interval_at(first, every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let began = Instant::now();
+        let bytes = web::get(&master, &path, false).await.with_context(|| format!("a reader of {path}"))?;
+        let mut read = read.lock().expect("no code panics while it holds this lock");
+        read.answers.push(began.elapsed());
+        read.bytes += bytes;
     }
-    Ok(())
+}
+
+async fn subscribe(
+    master: String,
+    started: watch::Sender<usize>,
+    events: watch::Sender<usize>,
+) -> Result<()> {
+    let (mut stream, mut records) = (web::subscribe(&master).await?, Records::default());
+    while let Some(frame) = stream.frame().await {
+        let Ok(data) = frame.context("a subscriber was dropped")?.into_data() else { continue };
+        let (before, count) = (records.count, records.push(&data)?);
+        if before == 0 && count > 0 {
+            started.send_modify(|started| *started += 1);
+        }
+        events.send_modify(|events| *events += count);
+    }
+    bail!("a subscriber was dropped")
 }

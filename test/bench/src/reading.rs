@@ -1,9 +1,12 @@
-//! `read`: what readers cost. One large cluster; readers of `/state`, and tasks launched beside them.
+//! `read`: what readers cost launches. One large cluster, short tasks launched at an even rate all the time, in turns without
+//! and with readers (`readers`).
 //!
-//! First the document alone: how fast it comes. Then short tasks at an even rate, in turns beside nobody, beside work
-//! that only keeps the processors busy, and beside readers (`beside`).
+//! The time of a launch is from the moment its ACCEPT is sent until the framework has the update TASK_RUNNING; on the
+//! way lie the launch on the agent, TASK_STARTING and its acknowledgement. It counts for the phase in which the ACCEPT was
+//! sent. Several frameworks launch, because one sends its acknowledgements one after the other and would be measured
+//! instead of the master. Every other round goes backwards, so that neither kind of phase always follows the other.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -14,12 +17,25 @@ use crate::agent::Life;
 use crate::fleet::{self, Fleet};
 use crate::framework::{self, Frameworks};
 use crate::program::{Program, raise_open_files};
-use crate::readers::Readers;
+use crate::readers::{Plan, Read, Readers};
 use crate::report::{Report, Row};
-use crate::{beside, web};
+use crate::spread::Spread;
+use crate::web;
 
 /// Files that a process opens besides its connections.
 const OTHER_FILES: u64 = 512;
+
+/// Frameworks that launch.
+const FRAMEWORKS: usize = 10;
+
+/// Launched by one ACCEPT, on one agent.
+const TASKS_PER_ACCEPT: usize = 10;
+
+/// Resources come back with the next allocation, within a second: room for three.
+const SECONDS_OF_ROOM: usize = 3;
+
+/// Before each phase.
+const SETTLING: Duration = Duration::from_secs(1);
 
 #[derive(Args, Clone, Debug)]
 pub struct Options {
@@ -28,144 +44,157 @@ pub struct Options {
     /// Running tasks, shared by all agents.
     #[arg(long, default_value_t = 100_000)]
     pub tasks: usize,
-    /// Who reads `/state`, again and again.
-    #[arg(long, default_value_t = 50)]
-    pub readers: usize,
-    /// How long each row is measured.
-    #[arg(long, default_value_t = 5.0)]
-    pub seconds: f64,
-    /// Short tasks per second that are launched beside the readers.
+    /// Readers of /state-summary, /metrics/snapshot and the tasks of one framework, once a second each.
+    #[arg(long, default_value_t = 10)]
+    pub dashboards: usize,
+    /// Subscribers of the operator event stream.
+    #[arg(long, default_value_t = 100)]
+    pub subscribers: usize,
+    /// Short tasks launched per second.
     #[arg(long, default_value_t = 1_000)]
     pub rate: usize,
-    /// How often launches are measured beside nobody, beside work that concerns nobody, and beside readers.
+    /// Seconds of a phase.
+    #[arg(long, default_value_t = 10.0)]
+    pub seconds: f64,
+    /// Phases without and with readers.
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
-    /// Ask for compressed documents.
-    #[arg(long)]
-    pub gzip: bool,
     /// Flags for the master.
     #[arg(long = "master-flag", allow_hyphen_values = true)]
     pub master_flags: Vec<String>,
 }
 
+impl Options {
+    /// Agents for the short tasks.
+    fn short_agents(&self) -> usize {
+        (SECONDS_OF_ROOM * self.rate).div_ceil(TASKS_PER_ACCEPT).max(1)
+    }
+}
+
 pub fn run(options: &Options) -> Result<Report> {
-    let agents = options.agents + beside::agents(options);
-    raise_open_files((agents + options.readers) as u64 + OTHER_FILES)?;
+    let connections = options.agents + options.short_agents() + 3 * options.dashboards + options.subscribers;
+    raise_open_files(connections as u64 + OTHER_FILES)?;
     tokio::runtime::Runtime::new()?.block_on(all(options))
 }
 
 async fn all(options: &Options) -> Result<Report> {
     let folder = tempfile::Builder::new().prefix("tepui-bench-").tempdir()?;
     let master = Program::master(folder.path(), &options.master_flags)?;
+    let _still = still_cluster(&master, options).await?;
     let mut report = Report::new("read")
         .setting("agents", options.agents)
         .setting("tasks", options.tasks)
-        .setting("readers", options.readers)
+        .setting("dashboards", options.dashboards)
+        .setting("subscribers", options.subscribers)
         .setting("rate_per_s", options.rate)
-        .setting("gzip", options.gzip)
         .setting("seconds", options.seconds);
-    let still = still_cluster(&master, options).await?;
-    let bytes = web::get(&master.address, "/state", options.gzip).await?;
-    report = report.setting("document_bytes", bytes);
-    for readers in [0, 1, options.readers] {
-        report.push(documents(&master, options, readers).await?);
+    for (name, path) in [("state_bytes", "/state"), ("summary_bytes", "/state-summary")] {
+        report = report.setting(name, web::get(&master.address, path, false).await?);
     }
-    beside::launches(&master, options, &mut report).await?;
-    drop(still);
+    let _fleet =
+        fleet(&master, options.agents, options.short_agents(), Life::Short, TASKS_PER_ACCEPT).await?;
+    let plan = plan(FRAMEWORKS, usize::MAX, usize::MAX, "true");
+    let mut frameworks = Frameworks::subscribe_paced(&master.address, plan, options.rate).await?;
+    frameworks.offered(options.short_agents()).await?;
+    let brake = frameworks.brake();
+    let phases = async {
+        let phases = phases(&master, options).await;
+        brake.pull();
+        phases
+    };
+    let (launched, phases) = tokio::join!(frameworks.launch(), phases);
+    launched?;
+    write(&frameworks, &phases?, &mut report);
     Ok(report)
 }
 
-/// Agents full of tasks that run.
+/// Agents full of running tasks.
 async fn still_cluster(master: &Program, options: &Options) -> Result<(Fleet, Frameworks)> {
     let slots = options.tasks.div_ceil(options.agents);
-    let plan = fleet::Plan {
-        agents: options.agents,
-        life: Life::Long,
-        slots,
-        backoff: Duration::ZERO,
-        backoff_max: fleet::BACKOFF_MAX,
-    };
-    let fleet = Fleet::start(&master.address, 0, plan);
-    fleet.subscribed(options.agents).await?;
-    let plan = framework::Plan {
-        frameworks: 4,
-        tasks: options.tasks,
-        // So that no framework falls behind with its updates.
-        window: 500,
-        format: Format::Protobuf,
-        command: "sleep 3600".to_owned(),
-        until: TaskState::TASK_RUNNING,
-    };
+    let fleet = fleet(master, 0, options.agents, Life::Long, slots).await?;
+    // A small window, so that no framework falls behind with its updates.
+    let plan = plan(4, options.tasks, 500, "sleep 3600");
     let mut frameworks = Frameworks::subscribe(&master.address, plan).await?;
     frameworks.launch().await?;
     Ok((fleet, frameworks))
 }
 
-/// `/state` alone: by so many readers, for a while.
-async fn documents(master: &Program, options: &Options, readers: usize) -> Result<Row> {
-    let turns_before = Turns::until_now(&master.address).await?;
-    let readers_at_work = Readers::start(&master.address, readers, options.gzip)?;
-    let before = master.usage()?;
+async fn fleet(master: &Program, from: usize, agents: usize, life: Life, slots: usize) -> Result<Fleet> {
+    let (backoff, backoff_max) = (Duration::ZERO, fleet::BACKOFF_MAX);
+    let fleet =
+        Fleet::start(&master.address, from, fleet::Plan { agents, life, slots, backoff, backoff_max });
+    fleet.subscribed(agents).await?;
+    Ok(fleet)
+}
+
+fn plan(frameworks: usize, tasks: usize, window: usize, command: &str) -> framework::Plan {
+    let (format, until) = (Format::Protobuf, TaskState::TASK_RUNNING);
+    framework::Plan { frameworks, tasks, window, format, command: command.to_owned(), until }
+}
+
+/// A time without or with readers.
+struct Phase {
+    from: Instant,
+    to: Instant,
+    cpus: f64,
+    /// What had been read before it and in it, if there were readers.
+    read: Option<(Read, Read)>,
+}
+
+async fn phases(master: &Program, options: &Options) -> Result<Vec<Phase>> {
+    let summary = web::get_json(&master.address, "/state-summary").await?;
+    let framework = summary["frameworks"][0]["id"].as_str().context("a framework")?.to_owned();
+    let mut phases = Vec::new();
+    for round in 0..options.rounds {
+        for has_readers in [round % 2 == 1, round % 2 == 0] {
+            let plan = Plan { dashboards: options.dashboards, subscribers: options.subscribers };
+            let readers = match has_readers {
+                true => Some(Readers::start(&master.address, &framework, plan).await?),
+                false => None,
+            };
+            phases.push(phase(master, options, readers).await?);
+        }
+    }
+    Ok(phases)
+}
+
+async fn phase(master: &Program, options: &Options, mut readers: Option<Readers>) -> Result<Phase> {
+    tokio::time::sleep(SETTLING).await;
+    let read = readers.as_mut().map(Readers::read).transpose()?;
+    let (from, before) = (Instant::now(), master.usage()?);
     tokio::time::sleep(Duration::from_secs_f64(options.seconds)).await;
-    let after = master.usage()?;
-    let read = readers_at_work.stop().await?;
-    let turns = Turns::until_now(&master.address).await?.since(&turns_before);
-    let row = read.row(Row::new().with("what", "documents").with("readers", readers));
-    let cpu = (after.cpu_seconds - before.cpu_seconds) / read.seconds();
-    Ok(turns.row(row).measured("master_cpus", cpu).measured("master_mib", after.rss_mib))
+    let (to, after) = (Instant::now(), master.usage()?);
+    let cpus = (after.cpu_seconds - before.cpu_seconds) / (to - from).as_secs_f64();
+    let read = read.zip(readers.as_mut().map(Readers::read).transpose()?);
+    Ok(Phase { from, to, cpus, read })
 }
 
-/// Turns of the master's loop. Asking for them costs the master more than many launches, so that is not done while those
-/// are measured.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Turns {
-    /// The longest of the last minute.
-    max_ms: f64,
-    cpu_max_ms: f64,
-    all: f64,
-    over_1ms: f64,
-    cpu_over_1ms: f64,
-}
-
-impl Turns {
-    /// All since the master started.
-    pub async fn until_now(master: &str) -> Result<Turns> {
-        let metrics = web::get_json(master, "/metrics/snapshot").await?;
-        let value = |name: &str| metrics[name].as_f64().with_context(|| format!("no metric {name}"));
-        Ok(Turns {
-            max_ms: value("master/turn_ms/max")?,
-            cpu_max_ms: value("master/turn_cpu_ms/max")?,
-            all: value("master/turns")?,
-            over_1ms: value("master/turns_over_1ms")?,
-            cpu_over_1ms: value("master/turns_over_1ms_cpu")?,
-        })
+/// A row for each phase, one for all of a kind, and how many times longer launches take with readers.
+fn write(frameworks: &Frameworks, phases: &[Phase], report: &mut Report) {
+    let kind = |has_readers: bool| if has_readers { "readers" } else { "nobody" };
+    let launched = |phase: &Phase| frameworks.launched_between(phase.from, phase.to);
+    for phase in phases {
+        let (times, seconds) = (launched(phase), (phase.to - phase.from).as_secs_f64());
+        let row = Row::new().with("beside", kind(phase.read.is_some()));
+        let row = times.percentiles(row.measured("tasks_per_s", times.len() as f64 / seconds));
+        let row = row.measured("master_cpus", phase.cpus);
+        report.push(match &phase.read {
+            Some((before, read)) => read.row(row, before, seconds),
+            None => row,
+        });
     }
-
-    pub fn since(&self, before: &Turns) -> Turns {
-        Turns {
-            all: self.all - before.all,
-            over_1ms: self.over_1ms - before.over_1ms,
-            cpu_over_1ms: self.cpu_over_1ms - before.cpu_over_1ms,
-            ..*self
-        }
-    }
-
-    /// Of both together.
-    pub fn and(&self, other: &Turns) -> Turns {
-        Turns {
-            max_ms: self.max_ms.max(other.max_ms),
-            cpu_max_ms: self.cpu_max_ms.max(other.cpu_max_ms),
-            all: self.all + other.all,
-            over_1ms: self.over_1ms + other.over_1ms,
-            cpu_over_1ms: self.cpu_over_1ms + other.cpu_over_1ms,
-        }
-    }
-
-    pub fn row(&self, row: Row) -> Row {
-        row.measured("turn_max_ms", self.max_ms)
-            .measured("turn_cpu_max_ms", self.cpu_max_ms)
-            .measured("turns", self.all)
-            .measured("turns_over_1ms", self.over_1ms)
-            .measured("turns_over_1ms_cpu", self.cpu_over_1ms)
-    }
+    let [nobody, readers] = [false, true].map(|has_readers| {
+        let mut all = Spread::default();
+        phases
+            .iter()
+            .filter(|phase| phase.read.is_some() == has_readers)
+            .for_each(|one| all.append(launched(one)));
+        report.push(all.percentiles(Row::new().with("beside", format!("{}, all", kind(has_readers)))));
+        all
+    });
+    let ratio = |percent| readers.percentile_ms(percent) / nobody.percentile_ms(percent);
+    let row = Row::new().with("beside", "readers / nobody");
+    report.push(
+        row.measured("p50_ms", ratio(50.0)).measured("p90_ms", ratio(90.0)).measured("p99_ms", ratio(99.0)),
+    );
 }

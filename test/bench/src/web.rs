@@ -8,24 +8,17 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-/// Reads a document to its end; how many bytes came.
+/// Reads a document to its end; how many bytes came. An answer that breaks off is an error.
 pub async fn get(master: &str, path: &str, gzip: bool) -> Result<usize> {
-    let mut bytes = 0;
-    get_counting(master, path, gzip, |count| bytes += count).await?;
-    Ok(bytes)
-}
-
-/// Reads a document to its end, and says how many bytes came whenever some do.
-pub async fn get_counting(master: &str, path: &str, gzip: bool, mut count: impl FnMut(usize)) -> Result<()> {
     let mut request = http::Request::get(path);
     if gzip {
         request = request.header(http::header::ACCEPT_ENCODING, "gzip");
     }
-    let mut body = send(master, request, Bytes::new()).await?;
+    let (mut body, mut bytes) = (send(master, request, Bytes::new()).await?, 0);
     while let Some(frame) = body.frame().await {
-        count(frame?.into_data().map_or(0, |data| data.len()));
+        bytes += frame?.into_data().map_or(0, |data| data.len());
     }
-    Ok(())
+    Ok(bytes)
 }
 
 pub async fn get_json(master: &str, path: &str) -> Result<serde_json::Value> {
@@ -53,4 +46,54 @@ async fn send(master: &str, request: http::request::Builder, body: Bytes) -> Res
         bail!("the master answered {}", answer.status());
     }
     Ok(answer.into_body())
+}
+
+/// Counts the records of an event stream without keeping them.
+#[derive(Debug, Default)]
+pub struct Records {
+    /// Records that have come whole.
+    pub count: usize,
+    /// The length of the record that comes: its digits so far, then what is missing of it.
+    length: usize,
+    is_inside: bool,
+}
+
+impl Records {
+    /// Takes in a piece of the stream; how many records became whole by it.
+    pub fn push(&mut self, mut data: &[u8]) -> Result<usize> {
+        let before = self.count;
+        while let Some((first, rest)) = data.split_first() {
+            if self.is_inside {
+                let taken = self.length.min(data.len());
+                (self.length, data) = (self.length - taken, &data[taken..]);
+                if self.length == 0 {
+                    (self.count, self.is_inside) = (self.count + 1, false);
+                }
+                continue;
+            }
+            match first {
+                b'0'..=b'9' => self.length = self.length * 10 + usize::from(first - b'0'),
+                b'\n' => self.is_inside = true,
+                other => bail!("{other} in the length of a record"),
+            }
+            data = rest;
+        }
+        Ok(self.count - before)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_counted_however_they_are_cut() {
+        let stream = b"3\nabc10\n0123456789\x31\nx";
+        for size in 1..stream.len() {
+            let mut records = Records::default();
+            let counts = stream.chunks(size).map(|piece| records.push(piece).unwrap());
+            assert_eq!(counts.sum::<usize>(), 3, "pieces of {size}");
+        }
+        assert!(Records::default().push(b"{").is_err());
+    }
 }

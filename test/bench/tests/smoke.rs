@@ -97,15 +97,15 @@ fn readers_and_launches_share_a_master() {
     let options = reading::Options {
         agents: 4,
         tasks: 8,
-        readers: 2,
+        dashboards: 2,
+        subscribers: 3,
         seconds: 0.5,
         rate: 40,
         rounds: 2,
-        gzip: false,
         master_flags: vec!["--allocation_interval=50ms".to_owned()],
     };
-    // Three of documents, three of launches in each round, and what they come to.
-    assert_eq!(reading::run(&options).expect("it runs").rows(), 3 + 6 + 6);
+    // Two in each round, one for all phases of a kind, and their ratio.
+    assert_eq!(reading::run(&options).expect("it runs").rows(), 4 + 2 + 1);
 }
 
 #[test]
