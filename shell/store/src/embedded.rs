@@ -1,9 +1,12 @@
 //! The embedded store: one database file, nothing to install.
 //!
-//! Owns the file and its lock. The file carries the number of its format, so that a later version can refuse or
+//! Owns the file and its lock. Every commit is a two-phase one: after a crash the engine then takes the newest commit or
+//! reports damage; it never falls back to an older commit, which would lose acknowledged writes. The file carries the number of its format, so that a later version can refuse or
 //! convert it instead of misreading it.
 
+use std::ffi::OsString;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -64,7 +67,7 @@ impl Embedded {
 
     pub fn commit(&mut self, writes: &[Write]) -> Result<(), StoreFault> {
         let fault = |err: redb::Error| StoreFault::engine("write to", &self.path, err);
-        let transaction = self.database()?.begin_write().map_err(|err| fault(err.into()))?;
+        let transaction = self.begin_write("write to")?;
         {
             let mut table = transaction.open_table(RECORDS).map_err(|err| fault(err.into()))?;
             for write in writes {
@@ -79,10 +82,17 @@ impl Embedded {
         transaction.commit().map_err(|err| fault(err.into()))
     }
 
+    fn begin_write(&self, doing: &'static str) -> Result<WriteTransaction, StoreFault> {
+        let begun = self.database()?.begin_write();
+        let mut transaction = begun.map_err(|err| StoreFault::engine(doing, &self.path, err))?;
+        transaction.set_two_phase_commit(true);
+        Ok(transaction)
+    }
+
     /// Writes the format's number into a new file; refuses a file of another format.
     fn check_format(&self) -> Result<(), StoreFault> {
         let fault = |err: redb::Error| StoreFault::engine("prepare", &self.path, err);
-        let transaction = self.database()?.begin_write().map_err(|err| fault(err.into()))?;
+        let transaction = self.begin_write("prepare")?;
         let found = mark_format(&transaction).map_err(fault)?;
         if found != FORMAT {
             return Err(StoreFault::Format { path: self.path.clone(), found, expected: FORMAT });
@@ -91,9 +101,17 @@ impl Embedded {
     }
 }
 
-/// Opens the file, checks it, and makes sure that a new file's name is durable too.
+/// Opens the file, which is made first if there is none, and checks it.
 fn open_database(path: &Path) -> Result<Database, StoreFault> {
-    let mut database = Database::create(path).map_err(|err| StoreFault::engine("open", path, err))?;
+    match std::fs::metadata(path) {
+        Ok(file) if file.len() == 0 => {
+            return Err(StoreFault::Corrupt { path: path.to_path_buf(), what: "it is empty".into() });
+        }
+        Ok(_) => (),
+        Err(err) if err.kind() == ErrorKind::NotFound => create(path)?,
+        Err(err) => return Err(StoreFault::io("open", path, err)),
+    }
+    let mut database = Database::open(path).map_err(|err| StoreFault::engine("open", path, err))?;
     match database.check_integrity() {
         Ok(true) => (),
         Ok(false) => {
@@ -104,13 +122,22 @@ fn open_database(path: &Path) -> Result<Database, StoreFault> {
         }
         Err(err) => return Err(StoreFault::engine("check", path, err)),
     }
-    if let Some(parent) = path.parent() {
-        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        File::open(parent)
-            .and_then(|dir| dir.sync_all())
-            .map_err(|err| StoreFault::io("sync", parent, err))?;
-    }
     Ok(database)
+}
+
+/// Makes a new file under another name first: a crash in between leaves no file that looks damaged.
+fn create(path: &Path) -> Result<(), StoreFault> {
+    let mut draft = OsString::from(path);
+    draft.push(".draft");
+    let draft = PathBuf::from(draft);
+    match std::fs::remove_file(&draft) {
+        Err(err) if err.kind() != ErrorKind::NotFound => return Err(StoreFault::io("remove", &draft, err)),
+        Ok(()) | Err(_) => (),
+    }
+    drop(Database::create(&draft).map_err(|err| StoreFault::engine("create", &draft, err))?);
+    std::fs::rename(&draft, path).map_err(|err| StoreFault::io("create", path, err))?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(parent).and_then(|dir| dir.sync_all()).map_err(|err| StoreFault::io("sync", parent, err))
 }
 
 /// The number of the file's format; made ours if the file is new.
