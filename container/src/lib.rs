@@ -31,6 +31,7 @@ pub use docker::DockerOptions;
 pub use docker_volume::DockerVolumeOptions;
 pub use end_all::end_all;
 pub use fetcher::FetcherCounts;
+pub use host::open_files::raise_open_files;
 #[cfg(feature = "fuzz")]
 pub use images::fuzz;
 pub use images::{Backend, ImageOptions, Logins, image_names};

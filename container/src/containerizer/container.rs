@@ -19,9 +19,9 @@ use super::provision;
 use super::{Context, Message, in_docker, session};
 use crate::cgroups::destroy;
 use crate::host::beneath;
-use crate::host::pages;
 use crate::host::process::Process;
 use crate::host::user::Identity;
+use crate::host::{open_files, pages};
 use crate::isolators::Plan;
 use crate::isolators::watcher::{Given, Watched, Watcher};
 use crate::launcher::remount::{self, Remount};
@@ -538,6 +538,7 @@ fn init_spec(context: &Context, spec: &LaunchSpec, identity: Option<Identity>) -
         cgroups: Vec::new(),
         shortages_of: None,
         oom_score_adj: None,
+        open_files: open_files::started_with(),
         plan: Plan::default(),
     })
 }

@@ -8,6 +8,7 @@
 pub(crate) mod beneath;
 pub(crate) mod bpf;
 pub(crate) mod event;
+pub(crate) mod open_files;
 pub(crate) mod pages;
 pub(crate) mod process;
 pub(crate) mod shown;

@@ -19,8 +19,8 @@ use nix::sys::wait::WaitPidFlag;
 use super::enter::Entry;
 use super::{InitReport, InitSpec, failure, tree};
 use crate::cgroups::shortage;
-use crate::host::beneath;
 use crate::host::process::{self, Process};
+use crate::host::{beneath, open_files};
 use crate::runtime_dir::{ContainerDir, Init};
 use crate::stdio::board::{Board, Ends};
 use crate::stdio::log::Log;
@@ -43,6 +43,9 @@ struct Prepared {
 pub(crate) fn supervise() -> io::Result<()> {
     stand_alone()?;
     let spec = read_spec()?;
+    if let Some(files) = spec.open_files {
+        open_files::set_soft(files)?;
+    }
     let (mut prepared, entry) = match prepare(&spec) {
         Ok(Some(prepared)) => prepared,
         // A restarted agent gave the container up: it must not start.

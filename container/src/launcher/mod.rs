@@ -58,6 +58,9 @@ pub(crate) struct InitSpec {
     /// How readily the kernel ends the command when memory runs out.
     #[serde(default)]
     pub oom_score_adj: Option<i32>,
+    /// The soft limit of open files; the agent's own may be higher.
+    #[serde(default)]
+    pub open_files: Option<u64>,
     /// How the command is kept apart from others.
     #[serde(default)]
     pub plan: Plan,

@@ -80,9 +80,9 @@ fn half_open_connections_harm_nobody() {
     let beginnings: [&[u8]; 5] = [
         b"",
         b"POST /api/v1/sched",
-        b"POST /api/v1/scheduler HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n",
-        b"POST /api/v1/scheduler HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{",
-        b"POST /api/v1/agent HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\n\
+        b"POST /api/v1/scheduler HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n",
+        b"POST /api/v1/scheduler HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{",
+        b"POST /api/v1/agent HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\n\
           Transfer-Encoding: chunked\r\n\r\n2\r\n99\r\n",
     ];
     let mut held = Vec::new();
@@ -140,7 +140,7 @@ fn huge_bodies_are_refused() {
     let mut cluster = Cluster::with(&[], &[RESOURCES]);
     let before = cluster.master.resident_mib();
     for http in [cluster.http(), cluster.agent_http()] {
-        let announced = "POST /api/v1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n\
+        let announced = "POST /api/v1 HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n\
                          Content-Length: 99999999999\r\n\r\n{";
         let mut stream = http.raw(announced.as_bytes()).expect("a connection");
         let mut answer = [0; 12];
@@ -152,7 +152,7 @@ fn huge_bodies_are_refused() {
     let padding = format!("{{\"type\":\"GET_HEALTH\",\"padding\":\"{}\"}}", "x".repeat(20 << 20));
     let headers = [("Content-Type", "application/json")];
     assert_eq!(cluster.http().send("POST", "/api/v1", &headers, padding.as_bytes()).status, 200);
-    let head = format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "x".repeat(1 << 20));
+    let head = format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "x".repeat(1 << 20));
     let answer = String::from_utf8_lossy(&send_all(&cluster.http(), head.as_bytes())).into_owned();
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
     let grown = cluster.master.resident_mib().saturating_sub(before);
@@ -162,7 +162,7 @@ fn huge_bodies_are_refused() {
 
 /// Sends chunks until somebody has enough; the beginning of the answer.
 fn send_endless_chunks(http: &Http) -> Vec<u8> {
-    let head = "POST /api/v1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let head = "POST /api/v1 HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
     let mut stream = http.raw(head.as_bytes()).expect("a connection");
     let mut reader = stream.try_clone().expect("a second handle");
     let answer = std::thread::spawn(move || {
@@ -190,7 +190,7 @@ fn garbage_on_the_link_ends_the_link_only() {
     let mut cluster = Cluster::with(&[], &[RESOURCES]);
     for bytes in garbage {
         let mut request = format!(
-            "POST /api/v1/agent HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\n\
+            "POST /api/v1/agent HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\n\
              Transfer-Encoding: chunked\r\n\r\n{:x}\r\n",
             bytes.len()
         )
@@ -360,6 +360,22 @@ fn a_master_outlives_a_full_disk() {
     std::fs::remove_file(&filler).expect("the file can be removed");
     cluster.wait_for_agents(cluster.agents.len());
     still_works(&mut cluster, "with-room-again");
+}
+
+#[test]
+fn an_agent_raises_its_limit_of_open_files_and_containers_keep_theirs() {
+    let mut cluster = Cluster::without_agents(&[]);
+    let starter = ["prlimit", "--nofile=300:4000"].map(str::to_string).to_vec();
+    cluster.add_agent_by(starter, &[RESOURCES]);
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", cluster.agents[0].id())).expect("limits");
+    let open_files = limits.lines().find(|line| line.starts_with("Max open files")).expect("a limit");
+    assert_eq!(open_files.split_whitespace().nth(3), Some("4000"), "{open_files}");
+    assert!(cluster.agents[0].log().contains("containers_max=1248"), "{}", cluster.agents[0].log());
+    let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
+    let offer = scheduler.offer();
+    let command = "test $(ulimit -Sn) = 300 && test $(ulimit -Hn) = 4000";
+    scheduler.launch(&offer, &[Scheduler::task(&offer, "limited", command)]);
+    scheduler.reach("limited", "TASK_FINISHED");
 }
 
 #[test]

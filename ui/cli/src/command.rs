@@ -46,6 +46,17 @@ use tokio::signal::unix;
 
 pub use cluster::Cluster;
 
+/// Lets an agent hold the files of as many containers as this process may ask for.
+pub fn raise_open_files() {
+    match tepui_container::raise_open_files() {
+        Ok(containers_max) => tracing::info!(
+            containers_max = containers_max.map_or("unlimited".to_string(), |count| count.to_string()),
+            "open files limit raised"
+        ),
+        Err(err) => tracing::warn!(%err, "cannot raise the limit of open files"),
+    }
+}
+
 /// Runs a command's future on a runtime of its own.
 pub fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime =

@@ -56,6 +56,7 @@ impl Agent {
 
 fn start(flags: AgentFlags, shown: Vec<(String, String)>) -> Result<ExitCode> {
     let logging = logging::start(&flags.logging, "agent")?;
+    super::raise_open_files();
     block_on(async {
         let mut agent = tepui_shell_agent::run(Options { logging, ..options(&flags, shown)? }).await?;
         // Before anybody can know that it listens; not earlier, so that a start that takes long can be broken off.
@@ -136,7 +137,9 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
         credential: credential(flags)?,
         ..Options::default()
     };
-    flags.tls.check_address(ip, flags.authenticate_http_readwrite && flags.authenticate_http_executors)?;
+    let Access { readonly, readwrite, executors, .. } = options.access;
+    flags.tls.check_address(ip, readonly && readwrite && executors)?;
+    options.browsers = flags.browsers.policy()?;
     (options.mesos, options.docker) = flags.docker.options(flags.images.logins()?)?;
     configure(flags, &mut options.config)?;
     Ok(options)

@@ -36,6 +36,7 @@ pub struct Dev {
 impl Dev {
     pub fn run(self) -> Result<ExitCode> {
         let logging = logging::start(&self.logging(), "dev")?;
+        super::raise_open_files();
         let folder = Folder::new(self.work_dir.clone())?;
         block_on(self.serve(&folder.path, logging))?;
         Ok(ExitCode::SUCCESS)
