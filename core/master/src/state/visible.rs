@@ -111,6 +111,12 @@ impl Eyes<'_> {
                 roles.iter().filter(|role| self.see(Action::ViewRole, role)).cloned().collect::<Vec<_>>(),
             )
         });
+        if !self.authorizer.allows(self.subject, Action::GetMaintenanceSchedule, None) {
+            seen.schedule = Arc::default();
+        }
+        if !self.authorizer.allows(self.subject, Action::GetMaintenanceStatus, None) {
+            seen.machines = Map::default();
+        }
         seen.framework_counters = all
             .framework_counters
             .iter()

@@ -63,6 +63,34 @@ async fn the_registry_holds_what_outlives_the_master() {
 }
 
 #[tokio::test]
+async fn maintenance_in_the_registry_is_for_those_who_may_see_it() {
+    let schedule =
+        r#"{"windows":[{"machine_ids":[{"hostname":"a1"}],"unavailability":{"start":{"nanoseconds":1}}}]}"#;
+    for (acls, lengths) in [
+        ("{}", (1, 1)),
+        (
+            r#"{"get_maintenance_schedules":[{"principals":{"type":"ANY"},"machines":{"type":"NONE"}}]}"#,
+            (0, 1),
+        ),
+        (
+            r#"{"get_maintenance_statuses":[{"principals":{"type":"ANY"},"machines":{"type":"NONE"}}]}"#,
+            (1, 0),
+        ),
+    ] {
+        let mut options = Options { port: 0, ..Options::default() };
+        options.config.authorizer = crate::Authorizer::new(Some(crate::parse_acls(acls.as_bytes()).unwrap()));
+        let master = run(options).await.unwrap();
+        assert_eq!(post(&master, "/maintenance/schedule", "", schedule).await.status, 200);
+        let registry = get(&master, "/registrar(1)/registry").await;
+        let registry: Value = serde_json::from_str(&registry.body).unwrap();
+        let length = |list: &Value| list.as_array().map(Vec::len);
+        let shown = (length(&registry["schedules"]), length(&registry["machines"]["machines"]));
+        assert_eq!(shown, (Some(lengths.0), Some(lengths.1)), "{acls}");
+        master.stop().await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn metrics_are_open_metrics_for_those_who_ask() {
     let master = start().await;
     for (accept, kind, end) in [
