@@ -10,7 +10,7 @@ use tepui_container::{
 };
 use tepui_core_agent::Config;
 use tepui_http::auth::Credential;
-use tepui_http::{ClientTls, Logging, ServerLimits, StreamLimits, Tls};
+use tepui_http::{BrowserPolicy, ClientTls, Logging, ServerLimits, StreamLimits, Tls};
 use tepui_proto::mesos::v1 as pb;
 
 use crate::access::Access;
@@ -81,6 +81,8 @@ pub struct Options {
     pub credential: Option<Credential>,
     pub streams: StreamLimits,
     pub server: ServerLimits,
+    /// What requests of browsers may do; `run` adds the agent's own names.
+    pub browsers: BrowserPolicy,
     /// Inputs that may wait for the machine; with more, their senders wait.
     pub mailbox_inputs_max: usize,
 }
@@ -130,6 +132,7 @@ impl Default for Options {
             credential: None,
             streams: StreamLimits::default(),
             server: ServerLimits::default(),
+            browsers: BrowserPolicy::default(),
             mailbox_inputs_max: 4096,
         }
     }

@@ -8,7 +8,9 @@ use std::time::Duration;
 use tepui_container::{CgroupOptions, Containerizer, ContainerizerFault, Meter};
 use tepui_core_agent::{Agent, Config, Input, RecoverError, State};
 use tepui_http::classic::API_VERSION;
-use tepui_http::{Ended, Exchanges, Listening, Renderings, Server, advertised_ip, default_hostname};
+use tepui_http::{
+    Ended, Exchanges, Listening, Renderings, Server, advertised_ip, default_hostname, own_names,
+};
 use tepui_proto::mesos::v1 as pb;
 use tepui_runtime::{Clock, Handle, Limits, Running, RuntimeFault, entropy, mailbox};
 use tepui_store::{Store, StoreFault};
@@ -161,7 +163,9 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
         image_gc: options.image_gc.clone(),
         http_heartbeat_interval: options.http_heartbeat_interval,
     };
-    let listening = server.serve(Arc::new(program), options.server, options.tls);
+    let names = own_names(options.hostname.as_deref(), options.advertise_ip, options.ip);
+    let browsers = options.browsers.with_names(names);
+    let listening = server.serve(Arc::new(program), options.server, browsers, options.tls);
     tracing::info!(%address, "agent serves");
     Ok(RunningAgent { address, running, handle, listening, exchanges, tasks, states, exit })
 }

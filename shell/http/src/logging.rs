@@ -9,6 +9,7 @@ use std::time::Duration;
 use http::StatusCode;
 use tepui_types::duration_from_text;
 
+use crate::browser::check_site;
 use crate::respond::{Response, empty, text};
 use crate::{HttpError, Request};
 
@@ -64,7 +65,11 @@ impl Logging {
         let (level, duration) = (request.query.get("level"), request.query.get("duration"));
         let (level, duration) = match (level, duration) {
             (None, None) => return Ok(text(StatusCode::OK, format!("{}\n", self.level()))),
-            (Some(level), Some(duration)) => (level, duration),
+            // A change, although v1 lets it be read.
+            (Some(level), Some(duration)) => {
+                check_site(&request.headers)?;
+                (level, duration)
+            }
             (None, Some(_)) => return Err(HttpError::bad_request("Expecting 'level=value' in query.\n")),
             (Some(_), None) => return Err(HttpError::bad_request("Expecting 'duration=value' in query.\n")),
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_ENCODING, HeaderMap};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use http::{Method, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -20,6 +20,9 @@ use crate::{HttpError, path};
 
 /// The largest form.
 const FORM_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// What forms are called.
+const FORM_TYPE: &str = "application/x-www-form-urlencoded";
 
 /// Larger compressed bodies are inflated on a thread that may be busy for a while.
 const INFLATE_INLINE_BYTES_MAX: usize = 16 * 1024;
@@ -122,8 +125,14 @@ impl Request {
         }
     }
 
-    /// The body as a form, whatever its Content-Type says.
+    /// The body as a form; 415 unless its Content-Type says that it is one.
     pub async fn read_form(&mut self) -> Result<Query, HttpError> {
+        let content_type = self.header(CONTENT_TYPE.as_str()).unwrap_or_default();
+        let essence = content_type.split(';').next().unwrap_or_default().trim();
+        if !essence.eq_ignore_ascii_case(FORM_TYPE) {
+            let message = format!("Expecting 'Content-Type' of {FORM_TYPE}");
+            return Err(HttpError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+        }
         let body = self.read_body(FORM_BYTES_MAX).await?;
         Ok(Query(form_urlencoded::parse(&body).into_owned().collect()))
     }

@@ -17,6 +17,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::browser::BrowserPolicy;
 use crate::gzip::compress;
 use crate::pace::{Answer, InExchange, Pace, Paced};
 use crate::request::{BodyBudget, Request};
@@ -118,9 +119,15 @@ impl Server {
     }
 
     /// Starts to answer, over TLS if there is a certificate.
-    pub fn serve<H: Handler>(self, handler: Arc<H>, limits: ServerLimits, tls: Option<Tls>) -> Listening {
+    pub fn serve<H: Handler>(
+        self,
+        handler: Arc<H>,
+        limits: ServerLimits,
+        browsers: BrowserPolicy,
+        tls: Option<Tls>,
+    ) -> Listening {
         let (stop, stop_asked) = watch::channel(false);
-        let shared = Shared { handler, limits, budget: BodyBudget::default(), tls };
+        let shared = Shared { handler, limits, browsers, budget: BodyBudget::default(), tls };
         let accepting = tokio::spawn(accept(self.listener, shared, stop_asked));
         Listening { stop, accepting }
     }
@@ -146,6 +153,7 @@ impl Disconnect {
 struct Shared<H> {
     handler: Arc<H>,
     limits: ServerLimits,
+    browsers: BrowserPolicy,
     budget: BodyBudget,
     tls: Option<Tls>,
 }
@@ -153,7 +161,8 @@ struct Shared<H> {
 impl<H> Clone for Shared<H> {
     fn clone(&self) -> Self {
         let (handler, budget, tls) = (self.handler.clone(), self.budget.clone(), self.tls.clone());
-        Self { handler, limits: self.limits, budget, tls }
+        let browsers = self.browsers.clone();
+        Self { handler, limits: self.limits, browsers, budget, tls }
     }
 }
 
@@ -245,6 +254,13 @@ fn connections_max(wanted: usize, open_files_max: Option<u64>) -> usize {
     wanted.min(files).clamp(1, Semaphore::MAX_PERMITS)
 }
 
+/// The two addresses of a connection.
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    peer: SocketAddr,
+    local: SocketAddr,
+}
+
 /// A handler that panics takes its connection with it and nothing else.
 fn log_panic(ended: Result<(), tokio::task::JoinError>) {
     if let Err(err) = ended {
@@ -262,11 +278,13 @@ async fn connection<H: Handler>(
     if let Err(err) = keep_alive(&stream) {
         tracing::debug!(%peer, %err, "cannot set socket options");
     }
+    let Ok(local) = stream.local_addr() else { return };
+    let ends = Ends { peer, local };
     let Some(tls) = shared.tls.clone() else {
-        return exchange(stream, peer, shared, signals).await;
+        return exchange(stream, ends, shared, signals).await;
     };
     match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.acceptor().accept(stream)).await {
-        Ok(Ok(stream)) => exchange(stream, peer, shared, signals).await,
+        Ok(Ok(stream)) => exchange(stream, ends, shared, signals).await,
         Ok(Err(err)) => tracing::debug!(%peer, %err, "no TLS could be agreed on"),
         Err(_) => tracing::debug!(%peer, "no TLS was agreed on in time"),
     }
@@ -275,7 +293,7 @@ async fn connection<H: Handler>(
 /// Requests and answers on one connection, until it ends.
 async fn exchange<H: Handler>(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    peer: SocketAddr,
+    ends: Ends,
     shared: Shared<H>,
     mut signals: Signals,
 ) {
@@ -284,7 +302,7 @@ async fn exchange<H: Handler>(
     let (service_disconnect, service_pace) = (disconnect.clone(), pace.clone());
     let service = service_fn(move |request| {
         let begun = service_pace.begin();
-        respond(shared.clone(), request, peer, service_disconnect.clone(), begun)
+        respond(shared.clone(), request, ends, service_disconnect.clone(), begun)
     });
     let stream = Paced::new(stream, pace.clone(), limits.head_read_timeout, limits.write_timeout);
     let connection = http1::Builder::new()
@@ -301,7 +319,7 @@ async fn exchange<H: Handler>(
         tokio::select! {
             ended = connection.as_mut() => {
                 if let Err(err) = ended {
-                    tracing::debug!(%peer, %err, "connection broke");
+                    tracing::debug!(peer = %ends.peer, %err, "connection broke");
                 }
                 return;
             }
@@ -322,13 +340,16 @@ async fn exchange<H: Handler>(
 async fn respond<H: Handler>(
     shared: Shared<H>,
     request: http::Request<Incoming>,
-    peer: SocketAddr,
+    ends: Ends,
     disconnect: Disconnect,
     begun: InExchange,
 ) -> Result<http::Response<Answer>, Infallible> {
     let headers = request.headers().clone();
     let body_read_timeout = shared.limits.body_read_timeout;
-    let response = match Request::new(request, peer, disconnect, shared.budget, body_read_timeout) {
+    let checked = shared.browsers.check(&request, ends.local);
+    let request =
+        checked.and_then(|()| Request::new(request, ends.peer, disconnect, shared.budget, body_read_timeout));
+    let response = match request {
         Ok(request) => shared.handler.handle(request).await,
         Err(error) => error.into(),
     };

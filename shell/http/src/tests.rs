@@ -96,6 +96,11 @@ fn bench_with(limits: StreamLimits) -> Bench {
     bench_of(limits, ServerLimits::default())
 }
 
+/// The tests call the server `t`.
+fn browsers() -> BrowserPolicy {
+    BrowserPolicy::new(&[], true).unwrap().with_names(["t".to_string()])
+}
+
 fn bench_of(limits: StreamLimits, server_limits: ServerLimits) -> Bench {
     let (exchanges, ended) = Exchanges::new(limits);
     let (begun_sender, begun) = mpsc::unbounded_channel();
@@ -103,7 +108,7 @@ fn bench_of(limits: StreamLimits, server_limits: ServerLimits) -> Bench {
     let server = Server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = server.address();
     let program = Program { exchanges: exchanges.clone(), begun: begun_sender, records: records_sender };
-    let listening = server.serve(Arc::new(program), server_limits, None);
+    let listening = server.serve(Arc::new(program), server_limits, browsers(), None);
     Bench { address, exchanges, ended, begun, records, listening }
 }
 

@@ -41,7 +41,8 @@ pub use tepui_authz::Authorizer;
 pub use tepui_core_master::Sorter;
 pub use tepui_http::auth::Credentials;
 pub use tepui_http::{
-    Authentication, ClientTls, Firewall, Logging, Throttle, Tls, TlsFiles, parse_acls, raise_open_files,
+    Authentication, BrowserPolicy, ClientTls, Firewall, Logging, Throttle, Tls, TlsFiles, parse_acls,
+    raise_open_files,
 };
 pub use tepui_store::etcd::EtcdAddress;
 

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tepui_core_master::Config;
-use tepui_http::{Authentication, ClientTls, Firewall, Logging, ServerLimits, StreamLimits, Throttle, Tls};
+use tepui_http::{
+    Authentication, BrowserPolicy, ClientTls, Firewall, Logging, ServerLimits, StreamLimits, Throttle, Tls,
+};
 use tepui_proto::mesos::v1 as pb;
 use tepui_store::etcd::EtcdAddress;
 
@@ -74,6 +76,8 @@ pub struct Options {
     pub tls: Option<Tls>,
     pub streams: StreamLimits,
     pub server: ServerLimits,
+    /// What requests of browsers may do; `run` adds the master's own names.
+    pub browsers: BrowserPolicy,
     /// Inputs that may wait for the machine; with more, their senders wait.
     pub mailbox_inputs_max: usize,
 }
@@ -103,6 +107,7 @@ impl Default for Options {
             tls: None,
             streams: StreamLimits::default(),
             server: ServerLimits::default(),
+            browsers: BrowserPolicy::default(),
             mailbox_inputs_max: 4096,
         }
     }

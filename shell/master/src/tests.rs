@@ -22,7 +22,9 @@ use crate::{Options, RunningMaster, run};
 
 async fn start() -> RunningMaster {
     let flags = vec![("cluster".to_owned(), "demo".to_owned())];
-    let options = Options { port: 0, cluster: Some("demo".to_owned()), flags, ..Options::default() };
+    let browsers = tepui_http::BrowserPolicy::new(&[], true).unwrap();
+    let cluster = Some("demo".to_owned());
+    let options = Options { port: 0, cluster, flags, browsers, ..Options::default() };
     run(options).await.unwrap()
 }
 
@@ -36,7 +38,7 @@ struct Answer {
 async fn ask(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> Answer {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!(
-        "{method} {path} HTTP/1.1\r\nHost: t\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n{body}",
         body.len()
     );
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -74,7 +76,7 @@ impl Stream {
 
     async fn subscribe(master: &RunningMaster, path: &str, body: &str) -> Self {
         let request = format!(
-            "POST {path} HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\nAccept: application/json\r\n\
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json\r\n\
              Content-Length: {}\r\n\r\n{body}",
             body.len()
         );
@@ -294,7 +296,7 @@ async fn link_up(master: &RunningMaster) -> Stream {
 }
 
 async fn link_up_as(master: &RunningMaster, subscribe: &link::Call) -> Stream {
-    let head = "POST /api/v1/agent HTTP/1.1\r\nHost: t\r\nContent-Type: application/x-protobuf\r\n\
+    let head = "POST /api/v1/agent HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\n\
                 Transfer-Encoding: chunked\r\n\r\n";
     let request = [head.as_bytes(), &chunk(subscribe)].concat();
     let mut agent = Stream::open(master, &request).await;

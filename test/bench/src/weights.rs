@@ -62,8 +62,10 @@ async fn one(address: String, number: usize, updates: usize) -> Result<Vec<Durat
     let mut times = Vec::with_capacity(updates);
     for update in 0..updates {
         let body = format!(r#"[{{"role":"role{number}","weight":{}.5}}]"#, update + 1);
-        let request =
-            format!("PUT /weights HTTP/1.1\r\nHost: bench\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        let request = format!(
+            "PUT /weights HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
         let began = Instant::now();
         stream.write_all(request.as_bytes()).await?;
         let head = head(&mut stream).await?;

@@ -126,7 +126,7 @@ fn nobody_gets_in_without_a_proof_and_executors_have_tokens() {
     }
     // A body that never comes is not waited for.
     for method_path in ["PUT /weights", "POST /api/v1", "POST /quota", "POST /machine/down"] {
-        let head = format!("{method_path} HTTP/1.1\r\nHost: x\r\nContent-Length: 99999\r\n\r\n");
+        let head = format!("{method_path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999\r\n\r\n");
         let mut stream = master.raw(head.as_bytes()).expect("a connection");
         let mut answer = [0; 12];
         stream.read_exact(&mut answer).expect("an answer before the body");

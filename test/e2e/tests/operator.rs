@@ -46,8 +46,8 @@ const DIFFERENCES: &[(&str, &[&str])] = &[
 #[test]
 fn recorded_answers_are_met() {
     let cluster = Cluster::with(
-        &["--hostname=localhost"],
-        &["--resources=cpus:16;mem:8000;disk:1000;ports:[31000-32000]", "--hostname=localhost"],
+        &["--hostname=localhost", "--jsonp"],
+        &["--resources=cpus:16;mem:8000;disk:1000;ports:[31000-32000]", "--hostname=localhost", "--jsonp"],
     );
     let http = cluster.http();
     let mut scheduler = Scheduler::subscribe(&http, tasks::framework());
@@ -92,8 +92,8 @@ const DIFFERENCES_OF_WRITES: &[(&str, &[&str])] = &[
 #[test]
 fn recorded_answers_to_writes_are_met() {
     let cluster = Cluster::with(
-        &["--hostname=localhost"],
-        &["--resources=cpus:16;mem:8000;disk:1000;ports:[31000-32000]", "--hostname=localhost"],
+        &["--hostname=localhost", "--jsonp"],
+        &["--resources=cpus:16;mem:8000;disk:1000;ports:[31000-32000]", "--hostname=localhost", "--jsonp"],
     );
     let http = cluster.http();
     let mut scheduler = Scheduler::subscribe(&http, tasks::framework());

@@ -8,6 +8,7 @@ use tepui_e2e::{Cluster, Http, Scheduler, binary, wait_for};
 
 const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/x-protobuf";
+const FORM: &str = "application/x-www-form-urlencoded";
 
 /// Method, path, content type, body; status and what the answer says.
 type Case = (&'static str, &'static str, &'static str, &'static str, u16, &'static str);
@@ -49,8 +50,26 @@ const MASTER: &[Case] = &[
     ("PUT", "/api/v1", JSON, "{", 405, "but received 'PUT'"),
     ("FROB", "/api/v1", "", "", 405, "but received 'FROB'"),
     ("DELETE", "/api/v1", "", "", 405, "'POST'"),
-    ("POST", "/teardown", "", "", 400, "'frameworkId'"),
-    ("POST", "/teardown", "", "frameworkId=%00%1b", 400, "No framework found"),
+    ("POST", "/teardown", FORM, "", 400, "'frameworkId'"),
+    ("POST", "/teardown", "application/x-www-form-urlencoded; charset=utf-8", "", 400, "'frameworkId'"),
+    ("POST", "/teardown", FORM, "frameworkId=%00%1b", 400, "No framework found"),
+    ("POST", "/teardown", "", "frameworkId=x", 415, "'Content-Type' of application/x-www-form-urlencoded"),
+    (
+        "POST",
+        "/teardown",
+        "text/plain",
+        "frameworkId=x",
+        415,
+        "'Content-Type' of application/x-www-form-urlencoded",
+    ),
+    (
+        "POST",
+        "/reserve",
+        "multipart/form-data",
+        "slaveId=x",
+        415,
+        "'Content-Type' of application/x-www-form-urlencoded",
+    ),
     ("POST", "/api/v1", "", "{}", 400, "'Content-Type'"),
     ("POST", "/api/v1", "text/json", "{}", 415, "'Content-Type'"),
     ("POST", "/api/v1", JSON, "", 400, "Failed to parse body into JSON"),
@@ -254,7 +273,7 @@ const AGENT: &[Case] = &[
 
 #[test]
 fn questions_that_make_no_sense_are_refused_with_the_reason() {
-    let mut cluster = Cluster::start();
+    let mut cluster = Cluster::with(&["--jsonp"], &["--jsonp"]);
     let (master, agent) = (cluster.http(), cluster.agent_http());
     let mut scheduler = Scheduler::subscribe(&master, Scheduler::info("dev"));
     let offer = scheduler.offer();
@@ -295,7 +314,7 @@ fn check(http: &Http, cases: &[Case], sandbox: &str) -> Vec<String> {
 /// Which part of a file comes for which numbers: bytes, not characters, and never more than sixteen pages.
 #[test]
 fn parts_of_files_are_read_by_both_ways() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::with(&["--jsonp"], &["--jsonp"]);
     let agent = cluster.agent_http();
     let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
     let offer = scheduler.offer();
@@ -366,7 +385,7 @@ const WILD: &str = "</script><b>\u{1b}[31m\u{7}\r\n\u{202e}\"'\\`{}\u{9b}2J";
 
 #[test]
 fn names_with_anything_in_them_stay_names() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::with(&["--jsonp"], &["--jsonp"]);
     let http = cluster.http();
     let mut info = Scheduler::info("dev");
     info["name"] = json!(WILD);

@@ -17,10 +17,12 @@ struct Busy {
 }
 
 fn busy(master_flags: &[&str]) -> Busy {
-    let mut flags = vec!["--hostname=localhost", "--cluster=demo"];
+    let mut flags = vec!["--hostname=localhost", "--cluster=demo", "--jsonp"];
     flags.extend(master_flags);
-    let cluster =
-        Cluster::with(&flags, &["--resources=cpus:8;mem:4096;disk:4096", "--attributes=rack:r1;zone:z"]);
+    let cluster = Cluster::with(
+        &flags,
+        &["--resources=cpus:8;mem:4096;disk:4096", "--attributes=rack:r1;zone:z", "--jsonp"],
+    );
     let (master, agent) = (cluster.http(), cluster.agent_http());
     let mut scheduler = Scheduler::subscribe(&master, Scheduler::info("eng/web"));
     let offer = scheduler.offer();

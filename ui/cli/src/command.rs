@@ -50,7 +50,7 @@ pub use cluster::Cluster;
 pub fn raise_open_files() {
     match tepui_container::raise_open_files() {
         Ok(containers_max) => tracing::info!(
-            containers_max = containers_max.map_or("unlimited".to_string(), |count| count.to_string()),
+            containers_max = %containers_max.map_or("unlimited".to_string(), |count| count.to_string()),
             "open files limit raised"
         ),
         Err(err) => tracing::warn!(%err, "cannot raise the limit of open files"),

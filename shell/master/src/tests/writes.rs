@@ -19,7 +19,9 @@ async fn check_without(master: &RunningMaster, lines: &str, id: &str, expected: 
     for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let mut words = line.splitn(3, ' ');
         let (method, path) = (words.next().unwrap(), words.next().unwrap());
-        let headers = if path.ends_with("/api/v1") { "Content-Type: application/json\r\n" } else { "" };
+        // As curl does with data.
+        let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+        let headers = if path.ends_with("/api/v1") { "Content-Type: application/json\r\n" } else { form };
         let answer = ask(master.address(), method, path, headers, words.next().unwrap_or_default()).await;
         said.push_str(&told(&answer).replace(id, "ID"));
     }

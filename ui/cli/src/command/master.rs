@@ -65,9 +65,11 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
         ..Options::default()
     };
     options.access = access(flags)?;
-    let closed = options.access.readwrite && options.access.frameworks && options.access.agents;
+    let Access { readonly, readwrite, frameworks, agents, .. } = options.access;
+    let closed = readonly && readwrite && frameworks && agents;
     flags.tls.check_address(ip, closed)?;
     options.tls = flags.tls.load()?;
+    options.browsers = flags.browsers.policy()?;
     let config = &mut options.config;
     if let Some(text) = &flags.acls {
         let acls =

@@ -176,6 +176,8 @@ pub struct AgentFlags {
     #[arg(long)]
     pub firewall_rules: Option<String>,
     #[command(flatten)]
+    pub browsers: super::both::BrowserFlags,
+    #[command(flatten)]
     pub images: ImageFlags,
     #[command(flatten)]
     pub oversubscription: OversubscriptionFlags,

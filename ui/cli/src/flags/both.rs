@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use tepui_log::LogFormat;
+use tepui_shell_master::BrowserPolicy;
 
 use super::access::local;
 use super::value;
@@ -32,6 +33,26 @@ pub struct AddressFlags {
     /// Whether to look up the name of the address.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
     pub hostname_lookup: bool,
+}
+
+/// What requests of browsers may do, on both programs.
+#[derive(Args, Clone, Debug)]
+#[command(rename_all = "snake_case")]
+pub struct BrowserFlags {
+    /// Further host names under which clients reach the program: names, addresses, `.domain` for every name below a
+    /// domain, or `*` for any. Requests for other hosts are rejected [default: own name, own addresses, loopback].
+    #[arg(long)]
+    pub allowed_hosts: Option<String>,
+    /// Serve documents as scripts to `?jsonp=` requests, which lets any web page read them.
+    #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
+    pub jsonp: bool,
+}
+
+impl BrowserFlags {
+    pub fn policy(&self) -> Result<BrowserPolicy> {
+        let hosts = self.allowed_hosts.as_deref().map(value::list).unwrap_or_default();
+        BrowserPolicy::new(&hosts, self.jsonp).map_err(|why| anyhow!("--allowed_hosts: {why}"))
+    }
 }
 
 impl AddressFlags {

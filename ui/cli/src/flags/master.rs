@@ -157,6 +157,8 @@ pub struct MasterFlags {
     /// Endpoints that nobody may use, `{"disabled_endpoints":{"paths":["/master/state"]}}`: as JSON or a file of it.
     #[arg(long)]
     pub firewall_rules: Option<String>,
+    #[command(flatten)]
+    pub browsers: super::both::BrowserFlags,
     /// How often each principal may call: JSON, or a file of it.
     #[arg(long)]
     pub rate_limits: Option<String>,

@@ -1,0 +1,112 @@
+//! Pages of other sites, in a real browser: none of them changes or reads anything of a cluster.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::json;
+use tepui_e2e::{Cluster, Scheduler, Web};
+
+/// Virtual time the scripts of a page get, in milliseconds.
+const SCRIPT_MS: u32 = 4000;
+
+/// A name that resolves to loopback in the tests' browser only.
+const FOREIGN: &str = "evil.example";
+
+/// The document that a browser ends up with when it opens a page.
+fn visit(profile: &Path, url: &str) -> String {
+    let output = Command::new("chromium")
+        .args([
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+        ])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(format!("--host-resolver-rules=MAP {FOREIGN} 127.0.0.1"))
+        .arg(format!("--virtual-time-budget={SCRIPT_MS}"))
+        .args(["--dump-dom", url])
+        .output()
+        .expect("test/setup installs chromium");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn pages_of_other_sites_neither_change_nor_read_anything() {
+    let cluster = Cluster::start();
+    let (master, http) = (&cluster.master.address, cluster.http());
+    let mut scheduler = Scheduler::subscribe(&http, Scheduler::info("dev"));
+    let id = scheduler.framework_id.clone();
+    let form = format!(
+        "<body onload='document.forms[0].submit()'><form method=post action='http://{master}/teardown'>\
+         <input name=frameworkId value='{id}'></form>"
+    );
+    let quota = r#"{"role":"dev","guarantee":[{"name":"cpus","type":"SCALAR","scalar":{"value":1}}]}"#;
+    // The answers cannot be read by the page; that they came is what it waits for.
+    let fetches = format!(
+        "<script>function leak() {{ document.title = ['lea', 'ked'].join(''); }}</script>\
+         <script src='http://{master}/state?jsonp=leak'></script>\
+         <script>\
+           const send = (path, method, body) => fetch('http://{master}' + path, {{method, mode: 'no-cors', body}});\
+           Promise.allSettled([\
+             send('/quota', 'POST', new Blob(['{quota}'], {{type: 'text/plain'}})),\
+             send('/quota', 'POST', new Blob(['{quota}'])),\
+             send('/teardown', 'POST', new URLSearchParams({{frameworkId: '{id}'}})),\
+             send('/logging/toggle?level=3&duration=1hrs', 'GET'),\
+           ]).then((all) => {{ document.body.append(all.map((one) => one.status).join()); }});\
+         </script><body>"
+    );
+    let foreign = Web::serve(&[("/form", 200, form.as_bytes()), ("/fetch", 200, fetches.as_bytes())]);
+    let profile = cluster.folder().join("browser");
+
+    let site = format!("http://{FOREIGN}:{}", foreign.port);
+    let shown = visit(&profile, &format!("{site}/form"));
+    assert!(shown.contains("Requests of other sites' pages are rejected"), "{shown}");
+    let shown = visit(&profile, &format!("{site}/fetch"));
+    assert!(shown.contains("fulfilled,fulfilled,fulfilled,fulfilled"), "{shown}");
+    assert!(!shown.contains("leaked"), "{shown}");
+    // Another port of the same host is another site's page too.
+    let shown = visit(&profile, &foreign.url("/form"));
+    assert!(shown.contains("Requests of other sites' pages are rejected"), "{shown}");
+    // A name that was made to resolve to the master.
+    let port = master.rsplit(':').next().expect("a port");
+    let shown = visit(&profile, &format!("http://{FOREIGN}:{port}/state"));
+    assert!(shown.contains("is not a name of this program"), "{shown}");
+
+    assert_eq!(http.get("/quota").json(), Some(json!({})), "no quota was set");
+    assert_eq!(http.get("/logging/toggle").text(), "0\n");
+    scheduler.offer();
+    // What the pages tried works for those who may.
+    let headers = [("Content-Type", "application/x-www-form-urlencoded")];
+    let answer = http.send("POST", "/teardown", &headers, format!("frameworkId={id}").as_bytes());
+    assert_eq!(answer.status, 200, "{}", answer.text());
+}
+
+#[test]
+fn hosts_are_names_of_the_program() {
+    let cluster = Cluster::with(
+        &["--hostname=m1.example", "--allowed_hosts=proxy.example,.corp.example"],
+        &["--hostname=a1.example"],
+    );
+    let (master, agent) = (cluster.http(), cluster.agent_http());
+    for (http, head, status) in [
+        (&master, "GET /health HTTP/1.1\r\nHost: m1.example:5050\r\n", "200"),
+        (&master, "GET /health HTTP/1.1\r\nHost: proxy.example\r\n", "200"),
+        (&master, "GET /health HTTP/1.1\r\nHost: x.corp.example\r\n", "200"),
+        (&master, "GET /health HTTP/1.1\r\nHost: a1.example\r\n", "400"),
+        (&master, "GET /health HTTP/1.1\r\n", "400"),
+        (&master, "GET /health HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n", "400"),
+        (&master, "GET http://evil.example/health HTTP/1.1\r\nHost: localhost\r\n", "400"),
+        (&agent, "GET /health HTTP/1.1\r\nHost: a1.example\r\n", "200"),
+        (&agent, "GET /health HTTP/1.1\r\nHost: m1.example\r\n", "400"),
+        (&agent, "POST /api/v1 HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n", "403"),
+    ] {
+        let mut stream =
+            http.raw(format!("{head}Connection: close\r\n\r\n").as_bytes()).expect("a connection");
+        let mut answer = String::new();
+        std::io::Read::read_to_string(&mut stream, &mut answer).expect("an answer");
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{head}: {answer}");
+    }
+    assert_eq!(master.get("/state?jsonp=f").status, 403);
+}
