@@ -41,6 +41,11 @@ pub struct Access {
 }
 
 impl Access {
+    /// Whether every realm is closed.
+    pub fn authenticates_everybody(&self) -> bool {
+        self.readonly && self.readwrite && self.executors
+    }
+
     /// Lets a request in, or refuses it before its body is read.
     pub(crate) fn admit(&self, endpoint: Endpoint, request: &mut Request) -> Result<(), HttpError> {
         if let Some(realm) = self.realm(endpoint) {

@@ -9,7 +9,7 @@ use tepui_container::{CgroupOptions, Containerizer, ContainerizerFault, Meter};
 use tepui_core_agent::{Agent, Config, Input, RecoverError, State};
 use tepui_http::classic::API_VERSION;
 use tepui_http::{
-    Ended, Exchanges, Listening, Renderings, Server, advertised_ip, default_hostname, own_names,
+    BrowserPolicy, Ended, Exchanges, Listening, Renderings, Server, advertised_ip, default_hostname,
 };
 use tepui_proto::mesos::v1 as pb;
 use tepui_runtime::{Clock, Handle, Limits, Running, RuntimeFault, entropy, mailbox};
@@ -163,9 +163,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
         image_gc: options.image_gc.clone(),
         http_heartbeat_interval: options.http_heartbeat_interval,
     };
-    let names = own_names(options.hostname.as_deref(), options.advertise_ip, options.ip);
-    let browsers = options.browsers.with_names(names);
-    let listening = server.serve(Arc::new(program), options.server, browsers, options.tls);
+    let listening = server.serve(Arc::new(program), options.server, browsers(&options), options.tls);
     tracing::info!(%address, "agent serves");
     Ok(RunningAgent { address, running, handle, listening, exchanges, tasks, states, exit })
 }
@@ -244,6 +242,11 @@ async fn watch_disk(work_dir: PathBuf, interval: Duration, handle: Handle<Input>
 fn bind(options: &Options) -> Result<Server, AgentFault> {
     let address = SocketAddr::new(options.ip, options.port);
     Server::bind(address).map_err(|err| AgentFault::Listen { address, err })
+}
+
+fn browsers(options: &Options) -> BrowserPolicy {
+    let policy = options.browsers.clone();
+    policy.with_own_names(options.hostname.as_deref(), options.advertise_ip, options.ip)
 }
 
 /// Makes a directory and gives its absolute path.

@@ -16,8 +16,8 @@ use http::header::{HOST, HeaderMap, ORIGIN};
 use http::uri::Authority;
 use http::{HeaderName, Method, StatusCode};
 
-use crate::HttpError;
 use crate::request::Query;
+use crate::{HttpError, advertised_ip};
 
 /// Fetch metadata: how the page that sent a request relates to its target. Pages cannot set it themselves.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -51,8 +51,15 @@ impl BrowserPolicy {
         Ok(Self { hosts: Arc::new(hosts), jsonp })
     }
 
-    /// Adds the names and addresses of the program itself.
-    pub fn with_names(mut self, names: impl IntoIterator<Item = String>) -> Self {
+    /// Adds the names and addresses of a program that listens on `bound`.
+    pub fn with_own_names(self, hostname: Option<&str>, advertised: Option<IpAddr>, bound: IpAddr) -> Self {
+        let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let ip = advertised.unwrap_or_else(|| advertised_ip(bound));
+        let names = [ip.to_string(), bound.to_string(), machine];
+        self.with_names(names.into_iter().chain(hostname.map(str::to_owned)))
+    }
+
+    fn with_names(mut self, names: impl IntoIterator<Item = String>) -> Self {
         let hosts = Arc::make_mut(&mut self.hosts);
         hosts.names.extend(names.into_iter().map(|name| normalized(&name)));
         self

@@ -63,7 +63,7 @@ pub use rendition::{Pen, Rendition, write_json};
 pub use request::{Query, Request};
 pub use respond::{Response, accepted, empty, encoded, json, message, redirect, text, typed, with_header};
 pub use server::{Handler, Listening, Server, ServerLimits};
-pub use socket::{advertised_ip, default_hostname, keep_alive, own_names, raise_open_files};
+pub use socket::{advertised_ip, default_hostname, keep_alive, raise_open_files};
 pub use system::System;
 pub use throttle::Throttle;
 pub use tls::{ClientTls, Tls, TlsFiles};

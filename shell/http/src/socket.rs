@@ -55,14 +55,6 @@ pub fn advertised_ip(bound: IpAddr) -> IpAddr {
     outward().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.ip())
 }
 
-/// Names and addresses of a program that listens on `bound`, as requests may write them in `Host`.
-pub fn own_names(hostname: Option<&str>, advertised: Option<IpAddr>, bound: IpAddr) -> Vec<String> {
-    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let ip = advertised.unwrap_or_else(|| advertised_ip(bound));
-    let names = [ip.to_string(), bound.to_string(), machine];
-    names.into_iter().chain(hostname.map(str::to_owned)).collect()
-}
-
 /// The name that people should use for `ip`, when they gave none. Names are not looked up: an unreachable name server
 /// must not keep a cluster from starting.
 pub fn default_hostname(ip: IpAddr) -> String {

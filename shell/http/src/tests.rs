@@ -98,7 +98,7 @@ fn bench_with(limits: StreamLimits) -> Bench {
 
 /// The tests call the server `t`.
 fn browsers() -> BrowserPolicy {
-    BrowserPolicy::new(&[], true).unwrap().with_names(["t".to_string()])
+    BrowserPolicy::new(&["t".to_string()], true).unwrap()
 }
 
 fn bench_of(limits: StreamLimits, server_limits: ServerLimits) -> Bench {

@@ -37,6 +37,13 @@ pub struct Access {
     pub firewall: Firewall,
 }
 
+impl Access {
+    /// Whether every realm is closed.
+    pub fn authenticates_everybody(&self) -> bool {
+        self.readonly && self.readwrite && self.frameworks && self.agents
+    }
+}
+
 /// Everything a master is started with.
 #[derive(Clone, Debug)]
 pub struct Options {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tepui_http::files::Attached;
-use tepui_http::{Listening, Server, own_names};
+use tepui_http::{Listening, Server};
 use tepui_runtime::RuntimeFault;
 use tepui_store::{Store, StoreFault};
 use tokio::sync::watch;
@@ -89,8 +89,8 @@ pub async fn run(options: Options) -> Result<RunningMaster, MasterFault> {
     let front =
         Arc::new(Front::new(local.clone(), options.access.clone(), options.config.authorizer.clone()));
     let (server_limits, tls) = (options.server, options.tls.clone());
-    let names = own_names(options.hostname.as_deref(), options.advertise_ip, options.ip);
-    let browsers = options.browsers.clone().with_names(names);
+    let (hostname, browsers) = (options.hostname.as_deref(), options.browsers.clone());
+    let browsers = browsers.with_own_names(hostname, options.advertise_ip, options.ip);
     let bind = || Server::bind(listen).map_err(|err| MasterFault::Listen { address: listen, err });
     let (server, rule) = match open_store(&options.registry)? {
         Some(store) => {

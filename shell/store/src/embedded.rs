@@ -1,8 +1,8 @@
 //! The embedded store: one database file, nothing to install.
 //!
 //! Owns the file and its lock. Every commit is a two-phase one: after a crash the engine then takes the newest commit or
-//! reports damage; it never falls back to an older commit, which would lose acknowledged writes. The file carries the number of its format, so that a later version can refuse or
-//! convert it instead of misreading it.
+//! reports damage; it never falls back to an older commit, which would lose acknowledged writes. The file carries the
+//! number of its format, so that a later version can refuse or convert it instead of misreading it.
 
 use std::ffi::OsString;
 use std::fs::File;

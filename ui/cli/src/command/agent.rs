@@ -137,8 +137,7 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
         credential: credential(flags)?,
         ..Options::default()
     };
-    let Access { readonly, readwrite, executors, .. } = options.access;
-    flags.tls.check_address(ip, readonly && readwrite && executors)?;
+    flags.tls.check_address(ip, options.access.authenticates_everybody())?;
     options.browsers = flags.browsers.policy()?;
     (options.mesos, options.docker) = flags.docker.options(flags.images.logins()?)?;
     configure(flags, &mut options.config)?;

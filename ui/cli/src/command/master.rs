@@ -65,9 +65,7 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
         ..Options::default()
     };
     options.access = access(flags)?;
-    let Access { readonly, readwrite, frameworks, agents, .. } = options.access;
-    let closed = readonly && readwrite && frameworks && agents;
-    flags.tls.check_address(ip, closed)?;
+    flags.tls.check_address(ip, options.access.authenticates_everybody())?;
     options.tls = flags.tls.load()?;
     options.browsers = flags.browsers.policy()?;
     let config = &mut options.config;
