@@ -28,6 +28,8 @@ pub(crate) enum SandboxFault {
     UserDatabase { user: String, err: io::Error },
     #[error("cannot run as '{0}': the agent is not root (run it as root, or with --no-switch_user)")]
     NotRoot(String),
+    #[error("the framework may not use root, and its user would be root here")]
+    Root,
     #[error("it is not below the work directory")]
     Outside,
     #[error("cannot make {what}: {err}")]
@@ -90,6 +92,15 @@ pub(crate) fn identity(user: Option<&str>, switch_user: bool) -> Result<Option<I
         Ok(Some(_)) => Err(SandboxFault::NotRoot(name.to_owned())),
         Ok(None) => Err(SandboxFault::NoSuchUser(name.to_owned())),
         Err(err) => Err(SandboxFault::UserDatabase { user: name.to_owned(), err }),
+    }
+}
+
+/// The user and group of a container whose framework may not use root; `None` is whoever the agent is.
+pub(crate) fn not_root(identity: Option<&Identity>) -> Result<(u32, u32), SandboxFault> {
+    let own = || (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
+    match identity.map_or_else(own, |identity| (identity.uid, identity.gid)) {
+        (0, _) => Err(SandboxFault::Root),
+        ids => Ok(ids),
     }
 }
 

@@ -210,6 +210,13 @@ async fn what_an_image_says_about_running_it_is_done() {
     assert_eq!(output(&mut host, launch).await, "other\n", "given arguments take the place of the image's");
     let launch = spec(&host, "c", "{'value':'id -u','user':'nobody'}");
     assert_eq!(output(&mut host, launch).await, "65534\n", "a user that is named comes first");
+    let script = "{'value':'id -u; grep NoNewPrivs /proc/self/status'}";
+    let launch = LaunchSpec { no_root: true, ..spec(&host, "n", script) };
+    let expected = "65534\nNoNewPrivs:\t1\n";
+    assert_eq!(output(&mut host, launch).await, expected, "an image gives no framework without root a user");
+    let launch = LaunchSpec { no_root: true, user: Some(String::from("root")), ..spec(&host, "r", script) };
+    let (_, why) = host.fail_to_launch(launch).await;
+    assert!(why.contains("may not use root"), "{why}");
     let nobody = json!({"User": "missing"});
     image::docker_archive(&registry, "nobody", &nobody, &[base.tar()]);
     let launch = LaunchSpec { container: with_image("nobody"), ..host.spec(&id("d"), "true") };

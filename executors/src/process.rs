@@ -60,6 +60,14 @@ pub fn allow_large_pages() {
     }
 }
 
+/// Keeps the memory and the environment of this process, with the token in it, from other processes of its user. Those it
+/// starts are not affected.
+pub fn hide() {
+    if let Err(error) = nix::sys::prctl::set_dumpable(false) {
+        tracing::warn!(%error, "cannot hide the environment from processes of the same user");
+    }
+}
+
 /// As [`command`], in the file system of the task if that has its own.
 pub fn beside_task(info: &CommandInfo) -> Command {
     let command = command(info);
@@ -99,7 +107,7 @@ pub fn session_leader(info: &CommandInfo, own_args: &[String]) -> std::io::Resul
     let mut starter = Command::new(std::env::current_exe()?);
     starter.args(own_args);
     let text = String::from_utf8(json::to_vec(info)).map_err(std::io::Error::other)?;
-    starter.env(BECOME, text);
+    starter.env(BECOME, text).env_remove(TOKEN);
     if !has_terminal() {
         starter.stdin(Stdio::null());
     }

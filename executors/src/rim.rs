@@ -55,6 +55,7 @@ where
     H: Hands<M>,
 {
     crate::process::allow_large_pages();
+    crate::process::hide();
     let environment = match Environment::from_env() {
         Ok(environment) => environment,
         Err(error) => {

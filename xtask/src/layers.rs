@@ -36,7 +36,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "core/registry",
         ],
     ),
-    ("core/agent", &["api/proto", "core/fsm", "core/types", "core/resources"]),
+    ("core/agent", &["api/proto", "core/fsm", "core/types", "core/authz", "core/resources"]),
     ("client", &["api/proto"]),
     ("container/docker", &[]),
     ("container", &["api/proto", "core/types", "core/resources", "container/docker"]),

@@ -479,6 +479,9 @@ async fn prepare(
             Some(user) => Some(user).filter(|user| !user.is_ours()),
             None => sandbox::identity(copy.user.as_deref(), context.options.switch_user)?,
         };
+        if copy.no_root {
+            sandbox::not_root(identity.as_ref())?;
+        }
         let sandbox = Sandbox::new(&context.options.work_dir, &copy.sandbox, identity.as_ref())?;
         sandbox.prepare(&copy, parent.as_deref(), mounted)?;
         Ok(identity)

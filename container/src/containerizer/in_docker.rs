@@ -8,6 +8,7 @@ use super::memory::Search;
 use crate::docker::{self, Docker};
 use crate::host::process::Process;
 use crate::runtime_dir::{InDocker, Mounted};
+use crate::sandbox;
 
 /// A container for a Docker engine: the engine, and what runs on the host for it.
 pub(super) struct OnDocker {
@@ -24,7 +25,9 @@ pub(super) fn choose(context: &Context, spec: &LaunchSpec) -> Result<Option<OnDo
     match (docker::is_docker(spec), &context.docker) {
         _ if parent_in_docker => Err(String::from("nothing can be nested in a DOCKER container")),
         (true, Some(docker)) => {
-            let host = docker.on_host(spec, context.runtime.container(&spec.id).docker_end_path())?;
+            let user = user_inside(context, spec)?;
+            let end = context.runtime.container(&spec.id).docker_end_path();
+            let host = docker.on_host(spec, user, end)?;
             Ok(Some(OnDocker { docker: docker.clone(), host, oom_score_adj: docker::followed_score(spec) }))
         }
         (true, None) => Err(String::from("no containerizer for DOCKER containers")),
@@ -33,6 +36,16 @@ pub(super) fn choose(context: &Context, spec: &LaunchSpec) -> Result<Option<OnDo
         }
         (false, _) => Ok(None),
     }
+}
+
+/// As whom a container runs whose framework may not use root; others have the user of their image.
+fn user_inside(context: &Context, spec: &LaunchSpec) -> Result<Option<(u32, u32)>, String> {
+    if !spec.no_root {
+        return Ok(None);
+    }
+    let identity = sandbox::identity(spec.user.as_deref(), context.options.switch_user);
+    let ids = identity.and_then(|identity| sandbox::not_root(identity.as_ref()));
+    ids.map(Some).map_err(|fault| fault.to_string())
 }
 
 /// Writes down that an engine is about to have a container, and with which volumes.

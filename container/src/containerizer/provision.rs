@@ -61,7 +61,8 @@ pub(super) async fn provision(context: &Context, spec: &LaunchSpec) -> Result<Pr
             None => {
                 all.rootfs = Some(made.rootfs.path);
                 if context.options.isolation.has("docker/runtime") {
-                    let is_open = spec.command.user.is_none() && context.options.switch_user;
+                    let is_open =
+                        spec.command.user.is_none() && context.options.switch_user && !spec.no_root;
                     all.user = made.user.filter(|_| is_open).transpose()?;
                     all.runtime = made.runtime;
                 }
@@ -136,6 +137,10 @@ fn stay_outside(
 ) -> Result<(), String> {
     let command = runtime.command(task)?;
     let mut environment = runtime.environment(task);
+    // The executor itself has not all of them, see the agent's environment of generated executors.
+    let variables = task.environment.variables.iter();
+    let values = variables.filter(|one| one.r#type != Some(pb::environment::variable::Type::SECRET));
+    environment.extend(values.map(|one| (one.name.clone(), one.value.clone().unwrap_or_default())));
     environment.extend(sandbox);
     let (task_program, arguments) = command_line(&command)?;
     let plan = &mut init.plan;

@@ -104,13 +104,19 @@ impl Docker {
     }
 
     /// What is started on the host for a container. What cannot be had is refused here, by the name of its field.
-    /// `end`: where the process tells why a container ended, unless it is an executor, which tells the framework.
-    pub fn on_host(&self, spec: &LaunchSpec, end: PathBuf) -> Result<LaunchSpec, String> {
+    /// `user`: as whom it must run, with no way to become another. `end`: where the process tells why a container ended,
+    /// unless it is an executor, which tells the framework.
+    pub fn on_host(
+        &self,
+        spec: &LaunchSpec,
+        user: Option<(u32, u32)>,
+        end: PathBuf,
+    ) -> Result<LaunchSpec, String> {
         if spec.id.parent().is_some() {
             return Err(String::from("a DOCKER container cannot be nested"));
         }
         let name = name(&spec.id);
-        let document = plan::document(spec, &name, &self.site.sandbox_directory, &self.site.policy)?;
+        let document = plan::document(spec, user, (&name, &self.site.sandbox_directory), &self.site.policy)?;
         let mut host = LaunchSpec { container: None, ..spec.clone() };
         let labelled = self.labelled(document);
         let (socket, stop_timeout) = (self.options.socket.clone(), self.options.stop_timeout);

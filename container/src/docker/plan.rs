@@ -8,16 +8,17 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::container_info::docker_info::Network;
-use tepui_types::LaunchSpec;
+use tepui_types::{LaunchSpec, docker_privilege};
 
 use super::{limits, parameters, volumes};
 use crate::cgroups::Policy;
 
-/// The document, or which field is wrong and why. The container sees its sandbox at `sandbox`.
+/// The document, or which field is wrong and why. The container sees its sandbox at `sandbox`; with a `user`, it runs as
+/// that one and gains no rights.
 pub(super) fn document(
     spec: &LaunchSpec,
-    name: &str,
-    sandbox: &Path,
+    user: Option<(u32, u32)>,
+    (name, sandbox): (&str, &Path),
     policy: &Policy,
 ) -> Result<Value, String> {
     let info = spec.container.as_ref().ok_or("'container' is missing")?;
@@ -45,6 +46,13 @@ pub(super) fn document(
         document["Hostname"] = hostname.clone().into();
     }
     parameters::add(&docker.parameters, &mut document)?;
+    if let Some((uid, gid)) = user {
+        if let Some(field) = docker_privilege(info) {
+            return Err(format!("'{field}' cannot be used by a framework that may not use root"));
+        }
+        document["User"] = format!("{uid}:{gid}").into();
+        document["HostConfig"]["SecurityOpt"] = json!(["no-new-privileges"]);
+    }
     let network = document["HostConfig"]["NetworkMode"].as_str().unwrap_or_default().to_owned();
     publish(docker, &network, &spec.resources, &mut document)?;
     Ok(document)

@@ -30,6 +30,10 @@ pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), String> {
         ));
     }
     let options = &site.options;
+    if let (true, Some(asked)) = (site.spec.no_root, effective.or(old)) {
+        // Whoever may not be root gets no part of root that the operator has not named.
+        check_within(asked, options.bounding_capabilities.or(options.effective_capabilities).unwrap_or(0))?;
+    }
     if let (Some(asked), Some(most)) = (bounding, options.bounding_capabilities) {
         check_within(asked, most)?;
     }

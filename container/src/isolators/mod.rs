@@ -179,6 +179,11 @@ pub(crate) fn plan(site: &Site) -> Result<Plan, String> {
             isolator(site, &mut plan)?;
         }
     }
+    // Setuid programs count on files that an image, a volume or the container around may have replaced.
+    let has_foreign_files = site.rootfs.is_some()
+        || site.parent.is_some()
+        || site.spec.container.as_ref().is_some_and(|container| !container.volumes.is_empty());
+    plan.no_new_privs |= site.spec.no_root && has_foreign_files;
     Ok(plan)
 }
 

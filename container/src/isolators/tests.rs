@@ -27,6 +27,7 @@ fn case(isolation: &str, id: ContainerId, container: pb::ContainerInfo) -> Case 
         sandbox: String::from("/agent/box"),
         latest_link: None,
         user: None,
+        no_root: false,
         container: Some(container),
         resources: Vec::new(),
         limits: Default::default(),

@@ -87,6 +87,7 @@ pub fn spec_in(dir: &Path, id: &ContainerId, script: &str) -> LaunchSpec {
         sandbox: sandbox_in(dir, id).display().to_string(),
         latest_link: None,
         user: None,
+        no_root: false,
         container: None,
         resources: Vec::new(),
         limits: BTreeMap::new(),

@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use tepui_authz::Authorizer;
 use tepui_proto::mesos::v1 as pb;
 
 use crate::{Estimator, Eviction, QosController};
@@ -61,6 +62,8 @@ pub struct Config {
     pub recovery_timeout: Duration,
     pub strict: bool,
     pub switch_user: bool,
+    /// Rules of `--acls`. Users of launches are authorized here again, by `run_tasks`.
+    pub authorizer: Authorizer,
     pub gc_delay: Duration,
     pub gc_disk_headroom: f64,
     pub max_completed_executors_per_framework: usize,
@@ -112,6 +115,7 @@ impl Default for Config {
             recovery_timeout: 900 * SECOND,
             strict: true,
             switch_user: true,
+            authorizer: Authorizer::default(),
             gc_delay: 7 * 24 * 3600 * SECOND,
             gc_disk_headroom: 0.1,
             max_completed_executors_per_framework: 150,

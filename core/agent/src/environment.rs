@@ -45,8 +45,28 @@ pub(crate) fn of_executor(
         let backoff = duration_text(config.executor_reregistration_timeout);
         set("MESOS_SUBSCRIPTION_BACKOFF_MAX", &backoff);
     }
-    add_command(&mut all, &executor.info.command);
+    match executor.generated {
+        true => add_task(&mut all, &executor.info.command),
+        false => add_command(&mut all, &executor.info.command),
+    }
     all
+}
+
+/// Variables of a task for its generated executor, which hands them on and may have another user than the task: none that
+/// change the executor itself. Those it finds in the command when it starts the task.
+fn add_task(all: &mut Environment, command: &pb::CommandInfo) {
+    let own = all.clone();
+    add_command(all, command);
+    all.retain(|name, _| !is_of_loader(name));
+    all.extend(own);
+}
+
+/// Variables that the loader, the C library or our own program obeys.
+fn is_of_loader(name: &str) -> bool {
+    const PREFIXES: [&str; 4] = ["LD_", "TEPUI_", "MALLOC_", "MIMALLOC_"];
+    const NAMES: [&str; 7] =
+        ["GCONV_PATH", "GLIBC_TUNABLES", "HOSTALIASES", "LOCPATH", "NLSPATH", "RESOLV_HOST_CONF", "TZDIR"];
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || NAMES.contains(&name)
 }
 
 /// Adds what the command asks for.

@@ -10,6 +10,15 @@ use tepui_types::{ConnId, ContainerEvent};
 use crate::{Load, MachineMemory, MemoryUse, Used};
 
 /// One attempt to be linked with a master. Never used twice, so that what an old link still says is recognised.
+/// On whose behalf a call about containers is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// Authorized for the user of the call.
+    Operator,
+    /// An executor, about containers of its own: as users that its framework may use.
+    Executor,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkId(pub u64);
 
@@ -42,6 +51,7 @@ pub enum Input {
     /// A call on /api/v1 that is not answered from a snapshot: containers and other changes.
     Operator {
         conn: ConnId,
+        caller: Caller,
         call: Box<agent::Call>,
     },
     /// The client of a call that is not answered yet went away.

@@ -39,13 +39,14 @@ mod slack;
 mod state;
 mod status;
 mod transition;
+mod users;
 
 pub use agent::Agent;
 pub use config::{Config, Recover};
 pub use effect::Effect;
 pub use eviction::{Eviction, MachineMemory, MemoryUse};
 pub use history::Kept;
-pub use input::{Input, LinkId};
+pub use input::{Caller, Input, LinkId};
 pub use lifecycle::volume_path;
 pub use oversubscription::{Estimator, Load, QosController, Used};
 pub use record::Record;

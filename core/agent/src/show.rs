@@ -26,7 +26,7 @@ impl fmt::Display for Input {
             Input::LinkDown { link, reason } => write!(f, "{link} is down: {reason}"),
             Input::Executor { conn, call } => write!(f, "conn {} -> {}", conn.0, ExecutorCall(call)),
             Input::ExecutorClosed { conn } => write!(f, "conn {} closed", conn.0),
-            Input::Operator { conn, call } => {
+            Input::Operator { conn, call, .. } => {
                 write!(f, "conn {} -> {:?}", conn.0, call.r#type.unwrap_or_default())
             }
             Input::OperatorClosed { conn } => write!(f, "conn {} closed", conn.0),

@@ -86,6 +86,8 @@ pub struct Executor {
     /// The sandbox directory.
     pub sandbox: Arc<str>,
     pub user: Option<Arc<str>>,
+    /// Its framework may not use the user root.
+    pub no_root: bool,
     /// Its first process, once launched.
     pub pid: Option<u32>,
     pub phase: ExecutorPhase,

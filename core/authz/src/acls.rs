@@ -76,19 +76,24 @@ impl Acls {
 
     /// Whether `subject` may do `action` to `object`; none is "any object at all".
     pub fn allows(&self, subject: Subject<'_>, action: Action, object: Option<&str>) -> bool {
+        self.rule(subject, action, object).unwrap_or(self.permissive)
+    }
+
+    /// The decision of the first rule that matches, if one does.
+    fn rule(&self, subject: Subject<'_>, action: Action, object: Option<&str>) -> Option<bool> {
         let principal = match subject {
             Subject::Anonymous => None,
             Subject::Principal(name) => Some(name),
-            Subject::Claims => return false,
+            Subject::Claims => return Some(false),
         };
         let holds = if action.objects() == Objects::Roles { holds_role } else { holds_name };
         for rule in self.rules.get(&action).into_iter().flatten() {
             if rule.principals.matches(principal, holds_name) && rule.objects.matches(object, holds) {
                 // What matches a list is in it.
-                return rule.principals != Entity::None && rule.objects != Entity::None;
+                return Some(rule.principals != Entity::None && rule.objects != Entity::None);
             }
         }
-        self.permissive
+        None
     }
 }
 
@@ -141,8 +146,17 @@ impl Authorizer {
         self.acls.is_some()
     }
 
+    /// Claims alone are never enough: what the holder of a token may do is not for rules to say.
     pub fn allows(&self, subject: Subject<'_>, action: Action, object: Option<&str>) -> bool {
-        self.acls.as_ref().is_none_or(|acls| acls.allows(subject, action, object))
+        match &self.acls {
+            Some(acls) => acls.allows(subject, action, object),
+            None => subject != Subject::Claims,
+        }
+    }
+
+    /// Whether a rule allows it, and not merely the absence of rules.
+    pub fn grants(&self, subject: Subject<'_>, action: Action, object: Option<&str>) -> bool {
+        self.acls.as_ref().is_some_and(|acls| acls.rule(subject, action, object) == Some(true))
     }
 }
 

@@ -12,7 +12,9 @@ use tepui_proto::mesos::v1::master::Call;
 use tepui_proto::mesos::v1::master::call::Type;
 use tepui_proto::mesos::v1::offer::Operation;
 use tepui_proto::mesos::v1::offer::operation::Type as OperationType;
-use tepui_types::{FrameworkId, Refusal, Status};
+use tepui_types::{
+    FrameworkId, ProcessUser, ROOT, Refusal, Status, docker_privilege, is_root, launch_users,
+};
 
 use crate::master::Master;
 use crate::op::Deal;
@@ -33,21 +35,37 @@ pub(crate) fn register_framework(master: &Master, info: &pb::FrameworkInfo) -> R
     }
 }
 
-/// A framework may run a task as the user it would run as.
+/// A framework may use the users of all processes of a task: its executor, itself, its checks.
 pub(crate) fn run_task(
     master: &Master,
     framework_id: &FrameworkId,
     task: &pb::TaskInfo,
 ) -> Result<(), String> {
     let Some(framework) = master.framework(framework_id) else { return Ok(()) };
-    let of = |command: &pb::CommandInfo| command.user.clone();
-    let user = of(&task.command).or_else(|| of(&task.executor.command));
-    let user = user.unwrap_or_else(|| framework.info.user.clone());
-    let subject = Subject::from(framework.info.principal.as_deref());
-    match master.config.authorizer.allows(subject, Action::RunTask, Some(&user)) {
-        true => Ok(()),
-        false => Err(format!("Not authorized to launch as user '{user}'")),
+    let executor = task.executor.as_option();
+    for ProcessUser { process, user } in launch_users(&framework.info.user, executor, task) {
+        let process = if process == "task" { String::new() } else { format!(" ({process})") };
+        if is_root(user) && !master.config.root_submissions {
+            let why = "is not allowed to run tasks without --root_submissions set";
+            return Err(format!("User '{user}' {why}{process}"));
+        }
+        let subject = Subject::from(framework.info.principal.as_deref());
+        if !master.config.authorizer.allows(subject, Action::RunTask, Some(user)) {
+            return Err(format!("Not authorized to launch as user '{user}'{process}"));
+        }
     }
+    let containers = [Some(&task.container), executor.map(|executor| &executor.container)];
+    let privilege = containers.into_iter().flatten().find_map(|container| docker_privilege(container));
+    match privilege.filter(|_| !may_use_root(master, &framework.info)) {
+        Some(field) => Err(format!("Not authorized to use '{field}' without the user 'root'")),
+        None => Ok(()),
+    }
+}
+
+/// Whether tasks of a framework may be root; agents hold containers of others to their users.
+pub(crate) fn may_use_root(master: &Master, info: &pb::FrameworkInfo) -> bool {
+    let subject = Subject::from(info.principal.as_deref());
+    master.config.root_submissions && master.config.authorizer.allows(subject, Action::RunTask, Some(ROOT))
 }
 
 /// A framework may carry out an operation other than a launch.

@@ -14,7 +14,7 @@ use tepui_fsm::Now;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::scheduler::OfferConstraints;
 use tepui_proto::mesos::v1::task_status::Reason;
-use tepui_types::{AgentId, ConnId, ExecutorId, FrameworkId, TaskId, TaskStateExt};
+use tepui_types::{AgentId, ConnId, ExecutorId, FrameworkId, TaskId, TaskStateExt, is_root};
 
 use crate::event::to_agent;
 use crate::master::{Master, Out};
@@ -60,7 +60,8 @@ pub(crate) fn check(master: &Master, subscription: &Subscription) -> Result<Term
     {
         return Err(format!("Role '{role}' is not present in the master's --roles"));
     }
-    if info.user == "root" && !master.config.root_submissions {
+    if is_root(&info.user) && !master.config.root_submissions {
+        // An empty user is the agent's own.
         return Err("User 'root' is not allowed to run frameworks without --root_submissions set".into());
     }
     if master.state.completed_frameworks.contains(&FrameworkId::from(&*info.id)) {

@@ -36,7 +36,12 @@ fn check(script: &str, expected: Expect) {
 }
 
 fn check_with(config: Config, script: &str, expected: Expect) {
+    expected.assert_eq(&said(config, script));
+}
+
+/// Everything that comes of a script.
+fn said(config: Config, script: &str) -> alloc::string::String {
     let mut run = Script::new(config);
     run.play(script);
-    expected.assert_eq(&run.said());
+    run.said()
 }

@@ -77,6 +77,8 @@ pub struct LaunchSpec {
     pub latest_link: Option<String>,
     /// The user to run as; unset: the agent's own.
     pub user: Option<String>,
+    /// The framework may not use root: no process becomes root by its user, its image, its rights or a setuid program.
+    pub no_root: bool,
     pub container: Option<pb::ContainerInfo>,
     pub resources: Vec<pb::Resource>,
     pub limits: BTreeMap<String, f64>,

@@ -12,6 +12,7 @@ mod duration;
 mod group_limits;
 mod id;
 mod task_state;
+mod users;
 
 pub use answer::{Answer, Refusal, Status};
 pub use container::{
@@ -22,3 +23,4 @@ pub use duration::{duration_from_text, duration_text};
 pub use group_limits::group_limits;
 pub use id::{AgentId, ConnId, ContainerId, ExecutorId, FrameworkId, IdError, OfferId, TaskId, check_id};
 pub use task_state::{TaskStateExt, lost_as};
+pub use users::{ProcessUser, ROOT, command_user, docker_privilege, is_root, launch_users};

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tepui_authz::{Action, Authorizer};
-use tepui_core_agent::{Executor, Framework, State};
+use tepui_core_agent::{Caller, Executor, Framework, State};
 use tepui_http::auth::JwtKey;
 use tepui_http::files::Verb;
 use tepui_http::{Authentication, Firewall, HttpError, Principal, Realm, Request};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::agent::Call;
 use tepui_proto::mesos::v1::agent::call::Type;
-use tepui_types::{ContainerId, ContainerOp, ExecutorId, FrameworkId};
+use tepui_types::{ContainerId, ContainerOp, ExecutorId, FrameworkId, command_user};
 
 use crate::routes::Endpoint;
 use crate::statistics::View;
@@ -141,26 +141,42 @@ impl Access {
         }
     }
 
-    /// Whether a call about a container may be made: by its own executor, or by whom the rules allow.
+    /// Whether a call about a container may be made: by its own executor, or by whom the rules allow. On whose behalf it
+    /// is decides which users the machine accepts.
     pub(crate) fn check_container(
         &self,
         state: &State,
         request: &Request,
         call: &Call,
-    ) -> Result<(), HttpError> {
-        let Some((id, nested, alone)) = container_wish(call) else { return Ok(()) };
+    ) -> Result<Caller, HttpError> {
+        let Some((id, nested, alone)) = container_wish(call) else { return Ok(Caller::Operator) };
         let executor = find_executor(state, ContainerId::from(id).top());
         if let Some(principal) = &request.principal
             && principal.name.is_none()
         {
             let own = executor.is_some_and(|(_, executor)| is_self(principal, executor));
-            return if own { Ok(()) } else { Err(HttpError::forbidden()) };
+            return if own { Ok(Caller::Executor) } else { Err(HttpError::forbidden()) };
         }
         let Some((framework, executor)) = executor else {
-            return self.allowed(request, alone, None);
+            return self.allowed(request, alone, None).map(|()| Caller::Operator);
         };
-        let user = executor.info.command.user.as_deref().unwrap_or(&framework.info.user);
-        nested.iter().try_for_each(|action| self.allowed(request, *action, Some(user)))
+        let around = command_user(&executor.info.command).unwrap_or(&framework.info.user);
+        let own = command_of(call).and_then(command_user).unwrap_or(around);
+        for action in nested {
+            let is_own = AS_USER.contains(action);
+            self.allowed(request, *action, Some(if is_own { own } else { around }))?;
+        }
+        Ok(Caller::Operator)
+    }
+}
+
+/// What a call launches.
+fn command_of(call: &Call) -> Option<&pb::CommandInfo> {
+    match call.r#type? {
+        Type::LAUNCH_NESTED_CONTAINER => call.launch_nested_container.command.as_option(),
+        Type::LAUNCH_CONTAINER => call.launch_container.command.as_option(),
+        Type::LAUNCH_NESTED_CONTAINER_SESSION => call.launch_nested_container_session.command.as_option(),
+        _ => None,
     }
 }
 
@@ -229,6 +245,9 @@ fn container_wish(call: &Call) -> Option<ContainerWish<'_>> {
     })
 }
 
+/// Actions whose object is the user of the new container, not that of the executor around it.
+const AS_USER: [Action; 2] =
+    [Action::LaunchNestedContainerAsUser, Action::LaunchNestedContainerSessionAsUser];
 const LAUNCH: &[Action] = &[Action::LaunchNestedContainerAsUser, Action::LaunchNestedContainerUnderParent];
 const LAUNCH_SESSION: &[Action] =
     &[Action::LaunchNestedContainerSessionAsUser, Action::LaunchNestedContainerSessionUnderParent];

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use tepui_authz::Action;
-use tepui_core_agent::{Input, Phase};
+use tepui_core_agent::{Caller, Input, Phase};
 use tepui_http::{
     Encoding, HttpError, Request, Response, accepts_stream, empty, files, message, read_call, streamed_body,
 };
@@ -37,7 +37,7 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
     {
         return Err(no_stream(kind));
     }
-    program.access.check_container(&state, &request, &call)?;
+    let caller = program.access.check_container(&state, &request, &call)?;
     match kind {
         Type::UNKNOWN => Err(HttpError::plain(StatusCode::NOT_IMPLEMENTED)),
         Type::GET_FLAGS => {
@@ -70,7 +70,7 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         | Type::UPDATE_RESOURCE_PROVIDER_CONFIG
         | Type::REMOVE_RESOURCE_PROVIDER_CONFIG
         | Type::MARK_RESOURCE_PROVIDER_GONE => Err(HttpError::not_implemented(kind.proto_name())),
-        Type::LAUNCH_NESTED_CONTAINER_SESSION => attach::launch_session(program, &request, call, form).await,
+        Type::LAUNCH_NESTED_CONTAINER_SESSION => attach::launch_session(program, &request, (caller, call), form).await,
         Type::ATTACH_CONTAINER_OUTPUT => attach::output(program, &state, &call, form).await,
         Type::ATTACH_CONTAINER_INPUT => Err(HttpError::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -83,7 +83,7 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         | Type::LAUNCH_CONTAINER
         | Type::WAIT_CONTAINER
         | Type::KILL_CONTAINER
-        | Type::REMOVE_CONTAINER => ask(program, &request, call, encoding).await,
+        | Type::REMOVE_CONTAINER => ask(program, &request, (caller, call), encoding).await,
     }
 }
 
@@ -106,11 +106,11 @@ fn set_logging_level(program: &Program, call: &Call) -> Result<Response, HttpErr
 async fn ask(
     program: &Program,
     request: &Request,
-    call: Call,
+    (caller, call): (Caller, Call),
     encoding: Encoding,
 ) -> Result<Response, HttpError> {
     let exchange = program.exchanges.begin(Kind::Operator, encoding, request);
-    let input = Input::Operator { conn: exchange.conn, call: Box::new(call) };
+    let input = Input::Operator { conn: exchange.conn, caller, call: Box::new(call) };
     program.handle.send(input).await.map_err(stopping)?;
     Ok(exchange.answered().await)
 }

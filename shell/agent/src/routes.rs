@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use http::StatusCode;
-use tepui_authz::Action;
+use tepui_authz::{Action, Subject};
 use tepui_container::Containerizer;
 use tepui_core_agent::{Input, Phase, State};
 use tepui_http::auth::subject;
@@ -155,7 +155,8 @@ impl Program {
         let gzip = accepts_gzip(&request.headers) && !is_script;
         let (states, about) = (self.states.clone(), self.about_for(request));
         let (authorizer, reader) = (self.access.authorizer.clone(), request.principal.clone());
-        let viewer = authorizer.is_set().then(|| reader.clone());
+        let is_limited = authorizer.is_set() || request.subject() == Subject::Claims;
+        let viewer = is_limited.then(|| reader.clone());
         let rendition = self.renderings.get((gzip, viewer), arrived.version, gzip, move |pen: Pen| {
             let state = states.borrow().clone();
             pen.set_version(state.version);

@@ -307,6 +307,7 @@ fn config(options: &Options, work_dir: &Path, bound: SocketAddr) -> Result<Confi
         isolation: options.isolation.names().map(str::to_owned).collect(),
         seed: entropy().map_err(AgentFault::Entropy)?,
         boot_id: detect::boot_id(),
+        authorizer: options.access.authorizer.clone(),
         ..options.config.clone()
     })
 }

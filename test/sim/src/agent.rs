@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tepui_core_agent::{Agent, Config, Effect, ExecutorPhase, Input, LinkId, Recover};
+use tepui_core_agent::{Agent, Caller, Config, Effect, ExecutorPhase, Input, LinkId, Recover};
 use tepui_fsm::{Item, Rng};
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::{Answer, ConnId, ContainerEvent};
@@ -181,7 +181,7 @@ pub(crate) fn hear(world: &mut World, index: usize, conn: ConnId, message: Messa
         }
         Message::ContainerCall(call) => {
             world.checks.see(&Fact::CallHeard { conn, call: &call });
-            input(world, index, Input::Operator { conn, call });
+            input(world, index, Input::Operator { conn, caller: Caller::Executor, call });
         }
         _ => (),
     }

@@ -21,6 +21,7 @@ fn spec(container: &str, command: &str) -> LaunchSpec {
         sandbox: String::from("/w/s:1"),
         latest_link: None,
         user: None,
+        no_root: false,
         container: Some(parsed(container)),
         resources: vec![
             parsed("{'name':'cpus','type':'SCALAR','scalar':{'value':1}}"),
@@ -37,7 +38,7 @@ fn spec(container: &str, command: &str) -> LaunchSpec {
 }
 
 fn shown(spec: &LaunchSpec) -> String {
-    match document(spec, "mesos-c", Path::new("/mnt/s"), &POLICY) {
+    match document(spec, None, ("mesos-c", Path::new("/mnt/s")), &POLICY) {
         Ok(document) => serde_json::to_string_pretty(&document).expect("JSON"),
         Err(why) => format!("error: {why}"),
     }
@@ -52,8 +53,8 @@ fn a_command_and_its_environment() {
     let of = |command: &str| {
         let document = document(
             &spec("{'type':'DOCKER','docker':{'image':'i'}}", command),
-            "mesos-c",
-            Path::new("/mnt/s"),
+            None,
+            ("mesos-c", Path::new("/mnt/s")),
             &POLICY,
         );
         let document = document.expect("a document");
@@ -266,7 +267,7 @@ fn everything_at_once() {
 fn networks() {
     let of = |network: &str, more: &str| {
         let container = format!("{{'type':'DOCKER'{more},'docker':{{'image':'i'{network}}}}}");
-        match document(&spec(&container, "{}"), "mesos-c", Path::new("/mnt/s"), &POLICY) {
+        match document(&spec(&container, "{}"), None, ("mesos-c", Path::new("/mnt/s")), &POLICY) {
             Ok(document) => format!("{}\n", document["HostConfig"]["NetworkMode"]),
             Err(why) => format!("error: {why}\n"),
         }
@@ -348,4 +349,19 @@ fn what_cannot_be_had_is_named() {
         &parameter("publish", "80"),
         expect!["error: docker.parameters[0] 'publish': '80' is not host:container"],
     );
+}
+
+#[test]
+fn a_framework_without_root_gets_its_own_user_and_no_privileges() {
+    let plain = "{'type':'DOCKER','docker':{'image':'i'}}";
+    let document_of = |container: &str| {
+        document(&spec(container, "{}"), Some((65534, 65533)), ("mesos-c", Path::new("/mnt/s")), &POLICY)
+    };
+    let document = document_of(plain).expect("a document");
+    assert_eq!(document["User"], "65534:65533");
+    assert_eq!(document["HostConfig"]["SecurityOpt"], json!(["no-new-privileges"]));
+    for more in ["'privileged':true", "'parameters':[{'key':'user','value':'0'}]"] {
+        let why = document_of(&plain.replace("'i'", &format!("'i',{more}"))).expect_err(more);
+        assert!(why.contains("may not use root"), "{why}");
+    }
 }

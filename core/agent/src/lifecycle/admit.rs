@@ -22,7 +22,7 @@ use crate::agent::{Agent, Out};
 use crate::state::{Delivery, ExecutorPhase, Phase, has_capability};
 use crate::status::{self, Verdict};
 use crate::transition::Transition;
-use crate::{gc, paths, slack};
+use crate::{gc, paths, slack, users};
 
 /// A launch as the master ordered it.
 #[derive(Debug)]
@@ -36,6 +36,8 @@ pub(crate) struct Launching {
     pub(crate) group: bool,
     /// Whether the master thinks the executor new; unset if it does not know it.
     pub(crate) launch_executor: Option<bool>,
+    /// The master says that the framework may not use the user root.
+    pub(crate) no_root: bool,
 }
 
 impl Launching {
@@ -113,6 +115,13 @@ fn inject_allocation(launching: &mut Launching) {
 fn refuse(agent: &Agent, framework: &FrameworkId, launching: &Launching) -> Option<Refused> {
     let id = ExecutorId::from(&*launching.executor.executor_id);
     let refused = |reason: Reason, message: &str| Some(Refused { reason, message: message.into() });
+    if let Some(message) = users::unauthorized(agent, launching) {
+        let reason = match launching.group {
+            true => Reason::REASON_TASK_GROUP_UNAUTHORIZED,
+            false => Reason::REASON_TASK_UNAUTHORIZED,
+        };
+        return Some(Refused { reason, message });
+    }
     let missing = launching.tasks.iter().find_map(|task| unenforced(agent, task));
     if let Some(message) = missing.or_else(|| unenforced_group(agent, &launching.executor)) {
         return Some(Refused { reason: Reason::REASON_TASK_INVALID, message });
@@ -223,7 +232,10 @@ fn drop_tasks(
     out: &mut Out,
 ) {
     let executor = ExecutorId::from(&*launching.executor.executor_id);
-    let state = status::lost(agent, framework, TaskState::TASK_DROPPED);
+    let state = match refused.reason {
+        Reason::REASON_TASK_UNAUTHORIZED | Reason::REASON_TASK_GROUP_UNAUTHORIZED => TaskState::TASK_ERROR,
+        _ => status::lost(agent, framework, TaskState::TASK_DROPPED),
+    };
     let verdict = Verdict::new(state, refused.reason, refused.message.clone());
     for task in &launching.tasks {
         let task = TaskId::from(&*task.task_id);
@@ -241,7 +253,8 @@ fn accept(agent: &mut Agent, now: Now, framework: &FrameworkId, launching: Launc
     let borrows = launching.borrows();
     if new {
         unschedule(agent, framework, &id, out);
-        start::add(agent, framework, launching.executor, launching.generated, now.wall);
+        let no_root = launching.no_root || !users::may_use_root(agent, &launching.framework);
+        start::add(agent, framework, launching.executor, (launching.generated, no_root), now.wall);
     }
     let delivery = next_delivery(agent, framework, &id);
     let mut ids = Vec::new();

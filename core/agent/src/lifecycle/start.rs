@@ -10,7 +10,7 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::tepui::agent::v1 as stored;
 use tepui_resources::{Format, Resources};
-use tepui_types::{ContainerId, ContainerOp, ExecutorId, FrameworkId, LaunchSpec, TaskId};
+use tepui_types::{ContainerId, ContainerOp, ExecutorId, FrameworkId, LaunchSpec, TaskId, command_user};
 
 use super::deliver;
 use super::limits::limits;
@@ -25,7 +25,7 @@ pub(super) fn add(
     agent: &mut Agent,
     framework: &FrameworkId,
     info: pb::ExecutorInfo,
-    generated: bool,
+    (generated, no_root): (bool, bool),
     added: Wall,
 ) -> ExecutorId {
     let id = ExecutorId::from(&*info.executor_id);
@@ -40,6 +40,7 @@ pub(super) fn add(
         container_id,
         sandbox: sandbox.into(),
         user,
+        no_root,
         pid: None,
         phase: ExecutorPhase::Registering,
         added,
@@ -67,8 +68,8 @@ fn user_of(agent: &Agent, framework: &FrameworkId, info: &pb::ExecutorInfo) -> O
         return None;
     }
     let framework = agent.state.framework(framework)?;
-    let user = info.command.user.as_ref().unwrap_or(&framework.info.user);
-    (!user.is_empty()).then(|| Arc::from(user.as_str()))
+    let user = command_user(&info.command).unwrap_or(&framework.info.user);
+    (!user.is_empty()).then(|| Arc::from(user))
 }
 
 /// Asks for the executor's container. From now on it has to subscribe in time.
@@ -133,6 +134,7 @@ fn launch_spec(agent: &Agent, framework: &FrameworkId, id: &ExecutorId) -> Optio
         sandbox: executor.sandbox.to_string(),
         latest_link: Some(paths::latest_link(&config.work_dir, &agent.id(), framework, id)),
         user: executor.user.as_ref().map(|user| user.to_string()),
+        no_root: executor.no_root,
         container: executor.info.container.as_option().or(config.default_container_info.as_ref()).cloned(),
         limits: limits(executor, config),
         volumes: volumes(&config.work_dir, &resources),
@@ -248,6 +250,7 @@ pub(crate) fn stored_executor(executor: &Executor) -> stored::StoredExecutor {
         generated: executor.generated,
         container_id: executor.container_id.to_proto().into(),
         user: executor.user.as_ref().map(|user| user.to_string()),
+        no_root: executor.no_root.then_some(true),
         phase,
         delivered: executor.delivered,
         cause: cause.into(),

@@ -15,6 +15,8 @@ pub(super) fn launch_group(agent: &mut Agent, now: Now, event: LaunchGroup, out:
         task.executor = executor.clone().into();
     }
     let launch_executor = Some(event.launch_executor);
-    let launching = Launching { framework, executor, generated: false, tasks, group: true, launch_executor };
+    let no_root = event.no_root == Some(true);
+    let launching =
+        Launching { framework, executor, generated: false, tasks, group: true, launch_executor, no_root };
     lifecycle::run(agent, now, launching, out);
 }

@@ -12,20 +12,20 @@ use tepui_proto::mesos::v1::agent::call::{
     LaunchContainer, LaunchNestedContainer, LaunchNestedContainerSession,
 };
 use tepui_resources::Resources;
-use tepui_types::{Answer, ConnId, ContainerId, ContainerOp, LaunchSpec, Refusal, Status};
+use tepui_types::{Answer, ConnId, ContainerId, ContainerOp, LaunchSpec, Refusal, Status, command_user};
 
 use super::check::check;
 use super::{Answered, checked_id, executor_in, invalid, record, sandbox_of};
 use crate::agent::{Agent, Out};
 use crate::environment::{self, Environment};
-use crate::gc;
 use crate::lifecycle::LIMITED;
 use crate::state::{Container, ContainerStage, Phase};
 use crate::transition::Transition;
+use crate::{Caller, gc, users};
 
 pub(super) fn launch_nested_container(
     agent: &mut Agent,
-    conn: ConnId,
+    from: (ConnId, Caller),
     call: LaunchNestedContainer,
     out: &mut Out,
 ) -> Answered {
@@ -38,12 +38,12 @@ pub(super) fn launch_nested_container(
         container: call.container,
         ..Default::default()
     };
-    launch(agent, conn, call, false, out)
+    launch(agent, from, call, false, out)
 }
 
 pub(super) fn launch_session(
     agent: &mut Agent,
-    conn: ConnId,
+    from: (ConnId, Caller),
     call: LaunchNestedContainerSession,
     out: &mut Out,
 ) -> Answered {
@@ -62,21 +62,21 @@ pub(super) fn launch_session(
         container: call.container,
         ..Default::default()
     };
-    launch(agent, conn, call, true, out)
+    launch(agent, from, call, true, out)
 }
 
 pub(super) fn launch_container(
     agent: &mut Agent,
-    conn: ConnId,
+    from: (ConnId, Caller),
     call: LaunchContainer,
     out: &mut Out,
 ) -> Answered {
-    launch(agent, conn, call, false, out)
+    launch(agent, from, call, false, out)
 }
 
 fn launch(
     agent: &mut Agent,
-    conn: ConnId,
+    (conn, caller): (ConnId, Caller),
     call: LaunchContainer,
     is_session: bool,
     out: &mut Out,
@@ -103,6 +103,7 @@ fn launch(
         None => None,
     };
     let mut spec = spec(agent, &id, call, user);
+    check_user(agent, caller, &mut spec)?;
     if is_session {
         spec.is_session = true;
         spec.environment.remove("MESOS_SANDBOX"); // It has its parent's.
@@ -119,6 +120,23 @@ fn launch(
     record(agent, &id, out);
     agent.container(ContainerOp::Launch(spec.into()), out);
     Ok(None)
+}
+
+/// An executor launches containers as users that its framework may use; whoever launches a container below an executor of a
+/// framework that may not use root does not make it root by anything but its user.
+fn check_user(agent: &Agent, caller: Caller, spec: &mut LaunchSpec) -> Result<(), Refusal> {
+    let Some(executor) = executor_in(agent, spec.id.top()) else { return Ok(()) };
+    let user = spec.user.as_deref();
+    spec.no_root = executor.no_root && (caller == Caller::Executor || user == executor.user.as_deref());
+    let Some(framework) = agent.state.framework(&executor.framework_id) else { return Ok(()) };
+    match caller {
+        Caller::Executor if !users::may_launch_as(agent, &framework.info, executor, user) => {
+            let user = user.unwrap_or_default();
+            let why = format!("Not authorized to launch a container as user '{user}'");
+            Err(Refusal::new(Status::Forbidden, why))
+        }
+        Caller::Executor | Caller::Operator => Ok(()),
+    }
 }
 
 /// The user a nested container runs as unless it says otherwise; an error if its parent does not run.
@@ -159,11 +177,12 @@ fn spec(agent: &Agent, id: &ContainerId, call: LaunchContainer, inherited: Optio
     let mut environment = Environment::new();
     environment.insert("MESOS_SANDBOX".into(), sandbox.clone());
     environment::add_command(&mut environment, &command);
-    let own = command.user.clone().filter(|_| agent.config.switch_user);
+    let own = command_user(&command).map(Into::into).filter(|_| agent.config.switch_user);
     LaunchSpec {
         id: id.clone(),
         environment,
         user: own.or(inherited),
+        no_root: false,
         sandbox,
         latest_link: None,
         container: call.container.into_option(),

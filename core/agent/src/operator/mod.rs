@@ -23,7 +23,7 @@ use tepui_types::{Answer, ConnId, ContainerId, ContainerOp, Refusal, Status, Ter
 use crate::agent::{Agent, Out};
 use crate::recover::termination_to;
 use crate::state::{ContainerStage, Executor, ExecutorPhase, Phase};
-use crate::{Record, gc, lifecycle};
+use crate::{Caller, Record, gc, lifecycle};
 
 const CONTAINER_ID_CHARS_MAX: usize = 242;
 /// How deep containers may be nested.
@@ -45,7 +45,7 @@ pub(crate) struct Requests {
     ended_sessions: VecDeque<ContainerId>,
 }
 
-pub(crate) fn call(agent: &mut Agent, conn: ConnId, call: Call, out: &mut Out) {
+pub(crate) fn call(agent: &mut Agent, conn: ConnId, caller: Caller, call: Call, out: &mut Out) {
     match agent.state.phase {
         Phase::Recovering | Phase::Reconnecting => {
             let message = "Agent has not finished recovery";
@@ -53,7 +53,7 @@ pub(crate) fn call(agent: &mut Agent, conn: ConnId, call: Call, out: &mut Out) {
         }
         Phase::Running | Phase::Terminating => (),
     }
-    let answer = match dispatch(agent, conn, call, out) {
+    let answer = match dispatch(agent, conn, caller, call, out) {
         Ok(answer) => answer,
         Err(refusal) => Some(refusal.into()),
     };
@@ -65,22 +65,22 @@ pub(crate) fn call(agent: &mut Agent, conn: ConnId, call: Call, out: &mut Out) {
 type Answered = Result<Option<Answer<pb::agent::Response>>, Refusal>;
 
 /// The answer, or none if it comes later.
-fn dispatch(agent: &mut Agent, conn: ConnId, call: Call, out: &mut Out) -> Answered {
+fn dispatch(agent: &mut Agent, conn: ConnId, caller: Caller, call: Call, out: &mut Out) -> Answered {
     let name = |name: &str| invalid(format!("Expecting '{name}' to be present"));
     match call.r#type {
         None => Err(name("type")),
         Some(call::Type::LAUNCH_CONTAINER) => {
             let call = call.launch_container.ok_or_else(|| name("launch_container"))?;
-            launch::launch_container(agent, conn, call, out)
+            launch::launch_container(agent, (conn, caller), call, out)
         }
         Some(call::Type::LAUNCH_NESTED_CONTAINER) => {
             let call = call.launch_nested_container.ok_or_else(|| name("launch_nested_container"))?;
-            launch::launch_nested_container(agent, conn, call, out)
+            launch::launch_nested_container(agent, (conn, caller), call, out)
         }
         Some(call::Type::LAUNCH_NESTED_CONTAINER_SESSION) => {
             let call = call.launch_nested_container_session;
             let call = call.ok_or_else(|| name("launch_nested_container_session"))?;
-            launch::launch_session(agent, conn, call, out)
+            launch::launch_session(agent, (conn, caller), call, out)
         }
         Some(call::Type::WAIT_CONTAINER) => {
             let call = call.wait_container.ok_or_else(|| name("wait_container"))?;

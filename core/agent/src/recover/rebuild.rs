@@ -110,6 +110,7 @@ pub(crate) fn rebuilt_executor(
         container_id,
         sandbox: sandbox.into(),
         user: executor.user.map(Arc::from),
+        no_root: executor.no_root == Some(true),
         pid: None,
         phase: match executor.phase {
             Phase::LIVE => ExecutorPhase::Registering,

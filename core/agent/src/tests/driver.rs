@@ -21,7 +21,7 @@ use tepui_types::{
     RecoveredContainer, TaskId, Termination,
 };
 
-use crate::{Agent, Config, Effect, Eviction, Input, LinkId, Load, MachineMemory, MemoryUse, Used};
+use crate::{Agent, Caller, Config, Effect, Eviction, Input, LinkId, Load, MachineMemory, MemoryUse, Used};
 
 use words::*;
 
@@ -413,7 +413,7 @@ impl World {
                 call.r#type = Some(call::Type::LAUNCH_CONTAINER);
                 call.launch_container = call::LaunchContainer {
                     container_id: container_id.into(),
-                    command: command("sleep 1").into(),
+                    command: command_as("sleep 1", option(options, "user")).into(),
                     resources: resources(option(options, "needs").unwrap_or("")),
                     ..Default::default()
                 }
@@ -454,7 +454,8 @@ impl World {
             _ => call.r#type = Some(call::Type::ATTACH_CONTAINER_OUTPUT),
         }
         self.conn += 1;
-        self.input(Input::Operator { conn: ConnId(self.conn), call: call.into() });
+        let caller = if options.contains(&"by=executor") { Caller::Executor } else { Caller::Operator };
+        self.input(Input::Operator { conn: ConnId(self.conn), caller, call: call.into() });
     }
 
     /// `C1.a.b`: what is called `b` in what is called `a` in the executor's container C1.
@@ -662,12 +663,18 @@ impl World {
         let executor = option(options, "executor");
         match executor {
             Some(executor) => info.executor = executor_info(executor, options).into(),
-            None => info.command = command(option(options, "run").unwrap_or("sleep")).into(),
+            None => {
+                let user = option(options, "user");
+                let command = command_as(option(options, "run").unwrap_or("sleep"), user);
+                let environment = option(options, "set").map(variables);
+                info.command = pb::CommandInfo { environment: environment.into(), ..command }.into();
+            }
         }
         let launch = event::Launch {
             framework_info: self.frameworks[framework].clone().into(),
             task: info.into(),
             launch_executor: executor.map(|_| !options.contains(&"old")),
+            no_root: options.contains(&"no-root").then_some(true),
             ..Default::default()
         };
         self.event(event::Type::LAUNCH, |event| event.launch = launch.into());
@@ -683,6 +690,7 @@ impl World {
             executor: executor.into(),
             task_group: pb::TaskGroupInfo { tasks, ..Default::default() }.into(),
             launch_executor: !options.contains(&"old"),
+            no_root: options.contains(&"no-root").then_some(true),
             ..Default::default()
         };
         self.event(event::Type::LAUNCH_GROUP, |event| event.launch_group = group.into());

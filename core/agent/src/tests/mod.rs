@@ -18,3 +18,4 @@ mod restarted_agent;
 mod restarted_ends;
 mod restarts;
 mod slack;
+mod users;

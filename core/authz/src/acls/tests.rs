@@ -133,7 +133,9 @@ fn wrong_rules_are_refused() {
 fn without_rules_everything_is_allowed() {
     let none = Authorizer::default();
     assert!(!none.is_set());
-    assert!(none.allows(Subject::Claims, Action::ViewFlags, None));
+    assert!(none.allows(Subject::Anonymous, Action::ViewFlags, None));
+    assert!(!none.allows(Subject::Claims, Action::ViewFlags, None), "a token is for its executor only");
+    assert!(!none.grants(Subject::Anonymous, Action::ViewFlags, None), "no rule grants it");
     let some = Authorizer::new(Some(acls(false, Action::ViewFlags, Vec::new())));
     assert!(some.is_set() && !some.allows(Subject::Anonymous, Action::ViewFlags, None));
 }

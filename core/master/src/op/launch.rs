@@ -49,10 +49,12 @@ fn start(master: &mut Master, deal: &mut Deal, mut info: pb::TaskInfo, out: &mut
     task::launch(master, Task::staging(&deal.framework_id, &info, resources), out);
     let framework_info =
         master.framework(&deal.framework_id).map(|framework| pb::FrameworkInfo::clone(&framework.info));
+    let no_root = framework_info.as_ref().is_some_and(|info| !authorization::may_use_root(master, info));
     let launch = event::Launch {
         framework_info: framework_info.into(),
         task: info.into(),
         launch_executor,
+        no_root: no_root.then_some(true),
         ..Default::default()
     };
     master.tell_agent(&deal.agent_id, to_agent::launch(launch), out);

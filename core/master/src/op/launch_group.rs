@@ -47,11 +47,13 @@ pub(super) fn launch_group(
     }
     let framework_info =
         master.framework(&deal.framework_id).map(|framework| pb::FrameworkInfo::clone(&framework.info));
+    let no_root = framework_info.as_ref().is_some_and(|info| !authorization::may_use_root(master, info));
     let launch = event::LaunchGroup {
         framework_info: framework_info.into(),
         executor: group.executor.into_option().into(),
         task_group: group.task_group.into_option().into(),
         launch_executor,
+        no_root: no_root.then_some(true),
         ..Default::default()
     };
     master.tell_agent(&deal.agent_id, to_agent::launch_group(launch), out);

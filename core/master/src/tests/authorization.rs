@@ -2,7 +2,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::format;
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -56,6 +56,67 @@ fn what_is_not_allowed_is_told() {
             A <- SHUTDOWN_FRAMEWORK F
         "#]],
     );
+}
+
+/// Updates that a launch gets, if it is refused.
+fn refused(config: &Config, operation: &str) -> String {
+    let script = format!(
+        "agent A cpus:4 mem:512 disk:512\nframework F role:web principal:p user:svc\n--\nsettle\nF accept #0 : {operation}"
+    );
+    let said = super::said(config.clone(), &script);
+    let told = said.lines().filter(|line| line.contains("TASK_ERROR")).map(|line| line.trim().to_string());
+    told.collect::<Vec<_>>().join("; ")
+}
+
+#[test]
+fn every_process_of_a_task_needs_a_user_that_its_framework_may_use() {
+    let rules = BTreeMap::from([only(Action::RunTask, "p", "svc")]);
+    let authorizer = Authorizer::new(Some(Acls::new(true, rules).expect("right")));
+    let by_rules = Config { authorizer, ..Config::default() };
+    let by_flag = Config { root_submissions: false, ..Config::default() };
+    for launch in [
+        "launch t cpus:1 as:root",
+        "launch t cpus:1 health-as:root",
+        "launch t cpus:1 check-as:root",
+        "launch t cpus:1 exec:e exec-as:root",
+        "launch t cpus:1 docker-user:0",
+        "group e t cpus:1 as:root",
+        "group e t cpus:1 health-as:root",
+        "group e t cpus:1 check-as:root",
+    ] {
+        for config in [&by_rules, &by_flag] {
+            let said = refused(config, launch);
+            let reason = if launch.starts_with("group") { "GROUP_UNAUTHORIZED" } else { "TASK_UNAUTHORIZED" };
+            assert!(said.contains("TASK_ERROR") && said.contains(reason), "{launch}: {said}");
+        }
+        let said = refused(&Config::default(), launch);
+        assert!(!said.contains("UNAUTHORIZED"), "without rules everything is allowed: {launch}: {said}");
+    }
+    for launch in ["launch t cpus:1", "launch t cpus:1 as:svc health-as:svc", "launch t cpus:1 exec:e"] {
+        for config in [&by_rules, &by_flag] {
+            assert_eq!(refused(config, launch), "", "{launch}");
+        }
+    }
+}
+
+#[test]
+fn agents_are_told_of_frameworks_that_may_not_use_root() {
+    let rules = BTreeMap::from([only(Action::RunTask, "p", "svc")]);
+    let authorizer = Authorizer::new(Some(Acls::new(true, rules).expect("right")));
+    for (config, expected) in [
+        (Config::default(), true),
+        (Config { root_submissions: false, ..Config::default() }, false),
+        (Config { authorizer, ..Config::default() }, false),
+    ] {
+        let registry = tepui_registry::Registry::default();
+        let now = tepui_fsm::Now { mono: tepui_fsm::Mono::default(), wall: tepui_fsm::Wall(0) };
+        let master = crate::Master::new(config, registry, now);
+        let info = tepui_proto::mesos::v1::FrameworkInfo {
+            principal: Some("p".to_string()),
+            ..Default::default()
+        };
+        assert_eq!(crate::authorization::may_use_root(&master, &info), expected);
+    }
 }
 
 /// Every change by operators has its action: who is denied it, and only it, is refused.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::StatusCode;
 use tepui_container::{AttachFault, Input as Typing, Output, Piece};
-use tepui_core_agent::{ExecutorPhase, Input, State};
+use tepui_core_agent::{Caller, ExecutorPhase, Input, State};
 use tepui_http::{Body, ChunkSender, Encoding, HttpError, Request, Response, StreamForm, empty, parse_call};
 use tepui_proto::Enumeration;
 use tepui_proto::mesos::v1::agent::call::Type;
@@ -32,13 +32,13 @@ const FIRST_RECORD_SECS_MAX: u64 = 60;
 pub(super) async fn launch_session(
     program: &Program,
     request: &Request,
-    call: Call,
+    (caller, call): (Caller, Call),
     form: StreamForm,
 ) -> Result<Response, HttpError> {
     let id = ContainerId::from(&*call.launch_nested_container_session.container_id);
     let exchange = program.exchanges.begin(Kind::Operator, form.encoding, request);
     let session = Session { conn: exchange.conn, handle: program.handle.clone() };
-    let input = Input::Operator { conn: exchange.conn, call: Box::new(call) };
+    let input = Input::Operator { conn: exchange.conn, caller, call: Box::new(call) };
     program.handle.send(input).await.map_err(stopping)?;
     let answer = exchange.answered().await;
     if answer.status() != StatusCode::OK {

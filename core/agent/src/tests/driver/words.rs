@@ -67,6 +67,8 @@ pub(super) fn task_info(task: &str, options: &[&str]) -> pb::TaskInfo {
         resources: resources(option(options, "needs").unwrap_or("cpus:1;mem:64")),
         limits: limits(option(options, "limits").unwrap_or("")),
         max_completion_time: option(options, "max").map(|max| duration_info(duration(max))).into(),
+        health_check: option(options, "health").map(health_check).into(),
+        command: option(options, "user").map(|user| command_as("sleep", Some(user))).into(),
         ..Default::default()
     }
 }
@@ -99,6 +101,29 @@ pub(super) fn labels(text: &str) -> Option<pb::Labels> {
     };
     let labels: Vec<pb::Label> = text.split(';').filter(|entry| !entry.is_empty()).map(label).collect();
     (!labels.is_empty()).then(|| pb::Labels { labels, ..Default::default() })
+}
+
+/// `A,B`: variables that say `set by the task`.
+pub(super) fn variables(names: &str) -> pb::Environment {
+    let variable = |name: &str| pb::environment::Variable {
+        name: name.into(),
+        value: Some("set by the task".into()),
+        ..Default::default()
+    };
+    pb::Environment { variables: names.split(',').map(variable).collect(), ..Default::default() }
+}
+
+/// By a command as this user.
+fn health_check(user: &str) -> pb::HealthCheck {
+    pb::HealthCheck {
+        r#type: Some(pb::health_check::Type::COMMAND),
+        command: command_as("true", Some(user)).into(),
+        ..Default::default()
+    }
+}
+
+pub(super) fn command_as(value: &str, user: Option<&str>) -> pb::CommandInfo {
+    pb::CommandInfo { user: user.map(Into::into), ..command(value) }
 }
 
 pub(super) fn command(value: &str) -> pb::CommandInfo {

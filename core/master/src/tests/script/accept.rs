@@ -105,8 +105,23 @@ pub(super) fn operation(words: &[&str], agent: &pb::AgentID) -> pb::offer::Opera
 
 pub(super) fn task_info(id: &str, words: &[&str], agent: &pb::AgentID) -> pb::TaskInfo {
     let resources: Vec<&str> = words.iter().copied().filter(|word| is_resource(word)).collect();
-    let executor = option(words, "exec").map(custom_executor);
-    let command = pb::CommandInfo { value: Some("true".into()), ..Default::default() };
+    let run_as =
+        |user: &str| pb::CommandInfo { value: Some("true".into()), user: Some(user.into()), ..Default::default() };
+    let mut executor = option(words, "exec").map(custom_executor);
+    if let (Some(executor), Some(user)) = (&mut executor, option(words, "exec-as")) {
+        executor.command = run_as(user).into();
+    }
+    let command = pb::CommandInfo { user: option(words, "as").map(Into::into), ..run_as("") };
+    let health_check = option(words, "health-as").map(|user| pb::HealthCheck {
+        r#type: Some(pb::health_check::Type::COMMAND),
+        command: run_as(user).into(),
+        ..Default::default()
+    });
+    let check = option(words, "check-as").map(|user| pb::CheckInfo {
+        r#type: Some(pb::check_info::Type::COMMAND),
+        command: pb::check_info::Command { command: run_as(user).into(), ..Default::default() }.into(),
+        ..Default::default()
+    });
     pb::TaskInfo {
         name: id.into(),
         task_id: pb::TaskID { value: id.into(), ..Default::default() }.into(),
@@ -114,7 +129,24 @@ pub(super) fn task_info(id: &str, words: &[&str], agent: &pb::AgentID) -> pb::Ta
         resources: list(&resources),
         command: executor.is_none().then_some(command).into(),
         executor: executor.into(),
-        container: option(words, "share").map(container).into(),
+        container: option(words, "docker-user").map(docker).or(option(words, "share").map(container)).into(),
+        health_check: health_check.into(),
+        check: check.into(),
+        ..Default::default()
+    }
+}
+
+/// A Docker container with a user of its own.
+fn docker(user: &str) -> pb::ContainerInfo {
+    let parameter = pb::Parameter { key: "user".into(), value: user.into(), ..Default::default() };
+    let docker = pb::container_info::DockerInfo {
+        image: "image".into(),
+        parameters: std::vec![parameter],
+        ..Default::default()
+    };
+    pb::ContainerInfo {
+        r#type: pb::container_info::Type::DOCKER,
+        docker: docker.into(),
         ..Default::default()
     }
 }

@@ -1,0 +1,199 @@
+//! As whom tasks run: a framework that may use `nobody` only tries to become root in every way it has.
+
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use base64::Engine;
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
+use serde_json::{Value, json};
+use tepui_e2e::{Cluster, Http, Response, Scheduler, scalar, wait_for};
+
+const CREDENTIALS: &str = r#"{"credentials":[{"principal":"dev","secret":"s"},{"principal":"agent","secret":"s"}]}"#;
+const KEY: &str = "the key of the tokens";
+const ACLS: &str = r#"{"permissive": true,
+    "run_tasks": [{"principals":{"values":["dev"]},"users":{"values":["nobody"]}},
+                  {"principals":{"type":"ANY"},"users":{"type":"NONE"}}],
+    "launch_nested_container_sessions_as_user": [{"principals":{"values":["dev"]},"users":{"values":["nobody"]}},
+                                                 {"principals":{"type":"ANY"},"users":{"type":"NONE"}}]}"#;
+
+fn basic() -> String {
+    format!("Basic {}", BASE64_STANDARD.encode("dev:s"))
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, text).expect("the file can be written");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).expect("the file is ours");
+    path
+}
+
+/// A cluster that authenticates everybody; only the master has rules.
+fn cluster(acls: &str) -> (Cluster, tempfile::TempDir) {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let file = |name: &str, text: &str| format!("--{name}={}", write(folder.path(), name, text).display());
+    let credentials = file("credentials", CREDENTIALS);
+    let mut cluster = Cluster::without_agents(&[
+        &credentials,
+        &file("acls", acls),
+        "--authenticate_http_frameworks",
+        "--authenticate_agents",
+        "--http_framework_authenticators=basic",
+    ]);
+    // Tasks of another user have to reach their sandboxes.
+    std::fs::set_permissions(cluster.folder(), PermissionsExt::from_mode(0o755)).expect("it is ours");
+    let (address, work_dir) = (cluster.master.address.clone(), cluster.folder().join("agent-0"));
+    let flags = [
+        "--resources=cpus:8;mem:4096;disk:4096;ports:[31000-32000]",
+        &file("credential", r#"{"principal":"agent","secret":"s"}"#),
+        &credentials.replace("--credentials", "--http_credentials"),
+        &file("jwt_secret_key", KEY),
+        "--authenticate_http_readonly",
+        "--authenticate_http_readwrite",
+        "--authenticate_http_executors",
+    ];
+    cluster.add_agent_of(&address, &work_dir, &flags);
+    cluster.wait_for_agents(1);
+    (cluster, folder)
+}
+
+fn subscribe(cluster: &Cluster) -> Scheduler {
+    let mut info = Scheduler::info("dev");
+    info["user"] = json!("nobody");
+    Scheduler::subscribe_as(&cluster.http(), info, &basic())
+}
+
+fn executor(scheduler: &Scheduler, id: &str, more: Value) -> Value {
+    let mut executor = json!({"type": "DEFAULT", "executor_id": {"value": id},
+        "framework_id": {"value": scheduler.framework_id},
+        "resources": [scalar("cpus", 0.1), scalar("mem", 32.0), scalar("disk", 1.0)]});
+    if let Some(more) = more.as_object() {
+        executor.as_object_mut().expect("an object").extend(more.clone());
+    }
+    executor
+}
+
+fn launch_group(scheduler: &Scheduler, offer: &Value, executor: Value, task: Value) {
+    let group = json!({"executor": executor, "task_group": {"tasks": [task]}});
+    scheduler.accept(offer, json!([{"type": "LAUNCH_GROUP", "launch_group": group}]));
+}
+
+#[test]
+fn no_field_of_a_launch_makes_a_process_root() {
+    let (cluster, folder) = cluster(ACLS);
+    let mut scheduler = subscribe(&cluster);
+    let root = json!({"value": "true", "user": "root"});
+    let mut attempts = Vec::new();
+    for field in ["command", "health_check", "check"] {
+        for in_group in [false, true] {
+            attempts.push((field, in_group));
+        }
+    }
+    for (field, in_group) in attempts {
+        let offer = scheduler.fresh_offer();
+        let id = format!("{field}-{in_group}");
+        let mut task = Scheduler::task(&offer, &id, "sleep 1000");
+        match field {
+            "health_check" => task[field] = json!({"type": "COMMAND", "command": root}),
+            "check" => task[field] = json!({"type": "COMMAND", "command": {"command": root}}),
+            _ => task[field] = root.clone(),
+        }
+        match in_group {
+            true => launch_group(&scheduler, &offer, executor(&scheduler, &id, Value::Null), task),
+            false => drop(scheduler.launch(&offer, &[task])),
+        }
+        let status = scheduler.update(&id, "TASK_ERROR");
+        assert!(status["reason"].as_str().is_some_and(|why| why.ends_with("_UNAUTHORIZED")), "{status}");
+    }
+    let offer = scheduler.fresh_offer();
+    let custom = json!({"type": "CUSTOM", "command": root});
+    let task = Scheduler::task(&offer, "custom", "true");
+    launch_group(&scheduler, &offer, executor(&scheduler, "custom", custom.clone()), task);
+    scheduler.update("custom", "TASK_ERROR");
+    let offer = scheduler.fresh_offer();
+    let mut task = Scheduler::task(&offer, "own-executor", "true");
+    task.as_object_mut().expect("an object").remove("command");
+    task["executor"] = executor(&scheduler, "own", custom);
+    scheduler.launch(&offer, &[task]);
+    scheduler.update("own-executor", "TASK_ERROR");
+    drop(folder);
+}
+
+/// `{"alg":"HS256"}` and these claims, signed with the key of the agent: what a task that stole a token has.
+fn token(claims: &Value) -> String {
+    let encode = |bytes: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(bytes);
+    let signed = format!("{}.{}", encode(br#"{"alg":"HS256"}"#), encode(claims.to_string().as_bytes()));
+    let mut child = Command::new("openssl")
+        .args(["dgst", "-sha256", "-binary", "-hmac", KEY])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("openssl starts; test/setup installs it");
+    child.stdin.take().expect("it is piped").write_all(signed.as_bytes()).expect("it listens");
+    format!("{signed}.{}", encode(&child.wait_with_output().expect("it ends").stdout))
+}
+
+fn ask(agent: &Http, proof: &str, call: &Value) -> Response {
+    let headers = [("Content-Type", "application/json"), ("Authorization", proof)];
+    agent.send("POST", "/api/v1", &headers, call.to_string().as_bytes())
+}
+
+#[test]
+fn a_token_allows_containers_of_its_executor_as_its_users_and_no_more() {
+    let (cluster, folder) = cluster(ACLS);
+    let mut scheduler = subscribe(&cluster);
+    let offer = scheduler.offer();
+    // It looks for the token of every process of its user.
+    let steal = "for pid in /proc/[0-9]*; do tr '\\0' '\\n' < $pid/environ; done 2>/dev/null \
+                 | grep -c AUTHENTICATION_TOKEN > found; mv found stolen; sleep 1000";
+    let task = Scheduler::task(&offer, "thief", steal);
+    launch_group(&scheduler, &offer, executor(&scheduler, "e", Value::Null), task);
+    let status = scheduler.reach("thief", "TASK_RUNNING");
+    let own = status["container_status"]["container_id"].clone();
+    let runs = format!("slaves/*/frameworks/*/executors/e/runs/{}", own["parent"]["value"].as_str().unwrap());
+    let runs = format!("{}/{runs}/containers/*/stolen", cluster.agents[0].work_dir.display());
+    let found = wait_for("the task to have looked", || {
+        let output = Command::new("sh").args(["-c", &format!("cat {runs}")]).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    });
+    assert_eq!(found, "0", "tokens that a task of the executor's own user could read");
+
+    let claims = json!({"fid": scheduler.framework_id, "eid": "e", "cid": own["parent"]["value"]});
+    let (agent, bearer) = (cluster.agent_http(), format!("Bearer {}", token(&claims)));
+    let launch = |kind: &str, id: Value, command: Value| {
+        let call = json!({"type": kind, kind.to_lowercase(): {"container_id": id, "command": command}});
+        ask(&agent, &bearer, &call).status
+    };
+    let nested = |name: &str| json!({"value": name, "parent": own["parent"]});
+    let (root, plain) = (json!({"value": "sleep 9", "user": "root"}), json!({"value": "sleep 9"}));
+    for kind in ["LAUNCH_CONTAINER", "LAUNCH_NESTED_CONTAINER", "LAUNCH_NESTED_CONTAINER_SESSION"] {
+        assert_eq!(launch(kind, nested("r"), root.clone()), 403, "{kind}");
+    }
+    assert_eq!(launch("LAUNCH_CONTAINER", nested("n"), plain.clone()), 200);
+    assert_eq!(launch("LAUNCH_CONTAINER", json!({"value": "alone"}), plain), 403);
+    // Nothing but containers.
+    for call in ["PRUNE_IMAGES", "GET_FLAGS", "SET_LOGGING_LEVEL"] {
+        let level = json!({"level": 1, "duration": {"nanoseconds": 1}});
+        assert_eq!(ask(&agent, &bearer, &json!({"type": call, "set_logging_level": level})).status, 403, "{call}");
+    }
+    let headers = [("Authorization", bearer.as_str())];
+    assert_eq!(agent.send("GET", "/flags", &headers, b"").status, 403);
+    let state = agent.send("GET", "/state", &headers, b"").json().expect("a document");
+    assert_eq!(state["frameworks"], json!([]), "frameworks that a token shows");
+    drop(folder);
+}
+
+#[test]
+fn root_submissions_hold_for_every_user_of_a_task() {
+    let cluster = Cluster::with(&["--no-root_submissions"], &["--resources=cpus:4;mem:1024;disk:1024"]);
+    let mut info = Scheduler::info("dev");
+    info["user"] = json!("nobody");
+    let mut scheduler = Scheduler::subscribe(&cluster.http(), info);
+    let offer = scheduler.offer();
+    let mut task = Scheduler::task(&offer, "t", "true");
+    task["command"]["user"] = json!("root");
+    scheduler.launch(&offer, &[task]);
+    let status = scheduler.update("t", "TASK_ERROR");
+    assert!(status["message"].as_str().is_some_and(|why| why.contains("--root_submissions")), "{status}");
+}
