@@ -11,6 +11,7 @@
 //! Never here: sandboxes, environments, secrets.
 
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -118,6 +119,8 @@ impl From<&Volume> for Mounted {
 impl RuntimeDir {
     pub fn open(root: &Path) -> io::Result<RuntimeDir> {
         std::fs::create_dir_all(root.join(CONTAINERS))?;
+        // Sockets, and what containers were given.
+        std::fs::set_permissions(root, PermissionsExt::from_mode(0o700))?;
         Ok(RuntimeDir { root: root.to_owned() })
     }
 

@@ -16,6 +16,9 @@ use crate::host::beneath;
 use crate::host::user::{self, Identity};
 
 const SANDBOX_MODE: u32 = 0o750;
+/// Of directories on the way to a sandbox: its user enters them, nobody lists them.
+const PATH_MODE: u32 = 0o711;
+/// Of directories inside.
 const DIRECTORY_MODE: u32 = 0o755;
 const OUTPUT_MODE: u32 = 0o644;
 
@@ -148,7 +151,7 @@ impl<'a> Sandbox<'a> {
     fn make(&self) -> io::Result<OwnedFd> {
         let (parent, name) =
             (self.rest.parent().unwrap_or(Path::new("")), self.rest.file_name().unwrap_or_default());
-        let parent = beneath::make_dir(self.work_dir, parent, DIRECTORY_MODE)?;
+        let parent = beneath::make_dir(self.work_dir, parent, PATH_MODE)?;
         let dir = beneath::make_dir(&beneath::held(&parent, ""), Path::new(name), SANDBOX_MODE)?;
         rustix::fs::fchmod(&dir, rustix::fs::Mode::from_raw_mode(SANDBOX_MODE))?;
         self.give(&dir)?;
@@ -168,7 +171,7 @@ impl<'a> Sandbox<'a> {
         let outside = || io::Error::other("it is not below the work directory");
         let rest = beneath::relative(self.work_dir, link).ok_or_else(outside)?;
         let (parent, name) = (rest.parent().unwrap_or(Path::new("")), rest.file_name().unwrap_or_default());
-        let parent = beneath::make_dir(self.work_dir, parent, DIRECTORY_MODE)?;
+        let parent = beneath::make_dir(self.work_dir, parent, PATH_MODE)?;
         let draft = beneath::held(&parent, format!("{}.draft", name.display()));
         match std::fs::remove_file(&draft) {
             Err(err) if err.kind() != io::ErrorKind::NotFound => return Err(err),

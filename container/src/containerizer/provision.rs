@@ -61,8 +61,7 @@ pub(super) async fn provision(context: &Context, spec: &LaunchSpec) -> Result<Pr
             None => {
                 all.rootfs = Some(made.rootfs.path);
                 if context.options.isolation.has("docker/runtime") {
-                    let is_open =
-                        spec.command.user.is_none() && context.options.switch_user && !spec.no_root;
+                    let is_open = spec.command.user.is_none() && context.options.switch_user && !spec.no_root;
                     all.user = made.user.filter(|_| is_open).transpose()?;
                     all.runtime = made.runtime;
                 }

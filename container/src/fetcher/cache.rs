@@ -4,7 +4,9 @@
 //! waits. A file in use is never dropped. The lock is never held while waiting.
 
 use std::collections::BTreeMap;
+use std::fs::DirBuilder;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -79,7 +81,8 @@ impl Cache {
             Err(err) if err.kind() != io::ErrorKind::NotFound => return Err(err),
             Ok(()) | Err(_) => (),
         }
-        std::fs::create_dir_all(&dir)?;
+        // Each user's part is entered by that user, and listed by nobody.
+        DirBuilder::new().recursive(true).mode(0o711).create(&dir)?;
         Ok(Cache { dir, bytes_max, state: Mutex::default() })
     }
 
@@ -142,7 +145,7 @@ impl Cache {
     /// Each owner has a directory that only they can write to.
     fn place(&self, owner: Owner, number: u64, name: &str) -> io::Result<PathBuf> {
         let dir = self.dir.join(owner.map_or_else(|| String::from("own"), |(uid, _)| uid.to_string()));
-        match std::fs::create_dir(&dir) {
+        match DirBuilder::new().mode(0o700).create(&dir) {
             Ok(()) => (),
             Err(err) if err.kind() == io::ErrorKind::AlreadyExists => (),
             Err(err) => return Err(err),

@@ -12,9 +12,7 @@ use tepui_proto::mesos::v1::master::Call;
 use tepui_proto::mesos::v1::master::call::Type;
 use tepui_proto::mesos::v1::offer::Operation;
 use tepui_proto::mesos::v1::offer::operation::Type as OperationType;
-use tepui_types::{
-    FrameworkId, ProcessUser, ROOT, Refusal, Status, docker_privilege, is_root, launch_users,
-};
+use tepui_types::{FrameworkId, ProcessUser, ROOT, Refusal, Status, docker_privilege, is_root, launch_users};
 
 use crate::master::Master;
 use crate::op::Deal;

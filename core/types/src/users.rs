@@ -91,8 +91,7 @@ mod tests {
             let text = format!("{{'executor_id':{{'value':'e'}},{executor}}}");
             json::from_slice(parse(&text).as_bytes()).expect("an executor")
         });
-        let text =
-            format!("{{'name':'t','task_id':{{'value':'t'}},'agent_id':{{'value':'a'}}{task}}}");
+        let text = format!("{{'name':'t','task_id':{{'value':'t'}},'agent_id':{{'value':'a'}}{task}}}");
         let task: pb::TaskInfo = json::from_slice(parse(&text).as_bytes()).expect("a task");
         let users = launch_users("svc", executor.as_ref(), &task);
         let shown: Vec<String> = users.iter().map(|one| format!("{}={}", one.process, one.user)).collect();

@@ -18,6 +18,7 @@ mod image_gc;
 mod link;
 mod log;
 mod metrics;
+mod modes;
 mod operator;
 mod options;
 mod origin;

@@ -70,7 +70,9 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         | Type::UPDATE_RESOURCE_PROVIDER_CONFIG
         | Type::REMOVE_RESOURCE_PROVIDER_CONFIG
         | Type::MARK_RESOURCE_PROVIDER_GONE => Err(HttpError::not_implemented(kind.proto_name())),
-        Type::LAUNCH_NESTED_CONTAINER_SESSION => attach::launch_session(program, &request, (caller, call), form).await,
+        Type::LAUNCH_NESTED_CONTAINER_SESSION => {
+            attach::launch_session(program, &request, (caller, call), form).await
+        }
         Type::ATTACH_CONTAINER_OUTPUT => attach::output(program, &state, &call, form).await,
         Type::ATTACH_CONTAINER_INPUT => Err(HttpError::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,

@@ -13,7 +13,7 @@ use tepui_http::{
 };
 use tepui_proto::mesos::v1 as pb;
 use tepui_runtime::{Clock, Handle, Limits, Running, RuntimeFault, entropy, mailbox};
-use tepui_store::{Store, StoreFault};
+use tepui_store::{Store, StoreFault, limit_mode, private_directory};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
@@ -24,6 +24,7 @@ use crate::effects::Effects;
 use crate::image_gc;
 use crate::link::Links;
 use crate::log;
+use crate::modes;
 use crate::options::Options;
 use crate::routes::{Kind, Program};
 use crate::samples;
@@ -113,6 +114,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let (events_sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
     let containerizer = Containerizer::start(container_options(&options, &config), events_sender)?;
     samples::check(&config, &containerizer).map_err(AgentFault::Flag)?;
+    modes::limit(&work_dir, Path::new(&config.runtime_dir));
     let (publisher, states) = watch::channel(Arc::new(machine.state().clone()));
     let (exit_sender, exit) = watch::channel(None);
     let (exchanges, ended) = Exchanges::new(options.streams);
@@ -261,7 +263,8 @@ fn make_directory(path: &Path) -> Result<PathBuf, AgentFault> {
 /// Opens the records. Damaged ones are refused, or put aside if the agent need not be strict: it is a new agent then.
 fn open_store(work_dir: &Path, strict: bool) -> Result<Store, AgentFault> {
     let path = work_dir.join(RECORDS_FILE);
-    make_directory(path.parent().expect("the file lies in a directory"))?;
+    let meta = path.parent().expect("the file lies in a directory");
+    private_directory(meta).map_err(|err| AgentFault::Directory { path: meta.to_path_buf(), err })?;
     match Store::open(&path) {
         Err(fault @ StoreFault::Corrupt { .. }) if !strict => {
             let aside = path.with_extension("redb.damaged");
@@ -273,7 +276,11 @@ fn open_store(work_dir: &Path, strict: bool) -> Result<Store, AgentFault> {
             })?;
             Ok(Store::open(&path)?)
         }
-        opened => Ok(opened?),
+        opened => {
+            let store = opened?;
+            limit_mode(&path, 0o600).map_err(|err| AgentFault::Directory { path, err })?;
+            Ok(store)
+        }
     }
 }
 

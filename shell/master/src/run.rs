@@ -1,13 +1,14 @@
 //! Starting and ending a master.
 
 use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use tepui_http::files::Attached;
 use tepui_http::{Listening, Server};
 use tepui_runtime::RuntimeFault;
-use tepui_store::{Store, StoreFault};
+use tepui_store::{Store, StoreFault, limit_mode};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -19,6 +20,9 @@ use crate::term::{Term, master_info};
 
 /// The registry's file below the work directory.
 pub(crate) const REGISTRY_FILE: &str = "registry.redb";
+/// Nobody but the master reads its registry, and nobody lists the directory of it.
+const DIRECTORY_MODE: u32 = 0o711;
+const FILE_MODE: u32 = 0o600;
 
 /// Under what name the master's log is shown.
 const LOG: &str = "/master/log";
@@ -161,8 +165,14 @@ fn open_store(registry: &RegistryAt) -> Result<Option<Store>, MasterFault> {
     match registry {
         RegistryAt::Memory => Ok(Some(Store::memory())),
         RegistryAt::WorkDir(dir) => {
-            std::fs::create_dir_all(dir).map_err(|err| MasterFault::WorkDir { path: dir.clone(), err })?;
-            Ok(Some(Store::open(&dir.join(REGISTRY_FILE))?))
+            let fault = |err| MasterFault::WorkDir { path: dir.clone(), err };
+            let file = dir.join(REGISTRY_FILE);
+            // An agent may have the same directory, and its tasks have to find their sandboxes.
+            std::fs::DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(dir).map_err(fault)?;
+            limit_mode(dir, DIRECTORY_MODE).map_err(fault)?;
+            let store = Store::open(&file)?;
+            limit_mode(&file, FILE_MODE).map_err(fault)?;
+            Ok(Some(store))
         }
         RegistryAt::Etcd(_) => Ok(None),
     }

@@ -12,6 +12,7 @@ mod embedded;
 pub mod etcd;
 mod fault;
 mod memory;
+mod private;
 
 use std::path::Path;
 
@@ -19,6 +20,7 @@ pub use embedded::Embedded;
 use etcd::EtcdRecords;
 pub use fault::StoreFault;
 pub use memory::Memory;
+pub use private::{limit_entries, limit_mode, private_directory};
 use tepui_fsm::Write;
 
 /// One of the places for records.

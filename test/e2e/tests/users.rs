@@ -10,7 +10,8 @@ use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use tepui_e2e::{Cluster, Http, Response, Scheduler, scalar, wait_for};
 
-const CREDENTIALS: &str = r#"{"credentials":[{"principal":"dev","secret":"s"},{"principal":"agent","secret":"s"}]}"#;
+const CREDENTIALS: &str =
+    r#"{"credentials":[{"principal":"dev","secret":"s"},{"principal":"agent","secret":"s"}]}"#;
 const KEY: &str = "the key of the tokens";
 const ACLS: &str = r#"{"permissive": true,
     "run_tasks": [{"principals":{"values":["dev"]},"users":{"values":["nobody"]}},
@@ -175,7 +176,8 @@ fn a_token_allows_containers_of_its_executor_as_its_users_and_no_more() {
     // Nothing but containers.
     for call in ["PRUNE_IMAGES", "GET_FLAGS", "SET_LOGGING_LEVEL"] {
         let level = json!({"level": 1, "duration": {"nanoseconds": 1}});
-        assert_eq!(ask(&agent, &bearer, &json!({"type": call, "set_logging_level": level})).status, 403, "{call}");
+        let call = json!({"type": call, "set_logging_level": level, "prune_images": {}});
+        assert_eq!(ask(&agent, &bearer, &call).status, 403, "{call}");
     }
     let headers = [("Authorization", bearer.as_str())];
     assert_eq!(agent.send("GET", "/flags", &headers, b"").status, 403);
@@ -196,4 +198,51 @@ fn root_submissions_hold_for_every_user_of_a_task() {
     scheduler.launch(&offer, &[task]);
     let status = scheduler.update("t", "TASK_ERROR");
     assert!(status["message"].as_str().is_some_and(|why| why.contains("--root_submissions")), "{status}");
+}
+
+/// Paths below a directory that others than their owner can use, sandboxes left out.
+fn open_paths(dir: &Path) -> String {
+    let script =
+        r#"find "$0" -path '*/runs/*' -prune -o -type f -perm /077 -print -o -type d -perm /066 -print"#;
+    let output = Command::new("sh").args(["-c", script]).arg(dir).output().expect("find runs");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn nobody_else_reads_below_the_work_directories() {
+    let secrets = tempfile::tempdir().expect("a temporary directory");
+    let credentials = write(secrets.path(), "credentials", CREDENTIALS);
+    std::fs::set_permissions(&credentials, PermissionsExt::from_mode(0o644)).expect("the file is ours");
+    let mut cluster = Cluster::without_agents(&[&format!("--credentials={}", credentials.display())]);
+    std::fs::set_permissions(cluster.folder(), PermissionsExt::from_mode(0o755)).expect("it is ours");
+    cluster.add_agent(&["--resources=cpus:4;mem:1024;disk:1024"]);
+    assert!(cluster.master.log().contains("can be accessed by every user of this machine"), "a warning");
+    let mut info = Scheduler::info("dev");
+    info["user"] = json!("nobody");
+    let mut scheduler = Scheduler::subscribe(&cluster.http(), info);
+    let offer = scheduler.offer();
+    // A task finds its sandbox by its path, and nothing beside it.
+    let script = "cd / && echo found > $MESOS_SANDBOX/found && ! ls $MESOS_SANDBOX/.. && sleep 1000";
+    scheduler.launch(&offer, &[Scheduler::task(&offer, "t", script)]);
+    scheduler.reach("t", "TASK_RUNNING");
+    let agent = cluster.agents[0].work_dir.clone();
+    let runs = agent.join("slaves");
+    let modes = wait_for("the task to have written", || {
+        let script =
+            r#"find "$0" -name found -printf x; find "$0" -path '*/runs/*' -prune -type d -printf ' %m %u'"#;
+        let output = Command::new("sh").args(["-c", script]).arg(&runs).output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.strip_prefix('x').map(str::to_owned)
+    });
+    assert_eq!(modes, " 750 nobody");
+    for dir in [&agent, &cluster.master.work_dir] {
+        assert_eq!(open_paths(dir), "", "{}", dir.display());
+    }
+    // What an older agent left open is closed at the start.
+    cluster.agents[0].kill();
+    let loosened = Command::new("chmod").args(["-R", "a+rX"]).arg(&agent).status().expect("chmod runs");
+    assert!(loosened.success() && !open_paths(&agent).is_empty());
+    cluster.agents[0].restart();
+    cluster.wait_for_agents(1);
+    assert_eq!(open_paths(&agent), "");
 }

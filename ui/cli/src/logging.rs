@@ -1,6 +1,7 @@
 //! The log of a program that runs until it is stopped, as its flags set it.
 
 use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -9,6 +10,9 @@ use tepui_shell_master::Logging;
 use tracing::Level;
 
 use crate::flags::both::LoggingFlags;
+
+/// Of log files: they name the tasks and the people of a cluster.
+const LOG_MODE: u32 = 0o640;
 
 /// Starts the log; operators can change its level while the program runs.
 pub fn start(flags: &LoggingFlags, program: &str) -> Result<Logging> {
@@ -30,6 +34,6 @@ pub fn start(flags: &LoggingFlags, program: &str) -> Result<Logging> {
 fn open(path: &Path) -> Result<File> {
     let folder = path.parent().unwrap_or(path);
     std::fs::create_dir_all(folder)
-        .and_then(|()| File::options().create(true).append(true).open(path))
+        .and_then(|()| File::options().create(true).append(true).mode(LOG_MODE).open(path))
         .with_context(|| format!("--log_dir: cannot write {}", path.display()))
 }

@@ -24,7 +24,14 @@ pub(super) fn launch(agent: &mut Agent, now: Now, event: Launch, out: &mut Out) 
     };
     let launch_executor = event.launch_executor.filter(|_| !generated);
     let no_root = event.no_root == Some(true);
-    let launching =
-        Launching { framework, executor, generated, tasks: vec![task], group: false, launch_executor, no_root };
+    let launching = Launching {
+        framework,
+        executor,
+        generated,
+        tasks: vec![task],
+        group: false,
+        launch_executor,
+        no_root,
+    };
     lifecycle::run(agent, now, launching, out);
 }

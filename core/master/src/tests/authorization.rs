@@ -111,10 +111,8 @@ fn agents_are_told_of_frameworks_that_may_not_use_root() {
         let registry = tepui_registry::Registry::default();
         let now = tepui_fsm::Now { mono: tepui_fsm::Mono::default(), wall: tepui_fsm::Wall(0) };
         let master = crate::Master::new(config, registry, now);
-        let info = tepui_proto::mesos::v1::FrameworkInfo {
-            principal: Some("p".to_string()),
-            ..Default::default()
-        };
+        let info =
+            tepui_proto::mesos::v1::FrameworkInfo { principal: Some("p".to_string()), ..Default::default() };
         assert_eq!(crate::authorization::may_use_root(&master, &info), expected);
     }
 }

@@ -186,7 +186,7 @@ fn launcher(flags: &AgentFlags) -> Launcher {
 fn access(flags: &AgentFlags) -> Result<Access> {
     access::only_basic("http_authenticators", flags.http_authenticators.as_deref())?;
     let key = match &flags.jwt_secret_key {
-        Some(path) => Some(Arc::new(JwtKey::new(&access::read("jwt_secret_key", path)?))),
+        Some(path) => Some(Arc::new(JwtKey::new(&access::read_secret("jwt_secret_key", path)?))),
         None if flags.authenticate_http_executors => {
             bail!("--jwt_secret_key is missing: --authenticate_http_executors needs a key for the tokens")
         }
@@ -232,7 +232,7 @@ fn executors_trust(flags: &AgentFlags) -> Result<Option<String>> {
 
 fn credential(flags: &AgentFlags) -> Result<Option<Credential>> {
     let Some(path) = &flags.credential else { return Ok(None) };
-    let text = access::read("credential", path)?;
+    let text = access::read_secret("credential", path)?;
     let credential =
         Credential::parse(&text).map_err(|why| anyhow!("--credential: {}: {why}", path.display()))?;
     Ok(Some(credential))

@@ -1,5 +1,6 @@
 //! Flags about who is let in and what they may do, which both programs have, and how their files are read.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -12,6 +13,25 @@ const BASIC: &str = "basic";
 pub fn read(flag: &str, path: &Path) -> Result<Vec<u8>> {
     let path = local(path);
     std::fs::read(&path).with_context(|| format!("--{flag}: cannot read {}", path.display()))
+}
+
+/// The content of a file that holds a secret. v1 starts with one that everybody reads, so it is only warned about.
+pub fn read_secret(flag: &str, path: &Path) -> Result<Vec<u8>> {
+    warn_if_open(flag, path);
+    read(flag, path)
+}
+
+/// A secret that every user of the machine reads is none.
+pub fn warn_if_open(flag: &str, path: &Path) {
+    let path = local(path);
+    let mode = std::fs::metadata(&path).map_or(0, |found| found.permissions().mode());
+    if mode & 0o007 != 0 {
+        tracing::warn!(
+            path = %path.display(),
+            mode = format!("{:o}", mode & 0o7777),
+            "--{flag}: the file can be accessed by every user of this machine; chmod 600 it"
+        );
+    }
 }
 
 /// A path without `file://` before it.
@@ -41,7 +61,7 @@ pub fn firewall(rules: Option<&str>) -> Result<Firewall> {
 pub fn credentials(flag: &str, path: Option<&Path>, is_needed: bool) -> Result<Credentials> {
     match path {
         Some(path) => {
-            let text = read(flag, path)?;
+            let text = read_secret(flag, path)?;
             Credentials::parse(&text).map_err(|why| anyhow::anyhow!("--{flag}: {}: {why}", path.display()))
         }
         None if is_needed => bail!("--{flag} is missing: authentication is on and nobody could pass it"),

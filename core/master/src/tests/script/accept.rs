@@ -105,8 +105,11 @@ pub(super) fn operation(words: &[&str], agent: &pb::AgentID) -> pb::offer::Opera
 
 pub(super) fn task_info(id: &str, words: &[&str], agent: &pb::AgentID) -> pb::TaskInfo {
     let resources: Vec<&str> = words.iter().copied().filter(|word| is_resource(word)).collect();
-    let run_as =
-        |user: &str| pb::CommandInfo { value: Some("true".into()), user: Some(user.into()), ..Default::default() };
+    let run_as = |user: &str| pb::CommandInfo {
+        value: Some("true".into()),
+        user: Some(user.into()),
+        ..Default::default()
+    };
     let mut executor = option(words, "exec").map(custom_executor);
     if let (Some(executor), Some(user)) = (&mut executor, option(words, "exec-as")) {
         executor.command = run_as(user).into();

@@ -1,0 +1,100 @@
+//! Modes below the work directory: what is not a sandbox is for the agent alone.
+//!
+//! Directories on the way to sandboxes can be entered by all, because tasks know their sandbox by its path, and listed by
+//! nobody. Run at each start, so that directories of older agents become so too.
+
+use std::io;
+use std::path::Path;
+
+use tepui_store::{limit_entries, limit_mode};
+
+/// Entered by users of sandboxes and of the fetcher's cache.
+const PATH_MODE: u32 = 0o711;
+const SANDBOX_MODE: u32 = 0o750;
+
+/// `slaves/<agent>/frameworks/<framework>/executors/<executor>/runs/<sandbox>`: so many directories until `<sandbox>`.
+const SANDBOX_DEPTH: usize = 7;
+
+/// Limits the modes of everything that former agents made too open. What cannot be changed is logged: an agent that is not
+/// root may share its directories with one that was.
+pub(crate) fn limit(work_dir: &Path, runtime_dir: &Path) {
+    let logged = |path: &Path, limited: io::Result<()>| {
+        if let Err(err) = limited {
+            tracing::warn!(path = %path.display(), %err, "cannot limit who reads a directory");
+        }
+    };
+    let is_path = |path: &Path| {
+        let of_users = ["slaves", "containers", "volumes", "fetch"];
+        of_users.iter().any(|name| path.ends_with(name)).then_some(PATH_MODE)
+    };
+    logged(work_dir, limit_mode(work_dir, PATH_MODE));
+    logged(work_dir, limit_entries(work_dir, is_path));
+    logged(runtime_dir, limit_mode(runtime_dir, 0o700));
+    logged(work_dir, limit_above(&work_dir.join("slaves"), SANDBOX_DEPTH));
+    logged(work_dir, limit_above(&work_dir.join("containers"), 1));
+}
+
+/// Limits directories on the way to sandboxes, which are so many levels down, and sandboxes. Those who own what is in a
+/// sandbox decide about it.
+fn limit_above(dir: &Path, depth: usize) -> io::Result<()> {
+    let entries = match std::fs::read_dir(dir) {
+        Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if !entry.file_type()?.is_dir() {
+            continue;
+        }
+        match depth {
+            1 => limit_mode(&entry.path(), SANDBOX_MODE)?,
+            _ => {
+                limit_mode(&entry.path(), PATH_MODE)?;
+                limit_above(&entry.path(), depth - 1)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn directories_of_older_agents_are_limited() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| dir.path().join("work").join(name);
+        let sandbox = "slaves/S0/frameworks/F/executors/e/runs/C";
+        for name in ["meta", "provisioner/x", "fetch/cache", "run", &format!("{sandbox}/sub"), "containers/c"]
+        {
+            std::fs::create_dir_all(at(name)).expect("made");
+        }
+        for name in ["meta/agent.redb", "mark", &format!("{sandbox}/stdout")] {
+            std::fs::write(at(name), "").expect("written");
+        }
+        std::os::unix::fs::symlink(at(sandbox), at("slaves/S0/frameworks/F/executors/e/runs/latest"))
+            .expect("made");
+        let everything = std::process::Command::new("chmod").args(["-R", "a+rX"]).arg(dir.path()).status();
+        assert!(everything.expect("chmod runs").success());
+        limit(&at(""), &at("run"));
+        let mode = |name: &str| std::fs::metadata(at(name)).expect("there").permissions().mode() & 0o777;
+        for (name, expected) in [
+            ("", 0o711),
+            ("meta", 0o700),
+            ("provisioner", 0o700),
+            ("run", 0o700),
+            ("fetch", 0o711),
+            ("mark", 0o600),
+            ("slaves", 0o711),
+            ("slaves/S0/frameworks/F/executors/e/runs", 0o711),
+            (sandbox, 0o750),
+            ("containers/c", 0o750),
+        ] {
+            assert_eq!(mode(name), expected, "{name}");
+        }
+        assert_eq!(mode(&format!("{sandbox}/sub")) & 0o055, 0o055, "what is in a sandbox is its user's");
+    }
+}
