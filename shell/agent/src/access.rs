@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use http::StatusCode;
 use tepui_authz::{Action, Authorizer};
 use tepui_core_agent::{Caller, Executor, Framework, State};
 use tepui_http::auth::JwtKey;
@@ -13,6 +14,7 @@ use tepui_proto::mesos::v1::agent::Call;
 use tepui_proto::mesos::v1::agent::call::Type;
 use tepui_types::{ContainerId, ContainerOp, ExecutorId, FrameworkId, command_user};
 
+use crate::peer::Peer;
 use crate::routes::Endpoint;
 use crate::statistics::View;
 
@@ -168,6 +170,39 @@ impl Access {
         }
         Ok(Caller::Operator)
     }
+
+    /// Whether a call needs to come from a known user if nobody is authenticated: it runs something, or ends or reaches what
+    /// runs.
+    pub(crate) fn is_for_known_users(call: &Call) -> bool {
+        let waits = matches!(call.r#type, Some(Type::WAIT_CONTAINER | Type::WAIT_NESTED_CONTAINER));
+        container_wish(call).is_some() && !waits
+    }
+
+    /// Whether a process may make such a call: one of root or of the agent's own user any, one of an executor's user calls
+    /// about containers of that executor.
+    pub(crate) fn check_peer(&self, state: &State, call: &Call, peer: Peer) -> Result<Caller, HttpError> {
+        let Some((id, _, _)) = container_wish(call) else { return Ok(Caller::Operator) };
+        let executor = find_executor(state, ContainerId::from(id).top());
+        let own = nix::unistd::geteuid().as_raw();
+        match peer {
+            Peer::Remote => Ok(Caller::Operator),
+            Peer::Local(uid) if uid == 0 || uid == own => Ok(Caller::Operator),
+            Peer::Local(uid) if executor.is_some_and(|(_, executor)| runs_as(executor, uid)) => {
+                Ok(Caller::Executor)
+            }
+            Peer::Local(_) | Peer::Unknown => Err(HttpError::new(
+                StatusCode::FORBIDDEN,
+                "This agent authenticates nobody: calls about containers need root or the agent's user, or the user of \
+                 the executor around them",
+            )),
+        }
+    }
+}
+
+/// Whether an executor runs as this user of the machine.
+fn runs_as(executor: &Executor, uid: u32) -> bool {
+    let user = executor.user.as_deref().map(nix::unistd::User::from_name);
+    user.is_some_and(|user| user.is_ok_and(|user| user.is_some_and(|user| user.uid.as_raw() == uid)))
 }
 
 /// What a call launches.

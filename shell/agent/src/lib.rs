@@ -22,6 +22,7 @@ mod modes;
 mod operator;
 mod options;
 mod origin;
+mod peer;
 mod read;
 mod routes;
 mod run;

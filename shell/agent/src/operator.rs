@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use tepui_authz::Action;
-use tepui_core_agent::{Caller, Input, Phase};
+use tepui_core_agent::{Caller, Input, Phase, State};
 use tepui_http::{
     Encoding, HttpError, Request, Response, accepts_stream, empty, files, message, read_call, streamed_body,
 };
@@ -15,7 +15,9 @@ use tepui_proto::Enumeration;
 use tepui_proto::mesos::v1::agent::call::Type;
 use tepui_proto::mesos::v1::agent::{Call, Response as Answer, response};
 
+use crate::access::Access;
 use crate::image_gc;
+use crate::peer::{self, Peer};
 use crate::routes::{Kind, Program, stopping};
 
 pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Response, HttpError> {
@@ -37,7 +39,7 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
     {
         return Err(no_stream(kind));
     }
-    let caller = program.access.check_container(&state, &request, &call)?;
+    let caller = authorize(program, &state, &request, &call).await?;
     match kind {
         Type::UNKNOWN => Err(HttpError::plain(StatusCode::NOT_IMPLEMENTED)),
         Type::GET_FLAGS => {
@@ -87,6 +89,25 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         | Type::KILL_CONTAINER
         | Type::REMOVE_CONTAINER => ask(program, &request, (caller, call), encoding).await,
     }
+}
+
+/// Whether a call about a container may be made, and on whose behalf it is.
+async fn authorize(
+    program: &Program,
+    state: &State,
+    request: &Request,
+    call: &Call,
+) -> Result<Caller, HttpError> {
+    if program.access.readwrite || !Access::is_for_known_users(call) {
+        return program.access.check_container(state, request, call);
+    }
+    // Nobody is authenticated: processes of this machine are known by their user, and the network is trusted.
+    let (from, port) = (request.peer, program.port);
+    let found = tokio::task::spawn_blocking(move || peer::find(from, port)).await;
+    let peer = found.unwrap_or(Peer::Unknown); // The agent is going down.
+    let caller = program.access.check_peer(state, call, peer)?;
+    program.access.check_container(state, request, call)?;
+    Ok(caller)
 }
 
 /// The answer to this call is no stream.

@@ -162,6 +162,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
         measuring: Measuring { meter, work_dir: config.work_dir.as_str().into() },
         renderings: Renderings::new(),
         access: options.access.clone(),
+        port: address.port(),
         image_gc: options.image_gc.clone(),
         http_heartbeat_interval: options.http_heartbeat_interval,
     };

@@ -246,3 +246,56 @@ fn nobody_else_reads_below_the_work_directories() {
     cluster.wait_for_agents(1);
     assert_eq!(open_paths(&agent), "");
 }
+
+/// The status of a call that a process of `nobody` makes.
+fn as_nobody(agent: &Http, call: &Value) -> String {
+    let (host, port) = agent.address().rsplit_once(':').expect("host:port");
+    let body = call.to_string();
+    let head = format!(
+        "POST /api/v1 HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let script = format!("exec 3<>/dev/tcp/{host}/{port}; cat >&3; head -n 1 <&3");
+    let mut child = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "bash", "-c", &script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("setpriv starts");
+    let request = format!("{head}{body}");
+    child.stdin.take().expect("it is piped").write_all(request.as_bytes()).expect("it listens");
+    let output = child.wait_with_output().expect("it ends");
+    let line = String::from_utf8_lossy(&output.stdout).into_owned();
+    line.split_whitespace().nth(1).unwrap_or("none").to_owned()
+}
+
+#[test]
+fn without_authentication_other_users_of_the_machine_launch_nothing_as_root() {
+    let mut cluster = Cluster::without_agents(&[]);
+    std::fs::set_permissions(cluster.folder(), PermissionsExt::from_mode(0o755)).expect("it is ours");
+    cluster.add_agent(&["--resources=cpus:4;mem:1024;disk:1024"]);
+    let agent = cluster.agent_http();
+    let launch = |id: Value, user: &str| {
+        let command = json!({"value": "sleep 9", "user": user});
+        json!({"type": "LAUNCH_CONTAINER", "launch_container": {"container_id": id, "command": command}})
+    };
+    let alone = json!({"value": "alone"});
+    assert_eq!(as_nobody(&agent, &launch(alone.clone(), "root")), "403");
+    assert_eq!(as_nobody(&agent, &launch(alone.clone(), "nobody")), "403");
+    assert_eq!(agent.post("/api/v1", &launch(alone.clone(), "root")).status, 200, "root may");
+    let kill = json!({"type": "KILL_CONTAINER", "kill_container": {"container_id": alone}});
+    assert_eq!(as_nobody(&agent, &kill), "403");
+    assert_eq!(as_nobody(&agent, &json!({"type": "GET_HEALTH"})), "200", "reads are as they were");
+
+    // Executors of other users do their work, and no more.
+    let mut info = Scheduler::info("dev");
+    info["user"] = json!("nobody");
+    let mut scheduler = Scheduler::subscribe(&cluster.http(), info);
+    let offer = scheduler.offer();
+    let task = Scheduler::task(&offer, "grouped", "sleep 1000");
+    launch_group(&scheduler, &offer, executor(&scheduler, "e", Value::Null), task);
+    let status = scheduler.reach("grouped", "TASK_RUNNING");
+    let nested = json!({"value": "n", "parent": status["container_status"]["container_id"]["parent"]});
+    assert_eq!(as_nobody(&agent, &launch(nested.clone(), "root")), "403");
+    assert_eq!(as_nobody(&agent, &launch(nested, "nobody")), "200");
+}

@@ -87,7 +87,7 @@ pub(super) async fn input(
         return Err(invalid("Expecting 'attach_container_input.container_id' to be present"));
     }
     let state = program.state();
-    program.access.check_container(&state, &request, &call)?;
+    super::authorize(program, &state, &request, &call).await?;
     let id = known(&state, &ContainerId::from(&*asked.container_id))?;
     let mut typing = program.containerizer.attach_input(&id).await.map_err(refusal)?;
     loop {
