@@ -3,7 +3,7 @@
 /// What the objects of an action's rules may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Objects {
-    /// Names that are compared as they are: users, principals.
+    /// Names that are compared as they are: users, principals, hosts.
     Names,
     /// Roles; a name that ends in `/%` means all roles below it.
     Roles,
@@ -101,7 +101,7 @@ const TABLE: &[Row] = &[
     (Action::AccessMesosLog, "access_mesos_logs", "logs", Objects::AnyOrNone),
     (Action::ViewFlags, "view_flags", "flags", Objects::AnyOrNone),
     (Action::SetLogLevel, "set_log_level", "level", Objects::AnyOrNone),
-    (Action::RegisterAgent, "register_agents", "agents", Objects::AnyOrNone),
+    (Action::RegisterAgent, "register_agents", "agents", Objects::Names),
     (Action::UpdateMaintenanceSchedule, "update_maintenance_schedules", "machines", Objects::AnyOrNone),
     (Action::GetMaintenanceSchedule, "get_maintenance_schedules", "machines", Objects::AnyOrNone),
     (Action::StartMaintenance, "start_maintenances", "machines", Objects::AnyOrNone),

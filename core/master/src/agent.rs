@@ -23,13 +23,19 @@ use crate::master::{Master, Out};
 
 /// Hands a call to its handler. Calls on a link that is not (or no longer) an agent's are dropped: what they say will
 /// be said again by the agent's next SUBSCRIBE.
-pub(crate) fn take(master: &mut Master, now: Now, conn: ConnId, call: Call, out: &mut Out) {
+pub(crate) fn take(
+    master: &mut Master,
+    now: Now,
+    (conn, principal): (ConnId, Option<&str>),
+    call: Call,
+    out: &mut Out,
+) {
     let r#type = call.r#type.unwrap_or(Type::UNKNOWN);
     if r#type == Type::SUBSCRIBE {
         return subscribe::subscribe(
             master,
             now,
-            conn,
+            (conn, principal),
             call.subscribe.into_option().unwrap_or_default(),
             out,
         );

@@ -21,6 +21,14 @@ use crate::state::roles_of;
 /// What a call wants to do: one action, and to what. No object means "any at all".
 type Wish<'a> = (Action, Option<&'a str>);
 
+/// A principal may register an agent of this host name or address.
+pub(crate) fn register_agent(master: &Master, principal: Option<&str>, name: &str) -> Result<(), String> {
+    match master.config.authorizer.allows(principal.into(), Action::RegisterAgent, Some(name)) {
+        true => Ok(()),
+        false => Err(format!("Not authorized to register an agent as '{name}'")),
+    }
+}
+
 /// A framework may be in every one of its roles.
 pub(crate) fn register_framework(master: &Master, info: &pb::FrameworkInfo) -> Result<(), String> {
     let subject = Subject::from(info.principal.as_deref());

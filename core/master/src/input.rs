@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
+use alloc::sync::Arc;
 
 use tepui_proto::mesos::v1::{master, scheduler};
 use tepui_proto::tepui::agent::v1 as link;
@@ -25,7 +26,7 @@ pub enum Input {
     /// A scheduler's event stream ended: closed by the peer, broken, or too slow.
     SchedulerClosed { conn: ConnId },
     /// A call of an agent. The first on its `conn` is SUBSCRIBE; events go back on the same `conn`.
-    Agent { conn: ConnId, call: Box<link::Call> },
+    Agent { conn: ConnId, principal: Option<Arc<str>>, call: Box<link::Call> },
     /// An agent's link ended.
     AgentClosed { conn: ConnId },
     /// An operator call on /api/v1 that changes something (reads are answered from snapshots), or the start of an

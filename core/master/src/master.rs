@@ -99,7 +99,9 @@ impl Fsm for Master {
                 call::take(self, now, call::Caller { conn, stream_id, principal }, *call, out);
             }
             Input::SchedulerClosed { conn } => crate::framework::stream_ended(self, now, conn, out),
-            Input::Agent { conn, call } => agent::take(self, now, conn, *call, out),
+            Input::Agent { conn, principal, call } => {
+                agent::take(self, now, (conn, principal.as_deref()), *call, out);
+            }
             Input::AgentClosed { conn } => agent::closed::closed(self, now, conn, out),
             Input::Operator { conn, principal, call } => {
                 operator::take(self, now, conn, principal.as_deref(), *call, out);

@@ -15,7 +15,7 @@ impl fmt::Display for Input {
         match self {
             Input::Scheduler { conn, call, .. } => write!(f, "scheduler {}: {}", conn.0, SchedulerCall(call)),
             Input::SchedulerClosed { conn } => write!(f, "scheduler {}: closed", conn.0),
-            Input::Agent { conn, call } => write!(f, "agent {}: {}", conn.0, AgentCall(call)),
+            Input::Agent { conn, call, .. } => write!(f, "agent {}: {}", conn.0, AgentCall(call)),
             Input::AgentClosed { conn } => write!(f, "agent {}: closed", conn.0),
             Input::Operator { conn, call, .. } => {
                 write!(f, "operator {}: {:?}", conn.0, call.r#type.unwrap_or(master::call::Type::UNKNOWN))

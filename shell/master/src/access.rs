@@ -63,13 +63,13 @@ pub(crate) fn check(authorizer: &Authorizer, endpoint: Endpoint, request: &Reque
         Endpoint::Metrics(_) => Some((Action::GetEndpoint, Some("/metrics/snapshot"))),
         Endpoint::Files(Verb::Debug) => Some((Action::GetEndpoint, Some("/files/debug"))),
         Endpoint::Files(_) => Some((Action::AccessMesosLog, None)),
-        Endpoint::Agent => Some((Action::RegisterAgent, None)),
         Endpoint::MaintenanceStatus => Some((Action::GetMaintenanceStatus, None)),
         Endpoint::MaintenanceSchedule if request.method == http::Method::GET => {
             Some((Action::GetMaintenanceSchedule, None))
         }
         // What these want depends on more than the endpoint.
         Endpoint::Scheduler
+        | Endpoint::Agent
         | Endpoint::Operator
         | Endpoint::Teardown
         | Endpoint::Document(_)

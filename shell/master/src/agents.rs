@@ -3,6 +3,8 @@
 //! The request's body is a stream of calls, taken in in their order; the answer is the stream of events. A record that
 //! is no call, or the end of either stream, ends the link; the agent comes back with a new SUBSCRIBE.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -24,6 +26,7 @@ pub(crate) async fn link(program: &Program, request: Request) -> Result<Response
     let exchange = program.exchanges.begin(Kind::Agent, Encoding::Protobuf, &request);
     let reader = Reader {
         conn: exchange.conn,
+        principal: request.principal_name().map(Arc::from),
         handle: program.handle.clone(),
         exchanges: program.exchanges.clone(),
         decoder: recordio::Decoder::new(CALL_BYTES_MAX),
@@ -36,6 +39,7 @@ pub(crate) async fn link(program: &Program, request: Request) -> Result<Response
 
 struct Reader {
     conn: ConnId,
+    principal: Option<Arc<str>>,
     handle: Handle<Input>,
     exchanges: Exchanges<Kind>,
     decoder: recordio::Decoder,
@@ -65,7 +69,8 @@ impl Reader {
         for record in self.decoder.by_ref() {
             let record = record.map_err(|err| err.to_string())?;
             let call: link::Call = wire::decode(&record, CALL_BYTES_MAX).map_err(|err| err.to_string())?;
-            let input = Input::Agent { conn: self.conn, call: Box::new(call) };
+            let principal = self.principal.clone();
+            let input = Input::Agent { conn: self.conn, principal, call: Box::new(call) };
             self.handle.send(input).await.map_err(|err| err.to_string())?;
         }
         Ok(())

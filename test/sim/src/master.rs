@@ -83,7 +83,7 @@ pub(crate) fn hear(world: &mut World, conn: ConnId, message: Message) {
         Message::SchedulerCall { exchange, stream_id, call } => {
             Input::Scheduler { conn: exchange, stream_id, principal: None, call }
         }
-        Message::AgentCall(call) => Input::Agent { conn, call },
+        Message::AgentCall(call) => Input::Agent { conn, principal: None, call },
         Message::ExecutorCall { .. }
         | Message::ContainerCall(_)
         | Message::LinkOpen

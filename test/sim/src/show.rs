@@ -35,7 +35,7 @@ pub(crate) fn master_input(input: &master::Input) -> String {
     match input {
         master::Input::Scheduler { conn, call, .. } => format!("#{} {}", conn.0, scheduler_call(call)),
         master::Input::SchedulerClosed { conn } => format!("#{} scheduler closed", conn.0),
-        master::Input::Agent { conn, call } => format!("#{} {}", conn.0, link_call(call)),
+        master::Input::Agent { conn, call, .. } => format!("#{} {}", conn.0, link_call(call)),
         master::Input::AgentClosed { conn } => format!("#{} agent closed", conn.0),
         master::Input::Operator { conn, call, .. } => format!("#{} operator {}", conn.0, word(call.r#type)),
         master::Input::OperatorClosed { conn } => format!("#{} operator closed", conn.0),

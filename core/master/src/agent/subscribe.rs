@@ -12,7 +12,7 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_proto::tepui::agent::v1::call::Subscribe;
 use tepui_proto::tepui::agent::v1::event::Subscribed;
 use tepui_registry::Operation as Record;
-use tepui_types::{AgentId, ConnId, Refusal};
+use tepui_types::{AgentId, ConnId, Refusal, Status};
 
 use super::adopt;
 use super::report::{self, Report};
@@ -25,9 +25,15 @@ use crate::removal::{self, Loss};
 use crate::state::{Agent, AgentLink, Map, Set};
 use crate::timers::Timer;
 use crate::transition::{Registration, Transition};
-use crate::{Effect, books, drain, maintenance, notice, offer, operation, reachability};
+use crate::{Effect, authorization, books, drain, maintenance, notice, offer, operation, reachability};
 
-pub(super) fn subscribe(master: &mut Master, now: Now, conn: ConnId, call: Subscribe, out: &mut Out) {
+pub(super) fn subscribe(
+    master: &mut Master,
+    now: Now,
+    (conn, principal): (ConnId, Option<&str>),
+    call: Subscribe,
+    out: &mut Out,
+) {
     // A second SUBSCRIBE on a link says nothing new.
     if master.links.contains_key(&conn) {
         return;
@@ -40,6 +46,10 @@ pub(super) fn subscribe(master: &mut Master, now: Now, conn: ConnId, call: Subsc
             return Master::refuse(conn, Refusal::bad_request(why), out);
         }
     };
+    if let Err(why) = authorize(master, principal, &report) {
+        log_rejection(hostname, Arc::clone(&report.pid), &why, out);
+        return Master::refuse(conn, Refusal::new(Status::Forbidden, why), out);
+    }
     if let Some(why) = outside(master, &report) {
         log_rejection(hostname, Arc::clone(&report.pid), why, out);
         return Master::refuse(conn, Refusal::bad_request(why), out);
@@ -60,6 +70,17 @@ pub(super) fn subscribe(master: &mut Master, now: Now, conn: ConnId, call: Subsc
         Some(known) => resume(master, now, conn, &known, report, out),
         None => welcome_back(master, now, conn, id, report, out),
     }
+}
+
+/// A principal may register agents of this name and address, and, with the id of an agent that an earlier master admitted,
+/// of that agent's name. One that this master knows is compared with it anyway.
+fn authorize(master: &Master, principal: Option<&str>, report: &Report) -> Result<(), String> {
+    let earlier = report.id.as_ref().and_then(|id| master.state.recovered_agents.get(id));
+    let names = [report.info.hostname.as_str(), report.ip()];
+    for name in names.into_iter().chain(earlier.map(|info| info.hostname.as_str())) {
+        authorization::register_agent(master, principal, name)?;
+    }
+    Ok(())
 }
 
 /// Why an agent cannot be placed among the fault domains.

@@ -31,7 +31,7 @@ impl Arrival {
                     call: Some((id, kind)),
                 })
             }
-            Input::Agent { conn, call } => {
+            Input::Agent { conn, call, .. } => {
                 let counter = agent_call(call, master.links.contains_key(conn));
                 // What is said on a link that is nobody's is dropped.
                 let dropped = counter.is_none().then_some(Counter::DroppedMessages);

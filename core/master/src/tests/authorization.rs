@@ -100,6 +100,24 @@ fn every_process_of_a_task_needs_a_user_that_its_framework_may_use() {
 }
 
 #[test]
+fn a_credential_is_bound_to_the_names_of_its_agent() {
+    let some = |names: &[&str]| Entity::Some(names.iter().map(ToString::to_string).collect());
+    let bound =
+        |principal: &str, names: &[&str]| Rule { principals: some(&[principal]), objects: some(names) };
+    let deny = Rule { principals: Entity::Any, objects: Entity::None };
+    let rules = vec![bound("A", &["A"]), bound("B", &["B"]), deny];
+    let acls = Acls::new(true, BTreeMap::from([(Action::RegisterAgent, rules)])).expect("right");
+    let config = Config { authorizer: Authorizer::new(Some(acls)), ..Config::default() };
+    let said = super::said(config.clone(), "agent A cpus:1\nagent C cpus:1\nagent B cpus:1 host:A");
+    let lines: Vec<&str> =
+        said.lines().filter(|line| line.contains("<-") || line.contains("admit")).collect();
+    assert!(said.contains("A <- SUBSCRIBED"), "{said}");
+    assert!(said.contains("Not authorized to register an agent as 'C'"), "{said}");
+    assert!(said.contains("Not authorized to register an agent as 'A'"), "B is not A: {said}");
+    assert_eq!(lines.iter().filter(|line| line.contains("admit agent")).count(), 1, "{said}");
+}
+
+#[test]
 fn agents_are_told_of_frameworks_that_may_not_use_root() {
     let rules = BTreeMap::from([only(Action::RunTask, "p", "svc")]);
     let authorizer = Authorizer::new(Some(Acls::new(true, rules).expect("right")));

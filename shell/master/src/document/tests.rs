@@ -85,7 +85,7 @@ fn cluster() -> State {
     let mut master = Master::new(Config::default(), Registry::default(), now);
     for agent in 0..AGENTS {
         let (conn, call) = (ConnId(agent as u64), Box::new(subscribe(agent)));
-        master.step(now, Input::Agent { conn, call }, &mut Outbox::new());
+        master.step(now, Input::Agent { conn, principal: None, call }, &mut Outbox::new());
     }
     master.state().clone()
 }

@@ -79,7 +79,8 @@ impl Script {
 
     pub(super) fn agent_calls(&mut self, name: &str, call: link::Call) {
         let conn = ConnId(self.agents[name].conn);
-        self.step(Input::Agent { conn, call: Box::new(call) });
+        let principal = Some(name.into()); // Each agent has a credential of its own.
+        self.step(Input::Agent { conn, principal, call: Box::new(call) });
     }
 
     pub(super) fn agent_does(&mut self, name: &str, verb: &str, words: &[&str]) {
