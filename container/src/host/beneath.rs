@@ -35,12 +35,21 @@ pub(crate) fn make_dir(root: &Path, rest: &Path, mode: u32) -> io::Result<OwnedF
 }
 
 fn walk(root: &Path, rest: &Path, make: Option<Mode>) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let mut dir = rustix::fs::open(root, flags, Mode::empty())?;
-    for part in rest.components() {
+    // Directories on the way are only entered: their users need not be able to read them.
+    let flags = |is_last: bool| {
+        let access = if is_last { OFlags::RDONLY } else { OFlags::PATH };
+        access | OFlags::DIRECTORY | OFlags::CLOEXEC
+    };
+    let mut parts = rest.components().peekable();
+    let mut dir = rustix::fs::open(root, flags(parts.peek().is_none()), Mode::empty())?;
+    while let Some(part) = parts.next() {
         let name = match part {
             Component::Normal(name) => name,
-            Component::CurDir => continue,
+            // Only the first can be one, and it stands for the root.
+            Component::CurDir => {
+                dir = rustix::fs::openat(&dir, ".", flags(parts.peek().is_none()), Mode::empty())?;
+                continue;
+            }
             Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
                 return Err(io::Error::from(io::ErrorKind::InvalidInput));
             }
@@ -51,7 +60,8 @@ fn walk(root: &Path, rest: &Path, make: Option<Mode>) -> io::Result<OwnedFd> {
                 Err(err) => return Err(err.into()),
             }
         }
-        dir = rustix::fs::openat(&dir, name, flags | OFlags::NOFOLLOW, Mode::empty())?;
+        let flags = flags(parts.peek().is_none()) | OFlags::NOFOLLOW;
+        dir = rustix::fs::openat(&dir, name, flags, Mode::empty())?;
     }
     Ok(dir)
 }
