@@ -118,9 +118,10 @@ impl From<&Volume> for Mounted {
 
 impl RuntimeDir {
     pub fn open(root: &Path) -> io::Result<RuntimeDir> {
-        std::fs::create_dir_all(root.join(CONTAINERS))?;
+        let containers = root.join(CONTAINERS);
+        std::fs::create_dir_all(&containers)?;
         // Sockets, and what containers were given.
-        std::fs::set_permissions(root, PermissionsExt::from_mode(0o700))?;
+        std::fs::set_permissions(&containers, PermissionsExt::from_mode(0o700))?;
         Ok(RuntimeDir { root: root.to_owned() })
     }
 

@@ -6,7 +6,7 @@
 use std::io;
 use std::path::Path;
 
-use tepui_store::{limit_entries, limit_mode};
+use tepui_store::{limit_mode, limit_own_directory};
 
 /// Entered by users of sandboxes and of the fetcher's cache.
 const PATH_MODE: u32 = 0o711;
@@ -14,6 +14,19 @@ const SANDBOX_MODE: u32 = 0o750;
 
 /// `slaves/<agent>/frameworks/<framework>/executors/<executor>/runs/<sandbox>`: so many directories until `<sandbox>`.
 const SANDBOX_DEPTH: usize = 7;
+
+/// What agents make in their work directory. There may be other things in it, which are not ours.
+const OWN: &[(&str, u32)] = &[
+    ("meta", 0o700),
+    ("provisioner", 0o700),
+    ("store", 0o700),
+    ("run", 0o700),
+    ("cgroups_mark", 0o600),
+    ("slaves", PATH_MODE),
+    ("containers", PATH_MODE),
+    ("volumes", PATH_MODE),
+    ("fetch", PATH_MODE),
+];
 
 /// Limits the modes of everything that former agents made too open. What cannot be changed is logged: an agent that is not
 /// root may share its directories with one that was.
@@ -23,15 +36,22 @@ pub(crate) fn limit(work_dir: &Path, runtime_dir: &Path) {
             tracing::warn!(path = %path.display(), %err, "cannot limit who reads a directory");
         }
     };
-    let is_path = |path: &Path| {
-        let of_users = ["slaves", "containers", "volumes", "fetch"];
-        of_users.iter().any(|name| path.ends_with(name)).then_some(PATH_MODE)
-    };
-    logged(work_dir, limit_mode(work_dir, PATH_MODE));
-    logged(work_dir, limit_entries(work_dir, is_path));
-    logged(runtime_dir, limit_mode(runtime_dir, 0o700));
+    logged(work_dir, limit_own_directory(work_dir, PATH_MODE));
+    for (name, most) in OWN {
+        logged(&work_dir.join(name), existing(limit_mode(&work_dir.join(name), *most)));
+    }
+    let containers = runtime_dir.join("containers");
+    logged(&containers, existing(limit_mode(&containers, 0o700)));
     logged(work_dir, limit_above(&work_dir.join("slaves"), SANDBOX_DEPTH));
     logged(work_dir, limit_above(&work_dir.join("containers"), 1));
+}
+
+/// What is not there needs no limit.
+fn existing(limited: io::Result<()>) -> io::Result<()> {
+    match limited {
+        Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(()),
+        limited => limited,
+    }
 }
 
 /// Limits directories on the way to sandboxes, which are so many levels down, and sandboxes. Those who own what is in a
@@ -72,7 +92,7 @@ mod tests {
         {
             std::fs::create_dir_all(at(name)).expect("made");
         }
-        for name in ["meta/agent.redb", "mark", &format!("{sandbox}/stdout")] {
+        for name in ["meta/agent.redb", "cgroups_mark", "others", &format!("{sandbox}/stdout")] {
             std::fs::write(at(name), "").expect("written");
         }
         std::os::unix::fs::symlink(at(sandbox), at("slaves/S0/frameworks/F/executors/e/runs/latest"))
@@ -87,7 +107,8 @@ mod tests {
             ("provisioner", 0o700),
             ("run", 0o700),
             ("fetch", 0o711),
-            ("mark", 0o600),
+            ("cgroups_mark", 0o600),
+            ("others", 0o644),
             ("slaves", 0o711),
             ("slaves/S0/frameworks/F/executors/e/runs", 0o711),
             (sandbox, 0o750),

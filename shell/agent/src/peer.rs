@@ -1,7 +1,7 @@
 //! The user behind a connection from this machine, for agents that authenticate nobody.
 //!
 //! TCP has no peer credentials; the kernel's tables of sockets name the user of each. See
-//! `docs/adr/0009-local-callers-without-authentication.md`.
+//! `docs/adr/0010-local-callers-without-authentication.md`.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};

@@ -1,6 +1,7 @@
 //! Starting and ending an agent.
 
 use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -255,7 +256,7 @@ fn browsers(options: &Options) -> BrowserPolicy {
 /// Makes a directory and gives its absolute path.
 fn make_directory(path: &Path) -> Result<PathBuf, AgentFault> {
     let make = || {
-        std::fs::create_dir_all(path)?;
+        std::fs::DirBuilder::new().recursive(true).mode(0o711).create(path)?;
         path.canonicalize()
     };
     make().map_err(|err| AgentFault::Directory { path: path.to_path_buf(), err })

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tepui_http::files::Attached;
 use tepui_http::{Listening, Server};
 use tepui_runtime::RuntimeFault;
-use tepui_store::{Store, StoreFault, limit_mode};
+use tepui_store::{Store, StoreFault, limit_mode, limit_own_directory};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -169,7 +169,7 @@ fn open_store(registry: &RegistryAt) -> Result<Option<Store>, MasterFault> {
             let file = dir.join(REGISTRY_FILE);
             // An agent may have the same directory, and its tasks have to find their sandboxes.
             std::fs::DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(dir).map_err(fault)?;
-            limit_mode(dir, DIRECTORY_MODE).map_err(fault)?;
+            limit_own_directory(dir, DIRECTORY_MODE).map_err(fault)?;
             let store = Store::open(&file)?;
             limit_mode(&file, FILE_MODE).map_err(fault)?;
             Ok(Some(store))

@@ -20,7 +20,7 @@ pub use embedded::Embedded;
 use etcd::EtcdRecords;
 pub use fault::StoreFault;
 pub use memory::Memory;
-pub use private::{limit_entries, limit_mode, private_directory};
+pub use private::{limit_mode, limit_own_directory, private_directory};
 use tepui_fsm::Write;
 
 /// One of the places for records.

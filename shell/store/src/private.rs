@@ -22,14 +22,11 @@ pub fn limit_mode(path: &Path, most: u32) -> io::Result<()> {
     std::fs::set_permissions(path, PermissionsExt::from_mode(limited))
 }
 
-/// Limits every entry of a directory, but not what is below them: files to 0600, directories to 0700 or to what `most` says.
-pub fn limit_entries(dir: &Path, most: impl Fn(&Path) -> Option<u32>) -> io::Result<()> {
-    for entry in std::fs::read_dir(dir)? {
-        let entry = entry?;
-        let usual = if entry.file_type()?.is_dir() { 0o700 } else { 0o600 };
-        limit_mode(&entry.path(), most(&entry.path()).unwrap_or(usual))?;
-    }
-    Ok(())
+/// As [`limit_mode`] for a directory that an operator named. One that others share (sticky, or right below `/`) is left alone.
+pub fn limit_own_directory(path: &Path, most: u32) -> io::Result<()> {
+    let is_sticky = std::fs::metadata(path)?.mode() & 0o1000 != 0;
+    let is_top = path.parent().is_none_or(|parent| parent == Path::new("/"));
+    if is_sticky || is_top { Ok(()) } else { limit_mode(path, most) }
 }
 
 #[cfg(test)]
@@ -51,11 +48,20 @@ mod tests {
         std::fs::write(at("file"), "").expect("written");
         std::fs::set_permissions(at("file"), PermissionsExt::from_mode(0o644)).expect("ours");
         std::os::unix::fs::symlink("/nowhere", at("link")).expect("made");
-        limit_entries(dir.path(), |path| path.ends_with("path").then_some(0o711)).expect("limited");
+        for (name, most) in
+            [("open", 0o700), ("path", 0o711), ("strict", 0o700), ("file", 0o600), ("link", 0)]
+        {
+            limit_mode(&at(name), most).expect("limited");
+        }
         assert_eq!(
             ["open", "path", "strict", "file"].map(|name| mode(&at(name))),
             [0o700, 0o711, 0o500, 0o600]
         );
+        std::fs::set_permissions(at("open"), PermissionsExt::from_mode(0o1777)).expect("ours");
+        limit_own_directory(&at("open"), 0o711).expect("left alone");
+        assert_eq!(mode(&at("open")), 0o1777, "a directory for everybody stays so");
+        limit_own_directory(&at("path"), 0o710).expect("limited");
+        assert_eq!(mode(&at("path")), 0o710);
         private_directory(&at("a/b")).expect("made");
         assert_eq!((mode(&at("a")), mode(&at("a/b"))), (0o700, 0o700));
         private_directory(&at("path")).expect("limited");
