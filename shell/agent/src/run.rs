@@ -15,6 +15,7 @@ use tepui_http::{
 use tepui_proto::mesos::v1 as pb;
 use tepui_runtime::{Clock, Handle, Limits, Running, RuntimeFault, entropy, mailbox};
 use tepui_store::{Store, StoreFault, limit_mode, private_directory};
+use tepui_types::ContainerEvent;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
@@ -113,9 +114,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let machine = Agent::new(config.clone(), store.load()?, clock.now())
         .map_err(|err| AgentFault::Records { path: work_dir.join(RECORDS_FILE), err })?;
     let (events_sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
-    let containerizer = Containerizer::start(container_options(&options, &config), events_sender)?;
-    samples::check(&config, &containerizer).map_err(AgentFault::Flag)?;
-    modes::limit(&work_dir, Path::new(&config.runtime_dir));
+    let containerizer = start_containerizer(&options, &config, events_sender)?;
     let (publisher, states) = watch::channel(Arc::new(machine.state().clone()));
     let (exit_sender, exit) = watch::channel(None);
     let (exchanges, ended) = Exchanges::new(options.streams);
@@ -319,6 +318,17 @@ fn config(options: &Options, work_dir: &Path, bound: SocketAddr) -> Result<Confi
         authorizer: options.access.authorizer.clone(),
         ..options.config.clone()
     })
+}
+
+fn start_containerizer(
+    options: &Options,
+    config: &Config,
+    events: mpsc::Sender<ContainerEvent>,
+) -> Result<Containerizer, AgentFault> {
+    let containerizer = Containerizer::start(container_options(options, config), events)?;
+    samples::check(config, &containerizer).map_err(AgentFault::Flag)?;
+    modes::limit(Path::new(&config.work_dir), Path::new(&config.runtime_dir));
+    Ok(containerizer)
 }
 
 fn container_options(options: &Options, config: &Config) -> tepui_container::Options {
