@@ -229,7 +229,8 @@ impl Queue {
         if inner.bytes > self.limits.subscriber_queue_bytes_ceiling {
             return true;
         }
-        if !self.is_over(inner) {
+        // The first record may be large: a subscriber is not slow before it had the time to take that.
+        if !self.is_over(inner) || !matches!(inner.first, First::Sent) {
             return false;
         }
         let since = *inner.over_since.get_or_insert(now);
@@ -385,6 +386,24 @@ mod tests {
         queue.start_with(&whole("state"));
         queue.give_up();
         assert_eq!(all(&queue), ["5\n", "state", "2", "3"]);
+    }
+
+    #[test]
+    fn a_subscriber_is_not_slow_before_it_has_its_first_record() {
+        let (start, queue) = (Instant::now(), Queue::new(limits(), true));
+        for seconds in [0, 20, 40] {
+            queue.push("xx".into(), start + Duration::from_secs(seconds)).unwrap();
+        }
+        queue.start_with(&whole("state"));
+        for expected in ["5\n", "state", "xx"] {
+            assert_eq!(next(&queue).unwrap(), expected);
+        }
+        for seconds in [60, 69] {
+            queue.push("yy".into(), start + Duration::from_secs(seconds)).unwrap();
+        }
+        assert!(queue.push("zz".into(), start + Duration::from_secs(71)).is_err());
+        let queue = Queue::new(limits(), true);
+        assert!(queue.push(vec![b'x'; 1001].into(), start).is_err(), "the ceiling holds at once");
     }
 
     #[test]
