@@ -46,7 +46,7 @@ const BOTH: Table = &[
         "ZooKeeper is not used; several masters share a registry in etcd: --registry=etcd://host:2379/prefix",
     ),
     (&["initialize_driver_logging"], "there are no drivers"),
-    (&["logbufsecs"], "every line of the log is written at once"),
+    (&["logbufsecs"], "lines are written within 10 ms"),
     (&["memory_profiling"], "memory is profiled from outside, as with heaptrack"),
 ];
 
