@@ -252,7 +252,9 @@ fn the_flag_counts_at_the_first_start_only_and_says_so() {
     cluster.master.add_flag("--weights=r0=4");
     cluster.master.restart();
     assert_eq!(weight(&cluster.http(), 1), Some(3));
-    wait_for("the warning", || cluster.master.log().contains("--weights counts at the first start only").then_some(()));
+    wait_for("the warning", || {
+        cluster.master.log().contains("--weights counts at the first start only").then_some(())
+    });
     cluster.master.kill();
     cluster.master.remove_flag("--weights=r0=4");
     let said = cluster.master.log().len();
