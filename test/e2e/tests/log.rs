@@ -147,7 +147,7 @@ fn check_agent(log: &str) {
         "task terminated task_id=fails|state=TASK_FAILED|status_message=\"Command exited with status 3\"",
         "task kill requested task_id=killed",
         "task terminated task_id=killed|state=TASK_KILLED",
-        "agent recovered containers_alive=1",
+        "agent recovered containers_alive=",
         "registered with master",
         "framework shutting down",
         "container terminated",
