@@ -4,6 +4,7 @@
 //! test fails. Waiting is always for a condition, with one generous limit.
 #![forbid(unsafe_code)]
 
+mod browser;
 mod certificates;
 mod cluster;
 mod disk;
@@ -18,6 +19,7 @@ mod scheduler;
 mod web;
 mod wire;
 
+pub use browser::visit;
 pub use certificates::Certificates;
 pub use cluster::{Cluster, Program, binary};
 pub use disk::Disk;

@@ -1,39 +1,17 @@
 //! Pages of other sites, in a real browser: none of them changes or reads anything of a cluster.
 
-use std::path::Path;
-use std::process::Command;
-
 use serde_json::json;
-use tepui_e2e::{Cluster, Scheduler, Web};
-
-/// Virtual time the scripts of a page get, in milliseconds.
-const SCRIPT_MS: u32 = 4000;
+use tepui_e2e::{Cluster, Scheduler, Web, visit};
+use tepui_facilities::{Facility, available};
 
 /// A name that resolves to loopback in the tests' browser only.
 const FOREIGN: &str = "evil.example";
 
-/// The document that a browser ends up with when it opens a page.
-fn visit(profile: &Path, url: &str) -> String {
-    let output = Command::new("chromium")
-        .args([
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--no-first-run",
-        ])
-        .arg(format!("--user-data-dir={}", profile.display()))
-        .arg(format!("--host-resolver-rules=MAP {FOREIGN} 127.0.0.1"))
-        .arg(format!("--virtual-time-budget={SCRIPT_MS}"))
-        .args(["--dump-dom", url])
-        .output()
-        .expect("test/setup installs chromium");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
 #[test]
 fn pages_of_other_sites_neither_change_nor_read_anything() {
+    if !available(&[Facility::Program("chromium")]) {
+        return;
+    }
     let cluster = Cluster::start();
     let (master, http) = (&cluster.master.address, cluster.http());
     let mut scheduler = Scheduler::subscribe(&http, Scheduler::info("dev"));
@@ -60,18 +38,20 @@ fn pages_of_other_sites_neither_change_nor_read_anything() {
     let foreign = Web::serve(&[("/form", 200, form.as_bytes()), ("/fetch", 200, fetches.as_bytes())]);
     let profile = cluster.folder().join("browser");
 
+    let resolver = format!("--host-resolver-rules=MAP {FOREIGN} 127.0.0.1");
+    let visit = |url: &str| visit(&profile, url, &[&resolver]);
     let site = format!("http://{FOREIGN}:{}", foreign.port);
-    let shown = visit(&profile, &format!("{site}/form"));
+    let shown = visit(&format!("{site}/form"));
     assert!(shown.contains("Requests of other sites' pages are rejected"), "{shown}");
-    let shown = visit(&profile, &format!("{site}/fetch"));
+    let shown = visit(&format!("{site}/fetch"));
     assert!(shown.contains("fulfilled,fulfilled,fulfilled,fulfilled"), "{shown}");
     assert!(!shown.contains("leaked"), "{shown}");
     // Another port of the same host is another site's page too.
-    let shown = visit(&profile, &foreign.url("/form"));
+    let shown = visit(&foreign.url("/form"));
     assert!(shown.contains("Requests of other sites' pages are rejected"), "{shown}");
     // A name that was made to resolve to the master.
     let port = master.rsplit(':').next().expect("a port");
-    let shown = visit(&profile, &format!("http://{FOREIGN}:{port}/state"));
+    let shown = visit(&format!("http://{FOREIGN}:{port}/state"));
     assert!(shown.contains("is not a name of this program"), "{shown}");
 
     assert_eq!(http.get("/quota").json(), Some(json!({})), "no quota was set");

@@ -4,29 +4,12 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use tepui_e2e::{Cluster, Limited, Scheduler, Sizes, binary, scalar};
+use tepui_e2e::{Cluster, Limited, Scheduler, Sizes, binary, scalar, visit};
 use tepui_facilities::{Facility, available};
-
-/// How long the scripts of a page may think that they run, in milliseconds; the browser does not wait that long.
-const SCRIPT_MS: u32 = 4000;
 
 /// What stands on a page once its scripts have run.
 fn shown(profile: &Path, address: &str, page: &str) -> String {
-    let output = Command::new("chromium")
-        .args([
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--no-first-run",
-        ])
-        .arg(format!("--user-data-dir={}", profile.display()))
-        .arg(format!("--virtual-time-budget={SCRIPT_MS}"))
-        .args(["--dump-dom", &format!("http://{address}/{page}")])
-        .output()
-        .expect("test/setup installs chromium");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    visit(profile, &format!("http://{address}/{page}"), &[])
 }
 
 /// The text of a page: tags become spaces.
