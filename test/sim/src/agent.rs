@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use tepui_core_agent::{Agent, Caller, Config, Effect, ExecutorPhase, Input, LinkId, Recover};
-use tepui_fsm::{Item, Rng};
+use tepui_fsm::Item;
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::{Answer, ConnId, ContainerEvent};
 
-use crate::chance::{MS, SECOND, between, mostly};
+use crate::chance::{MS, Rng, SECOND, between, mostly};
 use crate::check::{Fact, Share};
 use crate::event::Event;
 use crate::executor::Executor;

@@ -6,14 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use tepui_fsm::Rng;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::agent::Call;
 use tepui_proto::mesos::v1::agent::call::{self, Type};
 use tepui_types::{ConnId, ContainerId};
 
 use crate::agent;
-use crate::chance::{MS, SECOND, between, mostly, pick};
+use crate::chance::{MS, Rng, SECOND, Source, between, mostly, pick};
 use crate::event::Event;
 use crate::net::{Client, End, Kind, Message, Node};
 use crate::world::{Phase, World};
@@ -68,8 +67,8 @@ pub(crate) enum Turn {
 }
 
 impl Callers {
-    pub(crate) fn new(seed: u64) -> Self {
-        Callers { rng: Rng::seeded(seed ^ CALLERS), next: 0, jobs: BTreeMap::new() }
+    pub(crate) fn new(source: &Source) -> Self {
+        Callers { rng: source.rng("callers", CALLERS), next: 0, jobs: BTreeMap::new() }
     }
 
     /// What nobody has answered yet.

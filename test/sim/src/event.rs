@@ -6,7 +6,7 @@ use crate::caller;
 use crate::executor;
 use crate::fault::Fault;
 use crate::framework;
-use crate::net::{End, Message, Node};
+use crate::net::{Client, End, Kind, Message, Net, Node};
 
 #[derive(Debug)]
 pub(crate) enum Event {
@@ -75,4 +75,60 @@ pub(crate) enum Event {
     Heal,
     /// Look whether everything has healed.
     Settled,
+}
+
+impl Event {
+    /// What happens to whom, as recorded histories name it. Names are never changed: histories would lose their meaning.
+    pub(crate) fn name(&self, net: &Net) -> String {
+        match self {
+            Event::Turn { node, .. } => format!("turn:{}", node_name(*node)),
+            Event::Synced { node, .. } => format!("synced:{}", node_name(*node)),
+            Event::Start { node } => format!("start:{}", node_name(*node)),
+            Event::Deliver { conn, to, .. } => format!("deliver:{}", conn_name(net, *conn, *to)),
+            Event::Broken { conn, to } => format!("broken:{}", conn_name(net, *conn, *to)),
+            Event::Unreachable { agent, .. } => format!("unreachable:A{agent}"),
+            Event::ContainerStarts { agent, .. } => format!("container-starts:A{agent}"),
+            Event::ContainerEnds { agent, .. } => format!("container-ends:A{agent}"),
+            Event::Container { agent, .. } => format!("container:A{agent}"),
+            Event::Executor { agent, step, .. } => format!("executor:A{agent}:{}", step.name()),
+            Event::Framework { index, step, .. } => format!("framework:F{index}:{}", step.name()),
+            Event::Caller(caller::Turn::Begin) => "caller:begin".into(),
+            Event::Caller(caller::Turn::Call { .. }) => "caller:call".into(),
+            Event::Caller(caller::Turn::HangUp { .. }) => "caller:hang-up".into(),
+            Event::Fault(fault) => format!("fault:{fault:?}"),
+            Event::Heal => "heal".into(),
+            Event::Settled => "settled".into(),
+        }
+    }
+}
+
+fn node_name(node: Node) -> String {
+    match node {
+        Node::Master => "M".into(),
+        Node::Agent(index) => format!("A{index}"),
+    }
+}
+
+/// By its client and its kind: numbers of connections depend on everything that came before.
+fn conn_name(net: &Net, conn: ConnId, to: End) -> String {
+    let Some(conn) = net.conns.get(&conn) else { return "over".into() };
+    let client = match &conn.client {
+        Client::Framework { index, .. } => format!("F{index}"),
+        Client::Agent { index, .. } => format!("A{index}"),
+        Client::Executor { agent, .. } => format!("E{agent}"),
+        Client::Caller { agent, .. } => format!("C{agent}"),
+        Client::Operator => "operator".into(),
+    };
+    let kind = match conn.kind {
+        Kind::Stream => "stream",
+        Kind::Calls => "calls",
+        Kind::Request => "request",
+        Kind::Session => "session",
+        Kind::Link => "link",
+    };
+    let to = match to {
+        End::Client => "client",
+        End::Server => "server",
+    };
+    format!("{client}:{kind}:{to}")
 }

@@ -71,6 +71,20 @@ pub(crate) enum Step {
     },
 }
 
+impl Step {
+    /// As recorded histories name it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Step::Wake => "wake",
+            Step::Run { .. } => "run",
+            Step::Finish { .. } => "finish",
+            Step::Killed { .. } => "killed",
+            Step::Leave { .. } => "leave",
+            Step::Exit { .. } => "exit",
+        }
+    }
+}
+
 impl Executor {
     pub(crate) fn new(spec: &LaunchSpec, hangs: bool, now: Duration) -> Self {
         let environment = Environment::from_vars(|name| spec.environment.get(name).cloned())

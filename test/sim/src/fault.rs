@@ -60,7 +60,10 @@ fn mean(world: &World, fault: Fault) -> Option<u64> {
 }
 
 pub(crate) fn plan_all(world: &mut World) {
-    ALL.into_iter().for_each(|fault| plan(world, fault));
+    for fault in ALL {
+        world.source.enter(|| format!("plan:{fault:?}"));
+        plan(world, fault);
+    }
 }
 
 fn plan(world: &mut World, fault: Fault) {

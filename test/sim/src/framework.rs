@@ -14,7 +14,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tepui_client::scheduler::{Event as Heard, Outcome, Session, calls};
 use tepui_client::shorthand::is_terminal;
-use tepui_fsm::Rng;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::framework_info::capability::Type as Capability;
@@ -22,7 +21,7 @@ use tepui_proto::mesos::v1::scheduler::Call;
 use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_types::ConnId;
 
-use crate::chance::{MS, SECOND, between, mostly};
+use crate::chance::{MS, Rng, SECOND, between, mostly};
 use crate::check::Fact;
 use crate::event::Event;
 use crate::net::{Client, End, Kind, Message, Node};
@@ -100,6 +99,20 @@ pub(crate) enum Step {
     Wish,
     /// While everything heals: asks about all tasks and kills what lives.
     Repair,
+}
+
+impl Step {
+    /// As recorded histories name it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Step::Start => "start",
+            Step::Wake => "wake",
+            Step::Consider => "consider",
+            Step::Acknowledge(_) => "acknowledge",
+            Step::Wish => "wish",
+            Step::Repair => "repair",
+        }
+    }
 }
 
 impl Framework {

@@ -12,7 +12,7 @@ use tepui_proto::mesos::v1::{agent, executor, scheduler};
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_types::{ConnId, ContainerId};
 
-use crate::chance::{MS, SECOND, mostly};
+use crate::chance::{MS, Rng, SECOND, mostly};
 use crate::event::Event;
 use crate::world::World;
 
@@ -294,7 +294,7 @@ impl World {
     }
 }
 
-fn latency(rng: &mut tepui_fsm::Rng, local: bool) -> u64 {
+fn latency(rng: &mut Rng, local: bool) -> u64 {
     match local {
         true => mostly(rng, MS / 20, MS, 0.01, 200 * MS),
         false => mostly(rng, MS / 5, 10 * MS, 0.02, SECOND),

@@ -2,9 +2,7 @@
 //!
 //! Every seed leaves most kinds of fault out: few at a time reach deeper than all at once.
 
-use tepui_fsm::Rng;
-
-use crate::chance::{SECOND, between};
+use crate::chance::{Rng, SECOND, Source, between};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -55,38 +53,48 @@ pub(crate) struct Plan {
 const LATER: u64 = 0x7465_7075_695f_3032;
 
 impl Plan {
-    pub(crate) fn draw(seed: u64, rng: &mut Rng) -> Self {
-        let mut later = Rng::seeded(seed ^ LATER);
+    /// Every value is a part of its own: a recorded history keeps its meaning when others are added.
+    pub(crate) fn draw(source: &Source, rng: &mut Rng) -> Self {
+        let mut later = source.rng("later", LATER);
         Plan {
-            agents: between(rng, 1, 4) as usize,
-            frameworks: between(rng, 1, 3) as usize,
-            faults_for: between(rng, 20, 120) * SECOND,
-            master_crashes: sometimes(rng, 0.5, 10, 60),
-            agent_crashes: sometimes(rng, 0.5, 5, 40),
-            reboots: sometimes(rng, 0.15, 20, 60),
-            framework_crashes: sometimes(rng, 0.4, 5, 40),
-            breaks: sometimes(rng, 0.5, 2, 20),
-            stalls: sometimes(rng, 0.3, 2, 20),
-            partitions: sometimes(rng, 0.4, 10, 40),
-            gone: sometimes(rng, 0.15, 20, 60),
-            departures: sometimes(rng, 0.1, 20, 60),
-            pauses: sometimes(rng, 0.3, 5, 30),
-            slow_disk: if rng.chance(0.3) { 0.1 } else { 0.01 },
-            bad_containers: if rng.chance(0.3) { 0.2 } else { 0.02 },
-            late_acknowledgements: if rng.chance(0.3) { 0.3 } else { 0.02 },
-            removal_pace: rng.chance(0.3).then(|| between(rng, 1, 10) * SECOND),
-            history_max: if rng.chance(0.5) { between(rng, 0, 3) as usize } else { 1000 },
-            offer_timeout: rng.chance(0.3).then(|| between(rng, 2, 20) * SECOND),
-            ping_timeout: between(rng, 2, 6) * SECOND,
-            reregister_timeout: between(rng, 10, 40) * SECOND,
-            executor_registration_timeout: between(rng, 5, 30) * SECOND,
-            recovery_timeout: between(rng, 20, 120) * SECOND,
-            volumes: later.chance(0.4),
-            operators: sometimes(&mut later, 0.4, 2, 20),
-            slack: later.chance(0.4),
-            short_turns: later.chance(0.4),
-            reused_ids: if later.chance(0.5) { 0.6 } else { 0.0 },
-            callers: later.chance(0.4).then(|| between(&mut later, 2, 30) * SECOND / 10),
+            agents: between(rng.part("plan.agents"), 1, 4) as usize,
+            frameworks: between(rng.part("plan.frameworks"), 1, 3) as usize,
+            faults_for: between(rng.part("plan.faults_for"), 20, 120) * SECOND,
+            master_crashes: sometimes(rng.part("plan.master_crashes"), 0.5, 10, 60),
+            agent_crashes: sometimes(rng.part("plan.agent_crashes"), 0.5, 5, 40),
+            reboots: sometimes(rng.part("plan.reboots"), 0.15, 20, 60),
+            framework_crashes: sometimes(rng.part("plan.framework_crashes"), 0.4, 5, 40),
+            breaks: sometimes(rng.part("plan.breaks"), 0.5, 2, 20),
+            stalls: sometimes(rng.part("plan.stalls"), 0.3, 2, 20),
+            partitions: sometimes(rng.part("plan.partitions"), 0.4, 10, 40),
+            gone: sometimes(rng.part("plan.gone"), 0.15, 20, 60),
+            departures: sometimes(rng.part("plan.departures"), 0.1, 20, 60),
+            pauses: sometimes(rng.part("plan.pauses"), 0.3, 5, 30),
+            slow_disk: if rng.part("plan.slow_disk").chance(0.3) { 0.1 } else { 0.01 },
+            bad_containers: if rng.part("plan.bad_containers").chance(0.3) { 0.2 } else { 0.02 },
+            late_acknowledgements: if rng.part("plan.late_acknowledgements").chance(0.3) {
+                0.3
+            } else {
+                0.02
+            },
+            removal_pace: rng.part("plan.removal_pace").chance(0.3).then(|| between(rng, 1, 10) * SECOND),
+            history_max: if rng.part("plan.history_max").chance(0.5) {
+                between(rng, 0, 3) as usize
+            } else {
+                1000
+            },
+            offer_timeout: rng.part("plan.offer_timeout").chance(0.3).then(|| between(rng, 2, 20) * SECOND),
+            ping_timeout: between(rng.part("plan.ping_timeout"), 2, 6) * SECOND,
+            reregister_timeout: between(rng.part("plan.reregister_timeout"), 10, 40) * SECOND,
+            executor_registration_timeout: between(rng.part("plan.executor_registration_timeout"), 5, 30)
+                * SECOND,
+            recovery_timeout: between(rng.part("plan.recovery_timeout"), 20, 120) * SECOND,
+            volumes: later.part("plan.volumes").chance(0.4),
+            operators: sometimes(later.part("plan.operators"), 0.4, 2, 20),
+            slack: later.part("plan.slack").chance(0.4),
+            short_turns: later.part("plan.short_turns").chance(0.4),
+            reused_ids: if later.part("plan.reused_ids").chance(0.5) { 0.6 } else { 0.0 },
+            callers: later.part("plan.callers").chance(0.4).then(|| between(&mut later, 2, 30) * SECOND / 10),
         }
     }
 }

@@ -3,9 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use tepui_fsm::Rng;
-
-use crate::chance::{MS, SECOND, between};
+use crate::chance::{MS, Rng, SECOND, between};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Script {
@@ -81,7 +79,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        let mut rng = Rng::seeded(1);
+        let mut rng = crate::chance::Source::seeded(1).rng("main", 0);
         for _ in 0..100 {
             let script = Script::draw(&mut rng);
             assert_eq!(Script::parse(&script.to_string()), script);

@@ -1,5 +1,6 @@
 //! The simulator itself: it replays, it has enough to do, and it notices what is broken on purpose.
 
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::*;
@@ -26,10 +27,44 @@ fn a_seed_replays_bit_for_bit() {
 
 #[test]
 fn what_once_failed_passes() {
-    for seed in regressions() {
-        let violation = run(seed, Sabotage::None, Trace::Off).violation;
-        assert_eq!(violation, None, "seed {seed}");
+    for (name, text) in REGRESSIONS {
+        let history = History::parse(text).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let violation = replay(&history, Sabotage::None, Trace::Off).violation;
+        assert_eq!(violation, None, "{name}");
     }
+}
+
+#[test]
+fn every_recorded_regression_is_played() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/regressions");
+    let files = std::fs::read_dir(directory).expect("the directory of recordings");
+    let names = files.map(|file| file.expect("a file").file_name().into_string().expect("a plain name"));
+    let names: BTreeSet<String> = names.filter(|name| name.ends_with(".txt")).collect();
+    let played: BTreeSet<String> = REGRESSIONS.iter().map(|(name, _)| format!("{name}.txt")).collect();
+    assert_eq!(names, played);
+}
+
+#[test]
+fn a_recorded_seed_plays_alike_from_its_text() {
+    for seed in 0..5 {
+        let (report, history) = record(seed, Sabotage::None);
+        let read = History::parse(&history.to_string()).expect("it was written");
+        let again = replay(&read, Sabotage::None, Trace::Off);
+        assert_eq!((again.counts, again.violation), (report.counts, report.violation), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_failing_history_is_made_small() {
+    let sabotage = Sabotage::MasterBarrier;
+    let failing = (0..SABOTAGED_SEEDS_MAX).map(|seed| record(seed, sabotage));
+    let mut failing = failing.filter_map(|(report, history)| Some((report.violation?, history)));
+    let (violation, history) = failing.next().expect("some seed shows it");
+    let small = shrink(&history, &violation, sabotage);
+    assert!(small.len() * 20 < history.len(), "{} of {} draws are left", small.len(), history.len());
+    let found = replay(&small, sabotage, Trace::Off).violation.map(|found| found.invariant);
+    assert_eq!(found, Some(violation.invariant));
+    assert_eq!(replay(&small, Sabotage::None, Trace::Off).violation, None, "without what is broken");
 }
 
 #[test]

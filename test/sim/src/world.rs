@@ -4,15 +4,16 @@
 //! events into the queue. Never here: anything that differs between two runs of the same seed.
 
 use tepui_core_master::Master;
-use tepui_fsm::{Mono, Now, Rng, Wall};
+use tepui_fsm::{Mono, Now, Wall};
 
 use crate::agent::AgentNode;
-use crate::chance::SECOND;
+use crate::chance::{Rng, SECOND, Source};
 use crate::check::{Checks, Violation};
 use crate::counts::Counts;
 use crate::event::Event;
 use crate::framework::Framework;
 use crate::heal;
+use crate::history::MAIN;
 use crate::net::{End, Message, Net, Node};
 use crate::plan::Plan;
 use crate::process::Process;
@@ -32,6 +33,7 @@ const PATIENCE: u64 = 0x7475_726e_735f_3033;
 pub(crate) struct World {
     pub(crate) plan: Plan,
     pub(crate) sabotage: Sabotage,
+    pub(crate) source: Source,
     pub(crate) rng: Rng,
     /// For how long turns may be: seeds without short turns draw nothing from it.
     pub(crate) patience: Rng,
@@ -71,12 +73,19 @@ pub(crate) enum Stage {
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, sabotage: Sabotage, trace: Trace) -> Self {
-        let mut rng = Rng::seeded(seed);
-        let plan = Plan::draw(seed, &mut rng);
-        let agents = (0..plan.agents).map(|index| AgentNode::new(index, &mut rng)).collect();
-        let mut frameworks: Vec<Framework> =
-            (0..plan.frameworks).map(|index| Framework::new(index, &plan, &mut rng)).collect();
+    pub(crate) fn new(source: Source, sabotage: Sabotage, trace: Trace) -> Self {
+        let mut rng = source.rng(MAIN, 0);
+        let plan = Plan::draw(&source, &mut rng);
+        let agents = (0..plan.agents).map(|index| {
+            source.enter(|| format!("agent:A{index}"));
+            AgentNode::new(index, &mut rng)
+        });
+        let agents = agents.collect();
+        let frameworks = (0..plan.frameworks).map(|index| {
+            source.enter(|| format!("framework:F{index}"));
+            Framework::new(index, &plan, &mut rng)
+        });
+        let mut frameworks: Vec<Framework> = frameworks.collect();
         if plan.slack {
             frameworks.iter_mut().step_by(2).for_each(Framework::borrow_resources);
         }
@@ -84,17 +93,18 @@ impl World {
             plan,
             sabotage,
             rng,
-            patience: Rng::seeded(seed ^ PATIENCE),
+            patience: source.rng("patience", PATIENCE),
             queue: Queue::new(),
             net: Net::default(),
             master: Process::new(),
             agents,
             frameworks,
-            callers: caller::Callers::new(seed),
+            callers: caller::Callers::new(&source),
             phase: Phase::Faults,
             checks: Checks::new(),
             counts: Counts::default(),
             trace,
+            source,
         }
     }
 
@@ -106,6 +116,7 @@ impl World {
                 return Err(Violation::new("heals", "nothing is left that could happen".into()));
             };
             self.counts.events += 1;
+            self.source.enter(|| event.name(&self.net));
             self.happen(event);
             if let Some(violation) = self.checks.violation() {
                 return Err(violation);
@@ -123,9 +134,11 @@ impl World {
             self.queue.at(0, Event::Start { node: Node::Agent(index) });
         }
         for index in 0..self.frameworks.len() {
+            self.source.enter(|| format!("begin:F{index}"));
             framework::start(self, index);
         }
         fault::plan_all(self);
+        self.source.enter(|| "begin:callers".into());
         caller::plan(self);
         self.queue.at(self.plan.faults_for, Event::Heal);
     }

@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 
 use tepui_client::scheduler::calls;
 use tepui_client::shorthand::{duration_info, executor_id, scalar, shell, task_id};
-use tepui_fsm::Rng;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::offer::operation::Type;
 
 use super::{Framework, Operation, Task, call, volumes};
-use crate::chance::{between, pick};
+use crate::chance::{Rng, between, pick};
 use crate::check::Fact;
 use crate::script::Script;
 use crate::world::World;

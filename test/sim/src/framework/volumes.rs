@@ -2,12 +2,12 @@
 
 use tepui_client::scheduler::calls;
 use tepui_client::shorthand::shell;
-use tepui_fsm::Rng;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::offer::operation::{Create, Destroy, GrowVolume, ShrinkVolume, Type};
 
 use super::Framework;
 use super::offers::{Pool, reserve_some, task, volume};
+use crate::chance::Rng;
 
 /// By how much volumes grow and shrink.
 const STEP_MB: f64 = 16.0;
