@@ -41,6 +41,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("container/docker", &[]),
     ("container", &["api/proto", "core/types", "core/resources", "container/docker"]),
     ("executors", &["api/proto", "client", "container/docker"]),
+    // The algebra of resources and the mechanism of machines are published crates like the client.
+    ("frameworks/placement", &["core/types", "core/resources"]),
+    ("frameworks/swarm", &["api/proto", "core/fsm", "core/types", "core/resources", "frameworks/placement"]),
     ("shell/log", &[]),
     ("shell/store", &["core/fsm"]),
     ("shell/runtime", &["core/fsm", "shell/store"]),

@@ -1,0 +1,136 @@
+//! Offers: held until they are used, rescinded, or too old. The connection to an engine outlives them.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use tepui_fsm::{Now, Outbox};
+use tepui_placement::HeldOffer;
+use tepui_resources::Resources;
+use tepui_types::{AgentId, OfferId, TaskId};
+
+use super::{AgentRecord, Effect, Manager, Offer, Phase, Record, Timer};
+use crate::agent::{Agent, EngineLink};
+
+impl Manager {
+    /// Earlier offers are void; the master says what became of the tasks.
+    pub(super) fn on_subscribed(&mut self, framework_id: String, out: &mut Outbox<Self>) {
+        self.on_disconnected();
+        self.connected = true;
+        if self.framework_id.as_ref() != Some(&framework_id) {
+            self.framework_id = Some(framework_id.clone());
+            out.record(Record::Framework(framework_id));
+        }
+        let is_open = |phase: &Phase| matches!(phase, Phase::Launching | Phase::Created);
+        let open = self.containers.iter().filter(|(_, container)| is_open(&container.phase));
+        let open: Vec<_> = open.map(|(task, it)| (task.clone(), AgentId::new(&*it.agent))).collect();
+        if !open.is_empty() {
+            out.effect(Effect::Reconcile(open));
+        }
+    }
+
+    pub(super) fn on_disconnected(&mut self) {
+        self.connected = false;
+        self.changed = true;
+        let agents: Vec<AgentId> = self.agents.keys().cloned().collect();
+        for agent in agents {
+            self.take_offers(&agent);
+        }
+    }
+
+    pub(super) fn on_offers(&mut self, now: Now, offers: Vec<Offer>, out: &mut Outbox<Self>) {
+        for offer in offers {
+            self.on_offer(now, offer, out);
+        }
+        self.try_all();
+    }
+
+    fn on_offer(&mut self, now: Now, offer: Offer, out: &mut Outbox<Self>) {
+        let Offer { id, agent: agent_id, hostname, engine, socket, resources } = offer;
+        let known =
+            self.agents.get(&agent_id).is_some_and(|agent| agent.address == engine && agent.socket == socket);
+        if !known {
+            if self.agents.contains_key(&agent_id) {
+                out.effect(Effect::Disconnect(agent_id.clone()));
+                self.take_offers(&agent_id);
+            }
+            out.record(Record::Agent(AgentRecord {
+                id: agent_id.as_str().into(),
+                hostname: hostname.clone(),
+                engine: engine.clone(),
+                socket: socket.clone(),
+            }));
+            let agent = Agent::new(hostname, engine.clone(), socket);
+            self.agents.insert_mut(agent_id.clone(), Arc::new(agent));
+            out.effect(Effect::Connect { agent: agent_id.clone(), address: engine });
+        }
+        let resources = self.usable(resources);
+        let deadline = now.mono + self.config.offer_timeout;
+        let Some(agent) = self.agent_mut(&agent_id) else { return };
+        if let EngineLink::Down { .. } = agent.engine {
+            out.effect(Effect::Decline(Vec::from([id])));
+            return;
+        }
+        agent.offers.insert(id.clone(), HeldOffer { id: id.clone(), resources });
+        self.timers.set(Timer::Offer(agent_id, id), deadline);
+    }
+
+    /// Revocable resources that come though nobody asked for them are left alone.
+    fn usable(&self, resources: Resources) -> Resources {
+        if self.config.revocable { resources } else { resources.non_revocable() }
+    }
+
+    pub(super) fn on_rescinded(&mut self, offer: &OfferId) {
+        let holder = self.agents.iter().find(|(_, agent)| agent.offers.contains_key(offer));
+        if let Some(agent) = holder.map(|(id, _)| id.clone()) {
+            self.take_offer(&agent, offer);
+        }
+    }
+
+    pub(super) fn on_offer_timeout(&mut self, agent: &AgentId, offer: &OfferId, out: &mut Outbox<Self>) {
+        if self.take_offer(agent, offer).is_some() {
+            out.effect(Effect::Decline(Vec::from([offer.clone()])));
+        }
+    }
+
+    /// An agent without containers is of no interest any more; the engine of another may still be there.
+    pub(super) fn on_agent_failed(&mut self, agent: &AgentId, out: &mut Outbox<Self>) {
+        self.take_offers(agent);
+        let is_used = self.containers.values().any(|container| container.agent == agent.as_str());
+        if !is_used && self.agents.remove_mut(agent) {
+            self.changed = true;
+            out.record(Record::AgentForgotten(agent.clone()));
+            out.effect(Effect::Disconnect(agent.clone()));
+        }
+    }
+
+    pub(super) fn decline_all(&mut self, agent: &AgentId, out: &mut Outbox<Self>) {
+        let offers = self.take_offers(agent);
+        if !offers.is_empty() {
+            out.effect(Effect::Decline(offers));
+        }
+    }
+
+    pub(super) fn take_offer(&mut self, agent: &AgentId, offer: &OfferId) -> Option<HeldOffer> {
+        self.timers.clear(&Timer::Offer(agent.clone(), offer.clone()));
+        self.agent_mut(agent)?.offers.remove(offer)
+    }
+
+    fn take_offers(&mut self, agent: &AgentId) -> Vec<OfferId> {
+        let held = self.agents.get(agent).map(|agent| agent.offers.keys().cloned().collect());
+        let held: Vec<OfferId> = held.unwrap_or_default();
+        for offer in &held {
+            self.take_offer(agent, offer);
+        }
+        held
+    }
+
+    pub(super) fn on_removed(&mut self, task: &TaskId, out: &mut Outbox<Self>) {
+        let Some(container) = self.forget_container(task, out) else { return };
+        self.names.remove(&container.occupant.name);
+        self.pending.retain(|_, pending| pending.replaces.as_ref() != Some(task));
+        if !matches!(container.phase, Phase::Ended { .. }) {
+            out.effect(Effect::Kill { task: task.clone(), agent: AgentId::new(&*container.agent) });
+        }
+    }
+}

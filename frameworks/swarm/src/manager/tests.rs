@@ -1,0 +1,698 @@
+//! Scripts: offers, creates, updates and engines in, records and effects out.
+
+mod script;
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use expect_test::expect;
+use tepui_types::AgentId;
+
+use script::{World, check, config};
+
+use crate::info::status_rows;
+use crate::schedule::Scheduler;
+
+#[test]
+fn a_create_waits_for_an_engine_and_an_offer() {
+    check(
+        "
+        subscribe F1
+        create 1 web -c 1 -m 20
+        offer O1 A1 cpus:2;mem:100
+        up A1 node-0
+        update t1 STARTING
+        update t1 RUNNING id=c0ffee
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > create 1 web -c 1 -m 20
+            > offer O1 A1 cpus:2;mem:100
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1; mem(allocated: *):20
+            > update t1 STARTING
+            acknowledge t1
+            > update t1 RUNNING id=c0ffee
+            record t1 on A1 regular created as c0ffee
+            reply 1 created c0ffee
+            acknowledge t1
+        "#]],
+    );
+}
+
+#[test]
+fn a_create_without_a_node_says_why() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1 + rev cpus:4
+        up A1 node-0
+        create 1 web -c 2
+        create 2 db -c 1 -e constraint:node==node-9
+        wait 4
+        create 3 web -c 1
+        wait 1
+        create 4 web -c 2
+        wait 5
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1 + rev cpus:4
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 2
+            > create 2 db -c 1 -e constraint:node==node-9
+            > wait 4
+            > create 3 web -c 1
+            reply 3 409 Conflict: The name web is already assigned or in pending tasks. You have to delete (or rename) that container to be able to assign web to a container again.
+            > wait 1
+            reply 1 500 container failed to start after 5s: no resources available to schedule container
+              node-0: requested 2 regular cpus, offered 1
+            reply 2 500 container failed to start after 5s: Unable to find a node that satisfies the following conditions<blank>
+            [available container slots]
+            [node==node-9]
+              node-0: filter constraint [node==node-9]
+            > create 4 web -c 2
+            > wait 5
+            reply 4 500 container failed to start after 5s: no resources available to schedule container
+              node-0: requested 2 regular cpus, offered 1
+        "#]],
+    );
+}
+
+#[test]
+fn names_belong_to_one_container() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1
+        create 2 web -c 1
+        update t1 RUNNING id=c1
+        create 3 web -c 1
+        create 4 x -c 1
+        create 5 a/b -c 1
+        renamed t1 www
+        create 6 www -c 1
+        removed t1
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > create 2 web -c 1
+            reply 2 409 Conflict: The name web is already assigned or in pending tasks. You have to delete (or rename) that container to be able to assign web to a container again.
+            > update t1 RUNNING id=c1
+            record t1 on A1 regular created as c1
+            reply 1 created c1
+            acknowledge t1
+            > create 3 web -c 1
+            reply 3 409 Conflict: The name web is already assigned or in pending tasks. You have to delete (or rename) that container to be able to assign web to a container again.
+            > create 4 x -c 1
+            reply 4 400 Invalid container name (x), only [a-zA-Z0-9][a-zA-Z0-9_.-] are allowed, 2 to 200 characters
+            > create 5 a/b -c 1
+            reply 5 400 Invalid container name (a/b), only [a-zA-Z0-9][a-zA-Z0-9_.-] are allowed, 2 to 200 characters
+            > renamed t1 www
+            record t1 on A1 regular created as c1
+            > create 6 www -c 1
+            reply 6 409 Conflict: The name www is already assigned or in pending tasks. You have to delete (or rename) that container to be able to assign www to a container again.
+            > removed t1
+            record t1 forgotten
+            kill t1 on A1
+        "#]],
+    );
+}
+
+#[test]
+fn an_offer_that_is_gone_sends_the_container_back_into_the_queue() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1
+        wait 3
+        update t1 DROPPED INVALID_OFFERS by-agent Offer O1 is no longer valid
+        offer O2 A1 cpus:1
+        update t2 LOST INVALID_OFFERS by-agent Offer O2 is no longer valid
+        wait 2
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > wait 3
+            > update t1 DROPPED INVALID_OFFERS by-agent Offer O1 is no longer valid
+            record t1 forgotten
+            acknowledge t1
+            > offer O2 A1 cpus:1
+            record t2 on A1 regular launching
+            accept O2 launch t2 on A1 regular cpus(allocated: *):1
+            > update t2 LOST INVALID_OFFERS by-agent Offer O2 is no longer valid
+            record t2 forgotten
+            acknowledge t2
+            > wait 2
+            reply 1 500 container failed to start after 5s: no resources available to schedule container
+              node-0: no offers
+        "#]],
+    );
+}
+
+#[test]
+fn offers_are_held_for_a_time_and_rescinded_ones_are_not_used() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        offer O2 A1 cpus:2
+        rescind O1
+        wait 29
+        wait 1
+        create 1 web -c 1
+        down A1 refused
+        offer O3 A1 cpus:1
+        up A1 node-0
+        offer O4 A1 cpus:1
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > offer O2 A1 cpus:2
+            > rescind O1
+            > wait 29
+            > wait 1
+            decline O2
+            > create 1 web -c 1
+            > down A1 refused
+            > offer O3 A1 cpus:1
+            decline O3
+            > up A1 node-0
+            > offer O4 A1 cpus:1
+            record t1 on A1 regular launching
+            accept O4 launch t1 on A1 regular cpus(allocated: *):1
+        "#]],
+    );
+}
+
+#[test]
+fn a_failed_launch_is_told_to_the_client() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:9
+        up A1 node-0
+        create 1 web -c 1
+        update t1 FAILED pull access denied for nothing
+        offer O2 A1 cpus:9
+        create 2 web -c 1
+        update t2 FAILED EXECUTOR_TERMINATED by-agent Abnormal executor termination
+        offer O3 A1 cpus:9
+        create 3 web -c 1
+        update t3 UNREACHABLE by-agent agent is unreachable
+        update t3 RUNNING id=late
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:9
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 FAILED pull access denied for nothing
+            record t1 forgotten
+            reply 1 500 pull access denied for nothing
+            acknowledge t1
+            > offer O2 A1 cpus:9
+            > create 2 web -c 1
+            record t2 on A1 regular launching
+            accept O2 launch t2 on A1 regular cpus(allocated: *):1
+            > update t2 FAILED EXECUTOR_TERMINATED by-agent Abnormal executor termination
+            record t2 forgotten
+            reply 2 500 Abnormal executor termination : please verify your SWARM_MESOS_USER is correctly set
+            acknowledge t2
+            > offer O3 A1 cpus:9
+            > create 3 web -c 1
+            record t3 on A1 regular launching
+            accept O3 launch t3 on A1 regular cpus(allocated: *):1
+            > update t3 UNREACHABLE by-agent agent is unreachable
+            record t3 forgotten
+            reply 3 500 agent is unreachable
+            acknowledge t3
+            > update t3 RUNNING id=late
+            kill t3 on A1
+            engine A1 remove late
+            acknowledge t3
+        "#]],
+    );
+}
+
+#[test]
+fn a_client_that_leaves_takes_its_container_along() {
+    check(
+        "
+        subscribe F1
+        create 1 web -c 1
+        abandon 1
+        create 2 web -c 1
+        offer O1 A1 cpus:9
+        up A1 node-0
+        abandon 2
+        update t1 RUNNING id=c1
+        update t1 KILLED
+        offer O2 A1 cpus:9
+        create 3 web -c 1
+        abandon 3
+        update t2 KILLED
+        create 4 web -c 1
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > create 1 web -c 1
+            > abandon 1
+            > create 2 web -c 1
+            > offer O1 A1 cpus:9
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > abandon 2
+            kill t1 on A1
+            > update t1 RUNNING id=c1
+            engine A1 remove c1
+            record t1 forgotten
+            kill t1 on A1
+            acknowledge t1
+            > update t1 KILLED
+            acknowledge t1
+            > offer O2 A1 cpus:9
+            > create 3 web -c 1
+            record t2 on A1 regular launching
+            accept O2 launch t2 on A1 regular cpus(allocated: *):1
+            > abandon 3
+            kill t2 on A1
+            > update t2 KILLED
+            record t2 forgotten
+            acknowledge t2
+            > create 4 web -c 1
+        "#]],
+    );
+}
+
+#[test]
+fn ends_are_kept_until_the_container_is_removed() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:9
+        up A1 node-0
+        create 1 a1 -c 1 -e constraint:res-type==*
+        update t1 RUNNING id=id-c1
+        up A1 node-0 c1
+        update t1 FINISHED Container exited with status 0
+        offer O2 A1 rev cpus:9
+        create 2 a2 -c 1 -e constraint:res-type==revocable
+        update t2 RUNNING id=id-c2
+        up A1 node-0 c1, c2
+        update t2 KILLED PREEMPTED by-agent preempted
+        up A1 node-0 c2
+        offer O3 A1 cpus:9
+        create 3 a1 -c 1
+        update t3 RUNNING id=id-c3
+        update t3 FINISHED removed by the engine before it was said
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:9
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 a1 -c 1 -e constraint:res-type==*
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 RUNNING id=id-c1
+            record t1 on A1 regular created as id-c1
+            reply 1 created id-c1
+            acknowledge t1
+            > up A1 node-0 c1
+            > update t1 FINISHED Container exited with status 0
+            record t1 on A1 regular ended TASK_FINISHED
+            acknowledge t1
+            > offer O2 A1 rev cpus:9
+            > create 2 a2 -c 1 -e constraint:res-type==revocable
+            record t2 on A1 revocable launching
+            accept O2 launch t2 on A1 revocable cpus(allocated: *){REV: USAGE_SLACK}:1
+            > update t2 RUNNING id=id-c2
+            record t2 on A1 revocable created as id-c2
+            reply 2 created id-c2
+            acknowledge t2
+            > up A1 node-0 c1, c2
+            > update t2 KILLED PREEMPTED by-agent preempted
+            engine A1 kill id-c2
+            record t2 on A1 revocable ended TASK_KILLED REASON_CONTAINER_PREEMPTED
+            acknowledge t2
+            > up A1 node-0 c2
+            record t1 forgotten
+            > offer O3 A1 cpus:9
+            > create 3 a1 -c 1
+            record t3 on A1 regular launching
+            accept O3 launch t3 on A1 regular cpus(allocated: *):1
+            > update t3 RUNNING id=id-c3
+            record t3 on A1 regular created as id-c3
+            reply 3 created id-c3
+            acknowledge t3
+            > update t3 FINISHED removed by the engine before it was said
+            record t3 on A1 regular ended TASK_FINISHED
+            record t3 forgotten
+            acknowledge t3
+        "#]],
+    );
+}
+
+#[test]
+fn a_killed_manager_finds_its_containers_again() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:9
+        up A1 node-0
+        create 1 web -c 1
+        offer O2 A1 cpus:9
+        create 2 db -c 1
+        update t1 RUNNING id=c1
+        restart
+        subscribe F1
+        update t1 RUNNING id=c1
+        update t2 UNKNOWN by-agent
+        create 3 web -c 1
+        create 4 db -c 1
+        removed t1
+        agent-failed A1
+        restart
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:9
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > offer O2 A1 cpus:9
+            > create 2 db -c 1
+            record t2 on A1 regular launching
+            accept O2 launch t2 on A1 regular cpus(allocated: *):1
+            > update t1 RUNNING id=c1
+            record t1 on A1 regular created as c1
+            reply 1 created c1
+            acknowledge t1
+            > restart
+            connect A1 a1:2375
+            > subscribe F1
+            reconcile t2 t1
+            > update t1 RUNNING id=c1
+            acknowledge t1
+            > update t2 UNKNOWN by-agent
+            record t2 forgotten
+            acknowledge t2
+            > create 3 web -c 1
+            reply 3 409 Conflict: The name web is already assigned or in pending tasks. You have to delete (or rename) that container to be able to assign web to a container again.
+            > create 4 db -c 1
+            > removed t1
+            record t1 forgotten
+            kill t1 on A1
+            > agent-failed A1
+            record agent A1 forgotten
+            disconnect A1
+            > restart
+        "#]],
+    );
+}
+
+#[test]
+fn a_container_moves_when_its_node_fails() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1 -e reschedule:on-node-failure
+        update t1 RUNNING id=c1
+        offer O2 A1 cpus:1
+        create 2 db -c 1
+        update t2 RUNNING id=c2
+        update t1 UNREACHABLE by-agent
+        update t2 UNREACHABLE by-agent
+        restart
+        subscribe F1
+        offer O3 A2 cpus:1
+        up A2 node-1
+        update t3 DROPPED INVALID_OFFERS by-agent gone
+        offer O4 A2 cpus:1
+        update t4 RUNNING id=c4
+        update t1 RUNNING id=c1
+        update t2 RUNNING id=c2
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1 -e reschedule:on-node-failure
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 RUNNING id=c1
+            record t1 on A1 regular created as c1
+            reply 1 created c1
+            acknowledge t1
+            > offer O2 A1 cpus:1
+            > create 2 db -c 1
+            record t2 on A1 regular launching
+            accept O2 launch t2 on A1 regular cpus(allocated: *):1
+            > update t2 RUNNING id=c2
+            record t2 on A1 regular created as c2
+            reply 2 created c2
+            acknowledge t2
+            > update t1 UNREACHABLE by-agent
+            record t1 on A1 regular rescheduling
+            acknowledge t1
+            > update t2 UNREACHABLE by-agent
+            acknowledge t2
+            > restart
+            connect A1 a1:2375
+            > subscribe F1
+            reconcile t2
+            > offer O3 A2 cpus:1
+            record agent A2 a2:2375
+            connect A2 a2:2375
+            > up A2 node-1
+            record t1 forgotten
+            record t3 on A2 regular launching
+            accept O3 launch t3 on A2 regular cpus(allocated: *):1
+            > update t3 DROPPED INVALID_OFFERS by-agent gone
+            record t3 on A2 regular rescheduling
+            acknowledge t3
+            > offer O4 A2 cpus:1
+            record t3 forgotten
+            record t4 on A2 regular launching
+            accept O4 launch t4 on A2 regular cpus(allocated: *):1
+            > update t4 RUNNING id=c4
+            record t4 on A2 regular created as c4
+            acknowledge t4
+            > update t1 RUNNING id=c1
+            kill t1 on A1
+            engine A1 remove c1
+            acknowledge t1
+            > update t2 RUNNING id=c2
+            acknowledge t2
+        "#]],
+    );
+}
+
+#[test]
+fn labels_follow_every_change_of_the_offers() {
+    let mut world = World::new(config(true));
+    let mut table = String::new();
+    for line in [
+        "subscribe F1",
+        "offer O1 A1 cpus:1;disk:9",
+        "up A1 node-0",
+        "offer O2 A1 rev cpus:1",
+        "rescind O1",
+        "offer O3 A1 cpus:2",
+        "create 1 web -c 2",
+        "up A1 node-0",
+        "offer O4 A1 cpus:1;mem:1",
+        "wait 30",
+        "offer O5 A1 rev mem:1",
+        "agent-failed A1",
+        "offer O6 A1 cpus:1 + rev cpus:1",
+        "disconnect",
+    ] {
+        world.play(line);
+        let view = world.view();
+        let label = view.agents.get(&AgentId::new("A1")).and_then(|agent| agent.res_type());
+        table += &format!("{line}: {}\n", label.unwrap_or("-"));
+    }
+    expect![[r#"
+        subscribe F1: -
+        offer O1 A1 cpus:1;disk:9: regular
+        up A1 node-0: regular
+        offer O2 A1 rev cpus:1: any
+        rescind O1: revocable
+        offer O3 A1 cpus:2: any
+        create 1 web -c 2: revocable
+        up A1 node-0: revocable
+        offer O4 A1 cpus:1;mem:1: any
+        wait 30: -
+        offer O5 A1 rev mem:1: revocable
+        agent-failed A1: -
+        offer O6 A1 cpus:1 + rev cpus:1: any
+        disconnect: -
+    "#]]
+    .assert_eq(&table);
+}
+
+#[test]
+fn without_the_option_revocable_resources_are_left_alone() {
+    let mut world = World::new(config(false));
+    let trace = world.play(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1 + rev cpus:4
+        up A1 node-0
+        create 1 web -c 2
+        wait 5
+        ",
+    );
+    expect![[r#"
+        > subscribe F1
+        record framework F1
+        > offer O1 A1 cpus:1 + rev cpus:4
+        record agent A1 a1:2375
+        connect A1 a1:2375
+        > up A1 node-0
+        > create 1 web -c 2
+        > wait 5
+        reply 1 500 container failed to start after 5s: no resources available to schedule container
+          node-0: requested 2 regular cpus, offered 1
+    "#]]
+    .assert_eq(&trace);
+}
+
+#[test]
+fn info_shows_offers_and_engines_by_kind() {
+    let mut world = World::new(config(true));
+    world.play(
+        "
+        subscribe F1
+        offer O1 A1 cpus:3;mem:1006;ports:[31000-32000] + rev cpus:4
+        offer O2 A1 cpus:1;mem:20
+        up A1 node-0
+        create 1 web -c 1 -m 20
+        offer O3 A2 rev cpus:0.5
+        ",
+    );
+    let rows = status_rows(&world.view(), &Scheduler::default(), "primary");
+    let text: Vec<String> = rows.iter().map(|[key, value]| format!("{key}: {value}")).collect();
+    expect![[r#"
+        Role: primary
+        Strategy: spread
+        Filters: health, port, containerslots, dependency, affinity, constraint, whitelist
+        Offers: 2
+          Offer: O1
+           └ cpus: 3
+           └ cpus(revocable): 4
+           └ mem: 1006 MiB
+           └ ports: 31000-32000
+          Offer: O3
+           └ cpus(revocable): 0
+        Nodes: 2
+         node-0: a1:2375
+          └ ID: A1
+          └ Status: Healthy
+          └ Containers: 1
+          └ Reserved CPUs (regular): 1 / 4
+          └ Reserved Memory (regular): 20 MiB / 1.002 GiB
+          └ Reserved CPUs (revocable): 0 / 4
+          └ Reserved Memory (revocable): 0 B / 0 B
+          └ Labels: res-type=any
+         a2:2375: a2:2375
+          └ ID: A2
+          └ Status: Pending
+          └ Containers: 0
+          └ Reserved CPUs (regular): 0 / 0
+          └ Reserved Memory (regular): 0 B / 0 B
+          └ Reserved CPUs (revocable): 0 / 0.5
+          └ Reserved Memory (revocable): 0 B / 0 B
+          └ Labels: res-type=revocable"#]]
+    .assert_eq(&text.join("\n"));
+}
+
+#[test]
+fn containers_are_found_by_name_and_id() {
+    let mut world = World::new(config(true));
+    world.play(
+        "
+        subscribe F1
+        offer O1 A1 cpus:9
+        up A1 node-0
+        create 1 web -c 1
+        update t1 RUNNING id=abcdef0123456789
+        offer O2 A1 cpus:9
+        create 2 abc -c 1
+        update t2 RUNNING id=abd0000000000000
+        ",
+    );
+    let view = world.view();
+    for (named, expected) in [
+        ("web", Some("web")),
+        ("/web", Some("web")),
+        ("node-0/web", Some("web")),
+        ("engine-node-0/web", Some("web")),
+        ("node-1/web", None),
+        ("abcdef0123456789", Some("web")),
+        ("abcdef012345", Some("web")),
+        ("abc", Some("abc")),
+        ("abcd", Some("web")),
+        ("ab", None),
+        ("", None),
+        ("/", None),
+    ] {
+        assert_eq!(view.find(named).map(|container| &*container.occupant.name), expected, "{named:?}");
+    }
+}

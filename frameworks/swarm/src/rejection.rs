@@ -1,0 +1,44 @@
+//! Answers to a client that is not served: a status of HTTP and the text that the docker CLI prints.
+//!
+//! Never 404 for a placement: the CLI would pull the image and create the container again.
+
+use alloc::string::String;
+use core::fmt;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// The request itself is wrong.
+    BadParameter(String),
+    /// The name is taken.
+    Conflict(String),
+    /// The request is right, but cannot be carried out.
+    Failed(String),
+    /// Too much is under way; the client may come again.
+    Busy(String),
+}
+
+impl Rejection {
+    pub fn status(&self) -> u16 {
+        match self {
+            Rejection::BadParameter(_) => 400,
+            Rejection::Conflict(_) => 409,
+            Rejection::Failed(_) => 500,
+            Rejection::Busy(_) => 503,
+        }
+    }
+
+    pub fn message(&self) -> &str {
+        match self {
+            Rejection::BadParameter(text)
+            | Rejection::Conflict(text)
+            | Rejection::Failed(text)
+            | Rejection::Busy(text) => text,
+        }
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message())
+    }
+}
