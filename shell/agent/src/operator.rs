@@ -17,7 +17,7 @@ use tepui_proto::mesos::v1::agent::{Call, Response as Answer, response};
 
 use crate::access::Access;
 use crate::image_gc;
-use crate::peer::{self, Peer};
+use crate::peer;
 use crate::routes::{Kind, Program, stopping};
 
 pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Response, HttpError> {
@@ -102,10 +102,7 @@ async fn authorize(
         return program.access.check_container(state, request, call);
     }
     // Nobody is authenticated: processes of this machine are known by their user, and the network is trusted.
-    let (from, port) = (request.peer, program.port);
-    let found = tokio::task::spawn_blocking(move || peer::find(from, port)).await;
-    let peer = found.unwrap_or(Peer::Unknown); // The agent is going down.
-    let caller = program.access.check_peer(state, call, peer)?;
+    let caller = program.access.check_peer(state, call, peer::find(request.peer, request.local))?;
     program.access.check_container(state, request, call)?;
     Ok(caller)
 }

@@ -1,13 +1,27 @@
 //! The user behind a connection from this machine, for agents that authenticate nobody.
 //!
-//! TCP has no peer credentials; the kernel's tables of sockets name the user of each. See
+//! TCP has no peer credentials; the kernel tells the user of a socket to those who know both of its addresses. See
 //! `docs/adr/0010-local-callers-without-authentication.md`.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
 
-/// Tables of the sockets of this network namespace.
-const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
+
+/// `nlmsghdr`.
+const HEADER_BYTES: usize = 16;
+/// `inet_diag_req_v2`.
+const REQUEST_BYTES: usize = 56;
+/// `SOCK_DIAG_BY_FAMILY` of `linux/sock_diag.h`.
+const BY_FAMILY: u16 = 20;
+/// Places in an answer: a header, then `inet_diag_msg`.
+const ERROR_AT: usize = HEADER_BYTES;
+const REMOTE_PORT_AT: usize = HEADER_BYTES + 6;
+const UID_AT: usize = HEADER_BYTES + 64;
+const INODE_AT: usize = HEADER_BYTES + 68;
 
 /// Where a request comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,30 +34,14 @@ pub(crate) enum Peer {
     Unknown,
 }
 
-/// One socket of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Socket {
-    local: SocketAddr,
-    remote: SocketAddr,
-    uid: u32,
-    /// 0 if no process has it any more; then the user is not told either.
-    inode: u64,
-}
-
-/// Finds the user of a peer that is connected to our `port`. Blocking.
-pub(crate) fn find(peer: SocketAddr, port: u16) -> Peer {
+/// Finds the user of the peer of a connection whose end here is `local`.
+pub(crate) fn find(peer: SocketAddr, local: SocketAddr) -> Peer {
     // An address of this machine can be bound here, others cannot.
     if UdpSocket::bind((peer.ip().to_canonical(), 0)).is_err() {
         return Peer::Remote;
     }
-    let tables: io::Result<Vec<String>> = TABLES
-        .iter()
-        .map(std::fs::read_to_string)
-        // A kernel without IPv6 has one table.
-        .filter(|table| !table.as_ref().is_err_and(|err| err.kind() == io::ErrorKind::NotFound))
-        .collect();
-    match tables {
-        Ok(tables) => user_of(&tables.concat(), peer, port),
+    match ask(&request(peer, local)) {
+        Ok(answer) => user_of(&answer, local.port()),
         Err(err) => {
             tracing::warn!(%err, "cannot tell the user of a local caller");
             Peer::Unknown
@@ -51,114 +49,129 @@ pub(crate) fn find(peer: SocketAddr, port: u16) -> Peer {
     }
 }
 
-/// The user of the socket at the other end of our connection with `peer`.
-fn user_of(tables: &str, peer: SocketAddr, port: u16) -> Peer {
-    let peer = canonical(peer);
-    let sockets: Vec<Socket> = tables.lines().filter_map(parse).collect();
-    let ours = |socket: &&Socket| socket.remote == peer && socket.local.port() == port;
-    // Others may have the same local address towards another remote one.
-    let theirs = |socket: &&Socket| {
-        let is_other_end = |our: &Socket| our.local == socket.remote;
-        socket.local == peer && sockets.iter().filter(ours).any(is_other_end)
-    };
-    let mut users = sockets.iter().filter(theirs).map(|socket| (socket.inode != 0).then_some(socket.uid));
-    match (users.next(), users.next()) {
-        (Some(Some(uid)), None) => Peer::Local(uid),
+/// Whether this kernel tells users of sockets at all.
+pub(crate) fn is_told() -> io::Result<bool> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let local = listener.local_addr()?;
+    let client = TcpStream::connect(local)?;
+    Ok(matches!(find(client.local_addr()?, local), Peer::Local(_)))
+}
+
+/// Asks for the one socket whose own address is `peer` and whose remote one is `local`.
+fn request(peer: SocketAddr, local: SocketAddr) -> Vec<u8> {
+    let (own, remote) = (peer.ip().to_canonical(), local.ip().to_canonical());
+    let family = if own.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    let mut bytes = Vec::with_capacity(HEADER_BYTES + REQUEST_BYTES);
+    bytes.extend(((HEADER_BYTES + REQUEST_BYTES) as u32).to_ne_bytes());
+    bytes.extend(BY_FAMILY.to_ne_bytes());
+    bytes.extend((libc::NLM_F_REQUEST as u16).to_ne_bytes());
+    bytes.extend([0; 8]); // Sequence number and sender: there is one request, and the kernel knows from whom.
+    bytes.extend([family as u8, libc::IPPROTO_TCP as u8, 0, 0]);
+    bytes.extend(u32::MAX.to_ne_bytes()); // In any state.
+    bytes.extend(peer.port().to_be_bytes());
+    bytes.extend(local.port().to_be_bytes());
+    bytes.extend(padded(own));
+    bytes.extend(padded(remote));
+    bytes.extend(0u32.to_ne_bytes()); // On any interface.
+    bytes.extend([u8::MAX; 8]); // No cookie.
+    bytes
+}
+
+/// An address in the room of the longest.
+fn padded(ip: IpAddr) -> [u8; 16] {
+    match ip {
+        IpAddr::V4(ip) => {
+            let mut bytes = [0; 16];
+            bytes[..4].copy_from_slice(&ip.octets());
+            bytes
+        }
+        IpAddr::V6(ip) => ip.octets(),
+    }
+}
+
+/// The kernel answers while it is asked, so that nothing waits here.
+fn ask(request: &[u8]) -> nix::Result<Vec<u8>> {
+    let (raw, protocol) = (SockType::Raw, SockProtocol::NetlinkSockDiag);
+    let netlink = socket(AddressFamily::Netlink, raw, SockFlag::SOCK_CLOEXEC, protocol)?;
+    send(netlink.as_raw_fd(), request, MsgFlags::empty())?;
+    let mut answer = vec![0; 1024];
+    let length = recv(netlink.as_raw_fd(), &mut answer, MsgFlags::MSG_DONTWAIT)?;
+    answer.truncate(length);
+    Ok(answer)
+}
+
+/// The user of the socket in an answer, if it is that of a connection with our `port`.
+fn user_of(answer: &[u8], port: u16) -> Peer {
+    let word = |at: usize| Some(u32::from_ne_bytes(answer.get(at..at + 4)?.try_into().ok()?));
+    let kind = answer.get(4..6).and_then(|bytes| bytes.try_into().ok()).map(u16::from_ne_bytes);
+    if kind != Some(BY_FAMILY) {
+        let error = word(ERROR_AT).map(|error| Errno::from_raw((error as i32).wrapping_neg()));
+        if error != Some(Errno::ENOENT) {
+            tracing::warn!(?error, "cannot tell the user of a local caller");
+        }
+        return Peer::Unknown;
+    }
+    // Of a connection that is gone, the kernel may show one that listens on the same port.
+    let is_with_us = answer.get(REMOTE_PORT_AT..REMOTE_PORT_AT + 2) == Some(&port.to_be_bytes());
+    // A socket that no process has any more is shown as root's, without an inode.
+    let has_process = word(INODE_AT).is_some_and(|inode| inode != 0);
+    match word(UID_AT) {
+        Some(uid) if is_with_us && has_process => Peer::Local(uid),
         _ => Peer::Unknown,
     }
 }
 
-/// A row: number, local and remote address, state, queues, timer, retransmissions, uid, timeout, inode.
-fn parse(row: &str) -> Option<Socket> {
-    let fields: Vec<&str> = row.split_whitespace().collect();
-    Some(Socket {
-        local: address(fields.get(1)?)?,
-        remote: address(fields.get(2)?)?,
-        uid: fields.get(7)?.parse().ok()?,
-        inode: fields.get(9)?.parse().ok()?,
-    })
-}
-
-/// `0100007F:13BB`: words of 32 bits as the machine has them, and the port.
-fn address(text: &str) -> Option<SocketAddr> {
-    let (ip, port) = text.split_once(':')?;
-    let word = |index: usize| u32::from_str_radix(ip.get(index * 8..index * 8 + 8)?, 16).ok();
-    let ip: IpAddr = match ip.len() {
-        8 => Ipv4Addr::from(word(0)?.to_ne_bytes()).into(),
-        32 => {
-            let mut bytes = [0; 16];
-            for (index, part) in bytes.chunks_exact_mut(4).enumerate() {
-                part.copy_from_slice(&word(index)?.to_ne_bytes());
-            }
-            Ipv6Addr::from(bytes).into()
-        }
-        _ => return None,
-    };
-    Some(canonical(SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?)))
-}
-
-/// IPv4 on a socket of IPv6 is IPv4.
-fn canonical(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
-}
-
 #[cfg(test)]
 mod tests {
-    use std::net::{TcpListener, TcpStream};
-
     use super::*;
 
-    const HEAD: &str =
-        "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
-
-    /// `local remote uid inode`, each address as `ip:port`.
-    fn table(rows: &[(&str, &str, u32, u64)]) -> String {
-        let shown = |text: &str| {
-            let SocketAddr::V4(address) = text.parse().expect("an address") else { panic!("not v4") };
-            format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port())
-        };
-        let row = |(local, remote, uid, inode): &(&str, &str, u32, u64)| {
-            let (local, remote) = (shown(local), shown(remote));
-            format!(
-                "   0: {local} {remote} 01 00000000:00000000 00:00000000 00000000 {uid:5} 0 {inode} 1 0\n"
-            )
-        };
-        format!("{HEAD}{}", rows.iter().map(row).collect::<String>())
+    fn answer(kind: u16, remote_port: u16, uid: u32, inode: u32) -> Vec<u8> {
+        let mut bytes = vec![0; HEADER_BYTES + 72];
+        bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
+        bytes[REMOTE_PORT_AT..REMOTE_PORT_AT + 2].copy_from_slice(&remote_port.to_be_bytes());
+        bytes[UID_AT..UID_AT + 4].copy_from_slice(&uid.to_ne_bytes());
+        bytes[INODE_AT..INODE_AT + 4].copy_from_slice(&inode.to_ne_bytes());
+        bytes
     }
 
     #[test]
     fn the_user_is_that_of_the_other_end() {
-        let (agent, peer, other) = ("127.0.0.1:5051", "127.0.0.1:40000", "127.0.0.1:5050");
-        let ours = (agent, peer, 0, 7);
-        for (rows, expected) in [
-            (vec![ours, (peer, agent, 1000, 8)], Peer::Local(1000)),
-            (vec![ours, (peer, agent, 0, 8)], Peer::Local(0)),
+        for (answer, expected) in [
+            (answer(BY_FAMILY, 5051, 1000, 8), Peer::Local(1000)),
+            (answer(BY_FAMILY, 5051, 0, 8), Peer::Local(0)),
             // A closed socket is shown as root's.
-            (vec![ours, (peer, agent, 0, 0)], Peer::Unknown),
-            (vec![ours], Peer::Unknown),
-            (vec![], Peer::Unknown),
-            // The same port towards another program.
-            (vec![ours, (peer, other, 0, 9)], Peer::Unknown),
-            (vec![ours, (peer, other, 0, 9), (peer, agent, 1000, 8)], Peer::Local(1000)),
+            (answer(BY_FAMILY, 5051, 0, 0), Peer::Unknown),
+            // A socket that listens on the port of the peer.
+            (answer(BY_FAMILY, 0, 1000, 8), Peer::Unknown),
+            (answer(libc::NLMSG_ERROR as u16, 0, 0, 0), Peer::Unknown),
+            (answer(BY_FAMILY, 5051, 0, 8)[..60].to_vec(), Peer::Unknown),
+            (Vec::new(), Peer::Unknown),
         ] {
-            let found = user_of(&table(&rows), peer.parse().expect("an address"), 5051);
-            assert_eq!(found, expected, "{rows:?}");
+            assert_eq!(user_of(&answer, 5051), expected, "{answer:?}");
         }
     }
 
     #[test]
     fn real_connections_have_our_user() {
         let own = Peer::Local(nix::unistd::geteuid().as_raw());
+        assert!(is_told().expect("loopback works"));
         for listen in ["127.0.0.1:0", "[::1]:0", "[::]:0"] {
             let Ok(listener) = TcpListener::bind(listen) else { continue };
             let port = listener.local_addr().expect("bound").port();
             let to = if listen.starts_with("[::1]") { "::1" } else { "127.0.0.1" };
             let client = TcpStream::connect((to, port)).expect("connected");
-            let (_server, peer) = listener.accept().expect("accepted");
-            assert_eq!(find(peer, port), own, "{listen}");
+            let (server, peer) = listener.accept().expect("accepted");
+            let local = server.local_addr().expect("connected");
+            assert_eq!(find(peer, local), own, "{listen}");
+            // The same two ports, but another connection.
+            assert_eq!(
+                find(SocketAddr::new("127.0.0.2".parse().expect("an address"), peer.port()), local),
+                Peer::Unknown
+            );
             drop(client);
-            assert_eq!(find(peer, port), Peer::Unknown, "{listen}");
+            assert_eq!(find(peer, local), Peer::Unknown, "{listen}");
         }
-        assert_eq!(find("192.0.2.1:40000".parse().expect("an address"), 5051), Peer::Remote);
+        let remote = "192.0.2.1:40000".parse().expect("an address");
+        assert_eq!(find(remote, "127.0.0.1:5051".parse().expect("an address")), Peer::Remote);
     }
 }

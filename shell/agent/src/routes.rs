@@ -105,8 +105,6 @@ pub(crate) struct Program {
     /// Of `/state`, compressed or not, as each sees it.
     pub renderings: Renderings<(bool, Option<Option<Principal>>)>,
     pub access: Access,
-    /// On which it listens.
-    pub port: u16,
     pub image_gc: Option<ImageGc>,
     /// How often who listens to a container hears that it is still connected.
     pub http_heartbeat_interval: Duration,

@@ -28,6 +28,7 @@ use crate::link::Links;
 use crate::log;
 use crate::modes;
 use crate::options::Options;
+use crate::peer;
 use crate::routes::{Kind, Program};
 use crate::samples;
 use crate::statistics::Measuring;
@@ -162,10 +163,14 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
         measuring: Measuring { meter, work_dir: config.work_dir.as_str().into() },
         renderings: Renderings::new(),
         access: options.access.clone(),
-        port: address.port(),
         image_gc: options.image_gc.clone(),
         http_heartbeat_interval: options.http_heartbeat_interval,
     };
+    if !options.access.readwrite && !peer::is_told().unwrap_or_default() {
+        tracing::warn!(
+            "the kernel does not tell users of connections (module tcp_diag): local calls about containers are refused"
+        );
+    }
     let listening = server.serve(Arc::new(program), options.server, browsers(&options), options.tls);
     tracing::info!(%address, "agent serves");
     Ok(RunningAgent { address, running, handle, listening, exchanges, tasks, states, exit })

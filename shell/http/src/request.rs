@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::auth::{Principal, subject};
 use crate::gzip::{self, Inflated};
-use crate::server::Disconnect;
+use crate::server::{Disconnect, Ends};
 use crate::{HttpError, path};
 
 /// The largest form.
@@ -57,6 +57,8 @@ pub struct Request {
     pub query: Query,
     pub headers: HeaderMap,
     pub peer: SocketAddr,
+    /// Our end of the connection.
+    pub local: SocketAddr,
     /// Who sent it, once that was found out; none if nobody asked.
     pub principal: Option<Principal>,
     pub(crate) disconnect: Disconnect,
@@ -80,7 +82,7 @@ impl Query {
 impl Request {
     pub(crate) fn new(
         request: http::Request<Incoming>,
-        peer: SocketAddr,
+        ends: Ends,
         disconnect: Disconnect,
         budget: BodyBudget,
         body_read_timeout: Duration,
@@ -92,7 +94,8 @@ impl Request {
             target: head.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
             method: head.method,
             headers: head.headers,
-            peer,
+            peer: ends.peer,
+            local: ends.local,
             principal: None,
             disconnect,
             body_read_timeout,

@@ -256,9 +256,9 @@ fn connections_max(wanted: usize, open_files_max: Option<u64>) -> usize {
 
 /// The two addresses of a connection.
 #[derive(Clone, Copy, Debug)]
-struct Ends {
-    peer: SocketAddr,
-    local: SocketAddr,
+pub(crate) struct Ends {
+    pub peer: SocketAddr,
+    pub local: SocketAddr,
 }
 
 /// A handler that panics takes its connection with it and nothing else.
@@ -348,7 +348,7 @@ async fn respond<H: Handler>(
     let body_read_timeout = shared.limits.body_read_timeout;
     let checked = shared.browsers.check(&request, ends.local);
     let request =
-        checked.and_then(|()| Request::new(request, ends.peer, disconnect, shared.budget, body_read_timeout));
+        checked.and_then(|()| Request::new(request, ends, disconnect, shared.budget, body_read_timeout));
     let response = match request {
         Ok(request) => shared.handler.handle(request).await,
         Err(error) => error.into(),

@@ -99,9 +99,13 @@ impl Limited {
     }
 
     pub fn kill(&mut self, task: &str) {
+        self.ask_to_kill(task);
+        self.scheduler.reach(task, "TASK_KILLED");
+    }
+
+    pub fn ask_to_kill(&self, task: &str) {
         let kill = json!({"task_id": {"value": task}, "kill_policy": {"grace_period": {"nanoseconds": 0}}});
         self.scheduler.call(json!({"type": "KILL", "kill": kill}));
-        self.scheduler.reach(task, "TASK_KILLED");
     }
 
     pub fn cgroup(&self, controller: &str, id: &Value) -> PathBuf {

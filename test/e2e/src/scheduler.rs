@@ -95,8 +95,8 @@ impl Scheduler {
         self.http.send("POST", "/api/v1/scheduler", &headers, call.to_string().as_bytes())
     }
 
-    /// The next event that `accept` takes; those before are kept for later calls, except updates that were acknowledged
-    /// and come again because the acknowledgement took its time. None when the stream has ended.
+    /// The next event that `accept` takes; those before are kept for later calls. An update that comes again is
+    /// acknowledged again: its first acknowledgement may have been lost with an agent. None when the stream has ended.
     pub fn event(&mut self, what: &str, accept: impl Fn(&Value) -> bool) -> Option<Value> {
         if let Some(at) = self.kept.iter().position(&accept) {
             return self.kept.remove(at);
@@ -104,7 +104,7 @@ impl Scheduler {
         let deadline = Instant::now() + patience();
         loop {
             match self.events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(Some(event)) if self.is_repeated(&event) => {}
+                Ok(Some(event)) if self.is_repeated(&event) => self.acknowledge(&event["update"]["status"]),
                 Ok(Some(event)) if accept(&event) => return Some(event),
                 Ok(Some(event)) => self.kept.push_back(event),
                 Ok(None) | Err(RecvTimeoutError::Disconnected) => return None,
@@ -174,19 +174,27 @@ impl Scheduler {
 
     /// Acknowledges the updates of this task up to one in this state, which is returned.
     pub fn reach(&mut self, task: &str, state: &str) -> Value {
+        self.advance(task, state, |status| status["state"] == state)
+    }
+
+    /// Acknowledges the updates of this task up to its last, which is returned.
+    pub fn end(&mut self, task: &str) -> Value {
+        self.advance(task, "its end", is_final)
+    }
+
+    fn advance(&mut self, task: &str, to: &str, is_there: impl Fn(&Value) -> bool) -> Value {
         loop {
             let event = self
-                .event(&format!("{task} {state}"), |event| {
+                .event(&format!("{task} {to}"), |event| {
                     event["type"] == "UPDATE" && event["update"]["status"]["task_id"]["value"] == task
                 })
                 .expect("the stream lives");
             let status = event["update"]["status"].clone();
             self.acknowledge(&status);
-            if status["state"] == state {
+            if is_there(&status) {
                 return status;
             }
-            let is_over = FINAL_STATES.iter().any(|name| status["state"] == *name);
-            assert!(!is_over, "waited for {task} {state}: {status}");
+            assert!(!is_final(&status), "waited for {task} {to}: {status}");
         }
     }
 
@@ -235,8 +243,10 @@ fn read_in_background(mut stream: Stream) -> Receiver<Option<Value>> {
     events
 }
 
-/// A task in one of these never reaches another one.
-const FINAL_STATES: [&str; 4] = ["TASK_FINISHED", "TASK_FAILED", "TASK_KILLED", "TASK_ERROR"];
+/// Whether no other state follows.
+fn is_final(status: &Value) -> bool {
+    ["TASK_FINISHED", "TASK_FAILED", "TASK_KILLED", "TASK_ERROR"].iter().any(|name| status["state"] == *name)
+}
 
 pub fn scalar(name: &str, value: f64) -> Value {
     json!({"name": name, "type": "SCALAR", "scalar": {"value": value}})
