@@ -49,8 +49,16 @@ pub(crate) fn find(peer: SocketAddr, local: SocketAddr) -> Peer {
     }
 }
 
-/// Whether this kernel tells users of sockets at all.
-pub(crate) fn is_told() -> io::Result<bool> {
+/// Says so if this kernel does not tell users of sockets.
+pub(crate) fn warn_unless_told() {
+    if !is_told().unwrap_or_default() {
+        tracing::warn!(
+            "the kernel does not tell users of connections (module tcp_diag): local calls about containers are refused"
+        );
+    }
+}
+
+fn is_told() -> io::Result<bool> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let local = listener.local_addr()?;
     let client = TcpStream::connect(local)?;

@@ -166,11 +166,6 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
         image_gc: options.image_gc.clone(),
         http_heartbeat_interval: options.http_heartbeat_interval,
     };
-    if !options.access.readwrite && !peer::is_told().unwrap_or_default() {
-        tracing::warn!(
-            "the kernel does not tell users of connections (module tcp_diag): local calls about containers are refused"
-        );
-    }
     let listening = server.serve(Arc::new(program), options.server, browsers(&options), options.tls);
     tracing::info!(%address, "agent serves");
     Ok(RunningAgent { address, running, handle, listening, exchanges, tasks, states, exit })
@@ -248,6 +243,9 @@ async fn watch_disk(work_dir: PathBuf, interval: Duration, handle: Handle<Input>
 }
 
 fn bind(options: &Options) -> Result<Server, AgentFault> {
+    if !options.access.readwrite {
+        peer::warn_unless_told();
+    }
     let address = SocketAddr::new(options.ip, options.port);
     Server::bind(address).map_err(|err| AgentFault::Listen { address, err })
 }

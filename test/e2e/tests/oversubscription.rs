@@ -104,7 +104,9 @@ fn ended_by(controller: &[&str]) {
     scheduler.reach("safe", "TASK_RUNNING");
     let status = scheduler.reach("t", "TASK_GONE");
     assert_eq!(status["reason"], "REASON_CONTAINER_PREEMPTED", "{status}");
-    assert_eq!(status["message"], "Container preempted by QoS correction");
+    // It may have been preempted before it ran, and says so then.
+    let message = status["message"].as_str().unwrap_or_default();
+    assert!(message.starts_with("Container preempted by QoS correction"), "{status}");
     wait_for("the end of it to be counted", || {
         let metrics = cluster.agent_http().get("/metrics/snapshot").json()?;
         (metrics["slave/executors_preempted"] == 1.0 && metrics["slave/tasks_running"] == 1.0).then_some(())
