@@ -2,12 +2,15 @@
 //!
 //! An acknowledgement gets lost with its link, or crosses the same update on its way once more. The id may be another
 //! task's by then: these ends are not its own. An answer to a ping that was sent after an acknowledgement shows that it
-//! arrived, and that whatever was said before it is here.
+//! arrived, and that whatever was said before it is here. On a new link all of them are sent again before the first ping.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use tepui_types::{AgentId, FrameworkId, TaskId};
+
+/// Acknowledgements on one agent, of tasks that are not in the books, that are remembered; a scheduler may make such up.
+const UNKNOWN_ENDS_MAX: usize = 10_000;
 
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
@@ -35,18 +38,37 @@ impl Ends {
         on.ends.insert((framework.clone(), task.clone()), (on.pings, uuid.into()));
     }
 
+    /// The same for a task that is not in the books: its end was told without waiting for an acknowledgement.
+    pub(crate) fn acknowledged_unknown(
+        &mut self,
+        agent: &AgentId,
+        framework: &FrameworkId,
+        task: &TaskId,
+        uuid: &[u8],
+    ) {
+        if self.by_agent.get(agent).is_none_or(|on| on.ends.len() < UNKNOWN_ENDS_MAX) {
+            self.acknowledged(agent, framework, task, uuid);
+        }
+    }
+
     /// The update that ended the task which had this id before.
     pub(crate) fn of(&self, agent: &AgentId, framework: &FrameworkId, task: &TaskId) -> Option<&[u8]> {
         let ends = &self.by_agent.get(agent)?.ends;
         ends.get(&(framework.clone(), task.clone())).map(|(_, uuid)| uuid.as_slice())
     }
 
+    /// Those that the agent may not have heard of.
+    pub(crate) fn on(&self, agent: &AgentId) -> impl Iterator<Item = (&FrameworkId, &TaskId, &[u8])> {
+        let ends = self.by_agent.get(agent).into_iter().flat_map(|on| &on.ends);
+        ends.map(|((framework, task), (_, uuid))| (framework, task, uuid.as_slice()))
+    }
+
     /// There is a new link; what was sent on the one before may be lost.
     pub(crate) fn linked(&mut self, agent: &AgentId) {
-        if let Some(on) = self.by_agent.get_mut(agent) {
-            (on.pings, on.pongs) = (0, 0);
-            on.ends.values_mut().for_each(|(pings, _)| *pings = 0);
-        }
+        // Pings count from the first one on: an answer to one that was sent before an acknowledgement says nothing of it.
+        let on = self.by_agent.entry(agent.clone()).or_default();
+        (on.pings, on.pongs) = (0, 0);
+        on.ends.values_mut().for_each(|(pings, _)| *pings = 0);
     }
 
     pub(crate) fn pinged(&mut self, agent: &AgentId) {

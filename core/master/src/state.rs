@@ -186,6 +186,8 @@ pub struct Task {
     /// The v1 Task as GET_TASKS shows it; `state` and `statuses` are kept current in here.
     pub task: pb::Task,
     pub resources: Resources,
+    /// Its agent told of it; this master did not launch it.
+    pub is_reported: bool,
 }
 
 /// Resources of one agent, offered to one framework in one role.

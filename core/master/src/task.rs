@@ -50,6 +50,7 @@ impl Task {
             executor_id,
             task,
             resources,
+            is_reported: false,
         }
     }
 
@@ -62,6 +63,7 @@ impl Task {
             executor_id: task.executor_id.as_option().map(ExecutorId::from),
             task,
             resources,
+            is_reported: true,
         }
     }
 

@@ -36,6 +36,7 @@ pub(super) fn everything(
     }
     for (task, resources) in report.tasks {
         let task = Task::reported(id, task, resources);
+        complete_predecessor(master, &task);
         if strangers.contains(&task.framework_id) || kill_double(master, &task, out) {
             continue;
         }
@@ -69,6 +70,7 @@ pub(super) fn compare(
     end_forgotten(master, now, id, &report, out);
     let missing = missing(master, id, &report);
     greet(master, conn, id, missing, out);
+    acknowledge_again(master, id, out);
     let strangers = frameworks(master, now, id, &report, out);
     drop_unnamed_executors(master, id, &report);
     for (info, resources) in report.executors {
@@ -89,12 +91,30 @@ pub(super) fn compare(
     resend_kills(master, id, out);
 }
 
+/// Acknowledgements of ends that may have been lost with the link before this one.
+fn acknowledge_again(master: &Master, id: &AgentId, out: &mut Out) {
+    for (framework_id, task_id, uuid) in master.ends.on(id) {
+        master.tell_agent(id, to_agent::acknowledge(framework_id, task_id, uuid.into()), out);
+    }
+}
+
 /// A running task that was declared lost when its agent's link broke: it is booked again, until it is dead.
 fn take_back(master: &mut Master, task: Task, out: &mut Out) {
     let key = (task.framework_id.clone(), task.id.clone());
     let agent_id = task.agent_id.clone();
     adopt_task(master, task, out);
     master.kills.entry(agent_id).or_default().insert(key, None);
+}
+
+/// An agent brought a task that has ended, and another one brings a task that lives under the same id: its framework has
+/// acknowledged that end, or it would not have used the id again.
+fn complete_predecessor(master: &mut Master, task: &Task) {
+    let ended = master.task(&task.framework_id, &task.id).is_some_and(|known| {
+        known.agent_id != task.agent_id && known.is_reported && known.state().is_terminal()
+    });
+    if ended && !task.state().is_terminal() {
+        task::complete(master, &task.framework_id, &task.id);
+    }
 }
 
 /// The framework launched another task under the same id elsewhere while nobody knew of this one: this one goes.

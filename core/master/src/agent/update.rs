@@ -5,11 +5,12 @@
 
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::tepui::agent::v1::call::Update;
-use tepui_types::{AgentId, FrameworkId, TaskId};
+use tepui_types::{AgentId, FrameworkId, TaskId, TaskStateExt};
 
 use crate::counters::Counter;
 use crate::event::{to_agent, to_scheduler};
 use crate::master::{Master, Out};
+use crate::state::Task;
 use crate::task;
 
 pub(super) fn update(master: &mut Master, from: &AgentId, call: Update, out: &mut Out) {
@@ -20,14 +21,9 @@ pub(super) fn update(master: &mut Master, from: &AgentId, call: Update, out: &mu
         return master.tell_agent(from, to_agent::shutdown_framework(&framework_id), out);
     };
     let task_id = TaskId::from(&*call.status.task_id);
-    let is_another = framework.tasks.get(&task_id).is_some_and(|live| {
-        let uuid = call.status.uuid.as_deref();
-        live.agent_id != *from || uuid.is_some() && master.ends.of(from, &framework_id, &task_id) == uuid
-    });
-    if is_another {
+    let elsewhere = framework.tasks.get(&task_id).filter(|live| live.agent_id != *from);
+    if is_over(master, from, &call) || elsewhere.is_some_and(|live| !is_undecided(live, call.latest_state)) {
         master.count(Counter::InvalidStatusUpdates);
-        // Another task has the same id: one that lives elsewhere, so that this one was killed, or one that was launched
-        // after this one's end was acknowledged, of which the agent has not heard. Its end is nobody's business.
         if let Some(uuid) = &call.status.uuid {
             master.tell_agent(from, to_agent::acknowledge(&framework_id, &task_id, uuid.clone()), out);
         }
@@ -36,10 +32,30 @@ pub(super) fn update(master: &mut Master, from: &AgentId, call: Update, out: &mu
     master.count(Counter::ValidStatusUpdates);
     let mut status: pb::TaskStatus = call.status.into_option().unwrap_or_default();
     status.agent_id = from.to_proto().into();
+    if elsewhere.is_some() {
+        // The books are about the other one.
+        return master.tell_framework(&framework_id, to_scheduler::update(status), out);
+    }
     if !status.executor_id.is_set() {
         let executor_id = master.task(&framework_id, &task_id).and_then(|task| task.executor_id.clone());
         status.executor_id = executor_id.map(|id| id.to_proto()).into();
     }
     task::update(master, &framework_id, &status, call.latest_state, out);
     master.tell_framework(&framework_id, to_scheduler::update(status), out);
+}
+
+/// Whether the framework has acknowledged this end, and the agent has not heard of that. The id may be another task's by
+/// now, whose end it is not.
+fn is_over(master: &Master, from: &AgentId, call: &Update) -> bool {
+    let (framework_id, task_id) =
+        (FrameworkId::from(&*call.framework_id), TaskId::from(&*call.status.task_id));
+    let uuid = call.status.uuid.as_deref();
+    uuid.is_some() && master.ends.of(from, &framework_id, &task_id) == uuid
+}
+
+/// Two agents told a new master of tasks of the same id, and both have ended: it does not know which of the two ends the
+/// framework has acknowledged. Otherwise the one that lives, or that this master launched, came later; the other was killed,
+/// or the framework has acknowledged its end, so that nobody need hear of it.
+fn is_undecided(live: &Task, latest: pb::TaskState) -> bool {
+    live.is_reported && live.state().is_terminal() && latest.is_terminal()
 }

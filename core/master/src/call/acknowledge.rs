@@ -14,20 +14,19 @@ pub(super) fn acknowledge(master: &mut Master, from: &FrameworkId, call: Acknowl
     if master.agent(&agent_id).is_none_or(|agent| agent.conn().is_none()) {
         return master.count(Counter::InvalidStatusUpdateAcknowledgements);
     }
-    let mut over = false;
-    if let Some(live) = master.task(from, &task_id) {
+    let live = master.task(from, &task_id).filter(|live| live.agent_id == agent_id);
+    let over = live.is_some_and(|live| {
+        live.task.status_update_state.is_some_and(|state| state.is_terminal())
+            && live.task.status_update_uuid.as_deref() == Some(&*call.uuid)
+    });
+    match live.map(|live| live.task.status_update_state) {
         // Nothing of this task was forwarded, so there is nothing to acknowledge.
-        let Some(state) = live.task.status_update_state else {
-            return master.count(Counter::InvalidStatusUpdateAcknowledgements);
-        };
-        over = state.is_terminal()
-            && live.agent_id == agent_id
-            && live.task.status_update_uuid.as_deref() == Some(&*call.uuid);
+        Some(None) => return master.count(Counter::InvalidStatusUpdateAcknowledgements),
+        Some(Some(_)) if over => master.ends.acknowledged(&agent_id, from, &task_id, &call.uuid),
+        Some(Some(_)) => (),
+        None => master.ends.acknowledged_unknown(&agent_id, from, &task_id, &call.uuid),
     }
     master.count(Counter::ValidStatusUpdateAcknowledgements);
-    if over {
-        master.ends.acknowledged(&agent_id, from, &task_id, &call.uuid);
-    }
     master.tell_agent(&agent_id, to_agent::acknowledge(from, &task_id, call.uuid), out);
     if over {
         task::complete(master, from, &task_id);

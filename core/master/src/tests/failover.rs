@@ -273,6 +273,141 @@ fn a_new_master_learns_from_agents_and_frameworks() {
     );
 }
 
+/// The agent of the earlier one has not heard that its end was acknowledged.
+#[test]
+fn a_new_master_takes_the_living_one_of_two_tasks_of_the_same_id() {
+    for (first, second) in [("A", "B"), ("B", "A")] {
+        check(
+            &alloc::format!(
+                "
+                framework F role:web failover:60 checkpoint
+                agent A cpus:4 mem:64
+                agent B cpus:4 mem:64
+                settle
+                F accept #0 refuse:100 : launch t1 cpus:1
+                A update t1 FINISHED
+                A deaf
+                F ack t1
+                F accept #1 refuse:100 : launch t1 cpus:1
+                B update t1 RUNNING
+                master restarts
+                --
+                {first} back
+                {second} back
+                F back
+                A repeats t1
+                B repeats t1
+                "
+            ),
+            match first {
+                "A" => expect![[r#"
+                    record initialize cluster m
+                    F <- SUBSCRIBED F
+                    F <- HEARTBEAT
+                    record admit agent A at A
+                    A <- SUBSCRIBED A
+                    record admit agent B at B
+                    B <- SUBSCRIBED B
+                    F <- OFFERS #0 of A (cpus:4; mem:64) #1 of B (cpus:4; mem:64)
+                    A <- LAUNCH t1 (cpus:1)
+                    F <- UPDATE t1 TASK_FINISHED
+                    A <- ACKNOWLEDGE t1
+                    B <- LAUNCH t1 (cpus:1)
+                    F <- UPDATE t1 TASK_RUNNING
+                    --
+                    A <- SUBSCRIBED A
+                    B <- SUBSCRIBED B
+                    B <- UPDATE_FRAMEWORK F
+                    F <- SUBSCRIBED F
+                    F <- HEARTBEAT
+                    A <- ACKNOWLEDGE t1
+                    F <- UPDATE t1 TASK_RUNNING
+                "#]],
+                _ => expect![[r#"
+                    record initialize cluster m
+                    F <- SUBSCRIBED F
+                    F <- HEARTBEAT
+                    record admit agent A at A
+                    A <- SUBSCRIBED A
+                    record admit agent B at B
+                    B <- SUBSCRIBED B
+                    F <- OFFERS #0 of A (cpus:4; mem:64) #1 of B (cpus:4; mem:64)
+                    A <- LAUNCH t1 (cpus:1)
+                    F <- UPDATE t1 TASK_FINISHED
+                    A <- ACKNOWLEDGE t1
+                    B <- LAUNCH t1 (cpus:1)
+                    F <- UPDATE t1 TASK_RUNNING
+                    --
+                    B <- SUBSCRIBED B
+                    A <- SUBSCRIBED A
+                    A <- KILL t1
+                    B <- UPDATE_FRAMEWORK F
+                    F <- SUBSCRIBED F
+                    F <- HEARTBEAT
+                    A <- ACKNOWLEDGE t1
+                    F <- UPDATE t1 TASK_RUNNING
+                "#]],
+            },
+        );
+    }
+}
+
+/// It does not know which of the two its framework has heard of: it is told of both.
+#[test]
+fn a_new_master_tells_both_ends_of_two_tasks_of_the_same_id() {
+    check(
+        "
+        framework F role:web failover:60 checkpoint
+        agent A cpus:4 mem:64
+        agent B cpus:4 mem:64
+        settle
+        F accept #0 refuse:100 : launch t1 cpus:1
+        A update t1 FINISHED
+        A deaf
+        F ack t1
+        F accept #1 refuse:100 : launch t1 cpus:1
+        B update t1 RUNNING latest:FAILED
+        master restarts
+        --
+        A back
+        B back
+        F back
+        A repeats t1
+        B repeats t1
+        F ack t1
+        B update t1 FAILED
+        F ack t1
+        ",
+        expect![[r#"
+            record initialize cluster m
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            record admit agent B at B
+            B <- SUBSCRIBED B
+            F <- OFFERS #0 of A (cpus:4; mem:64) #1 of B (cpus:4; mem:64)
+            A <- LAUNCH t1 (cpus:1)
+            F <- UPDATE t1 TASK_FINISHED
+            A <- ACKNOWLEDGE t1
+            B <- LAUNCH t1 (cpus:1)
+            F <- UPDATE t1 TASK_RUNNING
+            --
+            A <- SUBSCRIBED A
+            B <- SUBSCRIBED B
+            B <- KILL t1
+            A <- UPDATE_FRAMEWORK F
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- UPDATE t1 TASK_FINISHED
+            F <- UPDATE t1 TASK_RUNNING
+            B <- ACKNOWLEDGE t1
+            F <- UPDATE t1 TASK_FAILED
+            B <- ACKNOWLEDGE t1
+        "#]],
+    );
+}
+
 #[test]
 fn agents_that_do_not_come_to_a_new_master_are_given_up() {
     check(

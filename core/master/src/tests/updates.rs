@@ -189,8 +189,86 @@ fn the_end_of_an_earlier_task_of_the_same_id_is_not_the_end_of_this_one() {
             A <- LAUNCH t1 (cpus:1)
             A <- SUBSCRIBED A missing t1
             A <- ACKNOWLEDGE t1
+            A <- ACKNOWLEDGE t1
             F <- UPDATE t1 TASK_DROPPED
             A <- ACKNOWLEDGE t1
+        "#]],
+    );
+}
+
+/// An answer to a ping shows that the acknowledgement arrived only if it was sent on the same link.
+#[test]
+fn an_end_that_was_acknowledged_on_a_broken_link_stays_known_until_the_agent_hears_of_it() {
+    check(
+        "
+        framework F role:web checkpoint
+        agent A cpus:4 mem:64
+        settle
+        F accept #0 refuse:0 : launch t1 cpus:1
+        A update t1 FINISHED
+        A deaf
+        F ack t1
+        A close
+        A back
+        A repeats t1
+        after 15s
+        A pong
+        ",
+        expect![[r#"
+            record initialize cluster m
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- OFFERS #0 of A (cpus:4; mem:64)
+            A <- LAUNCH t1 (cpus:1)
+            F <- UPDATE t1 TASK_FINISHED
+            A <- ACKNOWLEDGE t1
+            A <- SUBSCRIBED A
+            A <- ACKNOWLEDGE t1
+            A <- ACKNOWLEDGE t1
+            F <- OFFERS #1 of A (cpus:4; mem:64)
+            F <- HEARTBEAT
+            A <- PING
+        "#]],
+    );
+}
+
+/// An agent does not name a task that it dropped, so its end is told at once; then its update is acknowledged all the same.
+#[test]
+fn the_end_of_a_task_that_its_agent_dropped_is_not_the_end_of_the_next_of_its_id() {
+    check(
+        "
+        framework F role:web checkpoint
+        agent A cpus:4 mem:64
+        settle
+        F accept #0 refuse:0 : launch t1 cpus:1
+        A update t1 DROPPED
+        A lost t1
+        A close
+        A back
+        F ack t1
+        after 1s
+        F accept #1 refuse:0 : launch t1 cpus:1
+        A repeats t1
+        A update t1 RUNNING
+        ",
+        expect![[r#"
+            record initialize cluster m
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- OFFERS #0 of A (cpus:4; mem:64)
+            A <- LAUNCH t1 (cpus:1)
+            F <- UPDATE t1 TASK_DROPPED
+            F <- UPDATE t1 TASK_DROPPED REASON_RECONCILIATION "Agent forgot the task after its end"
+            A <- SUBSCRIBED A
+            A <- ACKNOWLEDGE t1
+            F <- OFFERS #1 of A (cpus:4; mem:64)
+            A <- LAUNCH t1 (cpus:1)
+            A <- ACKNOWLEDGE t1
+            F <- UPDATE t1 TASK_RUNNING
         "#]],
     );
 }
