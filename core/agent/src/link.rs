@@ -81,6 +81,9 @@ pub(crate) fn up(agent: &mut Agent, now: Now, link: LinkId, out: &mut Out) {
     if !agent.link.is_current(link) || agent.link.stage != Stage::Opening {
         return;
     }
+    if agent.state.phase == Phase::Terminating {
+        return; // It leaves: no master should count on it.
+    }
     agent.link.stage = Stage::Subscribing;
     agent.timers.set(Timer::LinkSilent, now.mono + SUBSCRIBE_TIMEOUT);
     let call = api::Call {

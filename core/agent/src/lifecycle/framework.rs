@@ -11,7 +11,7 @@ use tepui_proto::tepui::agent::v1 as stored;
 use tepui_types::{ContainerOp, ExecutorId, FrameworkId};
 
 use super::{remove_executor_if_done, shutdown_executor};
-use crate::agent::{Agent, Out};
+use crate::agent::{Agent, Out, Timer};
 use crate::key::Key;
 use crate::state::{Framework, Phase};
 use crate::transition::Transition;
@@ -92,6 +92,7 @@ pub(crate) fn remove_framework_if_done(agent: &mut Agent, now: Now, id: &Framewo
 pub(crate) fn end_everything(agent: &mut Agent, now: Now, out: &mut Out) {
     agent.state.phase = Phase::Terminating;
     agent.state.touch();
+    agent.timers.clear(&Timer::Connect);
     Agent::log(Transition::Terminating, out);
     for id in operator::live_alone(agent) {
         agent.container(ContainerOp::Destroy { id }, out);

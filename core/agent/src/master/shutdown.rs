@@ -14,9 +14,14 @@ pub(super) fn shutdown(agent: &mut Agent, now: Now, _event: Shutdown, out: &mut 
 
 /// The same without a master's order: it is told that the agent leaves.
 pub(crate) fn unregister(agent: &mut Agent, now: Now, out: &mut Out) {
+    unregister_only(agent, out);
+    end_everything(agent, now, out);
+}
+
+/// Tells the master, if there is a link to it, that it has nothing to expect of this agent.
+pub(super) fn unregister_only(agent: &Agent, out: &mut Out) {
     let call = Call { r#type: Some(call::Type::UNREGISTER), ..Default::default() };
     agent.tell_master(call, out);
-    end_everything(agent, now, out);
 }
 
 fn end_everything(agent: &mut Agent, now: Now, out: &mut Out) {

@@ -12,7 +12,9 @@ use tepui_proto::tepui::agent::v1 as stored;
 use tepui_proto::tepui::agent::v1::event::{MissingTask, Subscribed};
 use tepui_types::{ExecutorId, FrameworkId, TaskId, lost_as};
 
+use super::shutdown;
 use crate::agent::{Agent, Out};
+use crate::state::Phase;
 use crate::status::{self, Verdict};
 use crate::{Effect, Record, link, operations};
 
@@ -36,6 +38,10 @@ pub(super) fn subscribed(agent: &mut Agent, now: Now, event: Subscribed, out: &m
     let silence = event.silence_timeout_seconds.clamp(SILENCE_SECONDS_MIN, SILENCE_SECONDS_MAX);
     let master = event.master_info.into_option().unwrap_or_default();
     link::subscribed(agent, now, Duration::from_secs_f64(silence), master, out);
+    if agent.state.phase == Phase::Terminating {
+        // It was told to leave while it subscribed: nothing that begins now would be waited for.
+        return shutdown::unregister_only(agent, out);
+    }
     status::resume(agent, now, out);
     operations::resume(agent, now, out);
     for task in event.missing_tasks {

@@ -86,13 +86,13 @@ fn launch(
     if executor_in(agent, &id).is_some() {
         return Ok(Some(Answer::Accepted));
     }
-    match agent.state.containers.get(&id).map(|container| &container.stage) {
-        Some(ContainerStage::Launching | ContainerStage::Running { .. }) => {
-            return Ok(Some(Answer::Accepted));
-        }
-        Some(ContainerStage::Ended(_)) => {
+    match agent.state.containers.get(&id) {
+        // Nobody would show the output of a session that is over.
+        Some(container) if container.is_session && container.is_ended() => {
             return Err(Refusal::bad_request(format!("Container {id} has already ended")));
         }
+        // Whoever repeats the call because its answer got lost waits for the container next, and learns how it ended.
+        Some(_) => return Ok(Some(Answer::Accepted)),
         None => (),
     }
     let user = match id.parent() {

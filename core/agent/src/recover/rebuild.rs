@@ -179,9 +179,10 @@ fn queue(agent: &mut Agent, mut deliveries: Vec<(u64, bool, (FrameworkId, Execut
     }
 }
 
-/// False for one that is nested in nothing. Outer ones come first.
+/// False for one that is nested in nothing: the agent crashed after it forgot the one around it, which did not come to
+/// run. Nobody would find it below those that are there. Outer ones come first.
 fn add_container(agent: &mut Agent, id: &ContainerId, container: &stored::StoredContainer) -> bool {
-    if id.parent().is_some() && !operator::is_known(agent, id.top()) {
+    if id.parent().is_some_and(|parent| !operator::is_known(agent, parent)) {
         return false;
     }
     let sandbox = operator::sandbox_of(agent, id);

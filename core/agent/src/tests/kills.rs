@@ -364,6 +364,85 @@ fn the_agent_leaves() {
     );
 }
 
+/// Whatever the link does, nothing new begins on an agent that leaves, and nothing keeps it.
+#[test]
+fn the_agent_leaves_without_a_link() {
+    run(
+        "
+        launch t1
+        t1 subscribe
+        ...
+        down
+        unregister
+        wait 60s
+        t1 exited 0
+        ",
+        expect![[r#"
+            > down
+            > unregister
+              = framework F terminating
+              = executor t1 terminating delivered
+              conn 1 <- SHUTDOWN
+            > wait 60s
+              container destroy C1
+            > t1 exited 0
+              conn 1 closes
+              = executor t1 terminated delivered
+              = task t1 and updates #0..0 removed
+              = executor t1 removed
+              = path /w/slaves/S0/frameworks/F/executors/t1/runs/C1 unused
+              = path /w/slaves/S0/frameworks/F/executors/t1 unused
+              = framework F removed
+              = path /w/slaves/S0/frameworks/F unused
+              = path /w/slaves/S0 unused
+              = discarded agent resources drain history/00000000000000000001 history/00000000000000000002
+                  history/00000000000000000003
+              exit: all frameworks ended
+        "#]],
+    );
+    run(
+        "
+        launch t1
+        t1 subscribe
+        ...
+        down
+        wait 5s
+        up
+        unregister
+        subscribed missing=t1
+        down
+        t1 exited 0
+        ",
+        expect![[r#"
+            > down
+            > wait 5s
+              connect link 2
+            > up
+              master <- SUBSCRIBE S0 task t1 TASK_STAGING
+            > unregister
+              = framework F terminating
+              = executor t1 terminating delivered
+              conn 1 <- SHUTDOWN
+            > subscribed missing=t1
+              master <- UNREGISTER
+            > down
+            > t1 exited 0
+              conn 1 closes
+              = executor t1 terminated delivered
+              = task t1 and updates #0..0 removed
+              = executor t1 removed
+              = path /w/slaves/S0/frameworks/F/executors/t1/runs/C1 unused
+              = path /w/slaves/S0/frameworks/F/executors/t1 unused
+              = framework F removed
+              = path /w/slaves/S0/frameworks/F unused
+              = path /w/slaves/S0 unused
+              = discarded agent resources drain history/00000000000000000001 history/00000000000000000002
+                  history/00000000000000000003
+              exit: all frameworks ended
+        "#]],
+    );
+}
+
 #[test]
 fn the_agent_is_shut_down() {
     run(

@@ -53,7 +53,7 @@ fn from_launch_to_removal() {
             > call kill C1.a
               conn 8 <- 404: Container 'C1.a' cannot be found (or is already killed)
             > call launch C1.a
-              conn 9 <- 400: Container C1.a has already ended
+              conn 9 <- 202
             > call launch C1.a.x
               conn 10 <- 400: Container C1.a has already ended
             > call remove C1.a
@@ -224,6 +224,24 @@ fn a_launch_that_fails_leaves_nothing() {
 }
 
 #[test]
+fn what_is_nested_in_a_container_that_did_not_come_to_run_is_forgotten_with_a_crash() {
+    run(
+        "
+        call launch C1.a
+        call launch C1.a.x
+        container C1.a failed no such program
+        ...
+        restart
+        ",
+        expect![[r#"
+            > restart
+              = discarded container/C1.a.x
+              container recover C1
+        "#]],
+    );
+}
+
+#[test]
 fn clients_that_go_away_are_not_answered() {
     run(
         "
@@ -327,6 +345,33 @@ fn nested_ones_survive_a_restart() {
             > container C1.a exited 9
               = container C1.a ended
               conn 6 <- 200 WAIT_NESTED_CONTAINER
+        "#]],
+    );
+}
+
+/// An executor whose agent was killed before it answered repeats its call, and waits for what it has launched.
+#[test]
+fn a_launch_repeated_after_a_restart_is_accepted_though_the_container_ended_meanwhile() {
+    run(
+        "
+        call launch C1.a
+        call launch C1.b
+        ...
+        restart
+        recovered C1.a
+        e1 subscribe tasks=a,b
+        ...
+        call launch C1.a
+        call wait C1.a
+        call launch C1.b
+        ",
+        expect![[r#"
+            > call launch C1.a
+              conn 5 <- 202
+            > call wait C1.a
+              conn 6 <- 200 WAIT_NESTED_CONTAINER
+            > call launch C1.b
+              conn 7 <- 202
         "#]],
     );
 }
