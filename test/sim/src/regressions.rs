@@ -1,4 +1,11 @@
 //! Histories that once violated something, recorded when they did. They always run.
 
 /// Each by its name, with its text.
-pub const REGRESSIONS: [(&str, &str); 0] = [];
+pub const REGRESSIONS: &[(&str, &str)] = &[
+    (
+        "drained_to_be_gone_and_drained_again",
+        include_str!("../regressions/drained_to_be_gone_and_drained_again.txt"),
+    ),
+    ("late_duplicate_of_a_dropped_task", include_str!("../regressions/late_duplicate_of_a_dropped_task.txt")),
+    ("machine_down_then_crash", include_str!("../regressions/machine_down_then_crash.txt")),
+];

@@ -8,7 +8,7 @@ use crate::trace::Trace;
 use crate::{Violation, replay};
 
 /// Replays of one history; when they are used up, it stays as small as it is by then.
-const REPLAYS_MAX: usize = 30_000;
+const REPLAYS_MAX: usize = 5_000;
 
 /// The part of a history that still shows this violation; the whole if a replay does not.
 pub fn shrink(history: &History, violation: &Violation, sabotage: Sabotage) -> History {

@@ -1,10 +1,12 @@
 //! Nothing acknowledged is lost: an update that the agent confirmed to its executor reaches the framework in the end.
 //!
-//! Not promised: to frameworks that do not checkpoint, to those that ended, of agents that were wiped or asked to leave,
-//! and of tasks that the agent itself had declared over.
+//! Not promised: to frameworks that do not checkpoint, to those that ended, and of tasks that the agent itself had declared
+//! over. Nor of agents that were wiped or told to leave, by an operator or by a master that was told that their machine goes
+//! down: their tasks are reported as lost, and nobody waits for them to deliver anything more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tepui_core_agent::Phase;
 use tepui_core_master::Effect;
 use tepui_proto::mesos::v1::task_status::Source;
 use tepui_proto::tepui::agent::v1::event::Type;
@@ -66,7 +68,13 @@ impl Check for NothingAcknowledgedIsLost {
             Fact::AgentLeaves { agent } => {
                 self.left.insert(*agent);
             }
-            Fact::AgentWiped { agent } => self.confirmed.retain(|_, (_, on)| on != agent),
+            Fact::AgentTurn { agent, machine, .. } if machine.state().phase == Phase::Terminating => {
+                self.left.insert(*agent);
+            }
+            Fact::AgentWiped { agent } => {
+                self.confirmed.retain(|_, (_, on)| on != agent);
+                self.left.remove(agent);
+            }
             Fact::Settled => return self.all_heard(),
             _ => (),
         }

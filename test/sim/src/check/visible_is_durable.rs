@@ -22,6 +22,8 @@ pub(super) struct VisibleIsDurable {
     /// Tasks that their agents said are gone, because an operator drains them away.
     said_by_agents: BTreeSet<String>,
     registry: Registry,
+    /// Agents that an operator drained to be gone, perhaps before another drain without that: they act on the one they heard.
+    drained_away: BTreeSet<AgentId>,
     /// Ids that agents were told, and that nobody removed since.
     told: BTreeSet<AgentId>,
     agents: BTreeMap<usize, Stored>,
@@ -51,6 +53,10 @@ impl Check for VisibleIsDurable {
             Fact::MasterRestarts(registry) => self.master_restarts(registry),
             Fact::MasterStores(operation) => {
                 self.registry.apply(operation);
+                let drains = self.registry.deactivated.iter().filter(|(_, it)| {
+                    it.drain.as_ref().is_some_and(|drain| drain.config.mark_gone == Some(true))
+                });
+                self.drained_away.extend(drains.map(|(id, _)| id.clone()));
                 if let Operation::RemoveAgent { id } = operation {
                     self.told.remove(id);
                 }
@@ -119,18 +125,12 @@ impl VisibleIsDurable {
             TaskState::TASK_GONE_BY_OPERATOR => {
                 self.registry.gone.contains_key(&id)
                     || self.said_by_agents.contains(&status.task_id.value)
-                    || self.will_be_gone(&id)
+                    || self.drained_away.contains(&id)
             }
             _ => true,
         };
         let (task, state) = (&status.task_id.value, status.state);
         stored.then_some(()).ok_or_else(|| format!("{task} is {state:?} before {id} is stored as such"))
-    }
-
-    /// An agent that drains to be gone tells of its tasks as if it were, also when it comes back to the master.
-    fn will_be_gone(&self, id: &AgentId) -> bool {
-        let drain = self.registry.deactivated.get(id).and_then(|deactivation| deactivation.drain.as_ref());
-        drain.is_some_and(|drain| drain.config.mark_gone == Some(true))
     }
 
     fn agent_says(&mut self, index: usize, effect: &agent::Effect) -> Result<(), String> {

@@ -1,11 +1,12 @@
 //! Waits are answered: every call about a container once, a wait with the status that the container ended with, and
 //! never by saying that a container that ran is not known while it should be.
 //!
-//! One is known while it lives; if it is nested also after its end, until it is removed or the outermost container
-//! around it ends. Sessions and what is in them are forgotten with a restart of the agent.
+//! One is known while it lives; if it is nested also after its end, until it is removed (for the agent that is so as soon
+//! as the removal somebody asked for is on its disk) or the outermost container around it ends. Sessions and what is in them are forgotten with a restart of the agent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tepui_core_agent::Record;
 use tepui_proto::mesos::v1::agent::call::Type;
 use tepui_proto::mesos::v1::agent::{Call, Response};
 use tepui_types::{Answer, ConnId, ContainerId, Status};
@@ -20,6 +21,8 @@ pub(super) struct WaitsAreAnswered {
     /// Those that ran, besides what is in sessions, and were not removed.
     ran: BTreeSet<ContainerId>,
     sessions: BTreeSet<ContainerId>,
+    /// Those that somebody asked to remove.
+    unwanted: BTreeSet<ContainerId>,
 }
 
 #[derive(Debug)]
@@ -32,7 +35,8 @@ struct Asked {
 enum What {
     Launch,
     Wait,
-    Other,
+    Remove,
+    Kill,
 }
 
 impl Check for WaitsAreAnswered {
@@ -43,7 +47,11 @@ impl Check for WaitsAreAnswered {
     fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match fact {
             Fact::CallHeard { conn, call } => {
-                self.asked.insert(*conn, asked(call));
+                let asked = asked(call);
+                if asked.what == What::Remove {
+                    self.unwanted.insert(asked.id.clone());
+                }
+                self.asked.insert(*conn, asked);
                 Ok(())
             }
             Fact::ContainerRuns { spec, .. } => {
@@ -56,6 +64,12 @@ impl Check for WaitsAreAnswered {
             }
             Fact::ContainerRemoved { id } => {
                 self.ran.retain(|other| !is_inside(other, id));
+                Ok(())
+            }
+            Fact::AgentStores { record: Record::ContainerRemoved { id }, .. }
+                if self.unwanted.iter().any(|unwanted| is_inside(id, unwanted)) =>
+            {
+                self.ran.remove(id);
                 Ok(())
             }
             Fact::CallAnswered { agent, conn, answer, host } => {
@@ -97,7 +111,7 @@ impl WaitsAreAnswered {
                     false => Ok(()),
                 }
             }
-            (What::Launch | What::Wait | What::Other, _) => Ok(()),
+            (What::Launch | What::Wait | What::Remove | What::Kill, _) => Ok(()),
         }
     }
 }
@@ -115,10 +129,10 @@ fn asked(call: &Call) -> Asked {
         }
         Some(Type::WAIT_CONTAINER) => (What::Wait, &call.wait_container.container_id),
         Some(Type::WAIT_NESTED_CONTAINER) => (What::Wait, &call.wait_nested_container.container_id),
-        Some(Type::KILL_CONTAINER) => (What::Other, &call.kill_container.container_id),
-        Some(Type::KILL_NESTED_CONTAINER) => (What::Other, &call.kill_nested_container.container_id),
-        Some(Type::REMOVE_CONTAINER) => (What::Other, &call.remove_container.container_id),
-        _ => (What::Other, &call.remove_nested_container.container_id),
+        Some(Type::KILL_CONTAINER) => (What::Kill, &call.kill_container.container_id),
+        Some(Type::KILL_NESTED_CONTAINER) => (What::Kill, &call.kill_nested_container.container_id),
+        Some(Type::REMOVE_CONTAINER) => (What::Remove, &call.remove_container.container_id),
+        _ => (What::Remove, &call.remove_nested_container.container_id),
     };
     Asked { what, id: ContainerId::from(&**id) }
 }
