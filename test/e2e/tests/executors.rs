@@ -438,6 +438,7 @@ fn containers_are_nested_by_hand() {
     let answer = launch("ends", "exit 5");
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(wait("ends")["exit_status"], 5 << 8);
+    assert_eq!(launch("ends", "exit 5").status, 202, "it has run");
 
     assert_eq!(launch("stays", "sleep 1000").status, 200);
     assert_eq!(launch("stays", "sleep 1000").status, 202, "it is there already");

@@ -219,15 +219,7 @@ fn custom_executors_and_groups_outlive_their_agent() {
     framework.until("the custom executor", |framework| framework.is("custom", "TASK_RUNNING"));
 
     let offer = framework.offer();
-    let tasks =
-        [("one", &first), ("two", &second)].map(|(id, gate)| Scheduler::task(&offer, id, &gate.pass()));
-    let executor = json!({
-        "type": "DEFAULT", "executor_id": {"value": "group"},
-        "framework_id": {"value": framework.scheduler.framework_id},
-        "resources": [scalar("cpus", 0.1), scalar("mem", 32.0), scalar("disk", 1.0)]
-    });
-    let group = json!({"executor": executor, "task_group": {"tasks": tasks}});
-    framework.scheduler.accept(&offer, json!([{"type": "LAUNCH_GROUP", "launch_group": group}]));
+    launch_group(&framework, &offer, "group", [("one", first.pass()), ("two", second.pass())]);
     framework.until("the group to run", |framework| framework.count("TASK_RUNNING") == 3);
 
     framework.expect_kill();
@@ -251,6 +243,80 @@ fn custom_executors_and_groups_outlive_their_agent() {
     let shutdown = json!({"agent_id": offer["agent_id"], "executor_id": {"value": "letters"}});
     framework.scheduler.call(json!({"type": "SHUTDOWN", "shutdown": shutdown}));
     check_updates(&cluster, &mut framework);
+}
+
+fn launch_group(framework: &Framework, offer: &Value, executor: &str, tasks: [(&str, String); 2]) {
+    let tasks = tasks.map(|(id, command)| Scheduler::task(offer, id, &command));
+    let executor = json!({
+        "type": "DEFAULT", "executor_id": {"value": executor},
+        "framework_id": {"value": framework.scheduler.framework_id},
+        "resources": [scalar("cpus", 0.1), scalar("mem", 32.0), scalar("disk", 1.0)]
+    });
+    let group = json!({"executor": executor, "task_group": {"tasks": tasks}});
+    framework.scheduler.accept(offer, json!([{"type": "LAUNCH_GROUP", "launch_group": group}]));
+}
+
+/// A task kills its agent as soon as its sibling runs, and finishes.
+#[test]
+fn a_group_task_that_finishes_while_its_agent_is_down_is_told_as_finished() {
+    const ROUNDS: usize = 3;
+    let mut cluster = Cluster::with(&[], &[ROOMY, PATIENT]);
+    let mut gate = Gate::new(cluster.folder(), "siblings");
+    let mut framework = Framework::subscribe(&cluster.http(), Scheduler::info("dev"));
+    for round in 0..ROUNDS {
+        let offer = framework.offer();
+        let file = |name: &str| cluster.folder().join(format!("{name}-{round}")).display().to_string();
+        let (started, ended, agent) = (file("started"), file("ended"), cluster.agents[0].id());
+        let killer =
+            format!("until [ -e {started} ]; do sleep 0.01; done; kill -KILL {agent}; touch {ended}");
+        let sibling = format!("touch {started}; {}", gate.pass());
+        let ids = (format!("killer-{round}"), format!("sibling-{round}"));
+        framework.expect_kill();
+        let tasks = [(ids.0.as_str(), killer), (ids.1.as_str(), sibling)];
+        launch_group(&framework, &offer, &format!("group-{round}"), tasks);
+        cluster.agents[0].wait();
+        wait_for("the task to finish without an agent", || Path::new(&ended).exists().then_some(()));
+        cluster.agents[0].restart();
+        framework.until("its end", |framework| framework.is(&ids.0, "TASK_FINISHED"));
+        framework.until("its sibling", |framework| framework.is(&ids.1, "TASK_RUNNING"));
+        cluster.wait_for_agents(1);
+        framework.settled();
+    }
+    gate.open();
+    framework.until("all to finish", |framework| framework.count("TASK_FINISHED") == 2 * ROUNDS);
+}
+
+/// The answer to a launch gets lost with the agent: repeated, it is accepted, and the container's status is there.
+#[test]
+fn a_nested_container_that_ends_while_its_agent_is_down_is_not_launched_again() {
+    let mut cluster = Cluster::with(&[], &[ROOMY, PATIENT]);
+    let diary = Diary::new(cluster.folder());
+    let mut gate = Gate::new(cluster.folder(), "nested");
+    let mut framework = Framework::subscribe(&cluster.http(), Scheduler::info("dev"));
+    let offer = framework.offer();
+    framework.scheduler.launch(&offer, &[Scheduler::task(&offer, "parent", "sleep 1000")]);
+    framework.until("the parent", |framework| framework.is("parent", "TASK_RUNNING"));
+    let status = framework.diary["parent"].last().map(|delivery| delivery.status.clone());
+    let parent = status.expect("it runs")["container_status"]["container_id"].clone();
+    let id = json!({"value": "nested", "parent": parent});
+    let command = json!({"value": diary.command("nested", &gate.pass(), 3)});
+    let launch = json!({"type": "LAUNCH_NESTED_CONTAINER",
+        "launch_nested_container": {"container_id": id, "command": command}});
+    assert_eq!(cluster.agent_http().post("/api/v1", &launch).status, 200);
+
+    framework.expect_kill();
+    cluster.agents[0].kill();
+    gate.open();
+    wait_for("the container to end without an agent", || (diary.ended() == 1).then_some(()));
+    cluster.agents[0].restart();
+    cluster.wait_for_agents(1);
+    assert_eq!(cluster.agent_http().post("/api/v1", &launch).status, 202);
+    let wait = json!({"type": "WAIT_NESTED_CONTAINER", "wait_nested_container": {"container_id": id}});
+    let answer = cluster.agent_http().post("/api/v1", &wait).json().expect("JSON");
+    assert_eq!(answer["wait_nested_container"]["exit_status"], 3 << 8);
+    assert_eq!(diary.runs()["nested"], 1);
+    framework.scheduler.call(json!({"type": "KILL", "kill": {"task_id": {"value": "parent"}}}));
+    framework.until("the parent's end", |framework| framework.is("parent", "TASK_KILLED"));
 }
 
 fn letters_executor(framework_id: &str) -> Value {
