@@ -2,7 +2,8 @@
 //! never by saying that a container that ran is not known while it should be.
 //!
 //! One is known while it lives; if it is nested also after its end, until it is removed (for the agent that is so as soon
-//! as the removal somebody asked for is on its disk) or the outermost container around it ends. Sessions and what is in them are forgotten with a restart of the agent.
+//! as the removal somebody asked for is on its disk) or the outermost container around it ends. Sessions and
+//! what is in them are forgotten with a restart of the agent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
