@@ -14,8 +14,11 @@ use crate::missing::MissingFields;
 
 mod check;
 mod scan;
+mod size;
 #[cfg(test)]
 mod tests;
+
+pub use size::{Oversize, check_size, size};
 
 /// A message of the v1 API or of our own links: binary and JSON, in and out.
 ///

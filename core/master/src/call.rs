@@ -44,7 +44,7 @@ pub(crate) struct Caller {
 
 /// Checks a call and hands it to its handler.
 pub(crate) fn take(master: &mut Master, now: Now, caller: Caller, call: Call, out: &mut Out) {
-    let r#type = match shape::check(&call, caller.principal.as_deref()) {
+    let r#type = match shape::check(&call, caller.principal.as_deref(), &master.config.limits) {
         Ok(r#type) => r#type,
         Err(why) => {
             let message = format!("Failed to validate scheduler::Call: {why}");

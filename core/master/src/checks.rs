@@ -74,13 +74,15 @@ impl<'a> Parties<'a> {
         Ok(Self { framework, agent })
     }
 
-    fn launch<'b>(&'b self, master: &Master, deal: &'b Deal) -> Launch<'b> {
+    fn launch<'b>(&'b self, master: &'b Master, deal: &'b Deal) -> Launch<'b> {
         Launch {
             framework_id: &self.framework.id,
             agent_id: &self.agent.id,
             agent_capabilities: &self.agent.capabilities,
             best_effort_tasks: master.config.best_effort_tasks,
             task_group_limits: master.config.task_group_limits,
+            limits: &master.config.limits,
+            task_bytes: self.framework.task_bytes,
             remaining: &deal.pool,
             known: self,
         }

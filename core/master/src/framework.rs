@@ -115,6 +115,7 @@ pub(crate) fn fresh(now: Now, id: FrameworkId, info: pb::FrameworkInfo, link: Fr
         suppressed_roles: Set::new_sync(),
         offer_constraints: None,
         tasks: Map::new_sync(),
+        task_bytes: 0,
         unreachable_tasks: Recent::new(),
         completed_tasks: Recent::new(),
         shares_cgroups: Recent::new(),

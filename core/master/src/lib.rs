@@ -53,7 +53,7 @@ mod timers;
 mod transition;
 mod validate;
 
-pub use config::Config;
+pub use config::{Config, Limits};
 pub use counters::{Counter, Counters, FrameworkCounters, OfferFate, Tally, TaskEnd};
 pub use effect::Effect;
 pub use event::HEARTBEAT_INTERVAL;

@@ -24,6 +24,7 @@ use tepui_proto::mesos::v1::agent_info::capability::Type as Capability;
 use tepui_proto::mesos::v1::offer::Operation;
 use tepui_proto::mesos::v1::offer::operation::Type;
 use tepui_proto::mesos::v1::task_status::Reason;
+use tepui_proto::wire;
 use tepui_resources::{Resources, Role, validate};
 use tepui_types::{AgentId, FrameworkId};
 
@@ -33,6 +34,9 @@ use crate::master::{Master, Out};
 use crate::operation;
 use crate::status::Verdict;
 use crate::transition::{TaskUpdate, Transition};
+
+/// Operations of one framework that it has not acknowledged; further ones need to have no id.
+const OPERATIONS_OF_FRAMEWORK_MAX: usize = 10_000;
 
 /// The offers of one ACCEPT while its operations run: still booked as offered, owned by nobody else.
 #[derive(Debug)]
@@ -87,6 +91,10 @@ fn check(master: &Master, deal: &Deal, operation: &mut Operation) -> Result<(), 
     if operation.reserve.as_option().is_some_and(|reserve| !reserve.source.is_empty()) {
         return Err("'reserve.source' is not for schedulers".into());
     }
+    if !is_launch(operation) {
+        wire::check_size(operation, master.config.limits.operation)
+            .map_err(|why| alloc::format!("The operation {why} (--max_operation_size)"))?;
+    }
     for resource in normalize::resources(operation) {
         validate::resource(resource).map_err(|why| alloc::format!("{why}"))?;
     }
@@ -95,6 +103,12 @@ fn check(master: &Master, deal: &Deal, operation: &mut Operation) -> Result<(), 
     }
     if is_launch(operation) {
         return Err("'id' is not supported for launches".into());
+    }
+    let unacknowledged = master.operations.count_of(&deal.framework_id, OPERATIONS_OF_FRAMEWORK_MAX);
+    if unacknowledged >= OPERATIONS_OF_FRAMEWORK_MAX {
+        return Err(alloc::format!(
+            "{OPERATIONS_OF_FRAMEWORK_MAX} operations with an 'id' are not acknowledged yet, which is the limit"
+        ));
     }
     let feedback =
         master.agent(&deal.agent_id).is_some_and(|it| it.has(Capability::AGENT_OPERATION_FEEDBACK));

@@ -41,6 +41,13 @@ impl Operations {
         of.map(|(_, place)| place.clone()).collect()
     }
 
+    /// How many a framework has, counted up to `most`.
+    pub(crate) fn count_of(&self, framework_id: &FrameworkId, most: usize) -> usize {
+        let first = (framework_id.clone(), String::new());
+        let of = self.by_id.range(first..).take_while(|((owner, _), _)| owner == framework_id);
+        of.take(most).count()
+    }
+
     fn insert(&mut self, operation: &Operation) {
         if let Some(key) = key(operation) {
             self.by_id.insert(key, (operation.agent_id.clone(), operation.uuid));

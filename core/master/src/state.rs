@@ -153,6 +153,8 @@ pub struct Framework {
     pub offer_constraints: Option<Arc<OfferConstraints>>,
     /// Live tasks: not both terminal and acknowledged.
     pub tasks: Map<TaskId, Arc<Task>>,
+    /// What their descriptions take.
+    pub(crate) task_bytes: usize,
     /// Oldest first.
     pub unreachable_tasks: Recent<TaskId, Arc<Task>>,
     pub completed_tasks: Recent<TaskId, Arc<Task>>,
@@ -188,6 +190,8 @@ pub struct Task {
     pub resources: Resources,
     /// Its agent told of it; this master did not launch it.
     pub is_reported: bool,
+    /// What its description took when it became known.
+    pub bytes: usize,
 }
 
 /// Resources of one agent, offered to one framework in one role.

@@ -9,6 +9,7 @@ use alloc::sync::Arc;
 use tepui_fsm::Now;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::task_status::Reason;
+use tepui_proto::wire;
 use tepui_resources::{Format, Resources};
 use tepui_types::{AgentId, ExecutorId, FrameworkId, TaskId, TaskStateExt};
 
@@ -21,6 +22,12 @@ use crate::{notice, slack};
 
 /// Executors of one framework whose way of sharing cgroups is remembered; beyond that the oldest are free again.
 const EXECUTORS_REMEMBERED_MAX: usize = 10_000;
+
+/// Statuses of one task that are kept; an ordinary life has five.
+const STATUSES_MAX: usize = 64;
+/// What is kept of one status. The framework gets it whole.
+const STATUS_BYTES_MAX: usize = 64 * 1024;
+const STATUS_MESSAGE_BYTES_MAX: usize = 16 * 1024;
 
 impl Task {
     /// A task that is about to be sent to its agent.
@@ -48,6 +55,7 @@ impl Task {
             framework_id: framework_id.clone(),
             agent_id: AgentId::from(&*info.agent_id),
             executor_id,
+            bytes: wire::size(&task),
             task,
             resources,
             is_reported: false,
@@ -61,6 +69,7 @@ impl Task {
             framework_id: FrameworkId::from(&*task.framework_id),
             agent_id: agent_id.clone(),
             executor_id: task.executor_id.as_option().map(ExecutorId::from),
+            bytes: wire::size(&task),
             task,
             resources,
             is_reported: true,
@@ -92,8 +101,42 @@ impl Task {
         }
         let statuses = &mut self.task.statuses;
         let replaced = statuses.pop_if(|last| last.state == status.state);
-        statuses.push(pb::TaskStatus { data: None, ..status.clone() });
+        statuses.push(kept(status));
+        if statuses.len() > STATUSES_MAX {
+            statuses.remove(0);
+        }
         Taken { changed: self.task.state != before, new_status: replaced.is_none() }
+    }
+}
+
+/// A status as it stays in the books: without data, and without whatever makes it larger than its limit.
+fn kept(status: &pb::TaskStatus) -> pb::TaskStatus {
+    let kept = pb::TaskStatus { data: None, ..status.clone() };
+    if wire::size(&kept) <= STATUS_BYTES_MAX {
+        return kept;
+    }
+    let message = kept.message.map(|mut text| {
+        text.truncate(text.floor_char_boundary(STATUS_MESSAGE_BYTES_MAX));
+        text
+    });
+    let (labels, container_status, check_status) = Default::default();
+    let small = pb::TaskStatus { message, labels, container_status, check_status, ..kept };
+    match wire::size(&small) <= STATUS_BYTES_MAX {
+        true => small,
+        // Limited resources, or fields that this version does not know.
+        false => pb::TaskStatus {
+            task_id: small.task_id,
+            state: small.state,
+            message: small.message,
+            source: small.source,
+            reason: small.reason,
+            agent_id: small.agent_id,
+            executor_id: small.executor_id,
+            timestamp: small.timestamp,
+            uuid: small.uuid,
+            healthy: small.healthy,
+            ..Default::default()
+        },
     }
 }
 
@@ -114,6 +157,8 @@ pub(crate) fn add(master: &mut Master, task: Task, out: &mut Out) {
     }
     if let Some(framework) = master.framework_mut(&task.framework_id) {
         remember_sharing(framework, &task);
+        let replaced = framework.tasks.get(&task.id).map_or(0, |old| old.bytes);
+        framework.task_bytes = framework.task_bytes + task.bytes - replaced;
         framework.tasks.insert_mut(task.id.clone(), Arc::new(task));
     }
 }
@@ -199,25 +244,24 @@ pub(crate) fn complete(master: &mut Master, framework_id: &FrameworkId, task_id:
 
 /// Puts a task among the completed ones of its framework.
 pub(crate) fn remember_completed(master: &mut Master, task: Arc<Task>) {
-    let limit = master.config.max_completed_tasks_per_framework;
+    let limits = (master.config.max_completed_tasks_per_framework, master.config.limits.tasks_of_framework);
     if let Some(framework) = master.framework_mut(&task.framework_id) {
         remember_sharing(framework, &task);
-        framework.completed_tasks.push(limit, task.id.clone(), task);
+        let (id, bytes) = (task.id.clone(), task.bytes);
+        framework.completed_tasks.push_weighed(limits, id, task, bytes);
     }
 }
 
 /// Moves a live task to the unreachable ones. Its resources went with its agent.
 pub(crate) fn lose_sight(master: &mut Master, framework_id: &FrameworkId, task_id: &TaskId) {
     let Some(task) = take(master, framework_id, task_id) else { return };
-    let limit = master.config.max_unreachable_tasks_per_framework;
+    let limits = (master.config.max_unreachable_tasks_per_framework, master.config.limits.tasks_of_framework);
     let key = (framework_id.clone(), task_id.clone());
     master.unreachable_tasks.entry(task.agent_id.clone()).or_default().insert(key);
-    let forgotten = master
-        .framework_mut(framework_id)
-        .and_then(|framework| framework.unreachable_tasks.push(limit, task.id.clone(), task));
-    if let Some((_, task)) = forgotten {
-        forget_unreachable(master, &task);
-    }
+    let Some(framework) = master.framework_mut(framework_id) else { return };
+    let (id, bytes) = (task.id.clone(), task.bytes);
+    let forgotten = framework.unreachable_tasks.push_weighed(limits, id, task, bytes);
+    forgotten.iter().for_each(|task| forget_unreachable(master, task));
 }
 
 /// Takes a task out of the unreachable ones.
@@ -286,7 +330,9 @@ fn forget_unreachable(master: &mut Master, task: &Task) {
 /// Takes a task out of the live ones.
 fn take(master: &mut Master, framework_id: &FrameworkId, task_id: &TaskId) -> Option<Arc<Task>> {
     let task = master.task(framework_id, task_id)?.clone();
-    master.framework_mut(framework_id)?.tasks.remove_mut(task_id);
+    let framework = master.framework_mut(framework_id)?;
+    framework.tasks.remove_mut(task_id);
+    framework.task_bytes -= task.bytes;
     if let Some(agent) = master.agent_mut(&task.agent_id) {
         agent.tasks.remove_mut(&(framework_id.clone(), task_id.clone()));
     }

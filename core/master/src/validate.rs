@@ -29,6 +29,8 @@ use tepui_proto::mesos::v1::agent_info::capability::Type as AgentCapability;
 use tepui_resources::Resources;
 use tepui_types::{AgentId, ExecutorId, FrameworkId, TaskId};
 
+use crate::config::Limits;
+
 /// Whether a task id is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TaskUse {
@@ -55,6 +57,9 @@ pub(crate) struct Launch<'a> {
     pub(crate) best_effort_tasks: bool,
     /// Whether labels of an executor are limits of its group.
     pub(crate) task_group_limits: bool,
+    pub(crate) limits: &'a Limits,
+    /// What the descriptions of the framework's live tasks take already, in bytes.
+    pub(crate) task_bytes: usize,
     /// What is left of the offers.
     pub(crate) remaining: &'a Resources,
     pub(crate) known: &'a dyn Known,

@@ -14,9 +14,17 @@ const PARSE_INLINE_BYTES_MAX: usize = 256 * 1024;
 
 /// Method, Content-Type, size, syntax, required fields: in this order.
 pub async fn read_call<M: Wire + Default + Send + 'static>(request: &mut Request) -> Result<M, HttpError> {
+    read_call_within(request, CALL_BYTES_MAX).await
+}
+
+/// The same with a smaller limit.
+pub async fn read_call_within<M: Wire + Default + Send + 'static>(
+    request: &mut Request,
+    bytes_max: usize,
+) -> Result<M, HttpError> {
     request.expect_method("POST")?;
     let encoding = Encoding::of_body(&request.headers)?;
-    let body = request.read_body(CALL_BYTES_MAX).await?;
+    let body = request.read_body(bytes_max).await?;
     let call = match body.len() <= PARSE_INLINE_BYTES_MAX {
         true => parse_call(encoding, body),
         false => {

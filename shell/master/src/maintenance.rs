@@ -2,7 +2,7 @@
 
 use http::Method;
 use tepui_core_master::cluster_status;
-use tepui_http::{CALL_BYTES_MAX, Encoding, HttpError, Request, Response, json};
+use tepui_http::{Encoding, HttpError, Request, Response, json};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::maintenance::Schedule;
 use tepui_proto::mesos::v1::master::Call;
@@ -25,7 +25,7 @@ pub(crate) async fn schedule(program: &Program, mut request: Request) -> Result<
     if request.method == Method::GET {
         return Ok(json(&request.query, tepui_proto::json::to_vec(&*program.state().schedule)));
     }
-    let body = request.read_body(CALL_BYTES_MAX).await?;
+    let body = request.read_body(operator::CALL_BYTES_MAX).await?;
     let schedule: Schedule =
         tepui_proto::json::from_slice(&body).map_err(|why| HttpError::bad_request(why.to_string()))?;
     let update = UpdateMaintenanceSchedule { schedule: schedule.into(), ..Default::default() };
@@ -48,7 +48,7 @@ pub(crate) async fn machine(
     way: Machine,
 ) -> Result<Response, HttpError> {
     request.expect_method("POST")?;
-    let body = request.read_body(CALL_BYTES_MAX).await?;
+    let body = request.read_body(operator::CALL_BYTES_MAX).await?;
     let machines: Vec<pb::MachineID> =
         tepui_proto::json::list_from_slice(&body).map_err(|why| HttpError::bad_request(why.to_string()))?;
     let call = match way {

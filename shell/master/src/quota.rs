@@ -2,7 +2,7 @@
 
 use http::Method;
 use tepui_core_master::State;
-use tepui_http::{CALL_BYTES_MAX, Encoding, HttpError, Request, Response, json};
+use tepui_http::{Encoding, HttpError, Request, Response, json};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::master::Call;
 use tepui_proto::mesos::v1::master::call::{RemoveQuota, SetQuota, Type};
@@ -19,7 +19,7 @@ pub(crate) async fn quota(
 ) -> Result<Response, HttpError> {
     request.expect_method("GET, POST, DELETE")?;
     let call = match request.method {
-        Method::POST => set(&request.read_body(CALL_BYTES_MAX).await?)?,
+        Method::POST => set(&request.read_body(operator::CALL_BYTES_MAX).await?)?,
         Method::DELETE => remove(below)?,
         _ => {
             return Ok(json(

@@ -10,6 +10,7 @@ mod writes;
 use std::net::SocketAddr;
 
 use serde_json::Value;
+use tepui_core_master::{Config, Limits};
 use tepui_proto::json;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::master;
@@ -571,7 +572,9 @@ async fn a_subscriber_that_stops_reading_is_dropped_with_the_reason_and_no_other
         subscriber_over_limit_max: std::time::Duration::ZERO,
         ..Default::default()
     };
-    let master = run(Options { port: 0, streams, ..Options::default() }).await.unwrap();
+    let limits = Limits { framework_info: 16 << 20, ..Limits::default() };
+    let config = Config { limits, ..Config::default() };
+    let master = run(Options { port: 0, streams, config, ..Options::default() }).await.unwrap();
     let subscribe = r#"{"type":"SUBSCRIBE"}"#;
     let mut stalled = Stream::subscribe(&master, "/api/v1", subscribe).await;
     let mut reading = Stream::subscribe(&master, "/api/v1", subscribe).await;

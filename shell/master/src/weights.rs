@@ -3,7 +3,7 @@
 use http::{Method, StatusCode};
 use tepui_authz::Action;
 use tepui_core_master::State;
-use tepui_http::{CALL_BYTES_MAX, Encoding, HttpError, Request, Response, empty, json};
+use tepui_http::{Encoding, HttpError, Request, Response, empty, json};
 use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::master::Call;
@@ -32,7 +32,7 @@ pub(crate) async fn weights(
     if request.method == Method::GET {
         return Ok(json(&request.query, list(&program.documents.seen_by(&request))));
     }
-    let body = request.read_body(CALL_BYTES_MAX).await?;
+    let body = request.read_body(operator::CALL_BYTES_MAX).await?;
     let weight_infos = parse(&body).map_err(HttpError::bad_request)?;
     let update = UpdateWeights { weight_infos, ..Default::default() };
     let call =

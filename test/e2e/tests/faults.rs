@@ -149,7 +149,7 @@ fn huge_bodies_are_refused() {
         assert_eq!(send_endless_chunks(&http), b"HTTP/1.1 413");
     }
     // Large, but not too large.
-    let padding = format!("{{\"type\":\"GET_HEALTH\",\"padding\":\"{}\"}}", "x".repeat(20 << 20));
+    let padding = format!("{{\"type\":\"GET_HEALTH\",\"padding\":\"{}\"}}", "x".repeat(10 << 20));
     let headers = [("Content-Type", "application/json")];
     assert_eq!(cluster.http().send("POST", "/api/v1", &headers, padding.as_bytes()).status, 200);
     let head = format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "x".repeat(1 << 20));

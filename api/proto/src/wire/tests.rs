@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use buffa::DecodeError;
 
-use super::{WIRE_DEPTH_MAX, WireError, decode, encode};
+use super::{WIRE_DEPTH_MAX, WireError, check_size, decode, encode, size};
 use crate::mesos::v1::{
     AgentID, ContainerID, ContainerStatus, Filters, FrameworkID, Label, Labels, Offer, OfferID, Resource,
     TaskID, TaskInfo, TaskState, TaskStatus, offer, scheduler, value,
@@ -26,6 +26,22 @@ fn verdict<M: Wire>(bytes: &[u8]) -> String {
 /// A field of wire type 2.
 fn part(number: u8, bytes: &[u8]) -> Vec<u8> {
     [&[number << 3 | 2, u8::try_from(bytes.len()).expect("short")], bytes].concat()
+}
+
+#[test]
+fn a_message_that_is_too_large_names_its_largest_field() {
+    let label = |value: &str| Label { key: "k".into(), value: Some(value.into()), ..Default::default() };
+    let task = TaskInfo {
+        name: "a".repeat(50),
+        labels: Labels { labels: vec![label("x"), label(&"y".repeat(100))], ..Default::default() }.into(),
+        ..Default::default()
+    };
+    let bytes = encode(&task).len();
+    assert_eq!((size(&task), check_size(&task, bytes)), (bytes, Ok(())));
+    let why = check_size(&task, bytes - 1).expect_err("one byte too much");
+    let expected =
+        format!("takes {bytes} bytes, more than the limit of {}; its field 'labels' takes 115", bytes - 1);
+    assert_eq!(format!("{why}"), expected);
 }
 
 #[test]

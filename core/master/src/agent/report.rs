@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::tepui::agent::v1::call::{Isolation, Subscribe};
+use tepui_proto::wire;
 use tepui_resources::{Resources, Role};
 use tepui_types::{AgentId, FrameworkId, check_id};
 
@@ -31,7 +32,8 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn check(call: Subscribe) -> Result<Report, String> {
+    pub(super) fn check(call: Subscribe, bytes_max: usize) -> Result<Report, String> {
+        check_size(&call, bytes_max)?;
         let info = call.agent_info.into_option().ok_or("Expecting 'agent_info' to be present")?;
         let id = info.id.as_option().filter(|id| !id.value.is_empty()).map(AgentId::from);
         if let Some(id) = &id {
@@ -72,6 +74,20 @@ impl Report {
     pub(super) fn ip(&self) -> &str {
         ip(&self.pid)
     }
+}
+
+/// What is kept of the agent itself; its tasks were small enough when they were launched.
+fn check_size(call: &Subscribe, bytes_max: usize) -> Result<(), String> {
+    let kept = Subscribe {
+        agent_info: call.agent_info.clone(),
+        version: call.version.clone(),
+        pid: call.pid.clone(),
+        total_resources: call.total_resources.clone(),
+        oversubscribed_resources: call.oversubscribed_resources.clone(),
+        ..Default::default()
+    };
+    wire::check_size(&kept, bytes_max)
+        .map_err(|why| format!("The description of the agent {why} (--max_agent_info_size)"))
 }
 
 /// `slave(1)@ip:port` -> ip.

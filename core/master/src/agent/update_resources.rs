@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use tepui_fsm::Now;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::tepui::agent::v1::call::UpdateResources;
+use tepui_proto::wire;
 use tepui_resources::{Operation, Resources};
 use tepui_types::AgentId;
 
@@ -22,6 +23,10 @@ pub(super) fn update_resources(
     call: &UpdateResources,
     out: &mut Out,
 ) {
+    if wire::size(call) > master.config.limits.agent_info {
+        // A new SUBSCRIBE will be refused with the reason.
+        return closed::hang_up(master, now, from, out);
+    }
     let total = resources("total_resources", &call.total_resources);
     let oversubscribed = resources("oversubscribed_resources", &call.oversubscribed_resources);
     let Ok(total) = total.and_then(|total| Ok(total + &oversubscribed?)).map(|total| total.unallocate())

@@ -3,24 +3,34 @@
 use alloc::format;
 use alloc::string::String;
 
-use tepui_proto::mesos::v1::scheduler::Call;
+use tepui_proto::mesos::v1::FrameworkInfo;
 use tepui_proto::mesos::v1::scheduler::call::{Subscribe, Type};
+use tepui_proto::mesos::v1::scheduler::{Call, OfferConstraints};
+use tepui_proto::wire;
+
+use crate::config::Limits;
 
 /// The bytes of a uuid.
 const UUID_BYTES: usize = 16;
 
 /// The type of a well-formed call, or what is missing.
-pub(super) fn check(call: &Call, principal: Option<&str>) -> Result<Type, String> {
+pub(super) fn check(call: &Call, principal: Option<&str>, limits: &Limits) -> Result<Type, String> {
     let r#type = call.r#type.ok_or("Expecting 'type' to be present")?;
     if r#type == Type::SUBSCRIBE {
         let subscribe = call.subscribe.as_option().ok_or("Expecting 'subscribe' to be present")?;
-        return check_subscribe(call, subscribe, principal).map(|()| r#type);
+        check_subscribe(call, subscribe, principal)?;
+        check_sizes(&subscribe.framework_info, &subscribe.offer_constraints, limits)?;
+        return Ok(r#type);
     }
     if !call.framework_id.is_set() {
         return Err("Expecting 'framework_id' to be present".into());
     }
     if let Some((field, false)) = body(call, r#type) {
         return Err(format!("Expecting '{field}' to be present"));
+    }
+    if r#type == Type::UPDATE_FRAMEWORK {
+        let update = &call.update_framework;
+        check_sizes(&update.framework_info, &update.offer_constraints, limits)?;
     }
     check_fields(call, r#type).map(|()| r#type)
 }
@@ -36,6 +46,14 @@ fn check_subscribe(call: &Call, subscribe: &Subscribe, principal: Option<&str>) 
         }
         (Some(_) | None, Some(_) | None) => Ok(()),
     }
+}
+
+/// What a framework says of itself is kept as long as it is known.
+fn check_sizes(info: &FrameworkInfo, constraints: &OfferConstraints, limits: &Limits) -> Result<(), String> {
+    let flag = "(--max_framework_info_size)";
+    wire::check_size(info, limits.framework_info).map_err(|why| format!("'framework_info' {why} {flag}"))?;
+    wire::check_size(constraints, limits.framework_info)
+        .map_err(|why| format!("'offer_constraints' {why} {flag}"))
 }
 
 /// The message a call cannot do without, and whether it is there.

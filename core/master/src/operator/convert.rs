@@ -11,6 +11,7 @@ use tepui_proto::mesos::v1::master::Call;
 use tepui_proto::mesos::v1::master::call::Type;
 use tepui_proto::mesos::v1::offer::Operation as Message;
 use tepui_proto::mesos::v1::offer::operation::{self, Type as Kind};
+use tepui_proto::wire;
 use tepui_resources::{Operation, Resources, validate};
 use tepui_types::{AgentId, Answer, Refusal, Status};
 
@@ -29,6 +30,8 @@ pub(super) fn convert(
     let Some((id, mut message)) = asked(call) else {
         return Err(Refusal::bad_request("It does not change resources"));
     };
+    wire::check_size(&message, master.config.limits.operation)
+        .map_err(|why| Refusal::bad_request(format!("The operation {why} (--max_operation_size)")))?;
     let Some(agent) = master.agent(&id) else {
         return Err(Refusal::bad_request("No agent found with specified ID"));
     };

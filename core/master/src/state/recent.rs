@@ -1,25 +1,36 @@
 //! A bounded list of what happened last, oldest first, that can also be asked by key. Persistent: a clone is cheap.
 //!
 //! A key may occur more than once (task ids are reused); asking by key finds the newest entry of it.
-//! Never: more entries than the limit given with each push.
+//! Never: more entries, or more weight of them, than the limits given with each push.
+
+use alloc::vec::Vec;
 
 use crate::state::Map;
 
 #[derive(Clone, Debug)]
 pub struct Recent<K: Ord, V> {
-    by_age: Map<u64, (K, V)>,
+    by_age: Map<u64, Entry<K, V>>,
     newest: Map<K, u64>,
     next: u64,
+    /// Of all entries.
+    weight: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Entry<K, V> {
+    key: K,
+    value: V,
+    weight: usize,
 }
 
 impl<K: Ord + Clone, V: Clone> Recent<K, V> {
     pub fn new() -> Self {
-        Self { by_age: Map::new_sync(), newest: Map::new_sync(), next: 0 }
+        Self { by_age: Map::new_sync(), newest: Map::new_sync(), next: 0, weight: 0 }
     }
 
     /// Oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &V> + '_ {
-        self.by_age.values().map(|(_, value)| value)
+        self.by_age.values().map(|entry| &entry.value)
     }
 
     pub fn len(&self) -> usize {
@@ -32,7 +43,7 @@ impl<K: Ord + Clone, V: Clone> Recent<K, V> {
 
     /// The newest entry of this key.
     pub fn get(&self, key: &K) -> Option<&V> {
-        self.by_age.get(self.newest.get(key)?).map(|(_, value)| value)
+        self.by_age.get(self.newest.get(key)?).map(|entry| &entry.value)
     }
 
     pub fn contains(&self, key: &K) -> bool {
@@ -43,8 +54,8 @@ impl<K: Ord + Clone, V: Clone> Recent<K, V> {
     pub(crate) fn only(&self, key: &K) -> Self {
         let mut some = Self::new();
         if self.contains(key) {
-            let wanted = self.by_age.values().filter(|(own, _)| own == key);
-            wanted.for_each(|(_, value)| drop(some.push(usize::MAX, key.clone(), value.clone())));
+            let wanted = self.by_age.values().filter(|entry| entry.key == *key);
+            wanted.for_each(|entry| drop(some.push(usize::MAX, key.clone(), entry.value.clone())));
         }
         some
     }
@@ -52,9 +63,9 @@ impl<K: Ord + Clone, V: Clone> Recent<K, V> {
     /// Others in the place of some.
     pub(crate) fn filter_map(&self, other: impl Fn(&V) -> Option<V>) -> Self {
         let mut some = Self::new();
-        for (key, value) in self.by_age.values() {
-            if let Some(value) = other(value) {
-                some.push(usize::MAX, key.clone(), value);
+        for entry in self.by_age.values() {
+            if let Some(value) = other(&entry.value) {
+                some.push(usize::MAX, entry.key.clone(), value);
             }
         }
         some
@@ -62,10 +73,34 @@ impl<K: Ord + Clone, V: Clone> Recent<K, V> {
 
     /// Appends; what had to make room for it, if anything (with a limit of zero: itself).
     pub(crate) fn push(&mut self, limit: usize, key: K, value: V) -> Option<(K, V)> {
-        self.newest.insert_mut(key.clone(), self.next);
-        self.by_age.insert_mut(self.next, (key, value));
-        self.next += 1;
+        self.append(key, value, 0);
         (self.len() > limit).then(|| self.pop_oldest()).flatten()
+    }
+
+    /// Appends an entry that has a weight; what had to make room for it.
+    pub(crate) fn push_weighed(
+        &mut self,
+        (entries_max, weight_max): (usize, usize),
+        key: K,
+        value: V,
+        weight: usize,
+    ) -> Vec<V> {
+        self.append(key, value, weight);
+        let mut forgotten = Vec::new();
+        while self.len() > entries_max || self.weight > weight_max {
+            match self.pop_oldest() {
+                Some((_, value)) => forgotten.push(value),
+                None => break,
+            }
+        }
+        forgotten
+    }
+
+    fn append(&mut self, key: K, value: V, weight: usize) {
+        self.newest.insert_mut(key.clone(), self.next);
+        self.by_age.insert_mut(self.next, Entry { key, value, weight });
+        self.next += 1;
+        self.weight += weight;
     }
 
     /// Takes out the newest entry of this key.
@@ -80,12 +115,13 @@ impl<K: Ord + Clone, V: Clone> Recent<K, V> {
     }
 
     fn take(&mut self, age: u64) -> Option<(K, V)> {
-        let entry = self.by_age.get(&age)?.clone();
+        let Entry { key, value, weight } = self.by_age.get(&age)?.clone();
         self.by_age.remove_mut(&age);
-        if self.newest.get(&entry.0) == Some(&age) {
-            self.newest.remove_mut(&entry.0);
+        self.weight -= weight;
+        if self.newest.get(&key) == Some(&age) {
+            self.newest.remove_mut(&key);
         }
-        Some(entry)
+        Some((key, value))
     }
 }
 
@@ -97,8 +133,6 @@ impl<K: Ord + Clone, V: Clone> Default for Recent<K, V> {
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec::Vec;
-
     use super::*;
 
     fn texts(recent: &Recent<u8, &'static str>) -> Vec<&'static str> {
@@ -116,6 +150,19 @@ mod tests {
         assert_eq!(recent.remove(&2), Some("b"));
         assert_eq!(texts(&recent), ["c"]);
         assert_eq!(Recent::new().push(0, 1, "a"), Some((1, "a")));
+    }
+
+    #[test]
+    fn the_heaviest_load_makes_room_for_itself() {
+        let mut recent = Recent::new();
+        assert!(recent.push_weighed((9, 10), 1, "a", 4).is_empty());
+        assert!(recent.push_weighed((9, 10), 2, "b", 4).is_empty());
+        assert_eq!(recent.push_weighed((9, 10), 3, "c", 7), ["a", "b"]);
+        assert_eq!(recent.remove(&3), Some("c"));
+        assert!(recent.push_weighed((9, 10), 4, "d", 10).is_empty());
+        assert_eq!(recent.push_weighed((9, 10), 5, "e", 11), ["d", "e"], "too heavy for itself");
+        assert!(recent.is_empty());
+        assert_eq!(recent.push_weighed((0, 10), 6, "f", 1), ["f"]);
     }
 
     #[test]

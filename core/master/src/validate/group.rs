@@ -9,6 +9,7 @@ use tepui_proto::mesos::v1::agent_info::capability::Type as AgentCapability;
 use tepui_proto::mesos::v1::executor_info::Type as ExecutorType;
 use tepui_proto::mesos::v1::health_check::Type as HealthCheckType;
 use tepui_proto::mesos::v1::offer::operation::LaunchGroup;
+use tepui_proto::wire;
 use tepui_resources::{Name, Resources, Scalar};
 use tepui_types::{ExecutorId, group_limits};
 
@@ -32,6 +33,9 @@ pub(crate) fn launch_group(launch: &Launch<'_>, group: &LaunchGroup) -> Result<(
             .and_then(|()| group_task(launch, task))
             .map_err(|why| format!("Task '{id}' is invalid: {why}"))?;
     }
+    task::room(launch, tasks)?;
+    wire::check_size(&*group.executor, launch.limits.task_info)
+        .map_err(|why| format!("'ExecutorInfo' {why} (--max_task_info_size)"))?;
     group_executor(launch, group)?;
     limits(launch, group)?;
     one_way_of_sharing(launch, group)

@@ -6,6 +6,7 @@ use alloc::string::String;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::agent_info::capability::Type as AgentCapability;
 use tepui_proto::mesos::v1::executor_info::Type as ExecutorType;
+use tepui_proto::wire;
 use tepui_resources::{Name, Resources, Scalar, ScalarError};
 use tepui_types::{ExecutorId, TaskId, check_id};
 
@@ -14,6 +15,7 @@ use super::{Launch, TaskUse, check, command, container, executor, resources};
 /// One task of a LAUNCH with everything it brings.
 pub(crate) fn launch(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<(), String> {
     self::task(launch, task)?;
+    room(launch, core::slice::from_ref(task))?;
     if task.command.is_set() == task.executor.is_set() {
         return Err(
             "Task should have at least one (but not both) of CommandInfo or ExecutorInfo present".into()
@@ -40,8 +42,28 @@ pub(crate) fn launch(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<(), Str
     }
 }
 
+/// Whether the master has room for the descriptions of more tasks of the framework.
+pub(super) fn room(launch: &Launch<'_>, tasks: &[pb::TaskInfo]) -> Result<(), String> {
+    let (known, limit) = (launch.task_bytes, launch.limits.tasks_of_framework);
+    // Far from the limit nothing needs to be measured.
+    if known.saturating_add(launch.limits.task_info.saturating_mul(tasks.len())) <= limit {
+        return Ok(());
+    }
+    let kept = |task: &pb::TaskInfo| wire::size(task) - task.data.as_ref().map_or(0, |data| data.len());
+    let new: usize = tasks.iter().map(kept).sum();
+    match known + new <= limit {
+        true => Ok(()),
+        false => Err(format!(
+            "The tasks of the framework take {known} bytes of the master's memory, and {new} more would exceed the \
+             limit of {limit} (--max_task_bytes_per_framework)"
+        )),
+    }
+}
+
 /// The rules that hold for every task.
 pub(super) fn task(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<(), String> {
+    wire::check_size(task, launch.limits.task_info)
+        .map_err(|why| format!("'TaskInfo' {why} (--max_task_info_size)"))?;
     identity(launch, task)?;
     if task.kill_policy.grace_period.nanoseconds < 0 {
         return Err("Task's 'kill_policy.grace_period' must be non-negative".into());

@@ -14,9 +14,22 @@ use tepui_proto::mesos::v1::offer::operation::LaunchGroup;
 use tepui_resources::{Operation, Resources};
 use tepui_types::{AgentId, ExecutorId, FrameworkId, TaskId};
 
+use crate::config::Limits;
+
 use super::{Known, Launch, Scene, TaskUse, framework, group, operation, task};
 
 mod limits;
+mod sizes;
+
+/// Small ones: messages of the tables are far below them.
+const SIZES: Limits = Limits {
+    framework_info: 4000,
+    task_info: 4000,
+    operation: 4000,
+    agent_info: 4000,
+    tasks_of_framework: 7000,
+    frameworks: 10,
+};
 
 type Members = &'static [(&'static str, &'static str)];
 
@@ -125,6 +138,8 @@ fn with_switches<T>(
         agent_capabilities: capabilities,
         best_effort_tasks,
         task_group_limits,
+        limits: &SIZES,
+        task_bytes: 1000,
         remaining: &remaining,
         known: &known,
     })

@@ -167,5 +167,9 @@ pub struct MasterFlags {
     #[command(flatten)]
     pub etcd: super::etcd::EtcdFlags,
     #[command(flatten)]
+    pub limits: super::limits::LimitFlags,
+    #[command(flatten)]
+    pub audit: super::both::AuditFlags,
+    #[command(flatten)]
     pub logging: LoggingFlags,
 }
