@@ -137,14 +137,14 @@ fn give_up(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
 
 /// The agent is unreachable: recorded first, then told to everybody.
 pub(crate) fn mark_unreachable(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
-    if master.agent(id).is_none() && !master.state.recovered_agents.contains_key(id) {
-        return;
-    }
+    let known = master.agent(id).map(|agent| &agent.info);
+    let Some(info) = known.or_else(|| master.state.recovered_agents.get(id)) else { return };
+    let hostname = info.hostname.clone();
     master.count(Counter::AgentUnreachableCompleted);
     if master.agent(id).is_some() {
         master.count(Counter::AgentRemovalsUnhealthy);
     }
-    master.record(Record::MarkUnreachable { id: id.clone(), at: now.wall }, out);
+    master.record(Record::MarkUnreachable { id: id.clone(), at: now.wall, hostname }, out);
     removal::remove(master, now, id, Loss::Unreachable { since: now.wall }, out);
     master.state.unreachable_agents.insert_mut(id.clone(), now.wall);
 }

@@ -11,7 +11,7 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::master::Call;
 use tepui_proto::mesos::v1::offer::operation::Type as OperationType;
 use tepui_proto::mesos::v1::task_status::{Reason, Source};
-use tepui_types::{AgentId, ExecutorId, FrameworkId, TaskId};
+use tepui_types::{AgentId, ConnId, ExecutorId, FrameworkId, TaskId};
 
 use crate::state::{Agent, Framework, Offer, Operation, Task};
 
@@ -34,6 +34,9 @@ pub enum Transition {
         removal: AgentRemoval,
     },
     AgentRejected {
+        conn: ConnId,
+        /// Unset for an agent that was never admitted.
+        agent_id: Option<AgentId>,
         hostname: String,
         pid: Arc<str>,
         reason: String,
@@ -63,6 +66,7 @@ pub enum Transition {
         cause: FrameworkRemoval,
     },
     FrameworkRejected {
+        conn: ConnId,
         info: Box<pb::FrameworkInfo>,
         reason: String,
     },

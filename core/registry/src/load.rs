@@ -65,10 +65,14 @@ impl Registry {
                 self.agents.insert(id, info);
             }
             Key::Unreachable(id) => {
-                self.unreachable.insert(id, since(value)?);
+                let absence: stored::Absence = decode(value)?;
+                if let Some(hostname) = absence.hostname {
+                    self.unreachable_hostnames.insert(id.clone(), hostname);
+                }
+                self.unreachable.insert(id, Wall(absence.since_nanos));
             }
             Key::Gone(id) => {
-                self.gone.insert(id, since(value)?);
+                self.gone.insert(id, Wall(decode::<stored::Absence>(value)?.since_nanos));
             }
             Key::Deactivated(id) => {
                 Arc::make_mut(&mut self.deactivated).insert(id, deactivation(value)?);
@@ -156,10 +160,6 @@ fn known_capability(name: String) -> Result<String, Wrong> {
         true => Ok(name),
         false => Err(Wrong::Capability(name)),
     }
-}
-
-fn since(value: &[u8]) -> Result<Wall, Wrong> {
-    Ok(Wall(decode::<stored::Absence>(value)?.since_nanos))
 }
 
 impl fmt::Display for LoadError {

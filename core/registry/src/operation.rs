@@ -38,7 +38,7 @@ pub enum Operation {
     /// An admitted agent came back with another description.
     UpdateAgent(AgentInfo),
     /// An admitted agent went silent.
-    MarkUnreachable { id: AgentId, at: Wall },
+    MarkUnreachable { id: AgentId, at: Wall, hostname: String },
     /// An unreachable agent, or one nobody remembers, came back.
     MarkReachable(AgentInfo),
     /// It left for good and may be forgotten.
@@ -82,8 +82,9 @@ impl Durable for Operation {
             }
             Operation::Upgrade => into.push(put_schema()),
             Operation::AdmitAgent(info) | Operation::UpdateAgent(info) => into.push(put_agent(info)),
-            Operation::MarkUnreachable { id, at } => {
-                into.extend([delete(Key::Agent(id.clone())), put_absence(Key::Unreachable(id.clone()), *at)]);
+            Operation::MarkUnreachable { id, at, hostname } => {
+                let absence = put_absence(Key::Unreachable(id.clone()), *at, Some(hostname));
+                into.extend([delete(Key::Agent(id.clone())), absence]);
             }
             Operation::MarkReachable(info) => {
                 into.extend([delete(Key::Unreachable(id_of(info))), put_agent(info)]);
@@ -95,7 +96,7 @@ impl Durable for Operation {
                 delete(Key::Agent(id.clone())),
                 delete(Key::Unreachable(id.clone())),
                 delete(Key::Deactivated(id.clone())),
-                put_absence(Key::Gone(id.clone()), *at),
+                put_absence(Key::Gone(id.clone()), *at, None),
             ]),
             Operation::Prune { unreachable, gone } => {
                 into.extend(unreachable.iter().map(|id| delete(Key::Unreachable(id.clone()))));
@@ -138,8 +139,8 @@ fn put_agent(info: &AgentInfo) -> Write {
     put(Key::Agent(id_of(info)), &agent)
 }
 
-fn put_absence(key: Key, at: Wall) -> Write {
-    put(key, &stored::Absence { since_nanos: at.0, ..Default::default() })
+fn put_absence(key: Key, at: Wall, hostname: Option<&String>) -> Write {
+    put(key, &stored::Absence { since_nanos: at.0, hostname: hostname.cloned(), ..Default::default() })
 }
 
 fn set_weight((role, weight): (&String, &f64)) -> Write {

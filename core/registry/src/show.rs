@@ -19,7 +19,7 @@ impl fmt::Display for Operation {
             Operation::AdmitAgent(info) => agent(f, "admit", info),
             Operation::UpdateAgent(info) => agent(f, "update", info),
             Operation::MarkReachable(info) => agent(f, "mark reachable", info),
-            Operation::MarkUnreachable { id, at } => {
+            Operation::MarkUnreachable { id, at, .. } => {
                 write!(f, "mark unreachable agent {id} since {:.3}", at.as_secs_f64())
             }
             Operation::RemoveAgent { id } => write!(f, "remove agent {id}"),

@@ -30,6 +30,8 @@ pub struct Registry {
     /// Admitted and not known to be away.
     pub agents: BTreeMap<AgentId, AgentInfo>,
     pub unreachable: BTreeMap<AgentId, Wall>,
+    /// Hostnames of unreachable agents, as far as they were recorded with them.
+    pub unreachable_hostnames: BTreeMap<AgentId, String>,
     pub gone: BTreeMap<AgentId, Wall>,
     /// Agents of which nothing is offered, admitted or unreachable. Shared with readers, and copied when it changes.
     pub deactivated: Arc<BTreeMap<AgentId, Deactivation>>,
@@ -64,12 +66,13 @@ impl Registry {
             Operation::AdmitAgent(info) | Operation::UpdateAgent(info) => {
                 self.agents.insert(id_of(info), info.clone());
             }
-            Operation::MarkUnreachable { id, at } => {
+            Operation::MarkUnreachable { id, at, hostname } => {
                 self.agents.remove(id);
                 self.unreachable.insert(id.clone(), *at);
+                self.unreachable_hostnames.insert(id.clone(), hostname.clone());
             }
             Operation::MarkReachable(info) => {
-                self.unreachable.remove(&id_of(info));
+                self.forget_unreachable(&id_of(info));
                 self.agents.insert(id_of(info), info.clone());
             }
             Operation::RemoveAgent { id } => {
@@ -78,13 +81,13 @@ impl Registry {
             }
             Operation::MarkGone { id, at } => {
                 self.agents.remove(id);
-                self.unreachable.remove(id);
+                self.forget_unreachable(id);
                 Arc::make_mut(&mut self.deactivated).remove(id);
                 self.gone.insert(id.clone(), *at);
             }
             Operation::Prune { unreachable, gone } => {
                 for id in unreachable {
-                    self.unreachable.remove(id);
+                    self.forget_unreachable(id);
                     Arc::make_mut(&mut self.deactivated).remove(id);
                 }
                 self.gone.retain(|id, _| !gone.contains(id));
@@ -111,6 +114,11 @@ impl Registry {
                 self.require(AGENT_DRAINING, *any);
             }
         }
+    }
+
+    fn forget_unreachable(&mut self, id: &AgentId) {
+        self.unreachable.remove(id);
+        self.unreachable_hostnames.remove(id);
     }
 
     fn require(&mut self, capability: &str, needed: bool) {

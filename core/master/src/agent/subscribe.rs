@@ -38,46 +38,80 @@ pub(super) fn subscribe(
     if master.links.contains_key(&conn) {
         return;
     }
-    let (hostname, pid) = (call.agent_info.hostname.clone(), call.pid.clone());
-    let report = match Report::check(call) {
+    let applicant = Applicant::of(conn, &call);
+    let report = match Report::check(call, master.config.limits.agent_info) {
         Ok(report) => report,
-        Err(why) => {
-            log_rejection(hostname, pid.as_str().into(), &why, out);
-            return Master::refuse(conn, Refusal::bad_request(why), out);
-        }
+        Err(why) => return applicant.refuse(Refusal::bad_request(why), out),
     };
     if let Err(why) = authorize(master, principal, &report) {
-        log_rejection(hostname, Arc::clone(&report.pid), &why, out);
-        return Master::refuse(conn, Refusal::new(Status::Forbidden, why), out);
+        return applicant.refuse(Refusal::new(Status::Forbidden, why), out);
     }
     if let Some(why) = outside(master, &report) {
-        log_rejection(hostname, Arc::clone(&report.pid), why, out);
-        return Master::refuse(conn, Refusal::bad_request(why), out);
+        return applicant.refuse(Refusal::bad_request(why), out);
     }
     if maintenance::is_down(&master.state, &report.info.hostname, report.ip()) {
-        return turn_away(conn, &report, removal::MACHINE_DOWN, out);
+        return applicant.turn_away(removal::MACHINE_DOWN, out);
     }
     let Some(id) = report.id.clone().or_else(|| unused_namesake(master, &report)) else {
         return admit(master, now, conn, report, out);
     };
     if master.state.gone_agents.contains_key(&id) {
-        return turn_away(conn, &report, "Agent was marked gone by an operator", out);
+        return applicant.turn_away("Agent was marked gone by an operator", out);
     }
     match master.agent(&id).cloned() {
         Some(known) if moved(&known, &report) => {
-            turn_away(conn, &report, "Agent came back with another address or hostname", out);
+            applicant.turn_away("Agent came back with another address or hostname", out);
         }
         Some(known) => resume(master, now, conn, &known, report, out),
         None => welcome_back(master, now, conn, id, report, out),
     }
 }
 
-/// A principal may register agents of this name and address, and, with the id of an agent that an earlier master admitted,
-/// of that agent's name. One that this master knows is compared with it anyway.
+/// Who asks to be registered, for the log and the audit log.
+struct Applicant {
+    conn: ConnId,
+    id: Option<AgentId>,
+    hostname: String,
+    pid: Arc<str>,
+}
+
+impl Applicant {
+    fn of(conn: ConnId, call: &Subscribe) -> Self {
+        let info = &call.agent_info;
+        let id = info.id.as_option().map(AgentId::from);
+        Self { conn, id, hostname: info.hostname.clone(), pid: call.pid.as_str().into() }
+    }
+
+    fn log(self, reason: &str, out: &mut Out) {
+        let Self { conn, id, hostname, pid } = self;
+        let reason = reason.into();
+        Master::log(Transition::AgentRejected { conn, agent_id: id, hostname, pid, reason }, out);
+    }
+
+    fn refuse(self, refusal: Refusal, out: &mut Out) {
+        let conn = self.conn;
+        self.log(&refusal.message, out);
+        Master::refuse(conn, refusal, out);
+    }
+
+    /// It must end, and not ask again.
+    fn turn_away(self, why: &str, out: &mut Out) {
+        let conn = self.conn;
+        self.log(why, out);
+        out.effect(Effect::OpenAgent { conn });
+        out.effect(Effect::Agent { conn, event: Box::new(to_agent::shutdown(why)) });
+        out.effect(Effect::CloseAgent { conn });
+    }
+}
+
+/// A principal may register agents of this name and address, and, with the id of an agent that an earlier master admitted or
+/// that is unreachable, of that agent's name. One that this master knows is compared with it anyway.
 fn authorize(master: &Master, principal: Option<&str>, report: &Report) -> Result<(), String> {
-    let earlier = report.id.as_ref().and_then(|id| master.state.recovered_agents.get(id));
+    let recovered = |id: &AgentId| master.state.recovered_agents.get(id).map(|info| info.hostname.as_str());
+    let unreachable = |id: &AgentId| master.registry.unreachable_hostnames.get(id).map(String::as_str);
+    let earlier = report.id.as_ref().and_then(|id| recovered(id).or_else(|| unreachable(id)));
     let names = [report.info.hostname.as_str(), report.ip()];
-    for name in names.into_iter().chain(earlier.map(|info| info.hostname.as_str())) {
+    for name in names.into_iter().chain(earlier) {
         authorization::register_agent(master, principal, name)?;
     }
     Ok(())
@@ -103,17 +137,6 @@ fn unused_namesake(master: &Master, report: &Report) -> Option<AgentId> {
 
 fn moved(known: &Agent, report: &Report) -> bool {
     known.info.hostname != report.info.hostname || report::ip(&known.pid) != report.ip()
-}
-
-fn log_rejection(hostname: String, pid: Arc<str>, why: &str, out: &mut Out) {
-    Master::log(Transition::AgentRejected { hostname, pid, reason: why.into() }, out);
-}
-
-fn turn_away(conn: ConnId, report: &Report, why: &str, out: &mut Out) {
-    log_rejection(report.info.hostname.clone(), Arc::clone(&report.pid), why, out);
-    out.effect(Effect::OpenAgent { conn });
-    out.effect(Effect::Agent { conn, event: Box::new(to_agent::shutdown(why)) });
-    out.effect(Effect::CloseAgent { conn });
 }
 
 /// An agent nobody has seen before. One that had the same address lost its memory: what was on it is lost.

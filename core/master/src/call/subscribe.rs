@@ -3,6 +3,7 @@
 //! Once the call is well-formed the answer is a stream; a refusal is an ERROR on that stream, then its end.
 
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 
@@ -38,8 +39,8 @@ pub(super) fn subscribe(master: &mut Master, now: Now, caller: Caller, call: Sub
     out.effect(Effect::OpenScheduler { conn: stream.conn, stream_id: String::from(&*stream.id) });
     let info = subscription.info.clone();
     if let Err(message) = connect(master, now, &stream, subscription, out) {
-        let transition = Transition::FrameworkRejected { info: Box::new(info), reason: message.clone() };
-        Master::log(transition, out);
+        let (conn, info) = (stream.conn, Box::new(info));
+        Master::log(Transition::FrameworkRejected { conn, info, reason: message.clone() }, out);
         out.effect(Effect::Scheduler { conn: stream.conn, event: to_scheduler::error(message) });
         out.effect(Effect::CloseScheduler { conn: stream.conn });
     }
@@ -73,6 +74,12 @@ fn connect(
     let is_known = known.is_some();
     match known {
         None => {
+            let most = master.config.limits.frameworks;
+            if master.state.frameworks.size() >= most {
+                return Err(format!(
+                    "There are {most} frameworks already, which is the limit (--max_frameworks)"
+                ));
+            }
             let returning = subscription.info.id.is_set();
             let mut framework = framework::fresh(now, id.clone(), subscription.info, stream.link());
             framework.reregistered_at = returning.then_some(now.wall);

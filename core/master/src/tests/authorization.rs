@@ -118,6 +118,24 @@ fn a_credential_is_bound_to_the_names_of_its_agent() {
 }
 
 #[test]
+fn the_id_of_an_unreachable_agent_is_its_own() {
+    let some = |names: &[&str]| Entity::Some(names.iter().map(ToString::to_string).collect());
+    let bound = |name: &str| Rule { principals: some(&[name]), objects: some(&[name]) };
+    let rules = vec![bound("A"), bound("B"), Rule { principals: Entity::Any, objects: Entity::None }];
+    let acls = Acls::new(true, BTreeMap::from([(Action::RegisterAgent, rules)])).expect("right");
+    let config = Config { authorizer: Authorizer::new(Some(acls)), ..Config::default() };
+    let lost = "agent A cpus:1\nA close\nafter 700s\n";
+    let said = super::said(config.clone(), &format!("{lost}agent B cpus:1 id-of:A"));
+    assert!(said.contains("mark unreachable agent A"), "{said}");
+    assert!(said.contains("Not authorized to register an agent as 'A'"), "{said}");
+    assert!(!said.contains("mark reachable"), "{said}");
+    let said = super::said(config.clone(), &format!("{lost}master restarts\nagent B cpus:1 id-of:A"));
+    assert!(said.contains("Not authorized to register an agent as 'A'"), "also for the next master: {said}");
+    let said = super::said(config, &format!("{lost}A back"));
+    assert!(said.contains("mark reachable agent A"), "{said}");
+}
+
+#[test]
 fn agents_are_told_of_frameworks_that_may_not_use_root() {
     let rules = BTreeMap::from([only(Action::RunTask, "p", "svc")]);
     let authorizer = Authorizer::new(Some(Acls::new(true, rules).expect("right")));

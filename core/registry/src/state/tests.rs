@@ -92,7 +92,10 @@ fn any_operation() -> impl Strategy<Value = Operation> {
         Just(Operation::Initialize { cluster_id: "c".into() }),
         info().prop_map(Operation::AdmitAgent),
         info().prop_map(Operation::UpdateAgent),
-        (id(), at()).prop_map(|(id, at)| Operation::MarkUnreachable { id, at }),
+        (id(), at()).prop_map(|(id, at)| {
+            let hostname = format!("host-of-{id}");
+            Operation::MarkUnreachable { id, at, hostname }
+        }),
         info().prop_map(Operation::MarkReachable),
         id().prop_map(|id| Operation::RemoveAgent { id }),
         (id(), at()).prop_map(|(id, at)| Operation::MarkGone { id, at }),
@@ -131,7 +134,11 @@ fn story() -> Vec<Operation> {
         Operation::AdmitAgent(agent("m-S0", "a.example")),
         Operation::AdmitAgent(agent("m-S1", "b.example")),
         Operation::AdmitAgent(agent("m-S2", "c.example")),
-        Operation::MarkUnreachable { id: AgentId::new("m-S1"), at: Wall(1_500_000_000) },
+        Operation::MarkUnreachable {
+            id: AgentId::new("m-S1"),
+            at: Wall(1_500_000_000),
+            hostname: "b.example".into(),
+        },
         Operation::MarkGone { id: AgentId::new("m-S2"), at: Wall(2_000_000_000) },
         Operation::SetWeights([("eng/web".into(), 2.5)].into()),
     ]
@@ -160,7 +167,7 @@ const VERSION_1: &[(&str, &str)] = &[
     ("weight/eng/web", "090000000000000440"),
 ];
 
-/// The registry as schema version 2 wrote it. Never edit.
+/// The registry as schema version 2 wrote it before unreachable agents had hostnames. Never edit.
 const VERSION_2: &[(&str, &str)] = &[
     ("agent/m-S0", "0a160a09612e6578616d706c6532060a046d2d533040bb27"),
     ("capability/AGENT_DRAINING", ""),
@@ -176,6 +183,14 @@ const VERSION_2: &[(&str, &str)] = &[
     ("unreachable/m-S1", "0880dea0cb05"),
     ("weight/eng/web", "090000000000000440"),
 ];
+
+/// An unreachable agent with its hostname; everything else is as in [`VERSION_2`]. Never edit.
+const UNREACHABLE_WITH_HOSTNAME: (&str, &str) = ("unreachable/m-S1", "0880dea0cb051209622e6578616d706c65");
+
+/// As versions without hostnames of unreachable agents know it.
+fn without_hostnames(registry: Registry) -> Registry {
+    Registry { unreachable_hostnames: BTreeMap::new(), ..registry }
+}
 
 fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).unwrap()).collect()
@@ -193,18 +208,21 @@ fn told(story: &[Operation]) -> Registry {
 
 #[test]
 fn a_registry_of_version_1_is_read() {
-    let expected = Registry { schema_version: Some(1), ..told(&story()) };
+    let expected = Registry { schema_version: Some(1), ..without_hostnames(told(&story())) };
     assert_eq!(load(&store(VERSION_1)), Ok(expected.clone()));
     assert!(expected.is_old());
     // The first master over it says so, and it is no longer old.
     let mut upgraded = store(VERSION_1);
     write(&mut upgraded, &Operation::Upgrade);
-    assert_eq!(load(&upgraded), Ok(told(&story())));
+    assert_eq!(load(&upgraded), Ok(without_hostnames(told(&story()))));
 }
 
 #[test]
 fn a_registry_of_version_2_is_read() {
-    assert_eq!(load(&store(VERSION_2)), Ok(told(&longer_story())));
+    assert_eq!(load(&store(VERSION_2)), Ok(without_hostnames(told(&longer_story()))));
+    let mut with_hostname = store(VERSION_2);
+    with_hostname.extend(store(&[UNREACHABLE_WITH_HOSTNAME]));
+    assert_eq!(load(&with_hostname), Ok(told(&longer_story())));
 }
 
 #[test]
@@ -213,9 +231,11 @@ fn version_2_is_what_is_written() {
     longer_story().iter().for_each(|operation| write(&mut store, operation));
     let hex = |value: &Vec<u8>| value.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let written: Vec<(String, String)> = store.iter().map(|(key, value)| (key.clone(), hex(value))).collect();
-    let fixture: Vec<(String, String)> =
-        VERSION_2.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-    assert_eq!(written, fixture);
+    let (changed, _) = UNREACHABLE_WITH_HOSTNAME;
+    let newest =
+        VERSION_2.iter().map(|entry| if entry.0 == changed { &UNREACHABLE_WITH_HOSTNAME } else { entry });
+    let fixture = newest.map(|(key, value)| (key.to_string(), value.to_string()));
+    assert_eq!(written, fixture.collect::<Vec<_>>());
 }
 
 #[test]

@@ -33,7 +33,9 @@ impl Script {
         if words.contains(&"no-feedback") {
             capabilities.retain(|it| *it != Type::AGENT_OPERATION_FEEDBACK);
         }
+        let claimed = option(words, "id-of").map(|other| self.agents[other].id.clone());
         let info = pb::AgentInfo {
+            id: claimed.map(|value| pb::AgentID { value, ..Default::default() }).into(),
             hostname: option(words, "host").unwrap_or(name).into(),
             resources: list(&resources),
             domain: option(words, "zone").map(domain).into(),
