@@ -65,6 +65,8 @@ pub struct Options {
     pub fetcher_cache_size_bytes: u64,
     /// A download that brings nothing for so long has failed.
     pub fetcher_stall_timeout: Duration,
+    /// What fetching may leave in the sandbox of a container that has no `disk`, archives unpacked.
+    pub fetcher_sandbox_bytes_max: u64,
     /// Where relative URIs begin; without it they are refused.
     pub frameworks_home: Option<PathBuf>,
     pub launcher: Launcher,
@@ -155,6 +157,7 @@ impl Containerizer {
             program: options.program.clone(),
             work_dir: options.work_dir.clone(),
             stall_timeout: options.fetcher_stall_timeout,
+            sandbox_bytes_max: options.fetcher_sandbox_bytes_max,
             frameworks_home: options.frameworks_home.clone(),
         };
         let fetcher = Fetcher::new(settings, &options.fetcher_cache_dir, options.fetcher_cache_size_bytes);

@@ -11,6 +11,7 @@ use std::time::Duration;
 use common::server::{Server, fixtures, hanging, ok, raw, redirect, tls};
 use common::{Host, exited, until};
 use tepui_facilities::{Facility, available};
+use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::command_info::URI;
 use tepui_types::{ContainerEvent, ContainerId, ContainerOp, LaunchSpec, LaunchStage};
 
@@ -206,6 +207,75 @@ async fn archives_of_bzip2_are_extracted() {
 #[tokio::test]
 async fn archives_of_xz_are_extracted() {
     extract("d.txz", "tar -cJf d.txz inner", &["tar", "xz"]).await;
+}
+
+fn disk(mb: f64) -> pb::Resource {
+    pb::Resource {
+        name: String::from("disk"),
+        r#type: pb::value::Type::SCALAR,
+        scalar: pb::value::Scalar { value: mb, ..Default::default() }.into(),
+        ..Default::default()
+    }
+}
+
+/// Fetches what does not fit; the reason, and what is in the sandbox then.
+async fn overflow(host: &mut Host, name: &str, uri: URI, resources: Vec<pb::Resource>) -> (String, u64) {
+    let mut spec = spec(host, name, vec![uri]);
+    spec.resources = resources;
+    let (stage, message) = host.fail_to_launch(spec).await;
+    assert_eq!(stage, LaunchStage::Fetch, "{message}");
+    let used = Command::new("du").arg("-sk").arg(host.sandbox(&id(name))).output().unwrap();
+    let used = String::from_utf8(used.stdout).unwrap();
+    (message, used.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1024)
+}
+
+const MB: u64 = 1 << 20;
+
+#[tokio::test]
+async fn an_archive_unpacks_within_the_disk_of_its_container() {
+    if !available(&["tar", "gzip", "gunzip", "du"].map(Facility::Program)) {
+        return;
+    }
+    let mut host = Host::with(|options| options.fetcher_sandbox_bytes_max = 16 * MB);
+    let made = "head -c 200M /dev/zero > one; tar -czf one.tgz one; gzip -c one > two.gz; rm one
+        mkdir many; for i in $(seq 400); do head -c 256K /dev/zero > many/$i; done; tar -czf many.tgz many; rm -r many
+        head -c 4M /dev/zero > small; tar -czf small.tgz small";
+    let made = Command::new("sh").args(["-c", made]).current_dir(host.dir.path()).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let at = |host: &Host, name: &str| host.dir.path().join(name).display().to_string();
+    let own = "the sandbox would hold more than the container's disk of 8388608 bytes";
+    let agents = "the sandbox would hold more than 16777216 bytes (--fetcher_max_size of the agent)";
+    for archive in ["one.tgz", "two.gz", "many.tgz"] {
+        for cache in [false, true] {
+            let uri = URI { cache: Some(cache), ..uri(at(&host, archive)) };
+            let name = format!("{}-{cache}", archive.replace('.', "-"));
+            let (message, used) = overflow(&mut host, &name, uri, vec![disk(8.0)]).await;
+            assert!(message.ends_with(own), "{message}");
+            // What is written between two looks at the sandbox comes on top.
+            assert!(used < 8 * MB + 100 * MB, "{archive}: {used}");
+        }
+    }
+    let bomb = uri(at(&host, "one.tgz"));
+    let (message, used) = overflow(&mut host, "diskless", bomb, vec![]).await;
+    assert!(message.ends_with(agents) && used <= 17 * MB, "{message}: {used}");
+    let mut fits = spec(&host, "fits", vec![uri(at(&host, "small.tgz"))]);
+    fits.resources = vec![disk(8.0)];
+    assert_eq!(host.run(fits).await, exited(0));
+}
+
+#[tokio::test]
+async fn a_download_stays_within_the_disk_of_its_container() {
+    let server = Server::start([("/file", ok(&vec![7; 3 << 20]))], None).await;
+    let mut host = Host::new();
+    let (message, used) = overflow(&mut host, "a", uri(server.url("/file")), vec![disk(2.0)]).await;
+    assert!(
+        message.ends_with("the container's disk of 2097152 bytes") && used <= 2 * MB,
+        "{message}: {used}"
+    );
+    let local = host.dir.path().join("local");
+    std::fs::write(&local, vec![7; 3 << 20]).unwrap();
+    let (message, _) = overflow(&mut host, "b", uri(local.display().to_string()), vec![disk(2.0)]).await;
+    assert!(message.ends_with("the container's disk of 2097152 bytes"), "{message}");
 }
 
 #[tokio::test]

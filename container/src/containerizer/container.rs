@@ -503,7 +503,7 @@ async fn prepare(
 }
 
 async fn fetch(context: &Context, spec: &LaunchSpec, identity: Option<&Identity>) -> Result<(), Stop> {
-    let fetched = context.fetcher.fetch(&spec.command.uris, &spec.sandbox, identity).await;
+    let fetched = context.fetcher.fetch(spec, identity).await;
     fetched.map_err(|why| Stop::Failed {
         stage: LaunchStage::Fetch,
         message: format!("Failed to fetch all URIs for container '{}': {why}", spec.id),

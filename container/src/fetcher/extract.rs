@@ -2,11 +2,14 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 
+use nix::sys::signal::Signal;
 use tokio::process::Command;
 
+use super::budget::Budget;
 use super::job::Fault;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +37,8 @@ pub(super) fn kind(name: &str) -> Option<Kind> {
     ENDINGS.iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, kind)| *kind)
 }
 
-/// Unpacks `archive`, which is called `name` in the sandbox, into the current directory.
-pub(super) async fn extract(kind: Kind, archive: &Path, name: &Path) -> Result<(), Fault> {
+/// Unpacks `archive`, which is called `name` in the sandbox, into the current directory, within what that may hold.
+pub(super) async fn extract(kind: Kind, archive: &Path, name: &Path, budget: Budget) -> Result<(), Fault> {
     let (tool, mut command) = match kind {
         Kind::Tar => ("tar", Command::new("tar")),
         Kind::Zip => ("unzip", Command::new("unzip")),
@@ -51,16 +54,32 @@ pub(super) async fn extract(kind: Kind, archive: &Path, name: &Path) -> Result<(
             command.stdin(File::open(archive).map_err(Fault::io("cannot open the archive"))?).stdout(file)
         }
     };
-    let status = match command.status().await {
-        Ok(status) => status,
+    let status = match run(&mut command, budget).await {
+        Ok(Some(status)) => status,
+        Ok(None) => return Err(budget.fault()),
         Err(err) if err.kind() == io::ErrorKind::NotFound => {
             return Err(Fault::Told(format!("cannot extract it: '{tool}' is not installed on this agent")));
         }
         Err(err) => return Err(Fault::io(format!("cannot run '{tool}'"))(err)),
     };
-    match status.success() {
-        true => Ok(()),
-        false => Err(Fault::Told(format!("cannot extract it: '{tool}' ended with {status}"))),
+    // The kernel ends a tool that writes one file that is too large.
+    let is_too_large = status.signal() == Some(Signal::SIGXFSZ as i32) || budget.is_exceeded();
+    match (is_too_large, status.success()) {
+        (true, _) => Err(budget.fault()),
+        (false, true) => Ok(()),
+        (false, false) => Err(Fault::Told(format!("cannot extract it: '{tool}' ended with {status}"))),
+    }
+}
+
+/// How the tool ended; none if it was killed because the sandbox held too much.
+async fn run(command: &mut Command, budget: Budget) -> io::Result<Option<ExitStatus>> {
+    let mut tool = command.kill_on_drop(true).spawn()?;
+    tokio::select! {
+        status = tool.wait() => status.map(Some),
+        () = budget.exceeded() => {
+            tool.kill().await?;
+            Ok(None)
+        }
     }
 }
 

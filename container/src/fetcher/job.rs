@@ -11,6 +11,7 @@ use std::time::Duration;
 use nix::unistd::Gid;
 use serde::{Deserialize, Serialize};
 
+use super::budget::Budget;
 use super::{download, extract};
 use crate::host::beneath;
 use crate::host::user::Identity;
@@ -28,7 +29,7 @@ pub(super) enum Work {
     /// Brings one file into the cache.
     Download { uri: String, source: Source, to: PathBuf, bytes_max: u64 },
     /// Brings files into a sandbox, in order.
-    Place { work_dir: PathBuf, sandbox: PathBuf, items: Vec<Item> },
+    Place { work_dir: PathBuf, sandbox: PathBuf, items: Vec<Item>, budget: Budget },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +56,7 @@ pub(super) enum Outcome {
     Done {
         bytes: u64,
     },
-    /// Only for a download with a limit.
+    /// Only for a download into the cache.
     TooLarge,
     Failed {
         message: String,
@@ -107,15 +108,15 @@ async fn run(job: &Job) -> Outcome {
     };
     match &job.work {
         Work::Download { uri, source, to, bytes_max } => {
-            match bring(source, to, Some(*bytes_max), job.stall_timeout).await {
+            match bring(source, to, *bytes_max, job.stall_timeout).await {
                 Ok(bytes) => Outcome::Done { bytes },
                 Err(fault) => failed(uri, fault),
             }
         }
-        Work::Place { work_dir, sandbox, items } => {
+        Work::Place { work_dir, sandbox, items, budget } => {
             let mut total = 0;
             for item in items {
-                match place(work_dir, sandbox, item, job.stall_timeout).await {
+                match place((work_dir, sandbox), item, *budget, job.stall_timeout).await {
                     Ok(bytes) => total += bytes,
                     Err(fault) => return failed(&item.uri, fault),
                 }
@@ -126,44 +127,53 @@ async fn run(job: &Job) -> Outcome {
 }
 
 /// Brings one file into the sandbox, makes it executable or unpacks it.
-async fn place(work_dir: &Path, sandbox: &Path, item: &Item, stall: Duration) -> Result<u64, Fault> {
+async fn place(
+    (work_dir, sandbox): (&Path, &Path),
+    item: &Item,
+    budget: Budget,
+    stall: Duration,
+) -> Result<u64, Fault> {
     let dir = beneath::open_dir(work_dir, sandbox).map_err(Fault::io("cannot open the sandbox"))?;
     nix::unistd::fchdir(&dir).map_err(|err| Fault::io("cannot enter the sandbox")(err.into()))?;
+    budget.limit_files().map_err(Fault::io("cannot limit the size of files"))?;
     let to = Path::new(&item.name);
     let archive = extract::kind(&item.name).filter(|_| item.extract);
     if let (Source::Cached(file), Some(kind)) = (&item.source, archive) {
-        extract::extract(kind, file, to).await?;
+        extract::extract(kind, file, to, budget).await?;
         return Ok(0);
     }
     if let Some(parent) = to.parent() {
         std::fs::create_dir_all(parent).map_err(Fault::io(format!("cannot make '{}'", parent.display())))?;
     }
-    let bytes = bring(&item.source, to, None, stall).await?;
+    let bytes = bring(&item.source, to, budget.left(), stall).await.map_err(|fault| match fault {
+        Fault::TooLarge => budget.fault(),
+        other => other,
+    })?;
     if item.executable {
         let mode = PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(to, mode)
             .map_err(Fault::io(format!("cannot make '{}' executable", item.name)))?;
     }
     if let Some(kind) = archive {
-        extract::extract(kind, to, to).await?;
+        extract::extract(kind, to, to, budget).await?;
     }
     Ok(bytes)
 }
 
 /// Brings the bytes to a path; returns how many.
-async fn bring(source: &Source, to: &Path, bytes_max: Option<u64>, stall: Duration) -> Result<u64, Fault> {
+async fn bring(source: &Source, to: &Path, bytes_max: u64, stall: Duration) -> Result<u64, Fault> {
     match source {
-        Source::Http(url) => download::download(url, to, bytes_max, stall).await,
+        Source::Http(url) => download::download(url, to, Some(bytes_max), stall).await,
         Source::Local(from) | Source::Cached(from) => copy(from, to, bytes_max),
     }
 }
 
-fn copy(from: &Path, to: &Path, bytes_max: Option<u64>) -> Result<u64, Fault> {
+fn copy(from: &Path, to: &Path, bytes_max: u64) -> Result<u64, Fault> {
     let meta = std::fs::metadata(from).map_err(Fault::io(format!("cannot read '{}'", from.display())))?;
     if !meta.is_file() {
         return Err(Fault::Told(format!("'{}' is not a file", from.display())));
     }
-    if bytes_max.is_some_and(|max| meta.len() > max) {
+    if meta.len() > bytes_max {
         return Err(Fault::TooLarge);
     }
     std::fs::copy(from, to).map_err(Fault::io(format!("cannot copy '{}'", from.display())))

@@ -4,6 +4,7 @@
 //! a helper, `job`, that runs as the container's user: a URI can read and write no more than its command could.
 //! Never here: what runs afterwards.
 
+mod budget;
 mod cache;
 pub(crate) mod download;
 mod extract;
@@ -19,10 +20,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tepui_proto::mesos::v1::command_info::URI;
+use tepui_types::LaunchSpec;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
 use tokio::sync::Semaphore;
 
+use self::budget::Budget;
 use self::cache::{Cache, CachedFile, Refusal};
 use self::job::{Item, Job, Outcome, Source, Work};
 use self::uri::Wanted;
@@ -41,6 +44,8 @@ pub(crate) struct Settings {
     pub program: PathBuf,
     pub work_dir: PathBuf,
     pub stall_timeout: Duration,
+    /// What the sandbox of a container without `disk` may hold once everything is fetched.
+    pub sandbox_bytes_max: u64,
     pub frameworks_home: Option<PathBuf>,
 }
 
@@ -81,18 +86,14 @@ impl Fetcher {
     }
 
     /// Fetches everything, in order, or says what could not be. Can be dropped at any point.
-    pub async fn fetch(
-        &self,
-        uris: &[URI],
-        sandbox: &str,
-        identity: Option<&Identity>,
-    ) -> Result<(), String> {
+    pub async fn fetch(&self, spec: &LaunchSpec, identity: Option<&Identity>) -> Result<(), String> {
+        let (uris, sandbox) = (&spec.command.uris, spec.sandbox.as_str());
         if uris.is_empty() {
             self.succeeded.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         }
         let _turn = self.turns.acquire().await;
-        let fetched = self.try_fetch(uris, sandbox, identity).await;
+        let fetched = self.try_fetch(uris, spec, identity).await;
         if let Err(message) = &fetched {
             self.log(sandbox, message);
         }
@@ -104,7 +105,7 @@ impl Fetcher {
     async fn try_fetch(
         &self,
         uris: &[URI],
-        sandbox: &str,
+        spec: &LaunchSpec,
         identity: Option<&Identity>,
     ) -> Result<(), String> {
         let plan = uris.iter().map(|uri| uri::check(uri, self.settings.frameworks_home.as_deref()));
@@ -116,10 +117,11 @@ impl Fetcher {
             held.extend(cached); // Not evicted before it is copied.
             items.push(Item { source, ..wanted.item });
         }
-        let rest = beneath::relative(&self.settings.work_dir, Path::new(sandbox));
+        let rest = beneath::relative(&self.settings.work_dir, Path::new(&spec.sandbox));
         let sandbox = rest.ok_or("the sandbox is not below the work directory")?;
-        let work =
-            Work::Place { work_dir: self.settings.work_dir.clone(), sandbox: sandbox.to_owned(), items };
+        let budget = Budget::new(&spec.resources, self.settings.sandbox_bytes_max);
+        let (work_dir, sandbox_dir) = (self.settings.work_dir.clone(), sandbox.to_owned());
+        let work = Work::Place { work_dir, sandbox: sandbox_dir, items, budget };
         let stderr = self.stderr(sandbox).map_or_else(|_| Stdio::null(), Stdio::from);
         match self.run(work, identity, stderr).await {
             Outcome::Done { .. } => Ok(()),

@@ -20,14 +20,12 @@ pub(super) type Quotas = Vec<(PathBuf, u64)>;
 /// What each path may hold: the sandbox what of `disk` belongs to no volume, a volume its own size. Nothing was given:
 /// nothing is looked at. Second those that cannot hold too much, because they are disks of their own.
 pub(super) fn quotas(sandbox: &str, resources: &[pb::Resource], volumes: &[Volume]) -> (Quotas, Quotas) {
-    let mut plain = None;
     let (mut quotas, mut whole_disks) = (Vec::new(), Vec::new());
     for resource in resources.iter().filter(|resource| resource.name == "disk") {
         let (disk, size) = (&resource.disk, resource.scalar.value);
         let is_whole = disk.source.r#type == Type::MOUNT;
         match disk.volume.as_option() {
-            None if is_whole => (),
-            None => plain = Some(plain.unwrap_or(0.0) + size),
+            None => (),
             Some(volume) => {
                 let found = volumes.iter().find(|one| one.target == volume.container_path);
                 let kind = if is_whole { &mut whole_disks } else { &mut quotas };
@@ -35,8 +33,18 @@ pub(super) fn quotas(sandbox: &str, resources: &[pb::Resource], volumes: &[Volum
             }
         }
     }
-    quotas.extend(plain.map(|size| (PathBuf::from(sandbox), bytes(size))));
+    quotas.extend(sandbox_quota(resources).map(|size| (PathBuf::from(sandbox), size)));
     (quotas, whole_disks)
+}
+
+/// What a sandbox may hold; none if nothing was given.
+pub(crate) fn sandbox_quota(resources: &[pb::Resource]) -> Option<u64> {
+    let is_plain = |resource: &&pb::Resource| {
+        let disk = &resource.disk;
+        resource.name == "disk" && disk.volume.is_unset() && disk.source.r#type != Type::MOUNT
+    };
+    let sizes = resources.iter().filter(is_plain).map(|resource| resource.scalar.value);
+    sizes.reduce(|all, one| all + one).map(bytes)
 }
 
 fn bytes(mb: f64) -> u64 {
@@ -93,7 +101,7 @@ fn text(bytes: u64) -> String {
 }
 
 /// What all files below a path take, each once; links and other file systems are not followed.
-pub(super) fn used_bytes(root: &Path) -> u64 {
+pub(crate) fn used_bytes(root: &Path) -> u64 {
     let Ok(meta) = root.symlink_metadata() else { return 0 };
     let (device, mut linked, mut total) = (meta.dev(), BTreeSet::new(), meta.blocks());
     let mut next = vec![(root.to_owned(), 0)];

@@ -56,6 +56,7 @@ pub fn options(dir: &Path) -> Options {
         fetcher_cache_dir: dir.join("fetch"),
         fetcher_cache_size_bytes: 1000,
         fetcher_stall_timeout: Duration::from_secs(20),
+        fetcher_sandbox_bytes_max: 1 << 30,
         frameworks_home: None,
         launcher: Launcher::Posix,
         isolation: Isolation::default(),

@@ -47,6 +47,8 @@ pub struct Options {
     pub fetcher_cache_dir: PathBuf,
     pub fetcher_cache_size_bytes: u64,
     pub fetcher_stall_timeout: Duration,
+    /// What fetching may leave in the sandbox of a container that has no `disk`, archives unpacked.
+    pub fetcher_sandbox_bytes_max: u64,
     pub frameworks_home: Option<PathBuf>,
     pub container_logger: ContainerLogger,
     pub images: ImageOptions,
@@ -68,6 +70,8 @@ pub struct Options {
     pub external_log_file: Option<PathBuf>,
     /// Where we write it to ourselves; shown if there is no other.
     pub own_log_file: Option<PathBuf>,
+    /// A file that gets an entry for every call about a container, and for refused ones.
+    pub audit_log: Option<PathBuf>,
     /// Every flag that has a value, as `/flags` shows it.
     pub flags: Vec<(String, String)>,
     /// The level of the log, which operators may change.
@@ -112,6 +116,7 @@ impl Default for Options {
             fetcher_cache_dir: PathBuf::from("/tmp/tepui/fetch"),
             fetcher_cache_size_bytes: 2 * 1024 * 1024 * 1024,
             fetcher_stall_timeout: Duration::from_secs(60),
+            fetcher_sandbox_bytes_max: 10 << 30,
             frameworks_home: None,
             container_logger: ContainerLogger::default(),
             images: ImageOptions::default(),
@@ -124,6 +129,7 @@ impl Default for Options {
             config: Config::default(),
             external_log_file: None,
             own_log_file: None,
+            audit_log: None,
             flags: Vec::new(),
             logging: Logging::default(),
             access: Access::default(),

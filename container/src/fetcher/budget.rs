@@ -1,0 +1,69 @@
+//! How much the files of a command may take in its sandbox, once they are unpacked. Used in the helper, whose current directory
+//! is the sandbox.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+use serde::{Deserialize, Serialize};
+use tepui_proto::mesos::v1 as pb;
+
+use super::job::Fault;
+use crate::isolators::{sandbox_quota, used_bytes};
+
+/// How often the sandbox is measured while an archive is unpacked.
+const MEASURE_INTERVAL: Duration = Duration::from_millis(100);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Budget {
+    bytes_max: u64,
+    /// It is what the container has of `disk`; else the agent's own limit.
+    is_disk: bool,
+}
+
+impl Budget {
+    /// The container's disk, or the agent's limit for containers without one.
+    pub fn new(resources: &[pb::Resource], bytes_max: u64) -> Self {
+        match sandbox_quota(resources) {
+            Some(disk) => Self { bytes_max: disk, is_disk: true },
+            None => Self { bytes_max, is_disk: false },
+        }
+    }
+
+    /// Has the kernel end whoever writes a single file that is larger, this process and its tools.
+    pub fn limit_files(self) -> io::Result<()> {
+        let limit = Some(self.bytes_max);
+        Ok(setrlimit(Resource::Fsize, Rlimit { current: limit, maximum: limit })?)
+    }
+
+    /// What is left for the next file.
+    pub fn left(self) -> u64 {
+        self.bytes_max.saturating_sub(used_bytes(Path::new(".")))
+    }
+
+    pub fn is_exceeded(self) -> bool {
+        used_bytes(Path::new(".")) > self.bytes_max
+    }
+
+    /// Ends when the sandbox holds too much. Safe to abandon.
+    pub async fn exceeded(self) {
+        loop {
+            tokio::time::sleep(MEASURE_INTERVAL).await;
+            // Fails only when the program ends.
+            if tokio::task::spawn_blocking(move || self.is_exceeded()).await.unwrap_or(false) {
+                return;
+            }
+        }
+    }
+
+    pub fn fault(self) -> Fault {
+        let bytes = self.bytes_max;
+        Fault::Told(match self.is_disk {
+            true => format!("the sandbox would hold more than the container's disk of {bytes} bytes"),
+            false => {
+                format!("the sandbox would hold more than {bytes} bytes (--fetcher_max_size of the agent)")
+            }
+        })
+    }
+}
