@@ -49,9 +49,9 @@ impl Access {
     }
 
     /// Lets a request in, or refuses it before its body is read.
-    pub(crate) fn admit(&self, endpoint: Endpoint, request: &mut Request) -> Result<(), HttpError> {
+    pub(crate) async fn admit(&self, endpoint: Endpoint, request: &mut Request) -> Result<(), HttpError> {
         if let Some(realm) = self.realm(endpoint) {
-            request.principal = self.authentication.check(realm, &request.headers)?;
+            self.authentication.admit(realm, request).await?;
         }
         let wish = match endpoint {
             Endpoint::Flags => Some((Action::ViewFlags, None)),
@@ -92,23 +92,22 @@ impl Access {
 
     /// None for what everybody may ask.
     fn realm(&self, endpoint: Endpoint) -> Option<Realm> {
-        // Built-in executors launch nested containers through the operator API, with the token they have.
-        let takes_tokens = self.key.is_some();
+        let realm = |name, is_closed| {
+            // Built-in executors launch nested containers through the operator API, with the token they have.
+            let takes_tokens = self.key.is_some();
+            Some(Realm { name, is_closed, takes_tokens, is_for_agents: false })
+        };
         match endpoint {
-            Endpoint::Executor => {
-                Some(Realm { name: "mesos-agent-executor", is_closed: self.executors, takes_tokens })
-            }
+            Endpoint::Executor => realm("mesos-agent-executor", self.executors),
             Endpoint::Operator | Endpoint::LoggingToggle | Endpoint::Profiler => {
-                Some(Realm { name: "mesos-agent-readwrite", is_closed: self.readwrite, takes_tokens })
+                realm("mesos-agent-readwrite", self.readwrite)
             }
             Endpoint::State
             | Endpoint::Usage(_)
             | Endpoint::Metrics(_)
             | Endpoint::Flags
             | Endpoint::ContainerizerDebug
-            | Endpoint::Files(_) => {
-                Some(Realm { name: "mesos-agent-readonly", is_closed: self.readonly, takes_tokens })
-            }
+            | Endpoint::Files(_) => realm("mesos-agent-readonly", self.readonly),
             Endpoint::SystemStats | Endpoint::Health | Endpoint::Help | Endpoint::Version => None,
         }
     }

@@ -5,10 +5,12 @@ use tepui_http::{Encoding, HttpError, Request, Response, accepts, read_call};
 use tepui_proto::mesos::v1::executor::Call;
 use tepui_proto::mesos::v1::executor::call::Type;
 
+use crate::audit;
 use crate::routes::{Kind, Program, stopping};
 
 pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Response, HttpError> {
     let call: Call = read_call(&mut request).await?;
+    audit::note_executor(&request, &call);
     let encoding = match call.r#type {
         Some(Type::SUBSCRIBE) => accepts(&request.headers)?,
         // The others have no body to be accepted.

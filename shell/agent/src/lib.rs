@@ -9,6 +9,7 @@
 
 mod access;
 mod attached;
+mod audit;
 mod containers;
 mod detect;
 mod document;

@@ -16,8 +16,9 @@ use tepui_proto::mesos::v1::agent::call::Type;
 use tepui_proto::mesos::v1::agent::{Call, Response as Answer, response};
 
 use crate::access::Access;
+use crate::audit;
 use crate::image_gc;
-use crate::peer;
+use crate::peer::{self, Peer};
 use crate::routes::{Kind, Program, stopping};
 
 pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Response, HttpError> {
@@ -39,6 +40,7 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
     {
         return Err(no_stream(kind));
     }
+    audit::note_operator(&request, &call);
     let caller = authorize(program, &state, &request, &call).await?;
     match kind {
         Type::UNKNOWN => Err(HttpError::plain(StatusCode::NOT_IMPLEMENTED)),
@@ -102,7 +104,11 @@ async fn authorize(
         return program.access.check_container(state, request, call);
     }
     // Nobody is authenticated: processes of this machine are known by their user, and the network is trusted.
-    let caller = program.access.check_peer(state, call, peer::find(request.peer, request.local))?;
+    let peer = peer::find(request.peer, request.local);
+    if let Peer::Local(uid) = peer {
+        request.note_uid(uid);
+    }
+    let caller = program.access.check_peer(state, call, peer)?;
     program.access.check_container(state, request, call)?;
     Ok(caller)
 }

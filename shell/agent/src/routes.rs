@@ -10,7 +10,7 @@ use tepui_core_agent::{Input, Phase, State};
 use tepui_http::auth::subject;
 use tepui_http::files::{self, Verb};
 use tepui_http::{
-    Encoding, EntityTag, Exchanges, Handler, Help, HttpError, Logging, MetricsForm, Pen, Principal,
+    Audit, Encoding, EntityTag, Exchanges, Handler, Help, HttpError, Logging, MetricsForm, Pen, Principal,
     Renderings, Request, Response, RouteRow, Router, System, accepts_gzip, check_timeout, classic, empty,
     json, profiler, write_json,
 };
@@ -105,6 +105,7 @@ pub(crate) struct Program {
     /// Of `/state`, compressed or not, as each sees it.
     pub renderings: Renderings<(bool, Option<Option<Principal>>)>,
     pub access: Access,
+    pub audit: Audit,
     pub image_gc: Option<ImageGc>,
     /// How often who listens to a container hears that it is still connected.
     pub http_heartbeat_interval: Duration,
@@ -220,7 +221,7 @@ impl Program {
     async fn respond(&self, mut request: Request) -> Result<Response, HttpError> {
         self.access.firewall.check(&ROUTER, &request.components)?;
         let (endpoint, rest) = ROUTER.find(&request.components).ok_or_else(HttpError::not_found)?;
-        self.access.admit(endpoint, &mut request)?;
+        self.access.admit(endpoint, &mut request).await?;
         match endpoint {
             Endpoint::Executor => executor::call(self, request).await,
             Endpoint::Operator => operator::call(self, request).await,
@@ -250,7 +251,9 @@ impl Program {
 impl Handler for Program {
     async fn handle(self: Arc<Self>, request: Request) -> Response {
         let (method, headers) = (request.method.clone(), request.headers.clone());
+        let witness = Audit::witness(&request);
         let mut response = self.respond(request).await.unwrap_or_else(Response::from);
+        self.audit.conclude(&witness, &response);
         origin::allow(&mut response, &method, &headers, &self.masters, self.state().master.as_deref());
         response
     }

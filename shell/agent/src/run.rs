@@ -10,8 +10,9 @@ use tepui_container::{CgroupOptions, Containerizer, ContainerizerFault, Meter};
 use tepui_core_agent::{Agent, Config, Input, RecoverError, State};
 use tepui_http::classic::API_VERSION;
 use tepui_http::{
-    BrowserPolicy, Ended, Exchanges, Listening, Renderings, Server, advertised_ip, default_hostname,
+    Audit, BrowserPolicy, Ended, Exchanges, Listening, Renderings, Server, advertised_ip, default_hostname,
 };
+use tepui_log::AuditLog;
 use tepui_proto::mesos::v1 as pb;
 use tepui_runtime::{Clock, Handle, Limits, Running, RuntimeFault, entropy, mailbox};
 use tepui_store::{Store, StoreFault, limit_mode, private_directory};
@@ -62,6 +63,12 @@ pub enum AgentFault {
         #[source]
         err: std::io::Error,
     },
+    #[error("--audit_log: cannot write {path}")]
+    AuditLog {
+        path: PathBuf,
+        #[source]
+        err: std::io::Error,
+    },
     #[error("cannot read random bytes")]
     Entropy(#[source] std::io::Error),
     #[error("cannot start a thread")]
@@ -88,6 +95,7 @@ pub struct RunningAgent {
     tasks: Vec<JoinHandle<()>>,
     states: watch::Receiver<Arc<State>>,
     exit: watch::Receiver<Option<AgentEnd>>,
+    audit_log: Option<AuditLog>,
 }
 
 /// What documents say besides the state.
@@ -106,6 +114,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let masters = targets.named().to_vec();
     let work_dir = make_directory(&options.work_dir)?;
     let store = open_store(&work_dir, options.config.strict)?;
+    let audit_log = open_audit_log(options.audit_log.as_deref())?;
     let server = bind(&options)?;
     let address = server.address();
     let config = config(&options, &work_dir, address)?;
@@ -163,12 +172,13 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
         measuring: Measuring { meter, work_dir: config.work_dir.as_str().into() },
         renderings: Renderings::new(),
         access: options.access.clone(),
+        audit: audit(audit_log.clone()),
         image_gc: options.image_gc.clone(),
         http_heartbeat_interval: options.http_heartbeat_interval,
     };
     let listening = server.serve(Arc::new(program), options.server, browsers(&options), options.tls);
     tracing::info!(%address, "agent serves");
-    Ok(RunningAgent { address, running, handle, listening, exchanges, tasks, states, exit })
+    Ok(RunningAgent { address, running, handle, listening, exchanges, tasks, states, exit, audit_log })
 }
 
 impl RunningAgent {
@@ -206,8 +216,22 @@ impl RunningAgent {
         self.tasks.iter().for_each(JoinHandle::abort);
         self.exchanges.close_all();
         self.listening.stop().await;
+        if let Some(log) = self.audit_log {
+            log.flush();
+        }
         result
     }
+}
+
+fn open_audit_log(path: Option<&Path>) -> Result<Option<AuditLog>, AgentFault> {
+    let open = |path: &Path| {
+        AuditLog::start(path).map_err(|err| AgentFault::AuditLog { path: path.to_path_buf(), err })
+    };
+    path.map(open).transpose()
+}
+
+fn audit(log: Option<AuditLog>) -> Audit {
+    Audit::new("agent", log.map(|log| Arc::new(move |line: &str| log.push(line)) as _))
 }
 
 /// Tells the machine about exchanges that ended from the outside.
@@ -347,6 +371,7 @@ fn container_options(options: &Options, config: &Config) -> tepui_container::Opt
         fetcher_cache_dir: options.fetcher_cache_dir.clone(),
         fetcher_cache_size_bytes: options.fetcher_cache_size_bytes,
         fetcher_stall_timeout: options.fetcher_stall_timeout,
+        fetcher_sandbox_bytes_max: options.fetcher_sandbox_bytes_max,
         frameworks_home: options.frameworks_home.clone(),
         launcher: options.launcher,
         isolation: options.isolation.clone(),

@@ -1,7 +1,7 @@
 //! What a peer did wrong, or we could not do: a status and a plain text.
 
 use bytes::Bytes;
-use http::header::{ALLOW, HeaderValue, WWW_AUTHENTICATE};
+use http::header::{ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Method, StatusCode};
 use tepui_types::Refusal;
 
@@ -16,11 +16,13 @@ pub struct HttpError {
     allow: Option<&'static str>,
     /// The ways to prove who one is, for 401.
     challenge: Option<String>,
+    /// In seconds, for 429.
+    retry_after: Option<u64>,
 }
 
 impl HttpError {
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), allow: None, challenge: None }
+        Self { status, message: message.into(), allow: None, challenge: None, retry_after: None }
     }
 
     /// A status that needs no more words: `404 Not Found.`
@@ -36,6 +38,11 @@ impl HttpError {
     /// `401` with the ways to prove who one is.
     pub fn unauthorized(challenge: String) -> Self {
         Self { challenge: Some(challenge), ..Self::plain(StatusCode::UNAUTHORIZED) }
+    }
+
+    /// When to come back, in seconds.
+    pub fn retry_after(self, seconds: u64) -> Self {
+        Self { retry_after: Some(seconds), ..self }
     }
 
     /// `403`: known and not allowed.
@@ -83,6 +90,9 @@ impl From<HttpError> for Response {
         }
         if let Some(challenge) = error.challenge.and_then(|text| HeaderValue::from_str(&text).ok()) {
             response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        }
+        if let Some(seconds) = error.retry_after {
+            response.headers_mut().insert(RETRY_AFTER, seconds.into());
         }
         response
     }

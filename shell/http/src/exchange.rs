@@ -8,6 +8,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::hash::Hash;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
@@ -64,6 +65,7 @@ struct Entry<K> {
     stage: Stage,
     disconnect: Disconnect,
     principal: Option<Principal>,
+    peer: SocketAddr,
     /// Reads the request's body, if that is a stream too.
     reader: Option<AbortHandle>,
 }
@@ -101,7 +103,7 @@ impl<K: Kind> Exchanges<K> {
         let (sender, answer) = oneshot::channel();
         let stage = Stage::Waiting(sender);
         let (disconnect, principal) = (request.disconnect.clone(), request.principal.clone());
-        let entry = Entry { kind, encoding, stage, disconnect, principal, reader: None };
+        let entry = Entry { kind, encoding, stage, disconnect, principal, peer: request.peer, reader: None };
         self.shared.lock().by_conn.insert(conn, entry);
         let guard = Guard { armed: true, conn, shared: self.shared.clone() };
         Exchange { conn, answer, guard }
@@ -170,6 +172,11 @@ impl<K: Kind> Exchanges<K> {
     /// Who sent the request of an exchange.
     pub fn principal(&self, conn: ConnId) -> Option<Principal> {
         self.shared.lock().by_conn.get(&conn).and_then(|entry| entry.principal.clone())
+    }
+
+    /// From where the request of an exchange came, and who sent it.
+    pub fn origin(&self, conn: ConnId) -> Option<(SocketAddr, Option<Principal>)> {
+        self.shared.lock().by_conn.get(&conn).map(|entry| (entry.peer, entry.principal.clone()))
     }
 
     /// How many streams of a kind there are.

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod acls;
+mod audit;
 pub mod auth;
 mod body;
 mod browser;
@@ -39,10 +40,11 @@ mod throttle;
 mod tls;
 
 pub use acls::parse_acls;
+pub use audit::{Audit, Deed, Entry, Outcome, Witness};
 pub use auth::{Authentication, Principal, Realm};
 pub use body::{Body, ChunkSender};
 pub use browser::BrowserPolicy;
-pub use call::{CALL_BYTES_MAX, parse_call, read_call};
+pub use call::{CALL_BYTES_MAX, parse_call, read_call, read_call_within};
 pub use error::HttpError;
 pub use etag::EntityTag;
 pub use exchange::{Ended, Exchange, Exchanges, Held};

@@ -9,6 +9,7 @@ use std::time::Duration;
 use http::StatusCode;
 use tepui_types::duration_from_text;
 
+use crate::audit::Deed;
 use crate::browser::check_site;
 use crate::respond::{Response, empty, text};
 use crate::{HttpError, Request};
@@ -67,6 +68,7 @@ impl Logging {
             (None, None) => return Ok(text(StatusCode::OK, format!("{}\n", self.level()))),
             // A change, although v1 lets it be read.
             (Some(level), Some(duration)) => {
+                request.note(Deed::new("SET_LOGGING_LEVEL").on("level", level));
                 check_site(&request.headers)?;
                 (level, duration)
             }

@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use tepui_authz::Subject;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::audit::{AuditNote, Deed};
 use crate::auth::{Principal, subject};
 use crate::gzip::{self, Inflated};
 use crate::server::{Disconnect, Ends};
@@ -61,6 +62,7 @@ pub struct Request {
     pub local: SocketAddr,
     /// Who sent it, once that was found out; none if nobody asked.
     pub principal: Option<Principal>,
+    pub(crate) audit: AuditNote,
     pub(crate) disconnect: Disconnect,
     body_read_timeout: Duration,
     budget: BodyBudget,
@@ -97,6 +99,7 @@ impl Request {
             peer: ends.peer,
             local: ends.local,
             principal: None,
+            audit: AuditNote::default(),
             disconnect,
             body_read_timeout,
             budget,
@@ -118,6 +121,21 @@ impl Request {
     /// The name of who sent it.
     pub fn principal_name(&self) -> Option<String> {
         self.principal.as_ref().and_then(|principal| principal.name.clone())
+    }
+
+    /// Notes for the audit log what the request does, before that is done or refused. The first note counts.
+    pub fn note(&self, deed: Deed) {
+        self.note_as(self.principal.clone(), deed);
+    }
+
+    /// The same for somebody who did not prove who they are.
+    pub(crate) fn note_as(&self, principal: Option<Principal>, deed: Deed) {
+        self.audit.set(deed, principal);
+    }
+
+    /// Notes the user of a process of this machine that sent it.
+    pub fn note_uid(&self, uid: u32) {
+        self.audit.set_uid(uid);
     }
 
     /// Refuses other methods than these, written as in `Allow`: `GET, PUT`.

@@ -5,6 +5,7 @@
 //! Never here: which event is worth a line.
 #![forbid(unsafe_code)]
 
+mod audit;
 mod capture;
 mod format;
 mod repeats;
@@ -22,6 +23,7 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 use tracing_subscriber::{Registry, reload};
 
+pub use audit::AuditLog;
 pub use capture::capture;
 pub use format::{FIELD_BYTES_MAX, LogFormat};
 pub use transitions::TransitionLog;

@@ -11,7 +11,7 @@ impl Access {
     /// Lets a request in, or refuses it before its body is read.
     pub(crate) async fn admit(&self, endpoint: Endpoint, request: &mut Request) -> Result<(), HttpError> {
         let Some(realm) = self.realm(endpoint) else { return Ok(()) };
-        request.principal = self.authentication.check(realm, &request.headers)?;
+        self.authentication.admit(realm, request).await?;
         match endpoint {
             Endpoint::Scheduler | Endpoint::Operator => {
                 self.throttle.admit(request.principal_name().as_deref()).await
@@ -22,7 +22,10 @@ impl Access {
 
     /// None for what everybody may ask.
     fn realm(&self, endpoint: Endpoint) -> Option<Realm> {
-        let realm = |name, is_closed| Some(Realm { name, is_closed, takes_tokens: false });
+        let realm = |name, is_closed| {
+            let is_for_agents = endpoint == Endpoint::Agent;
+            Some(Realm { name, is_closed, takes_tokens: false, is_for_agents })
+        };
         let readonly = realm("mesos-master-readonly", self.readonly);
         let readwrite = realm("mesos-master-readwrite", self.readwrite);
         match endpoint {

@@ -6,13 +6,14 @@ use std::time::Instant;
 use http::header::{HeaderName, HeaderValue};
 use tepui_authz::Authorizer;
 use tepui_core_master::{Effect, State, Transition};
-use tepui_http::{Exchanges, HttpError, Renderings, Response, accepted, empty, message};
+use tepui_http::{Audit, Exchanges, HttpError, Renderings, Response, accepted, empty, message};
 use tepui_log::TransitionLog;
 use tepui_proto::Wire;
 use tepui_types::{Answer, ConnId};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::audit::Decisions;
 use crate::documents::Key;
 use crate::explain::Explainer;
 use crate::log;
@@ -29,6 +30,7 @@ pub(crate) struct Effects {
     explainer: Explainer,
     times: Arc<AllocationTimes>,
     log: TransitionLog<Transition>,
+    decisions: Decisions,
     /// Why this process must end.
     halt: watch::Sender<Option<String>>,
 }
@@ -42,12 +44,14 @@ impl Effects {
         renderings: Renderings<Key>,
         times: Arc<AllocationTimes>,
         halt: watch::Sender<Option<String>>,
+        audit: Audit,
     ) -> std::io::Result<(Self, JoinHandle<()>)> {
         let log = log::start()?;
         let (subscribers, delivery) =
             subscribers::start(exchanges.clone(), authorizer.clone(), renderings.clone());
         let explainer = Explainer { exchanges: exchanges.clone(), authorizer, renderings };
-        Ok((Self { exchanges, publisher, subscribers, explainer, times, log, halt }, delivery))
+        let decisions = Decisions { audit, exchanges: exchanges.clone() };
+        Ok((Self { exchanges, publisher, subscribers, explainer, times, log, decisions, halt }, delivery))
     }
 
     /// The snapshot goes first: who was told something by an event must find it in the documents.
@@ -64,7 +68,10 @@ impl Effects {
 
     fn make_one_visible(&mut self, effect: Effect, transitions: &mut Vec<Transition>) {
         match effect {
-            Effect::Transition(transition) => transitions.push(*transition),
+            Effect::Transition(transition) => {
+                self.decisions.observe(&self.publisher.borrow(), &transition);
+                transitions.push(*transition);
+            }
             Effect::Answer { conn, answer } => answer_with(&self.exchanges, conn, answer),
             Effect::OpenScheduler { conn, stream_id } => {
                 let value = HeaderValue::from_str(&stream_id).expect("stream ids are UUIDs");

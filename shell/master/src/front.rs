@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tepui_authz::Authorizer;
-use tepui_http::{Handler, HttpError, Request, Response, leader_authority, redirect};
+use tepui_http::{Audit, Handler, HttpError, Request, Response, leader_authority, redirect};
 use tepui_store::etcd::Observed;
 
 use crate::access;
@@ -107,7 +107,10 @@ impl Front {
 
 impl Handler for Front {
     async fn handle(self: Arc<Self>, request: Request) -> Response {
-        self.respond(request).await.unwrap_or_else(Response::from)
+        let witness = Audit::witness(&request);
+        let response = self.respond(request).await.unwrap_or_else(Response::from);
+        self.local.audit.conclude(&witness, &response);
+        response
     }
 }
 

@@ -3,7 +3,7 @@
 //! The only place that logs transitions. `info` for transitions, `warn` for what an operator should look at. Lines show
 //! ids, names, resources and messages; never `data`, commands, environments or credentials.
 
-mod operator;
+pub(crate) mod operator;
 
 use tepui_core_master::{
     Agent, AgentRemoval, Framework, FrameworkRemoval, Operation, Registration, TaskUpdate, Transition,
@@ -28,7 +28,7 @@ fn log(transition: Transition) {
         Transition::AgentRemoved { agent_id, agent, removal } => {
             agent_removed(agent_id.as_str(), agent.as_deref(), removal);
         }
-        Transition::AgentRejected { hostname, pid, reason } => {
+        Transition::AgentRejected { hostname, pid, reason, .. } => {
             warn!(hostname, pid = &*pid, reason, "agent rejected");
         }
         Transition::AgentDrained { agent_id } => info!(%agent_id, "agent drained"),
@@ -44,7 +44,7 @@ fn log(transition: Transition) {
             framework_disconnected(&framework, failover_timeout.as_secs_f64());
         }
         Transition::FrameworkRemoved { framework, cause } => framework_removed(&framework, cause),
-        Transition::FrameworkRejected { info, reason } => {
+        Transition::FrameworkRejected { info, reason, .. } => {
             let framework_id = info.id.as_option().map(|id| id.value.as_str());
             let (name, user) = (info.name.as_str(), info.user.as_str());
             let principal = info.principal.as_deref();

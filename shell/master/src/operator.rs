@@ -9,20 +9,24 @@ use http::StatusCode;
 use tepui_authz::Action;
 use tepui_core_master::Input;
 use tepui_http::{
-    Encoding, Exchange, HttpError, Request, Response, accepts, empty, files, message, read_call,
+    Encoding, Exchange, HttpError, Request, Response, accepts, empty, files, message, read_call_within,
 };
 use tepui_proto::mesos::v1::master::call::Type;
 use tepui_proto::mesos::v1::master::{Call, Response as Answer, response};
 
+use crate::audit;
 use crate::metrics::Form;
 use crate::read::Part;
 use crate::routes::{Kind, Program};
+
+/// The largest call of an operator: schedules, weights and quotas of large clusters fit, and are kept.
+pub(crate) const CALL_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// What an operator hears while the disk is full or etcd is away.
 const STUCK: &str = "The registry cannot be written before its disk has room or its quorum is back";
 
 pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Response, HttpError> {
-    let call: Call = read_call(&mut request).await?;
+    let call: Call = read_call_within(&mut request, CALL_BYTES_MAX).await?;
     let kind = shape::check(&call)
         .map_err(|why| HttpError::bad_request(format!("Failed to validate master::Call: {why}")))?;
     let encoding = accepts(&request.headers)?;
@@ -46,6 +50,7 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         Type::GET_ROLES => program.documents.part(Part::Roles, encoding, &request).await,
         Type::GET_METRICS => program.metrics(Form::List(encoding), &request).await,
         Type::SET_LOGGING_LEVEL => {
+            audit::note_operator(&request, &call);
             program.documents.allowed(&request, Action::SetLogLevel, None)?;
             set_logging_level(program, &call)
         }
@@ -54,6 +59,7 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
             look(program, call, encoding).await
         }
         Type::SUBSCRIBE => {
+            audit::note_operator(&request, &call);
             let exchange = tell(program, &request, call, encoding).await?;
             Ok(exchange.answered().await)
         }
@@ -115,6 +121,7 @@ pub(crate) async fn ask(
     call: Call,
     encoding: Encoding,
 ) -> Result<Response, HttpError> {
+    audit::note_operator(request, &call);
     let commits = &program.sensors.commits;
     if commits.is_stuck() {
         return Err(HttpError::unavailable(format!("{STUCK}; nothing was changed")));

@@ -72,6 +72,8 @@ pub struct Options {
     pub external_log_file: Option<PathBuf>,
     /// Where we write it to ourselves; shown if there is no other.
     pub own_log_file: Option<PathBuf>,
+    /// A file that gets an entry for every call that changes something, and for refused ones.
+    pub audit_log: Option<PathBuf>,
     /// Every flag that has a value, as `/flags` shows it.
     pub flags: Vec<(String, String)>,
     /// The level of the log, which operators may change.
@@ -107,6 +109,7 @@ impl Default for Options {
             whitelist: None,
             external_log_file: None,
             own_log_file: None,
+            audit_log: None,
             flags: Vec::new(),
             logging: Logging::default(),
             publish_per_framework_metrics: true,

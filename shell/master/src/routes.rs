@@ -6,8 +6,8 @@ use http::StatusCode;
 use tepui_core_master::{Input, State};
 use tepui_http::files::{self, Attached, Verb};
 use tepui_http::{
-    Exchanges, Firewall, Help, HttpError, Logging, Metrics, MetricsForm, Query, Request, Response, RouteRow,
-    Router, System, check_timeout, classic, empty, json, profiler, redirect, typed,
+    Audit, Exchanges, Firewall, Help, HttpError, Logging, Metrics, MetricsForm, Query, Request, Response,
+    RouteRow, Router, System, check_timeout, classic, empty, json, profiler, redirect, typed,
 };
 use tepui_runtime::{Closed, Handle};
 use tepui_store::etcd::Leadership;
@@ -164,6 +164,7 @@ pub(crate) fn route(request: &Request, firewall: &Firewall) -> Result<(Endpoint,
 pub(crate) struct Local {
     pub flags: Vec<(String, String)>,
     pub logging: Logging,
+    pub audit: Audit,
     /// The files that operators may read.
     pub attached: Vec<Attached>,
 }

@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tepui_http::files::Attached;
-use tepui_http::{Listening, Server};
+use tepui_http::{Audit, Listening, Server};
+use tepui_log::AuditLog;
 use tepui_runtime::RuntimeFault;
 use tepui_store::{Store, StoreFault, limit_mode, limit_own_directory};
 use tokio::sync::watch;
@@ -54,6 +55,12 @@ pub enum MasterFault {
         #[source]
         err: std::io::Error,
     },
+    #[error("--audit_log: cannot write {path}")]
+    AuditLog {
+        path: PathBuf,
+        #[source]
+        err: std::io::Error,
+    },
     #[error("cannot read random bytes")]
     Entropy(#[source] std::io::Error),
     #[error("cannot start a thread")]
@@ -72,6 +79,7 @@ pub struct RunningMaster {
     address: SocketAddr,
     listening: Listening,
     rule: Rule,
+    audit_log: Option<AuditLog>,
 }
 
 /// How it comes to lead.
@@ -89,7 +97,10 @@ pub async fn run(options: Options) -> Result<RunningMaster, MasterFault> {
     let log = options.external_log_file.iter().chain(&options.own_log_file).take(1);
     let log = log.map(|file| Attached { path: LOG.to_owned(), real: file.display().to_string() });
     let (flags, logging) = (options.flags.clone(), options.logging.clone());
-    let local = Local { flags, logging, attached: log.collect() };
+    let audit_log = open_audit_log(options.audit_log.as_deref())?;
+    let audit =
+        Audit::new("master", audit_log.clone().map(|log| Arc::new(move |line: &str| log.push(line)) as _));
+    let local = Local { flags, logging, audit, attached: log.collect() };
     let front =
         Arc::new(Front::new(local.clone(), options.access.clone(), options.config.authorizer.clone()));
     let (server_limits, tls) = (options.server, options.tls.clone());
@@ -114,7 +125,7 @@ pub async fn run(options: Options) -> Result<RunningMaster, MasterFault> {
     let address = server.address();
     let listening = server.serve(front, server_limits, browsers, tls);
     tracing::info!(%address, "master serves");
-    Ok(RunningMaster { address, listening, rule })
+    Ok(RunningMaster { address, listening, rule, audit_log })
 }
 
 fn elected(options: Options, local: Local, bound: SocketAddr, front: Arc<Front>) -> Rule {
@@ -156,8 +167,18 @@ impl RunningMaster {
             }
         };
         self.listening.stop().await;
+        if let Some(log) = self.audit_log {
+            log.flush();
+        }
         result
     }
+}
+
+fn open_audit_log(path: Option<&Path>) -> Result<Option<AuditLog>, MasterFault> {
+    let open = |path: &Path| {
+        AuditLog::start(path).map_err(|err| MasterFault::AuditLog { path: path.to_path_buf(), err })
+    };
+    path.map(open).transpose()
 }
 
 /// None if it is opened by an election.

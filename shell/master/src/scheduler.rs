@@ -5,10 +5,12 @@ use tepui_http::{Encoding, HttpError, Request, Response, accepts, read_call};
 use tepui_proto::mesos::v1::scheduler::Call;
 use tepui_proto::mesos::v1::scheduler::call::Type;
 
+use crate::audit;
 use crate::routes::{Kind, Program};
 
 pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Response, HttpError> {
     let call: Call = read_call(&mut request).await?;
+    audit::note_scheduler(&request, &call);
     let encoding = match call.r#type {
         Some(Type::SUBSCRIBE | Type::RECONCILE_OPERATIONS) => accepts(&request.headers)?,
         // The others have no body to be accepted.

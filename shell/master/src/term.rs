@@ -79,6 +79,7 @@ impl Term {
             renderings.clone(),
             allocations.clone(),
             halting,
+            local.audit.clone(),
         )
         .map_err(MasterFault::Thread)?;
         let leads = leadership.clone();

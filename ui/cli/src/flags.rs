@@ -16,6 +16,7 @@ pub mod heading;
 pub mod image_gc;
 pub mod images;
 pub mod isolators;
+pub mod limits;
 pub mod logger;
 pub mod master;
 pub mod oversubscription;
@@ -36,11 +37,12 @@ const ENVIRONMENT_PREFIXES: [&str; 2] = ["TEPUI_", "MESOS_"];
 const PROGRAMS: [&str; 3] = ["master", "agent", "dev"];
 
 /// Flags whose value names a file and is not replaced by its content.
-const PATH_FLAGS: [&str; 21] = [
+const PATH_FLAGS: [&str; 22] = [
     "work_dir",
     "runtime_dir",
     "log_dir",
     "external_log_file",
+    "audit_log",
     "whitelist",
     "fetcher_cache_dir",
     "docker_registry",

@@ -12,14 +12,14 @@ const NAMED_MAX: usize = 16;
 
 /// What a call is about, as far as it has that.
 #[derive(Default)]
-struct Subject {
+pub(crate) struct Subject {
     event: &'static str,
-    agent_id: Option<String>,
-    framework_id: Option<String>,
+    pub agent_id: Option<String>,
+    pub framework_id: Option<String>,
     /// Roles with their new weights or quotas.
-    roles: Option<String>,
-    resources: Option<String>,
-    machines: Option<String>,
+    pub roles: Option<String>,
+    pub resources: Option<String>,
+    pub machines: Option<String>,
 }
 
 pub(super) fn log(principal: Option<&str>, call: &Call, rejection: Option<&str>) {
@@ -34,7 +34,7 @@ pub(super) fn log(principal: Option<&str>, call: &Call, rejection: Option<&str>)
     }
 }
 
-fn subject(r#type: Type, call: &Call) -> Subject {
+pub(crate) fn subject(r#type: Type, call: &Call) -> Subject {
     let of = |event| Subject { event, ..Subject::default() };
     let on = |event, id: &pb::AgentID| Subject { agent_id: Some(id.value.clone()), ..of(event) };
     let with = |event, id: &pb::AgentID, resources: &[pb::Resource]| Subject {

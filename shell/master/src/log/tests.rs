@@ -78,6 +78,8 @@ fn agents() {
         removed(Some(agent()), AgentRemoval::Removed),
         removed(Some(agent()), AgentRemoval::MachineDown),
         Transition::AgentRejected {
+            conn: ConnId(1),
+            agent_id: None,
             hostname: "bad\nhost".into(),
             pid: "slave(1)@10.0.0.9:5051".into(),
             reason: "Agent was marked gone by an operator".into(),
@@ -115,6 +117,7 @@ fn tasks() {
         framework_id: framework_id.clone(),
         agent_id: agent_id.clone(),
         executor_id: Some(ExecutorId::new("e1")),
+        bytes: 0,
         task: pb::Task { name: "web server".into(), ..Default::default() },
         resources: resources(),
     };

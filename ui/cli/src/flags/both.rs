@@ -100,6 +100,22 @@ pub struct LoggingFlags {
     pub quiet: bool,
 }
 
+/// Where the trail of calls is written, on both programs.
+#[derive(Args, Clone, Debug)]
+#[command(rename_all = "snake_case")]
+pub struct AuditFlags {
+    /// A file that gets an entry for refused logins and for every call that changes something: JSON lines with the
+    /// principal, the address, the entity and the outcome. Opened again after its rotation [default: none].
+    #[arg(long)]
+    pub audit_log: Option<PathBuf>,
+}
+
+impl AuditFlags {
+    pub fn file(&self) -> Option<PathBuf> {
+        self.audit_log.as_deref().map(local)
+    }
+}
+
 /// The values of `--log_format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FormatFlag {

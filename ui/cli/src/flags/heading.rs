@@ -67,6 +67,7 @@ const AGENT: Groups = &[
             "default_container_info",
             "fetcher_cache_size",
             "fetcher_stall_timeout",
+            "fetcher_max_size",
             "http_command_executor",
         ],
     ),
@@ -213,6 +214,12 @@ const MASTER: Groups = &[
             "max_completed_tasks_per_framework",
             "max_unreachable_tasks_per_framework",
             "max_operator_event_stream_subscribers",
+            "max_frameworks",
+            "max_framework_info_size",
+            "max_task_info_size",
+            "max_task_bytes_per_framework",
+            "max_operation_size",
+            "max_agent_info_size",
             "publish_per_framework_metrics",
         ],
     ),
@@ -235,7 +242,7 @@ const TLS: (&str, &[&str]) = (
 );
 
 const LOGGING: (&str, &[&str]) =
-    ("Logging", &["logging_level", "log_format", "log_dir", "external_log_file", "quiet"]);
+    ("Logging", &["logging_level", "log_format", "log_dir", "external_log_file", "audit_log", "quiet"]);
 
 /// What values are called, by the end of the flag's name; the first that fits counts.
 const VALUES: &[(&str, &str)] = &[
@@ -265,6 +272,8 @@ const VALUES: &[(&str, &str)] = &[
     ("switch_user", "BOOL"),
     ("strict", "BOOL"),
     ("quiet", "BOOL"),
+    ("audit_log", "FILE"),
+    ("max_task_bytes_per_framework", "BYTES"),
     ("filter_gpu_resources", "BOOL"),
     ("best_effort_tasks", "BOOL"),
     ("task_group_limits", "BOOL"),
