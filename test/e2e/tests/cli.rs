@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tepui_e2e::{Http, binary, wait_for};
 
 /// `tepui dev` with a temporary directory that only it uses.
@@ -107,6 +107,34 @@ fn a_cluster_in_one_process_that_leaves_nothing_behind() {
     dev.interrupt();
     staying.kill().expect("it can be killed");
     staying.wait().expect("it can be waited for");
+}
+
+#[test]
+fn an_agent_of_dev_is_back_after_its_machine_was_down() {
+    let dev = Dev::start(&["--resources=cpus:4;mem:1024"]);
+    let http = Http::new(&dev.address);
+    let agents = |count: usize| {
+        wait_for(&format!("{count} agents"), || {
+            let agents = http.get("/slaves").json()?["slaves"].as_array()?.clone();
+            let active = agents.iter().filter(|agent| agent["active"] == true).count();
+            (active == count).then(|| agents.first().cloned())
+        })
+    };
+    let agent = agents(1).expect("one");
+    let machine = json!({"hostname": agent["hostname"], "ip": "127.0.0.1"});
+    let windows = json!([{"machine_ids": [machine], "unavailability": {"start": {"nanoseconds": 0}}}]);
+    for (path, body, left) in [
+        ("/maintenance/schedule", json!({"windows": windows}), 1),
+        ("/machine/down", json!([machine]), 0),
+        ("/machine/up", json!([machine]), 1),
+    ] {
+        let answer = http.post(path, &body);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        agents(left);
+    }
+    let hello = dev.tepui(&["run", "--", "echo", "hello"]);
+    assert_eq!((hello.status.code(), stdout(&hello).as_str()), (Some(0), "hello\n"), "{}", stderr(&hello));
+    dev.interrupt();
 }
 
 #[test]

@@ -1,17 +1,24 @@
-//! `tepui dev`: a whole cluster in one process, in a directory that goes with it.
+//! `tepui dev`: a whole cluster in one process, in a directory that goes with it. Agents that end are started again, as the
+//! supervisor of a real one would do: a master tells an agent to end when its machine goes down.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
 use tepui_container::{CgroupOptions, isolation_of_host};
+use tepui_shell_agent::{AgentEnd, RunningAgent};
 use tepui_shell_master::{Logging, RegistryAt};
+use tokio::sync::watch;
 
 use super::{Signals, block_on};
 use crate::flags::both::LoggingFlags;
 use crate::{amount, logging, output};
+
+/// Between the end of an agent and its next start.
+const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
 /// A cluster on this machine, for trying things out.
 #[derive(Args)]
@@ -65,6 +72,7 @@ impl Dev {
         };
         let master = tepui_shell_master::run(options).await.with_context(|| self.port_hint())?;
         let address = master.address().to_string();
+        let (stop, stopping) = watch::channel(false);
         let mut agents = Vec::new();
         for index in 0..self.agents {
             let options = tepui_shell_agent::Options {
@@ -74,7 +82,10 @@ impl Dev {
                 ..self.agent_options(folder, index, &address)?
             };
             let agent = tepui_shell_agent::run(options.clone()).await;
-            agents.push((agent.with_context(|| format!("cannot start agent {index}"))?, options));
+            let agent = agent.with_context(|| format!("cannot start agent {index}"))?;
+            // Its failure is returned at the end.
+            let supervised = tokio::spawn(supervise(agent, options.clone(), stopping.clone()));
+            agents.push((supervised, options));
         }
         output::notice(&format!(
             "Tepui runs at http://{address} with {}; Ctrl-C ends it and everything it started.",
@@ -86,8 +97,9 @@ impl Dev {
         // That agents disconnect now is expected; faults are returned.
         tepui_log::close();
         let mut results: Vec<Result<()>> = Vec::new();
-        for (agent, options) in agents {
-            results.push(agent.stop().await.map_err(Into::into));
+        stop.send_replace(true);
+        for (supervised, options) in agents {
+            results.push(supervised.await.unwrap_or_else(|err| Err(err.into())));
             end_containers(&options).await;
         }
         results.push(master.stop().await.map_err(Into::into));
@@ -134,6 +146,44 @@ impl Dev {
     }
 }
 
+/// Ends when everything is to stop.
+async fn stopped(stopping: &mut watch::Receiver<bool>) {
+    // Fails only if the sender is gone, and then there is nothing left to serve.
+    let _ = stopping.wait_for(|stopping| *stopping).await;
+}
+
+/// Starts an agent again whenever it ends, until everything is to stop.
+async fn supervise(
+    mut agent: RunningAgent,
+    options: tepui_shell_agent::Options,
+    mut stopping: watch::Receiver<bool>,
+) -> Result<()> {
+    // Where clients know it.
+    let options = tepui_shell_agent::Options { port: agent.address().port(), ..options };
+    loop {
+        let end = tokio::select! {
+            end = agent.ended() => end,
+            () = stopped(&mut stopping) => return Ok(agent.stop().await?),
+        };
+        let reason = match (agent.stop().await, end) {
+            (Err(fault), _) => fault.to_string(),
+            (Ok(()), Some(AgentEnd { message, .. })) => message,
+            (Ok(()), None) => "it failed".to_owned(),
+        };
+        tracing::warn!(reason, "agent ended; it is started again");
+        agent = loop {
+            tokio::select! {
+                () = tokio::time::sleep(RESTART_PAUSE) => (),
+                () = stopped(&mut stopping) => return Ok(()),
+            }
+            match tepui_shell_agent::run(options.clone()).await {
+                Ok(agent) => break agent,
+                Err(fault) => tracing::warn!(%fault, "agent cannot be started again"),
+            }
+        };
+    }
+}
+
 /// The cluster's directory; removed at the end unless it was named by the user.
 struct Folder {
     path: PathBuf,
@@ -172,6 +222,7 @@ async fn end_containers(agent: &tepui_shell_agent::Options) {
         fetcher_cache_dir: agent.fetcher_cache_dir.clone(),
         fetcher_cache_size_bytes: agent.fetcher_cache_size_bytes,
         fetcher_stall_timeout: agent.fetcher_stall_timeout,
+        fetcher_sandbox_bytes_max: agent.fetcher_sandbox_bytes_max,
         frameworks_home: None,
         launcher: agent.launcher,
         isolation: agent.isolation.clone(),
