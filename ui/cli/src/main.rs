@@ -227,6 +227,10 @@ fn shown_flags(matches: &ArgMatches) -> Flags {
 }
 
 fn dispatch(tepui: Tepui, shown: Flags) -> Result<ExitCode> {
+    // Programs warn in their log.
+    if !matches!(tepui.command, Command::Dev(_) | Command::Master(_) | Command::Agent(_)) {
+        flags::access::open_files(&shown).iter().for_each(|file| eprintln!("tepui: warning: {file}"));
+    }
     match tepui.command {
         Command::Dev(dev) => dev.run(),
         Command::Master(flags) => command::master::run(*flags, shown),

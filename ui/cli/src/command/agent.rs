@@ -56,6 +56,7 @@ impl Agent {
 
 fn start(flags: AgentFlags, shown: Vec<(String, String)>) -> Result<ExitCode> {
     let logging = logging::start(&flags.logging, "agent")?;
+    access::warn_about_open_files(&shown);
     super::raise_open_files();
     block_on(async {
         let mut agent = tepui_shell_agent::run(Options { logging, ..options(&flags, shown)? }).await?;
@@ -124,6 +125,8 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
         fetcher_cache_dir: flags.fetcher_cache_dir.clone().unwrap_or_else(|| work_dir.join("fetch")),
         fetcher_cache_size_bytes: flags.fetcher_cache_size,
         fetcher_stall_timeout: flags.fetcher_stall_timeout,
+        fetcher_sandbox_bytes_max: flags.fetcher_max_size,
+        audit_log: flags.audit.file(),
         frameworks_home: (!flags.frameworks_home.is_empty()).then(|| flags.frameworks_home.clone().into()),
         images: flags.images.options(&work_dir)?,
         image_gc: flags.images.gc()?,
@@ -186,7 +189,7 @@ fn launcher(flags: &AgentFlags) -> Launcher {
 fn access(flags: &AgentFlags) -> Result<Access> {
     access::only_basic("http_authenticators", flags.http_authenticators.as_deref())?;
     let key = match &flags.jwt_secret_key {
-        Some(path) => Some(Arc::new(JwtKey::new(&access::read_secret("jwt_secret_key", path)?))),
+        Some(path) => Some(Arc::new(JwtKey::new(&access::read("jwt_secret_key", path)?))),
         None if flags.authenticate_http_executors => {
             bail!("--jwt_secret_key is missing: --authenticate_http_executors needs a key for the tokens")
         }
@@ -232,7 +235,7 @@ fn executors_trust(flags: &AgentFlags) -> Result<Option<String>> {
 
 fn credential(flags: &AgentFlags) -> Result<Option<Credential>> {
     let Some(path) = &flags.credential else { return Ok(None) };
-    let text = access::read_secret("credential", path)?;
+    let text = access::read("credential", path)?;
     let credential =
         Credential::parse(&text).map_err(|why| anyhow!("--credential: {}: {why}", path.display()))?;
     Ok(Some(credential))

@@ -20,6 +20,7 @@ const LEADER_LEASE_MIN: Duration = Duration::from_secs(1);
 
 pub fn run(flags: MasterFlags, shown: Vec<(String, String)>) -> Result<ExitCode> {
     let logging = logging::start(&flags.logging, "master")?;
+    access::warn_about_open_files(&shown);
     // Every agent, framework and reader is a connection; a master starts no other programs that would inherit it.
     raise_open_files();
     block_on(async {
@@ -60,6 +61,7 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
         whitelist: flags.whitelist.as_deref().and_then(whitelist),
         external_log_file: flags.logging.external_log_file.clone(),
         own_log_file: flags.logging.own_file("master"),
+        audit_log: flags.audit.file(),
         flags: shown,
         publish_per_framework_metrics: flags.publish_per_framework_metrics,
         ..Options::default()
@@ -111,6 +113,7 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
     config.registry_gc_interval = flags.registry_gc_interval;
     config.registry_max_agent_age = flags.registry_max_agent_age;
     config.registry_max_agent_count = flags.registry_max_agent_count;
+    config.limits = flags.limits.limits();
     Ok(options)
 }
 

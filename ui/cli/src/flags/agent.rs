@@ -142,6 +142,10 @@ pub struct AgentFlags {
     /// How long a download may stand still.
     #[arg(long, value_parser = value::duration, default_value = "1mins")]
     pub fetcher_stall_timeout: Duration,
+    /// What fetching may leave in the sandbox of a container that has no `disk`, archives unpacked; one that has some may
+    /// fill that.
+    #[arg(long, value_parser = value::bytes, default_value = "10GB")]
+    pub fetcher_max_size: u64,
     /// Accepted for compatibility: command executors always use the HTTP API.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
     pub http_command_executor: bool,
@@ -193,6 +197,8 @@ pub struct AgentFlags {
     pub tls: super::tls::TlsFlags,
     #[command(flatten)]
     pub etcd: super::etcd::EtcdFlags,
+    #[command(flatten)]
+    pub audit: super::both::AuditFlags,
     #[command(flatten)]
     pub logging: LoggingFlags,
 }

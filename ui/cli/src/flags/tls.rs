@@ -32,7 +32,6 @@ pub struct TlsFlags {
 impl TlsFlags {
     pub fn load(&self) -> Result<Option<Tls>> {
         let (Some(cert), Some(key)) = (self.tls_cert.clone(), self.tls_key.clone()) else { return Ok(None) };
-        super::access::warn_if_open("tls_key", &key);
         let files = TlsFiles { cert, key, ca: self.tls_ca.clone(), verify_clients: self.tls_verify_clients };
         Ok(Some(Tls::load(&files).map_err(|why| anyhow::anyhow!("TLS: {why}"))?))
     }
