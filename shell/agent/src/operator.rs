@@ -40,7 +40,6 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
     {
         return Err(no_stream(kind));
     }
-    audit::note_operator(&request, &call);
     let caller = authorize(program, &state, &request, &call).await?;
     match kind {
         Type::UNKNOWN => Err(HttpError::plain(StatusCode::NOT_IMPLEMENTED)),
@@ -93,13 +92,14 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
     }
 }
 
-/// Whether a call about a container may be made, and on whose behalf it is.
+/// Whether a call about a container may be made, and on whose behalf it is. Notes it for the audit log.
 async fn authorize(
     program: &Program,
     state: &State,
     request: &Request,
     call: &Call,
 ) -> Result<Caller, HttpError> {
+    audit::note_operator(request, call);
     if program.access.readwrite || !Access::is_for_known_users(call) {
         return program.access.check_container(state, request, call);
     }

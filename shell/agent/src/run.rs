@@ -157,10 +157,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let runtime_dir = PathBuf::from(&config.runtime_dir);
     let meter = Meter::open(&runtime_dir).map_err(|err| AgentFault::Directory { path: runtime_dir, err })?;
     tasks.extend(samples::start(&config, &meter, &containerizer, &handle));
-    if let Some(gc) = options.image_gc.clone().filter(|_| options.images.docker) {
-        let store = options.images.docker_store_dir.clone();
-        tasks.push(tokio::spawn(image_gc::watch(containerizer.clone(), gc, store)));
-    }
+    tasks.extend(watch_images(&options, &containerizer));
     let program = Program {
         handle: handle.clone(),
         exchanges: exchanges.clone(),
@@ -264,6 +261,13 @@ async fn watch_disk(work_dir: PathBuf, interval: Duration, handle: Handle<Input>
             return;
         }
     }
+}
+
+/// Removes images that nobody uses when their disk gets full, if an operator wants that.
+fn watch_images(options: &Options, containerizer: &Containerizer) -> Option<JoinHandle<()>> {
+    let gc = options.image_gc.clone().filter(|_| options.images.docker)?;
+    let store = options.images.docker_store_dir.clone();
+    Some(tokio::spawn(image_gc::watch(containerizer.clone(), gc, store)))
 }
 
 fn bind(options: &Options) -> Result<Server, AgentFault> {

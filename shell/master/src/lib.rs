@@ -39,7 +39,7 @@ mod whitelist;
 pub use options::{Access, Options, RegistryAt};
 pub use run::{MasterFault, RunningMaster, run};
 pub use tepui_authz::Authorizer;
-pub use tepui_core_master::{Limits, Sorter};
+pub use tepui_core_master::{Config, Limits, Sorter};
 pub use tepui_http::auth::Credentials;
 pub use tepui_http::{
     Authentication, BrowserPolicy, ClientTls, Firewall, Logging, Throttle, Tls, TlsFiles, parse_acls,

@@ -20,7 +20,6 @@ use tepui_proto::recordio::{self, Decoder};
 use tepui_runtime::Handle;
 use tepui_types::{ConnId, ContainerId};
 
-use crate::audit;
 use crate::routes::{Kind, Program, stopping};
 
 /// The largest record of typed input.
@@ -88,7 +87,6 @@ pub(super) async fn input(
         return Err(invalid("Expecting 'attach_container_input.container_id' to be present"));
     }
     let state = program.state();
-    audit::note_operator(&request, &call);
     super::authorize(program, &state, &request, &call).await?;
     let id = known(&state, &ContainerId::from(&*asked.container_id))?;
     let mut typing = program.containerizer.attach_input(&id).await.map_err(refusal)?;

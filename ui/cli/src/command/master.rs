@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use tepui_shell_master::{
-    Access, Authorizer, EtcdAddress, Options, RegistryAt, RunningMaster, Sorter, Throttle, parse_acls,
-    raise_open_files,
+    Access, Authorizer, Config, EtcdAddress, Options, RegistryAt, RunningMaster, Sorter, Throttle,
+    parse_acls, raise_open_files,
 };
 
 use super::{Signals, block_on};
@@ -106,15 +106,20 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
     config.agent_reregister_timeout = flags.agent_reregister_timeout;
     config.agent_removal_rate_limit = flags.agent_removal_rate_limit;
     config.recovery_agent_removal_limit = flags.recovery_agent_removal_limit;
+    config.max_operator_event_stream_subscribers = flags.max_operator_event_stream_subscribers;
+    config.registry_gc_interval = flags.registry_gc_interval;
+    bound(flags, config);
+    Ok(options)
+}
+
+/// How much the master remembers.
+fn bound(flags: &MasterFlags, config: &mut Config) {
+    config.limits = flags.limits.limits();
     config.max_completed_frameworks = flags.max_completed_frameworks;
     config.max_completed_tasks_per_framework = flags.max_completed_tasks_per_framework;
     config.max_unreachable_tasks_per_framework = flags.max_unreachable_tasks_per_framework;
-    config.max_operator_event_stream_subscribers = flags.max_operator_event_stream_subscribers;
-    config.registry_gc_interval = flags.registry_gc_interval;
     config.registry_max_agent_age = flags.registry_max_agent_age;
     config.registry_max_agent_count = flags.registry_max_agent_count;
-    config.limits = flags.limits.limits();
-    Ok(options)
 }
 
 /// Who must authenticate, and how often they may call.
