@@ -118,6 +118,7 @@ fn tasks() {
         agent_id: agent_id.clone(),
         executor_id: Some(ExecutorId::new("e1")),
         bytes: 0,
+        is_reported: false,
         task: pb::Task { name: "web server".into(), ..Default::default() },
         resources: resources(),
     };
