@@ -84,6 +84,12 @@ fn offers_and_executors_are_listed() {
     assert_eq!(lines[0][..5], ["EXECUTOR", "NAME", "TYPE", "TASKS", "CPUS"], "{table}");
     assert_eq!(lines[1][..6], ["pod", "default", "1", "0.1", "32M", "eng/web"], "{table}");
     assert_eq!(look.json(&["executors", "--agent=S0"])[0]["executor_id"], "pod");
+    let pod = look.says(&["executors", "pod"]);
+    for part in ["own resources  cpus:0.1 mem:32M", "TASKS: 1", "stays", "running"] {
+        assert!(pod.contains(part), "{part} is missing:\n{pod}");
+    }
+    assert_eq!(look.json(&["executors", "pod"])["tasks"][0]["id"], "stays");
+    assert!(look.fails(&["executors", "none"]).contains("no executor"));
 }
 
 fn details(look: &Look, id: &str) {

@@ -12,6 +12,7 @@ pub mod dev;
 pub mod drain;
 pub mod events;
 pub mod exec;
+pub mod executor;
 pub mod executors;
 pub mod explain;
 pub mod files;

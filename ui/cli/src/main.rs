@@ -71,7 +71,7 @@ enum Command {
     Roles(roles::Roles),
     /// List offers that frameworks hold.
     Offers(offers::Offers),
-    /// List executors.
+    /// List executors, or show one with its tasks.
     Executors(executors::Executors),
     /// Everything about one task, with its history.
     Task(task::Task),

@@ -93,6 +93,7 @@ export function role(cluster, name, answer) {
     ["Place", (one) => one.place_text],
     ["Share", (one) => percent(one.share), true],
     ["Holds", (one) => resources(one.held)],
+    ["Borrows", (one) => resources(one.slack?.borrowed)],
     ["Offered last", (one) => one.last_offered_text],
   ];
   return [
@@ -102,6 +103,7 @@ export function role(cluster, name, answer) {
       ["Weight", String(answer.weight)],
       ["Share", percent(answer.share)],
       ["Holds", resources(answer.held)],
+      ["Borrows", resources(answer.slack?.borrowed)],
       ["Guaranteed", resources(answer.quota?.guarantees)],
       ["Limit", resources(answer.quota?.limits)],
       ["Consumed", resources(answer.consumed)],

@@ -7,23 +7,29 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::Value;
 
+use super::executor;
 use super::filter::Filter;
 use crate::amount;
 use crate::listing::{self, List, ListFlags, Seen, held, lists, revocable, text};
 use crate::table::Cell;
 
-/// List executors; tasks that are plain commands have none of their own.
+/// List executors, or show one with its tasks; tasks that are plain commands have none of their own.
 #[derive(Args)]
 pub struct Executors {
     #[command(flatten)]
     list: ListFlags,
     #[command(flatten)]
     filter: Filter,
+    /// Show this one, with requests, limits and usage of its tasks: its id, its beginning, or its name.
+    executor: Option<String>,
 }
 
 impl Executors {
     pub fn run(self) -> Result<ExitCode> {
-        listing::run(&self)
+        match &self.executor {
+            Some(typed) => executor::show(&self.list.cluster, &self.filter, typed, self.list.json),
+            None => listing::run(&self),
+        }
     }
 }
 
@@ -42,8 +48,7 @@ impl List for Executors {
     }
 
     fn entries<'v>(&self, answer: &'v Value) -> Result<Vec<&'v Value>> {
-        let executors = lists(answer, &["frameworks"]).flat_map(|framework| lists(framework, &["executors"]));
-        self.filter.select(answer, executors)
+        self.filter.select(answer, all(answer))
     }
 
     fn rows(&self, entries: &[&Value], seen: &Seen<'_>) -> Vec<Vec<Cell>> {
@@ -63,10 +68,15 @@ impl List for Executors {
     }
 }
 
-/// What an executor and its tasks have in common: framework, agent and executor.
-type Key<'v> = [&'v str; 3];
+/// The executors in an answer of `/frameworks`.
+pub(super) fn all(answer: &Value) -> impl Iterator<Item = &Value> {
+    lists(answer, &["frameworks"]).flat_map(|framework| lists(framework, &["executors"]))
+}
 
-fn key(of: &Value) -> Key<'_> {
+/// What an executor and its tasks have in common: framework, agent and executor.
+pub(super) type Key<'v> = [&'v str; 3];
+
+pub(super) fn key(of: &Value) -> Key<'_> {
     ["framework_id", "slave_id", "executor_id"].map(|key| text(of, key))
 }
 

@@ -108,7 +108,7 @@ fn row(task: &Value, seen: &Seen<'_>) -> Vec<Cell> {
         amount_of(held, "cpus", amount::number),
         amount_of(held, "mem", amount::megabytes),
         Cell::text(limits(&task["limits"])),
-        usage::noted(task).map_or_else(|| Cell::text(""), |bytes| Cell::number(amount::bytes(bytes), bytes)),
+        usage::cell(task),
         amount_of(held, "disk", amount::megabytes),
         amount_of(held, "gpus", amount::number),
         Cell::text(revocable(held)),
@@ -119,7 +119,7 @@ fn row(task: &Value, seen: &Seen<'_>) -> Vec<Cell> {
 }
 
 /// `cpus:2 mem:inf`; nothing if it may use what it asked for.
-fn limits(limits: &Value) -> String {
+pub(super) fn limits(limits: &Value) -> String {
     let show = |(name, limit): (&String, &Value)| {
         let amount = match (limit.as_f64(), name.as_str()) {
             (Some(limit), "mem") => amount::megabytes(limit),

@@ -11,6 +11,7 @@ use tepui_proto::mesos::v1::{ContainerID, ResourceStatistics, agent};
 use super::{Cluster, sandbox};
 use crate::amount;
 use crate::listing::{lists, number, text};
+use crate::table::Cell;
 
 /// How long agents may take to tell what their containers use before the rest is shown without.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -109,8 +110,11 @@ pub async fn add(cluster: &Cluster, answer: &mut Value, wanted: &BTreeSet<String
 }
 
 /// What [`add`] noted, if anything.
-pub fn noted(task: &Value) -> Option<f64> {
-    task.get(USED).map(|_| number(task, USED))
+pub fn cell(task: &Value) -> Cell {
+    match task.get(USED) {
+        Some(_) => Cell::number(amount::bytes(number(task, USED)), number(task, USED)),
+        None => Cell::text(""),
+    }
 }
 
 #[cfg(test)]
