@@ -43,6 +43,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("executors", &["api/proto", "client", "container/docker"]),
     // The algebra of resources and the mechanism of machines are published crates like the client.
     ("frameworks/placement", &["core/types", "core/resources"]),
+    ("frameworks/service", &[]),
     ("frameworks/swarm", &["api/proto", "core/fsm", "core/types", "core/resources", "frameworks/placement"]),
     ("shell/log", &[]),
     ("shell/store", &["core/fsm"]),
@@ -85,7 +86,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // The binary assembles the programs; everything else in it is an ordinary user of the client library.
     (
         "ui/cli",
-        &["api/proto", "client", "shell/log", "shell/master", "shell/agent", "container", "executors"],
+        &[
+            "api/proto",
+            "client",
+            "shell/log",
+            "shell/master",
+            "shell/agent",
+            "container",
+            "executors",
+            "frameworks/service",
+        ],
     ),
     (FACILITIES, &[]),
     (

@@ -1,0 +1,15 @@
+//! Stateful services: the YAML service spec.
+//!
+//! Pure: the text of the spec, the environment, templates enter as arguments; nothing here opens a file,
+//! reads a clock or knows the master.
+#![forbid(unsafe_code)]
+
+pub mod mustache;
+mod parse;
+mod problem;
+mod reader;
+pub mod spec;
+mod yaml;
+
+pub use parse::{Input, parse};
+pub use problem::{Problem, Report, Severity};

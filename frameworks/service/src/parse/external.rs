@@ -1,0 +1,219 @@
+//! `pods.<pod>.external-volumes.<name>`: the proposed keys and those that the SDK shipped; both kinds of files work.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::container;
+use crate::reader::{Field, Members, Reader};
+use crate::spec::{ExternalVolume, PORTWORX_PLUGIN, REXRAY_PLUGIN, Sharing, size_is_in_gb};
+
+const SIZE_MB_MAX: i64 = 1 << 40;
+const SHARINGS: &[(&str, Sharing)] =
+    &[("POD_EXCLUSIVE", Sharing::PodExclusive), ("POD_SHARED", Sharing::PodShared)];
+/// Keys of volumes in the Portworx fork of the SDK.
+const FORK_KEYS: [&str; 3] = ["docker_volume_driver", "docker_volume_name", "docker_driver_options"];
+
+pub fn volume(
+    reader: &mut Reader,
+    service: &str,
+    pod: &str,
+    key: &str,
+    field: &Field<'_>,
+) -> Option<ExternalVolume> {
+    let mut members = reader.members(field)?;
+    let kind =
+        reader.required(&mut members, "type", |reader, field| reader.choice(field, &[("DOCKER", ())], false));
+    let plugin = plugin(reader, &mut members);
+    let container_path = reader.required(&mut members, "container-path", container_path);
+    let options = reader.optional(&mut members, "driver-options", driver_options).unwrap_or_default();
+    let size_field = members.take("size");
+    let size_mb = size_field.as_ref().and_then(|field| reader.integer(field, 1, SIZE_MB_MAX, "MB"));
+    let volume_name = reader.optional(&mut members, "volume-name", volume_name);
+    let mode = container::mode(reader, &mut members, "volume-mode");
+    let sharing = reader.optional_scalar(&mut members, "volume-sharing", |reader, field| {
+        reader.choice(field, SHARINGS, false)
+    });
+    reader.reject_unknown(&members);
+    let plugin = plugin?;
+    if let Some(field) = &size_field {
+        check_size(reader, &plugin, &options, field);
+    }
+    let volume = ExternalVolume {
+        key: key.to_owned(),
+        sharing: resolve_sharing(reader, &plugin, &options, sharing, field),
+        plugin,
+        container_path: container_path?,
+        options,
+        size_mb: size_mb.map(i64::unsigned_abs),
+        volume_name,
+        mode,
+    };
+    kind?;
+    claim_name(reader, &volume, service, pod, field);
+    Some(volume)
+}
+
+/// The Docker plugin that `driver` (of the proposal) or `driver-name` (as shipped) stands for.
+fn plugin(reader: &mut Reader, members: &mut Members<'_>) -> Option<String> {
+    let named = |driver: String| match driver.as_str() {
+        "PWX" => PORTWORX_PLUGIN.to_owned(),
+        "REXRAY" => REXRAY_PLUGIN.to_owned(),
+        _ => driver,
+    };
+    match (members.take("driver"), members.take("driver-name")) {
+        (Some(_), Some(field)) => {
+            reader.wrong(&field, "`driver` and `driver-name` exclude each other");
+            None
+        }
+        (Some(field), None) => reader.filled_text(&field).map(named),
+        (None, Some(field)) => reader.filled_text(&field),
+        (None, None) => {
+            let message = "`driver` is required: PWX, REXRAY or the name of a Docker volume plugin";
+            reader.error(members.at, &members.path, message);
+            None
+        }
+    }
+}
+
+fn container_path(reader: &mut Reader, field: &Field<'_>) -> Option<String> {
+    let path = reader.filled_text(field)?;
+    if !container::is_plain_path(&path) || path.trim_matches('/').is_empty() {
+        let message =
+            format!("{path:?} is not allowed; a path of letters, digits, `.`, `_`, `-` and `/` is expected");
+        reader.wrong(field, message);
+    }
+    Some(path)
+}
+
+fn volume_name(reader: &mut Reader, field: &Field<'_>) -> Option<String> {
+    let name = reader.text_or_absent(field)?;
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
+    if !name.chars().all(allowed) {
+        let message = format!(
+            "{name:?} is not allowed; letters, digits, `.`, `_`, `-` and `/` are expected, and options in `driver-options`"
+        );
+        reader.wrong(field, message);
+    } else if name.contains("__") {
+        reader.wrong(
+            field,
+            format!("{name:?} contains `__`, which stands for a slash in the names of volumes"),
+        );
+    }
+    Some(name)
+}
+
+/// `key=value;key=value`, or a mapping, whose values may contain semicolons.
+fn driver_options(reader: &mut Reader, field: &Field<'_>) -> Option<BTreeMap<String, String>> {
+    let pairs = match field.is_mapping() {
+        true => reader.named(field, |reader, key, field| Some((key.to_owned(), reader.text(field)?)))?,
+        false => option_text(reader, field)?,
+    };
+    let mut options = BTreeMap::new();
+    for (key, value) in pairs {
+        if key == "name" {
+            reader.wrong(field, "option `name` is not allowed; give `volume-name`");
+        } else if value.is_empty() {
+            reader.wrong(field, format!("option `{key}` has no value"));
+        } else if options.insert(key.clone(), value).is_some() {
+            reader.wrong(field, format!("option `{key}` is given twice"));
+        }
+    }
+    Some(options)
+}
+
+fn option_text(reader: &mut Reader, field: &Field<'_>) -> Option<Vec<(String, String)>> {
+    let text = reader.text(field)?;
+    if text.trim().is_empty() {
+        return Some(Vec::new());
+    }
+    let mut pairs = Vec::new();
+    for option in text.strip_suffix(';').unwrap_or(&text).split(';') {
+        match option.split_once('=') {
+            Some((key, value)) if !key.trim().is_empty() => {
+                pairs.push((key.trim().to_owned(), value.trim().to_owned()));
+            }
+            Some(_) | None => {
+                reader.wrong(
+                    field,
+                    format!("option {option:?} is not allowed; `key=value;key=value` is expected"),
+                );
+            }
+        }
+    }
+    Some(pairs)
+}
+
+fn check_size(reader: &mut Reader, plugin: &str, options: &BTreeMap<String, String>, field: &Field<'_>) {
+    if options.contains_key("size") {
+        reader.wrong(field, "is given in `driver-options` too; give one of them");
+    } else if !size_is_in_gb(plugin) {
+        let message =
+            format!("the unit of driver {plugin:?} is not known; give its size in `driver-options`");
+        reader.wrong(field, message);
+    }
+}
+
+/// The sharing as proposed, or as shipped: `shared=true` for Portworx.
+fn resolve_sharing(
+    reader: &mut Reader,
+    plugin: &str,
+    options: &BTreeMap<String, String>,
+    given: Option<Sharing>,
+    field: &Field<'_>,
+) -> Sharing {
+    let shared = options.get("shared").filter(|_| plugin == PORTWORX_PLUGIN).map(String::as_str);
+    match (given, shared) {
+        (Some(Sharing::PodExclusive), Some("true")) => {
+            reader.wrong(field, "`volume-sharing: POD_EXCLUSIVE` contradicts option `shared=true`");
+            Sharing::PodExclusive
+        }
+        (Some(Sharing::PodShared), Some(value)) if value != "true" => {
+            reader.wrong(field, format!("`volume-sharing: POD_SHARED` contradicts option `shared={value}`"));
+            Sharing::PodShared
+        }
+        (Some(sharing), _) => sharing,
+        (None, Some("true")) => Sharing::PodShared,
+        (None, _) => Sharing::PodExclusive,
+    }
+}
+
+/// Two exclusive volumes of one driver may not get one name, which pods of two types with one `volume-name` would.
+fn claim_name(reader: &mut Reader, volume: &ExternalVolume, service: &str, pod: &str, field: &Field<'_>) {
+    let name = format!("{}:{}", volume.plugin, volume.base_name(service, pod));
+    match volume.sharing {
+        Sharing::PodExclusive => reader.claim("external volume", &name, &field.path, field),
+        Sharing::PodShared => reader.claim("external volume", &name, "shared", field),
+    }
+}
+
+/// Whether a volume is written as in the Portworx fork of the SDK.
+pub fn is_fork_form(members: &mut Members<'_>) -> bool {
+    let docker = members.take("type").is_some_and(|field| field.scalar() == Some("DOCKER"));
+    docker || members.names().any(|name| FORK_KEYS.contains(&name))
+}
+
+/// Rejects a volume of the fork with the same volume in today's form.
+pub fn show_new_form(reader: &mut Reader, field: &Field<'_>, members: &mut Members<'_>) {
+    let mut lines = String::new();
+    let mut line = |key: &str, value: Option<&str>, absent: &str| {
+        let value = value.unwrap_or(absent);
+        if !value.is_empty() {
+            write!(lines, "\n      {key}: {value}").expect("a string takes everything");
+        }
+    };
+    let mut given = |key| members.take(key).and_then(|field| field.scalar());
+    line("type", Some("DOCKER"), "");
+    line(
+        "driver",
+        given("docker_volume_driver").map(|name| if name == PORTWORX_PLUGIN { "PWX" } else { name }),
+        "PWX",
+    );
+    line("size", given("size"), "");
+    line("container-path", given("path"), "PATH");
+    line("driver-options", given("docker_driver_options"), "");
+    line("volume-name", given("docker_volume_name"), "");
+    let message = format!(
+        "a volume of a driver is declared in its pod, not as a resource; write there\n  external-volumes:\n    VOLUME:{lines}"
+    );
+    reader.wrong(field, message);
+}
