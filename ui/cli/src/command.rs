@@ -33,6 +33,7 @@ pub mod run;
 #[cfg(test)]
 pub mod sample;
 mod sandbox;
+pub mod service;
 pub mod summary;
 pub mod task;
 mod task_state;

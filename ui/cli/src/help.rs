@@ -32,6 +32,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "run",
             "exec",
             "attach",
+            "service",
             "weights",
             "quota",
             "reserve",

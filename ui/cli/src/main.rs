@@ -26,7 +26,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use command::{
     agent, agents, attach, bench, completions, dev, drain, events, exec, executors, explain, files,
     framework, frameworks, logs, maintenance, metrics, offers, prune_images, quota, reserve, roles, run,
-    summary, task, tasks, teardown, volumes, weights,
+    service, summary, task, tasks, teardown, volumes, weights,
 };
 use flags::master::MasterFlags;
 use tepui_shell_master::EtcdAddress;
@@ -113,6 +113,8 @@ enum Command {
     Weights(weights::Weights),
     /// Run a command as a task, show its output and exit with its code.
     Run(run::Run),
+    /// Check the specs of stateful services.
+    Service(service::Service),
     /// Run a command in the container of a running task, also with a terminal.
     Exec(exec::Exec),
     /// See what a task with a terminal writes, and type into it.
@@ -251,6 +253,7 @@ fn dispatch(tepui: Tepui, shown: Flags) -> Result<ExitCode> {
         Command::Events(events) => events.run(),
         Command::Metrics(metrics) => metrics.run(),
         Command::Weights(weights) => weights.run(),
+        Command::Service(service) => service.run(),
         Command::Quota(quota) => quota.run(),
         Command::Reserve(reserve) => reserve.run(),
         Command::Unreserve(unreserve) => unreserve.run(),
