@@ -1,11 +1,12 @@
-//! Stateful services: the YAML service spec.
+//! Stateful services: the YAML service spec and the plans that deploy, update and remove its pods.
 //!
-//! Pure: the text of the spec, the environment, templates enter as arguments; nothing here opens a file,
+//! Pure: the text of the spec, the environment, templates, time and task states enter as arguments; nothing here opens a file,
 //! reads a clock or knows the master.
 #![forbid(unsafe_code)]
 
 pub mod mustache;
 mod parse;
+pub mod plan;
 mod problem;
 mod reader;
 pub mod spec;

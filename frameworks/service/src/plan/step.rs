@@ -1,0 +1,291 @@
+//! A step: one piece of work of a plan, and how far it is.
+//!
+//! A launch follows the states of the tasks that it launched; all other work is reported done by its executor.
+
+use std::collections::BTreeMap;
+
+use super::backoff::{Backoff, Millis};
+use super::status::Status;
+use crate::spec::Goal;
+
+/// Instance of a pod.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PodInstance {
+    pub pod: String,
+    pub index: u32,
+}
+
+impl PodInstance {
+    pub fn name(&self) -> String {
+        format!("{}-{}", self.pod, self.index)
+    }
+
+    pub fn task_name(&self, task: &str) -> String {
+        format!("{}-{}-{task}", self.pod, self.index)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    pub id: String,
+    pub name: String,
+    pub work: Work,
+    pub errors: Vec<String>,
+    /// Environment that `start` of a plan gave.
+    pub parameters: BTreeMap<String, String>,
+    interrupted: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Work {
+    Launch { pod: PodInstance, tasks: Vec<StepTask> },
+    KillTask { task: String, progress: Progress },
+    Unreserve { resource: String, progress: Progress },
+    EraseTask { task: String, progress: Progress },
+    Deregister { progress: Progress },
+}
+
+/// A task of a launch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepTask {
+    /// As in the spec.
+    pub name: String,
+    pub goal: Goal,
+    pub task_id: Option<String>,
+    pub progress: Progress,
+}
+
+/// In the order in which the least counts for a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Progress {
+    Delayed,
+    Pending,
+    Prepared,
+    Starting,
+    Started,
+    Complete,
+}
+
+/// The states of a task that steps tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskState {
+    /// TASK_STAGING, TASK_STARTING.
+    Starting,
+    /// TASK_RUNNING; whether the readiness check passed, or there is none.
+    Running {
+        ready: bool,
+    },
+    Finished,
+    /// TASK_FAILED, TASK_ERROR.
+    Failed,
+    /// TASK_KILLED, TASK_KILLING, TASK_LOST, TASK_GONE, TASK_DROPPED, TASK_UNREACHABLE.
+    Lost,
+    /// TASK_GONE_BY_OPERATOR.
+    GoneByOperator,
+    /// TASK_UNKNOWN says nothing.
+    Unknown,
+}
+
+impl Step {
+    pub fn launch(id: String, pod: PodInstance, tasks: Vec<StepTask>) -> Step {
+        let names: Vec<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
+        let name = format!("{}:[{}]", pod.name(), names.join(", "));
+        Step::new(id, name, Work::Launch { pod, tasks })
+    }
+
+    pub fn new(id: String, name: String, work: Work) -> Step {
+        Step { id, name, work, errors: Vec::new(), parameters: BTreeMap::new(), interrupted: false }
+    }
+
+    /// Delays that are over count as pending.
+    pub fn status(&self, now: Millis, backoff: &Backoff) -> Status {
+        if !self.errors.is_empty() {
+            return Status::Error;
+        }
+        let status = match self.progress(now, backoff) {
+            Progress::Delayed => Status::Delayed,
+            Progress::Pending => Status::Pending,
+            Progress::Prepared => Status::Prepared,
+            Progress::Starting => Status::Starting,
+            Progress::Started => Status::Started,
+            Progress::Complete => Status::Complete,
+        };
+        match status {
+            Status::Pending | Status::Prepared if self.interrupted => Status::Waiting,
+            status => status,
+        }
+    }
+
+    fn progress(&self, now: Millis, backoff: &Backoff) -> Progress {
+        match &self.work {
+            Work::Launch { pod, tasks } => {
+                let effective = |task: &StepTask| match task.progress {
+                    Progress::Delayed if backoff.delayed_until(now, &pod.task_name(&task.name)).is_none() => {
+                        Progress::Pending
+                    }
+                    progress => progress,
+                };
+                tasks.iter().map(effective).min().unwrap_or(Progress::Complete)
+            }
+            Work::KillTask { progress, .. }
+            | Work::Unreserve { progress, .. }
+            | Work::EraseTask { progress, .. }
+            | Work::Deregister { progress } => *progress,
+        }
+    }
+
+    /// Sets the progress of all of the step.
+    pub fn set(&mut self, to: Progress) {
+        match &mut self.work {
+            Work::Launch { tasks, .. } => tasks.iter_mut().for_each(|task| task.progress = to),
+            Work::KillTask { progress, .. }
+            | Work::Unreserve { progress, .. }
+            | Work::EraseTask { progress, .. }
+            | Work::Deregister { progress } => *progress = to,
+        }
+    }
+
+    /// Starts again: earlier tasks and failures do not count any more.
+    pub fn restart(&mut self, backoff: &mut Backoff) {
+        if let Work::Launch { pod, tasks } = &mut self.work {
+            for task in tasks {
+                backoff.clear(&pod.task_name(&task.name));
+                task.task_id = None;
+            }
+        }
+        self.set(Progress::Pending);
+    }
+
+    pub fn hold(&mut self, interrupted: bool) {
+        self.interrupted = interrupted;
+    }
+
+    /// Offers were evaluated and none fits.
+    pub fn on_no_match(&mut self) {
+        if let Work::Launch { tasks, .. } = &mut self.work {
+            for task in tasks.iter_mut().filter(|task| task.progress <= Progress::Pending) {
+                task.progress = Progress::Prepared;
+            }
+        }
+    }
+
+    /// Tasks were launched: name in the spec, and id.
+    pub fn on_launch(&mut self, launched: &[(String, String)]) {
+        let Work::Launch { tasks, .. } = &mut self.work else { return };
+        for (name, id) in launched {
+            for task in tasks.iter_mut().filter(|task| task.name == *name) {
+                task.task_id = Some(id.clone());
+                task.progress = Progress::Starting;
+            }
+        }
+    }
+
+    /// A task changed its state. Tasks that the step did not launch, and complete steps, are not affected.
+    pub fn on_task(&mut self, now: Millis, task_id: &str, state: TaskState, backoff: &mut Backoff) {
+        if self.progress(now, backoff) == Progress::Complete {
+            return;
+        }
+        let Work::Launch { pod, tasks } = &mut self.work else { return };
+        for task in tasks.iter_mut().filter(|task| task.task_id.as_deref() == Some(task_id)) {
+            let name = pod.task_name(&task.name);
+            task.progress = match (state, task.goal) {
+                (TaskState::Starting, _) => Progress::Starting,
+                (TaskState::Running { ready: true }, Goal::Running) => {
+                    backoff.on_goal(now, &name);
+                    Progress::Complete
+                }
+                (TaskState::Running { .. }, _) => Progress::Started,
+                (TaskState::Finished, Goal::Finish | Goal::Once) => Progress::Complete,
+                (TaskState::Finished, Goal::Running) | (TaskState::Lost, _) => Progress::Pending,
+                (TaskState::Failed, _) => {
+                    backoff.on_failure(now, &name);
+                    Progress::Delayed
+                }
+                (TaskState::GoneByOperator, _) => {
+                    backoff.clear(&name);
+                    Progress::Pending
+                }
+                (TaskState::Unknown, _) => task.progress,
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::backoff::BackoffPolicy;
+
+    fn step(goals: &[Goal]) -> Step {
+        let pod = PodInstance { pod: "node".into(), index: 0 };
+        let task = |(index, goal): (usize, &Goal)| StepTask {
+            name: format!("t{index}"),
+            goal: *goal,
+            task_id: None,
+            progress: Progress::Pending,
+        };
+        Step::launch("s".into(), pod, goals.iter().enumerate().map(task).collect())
+    }
+
+    #[test]
+    fn steps_follow_the_states_of_their_tasks() {
+        use TaskState::{Failed, Finished, GoneByOperator, Lost, Running, Starting, Unknown};
+        let cases = [
+            (Goal::Running, Starting, Status::Starting),
+            (Goal::Running, Running { ready: false }, Status::Started),
+            (Goal::Running, Running { ready: true }, Status::Complete),
+            (Goal::Running, Finished, Status::Pending),
+            (Goal::Running, Failed, Status::Delayed),
+            (Goal::Running, Lost, Status::Pending),
+            (Goal::Running, GoneByOperator, Status::Pending),
+            (Goal::Running, Unknown, Status::Starting),
+            (Goal::Finish, Running { ready: true }, Status::Started),
+            (Goal::Finish, Finished, Status::Complete),
+            (Goal::Once, Finished, Status::Complete),
+            (Goal::Once, Failed, Status::Delayed),
+        ];
+        for (goal, state, expected) in cases {
+            let (mut step, mut backoff) = (step(&[goal]), Backoff::default());
+            step.on_launch(&[("t0".into(), "id".into())]);
+            step.on_task(0, "other", Finished, &mut backoff);
+            step.on_task(0, "id", state, &mut backoff);
+            assert_eq!(step.status(0, &backoff), expected, "{goal:?} {state:?}");
+        }
+    }
+
+    #[test]
+    fn the_least_task_counts_and_complete_steps_stay_so() {
+        let (mut step, mut backoff) = (step(&[Goal::Running, Goal::Once]), Backoff::default());
+        assert_eq!((step.name.as_str(), step.status(0, &backoff)), ("node-0:[t0, t1]", Status::Pending));
+        step.on_no_match();
+        assert_eq!(step.status(0, &backoff), Status::Prepared);
+        step.on_launch(&[("t0".into(), "a".into()), ("t1".into(), "b".into())]);
+        step.on_task(0, "a", TaskState::Running { ready: true }, &mut backoff);
+        assert_eq!(step.status(0, &backoff), Status::Starting);
+        step.on_task(0, "b", TaskState::Finished, &mut backoff);
+        step.on_task(0, "a", TaskState::Failed, &mut backoff);
+        assert_eq!(step.status(0, &backoff), Status::Complete);
+        step.errors.push("bad".into());
+        assert_eq!(step.status(0, &backoff), Status::Error);
+    }
+
+    #[test]
+    fn a_delay_that_is_over_leaves_the_step_pending() {
+        let policy = BackoffPolicy { initial_ms: 100, ..BackoffPolicy::default() };
+        let (mut step, mut backoff) = (step(&[Goal::Running]), Backoff::new(policy));
+        step.on_launch(&[("t0".into(), "a".into())]);
+        step.on_task(0, "a", TaskState::Failed, &mut backoff);
+        assert_eq!(
+            (step.status(99, &backoff), step.status(100, &backoff)),
+            (Status::Delayed, Status::Pending)
+        );
+        step.hold(true);
+        assert_eq!(step.status(100, &backoff), Status::Waiting);
+        step.hold(false);
+        step.on_task(100, "a", TaskState::Failed, &mut backoff);
+        step.restart(&mut backoff);
+        assert_eq!(step.status(100, &backoff), Status::Pending, "a restart forgets failures");
+        step.on_task(100, "a", TaskState::Running { ready: true }, &mut backoff);
+        assert_eq!(step.status(100, &backoff), Status::Pending, "and earlier tasks");
+    }
+}
