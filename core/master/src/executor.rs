@@ -23,7 +23,9 @@ pub(crate) fn add(
     let executor =
         Executor { framework_id: framework_id.clone(), agent_id: agent_id.clone(), info, resources };
     if let Some(agent) = master.agent_mut(agent_id) {
-        agent.executors.insert_mut((framework_id.clone(), id), Arc::new(executor));
+        let executor = Arc::new(executor);
+        agent.executors.insert_mut((framework_id.clone(), id), executor.clone());
+        master.state.tallies.executor_added(&executor);
         task::stand(master, framework_id, agent_id);
     }
 }
@@ -42,6 +44,7 @@ pub(crate) fn remove(
     if let Some(agent) = master.agent_mut(agent_id) {
         agent.executors.remove_mut(&key);
     }
+    master.state.tallies.executor_removed(&executor);
     master.allocator.release(agent_id, framework_id, &executor.resources);
     task::leave(master, framework_id, agent_id);
     true

@@ -200,6 +200,9 @@ pub(crate) fn remove(
     framework.unregistered_at = Some(now.wall);
     let framework = framework.clone();
     master.state.frameworks.remove_mut(id);
+    framework.unreachable_tasks.iter().chain(framework.completed_tasks.iter()).for_each(|task| {
+        task::forget(master, task);
+    });
     master.notify(|| notice::framework_removed(&framework), out);
     let limit = master.config.max_completed_frameworks;
     let forgotten = master.state.completed_frameworks.push(limit, id.clone(), Arc::new(framework));

@@ -65,8 +65,8 @@ pub use master::Master;
 pub use notice::{agent_entry, framework_entry};
 pub use offer::message as offer_message;
 pub use state::{
-    Agent, AgentLink, Drain, Executor, Framework, FrameworkLink, InverseOffer, Map, Offer, Operation,
-    OperationUuid, Recent, Set, State, Task, event_seen,
+    Agent, AgentLink, AgentTally, Drain, Executor, Framework, FrameworkLink, FrameworkTally, InverseOffer,
+    Map, Offer, Operation, OperationUuid, Recent, Set, State, Tallies, Task, TaskCounts, event_seen,
 };
 pub use tepui_allocator::Sorter;
 pub use transition::{AgentRemoval, FrameworkRemoval, Registration, TaskUpdate, Transition};

@@ -25,7 +25,7 @@ use crate::isolations::Isolations;
 use crate::offer::Offers;
 use crate::operation::Operations;
 use crate::reachability::Liveness;
-use crate::state::{Agent, Framework, Map, Recent, State, Task};
+use crate::state::{Agent, Framework, Map, Recent, State, Tallies, Task};
 use crate::timers::Timer;
 use crate::transition::Transition;
 use crate::{Config, Effect, Input, agent, boot, call, drain, explain, offer, operator, slack, timers};
@@ -314,6 +314,7 @@ pub(crate) fn empty_state(config: &Config, now: Now) -> State {
         deactivated_agents: Arc::default(),
         frameworks: Map::new_sync(),
         completed_frameworks: Recent::new(),
+        tallies: Tallies::default(),
         offers: Map::new_sync(),
         inverse_offers: Map::new_sync(),
         counters: Counters::default(),

@@ -1,9 +1,11 @@
 //! The master's state as readers see it: persistent maps of shared entities, so that a snapshot is a clone.
 //!
-//! Owned and changed by the master alone. What can be derived (used, offered, counts) is not here.
+//! Owned and changed by the master alone. What can be derived is not here, except where deriving it means a walk over all
+//! tasks (`tallies`).
 
 mod part;
 mod recent;
+mod tallies;
 mod visible;
 
 use alloc::collections::BTreeMap;
@@ -21,6 +23,8 @@ use tepui_resources::{Format, Resources};
 use tepui_types::{AgentId, ConnId, ExecutorId, FrameworkId, OfferId, TaskId};
 
 pub use recent::Recent;
+pub(crate) use tallies::Standing;
+pub use tallies::{AgentTally, FrameworkTally, Tallies, TaskCounts};
 pub use visible::event_seen;
 
 use crate::counters::{Counters, FrameworkCounters};
@@ -50,6 +54,8 @@ pub struct State {
     pub frameworks: Map<FrameworkId, Arc<Framework>>,
     /// Oldest first.
     pub completed_frameworks: Recent<FrameworkId, Arc<Framework>>,
+    /// What the tasks and executors of frameworks come to. In a part of the state they are still those of the whole.
+    pub tallies: Tallies,
     pub offers: Map<OfferId, Arc<Offer>>,
     /// Requests to leave agents, not answered yet.
     pub inverse_offers: Map<OfferId, Arc<InverseOffer>>,

@@ -15,7 +15,7 @@ use tepui_types::{AgentId, ExecutorId, FrameworkId, TaskId, TaskStateExt};
 
 use crate::event::to_scheduler;
 use crate::master::{Master, Out};
-use crate::state::{Framework, Task};
+use crate::state::{Framework, Standing, Task};
 use crate::status::Verdict;
 use crate::transition::{TaskUpdate, Transition};
 use crate::{notice, slack};
@@ -159,7 +159,9 @@ pub(crate) fn add(master: &mut Master, task: Task, out: &mut Out) {
         remember_sharing(framework, &task);
         let replaced = framework.tasks.get(&task.id).map_or(0, |old| old.bytes);
         framework.task_bytes = framework.task_bytes + task.bytes - replaced;
-        framework.tasks.insert_mut(task.id.clone(), Arc::new(task));
+        let task = Arc::new(task);
+        framework.tasks.insert_mut(task.id.clone(), task.clone());
+        moved(master, &task, Standing::Nowhere, Standing::Live(task.state()));
     }
 }
 
@@ -196,14 +198,19 @@ pub(crate) fn update(
 ) {
     let task_id = TaskId::from(&*status.task_id);
     let Some(task) = master.task_mut(framework_id, &task_id) else { return };
+    let before = task.state();
     let taken = task.take_in(status, latest);
-    let (state, agent_id) = (task.state(), task.agent_id.clone());
+    let (state, agent_id, resources) = (task.state(), task.agent_id.clone(), task.resources.clone());
+    if taken.changed
+        && let Some(task) = master.task(framework_id, &task_id).cloned()
+    {
+        moved(master, &task, Standing::Live(before), Standing::Live(state));
+    }
     let checked = matches!(
         status.reason,
         Some(Reason::REASON_TASK_CHECK_STATUS_UPDATED | Reason::REASON_TASK_HEALTH_CHECK_STATUS_UPDATED)
     );
     if taken.changed && state.is_terminal() {
-        let resources = task.resources.clone();
         slack::count_eviction(master, status, &resources);
         release(master, framework_id, &task_id);
     }
@@ -248,7 +255,9 @@ pub(crate) fn remember_completed(master: &mut Master, task: Arc<Task>) {
     if let Some(framework) = master.framework_mut(&task.framework_id) {
         remember_sharing(framework, &task);
         let (id, bytes) = (task.id.clone(), task.bytes);
-        framework.completed_tasks.push_weighed(limits, id, task, bytes);
+        let forgotten = framework.completed_tasks.push_weighed(limits, id, task.clone(), bytes);
+        moved(master, &task, Standing::Nowhere, Standing::Remembered(task.state()));
+        forgotten.iter().for_each(|task| forget(master, task));
     }
 }
 
@@ -260,8 +269,12 @@ pub(crate) fn lose_sight(master: &mut Master, framework_id: &FrameworkId, task_i
     master.unreachable_tasks.entry(task.agent_id.clone()).or_default().insert(key);
     let Some(framework) = master.framework_mut(framework_id) else { return };
     let (id, bytes) = (task.id.clone(), task.bytes);
-    let forgotten = framework.unreachable_tasks.push_weighed(limits, id, task, bytes);
-    forgotten.iter().for_each(|task| forget_unreachable(master, task));
+    let forgotten = framework.unreachable_tasks.push_weighed(limits, id, task.clone(), bytes);
+    moved(master, &task, Standing::Nowhere, Standing::Remembered(task.state()));
+    for task in &forgotten {
+        forget(master, task);
+        forget_unreachable(master, task);
+    }
 }
 
 /// Takes a task out of the unreachable ones.
@@ -274,8 +287,19 @@ pub(crate) fn take_unreachable(
         return None;
     }
     let task = master.framework_mut(framework_id)?.unreachable_tasks.remove(task_id)?;
+    forget(master, &task);
     forget_unreachable(master, &task);
     Some(task)
+}
+
+/// An unreachable or completed task is not remembered any more.
+pub(crate) fn forget(master: &mut Master, task: &Task) {
+    moved(master, task, Standing::Remembered(task.state()), Standing::Nowhere);
+}
+
+/// Every change of the place or the state of a task in the books goes into the tallies here.
+fn moved(master: &mut Master, task: &Task, from: Standing, to: Standing) {
+    master.state.tallies.task_moved(task, from, to);
 }
 
 /// A framework has one more task or executor on an agent.
@@ -333,6 +357,7 @@ fn take(master: &mut Master, framework_id: &FrameworkId, task_id: &TaskId) -> Op
     let framework = master.framework_mut(framework_id)?;
     framework.tasks.remove_mut(task_id);
     framework.task_bytes -= task.bytes;
+    moved(master, &task, Standing::Live(task.state()), Standing::Nowhere);
     if let Some(agent) = master.agent_mut(&task.agent_id) {
         agent.tasks.remove_mut(&(framework_id.clone(), task_id.clone()));
     }

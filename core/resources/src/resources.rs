@@ -238,7 +238,8 @@ impl Resources {
         match all.iter().position(|entry| !wanted(&entry.resource)) {
             None => self.clone(),
             Some(at) => {
-                let mut some = Vec::with_capacity(all.len() - 1);
+                // Room for all only if there is something to put there: often nothing is wanted.
+                let mut some = Vec::with_capacity(if at == 0 { 0 } else { all.len() - 1 });
                 some.extend_from_slice(&all[..at]);
                 some.extend(all[at + 1..].iter().filter(|entry| wanted(&entry.resource)).cloned());
                 Resources::of(some)

@@ -18,7 +18,7 @@ use tepui_runtime::{Commits, Statistics, TurnTimes};
 
 use crate::document::Index;
 use crate::metered::AllocationTimes;
-use crate::roles::Roles;
+use crate::roles::{Roles, total};
 
 /// What the shell can see besides the state.
 #[derive(Clone)]
@@ -75,7 +75,7 @@ impl Form {
 pub(crate) fn collect(state: &State, sensors: &Sensors, queues: Queues) -> Metrics {
     let mut metrics = Metrics::default();
     let index = Index::new(state);
-    let roles = Roles::new(state, &index);
+    let (roles, total) = (Roles::new(state, &index), total(state));
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let uptime = now.saturating_sub(Duration::from_nanos(state.started_at.0));
     metrics.gauge("master/uptime_secs", uptime.as_secs_f64());
@@ -86,12 +86,12 @@ pub(crate) fn collect(state: &State, sensors: &Sensors, queues: Queues) -> Metri
     metrics.gauge("master/operator_event_stream_subscribers", queues.operators as f64);
     metrics.counter("master/http_cache_hits", queues.shared_renditions);
     turns(&mut metrics, &sensors.turns);
-    cluster::add(&mut metrics, state, &index, &roles);
+    cluster::add(&mut metrics, state, &index, &roles, &total);
     if sensors.per_framework {
         framework::add(&mut metrics, state);
     }
-    allocator::add(&mut metrics, state, &roles, &sensors.allocations);
-    slack::add(&mut metrics, state, &index);
+    allocator::add(&mut metrics, state, &roles, &total, &sensors.allocations);
+    slack::add(&mut metrics, state, &index, &roles.used);
     let taken_back = sensors.allocations.take_back.statistics(Instant::now());
     timer(&mut metrics, "allocator/slack/take_back_ms", taken_back);
     registrar(&mut metrics, sensors);

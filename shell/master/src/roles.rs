@@ -69,7 +69,7 @@ impl<'a> Roles<'a> {
                 roles.entry(&role).frameworks.insert(&framework.id);
             }
             let sums = index.framework(&framework.id);
-            roles.used += &sums.used;
+            roles.used += sums.used;
             // What is borrowed counts for nobody.
             let own = |resource: &Resource| resource.revocable() != Revocable::AllocationSlack;
             for role in sums.used.by_allocation().keys() {
@@ -78,7 +78,7 @@ impl<'a> Roles<'a> {
             for (role, used) in sums.used.filter(own).by_allocation() {
                 roles.add(&role, &used.quantities(), |amounts| &mut amounts.allocated);
             }
-            for (role, lent) in slack::lent(&sums.used).by_allocation() {
+            for (role, lent) in slack::lent(sums.used).by_allocation() {
                 roles.add(&role, &lent.quantities(), |amounts| &mut amounts.borrowed);
             }
             for (role, offered) in sums.offered.filter(own).by_allocation() {

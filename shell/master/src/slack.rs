@@ -15,14 +15,13 @@ pub(crate) fn lendable(state: &State, total: &Resources) -> Resources {
     total.filter(|one| is_lendable(one) && one.reservation_role().is_some_and(|owner| !keeps(owner)))
 }
 
-/// Lendable resources that their owners do not use, lent or not: revocable and unreserved, as borrowers hold them.
-pub(crate) fn idle(state: &State, total: &Resources, used: &Resources) -> Resources {
-    let mut idle = lendable(state, total);
-    if idle.is_empty() {
-        return idle;
+/// Of lendable resources those that their owners do not use, lent or not: revocable and unreserved, as borrowers hold them.
+pub(crate) fn idle(mut lendable: Resources, used: &Resources) -> Resources {
+    if lendable.is_empty() {
+        return lendable;
     }
-    idle -= &used.filter(is_lendable).unallocate();
-    idle.flatten(Revocable::AllocationSlack).to_unreserved()
+    lendable -= &used.filter(is_lendable).unallocate();
+    lendable.flatten(Revocable::AllocationSlack).to_unreserved()
 }
 
 /// Resources that borrowers hold.
@@ -69,7 +68,7 @@ mod tests {
             let now = Now { mono: Mono(1), wall: Wall(1) };
             let master = Master::new(config, Registry::default(), now);
             let expected = expected.flatten(Revocable::AllocationSlack);
-            assert_eq!(idle(master.state(), &total, &used), expected, "{lends} {opted_out:?}");
+            assert_eq!(idle(lendable(master.state(), &total), &used), expected, "{lends} {opted_out:?}");
         }
     }
 }

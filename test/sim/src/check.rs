@@ -13,6 +13,7 @@ mod no_overcommit;
 mod nothing_acknowledged_is_lost;
 mod offer_has_one_owner;
 mod quota_not_exceeded;
+mod tallies_match;
 mod terminal_is_final;
 mod times_end;
 mod updates_in_order;
@@ -192,6 +193,7 @@ impl Checks {
                 Box::<nothing_acknowledged_is_lost::NothingAcknowledgedIsLost>::default(),
                 Box::<volumes_stay::VolumesStay>::default(),
                 Box::<quota_not_exceeded::QuotaNotExceeded>::default(),
+                Box::<tallies_match::TalliesMatch>::default(),
             ],
             first: None,
         }

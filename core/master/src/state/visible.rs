@@ -13,7 +13,7 @@ use tepui_proto::mesos::v1::master::event::Type;
 use tepui_resources::{Resource, Resources};
 use tepui_types::{FrameworkId, TaskId};
 
-use super::{Agent, Executor, Framework, Map, Recent, State, Task};
+use super::{Agent, Executor, Framework, Map, Recent, State, Tallies, Task};
 
 impl State {
     /// What `subject` may see of it. Cheap if there are no rules.
@@ -123,6 +123,7 @@ impl Eyes<'_> {
             .filter(|(id, _)| seen.frameworks.contains_key(id) || seen.completed_frameworks.contains(id))
             .map(|(id, counters)| (id.clone(), counters.clone()))
             .collect();
+        seen.tallies = Tallies::of(&seen);
         seen
     }
 

@@ -8,7 +8,7 @@ use alloc::string::String;
 use tepui_resources::Resources;
 use tepui_types::{AgentId, FrameworkId, TaskStateExt};
 
-use crate::Master;
+use crate::{Master, Tallies};
 
 type Held = BTreeMap<(AgentId, FrameworkId), Resources>;
 
@@ -18,6 +18,7 @@ pub(super) fn audit(master: &Master) -> Result<(), String> {
     tasks(master)?;
     footprint(master)?;
     unreachable(master)?;
+    same("tallies", &master.state.tallies, &Tallies::of(&master.state))?;
     books(master)
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn is_active(agent: &Agent) -> bool {
 pub(super) fn members(w: &mut JsonWriter, agent: &Agent, state: &State, index: &Index) {
     let sums = index.agent(&agent.id);
     // Revocable as usage slack is, so that what borrowers use has a total.
-    let slack = slack::idle(state, &agent.total, &sums.used);
+    let slack = slack::idle(slack::lendable(state, &agent.total), sums.used);
     info_members(w, agent.id.as_str(), &agent.info);
     w.field("pid", &*agent.pid);
     time(w, "registered_time", agent.registered_at);
@@ -28,8 +28,8 @@ pub(super) fn members(w: &mut JsonWriter, agent: &Agent, state: &State, index: &
         time(w, "reregistered_time", at);
     }
     classic::resources(w, "resources", &(&agent.total + &slack));
-    classic::resources(w, "used_resources", &sums.used);
-    classic::resources(w, "offered_resources", &sums.offered);
+    classic::resources(w, "used_resources", sums.used);
+    classic::resources(w, "offered_resources", sums.offered);
     classic::reserved_resources(w, "reserved_resources", &agent.total);
     classic::resources(w, "unreserved_resources", &(agent.total.unreserved() + &slack));
     w.field("active", &is_active(agent));
@@ -49,8 +49,8 @@ pub(super) fn full_object(w: &mut JsonWriter, agent: &Agent, state: &State, inde
         members(w, agent, state, index);
         classic::reserved_resources_full(w, "reserved_resources_full", &agent.total);
         classic::resources_full(w, "unreserved_resources_full", &agent.total.unreserved());
-        classic::resources_full(w, "used_resources_full", &sums.used);
-        classic::resources_full(w, "offered_resources_full", &sums.offered);
+        classic::resources_full(w, "used_resources_full", sums.used);
+        classic::resources_full(w, "offered_resources_full", sums.offered);
     });
 }
 

@@ -41,8 +41,8 @@ pub(super) fn summary_members(w: &mut JsonWriter, framework: &Framework, index: 
     let (info, sums) = (&framework.info, index.framework(&framework.id));
     w.field("id", framework.id.as_str());
     w.field("name", &info.name);
-    classic::resources(w, "used_resources", &sums.used);
-    classic::resources(w, "offered_resources", &sums.offered);
+    classic::resources(w, "used_resources", sums.used);
+    classic::resources(w, "offered_resources", sums.offered);
     let capabilities = info.capabilities.iter().filter_map(|capability| capability.r#type);
     classic::names(w, "capabilities", capabilities);
     w.field("hostname", info.hostname.as_deref().unwrap_or_default());
@@ -60,7 +60,7 @@ fn info_members(w: &mut JsonWriter, framework: &Framework, index: &Index) {
     time(w, "registered_time", framework.registered_at);
     time(w, "unregistered_time", framework.unregistered_at.unwrap_or_default());
     w.optional_field("principal", info.principal.as_ref());
-    classic::resources(w, "resources", &(&sums.used + &sums.offered));
+    classic::resources(w, "resources", &(sums.used + sums.offered));
     if let Some(at) = framework.reregistered_at.filter(|at| *at != framework.registered_at) {
         time(w, "reregistered_time", at);
     }

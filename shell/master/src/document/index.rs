@@ -1,57 +1,52 @@
-//! What the snapshot does not hold because it can be derived: sums and lists per agent and per framework.
+//! What readers need besides the snapshot's own maps: sums of what is used and offered, and lists per framework.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use tepui_core_master::{Executor, Offer, State};
 use tepui_resources::Resources;
-use tepui_types::{AgentId, FrameworkId, TaskStateExt};
+use tepui_types::{AgentId, FrameworkId};
 
-/// Derived in one pass over a snapshot.
-#[derive(Default)]
+/// Derived from a snapshot by a walk over its offers; tasks are not looked at.
 pub(crate) struct Index<'a> {
-    agents: HashMap<&'a AgentId, Sums>,
-    frameworks: HashMap<&'a FrameworkId, Sums>,
+    state: &'a State,
+    offered_by_agent: HashMap<&'a AgentId, Resources>,
+    offered_by_framework: HashMap<&'a FrameworkId, Resources>,
     offers: HashMap<&'a FrameworkId, Vec<&'a Offer>>,
-    executors: HashMap<&'a FrameworkId, Vec<&'a Executor>>,
-    none: Sums,
+    /// Derived when they are first wanted: most documents have no executors in them.
+    executors: OnceCell<HashMap<&'a FrameworkId, Vec<&'a Executor>>>,
 }
 
 /// Who has how much.
-#[derive(Default)]
-pub(crate) struct Sums {
+pub(crate) struct Sums<'a> {
     /// By tasks that are not over, and by executors.
-    pub used: Resources,
-    pub offered: Resources,
+    pub used: &'a Resources,
+    pub offered: &'a Resources,
 }
+
+static NOTHING: Resources = Resources::new();
 
 impl<'a> Index<'a> {
     pub fn new(state: &'a State) -> Self {
-        let mut index = Self::default();
-        for framework in state.frameworks.values() {
-            let mut used = Resources::new();
-            for task in framework.tasks.values().filter(|task| !task.task.state.is_terminal()) {
-                index.agents.entry(&task.agent_id).or_default().used += &task.resources;
-                used += &task.resources;
-            }
-            index.frameworks.entry(&framework.id).or_default().used = used;
-        }
-        for agent in state.agents.values() {
-            for executor in agent.executors.values() {
-                index.agents.entry(&agent.id).or_default().used += &executor.resources;
-                index.frameworks.entry(&executor.framework_id).or_default().used += &executor.resources;
-                index.executors.entry(&executor.framework_id).or_default().push(executor);
-            }
-        }
+        let (offered_by_agent, offered_by_framework) = (HashMap::new(), HashMap::new());
+        let (offers, executors) = (HashMap::new(), OnceCell::new());
+        let mut index = Self { state, offered_by_agent, offered_by_framework, offers, executors };
         state.offers.values().for_each(|offer| index.offer(offer));
         index
     }
 
-    pub fn agent(&self, id: &AgentId) -> &Sums {
-        self.agents.get(id).unwrap_or(&self.none)
+    pub fn agent(&self, id: &AgentId) -> Sums<'_> {
+        Sums {
+            used: &self.state.tallies.agent(id).used,
+            offered: self.offered_by_agent.get(id).unwrap_or(&NOTHING),
+        }
     }
 
-    pub fn framework(&self, id: &FrameworkId) -> &Sums {
-        self.frameworks.get(id).unwrap_or(&self.none)
+    pub fn framework(&self, id: &FrameworkId) -> Sums<'_> {
+        Sums {
+            used: &self.state.tallies.framework(id).used,
+            offered: self.offered_by_framework.get(id).unwrap_or(&NOTHING),
+        }
     }
 
     pub fn offers(&self, id: &FrameworkId) -> &[&'a Offer] {
@@ -59,12 +54,21 @@ impl<'a> Index<'a> {
     }
 
     pub fn executors(&self, id: &FrameworkId) -> &[&'a Executor] {
-        self.executors.get(id).map_or(&[], Vec::as_slice)
+        let by_framework = self.executors.get_or_init(|| executors(self.state));
+        by_framework.get(id).map_or(&[], Vec::as_slice)
     }
 
     fn offer(&mut self, offer: &'a Offer) {
-        self.agents.entry(&offer.agent_id).or_default().offered += &offer.resources;
-        self.frameworks.entry(&offer.framework_id).or_default().offered += &offer.resources;
+        *self.offered_by_agent.entry(&offer.agent_id).or_default() += &offer.resources;
+        *self.offered_by_framework.entry(&offer.framework_id).or_default() += &offer.resources;
         self.offers.entry(&offer.framework_id).or_default().push(offer);
     }
+}
+
+fn executors(state: &State) -> HashMap<&FrameworkId, Vec<&Executor>> {
+    let mut by_framework: HashMap<_, Vec<_>> = HashMap::new();
+    for executor in state.agents.values().flat_map(|agent| agent.executors.values()) {
+        by_framework.entry(&executor.framework_id).or_default().push(&**executor);
+    }
+    by_framework
 }

@@ -10,9 +10,9 @@ use super::Page;
 
 pub(super) fn member(w: &mut JsonWriter, state: &State, page: Page) {
     let mut tasks = all(state);
-    let order = |a: &&Task, b: &&Task| match page.ascending {
-        true => first_seen(a).total_cmp(&first_seen(b)),
-        false => first_seen(b).total_cmp(&first_seen(a)),
+    let order = |(a, _): &(f64, &Task), (b, _): &(f64, &Task)| match page.ascending {
+        true => a.total_cmp(b),
+        false => b.total_cmp(a),
     };
     let end = page.offset.saturating_add(page.limit);
     if end < tasks.len() {
@@ -22,15 +22,16 @@ pub(super) fn member(w: &mut JsonWriter, state: &State, page: Page) {
     }
     tasks.sort_by(order);
     w.array_field("tasks", |w| {
-        for task in tasks.iter().skip(page.offset) {
+        for (_, task) in tasks.iter().skip(page.offset) {
             classic::task_with(w, &task.task, &task.resources, page.statuses);
         }
     });
 }
 
-fn all(state: &State) -> Vec<&Task> {
+/// Each with the time it is sorted by.
+fn all(state: &State) -> Vec<(f64, &Task)> {
     let frameworks = state.frameworks.values().chain(state.completed_frameworks.iter());
-    frameworks.flat_map(|framework| tasks_of(framework)).map(|task| &**task).collect()
+    frameworks.flat_map(|framework| tasks_of(framework)).map(|task| (first_seen(task), &**task)).collect()
 }
 
 fn tasks_of(framework: &Framework) -> impl Iterator<Item = &Arc<Task>> {

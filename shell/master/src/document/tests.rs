@@ -1,6 +1,7 @@
 //! What is asked for by `?` is all that is looked at.
 
-use tepui_core_master::{Config, Input, Master, State};
+use serde_json::{Value, json};
+use tepui_core_master::{Config, Framework, Input, Map, Master, State};
 use tepui_fsm::{Fsm, Mono, Now, Outbox, Wall};
 use tepui_http::{Query, Rendition};
 use tepui_proto::mesos::v1 as pb;
@@ -8,7 +9,7 @@ use tepui_proto::tepui::agent::v1 as link;
 use tepui_registry::Registry;
 use tepui_types::ConnId;
 
-use super::{About, Document, Selection};
+use super::{About, Document, Page, Selection};
 
 const AGENTS: usize = 4;
 const FRAMEWORKS: usize = 3;
@@ -117,6 +118,31 @@ async fn statuses_say_why_if_asked() {
         let text = rendition.whole().await.unwrap();
         let said = std::str::from_utf8(&text).unwrap().matches(r#""message":"why""#).count();
         assert_eq!(said, expected, "{query}");
+    }
+}
+
+/// `/state-summary` has the numbers of tasks also of a state from which all tasks were taken.
+#[tokio::test]
+async fn numbers_of_tasks_need_no_tasks() {
+    let whole = cluster();
+    let without = |framework: &std::sync::Arc<Framework>| {
+        let mut framework = Framework::clone(framework);
+        framework.tasks = Map::default();
+        framework.into()
+    };
+    let frameworks =
+        whole.frameworks.iter().map(|(id, framework)| (id.clone(), without(framework))).collect();
+    let (rendition, pen) = Rendition::begin(false);
+    Document::Summary.render(&State { frameworks, ..whole }, &About::default(), Page::default(), pen);
+    let summary: Value = serde_json::from_slice(&rendition.whole().await.unwrap()).unwrap();
+    let agents: Vec<String> = (0..AGENTS).map(|number| format!("A{number}")).collect();
+    for framework in summary["frameworks"].as_array().unwrap() {
+        assert_eq!(framework["TASK_RUNNING"], AGENTS * TASKS, "{framework}");
+        assert_eq!(framework["slave_ids"], json!(agents));
+    }
+    for agent in summary["slaves"].as_array().unwrap() {
+        assert_eq!(agent["TASK_RUNNING"], FRAMEWORKS * TASKS, "{agent}");
+        assert_eq!(agent["framework_ids"], json!(["F0", "F1", "F2"]));
     }
 }
 

@@ -6,13 +6,19 @@ use std::time::Instant;
 use tepui_core_master::State;
 use tepui_http::{Group, Metrics};
 use tepui_proto::mesos::v1::quota::QuotaConfig;
-use tepui_resources::{Name, Quantities};
+use tepui_resources::{Name, Quantities, Resources};
 
 use super::timer;
 use crate::metered::AllocationTimes;
-use crate::roles::{Amounts, Roles, total};
+use crate::roles::{Amounts, Roles};
 
-pub(super) fn add(metrics: &mut Metrics, state: &State, roles: &Roles, times: &AllocationTimes) {
+pub(super) fn add(
+    metrics: &mut Metrics,
+    state: &State,
+    roles: &Roles,
+    total: &Resources,
+    times: &AllocationTimes,
+) {
     let now = Instant::now();
     metrics.counter("allocator/mesos/allocation_runs", state.counters.allocation_runs);
     timer(metrics, "allocator/mesos/allocation_run_ms", times.run.statistics(now));
@@ -20,7 +26,7 @@ pub(super) fn add(metrics: &mut Metrics, state: &State, roles: &Roles, times: &A
     // It is a part of the master: nothing waits for it that does not wait for the master.
     metrics.gauge("allocator/event_queue_dispatches", 0.0);
     metrics.gauge("allocator/mesos/event_queue_dispatches", 0.0);
-    let total = total(state).scalar_quantities();
+    let total = total.scalar_quantities();
     let held = roles.all.allocated_and_offered();
     for name in [Name::Cpus, Name::Mem, Name::Disk] {
         metrics.gauge(format!("allocator/mesos/resources/{name}/total"), total.get(&name).to_f64());

@@ -1,14 +1,14 @@
 //! `master/…`: agents, frameworks, tasks, resources and operations of the whole cluster.
 
-use tepui_core_master::{Agent, AgentLink, Counter, FrameworkLink, State};
+use tepui_core_master::{AgentLink, Counter, FrameworkLink, State};
 use tepui_http::{Group, Metrics};
 use tepui_proto::mesos::v1::offer::operation::Type as OperationType;
 use tepui_proto::mesos::v1::{OperationState, TaskState};
-use tepui_resources::{Name, Quantities};
+use tepui_resources::{Name, Quantities, Resources};
 
 use super::names::{ACTIVE_TASKS, OPERATION_STATES, OPERATIONS, TERMINAL_TASKS, legacy};
 use crate::document::Index;
-use crate::roles::{Roles, total};
+use crate::roles::Roles;
 use crate::slack;
 
 /// v1 has them and never counts them.
@@ -18,7 +18,7 @@ const NEVER: [&str; 3] = [
     "master/slave_shutdowns_canceled",
 ];
 
-pub(super) fn add(metrics: &mut Metrics, state: &State, index: &Index<'_>, roles: &Roles) {
+pub(super) fn add(metrics: &mut Metrics, state: &State, index: &Index<'_>, roles: &Roles, total: &Resources) {
     for counter in Counter::ALL {
         metrics.counter(format!("master/{}", counter.name()), state.counters.get(*counter));
     }
@@ -26,15 +26,17 @@ pub(super) fn add(metrics: &mut Metrics, state: &State, index: &Index<'_>, roles
     agents(metrics, state);
     frameworks(metrics, state);
     tasks(metrics, state);
-    resources(metrics, state, index, roles);
+    resources(metrics, state, index, &roles.used, total);
     operations(metrics, state);
 }
 
 fn agents(metrics: &mut Metrics, state: &State) {
-    let count =
-        |wanted: fn(&Agent) -> bool| state.agents.values().filter(|agent| wanted(agent)).count() as f64;
-    let (all, active) = (state.agents.size() as f64, count(Agent::is_active));
-    let connected = count(|agent| matches!(agent.link, AgentLink::Connected { .. }));
+    let all = state.agents.size() as f64;
+    let (mut active, mut connected) = (0.0, 0.0);
+    for agent in state.agents.values() {
+        active += f64::from(agent.is_active());
+        connected += f64::from(matches!(agent.link, AgentLink::Connected { .. }));
+    }
     metrics.gauge("master/slaves_connected", connected);
     metrics.gauge("master/slaves_disconnected", all - connected);
     metrics.gauge("master/slaves_active", active);
@@ -68,20 +70,16 @@ fn frameworks(metrics: &mut Metrics, state: &State) {
 }
 
 fn tasks(metrics: &mut Metrics, state: &State) {
-    let mut live = [0_u64; 64];
-    let mut unreachable = 0;
-    for framework in state.frameworks.values() {
-        unreachable += framework.unreachable_tasks.len();
-        for task in framework.tasks.values() {
-            live[task.task.state as usize % 64] += 1;
-        }
-    }
-    for (state, name) in ACTIVE_TASKS.iter() {
-        match state {
-            TaskState::TASK_UNREACHABLE => metrics.gauge("master/tasks_unreachable", unreachable as f64),
-            TaskState::TASK_UNKNOWN => (),
-            _ => metrics.gauge(plural(name), live[*state as usize % 64] as f64),
-        }
+    let tallies = || state.frameworks.keys().map(|id| state.tallies.framework(id));
+    for (of, name) in ACTIVE_TASKS.iter() {
+        let count: u64 = match of {
+            TaskState::TASK_UNREACHABLE => {
+                state.frameworks.values().map(|framework| framework.unreachable_tasks.len() as u64).sum()
+            }
+            TaskState::TASK_UNKNOWN => continue,
+            _ => tallies().map(|tally| tally.live.get(*of)).sum(),
+        };
+        metrics.gauge(plural(name), count as f64);
     }
     for (ended, name) in TERMINAL_TASKS.iter() {
         metrics.counter(plural(name), state.counters.tasks.get(*ended));
@@ -98,12 +96,13 @@ fn plural(name: &str) -> String {
 
 /// Revocable resources are the agents' estimates (usage slack) and reserved resources that owners leave unused
 /// (allocation slack): borrowers use both kinds, so the total counts both.
-fn resources(metrics: &mut Metrics, state: &State, index: &Index<'_>, roles: &Roles) {
-    let total = total(state);
-    let used = &roles.used;
+fn resources(metrics: &mut Metrics, state: &State, index: &Index<'_>, used: &Resources, total: &Resources) {
     let mut revocable = total.revocable().quantities();
     for agent in state.agents.values() {
-        revocable += &slack::idle(state, &agent.total, &index.agent(&agent.id).used).quantities();
+        let lendable = slack::lendable(state, &agent.total);
+        if !lendable.is_empty() {
+            revocable += &slack::idle(lendable, index.agent(&agent.id).used).quantities();
+        }
     }
     let parts = [
         ("", total.non_revocable().quantities(), used.non_revocable().quantities()),

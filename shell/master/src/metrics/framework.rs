@@ -1,8 +1,6 @@
 //! `master/frameworks/<name>/<id>/…`: what each framework calls, hears, is offered and runs.
 
-use std::collections::HashMap;
-
-use tepui_core_master::{Framework, FrameworkCounters, FrameworkLink, OfferFate, State};
+use tepui_core_master::{Framework, FrameworkCounters, FrameworkLink, FrameworkTally, OfferFate, State};
 use tepui_http::{Group, Metrics, path_part};
 use tepui_proto::mesos::v1::TaskState;
 
@@ -26,7 +24,8 @@ pub(super) fn add(metrics: &mut Metrics, state: &State) {
     metrics.reserve(frameworks * (known + OTHERS));
     for framework in state.frameworks.values().chain(state.completed_frameworks.iter()) {
         let counters = state.framework_counters.get(&framework.id).map_or(&none, |counters| &**counters);
-        metrics.within(group(framework), |metrics| one(metrics, framework, counters));
+        let tally = state.tallies.framework(&framework.id);
+        metrics.within(group(framework), |metrics| one(metrics, framework, tally, counters));
     }
 }
 
@@ -39,7 +38,7 @@ fn group(framework: &Framework) -> Group {
     }
 }
 
-fn one(metrics: &mut Metrics, framework: &Framework, counters: &FrameworkCounters) {
+fn one(metrics: &mut Metrics, framework: &Framework, tally: &FrameworkTally, counters: &FrameworkCounters) {
     let subscribed = matches!(framework.link, FrameworkLink::Connected { .. });
     metrics.gauge("subscribed", f64::from(u8::from(subscribed)));
     metrics.sum("calls", counters.calls.total());
@@ -57,20 +56,18 @@ fn one(metrics: &mut Metrics, framework: &Framework, counters: &FrameworkCounter
     for (kind, name) in OPERATIONS.iter() {
         metrics.counter_by("operations", "operation", name.as_str(), counters.operations.get(*kind));
     }
-    tasks(metrics, framework, counters);
+    tasks(metrics, framework, tally, counters);
     for role in framework.roles() {
         let suppressed = framework.suppressed_roles.contains(&role);
         metrics.gauge_of("roles", ("role", role.to_string()), "suppressed", f64::from(u8::from(suppressed)));
     }
 }
 
-fn tasks(metrics: &mut Metrics, framework: &Framework, counters: &FrameworkCounters) {
-    let mut counts: HashMap<TaskState, usize> = HashMap::new();
-    framework.tasks.values().for_each(|task| *counts.entry(task.task.state).or_default() += 1);
+fn tasks(metrics: &mut Metrics, framework: &Framework, tally: &FrameworkTally, counters: &FrameworkCounters) {
     for (state, name) in ACTIVE_TASKS.iter() {
         let count = match state {
-            TaskState::TASK_UNREACHABLE => framework.unreachable_tasks.len(),
-            _ => counts.get(state).copied().unwrap_or_default(),
+            TaskState::TASK_UNREACHABLE => framework.unreachable_tasks.len() as u64,
+            _ => tally.live.get(*state),
         };
         metrics.gauge_by("tasks/active", "state", name.as_str(), count as f64);
     }

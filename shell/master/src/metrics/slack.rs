@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use tepui_core_master::State;
 use tepui_http::{Group, Metrics};
-use tepui_resources::{Quantities, Role};
+use tepui_resources::{Quantities, Resources, Role};
 
 use crate::document::Index;
 use crate::slack::{lendable, lent};
@@ -17,13 +17,19 @@ struct Slack {
     allocated: Quantities,
 }
 
-pub(super) fn add(metrics: &mut Metrics, state: &State, index: &Index<'_>) {
+/// `used`: what is used in the whole cluster.
+pub(super) fn add(metrics: &mut Metrics, state: &State, index: &Index<'_>, used: &Resources) {
+    let is_any_lent =
+        !lent(used).is_empty() || state.offers.values().any(|one| !lent(&one.resources).is_empty());
     let mut all = Slack::default();
     let mut by_role: BTreeMap<Role, Slack> = BTreeMap::new();
     for agent in state.agents.values() {
         let total = lendable(state, &agent.total);
+        if total.is_empty() && !is_any_lent {
+            continue;
+        }
         let sums = index.agent(&agent.id);
-        let (offered, used) = (lent(&sums.offered), lent(&sums.used));
+        let (offered, used) = (lent(sums.offered), lent(sums.used));
         if total.is_empty() && offered.is_empty() && used.is_empty() {
             continue;
         }
