@@ -84,7 +84,9 @@ impl Effects {
                 self.subscribers.push(Item::Subscribe { conn, state, next });
             }
             Effect::Operator { event } => {
-                let state = self.publisher.borrow().clone();
+                // A snapshot that nobody needs is dropped with its turn, while its memory is at hand.
+                let rules = self.explainer.authorizer.is_set();
+                let state = rules.then(|| self.publisher.borrow().clone());
                 self.subscribers.push(Item::Event { event, state });
             }
             Effect::CloseOperator { conn } => self.subscribers.push(Item::Unsubscribe { conn }),

@@ -40,10 +40,10 @@ pub(crate) enum Item {
         state: Box<State>,
         next: Arc<Event>,
     },
-    /// For all subscribers that may see it; the state decides who may.
+    /// For all subscribers that may see it. The state decides who may; unset if there are no rules.
     Event {
         event: Arc<Event>,
-        state: Arc<State>,
+        state: Option<Arc<State>>,
     },
     Unsubscribe {
         conn: ConnId,
@@ -199,7 +199,7 @@ impl Delivery {
     }
 
     /// Appends events to the queue of each subscriber that may see them.
-    fn events(&self, events: &[(Arc<Event>, Arc<State>)]) {
+    fn events(&self, events: &[(Arc<Event>, Option<Arc<State>>)]) {
         if events.is_empty() {
             return;
         }
@@ -215,8 +215,8 @@ impl Delivery {
                 continue;
             }
             let viewer = subject(viewer.as_ref());
-            let seen = |(event, state): &(Arc<Event>, Arc<State>)| {
-                event_seen(state, event, &self.authorizer, viewer)
+            let seen = |(event, state): &(Arc<Event>, Option<Arc<State>>)| {
+                event_seen(state.as_ref()?, event, &self.authorizer, viewer)
             };
             let seen: Vec<Event> = events.iter().filter_map(seen).collect();
             self.exchanges.push_all(&conns, &seen.iter().collect::<Vec<_>>(), |lag| Some(dropped(lag)));
@@ -288,18 +288,10 @@ fn dropped(lag: Lag) -> Event {
 mod tests {
     use std::task::{Context, Waker};
 
-    use tepui_core_master::{Config, Master};
-    use tepui_fsm::{Mono, Now, Wall};
-
     use super::*;
 
-    fn state() -> State {
-        let now = Now { mono: Mono(1), wall: Wall(1) };
-        Master::new(Config::default(), Default::default(), now).state().clone()
-    }
-
-    fn event(state: &Arc<State>) -> Item {
-        Item::Event { event: Arc::default(), state: state.clone() }
+    fn event() -> Item {
+        Item::Event { event: Arc::default(), state: None }
     }
 
     /// The feed without its events, and how many those are.
@@ -316,24 +308,24 @@ mod tests {
 
     #[test]
     fn a_full_feed_discards_events_and_nothing_else() {
-        let (state, mut pending) = (Arc::new(state()), Pending::default());
+        let mut pending = Pending::default();
         let mut push = |item: Item| {
             pending.push(item, 2);
             shown(&pending)
         };
-        push(event(&state));
+        push(event());
         push(Item::Unsubscribe { conn: ConnId(7) });
-        assert_eq!(push(event(&state)), (vec!["unsubscribe 7".to_owned()], 2));
+        assert_eq!(push(event()), (vec!["unsubscribe 7".to_owned()], 2));
         let full = ["unsubscribe 7", "overflow 3"].map(str::to_owned);
-        assert_eq!(push(event(&state)), (full.to_vec(), 0));
-        assert_eq!(push(event(&state)), (full.to_vec(), 1));
+        assert_eq!(push(event()), (full.to_vec(), 0));
+        assert_eq!(push(event()), (full.to_vec(), 1));
     }
 
     /// However many events there are and whatever becomes of their delivery, the machine's thread goes on.
     #[test]
     fn the_feed_never_waits() {
-        let (state, feed) = (Arc::new(state()), Feed(Arc::default()));
-        (0..FEED_EVENTS_MAX * 2 + 1).for_each(|_| feed.push(event(&state)));
+        let feed = Feed(Arc::default());
+        (0..FEED_EVENTS_MAX * 2 + 1).for_each(|_| feed.push(event()));
         let shared = feed.0.clone();
         assert_eq!(shown(&shared.lock()).0, ["overflow 65537"]);
         drop(feed);
@@ -342,11 +334,11 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_pushed_is_delivered_before_the_end() {
-        let (state, shared) = (Arc::new(state()), Arc::new(Shared::default()));
+        let shared = Arc::new(Shared::default());
         let feed = Feed(shared.clone());
         let mut waiting = Box::pin(shared.take(Instant::now()));
         assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-        feed.push(event(&state));
+        feed.push(event());
         drop(feed);
         assert_eq!(waiting.await.map(|items| items.len()), Some(1));
         assert!(shared.take(Instant::now()).await.is_none());
