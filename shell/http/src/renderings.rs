@@ -19,8 +19,13 @@ use crate::rendition::{Pen, Rendition};
 const RENDERINGS_CONCURRENT_MAX: usize = 4;
 
 /// The same thing is not rendered again for this many times as long as its last rendering took: however often it is
-/// requested, and however large it is, rendering it takes a bounded part of one processor.
-const RENDERING_PAUSE_FACTOR: u32 = 3;
+/// requested, rendering it takes a twentieth of one processor.
+const RENDERING_PAUSE_FACTOR: u32 = 19;
+
+/// No pause needs to be longer, so that readers of something large need not wait for long: but for
+/// `RENDERING_PAUSE_FACTOR_MIN` times as long as the rendering took, which leaves it a quarter of one processor.
+const RENDERING_PAUSE_ENOUGH: Duration = Duration::from_secs(1);
+const RENDERING_PAUSE_FACTOR_MIN: u32 = 3;
 
 /// Renditions kept for later readers, and how large each may be; larger ones live as long as they are read.
 const RENDITIONS_KEPT_MAX: usize = 32;
@@ -105,7 +110,7 @@ impl<K: Eq + Hash + Clone + Send + 'static> Renderings<K> {
                 sleep_until(at).await;
             }
             if let Some((rendition, took)) = shared.render(pen, render).await {
-                *not_before = Some(Instant::now() + took * RENDERING_PAUSE_FACTOR);
+                *not_before = Some(Instant::now() + pause(took));
                 shared.lock().keep(key, rendition);
             }
         });
@@ -136,6 +141,11 @@ impl<K: Eq + Hash + Clone + Send + 'static> Renderings<K> {
     pub fn hits(&self) -> u64 {
         self.shared.hits.load(Ordering::Relaxed)
     }
+}
+
+/// How long something whose rendering took so long is not rendered again.
+fn pause(took: Duration) -> Duration {
+    (took * RENDERING_PAUSE_FACTOR).min(RENDERING_PAUSE_ENOUGH).max(took * RENDERING_PAUSE_FACTOR_MIN)
 }
 
 impl<K> Shared<K> {
@@ -278,6 +288,19 @@ mod tests {
         a.over().await;
         assert!(!Arc::ptr_eq(&a, &unversioned()));
         assert_eq!(renderings.alone(false, render(9, &rendered)).whole().await.unwrap(), "9");
+    }
+
+    #[test]
+    fn the_share_of_a_rendering_is_bounded() {
+        for (took_ms, pause_ms) in
+            [(0, 0), (1, 19), (50, 950), (60, 1000), (300, 1000), (500, 1500), (4000, 12_000)]
+        {
+            assert_eq!(
+                pause(Duration::from_millis(took_ms)),
+                Duration::from_millis(pause_ms),
+                "{took_ms} ms"
+            );
+        }
     }
 
     /// What was requested while an older rendering was in progress shares the next; there are never more at a time than
