@@ -116,6 +116,19 @@ impl Program {
         Ok(())
     }
 
+    /// Processor time of the threads of a name.
+    pub fn thread_cpu_seconds(&self, name: &str) -> Result<f64> {
+        let id = self.child.as_ref().context("it runs")?.id();
+        let mut seconds = 0.0;
+        for thread in std::fs::read_dir(format!("/proc/{id}/task"))? {
+            let folder = thread?.path();
+            if std::fs::read_to_string(folder.join("comm"))?.trim_end() == name {
+                seconds += cpu_seconds(&std::fs::read_to_string(folder.join("stat"))?)?;
+            }
+        }
+        Ok(seconds)
+    }
+
     pub fn usage(&self) -> Result<Usage> {
         let id = self.child.as_ref().context("it runs")?.id();
         usage(id).with_context(|| {
@@ -131,25 +144,49 @@ impl Drop for Program {
     }
 }
 
-fn usage(id: u32) -> Result<Usage> {
-    let stat = std::fs::read_to_string(format!("/proc/{id}/stat"))?;
+/// Processor time of everything on this machine.
+pub fn machine_cpu_seconds() -> Result<f64> {
+    let stat = std::fs::read_to_string("/proc/stat")?;
+    let fields: Vec<&str> =
+        stat.lines().next().context("stat begins with all processors")?.split_whitespace().collect();
+    // user, nice and system; irq, softirq and steal; not idle and iowait, which are between them.
+    let [_, user, nice, system, _, _, irq, softirq, steal, ..] = fields[..] else {
+        bail!("/proc/stat has fewer fields than expected")
+    };
+    let mut ticks = 0.0;
+    for field in [user, nice, system, irq, softirq, steal] {
+        ticks += field.parse::<f64>()?;
+    }
+    Ok(ticks / ticks_per_second()?)
+}
+
+/// Processor time of this process.
+pub fn own_cpu_seconds() -> Result<f64> {
+    cpu_seconds(&std::fs::read_to_string("/proc/self/stat")?)
+}
+
+fn cpu_seconds(stat: &str) -> Result<f64> {
     // The name in parentheses may hold anything; utime and stime are the 12th and 13th fields behind it.
     let (_, fields) = stat.rsplit_once(')').context("stat names the program")?;
     let ticks = |index: usize| -> Result<f64> {
         Ok(fields.split_whitespace().nth(index).context("stat has all its fields")?.parse()?)
     };
-    let per_second = sysconf(SysconfVar::CLK_TCK)?.context("the kernel counts ticks")? as f64;
+    Ok((ticks(11)? + ticks(12)?) / ticks_per_second()?)
+}
+
+fn ticks_per_second() -> Result<f64> {
+    Ok(sysconf(SysconfVar::CLK_TCK)?.context("the kernel counts ticks")? as f64)
+}
+
+fn usage(id: u32) -> Result<Usage> {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat"))?;
     let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
     let mib = |name: &str| -> Result<f64> {
         let line =
             status.lines().find_map(|line| line.strip_prefix(name)).context("status has all its lines")?;
         Ok(line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
     };
-    Ok(Usage {
-        cpu_seconds: (ticks(11)? + ticks(12)?) / per_second,
-        rss_mib: mib("VmRSS")?,
-        peak_rss_mib: mib("VmHWM")?,
-    })
+    Ok(Usage { cpu_seconds: cpu_seconds(&stat)?, rss_mib: mib("VmRSS")?, peak_rss_mib: mib("VmHWM")? })
 }
 
 /// Lets this process and those it starts open as many files as the system allows, which must be `needed` at least.

@@ -16,7 +16,7 @@ use tepui_client::v1::TaskState;
 use crate::agent::Life;
 use crate::fleet::{self, Fleet};
 use crate::framework::{self, Frameworks};
-use crate::program::{Program, raise_open_files};
+use crate::program::{Program, machine_cpu_seconds, own_cpu_seconds, raise_open_files};
 use crate::readers::{Plan, Read, Readers};
 use crate::report::{Report, Row};
 use crate::spread::Spread;
@@ -33,6 +33,9 @@ const TASKS_PER_ACCEPT: usize = 10;
 
 /// Resources come back with the next allocation, within a second: room for three.
 const SECONDS_OF_ROOM: usize = 3;
+
+/// The name of the master's thread that decides.
+const MACHINE: &str = "master";
 
 /// Before each phase.
 const SETTLING: Duration = Duration::from_secs(1);
@@ -136,9 +139,40 @@ fn plan(frameworks: usize, tasks: usize, window: usize, command: &str) -> framew
 struct Phase {
     from: Instant,
     to: Instant,
-    cpus: f64,
+    cpus: Cpus,
     /// What had been read before it and in it, if there were readers.
     read: Option<(Read, Read)>,
+}
+
+/// Processors in use: by the master, by the thread of it that decides, and by programs that have nothing to do with this.
+#[derive(Clone, Copy, Debug)]
+struct Cpus {
+    master: f64,
+    machine: f64,
+    others: f64,
+}
+
+impl Cpus {
+    /// Seconds of each so far.
+    fn now(master: &Program) -> Result<Self> {
+        let used = master.usage()?.cpu_seconds;
+        Ok(Self {
+            master: used,
+            machine: master.thread_cpu_seconds(MACHINE)?,
+            others: machine_cpu_seconds()? - own_cpu_seconds()? - used,
+        })
+    }
+
+    fn since(self, before: Self, seconds: f64) -> Self {
+        let of = |part: fn(&Self) -> f64| (part(&self) - part(&before)) / seconds;
+        Self { master: of(|it| it.master), machine: of(|it| it.machine), others: of(|it| it.others) }
+    }
+
+    fn row(self, row: Row) -> Row {
+        row.measured("master_cpus", self.master)
+            .measured("machine_cpus", self.machine)
+            .measured("others_cpus", self.others)
+    }
 }
 
 async fn phases(master: &Program, options: &Options) -> Result<Vec<Phase>> {
@@ -161,10 +195,10 @@ async fn phases(master: &Program, options: &Options) -> Result<Vec<Phase>> {
 async fn phase(master: &Program, options: &Options, mut readers: Option<Readers>) -> Result<Phase> {
     tokio::time::sleep(SETTLING).await;
     let read = readers.as_mut().map(Readers::read).transpose()?;
-    let (from, before) = (Instant::now(), master.usage()?);
+    let (from, before) = (Instant::now(), Cpus::now(master)?);
     tokio::time::sleep(Duration::from_secs_f64(options.seconds)).await;
-    let (to, after) = (Instant::now(), master.usage()?);
-    let cpus = (after.cpu_seconds - before.cpu_seconds) / (to - from).as_secs_f64();
+    let (to, after) = (Instant::now(), Cpus::now(master)?);
+    let cpus = after.since(before, (to - from).as_secs_f64());
     let read = read.zip(readers.as_mut().map(Readers::read).transpose()?);
     Ok(Phase { from, to, cpus, read })
 }
@@ -177,7 +211,7 @@ fn write(frameworks: &Frameworks, phases: &[Phase], report: &mut Report) {
         let (times, seconds) = (launched(phase), (phase.to - phase.from).as_secs_f64());
         let row = Row::new().with("beside", kind(phase.read.is_some()));
         let row = times.percentiles(row.measured("tasks_per_s", times.len() as f64 / seconds));
-        let row = row.measured("master_cpus", phase.cpus);
+        let row = phase.cpus.row(row);
         report.push(match &phase.read {
             Some((before, read)) => read.row(row, before, seconds),
             None => row,
@@ -193,8 +227,28 @@ fn write(frameworks: &Frameworks, phases: &[Phase], report: &mut Report) {
         all
     });
     let ratio = |percent| readers.percentile_ms(percent) / nobody.percentile_ms(percent);
-    let row = Row::new().with("beside", "readers / nobody");
-    report.push(
-        row.measured("p50_ms", ratio(50.0)).measured("p90_ms", ratio(90.0)).measured("p99_ms", ratio(99.0)),
-    );
+    report.push(ratios("readers / nobody", ratio));
+    // Robust against what else goes on: each phase is compared with the one beside it, and the middle counts.
+    let rounds: Vec<[Spread; 2]> = phases.chunks_exact(2).map(|round| pair(round, launched)).collect();
+    let ratio = |percent| {
+        let mut of_rounds: Vec<f64> = rounds
+            .iter()
+            .map(|[nobody, readers]| readers.percentile_ms(percent) / nobody.percentile_ms(percent))
+            .collect();
+        of_rounds.sort_by(f64::total_cmp);
+        of_rounds.get(of_rounds.len() / 2).copied().unwrap_or(f64::NAN)
+    };
+    report.push(ratios("the same, median of rounds", ratio));
+}
+
+fn ratios(what: &str, ratio: impl Fn(f64) -> f64) -> Row {
+    let row = Row::new().with("beside", what);
+    row.measured("p50_ms", ratio(50.0)).measured("p90_ms", ratio(90.0)).measured("p99_ms", ratio(99.0))
+}
+
+/// The launches of one round: without readers, with readers.
+fn pair(round: &[Phase], launched: impl Fn(&Phase) -> Spread) -> [Spread; 2] {
+    let mut pair = [Spread::default(), Spread::default()];
+    round.iter().for_each(|phase| pair[usize::from(phase.read.is_some())].append(launched(phase)));
+    pair
 }

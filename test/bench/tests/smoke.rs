@@ -105,7 +105,7 @@ fn readers_and_launches_share_a_master() {
         master_flags: vec!["--allocation_interval=50ms".to_owned()],
     };
     // Two in each round, one for all phases of a kind, and their ratio.
-    assert_eq!(reading::run(&options).expect("it runs").rows(), 4 + 2 + 1);
+    assert_eq!(reading::run(&options).expect("it runs").rows(), 4 + 2 + 2);
 }
 
 #[test]
