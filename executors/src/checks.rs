@@ -2,7 +2,7 @@
 //!
 //! Pure: probes are made elsewhere ([`probe`]) and their outcomes fed back. Used by every executor.
 
-pub mod probe;
+pub(crate) mod probe;
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! The command executor: runs the one command of one task, without a container of its own.
 
-pub(crate) mod machine;
+pub mod machine;
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;

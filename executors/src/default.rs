@@ -1,7 +1,7 @@
 //! The default executor: runs groups of tasks, each task in a nested container that the agent makes.
 
-mod calls;
-mod machine;
+pub mod calls;
+pub mod machine;
 mod nested;
 
 use std::ops::ControlFlow;

@@ -14,9 +14,10 @@ use crate::executor::Executor;
 use crate::host::{self, Host};
 use crate::net::{Client, End, Kind, Message, Node};
 use crate::plan::Plan;
-use crate::process::{Disk, Process};
+use crate::process::Process;
 use crate::show;
 use crate::world::World;
+use crate::{disk, measure, users};
 
 pub(crate) struct AgentNode {
     pub(crate) process: Process<Agent>,
@@ -46,24 +47,27 @@ impl AgentNode {
         }
     }
 
-    /// What the tasks need that run on it, leaving out those that are about to end: a master need not wait for these.
-    pub(crate) fn cpus_in_use(&self) -> Share {
+    /// What the tasks need that run on it, of what it has and offers beyond that, leaving out those that are about to end: a
+    /// master need not wait for these.
+    pub(crate) fn cpus_in_use(&self, oversubscribed: Option<u64>) -> Share {
         let Some(machine) = &self.process.machine else { return Share { used: 0, total: 0 } };
         let live = machine.state().frameworks.values().filter(|framework| !framework.terminating);
         let executors = live.flat_map(|framework| framework.executors.values()).filter(|executor| {
             matches!(executor.phase, ExecutorPhase::Registering | ExecutorPhase::Running { .. })
         });
         let running = executors.filter_map(|executor| self.host.executor(&executor.container_id));
-        Share { used: running.map(Executor::milli_cpus).sum(), total: (self.cpus * 1000.0) as u64 }
+        // All that is ever estimated: after a restart, tasks are there before the first estimate.
+        let total = (self.cpus * 1000.0).round() as u64 + oversubscribed.unwrap_or_default() * 1000;
+        Share { used: running.map(Executor::milli_cpus).sum(), total }
     }
 }
 
 pub(crate) fn start(world: &mut World, index: usize) {
-    if world.agents[index].process.is_up() {
+    if world.agents[index].process.is_up() || !disk::may_start(world, Node::Agent(index)) {
         return;
     }
     let config = config(world, index);
-    let now = world.now();
+    let now = world.now_of(Node::Agent(index));
     let stored = world.agents[index].process.disk.clone();
     let agent = Agent::new(config, stored, now).expect("the agent wrote it");
     world.tell(|| format!("A{index} starts"));
@@ -101,8 +105,9 @@ fn config(world: &mut World, index: usize) -> Config {
         resources: resources(plan, agent),
         ..Default::default()
     };
-    Config {
+    let mut config = Config {
         agent_info,
+        authorizer: users::authorizer(plan, world.sabotage),
         pid: format!("slave(1)@10.0.1.{index}:5051"),
         endpoint: format!("10.0.1.{index}:5051"),
         version: "1.12.0".into(),
@@ -113,10 +118,13 @@ fn config(world: &mut World, index: usize) -> Config {
         recovery_timeout: Duration::from_nanos(plan.recovery_timeout),
         executor_kill_margin: world.sabotage.kill_margin(),
         recover: Recover::Reconnect,
+        isolation: ["cgroups/cpu", "cgroups/mem"].map(String::from).into(),
         boot_id: format!("boot-{}", agent.boots),
         seed: world.rng.next_u64(),
         ..Config::default()
-    }
+    };
+    measure::configure(&world.plan, &mut config);
+    config
 }
 
 /// The process dies; its containers live on.
@@ -124,9 +132,14 @@ pub(crate) fn crash(world: &mut World, index: usize) {
     if !world.agents[index].process.is_up() {
         return;
     }
-    world.tell(|| format!("A{index} crashes"));
     let lucky = world.rng.below(4) as usize;
-    for record in world.agents[index].process.crash(lucky) {
+    stop(world, index, lucky);
+}
+
+/// Of what the process was writing the first `written` records are on its disk.
+pub(crate) fn stop(world: &mut World, index: usize, written: usize) {
+    world.tell(|| format!("A{index} crashes"));
+    for record in world.agents[index].process.crash(written) {
         world.tell(|| format!("A{index} stored while it crashed: {record}"));
         world.checks.see(&Fact::AgentStores { agent: index, record: &record });
     }
@@ -157,7 +170,7 @@ pub(crate) fn reboot(world: &mut World, index: usize) {
 /// An operator gives the machine a fresh start: nothing of the former agent is left on its disk.
 pub(crate) fn wipe(world: &mut World, index: usize) {
     world.tell(|| format!("A{index} is wiped"));
-    world.agents[index].process.disk = Disk::new();
+    world.agents[index].process.wipe();
     world.checks.see(&Fact::AgentWiped { agent: index });
 }
 
@@ -165,7 +178,7 @@ fn is_link_of(client: &Client, agent: usize) -> bool {
     matches!(client, Client::Agent { index, .. } if *index == agent)
 }
 
-fn input(world: &mut World, index: usize, input: Input) {
+pub(crate) fn input(world: &mut World, index: usize, input: Input) {
     if let Some(line) = show::agent_input(&input) {
         world.tell(|| format!("A{index} <- {line}"));
     }
@@ -298,15 +311,15 @@ fn connect(world: &mut World, index: usize, link: LinkId) {
     }
     let life = world.agents[index].process.life;
     let cut_off = world.agents[index].cut_off_until > world.queue.now();
-    if cut_off || !world.master.is_up() {
+    let master = world.find_master().filter(|_| !cut_off);
+    let Some(master) = master else {
         let wait = match cut_off {
             true => between(&mut world.rng, SECOND, 10 * SECOND),
             false => mostly(&mut world.rng, MS, 10 * MS, 0.1, 5 * SECOND),
         };
-        world.queue.after(wait, Event::Unreachable { agent: index, life, link });
-        return;
-    }
-    let conn = world.open(Kind::Link, Client::Agent { index, life, link }, Node::Master);
+        return world.queue.after(wait, Event::Unreachable { agent: index, life, link });
+    };
+    let conn = world.open(Kind::Link, Client::Agent { index, life, link }, Node::Master(master));
     world.agents[index].link = Some(conn);
     world.send(conn, End::Client, Message::LinkOpen);
 }
@@ -325,15 +338,16 @@ fn tell_master(
 }
 
 fn answered(world: &mut World, exchange: ConnId, answer: &Answer<pb::agent::Response>) {
-    let refused = match answer {
-        Answer::Accepted | Answer::Ok | Answer::NoContent | Answer::Body(_) => None,
-        Answer::Refused(refusal) => Some((refusal.status.code(), refusal.message.clone())),
+    let (refused, body) = match answer {
+        Answer::Accepted | Answer::Ok | Answer::NoContent => (None, None),
+        Answer::Body(body) => (None, Some(body.clone())),
+        Answer::Refused(refusal) => (Some((refusal.status.code(), refusal.message.clone())), None),
     };
     let conn = world.end_exchange(exchange);
     let kind = world.net.conns.get(&conn).map(|conn| conn.kind);
     let goes_on = kind == Some(Kind::Session) && refused.is_none();
     let over = conn == exchange && !goes_on;
-    world.send(conn, End::Client, Message::Answer { exchange, refused });
+    world.send(conn, End::Client, Message::Answer { exchange, refused, body });
     if over {
         world.close(conn, End::Server);
     }

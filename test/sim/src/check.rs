@@ -3,6 +3,8 @@
 //! The first violation ends the run. Never here: changes of the world.
 
 mod acknowledged_not_resent;
+mod constraints_hold;
+mod ends_are_true;
 mod gone_stays_gone;
 mod kills_end;
 mod launch_at_most_once;
@@ -17,6 +19,7 @@ mod tallies_match;
 mod terminal_is_final;
 mod times_end;
 mod updates_in_order;
+mod users_are_authorized;
 mod visible_is_durable;
 mod volumes_stay;
 mod waits_are_answered;
@@ -27,7 +30,7 @@ use tepui_core_agent as agent;
 use tepui_core_master as master;
 use tepui_proto::mesos::v1 as pb;
 use tepui_registry::{Operation, Registry};
-use tepui_types::{Answer, ConnId, ContainerId, LaunchSpec};
+use tepui_types::{Answer, ConnId, ContainerId, LaunchSpec, Termination};
 
 use crate::executor::Executor;
 use crate::host::Host;
@@ -75,6 +78,11 @@ pub(crate) enum Fact<'a> {
     ContainerRemoved {
         id: &'a ContainerId,
     },
+    /// Nothing runs in it any more.
+    ContainerEnds {
+        id: &'a ContainerId,
+        termination: &'a Termination,
+    },
     /// A call about containers reached an agent.
     CallHeard {
         conn: ConnId,
@@ -94,10 +102,26 @@ pub(crate) enum Fact<'a> {
         task: &'a str,
         cpus: Share,
     },
+    /// An executor hears something of its agent, or of its session.
+    ExecutorEvent {
+        container: &'a ContainerId,
+        event: &'a tepui_client::executor::Event,
+    },
+    /// The process of a task ended that runs in its executor's container.
+    TaskEnds {
+        container: &'a ContainerId,
+        task: &'a str,
+        end: TaskEnd,
+    },
+    /// A check of a task says that it is not well.
+    ProbeFails {
+        container: &'a ContainerId,
+        task: &'a str,
+    },
     ExecutorUpdates {
         executor: &'a Executor,
         container: &'a ContainerId,
-        task: &'a str,
+        status: &'a pb::TaskStatus,
         uuid: &'a [u8],
     },
     /// The agent told the executor that it has the update.
@@ -108,9 +132,11 @@ pub(crate) enum Fact<'a> {
         task: &'a str,
         uuid: &'a [u8],
     },
+    /// `untrusted`: it may not use other users than nobody.
     FrameworkIs {
         id: &'a str,
         checkpoint: bool,
+        untrusted: bool,
     },
     FrameworkEnds {
         id: &'a str,
@@ -132,6 +158,17 @@ pub(crate) enum Fact<'a> {
     },
     /// Everything has healed.
     Settled,
+}
+
+/// How a task really ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TaskEnd {
+    /// The raw wait(2) status of its process.
+    Exited(i32),
+    OutOfMemory,
+    NotStarted,
+    /// Nobody could tell.
+    Unknown,
 }
 
 /// How much of something is in use, in thousandths.
@@ -192,6 +229,9 @@ impl Checks {
                 Box::<visible_is_durable::VisibleIsDurable>::default(),
                 Box::<nothing_acknowledged_is_lost::NothingAcknowledgedIsLost>::default(),
                 Box::<volumes_stay::VolumesStay>::default(),
+                Box::<ends_are_true::EndsAreTrue>::default(),
+                Box::<users_are_authorized::UsersAreAuthorized>::default(),
+                Box::<constraints_hold::ConstraintsHold>::default(),
                 Box::<quota_not_exceeded::QuotaNotExceeded>::default(),
                 Box::<tallies_match::TalliesMatch>::default(),
             ],

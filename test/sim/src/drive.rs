@@ -8,7 +8,7 @@ use crate::event::Event;
 use crate::net::{Client, End, Kind, Message, Node};
 use crate::process::Schedule;
 use crate::world::World;
-use crate::{agent, caller, executor, framework, master};
+use crate::{agent, caller, disk, election, executor, framework, master};
 
 /// How likely a short turn has time for one more piece of work.
 const GO_ON: f64 = 0.5;
@@ -21,7 +21,7 @@ impl World {
     pub(crate) fn plan_turn(&mut self, node: Node) {
         let now = self.queue.now();
         let Schedule { has_mail, deadline, wake, life, paused_until } = match node {
-            Node::Master => self.master.schedule(),
+            Node::Master(index) => self.masters[index].process.schedule(),
             Node::Agent(index) => self.agents[index].process.schedule(),
         };
         let at = match (has_mail, deadline) {
@@ -35,25 +35,26 @@ impl World {
             return;
         }
         match node {
-            Node::Master => self.master.wake = Some(at),
+            Node::Master(index) => self.masters[index].process.wake = Some(at),
             Node::Agent(index) => self.agents[index].process.wake = Some(at),
         }
         self.queue.at(at, Event::Turn { node, life, at });
     }
 
     pub(crate) fn turn(&mut self, node: Node, life: u32, at: u64) {
-        let now = self.now();
+        let now = self.now_of(node);
         let inputs_max = 1 + self.rng.below(TURN_INPUTS_MAX) as usize;
         match node {
-            Node::Master => {
-                if self.master.life != life || self.master.wake != Some(at) {
+            Node::Master(index) => {
+                let process = &mut self.masters[index].process;
+                if process.life != life || process.wake != Some(at) {
                     return;
                 }
-                self.master.wake = None;
+                process.wake = None;
                 let (short, patience) = (self.plan.short_turns, &mut self.patience);
                 let mut budget = || !short || patience.chance(GO_ON);
-                self.master.turn(now, inputs_max, &mut budget);
-                master::check(self);
+                process.turn(now, inputs_max, &mut budget);
+                master::check(self, index);
             }
             Node::Agent(index) => {
                 let process = &mut self.agents[index].process;
@@ -73,9 +74,9 @@ impl World {
     pub(crate) fn release(&mut self, node: Node) {
         let sabotage = self.sabotage;
         match node {
-            Node::Master => {
-                let effects = self.master.ready(|_| sabotage.frees_master());
-                effects.into_iter().for_each(|effect| master::make_visible(self, effect));
+            Node::Master(index) => {
+                let effects = self.masters[index].process.ready(|_| sabotage.frees_master());
+                master::release(self, index, effects);
             }
             Node::Agent(index) => {
                 let effects = self.agents[index].process.ready(|effect| sabotage.frees(effect));
@@ -83,23 +84,24 @@ impl World {
             }
         }
         let begun = match node {
-            Node::Master => self.master.begin_sync(),
+            Node::Master(index) => self.masters[index].process.begin_sync(),
             Node::Agent(index) => self.agents[index].process.begin_sync(),
         };
         if begun {
             let wait = mostly(&mut self.rng, MS / 10, 5 * MS, self.plan.slow_disk, 3 * SECOND);
-            self.queue.after(wait, Event::Synced { node, life: self.life_of(node) });
+            let at = self.hardware(node).full_until.max(self.queue.now()) + wait;
+            self.queue.at(at, Event::Synced { node, life: self.life_of(node) });
         }
     }
 
     pub(crate) fn synced(&mut self, node: Node, life: u32) {
-        if self.life_of(node) != life {
+        if self.life_of(node) != life || !self.is_up(node) || disk::failed(self, node) {
             return;
         }
         match node {
-            Node::Master if self.master.is_up() => master::synced(self),
-            Node::Agent(index) if self.agents[index].process.is_up() => agent::synced(self, index),
-            Node::Master | Node::Agent(_) => return,
+            Node::Master(index) if !election::may_write(self, index) => return,
+            Node::Master(index) => master::synced(self, index),
+            Node::Agent(index) => agent::synced(self, index),
         }
         self.release(node);
     }
@@ -122,7 +124,7 @@ impl World {
             (End::Server, Kind::Calls) => (),
             (End::Server, _) if self.life_of(server) != life => (),
             (End::Server, Kind::Stream | Kind::Link | Kind::Request | Kind::Session) => match server {
-                Node::Master => master::closed(self, conn, kind),
+                Node::Master(index) => master::closed(self, index, conn, kind),
                 Node::Agent(index) => agent::closed(self, index, conn, kind),
             },
             (End::Client, _) => match client {

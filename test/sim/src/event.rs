@@ -3,6 +3,7 @@
 use tepui_types::{ConnId, ContainerEvent, ContainerId};
 
 use crate::caller;
+use crate::election;
 use crate::executor;
 use crate::fault::Fault;
 use crate::framework;
@@ -69,6 +70,14 @@ pub(crate) enum Event {
         life: u32,
         step: framework::Step,
     },
+    /// An agent measures its machine and its containers.
+    Measure {
+        agent: usize,
+    },
+    Election {
+        master: usize,
+        step: election::Step,
+    },
     Caller(caller::Turn),
     Fault(Fault),
     /// No more faults: from now on everything heals.
@@ -92,6 +101,8 @@ impl Event {
             Event::Container { agent, .. } => format!("container:A{agent}"),
             Event::Executor { agent, step, .. } => format!("executor:A{agent}:{}", step.name()),
             Event::Framework { index, step, .. } => format!("framework:F{index}:{}", step.name()),
+            Event::Measure { agent } => format!("measure:A{agent}"),
+            Event::Election { master, step } => format!("election:M{master}:{}", step.name()),
             Event::Caller(caller::Turn::Begin) => "caller:begin".into(),
             Event::Caller(caller::Turn::Call { .. }) => "caller:call".into(),
             Event::Caller(caller::Turn::HangUp { .. }) => "caller:hang-up".into(),
@@ -104,7 +115,8 @@ impl Event {
 
 fn node_name(node: Node) -> String {
     match node {
-        Node::Master => "M".into(),
+        Node::Master(0) => "M".into(),
+        Node::Master(index) => format!("M{index}"),
         Node::Agent(index) => format!("A{index}"),
     }
 }

@@ -1,6 +1,13 @@
-//! Pretend executors: one process per container, real protocol, scripted tasks.
+//! Executors: one process per container, real protocol, scripted tasks.
 //!
-//! The protocol is the client library's own session. What a task does is written in its name (see [`crate::script`]).
+//! The protocol is the client library's own session. Command tasks, tasks in Docker and task groups are run by the
+//! machines of the executors that come with the agent, over pretend hands ([`single`], [`group`]); frameworks' own
+//! executors are pretend ones ([`pretend`]). What a task does is written in its name (see [`crate::script`]).
+
+mod drive;
+mod group;
+mod pretend;
+mod single;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -12,12 +19,14 @@ use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::executor::Call;
 use tepui_types::{ConnId, ContainerId, LaunchSpec};
 
-use crate::chance::{MS, SECOND, between, mostly};
+use crate::chance::{MS, SECOND, between};
 use crate::check::Fact;
 use crate::event::Event;
 use crate::net::{Client, End, Kind, Message, Node};
-use crate::script::{Ending, Script};
+use crate::script::Script;
 use crate::world::World;
+use group::Group;
+use single::Single;
 
 #[derive(Debug)]
 pub(crate) struct Executor {
@@ -25,8 +34,7 @@ pub(crate) struct Executor {
     pub(crate) framework_id: String,
     pub(crate) executor_id: String,
     pub(crate) checkpoint: bool,
-    /// It comes with the agent: for command tasks and task groups.
-    built_in: bool,
+    program: Program,
     stream: Option<ConnId>,
     calls: Option<ConnId>,
     /// Calls that wait for the answer to the one before.
@@ -38,6 +46,19 @@ pub(crate) struct Executor {
     hangs: bool,
     /// Counts reasons to stay; an intention to leave holds only if none came since.
     stirred: u32,
+    /// When its machine is to be woken.
+    due_at: Option<Duration>,
+}
+
+/// What decides.
+#[derive(Debug)]
+enum Program {
+    /// A framework's own.
+    Pretend,
+    /// For one task: a command, or a container of Docker.
+    Single(Box<Single>),
+    /// For groups of tasks.
+    Group(Box<Group>),
 }
 
 #[derive(Debug)]
@@ -69,6 +90,10 @@ pub(crate) enum Step {
     Exit {
         status: i32,
     },
+    /// The machine's deadline.
+    Due,
+    Single(single::Step),
+    Group(group::Step),
 }
 
 impl Step {
@@ -81,6 +106,9 @@ impl Step {
             Step::Killed { .. } => "killed",
             Step::Leave { .. } => "leave",
             Step::Exit { .. } => "exit",
+            Step::Due => "due",
+            Step::Single(step) => step.name(),
+            Step::Group(step) => step.name(),
         }
     }
 }
@@ -101,7 +129,7 @@ impl Executor {
             framework_id: environment.framework_id,
             executor_id: environment.executor_id,
             checkpoint: environment.checkpoint,
-            built_in: spec.command.arguments.iter().any(|argument| argument == "executor"),
+            program: program(spec, environment.shutdown_grace_period),
             stream: None,
             calls: None,
             waiting: VecDeque::new(),
@@ -110,7 +138,13 @@ impl Executor {
             had_tasks: false,
             hangs,
             stirred: 0,
+            due_at: None,
         }
+    }
+
+    /// It comes with the agent, and its machine is the real one.
+    pub(crate) fn is_built_in(&self) -> bool {
+        !matches!(self.program, Program::Pretend)
     }
 
     /// Thousandths of a cpu that its living tasks need.
@@ -123,6 +157,17 @@ impl Executor {
     fn is_idle(&self) -> bool {
         self.tasks.values().all(|task| is_terminal(task.state))
             && self.session.unacknowledged_updates().is_empty()
+    }
+}
+
+/// The agent runs its own executors by `executor` and their name.
+fn program(spec: &LaunchSpec, grace: Duration) -> Program {
+    let mut words = spec.command.arguments.iter().skip_while(|word| *word != "executor").skip(1);
+    match words.next().map(String::as_str) {
+        Some("command") => Program::Single(Box::new(Single::command(grace))),
+        Some("docker") => Program::Single(Box::new(Single::docker(grace))),
+        Some(_) => Program::Group(Box::new(Group::new(grace))),
+        None => Program::Pretend,
     }
 }
 
@@ -149,9 +194,9 @@ pub(crate) fn step(world: &mut World, agent: usize, id: &ContainerId, step: Step
     }
     match step {
         Step::Wake => wake(world, agent, id),
-        Step::Run { task } => run(world, agent, id, &task),
-        Step::Finish { task } => finish(world, agent, id, &task),
-        Step::Killed { task } => update(world, agent, id, &task, TaskState::TASK_KILLED),
+        Step::Run { task } => pretend::run(world, agent, id, &task),
+        Step::Finish { task } => pretend::finish(world, agent, id, &task),
+        Step::Killed { task } => pretend::update(world, agent, id, &task, TaskState::TASK_KILLED),
         Step::Leave { stirred } => {
             if get(world, agent, id).is_some_and(|executor| executor.stirred == stirred && executor.is_idle())
             {
@@ -159,6 +204,9 @@ pub(crate) fn step(world: &mut World, agent: usize, id: &ContainerId, step: Step
             }
         }
         Step::Exit { status } => exit(world, agent, id, status, false),
+        Step::Due => drive::due(world, agent, id),
+        Step::Single(step) => single::step(world, agent, id, step),
+        Step::Group(step) => group::step(world, agent, id, step),
     }
 }
 
@@ -242,8 +290,9 @@ fn lost(world: &mut World, agent: usize, id: &ContainerId) {
 pub(crate) fn closed(world: &mut World, agent: usize, id: &ContainerId, conn: ConnId) {
     let ours = get(world, agent, id)
         .is_some_and(|executor| executor.stream == Some(conn) || executor.calls == Some(conn));
-    if ours {
-        lost(world, agent, id);
+    match ours {
+        true => lost(world, agent, id),
+        false => group::closed(world, agent, id, conn),
     }
 }
 
@@ -251,7 +300,7 @@ pub(crate) fn hear(world: &mut World, agent: usize, id: &ContainerId, conn: Conn
     let now = world.elapsed();
     let Some(executor) = get(world, agent, id) else { return };
     if executor.stream != Some(conn) && executor.calls != Some(conn) {
-        return;
+        return group::answered(world, agent, id, conn, message);
     }
     match message {
         Message::ExecutorEvent(event) => {
@@ -282,175 +331,67 @@ pub(crate) fn hear(world: &mut World, agent: usize, id: &ContainerId, conn: Conn
     }
 }
 
+/// An event, or the end of the session: what is common to all, then what decides.
 fn take_in(world: &mut World, agent: usize, id: &ContainerId, event: Heard) {
-    match event {
+    world.checks.see(&Fact::ExecutorEvent { container: id, event: &event });
+    match &event {
         Heard::Subscribed(_) => {
             let calls =
                 get(world, agent, id).map(|executor| executor.session.held_back()).unwrap_or_default();
             calls.into_iter().for_each(|call| send(world, agent, id, call));
             plan_wake(world, agent, id);
-            leave_if_unused(world, agent, id);
         }
-        Heard::Launch(task) => launch(world, agent, id, task),
-        Heard::LaunchGroup(tasks) => tasks.into_iter().for_each(|task| launch(world, agent, id, task)),
-        Heard::Kill { task_id, .. } => kill(world, agent, id, &task_id.value),
         Heard::Acknowledged { task_id, uuid } => {
             let Some(executor) = world.agents[agent].host.executor(id) else { return };
             let task = &task_id.value;
-            world.checks.see(&Fact::ExecutorConfirmed { agent, executor, container: id, task, uuid: &uuid });
-            leave_if_idle(world, agent, id);
+            world.checks.see(&Fact::ExecutorConfirmed { agent, executor, container: id, task, uuid });
         }
-        Heard::Shutdown => shutdown(world, agent, id),
-        Heard::Error(_) => exit(world, agent, id, 256, false),
-        Heard::Disconnected | Heard::Message(_) => (),
+        _ => (),
+    }
+    match get(world, agent, id).map(|executor| executor.is_built_in()) {
+        Some(true) => drive::event(world, agent, id, event),
+        Some(false) => pretend::event(world, agent, id, event),
+        None => (),
     }
 }
 
-fn launch(world: &mut World, agent: usize, id: &ContainerId, info: pb::TaskInfo) {
+/// A task comes; false if it is here already.
+fn begin_task(world: &mut World, agent: usize, id: &ContainerId, info: &pb::TaskInfo) -> bool {
     let task = info.task_id.value.clone();
-    let script = Script::parse(&info.name);
-    let Some(executor) = world.agents[agent].host.executor_mut(id) else { return };
+    let Some(executor) = world.agents[agent].host.executor_mut(id) else { return false };
     executor.stirred += 1;
     executor.had_tasks = true;
     let known = executor.tasks.get(&task).is_some_and(|task| !is_terminal(task.state));
-    let running = Task { script, state: TaskState::TASK_STAGING, killed: false, resources: info.resources };
+    let begun = Task {
+        script: Script::parse(&info.name),
+        state: TaskState::TASK_STAGING,
+        killed: false,
+        resources: info.resources.clone(),
+    };
     if !known {
-        executor.tasks.insert(task.clone(), running);
+        executor.tasks.insert(task.clone(), begun);
     }
     let framework = executor.framework_id.clone();
     world.tell(|| format!("A{agent} executor starts {task}"));
-    let cpus = world.agents[agent].cpus_in_use();
+    let cpus = world.agents[agent].cpus_in_use(world.plan.oversubscribed_cpus);
     world.checks.see(&Fact::TaskStarts { agent, framework: &framework, container: id, task: &task, cpus });
-    if !known {
-        plan(world, agent, id, script.start, Step::Run { task });
-    }
+    !known
 }
 
-fn run(world: &mut World, agent: usize, id: &ContainerId, task: &str) {
-    let Some(running) = get(world, agent, id).and_then(|executor| executor.tasks.get(task)) else { return };
-    if is_terminal(running.state) || running.killed {
-        return;
-    }
-    let script = running.script;
-    if script.ending == Ending::Crash && script.run == 0 {
-        return exit(world, agent, id, 256, false); // It never came to run.
-    }
-    if script.says_starting {
-        update(world, agent, id, task, TaskState::TASK_STARTING);
-    }
-    update(world, agent, id, task, TaskState::TASK_RUNNING);
-    if world.rng.chance(0.2) {
-        say(world, agent, id);
-    }
-    match script.ending {
-        Ending::Stay => (),
-        Ending::Finish | Ending::Fail | Ending::Crash | Ending::Oom => {
-            plan(world, agent, id, script.run, Step::Finish { task: task.into() });
-        }
-    }
-}
-
-/// A message to the framework, which may get lost.
-fn say(world: &mut World, agent: usize, id: &ContainerId) {
-    let message = get(world, agent, id).and_then(|executor| executor.session.message(b"hello".into()));
-    if let Some(call) = message {
-        send(world, agent, id, call);
-    }
-}
-
-fn finish(world: &mut World, agent: usize, id: &ContainerId, task: &str) {
-    let Some(running) = get(world, agent, id).and_then(|executor| executor.tasks.get(task)) else { return };
-    if is_terminal(running.state) || running.killed {
-        return;
-    }
-    match running.script.ending {
-        Ending::Finish => update(world, agent, id, task, TaskState::TASK_FINISHED),
-        Ending::Fail => update(world, agent, id, task, TaskState::TASK_FAILED),
-        Ending::Crash => exit(world, agent, id, 256, false),
-        Ending::Oom => exit(world, agent, id, 9, true),
-        Ending::Stay => (),
-    }
-}
-
-fn kill(world: &mut World, agent: usize, id: &ContainerId, task: &str) {
-    let Some(executor) = get(world, agent, id) else { return };
-    let hangs = executor.hangs;
-    let built_in = executor.built_in;
-    let Some(running) = executor.tasks.get_mut(task) else { return };
-    if is_terminal(running.state) || std::mem::replace(&mut running.killed, true) {
-        return;
-    }
-    if hangs && built_in && world.rng.chance(0.5) {
-        world.counts.unheard_kills += 1;
-        return; // Its agent has to.
-    }
-    if world.rng.chance(0.3) {
-        update(world, agent, id, task, TaskState::TASK_KILLING);
-    }
-    let longest = if hangs { 30 * SECOND } else { SECOND };
-    let wait = between(&mut world.rng, MS, longest);
-    plan(world, agent, id, wait, Step::Killed { task: task.into() });
-}
-
-fn shutdown(world: &mut World, agent: usize, id: &ContainerId) {
-    let Some(executor) = get(world, agent, id) else { return };
-    if executor.hangs {
-        // It will be destroyed before, unless the agent is not there to do it.
-        let wait = between(&mut world.rng, 10 * SECOND, 40 * SECOND);
-        return plan(world, agent, id, wait, Step::Exit { status: 9 });
-    }
-    let live = executor.tasks.iter().filter(|(_, task)| !is_terminal(task.state));
-    let live: Vec<String> = live.map(|(task, _)| task.clone()).collect();
-    if world.rng.chance(0.7) {
-        live.iter().for_each(|task| update(world, agent, id, task, TaskState::TASK_KILLED));
-    }
-    let wait = between(&mut world.rng, MS, SECOND);
-    plan(world, agent, id, wait, Step::Exit { status: 0 });
-}
-
-fn update(world: &mut World, agent: usize, id: &ContainerId, task: &str, state: TaskState) {
-    let (uuid, timestamp) = (world.rng.uuid(), world.now().wall.as_secs_f64());
+/// Sends an update, or keeps it for the next subscription.
+fn report(world: &mut World, agent: usize, id: &ContainerId, status: pb::TaskStatus) {
+    let timestamp = world.wall_of(Node::Agent(agent)).as_secs_f64();
     let Some(executor) = world.agents[agent].host.executor_mut(id) else { return };
-    let Some(running) = executor.tasks.get_mut(task) else { return };
-    if is_terminal(running.state) {
-        return;
+    let uuid = status.uuid.clone().and_then(|uuid| uuid.try_into().ok()).unwrap_or_default();
+    if let Some(task) = executor.tasks.get_mut(&status.task_id.value).filter(|task| !is_terminal(task.state))
+    {
+        task.state = status.state;
     }
-    running.state = state;
     executor.stirred += 1;
-    let task_id = pb::TaskID { value: task.into(), ..Default::default() };
-    let status = pb::TaskStatus { task_id: task_id.into(), state, ..Default::default() };
-    let call = executor.session.update(status, uuid, timestamp);
+    let call = executor.session.update(status.clone(), uuid, timestamp);
     let executor = world.agents[agent].host.executor(id).expect("it was found above");
-    world.checks.see(&Fact::ExecutorUpdates { executor, container: id, task, uuid: &uuid });
+    world.checks.see(&Fact::ExecutorUpdates { executor, container: id, status: &status, uuid: &uuid });
     if let Some(call) = call {
         send(world, agent, id, call);
     }
-    if is_terminal(state) {
-        leave_if_idle(world, agent, id);
-    }
-}
-
-/// A framework's own executor that gets nothing to do does not stay for ever. Those that come with the agent rely on
-/// it to send them away.
-fn leave_if_unused(world: &mut World, agent: usize, id: &ContainerId) {
-    let Some(executor) = get(world, agent, id) else { return };
-    let stirred = executor.stirred;
-    if !executor.built_in && !executor.had_tasks {
-        let wait = between(&mut world.rng, 10 * SECOND, 30 * SECOND);
-        plan(world, agent, id, wait, Step::Leave { stirred });
-    }
-}
-
-/// An executor without anything to do leaves after a while; one that comes with the agent soon.
-fn leave_if_idle(world: &mut World, agent: usize, id: &ContainerId) {
-    let Some(executor) = get(world, agent, id) else { return };
-    let (built_in, stirred) = (executor.built_in, executor.stirred);
-    if !executor.had_tasks || !executor.is_idle() {
-        return;
-    }
-    let wait = match built_in {
-        true => between(&mut world.rng, MS, 500 * MS),
-        false => mostly(&mut world.rng, 10 * MS, 3 * SECOND, 0.2, 10 * SECOND),
-    };
-    plan(world, agent, id, wait, Step::Leave { stirred });
 }

@@ -1,10 +1,11 @@
 //! Faults: which come when, and what each of them does. None comes while everything heals.
 
 use crate::chance::{MS, SECOND, between, mostly, pick};
+use crate::disk::Damage;
 use crate::event::Event;
 use crate::net::{Client, Node};
 use crate::world::{Phase, World};
-use crate::{agent, framework, master, operator};
+use crate::{agent, clock, disk, election, framework, master, operator};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -26,9 +27,21 @@ pub(crate) enum Fault {
     Pause,
     /// An operator changes something.
     Operator,
+    /// The wall clock of a process jumps.
+    ClockJump,
+    /// Nothing can be written for a while.
+    FullDisk,
+    /// A write fails, and ends the process.
+    FailedWrite,
+    /// A process dies while it writes, and leaves a damaged file.
+    TornWrite,
+    /// A process dies, and its disk has lost what it wrote last.
+    Rollback,
+    /// Masters cannot reach etcd.
+    EtcdPartition,
 }
 
-const ALL: [Fault; 11] = [
+const ALL: [Fault; 17] = [
     Fault::MasterCrash,
     Fault::AgentCrash,
     Fault::Reboot,
@@ -40,6 +53,12 @@ const ALL: [Fault; 11] = [
     Fault::Departure,
     Fault::Pause,
     Fault::Operator,
+    Fault::ClockJump,
+    Fault::FullDisk,
+    Fault::FailedWrite,
+    Fault::TornWrite,
+    Fault::Rollback,
+    Fault::EtcdPartition,
 ];
 
 fn mean(world: &World, fault: Fault) -> Option<u64> {
@@ -56,6 +75,12 @@ fn mean(world: &World, fault: Fault) -> Option<u64> {
         Fault::Departure => plan.departures,
         Fault::Pause => plan.pauses,
         Fault::Operator => plan.operators,
+        Fault::ClockJump => plan.clock_jumps,
+        Fault::FullDisk => plan.full_disks,
+        Fault::FailedWrite => plan.failed_writes,
+        Fault::TornWrite => plan.torn_writes,
+        Fault::Rollback => plan.rollbacks,
+        Fault::EtcdPartition => plan.etcd_partitions,
     }
 }
 
@@ -93,17 +118,33 @@ pub(crate) fn happen(world: &mut World, fault: Fault) {
         Fault::Departure => departure(world),
         Fault::Pause => pause(world),
         Fault::Operator => operator::change(world),
+        Fault::ClockJump => clock::jump(world),
+        Fault::FullDisk => disk::fill(world),
+        Fault::FailedWrite => disk::fail(world),
+        Fault::TornWrite => disk::damage(world, Damage::Torn),
+        Fault::Rollback => disk::damage(world, Damage::RolledBack),
+        Fault::EtcdPartition => election::cut_off(world),
+    }
+}
+
+/// The master now and then, else any agent.
+pub(crate) fn any_node(world: &mut World) -> Node {
+    match world.rng.chance(0.3) {
+        true => Node::Master(world.rng.below(world.masters.len() as u64) as usize),
+        false => Node::Agent(any_agent(world)),
     }
 }
 
 fn master_crash(world: &mut World) {
-    world.counts.master_crashes += u64::from(world.master.is_up());
-    master::crash(world);
+    let any = world.rng.below(world.masters.len() as u64) as usize;
+    let index = world.leading().unwrap_or(any);
+    world.counts.master_crashes += u64::from(world.masters[index].process.is_up());
+    master::crash(world, index);
     let wait = mostly(&mut world.rng, 50 * MS, 3 * SECOND, 0.2, 30 * SECOND);
-    world.queue.after(wait, Event::Start { node: Node::Master });
+    world.queue.after(wait, Event::Start { node: Node::Master(index) });
 }
 
-fn any_agent(world: &mut World) -> usize {
+pub(crate) fn any_agent(world: &mut World) -> usize {
     world.rng.below(world.agents.len() as u64) as usize
 }
 
@@ -187,8 +228,9 @@ fn pause(world: &mut World) {
     world.counts.pauses += 1;
     match world.rng.below(3) {
         0 => {
-            world.tell(|| format!("master pauses until {}", until / SECOND));
-            world.master.paused_until = until;
+            let index = world.leading().unwrap_or(0);
+            world.tell(|| format!("M{index} pauses until {}", until / SECOND));
+            world.masters[index].process.paused_until = until;
         }
         _ => {
             let index = any_agent(world);
@@ -200,7 +242,7 @@ fn pause(world: &mut World) {
 
 /// Of any agent the master knows: registered, recovered or unreachable.
 fn gone(world: &mut World) {
-    let Some(machine) = &world.master.machine else { return };
+    let Some(machine) = world.leader() else { return };
     let state = machine.state();
     let ids: Vec<_> = state
         .agents

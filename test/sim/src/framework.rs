@@ -26,6 +26,7 @@ use crate::check::Fact;
 use crate::event::Event;
 use crate::net::{Client, End, Kind, Message, Node};
 use crate::plan::Plan;
+use crate::users;
 use crate::world::World;
 
 #[derive(Debug)]
@@ -35,6 +36,8 @@ pub(crate) struct Framework {
     pub(crate) life: u32,
     pub(crate) up: bool,
     session: Session,
+    /// The one it subscribed with last.
+    master: usize,
     stream: Option<ConnId>,
     calls: Option<ConnId>,
     /// Calls until they are answered.
@@ -118,6 +121,9 @@ impl Step {
 impl Framework {
     pub(crate) fn new(index: usize, plan: &Plan, rng: &mut Rng) -> Self {
         let mut info = info(index, rng);
+        if plan.authorization {
+            info.principal = Some(if index == 0 { users::TRUSTED } else { users::UNTRUSTED }.into());
+        }
         if plan.volumes {
             info.capabilities.push(tepui_client::shorthand::capability(Capability::SHARED_RESOURCES));
         }
@@ -126,6 +132,7 @@ impl Framework {
             life: 0,
             up: false,
             session: Session::new(info.clone()),
+            master: 0,
             stream: None,
             calls: None,
             asked: BTreeMap::new(),
@@ -159,6 +166,11 @@ impl Framework {
         let capability = tepui_client::shorthand::capability(Capability::REVOCABLE_RESOURCES);
         self.memory.info.capabilities.push(capability);
         self.session = Session::new(self.memory.info.clone());
+    }
+
+    /// It can make calls.
+    pub(crate) fn is_subscribed(&self) -> bool {
+        self.session.link().is_some()
     }
 
     /// Tasks that, as far as it knows, have not ended.
@@ -290,19 +302,23 @@ fn plan_wake(world: &mut World, index: usize) {
     plan(world, index, wait.max(1), Step::Wake);
 }
 
+/// Whether calls reach the master that it is subscribed with.
 fn can_reach_master(world: &World, index: usize) -> bool {
-    world.master.is_up() && world.frameworks[index].cut_off_until <= world.queue.now()
+    let framework = &world.frameworks[index];
+    world.masters[framework.master].process.is_up() && framework.cut_off_until <= world.queue.now()
 }
 
 fn subscribe(world: &mut World, index: usize) {
     let now = world.elapsed();
     let call = world.frameworks[index].session.subscribe(now);
+    let Some(master) = world.find_master() else { return lost(world, index) };
+    world.frameworks[index].master = master;
     if !can_reach_master(world, index) {
         return lost(world, index);
     }
     world.tell(|| format!("F{index} subscribes"));
     let client = Client::Framework { index, life: world.frameworks[index].life };
-    let stream = world.open(Kind::Stream, client, Node::Master);
+    let stream = world.open(Kind::Stream, client, Node::Master(master));
     world.frameworks[index].stream = Some(stream);
     let message = Message::SchedulerCall { exchange: stream, stream_id: None, call: Box::new(call) };
     world.send(stream, End::Server, message);
@@ -363,7 +379,7 @@ pub(super) fn call(world: &mut World, index: usize, call: Call) -> bool {
         Some(conn) => conn,
         None => {
             let client = Client::Framework { index, life: framework.life };
-            world.open(Kind::Calls, client, Node::Master)
+            world.open(Kind::Calls, client, Node::Master(framework.master))
         }
     };
     world.frameworks[index].calls = Some(conn);
@@ -392,7 +408,7 @@ pub(crate) fn hear(world: &mut World, index: usize, life: u32, conn: ConnId, mes
             world.tell(|| format!("F{index} is refused: {status} {message}"));
             refused(world, index, conn, status, &message);
         }
-        Message::Answer { exchange, refused: None } => {
+        Message::Answer { exchange, refused: None, .. } => {
             if let Some(call) = framework.asked.remove(&exchange) {
                 framework.session.remember(&call);
                 plan_wake(world, index);
@@ -461,7 +477,8 @@ fn subscribed_as(world: &mut World, index: usize, id: &str) {
     framework.memory.info = framework.session.framework().clone();
     framework.offers.clear();
     let checkpoint = framework.memory.info.checkpoint == Some(true);
-    world.checks.see(&Fact::FrameworkIs { id, checkpoint });
+    let untrusted = world.plan.authorization && index > 0;
+    world.checks.see(&Fact::FrameworkIs { id, checkpoint, untrusted });
     wishes::ask_about_all(world, index);
     plan_wake(world, index);
 }
@@ -485,8 +502,13 @@ fn updated(world: &mut World, index: usize, status: pb::TaskStatus) {
         match status.reason.filter(|_| ended) {
             Some(Reason::REASON_CONTAINER_PREEMPTED) => world.counts.preempted += 1,
             Some(Reason::REASON_MAX_COMPLETION_TIME_REACHED) => world.counts.out_of_time += 1,
+            Some(Reason::REASON_MEMORY_REQUEST_EXCEEDED) => world.counts.evicted += 1,
+            Some(Reason::REASON_TASK_UNAUTHORIZED | Reason::REASON_TASK_GROUP_UNAUTHORIZED) => {
+                world.counts.denied += 1;
+            }
             _ => (), // Nor are other reasons.
         }
+        world.counts.unhealthy += u64::from(ended && status.healthy == Some(false));
     }
     world.checks.see(&Fact::FrameworkSees { id: &id, status: &status });
     if status.uuid.is_some() {

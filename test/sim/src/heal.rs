@@ -26,12 +26,20 @@ const LOOK_EVERY: u64 = 5 * SECOND;
 pub(crate) fn begin(world: &mut World) {
     world.tell(|| "faults end".into());
     world.phase = Phase::Healing { stage: Stage::Settling, until: world.queue.now() + HEALS_WITHIN };
-    world.master.paused_until = 0;
-    world.agents.iter_mut().for_each(|agent| agent.process.paused_until = 0);
+    for master in &mut world.masters {
+        (master.process.paused_until, master.cut_off_until) = (0, 0);
+        master.process.hardware.full_until = 0;
+    }
+    for agent in &mut world.agents {
+        agent.process.paused_until = 0;
+        agent.process.hardware.full_until = 0;
+    }
     world.plan.bad_containers = 0.0;
     world.plan.slow_disk = 0.0;
     world.plan.late_acknowledgements = 0.0;
-    world.queue.after(SECOND, Event::Start { node: Node::Master });
+    for master in 0..world.masters.len() {
+        world.queue.after(SECOND, Event::Start { node: Node::Master(master) });
+    }
     for agent in 0..world.agents.len() {
         world.agents[agent].cut_off_until = 0;
         world.queue.after(SECOND, Event::Start { node: Node::Agent(agent) });
@@ -79,8 +87,10 @@ fn next(world: &mut World, stage: Stage) {
 }
 
 fn restart_all(world: &mut World) {
-    master::crash(world);
-    world.queue.after(SECOND, Event::Start { node: Node::Master });
+    for index in 0..world.masters.len() {
+        master::crash(world, index);
+        world.queue.after(SECOND, Event::Start { node: Node::Master(index) });
+    }
     for index in 0..world.agents.len() {
         agent::crash(world, index);
         world.queue.after(SECOND, Event::Start { node: Node::Agent(index) });
@@ -97,7 +107,7 @@ fn clear_abandoned(world: &mut World) {
 
 /// An agent that never heard that it was admitted comes back as another one.
 fn give_up_lost_agents(world: &mut World) {
-    let Some(machine) = &world.master.machine else { return };
+    let Some(machine) = world.leader() else { return };
     let is_someone = |id: &AgentId| {
         let machines = world.agents.iter().filter_map(|agent| agent.process.machine.as_ref());
         machines.into_iter().any(|machine| machine.state().info.id.value == id.as_str())
@@ -108,7 +118,7 @@ fn give_up_lost_agents(world: &mut World) {
 }
 
 fn end_abandoned_frameworks(world: &mut World) {
-    let Some(machine) = &world.master.machine else { return };
+    let Some(machine) = world.leader() else { return };
     let owned = |id: &str| world.frameworks.iter().any(|framework| framework.id() == Some(id));
     let all = machine.state().frameworks.keys();
     let abandoned: Vec<_> = all.filter(|id| !owned(id.as_str())).cloned().collect();
@@ -154,14 +164,14 @@ fn unsettled(world: &World) -> Vec<String> {
 }
 
 fn is_connected(world: &World, framework: &Framework) -> bool {
-    let (Some(machine), Some(id)) = (&world.master.machine, framework.id()) else { return false };
-    let known = machine.state().frameworks.get(&FrameworkId::new(id));
+    let (Some(machine), Some(id)) = (world.leader(), framework.id()) else { return false };
+    let known = machine.state().frameworks.get(&FrameworkId::new(id)).filter(|_| framework.is_subscribed());
     known.is_some_and(|known| matches!(known.link, FrameworkLink::Connected { .. }))
 }
 
 /// Whether the master remembers an agent.
 fn knows(world: &World, id: &pb::AgentID) -> bool {
-    let Some(machine) = &world.master.machine else { return true };
+    let Some(machine) = world.leader() else { return true };
     let (state, id) = (machine.state(), AgentId::from(id));
     state.agents.contains_key(&id)
         || state.recovered_agents.contains_key(&id)
@@ -170,7 +180,7 @@ fn knows(world: &World, id: &pb::AgentID) -> bool {
 }
 
 fn master_unsettled(world: &World, open: &mut Vec<String>) {
-    let Some(machine) = &world.master.machine else {
+    let Some(machine) = world.leader() else {
         return open.push("the master is down".into());
     };
     let state = machine.state();
@@ -204,7 +214,7 @@ const LEFT_OVER: [&str; 6] = ["executor/", "task/", "update/", "operation/", "fr
 
 /// Free resources that are not offered to anybody, though there is somebody who wants them.
 fn unoffered(world: &World) -> Vec<String> {
-    let Some(machine) = &world.master.machine else { return vec!["the master is down".into()] };
+    let Some(machine) = world.leader() else { return vec!["the master is down".into()] };
     let state = machine.state();
     let mut open = Vec::new();
     for agent in state.agents.values() {
@@ -248,9 +258,10 @@ fn agent_unsettled(world: &World, index: usize, open: &mut Vec<String>) {
     {
         open.push(format!("A{index} has {key} on its disk"));
     }
-    let books = world.master.machine.as_ref().map(|machine| machine.state());
+    let books = world.leader().map(|machine| machine.state());
     let booked = books.and_then(|books| books.agents.get(&AgentId::from(&*state.info.id)));
-    if let Some(booked) = booked.filter(|booked| booked.total != state.total) {
-        open.push(format!("A{index} has {}, the master thinks {}", state.total, booked.total));
+    let total = &state.total + &state.oversubscribed;
+    if let Some(booked) = booked.filter(|booked| booked.total != total) {
+        open.push(format!("A{index} has {total}, the master thinks {}", booked.total));
     }
 }

@@ -19,7 +19,11 @@ use crate::event::Event;
 use crate::executor::{self, Executor};
 use crate::net::{Client, End};
 use crate::sabotage::Sabotage;
+use crate::script::{Ending, Script};
 use crate::world::World;
+
+const SIGKILL: i32 = 9;
+const SIGSEGV: i32 = 11;
 
 #[derive(Debug, Default)]
 pub(crate) struct Host {
@@ -37,6 +41,10 @@ pub(crate) struct Container {
     hangs: bool,
     /// It is being destroyed.
     doomed: bool,
+    /// Why it was evicted.
+    evicted: Option<Box<Termination>>,
+    /// A process in it fell victim to the OOM killer.
+    short_of_memory: bool,
 }
 
 #[derive(Debug)]
@@ -57,7 +65,7 @@ pub(crate) enum Phase {
 #[derive(Debug)]
 pub(crate) enum Inside {
     Executor(Box<Executor>),
-    /// Something that ends by itself after a while.
+    /// A command: that of a task, or something that ends by itself after a while.
     Command,
 }
 
@@ -121,12 +129,14 @@ pub(crate) fn operate(world: &mut World, agent: usize, op: ContainerOp) {
         ContainerOp::Recover { known } => recover(world, agent, known),
         ContainerOp::Launch(spec) => launch(world, agent, spec),
         ContainerOp::Update { id, .. } => update(world, agent, id),
-        // Pretend containers end for reasons of their own, never for want of memory.
-        ContainerOp::Examine { id } => {
-            tell(world, agent, MS, ContainerEvent::Examined { id, killed: None });
-        }
-        ContainerOp::Signal { id, .. } | ContainerOp::Destroy { id } | ContainerOp::Evict { id, .. } => {
-            destroy(world, agent, &id)
+        ContainerOp::Examine { id } => examine(world, agent, id),
+        ContainerOp::Signal { id, signal } => self::signal(world, agent, &id, signal),
+        ContainerOp::Destroy { id } => destroy(world, agent, &id),
+        ContainerOp::Evict { id, why } => {
+            if let Some(container) = world.agents[agent].host.containers.get_mut(&id) {
+                container.evicted = Some(Box::new(why));
+            }
+            destroy(world, agent, &id);
         }
         ContainerOp::Remove { id, sandbox } => remove(world, agent, &id, sandbox),
         ContainerOp::RemovePath { path }
@@ -161,7 +171,8 @@ fn launch(world: &mut World, agent: usize, spec: Box<LaunchSpec>) {
     let bad = world.plan.bad_containers;
     let (fails, hangs) = (world.rng.chance(bad / 3.0), world.rng.chance(bad));
     let wait = mostly(&mut world.rng, 5 * MS, 500 * MS, bad, 40 * SECOND);
-    let container = Container { phase: Phase::Starting { spec }, hangs, doomed: false };
+    let phase = Phase::Starting { spec };
+    let container = Container { phase, hangs, doomed: false, evicted: None, short_of_memory: false };
     world.agents[agent].host.containers.insert(id.clone(), container);
     world.queue.after(wait, Event::ContainerStarts { agent, id, fails });
 }
@@ -183,6 +194,7 @@ pub(crate) fn starts(world: &mut World, agent: usize, id: &ContainerId, fails: b
     let pid = host.next_pid;
     let hangs = container.hangs;
     let is_executor = spec.environment.contains_key("MESOS_EXECUTOR_ID");
+    let script = spec.command.value.as_deref().and_then(Script::read);
     let inside = match is_executor {
         true => Inside::Executor(Box::new(Executor::new(spec, hangs, elapsed))),
         false => Inside::Command,
@@ -192,13 +204,27 @@ pub(crate) fn starts(world: &mut World, agent: usize, id: &ContainerId, fails: b
     world.counts.containers += 1;
     world.tell(|| format!("A{agent} container {id} runs"));
     tell(world, agent, MS, ContainerEvent::Launched { id: id.clone(), pid });
-    match is_executor {
-        true => executor::begin(world, agent, id),
-        false => run_command(world, agent, id),
+    match (is_executor, script) {
+        (true, _) => executor::begin(world, agent, id),
+        (false, Some(script)) => run_script(world, agent, id, &script),
+        (false, None) => run_command(world, agent, id),
     }
 }
 
-/// A command ends by itself, with a status of its own.
+/// A task in a container of its own does what its script says.
+fn run_script(world: &mut World, agent: usize, id: &ContainerId, script: &Script) {
+    let (status, oom) = match script.ending {
+        Ending::Finish => (0, false),
+        Ending::Fail => (script.exit_code() << 8, false),
+        Ending::Crash => (SIGSEGV, false),
+        Ending::Oom => (SIGKILL, true),
+        Ending::Stay => return,
+    };
+    world.counts.out_of_memory += u64::from(oom);
+    world.queue.after(script.run, Event::ContainerEnds { agent, id: id.clone(), status, oom });
+}
+
+/// Any other command ends by itself, with a status of its own.
 fn run_command(world: &mut World, agent: usize, id: &ContainerId) {
     let wait = mostly(&mut world.rng, 10 * MS, 5 * SECOND, 0.3, 40 * SECOND);
     let status = (world.rng.below(256) as i32) << 8;
@@ -224,6 +250,49 @@ fn update(world: &mut World, agent: usize, id: ContainerId) {
     if world.rng.chance(world.plan.bad_containers / 20.0) {
         let message = "pretended failure".into();
         tell(world, agent, 5 * MS, ContainerEvent::UpdateFailed { id, message });
+    }
+}
+
+/// A signal to the first process of a container: what is polite, one that hangs ignores.
+fn signal(world: &mut World, agent: usize, id: &ContainerId, signal: i32) {
+    let Some(container) = world.agents[agent].host.containers.get(id) else {
+        return tell(world, agent, MS, ContainerEvent::NoSuchContainer { id: id.clone() });
+    };
+    match &container.phase {
+        Phase::Running { inside: Inside::Command, .. } if signal != SIGKILL => {
+            if !container.hangs {
+                let wait = between(&mut world.rng, MS, SECOND);
+                let status = if world.rng.chance(0.3) { 0 } else { signal };
+                let event = Event::ContainerEnds { agent, id: id.clone(), status, oom: false };
+                world.queue.after(wait, event);
+            }
+        }
+        Phase::Starting { .. } | Phase::Running { .. } => destroy(world, agent, id),
+        Phase::Closing(_) | Phase::Ended(_) => {
+            tell(world, agent, MS, ContainerEvent::NoSuchContainer { id: id.clone() });
+        }
+    }
+}
+
+/// The OOM killer ended a process in a container.
+pub(crate) fn short_of_memory(world: &mut World, agent: usize, id: &ContainerId) {
+    if let Some(container) = world.agents[agent].host.containers.get_mut(id) {
+        container.short_of_memory = true;
+    }
+}
+
+fn examine(world: &mut World, agent: usize, id: ContainerId) {
+    let container = world.agents[agent].host.containers.get(&id);
+    let killed = container.filter(|container| container.short_of_memory).map(|_| out_of_memory());
+    tell(world, agent, MS, ContainerEvent::Examined { id, killed });
+}
+
+fn out_of_memory() -> Termination {
+    Termination {
+        state: Some(pb::TaskState::TASK_FAILED),
+        reason: Some(pb::task_status::Reason::REASON_CONTAINER_LIMITATION_MEMORY),
+        message: Some("Memory limit exceeded".into()),
+        ..Default::default()
     }
 }
 
@@ -254,16 +323,13 @@ fn destroy(world: &mut World, agent: usize, id: &ContainerId) {
 
 /// The first process of a container ended, and everything in it.
 pub(crate) fn ends(world: &mut World, agent: usize, id: &ContainerId, status: i32, oom: bool) {
-    let mut termination = Termination { status: Some(status), ..Default::default() };
-    if oom {
-        termination.state = Some(pb::TaskState::TASK_FAILED);
-        termination.reason = Some(pb::task_status::Reason::REASON_CONTAINER_LIMITATION_MEMORY);
-        termination.message = Some("Memory limit exceeded".into());
-    }
     if !silence(world, agent, id) {
         return;
     }
     let container = world.agents[agent].host.containers.get_mut(id).expect("it ran just now");
+    let reason = if oom { out_of_memory() } else { Termination::default() };
+    let reason = container.evicted.take().map_or(reason, |why| *why);
+    let termination = Termination { status: Some(status), ..reason };
     container.phase = Phase::Closing(termination);
     container.doomed = true;
     close(world, agent, id);
@@ -307,6 +373,7 @@ fn finish(world: &mut World, agent: usize, id: &ContainerId) {
     let Phase::Closing(termination) = &container.phase else { return };
     let termination = termination.clone();
     container.phase = Phase::Ended(termination.clone());
+    world.checks.see(&Fact::ContainerEnds { id, termination: &termination });
     let termination = world.sabotage.forge(termination);
     tell(world, agent, MS, ContainerEvent::Exited { id: id.clone(), termination });
     child_gone(world, agent, id);
@@ -382,7 +449,9 @@ pub(crate) fn power_off(world: &mut World, agent: usize) {
         silence(world, agent, &id);
         let container = world.agents[agent].host.containers.get_mut(&id).expect("it was listed");
         if !matches!(container.phase, Phase::Ended(_)) {
-            container.phase = Phase::Ended(Termination::default());
+            let termination = Termination::default();
+            world.checks.see(&Fact::ContainerEnds { id: &id, termination: &termination });
+            container.phase = Phase::Ended(termination);
         }
     }
 }

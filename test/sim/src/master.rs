@@ -9,26 +9,30 @@ use tepui_registry::Registry;
 use tepui_types::{AgentId, Answer, ConnId};
 
 use crate::check::Fact;
+use crate::disk;
+use crate::election;
 use crate::net::{End, Kind, Message, Node};
 use crate::show;
+use crate::users;
 use crate::world::World;
 
-/// A new master over what is on the disk.
-pub(crate) fn start(world: &mut World) {
-    if world.master.is_up() {
+/// A new term over what is on the disk.
+pub(crate) fn start(world: &mut World, index: usize) {
+    let node = Node::Master(index);
+    if world.is_up(node) || !disk::may_start(world, node) {
         return;
     }
-    let registry = Registry::load(world.master.disk.clone()).expect("the master wrote it");
-    world.tell(|| format!("master starts {}", known(&registry)));
+    let registry = Registry::load(world.masters[index].process.disk.clone()).expect("a master wrote it");
+    world.tell(|| format!("M{index} starts {}", known(&registry)));
     world.checks.see(&Fact::MasterRestarts(&registry));
     let config = config(world);
-    let now = world.now();
-    world.master.start(Master::new(config, registry, now));
+    let now = world.now_of(node);
+    let process = &mut world.masters[index].process;
+    process.start(Master::new(config, registry, now));
     // A first turn: what it has to record at the start is recorded before anybody speaks to it.
-    let at = world.queue.now();
-    world.master.wake = Some(at);
-    let life = world.master.life;
-    world.queue.at(at, crate::event::Event::Turn { node: Node::Master, life, at });
+    let (at, life) = (world.queue.now(), process.life);
+    process.wake = Some(at);
+    world.queue.at(at, crate::event::Event::Turn { node, life, at });
 }
 
 fn known(registry: &Registry) -> String {
@@ -38,10 +42,11 @@ fn known(registry: &Registry) -> String {
 }
 
 fn config(world: &mut World) -> Config {
-    let life = world.master.life + 1;
+    world.terms += 1;
+    let term = world.terms;
     let plan = &world.plan;
     let master_info = pb::MasterInfo {
-        id: format!("M{life}"),
+        id: format!("M{term}"),
         port: 5050,
         pid: Some("master@10.0.0.1:5050".into()),
         hostname: Some("master".into()),
@@ -50,6 +55,7 @@ fn config(world: &mut World) -> Config {
     };
     Config {
         master_info,
+        authorizer: users::authorizer(plan, world.sabotage),
         offer_timeout: plan.offer_timeout.map(Duration::from_nanos),
         agent_ping_timeout: Duration::from_nanos(plan.ping_timeout),
         max_agent_ping_timeouts: 3,
@@ -63,23 +69,34 @@ fn config(world: &mut World) -> Config {
 }
 
 /// The process dies; its peers notice soon.
-pub(crate) fn crash(world: &mut World) {
-    if !world.master.is_up() {
-        return;
+pub(crate) fn crash(world: &mut World, index: usize) {
+    if world.is_up(Node::Master(index)) {
+        let lucky = world.rng.below(4) as usize;
+        stop(world, index, lucky);
     }
-    world.tell(|| "master crashes".into());
-    let lucky = world.rng.below(4) as usize;
-    for record in world.master.crash(lucky) {
-        world.tell(|| format!("master stored while it crashed: {record}"));
+}
+
+/// Of what the process was writing the first `written` records are on its disk.
+pub(crate) fn stop(world: &mut World, index: usize, written: usize) {
+    world.tell(|| format!("M{index} stops"));
+    let written = election::written_at_death(world, index, written);
+    for record in world.masters[index].process.crash(written) {
+        world.tell(|| format!("M{index} stored while it stopped: {record}"));
         world.checks.see(&Fact::MasterStores(&record));
     }
-    for conn in world.conns_where(|conn| conn.server == Node::Master) {
+    for conn in world.conns_where(|conn| conn.server == Node::Master(index)) {
         world.drop_end(conn, End::Server, crate::chance::SECOND);
     }
 }
 
-pub(crate) fn hear(world: &mut World, conn: ConnId, message: Message) {
-    let input = match message {
+fn input(world: &mut World, index: usize, input: Input) {
+    world.tell(|| format!("M{index} <- {}", show::master_input(&input)));
+    world.masters[index].process.hear(input);
+    world.plan_turn(Node::Master(index));
+}
+
+pub(crate) fn hear(world: &mut World, index: usize, conn: ConnId, message: Message) {
+    let heard = match message {
         Message::SchedulerCall { exchange, stream_id, call } => {
             Input::Scheduler { conn: exchange, stream_id, principal: None, call }
         }
@@ -94,32 +111,24 @@ pub(crate) fn hear(world: &mut World, conn: ConnId, message: Message) {
         | Message::Answer { .. }
         | Message::Close => return,
     };
-    world.tell(|| format!("master <- {}", show::master_input(&input)));
-    world.master.hear(input);
-    world.plan_turn(Node::Master);
+    input(world, index, heard);
 }
 
 /// A stream or link ended from the outside.
-pub(crate) fn closed(world: &mut World, conn: ConnId, kind: Kind) {
-    let input = match kind {
+pub(crate) fn closed(world: &mut World, index: usize, conn: ConnId, kind: Kind) {
+    let heard = match kind {
         Kind::Stream => Input::SchedulerClosed { conn },
         Kind::Link => Input::AgentClosed { conn },
         Kind::Calls | Kind::Request | Kind::Session => return,
     };
-    world.tell(|| format!("master <- {}", show::master_input(&input)));
-    world.master.hear(input);
-    world.plan_turn(Node::Master);
+    input(world, index, heard);
 }
 
-/// An operator's call, made without a network in between: the answer does not matter.
+/// An operator's call to whom it takes for the leader, made without a network in between: the answer does not matter.
 pub(crate) fn operator_call(world: &mut World, call: pb::master::Call) {
-    if !world.master.is_up() {
-        return;
-    }
-    let conn = world.open(Kind::Calls, crate::net::Client::Operator, Node::Master);
-    world.tell(|| format!("master <- operator {:?}", call.r#type));
-    world.master.hear(Input::Operator { conn, principal: None, call: Box::new(call) });
-    world.plan_turn(Node::Master);
+    let Some(index) = world.find_master() else { return };
+    let conn = world.open(Kind::Calls, crate::net::Client::Operator, Node::Master(index));
+    input(world, index, Input::Operator { conn, principal: None, call: Box::new(call) });
 }
 
 /// An operator says that an agent never comes back.
@@ -133,23 +142,41 @@ pub(crate) fn mark_gone(world: &mut World, id: &AgentId) {
     operator_call(world, call);
 }
 
-pub(crate) fn synced(world: &mut World) {
-    for item in world.master.synced(|_| false) {
+pub(crate) fn synced(world: &mut World, index: usize) {
+    if !world.is_seated(index) {
+        world.checks.fail("leaders_write_alone", format!("M{index} writes and does not lead"));
+    }
+    for item in world.masters[index].process.synced(|_| false) {
         match item {
             Item::Record(record) => {
-                world.tell(|| format!("master stored: {record}"));
+                world.tell(|| format!("M{index} stored: {record}"));
                 world.checks.see(&Fact::MasterStores(&record));
             }
-            Item::Effect(effect) => make_visible(world, effect),
+            Item::Effect(effect) => make_visible(world, index, effect),
         }
     }
 }
 
-pub(crate) fn make_visible(world: &mut World, effect: Effect) {
-    if let Some(line) = show::master_effect(&effect) {
-        world.tell(|| format!("master -> {line}"));
+pub(crate) fn release(world: &mut World, index: usize, effects: Vec<Effect>) {
+    effects.into_iter().for_each(|effect| make_visible(world, index, effect));
+}
+
+/// What a master that may have been replaced decides, nobody hears. One that was replaced and does not know is heard by
+/// those who found it, but the checkers take its successor's word.
+fn make_visible(world: &mut World, index: usize, effect: Effect) {
+    if !world.is_up(Node::Master(index)) || !election::may_speak(world, index) {
+        return;
     }
-    world.checks.see(&Fact::MasterSays(&effect));
+    if let Some(line) = show::master_effect(&effect) {
+        world.tell(|| format!("M{index} -> {line}"));
+    }
+    if world.is_seated(index) {
+        world.checks.see(&Fact::MasterSays(&effect));
+    }
+    perform(world, effect);
+}
+
+fn perform(world: &mut World, effect: Effect) {
     match effect {
         Effect::Answer { conn, answer } => answered(world, conn, &answer),
         Effect::OpenScheduler { conn, stream_id } => {
@@ -176,15 +203,18 @@ fn answered(world: &mut World, exchange: ConnId, answer: &Answer<pb::master::Res
     };
     let conn = world.end_exchange(exchange);
     let over = conn == exchange;
-    world.send(conn, End::Client, Message::Answer { exchange, refused });
+    world.send(conn, End::Client, Message::Answer { exchange, refused, body: None });
     if over {
         world.close(conn, End::Server);
     }
 }
 
-/// After every turn: what must hold of the master's books.
-pub(crate) fn check(world: &mut World) {
-    if let Some(master) = &world.master.machine {
+/// After every turn: what must hold of the leader's books.
+pub(crate) fn check(world: &mut World, index: usize) {
+    if !world.is_seated(index) {
+        return;
+    }
+    if let Some(master) = &world.masters[index].process.machine {
         world.checks.see(&Fact::MasterTurn(master));
     }
 }

@@ -19,7 +19,7 @@ use crate::world::World;
 /// The process that serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Node {
-    Master,
+    Master(usize),
     Agent(usize),
 }
 
@@ -92,10 +92,11 @@ pub(crate) enum Message {
     SchedulerEvent(Arc<scheduler::Event>),
     LinkEvent(Box<link::Event>),
     ExecutorEvent(Box<executor::Event>),
-    /// The answer to a call; a refusal has a status and a message.
+    /// The answer to a call; a refusal has a status and a message, some answers have a body.
     Answer {
         exchange: ConnId,
         refused: Option<(u16, String)>,
+        body: Option<Box<agent::Response>>,
     },
     /// The other end closed the connection after everything it sent.
     Close,

@@ -14,6 +14,7 @@ use crate::chance::{SECOND, between, pick};
 use crate::check::Fact;
 use crate::framework;
 use crate::master::operator_call;
+use crate::net::Node;
 use crate::world::World;
 
 const ROLES: [&str; 3] = ["role0", "role0/sub", "role1"];
@@ -88,7 +89,8 @@ fn schedule(world: &mut World) -> Option<Call> {
             machine_ids.push(machine(index));
         }
     }
-    let start = world.now().wall.0 as i64 + between(&mut world.rng, 0, 60 * SECOND) as i64;
+    let start = world.wall_of(Node::Master(world.leading().unwrap_or(0))).0 as i64
+        + between(&mut world.rng, 0, 60 * SECOND) as i64;
     Some(schedule_of(machine_ids, start))
 }
 
@@ -105,7 +107,7 @@ fn schedule_of(machine_ids: Vec<pb::MachineID>, start: i64) -> Call {
 
 /// The machines that are in this mode, by the numbers of their agents.
 fn machines_in(world: &World, mode: Mode) -> BTreeSet<usize> {
-    let Some(master) = &world.master.machine else { return BTreeSet::new() };
+    let Some(master) = world.leader() else { return BTreeSet::new() };
     let infos = master.state().machines.values().filter(|info| info.mode == Some(mode));
     let number = |info: &pb::MachineInfo| info.id.hostname.as_deref()?.strip_prefix("host")?.parse().ok();
     infos.filter_map(|info| number(info)).collect()
@@ -131,7 +133,7 @@ fn up(world: &World) -> Option<Call> {
 
 /// Any agent that the master knows.
 fn any_agent(world: &mut World) -> Option<AgentId> {
-    let state = world.master.machine.as_ref()?.state();
+    let state = world.leader()?.state();
     let recovered = state.recovered_agents.keys();
     let ids: Vec<AgentId> =
         state.agents.keys().chain(recovered).chain(state.unreachable_agents.keys()).cloned().collect();
@@ -178,7 +180,7 @@ fn reserve(world: &mut World) -> Option<Call> {
 
 /// Something on an agent that was reserved while it ran, as long as `is_it`.
 fn reserved(world: &mut World, is_it: fn(&pb::Resource) -> bool) -> Option<(AgentId, pb::Resource)> {
-    let state = world.master.machine.as_ref()?.state();
+    let state = world.leader()?.state();
     let dynamic = |resource: &pb::Resource| {
         let last = resource.reservations.last().and_then(|reservation| reservation.r#type);
         last == Some(pb::resource::reservation_info::Type::DYNAMIC)
@@ -238,7 +240,7 @@ fn reactivate_one(id: &AgentId) -> Call {
 
 /// Takes back what stands in the way of healing. Said again until it is so: agents that drain cannot be reactivated yet.
 pub(crate) fn take_everything_back(world: &mut World) {
-    let Some(master) = &world.master.machine else { return };
+    let Some(master) = world.leader() else { return };
     let state = master.state();
     let is_draining = |drain: &pb::DrainInfo| drain.state == pb::DrainState::DRAINING;
     let idle = |agent: &tepui_core_master::Agent| {

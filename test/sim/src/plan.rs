@@ -1,6 +1,7 @@
 //! What one seed makes of the world: its size, and which faults come how often.
 //!
-//! Every seed leaves most kinds of fault out: few at a time reach deeper than all at once.
+//! Most seeds leave most kinds of fault out: few at a time reach deeper than all at once. A few seeds have all of them, and
+//! a few a large cluster.
 
 use crate::chance::{Rng, SECOND, Source, between};
 
@@ -47,7 +48,33 @@ pub(crate) struct Plan {
     pub(crate) short_turns: bool,
     /// How likely a new task gets the id of one that has ended.
     pub(crate) reused_ids: f64,
+    /// Tasks have health checks and checks.
+    pub(crate) checks: bool,
+    pub(crate) clock_jumps: Option<u64>,
+    pub(crate) full_disks: Option<u64>,
+    pub(crate) failed_writes: Option<u64>,
+    pub(crate) torn_writes: Option<u64>,
+    pub(crate) rollbacks: Option<u64>,
+    /// Agents evict tasks when memory runs short.
+    pub(crate) evictions: bool,
+    /// What an agent offers beyond what it has, until its machine is too busy.
+    pub(crate) oversubscribed_cpus: Option<u64>,
+    /// Frameworks differ in the users that they may use.
+    pub(crate) authorization: bool,
+    /// Frameworks avoid some agents.
+    pub(crate) constraints: bool,
+    /// Tasks may use more than they ask for.
+    pub(crate) limits: bool,
+    pub(crate) masters: usize,
+    /// Of the leader among several masters.
+    pub(crate) lease: Option<u64>,
+    pub(crate) etcd_partitions: Option<u64>,
 }
+
+/// The share of seeds with a large cluster.
+const LARGE: f64 = 0.01;
+/// The share of seeds with all kinds of faults.
+const EVERYTHING: f64 = 0.05;
 
 /// What the simulator learnt later is drawn from a generator of its own: seeds that leave it out keep their history.
 const LATER: u64 = 0x7465_7075_695f_3032;
@@ -56,27 +83,32 @@ impl Plan {
     /// Every value is a part of its own: a recorded history keeps its meaning when others are added.
     pub(crate) fn draw(source: &Source, rng: &mut Rng) -> Self {
         let mut later = source.rng("later", LATER);
+        let everything = later.part("plan.everything").chance(EVERYTHING);
+        let is_large = later.part("plan.large").chance(LARGE);
+        let likely = |share| if everything { 1.0 } else { share };
+        let slack = later.part("plan.slack").chance(0.4);
+        let lease = later.part("plan.lease").chance(0.3).then(|| between(&mut later, 3, 10) * SECOND);
+        let (agents, frameworks, seconds) = match is_large {
+            true => ((20, 50), (8, 20), (10, 30)),
+            false => ((1, 4), (1, 3), (20, 120)),
+        };
         Plan {
-            agents: between(rng.part("plan.agents"), 1, 4) as usize,
-            frameworks: between(rng.part("plan.frameworks"), 1, 3) as usize,
-            faults_for: between(rng.part("plan.faults_for"), 20, 120) * SECOND,
-            master_crashes: sometimes(rng.part("plan.master_crashes"), 0.5, 10, 60),
-            agent_crashes: sometimes(rng.part("plan.agent_crashes"), 0.5, 5, 40),
-            reboots: sometimes(rng.part("plan.reboots"), 0.15, 20, 60),
-            framework_crashes: sometimes(rng.part("plan.framework_crashes"), 0.4, 5, 40),
-            breaks: sometimes(rng.part("plan.breaks"), 0.5, 2, 20),
-            stalls: sometimes(rng.part("plan.stalls"), 0.3, 2, 20),
-            partitions: sometimes(rng.part("plan.partitions"), 0.4, 10, 40),
-            gone: sometimes(rng.part("plan.gone"), 0.15, 20, 60),
-            departures: sometimes(rng.part("plan.departures"), 0.1, 20, 60),
-            pauses: sometimes(rng.part("plan.pauses"), 0.3, 5, 30),
-            slow_disk: if rng.part("plan.slow_disk").chance(0.3) { 0.1 } else { 0.01 },
-            bad_containers: if rng.part("plan.bad_containers").chance(0.3) { 0.2 } else { 0.02 },
-            late_acknowledgements: if rng.part("plan.late_acknowledgements").chance(0.3) {
-                0.3
-            } else {
-                0.02
-            },
+            agents: between(rng.part("plan.agents"), agents.0, agents.1) as usize,
+            frameworks: between(rng.part("plan.frameworks"), frameworks.0, frameworks.1) as usize,
+            faults_for: between(rng.part("plan.faults_for"), seconds.0, seconds.1) * SECOND,
+            master_crashes: sometimes(rng.part("plan.master_crashes"), likely(0.5), 10, 60),
+            agent_crashes: sometimes(rng.part("plan.agent_crashes"), likely(0.5), 5, 40),
+            reboots: sometimes(rng.part("plan.reboots"), likely(0.15), 20, 60),
+            framework_crashes: sometimes(rng.part("plan.framework_crashes"), likely(0.4), 5, 40),
+            breaks: sometimes(rng.part("plan.breaks"), likely(0.5), 2, 20),
+            stalls: sometimes(rng.part("plan.stalls"), likely(0.3), 2, 20),
+            partitions: sometimes(rng.part("plan.partitions"), likely(0.4), 10, 40),
+            gone: sometimes(rng.part("plan.gone"), likely(0.15), 20, 60),
+            departures: sometimes(rng.part("plan.departures"), likely(0.1), 20, 60),
+            pauses: sometimes(rng.part("plan.pauses"), likely(0.3), 5, 30),
+            slow_disk: either(rng.part("plan.slow_disk"), 0.3, 0.1, 0.01),
+            bad_containers: either(rng.part("plan.bad_containers"), 0.3, 0.2, 0.02),
+            late_acknowledgements: either(rng.part("plan.late_acknowledgements"), 0.3, 0.3, 0.02),
             removal_pace: rng.part("plan.removal_pace").chance(0.3).then(|| between(rng, 1, 10) * SECOND),
             history_max: if rng.part("plan.history_max").chance(0.5) {
                 between(rng, 0, 3) as usize
@@ -90,13 +122,39 @@ impl Plan {
                 * SECOND,
             recovery_timeout: between(rng.part("plan.recovery_timeout"), 20, 120) * SECOND,
             volumes: later.part("plan.volumes").chance(0.4),
-            operators: sometimes(later.part("plan.operators"), 0.4, 2, 20),
-            slack: later.part("plan.slack").chance(0.4),
+            operators: sometimes(later.part("plan.operators"), likely(0.4), 2, 20),
+            slack,
             short_turns: later.part("plan.short_turns").chance(0.4),
             reused_ids: if later.part("plan.reused_ids").chance(0.5) { 0.6 } else { 0.0 },
             callers: later.part("plan.callers").chance(0.4).then(|| between(&mut later, 2, 30) * SECOND / 10),
+            checks: later.part("plan.checks").chance(0.5),
+            clock_jumps: sometimes(later.part("plan.clock_jumps"), likely(0.3), 2, 20),
+            full_disks: sometimes(later.part("plan.full_disks"), likely(0.2), 5, 30),
+            failed_writes: sometimes(later.part("plan.failed_writes"), likely(0.2), 5, 40),
+            torn_writes: sometimes(later.part("plan.torn_writes"), likely(0.1), 10, 60),
+            rollbacks: sometimes(later.part("plan.rollbacks"), likely(0.1), 10, 60),
+            evictions: later.part("plan.evictions").chance(0.3),
+            oversubscribed_cpus: later
+                .part("plan.oversubscribed_cpus")
+                .chance(0.4)
+                .then(|| between(&mut later, 1, 4))
+                .filter(|_| !slack),
+            authorization: later.part("plan.authorization").chance(0.4),
+            constraints: later.part("plan.constraints").chance(0.3),
+            limits: later.part("plan.limits").chance(0.4),
+            masters: match lease {
+                Some(_) => between(later.part("plan.masters"), 2, 3) as usize,
+                None => 1,
+            },
+            lease,
+            etcd_partitions: sometimes(later.part("plan.etcd_partitions"), likely(0.6), 5, 30)
+                .filter(|_| lease.is_some()),
         }
     }
+}
+
+fn either(rng: &mut Rng, likely: f64, one: f64, other: f64) -> f64 {
+    if rng.chance(likely) { one } else { other }
 }
 
 fn sometimes(rng: &mut Rng, likely: f64, low: u64, high: u64) -> Option<u64> {

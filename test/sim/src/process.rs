@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use tepui_fsm::{Budget, Durable, Fsm, Item, Mono, Now, Outbox};
+use tepui_fsm::{Budget, Durable, Fsm, Item, Mono, Now, Outbox, Write};
+
+use crate::disk::Damage;
 
 /// What survives a crash.
 pub(crate) type Disk = BTreeMap<String, Vec<u8>>;
@@ -23,6 +25,22 @@ pub(crate) struct Process<M: Fsm> {
     pub(crate) paused_until: u64,
     /// When the next turn is planned.
     pub(crate) wake: Option<u64>,
+    pub(crate) hardware: Hardware,
+    /// What the newest commit replaced.
+    undo: Vec<(String, Option<Vec<u8>>)>,
+}
+
+/// What a process runs on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Hardware {
+    /// By how many nanoseconds its wall clock is wrong.
+    pub(crate) clock_error: i64,
+    /// Until then there is no room for records.
+    pub(crate) full_until: u64,
+    /// The next write fails.
+    pub(crate) write_fails: bool,
+    /// What opening the file will find.
+    pub(crate) damage: Option<Damage>,
 }
 
 /// When a process should have its next turn.
@@ -49,6 +67,8 @@ where
             syncing: 0,
             paused_until: 0,
             wake: None,
+            hardware: Hardware::default(),
+            undo: Vec::new(),
         }
     }
 
@@ -70,7 +90,7 @@ where
             Item::Effect(_) => None,
         });
         let records: Vec<_> = records.take(lucky).collect();
-        records.iter().for_each(|record| write(&mut self.disk, record));
+        self.write(records.iter());
         self.machine = None;
         self.mailbox.clear();
         self.paused_until = 0;
@@ -143,23 +163,47 @@ where
     /// order. `lose` is the sabotaged disk, which says that it wrote a record and did not.
     pub(crate) fn synced(&mut self, lose: impl Fn(&M::Record) -> bool) -> Vec<Item<M::Record, M::Effect>> {
         let items: Vec<_> = self.outbox.drain(..std::mem::take(&mut self.syncing)).collect();
-        for item in &items {
-            match item {
-                Item::Record(record) if !lose(record) => write(&mut self.disk, record),
-                Item::Record(_) | Item::Effect(_) => (),
-            }
-        }
+        let records = items.iter().filter_map(|item| match item {
+            Item::Record(record) => Some(record).filter(|record| !lose(record)),
+            Item::Effect(_) => None,
+        });
+        self.write(records);
         items
     }
-}
 
-fn write(disk: &mut Disk, record: &impl Durable) {
-    let mut writes = Vec::new();
-    record.writes(&mut writes);
-    for write in writes {
-        match write.value {
-            Some(value) => disk.insert(write.key, value),
-            None => disk.remove(&write.key),
-        };
+    /// One commit.
+    fn write<'r>(&mut self, records: impl Iterator<Item = &'r M::Record>)
+    where
+        M::Record: 'r,
+    {
+        let mut writes = Vec::new();
+        records.for_each(|record| record.writes(&mut writes));
+        if writes.is_empty() {
+            return;
+        }
+        self.undo.clear();
+        for Write { key, value } in writes {
+            let before = match value {
+                Some(value) => self.disk.insert(key.clone(), value),
+                None => self.disk.remove(&key),
+            };
+            self.undo.push((key, before));
+        }
+    }
+
+    /// The disk is as before the newest commit.
+    pub(crate) fn undo_last_write(&mut self) {
+        for (key, before) in self.undo.drain(..).rev() {
+            match before {
+                Some(value) => self.disk.insert(key, value),
+                None => self.disk.remove(&key),
+            };
+        }
+    }
+
+    /// Nothing is left on the disk.
+    pub(crate) fn wipe(&mut self) {
+        self.disk.clear();
+        self.undo.clear();
     }
 }

@@ -26,6 +26,14 @@ pub enum Sabotage {
     NestedLeftBehind,
     /// Agents are told another status than containers ended with.
     ForgedStatus,
+    /// Executors are told another status than their tasks' processes ended with.
+    ForgedExits,
+    /// A disk goes back to an earlier commit, and nobody notices when it is opened.
+    SilentRollback,
+    /// Masters that do not lead any more can write.
+    Unfenced,
+    /// Masters and agents have no rules.
+    NoAuthorization,
     /// Agents wait for ever for executors that do not end what they should.
     EndlessKills,
     /// Agents answer everything twice.
@@ -52,6 +60,10 @@ impl Sabotage {
             | Sabotage::LostContainers
             | Sabotage::NestedLeftBehind
             | Sabotage::ForgedStatus
+            | Sabotage::ForgedExits
+            | Sabotage::SilentRollback
+            | Sabotage::Unfenced
+            | Sabotage::NoAuthorization
             | Sabotage::EndlessKills
             | Sabotage::RepeatedAnswers => false,
         }
@@ -73,6 +85,11 @@ impl Sabotage {
             termination.status = termination.status.map(|status| status ^ 0x100);
         }
         termination
+    }
+
+    /// What an executor is told of the end of its task's process.
+    pub(crate) fn forge_exit(self, status: i32) -> i32 {
+        if self == Sabotage::ForgedExits { status ^ 0x100 } else { status }
     }
 
     /// How long after a task's time an agent waits for its executor.

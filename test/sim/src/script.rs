@@ -1,4 +1,4 @@
-//! What a pretend task does, written in its name: `start:run:ending`, times in nanoseconds.
+//! What a task does, written in its name and its command: `start:run:ending`, times in nanoseconds.
 
 use std::fmt;
 use std::time::Duration;
@@ -49,10 +49,21 @@ impl Script {
         }
     }
 
-    /// How long it may take, for some of those that stay. No executor here minds, so agents have to.
+    /// How long it may take, for some of those that stay. Frameworks' own executors do not mind; then agents have to.
     pub(crate) fn longest(&self) -> Option<Duration> {
         let is_limited = self.ending == Ending::Stay && self.start.is_multiple_of(3);
         is_limited.then(|| Duration::from_nanos(SECOND + self.run))
+    }
+
+    /// What a failed one exits with.
+    pub(crate) fn exit_code(&self) -> i32 {
+        1 + (self.run % 100) as i32
+    }
+
+    /// A script, if this is one.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let script = Self::parse(text);
+        (script.to_string() == text).then_some(script)
     }
 
     /// What cannot be read stays until it is killed.
@@ -79,10 +90,11 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
+        assert_eq!(Script::read("true"), None);
         let mut rng = crate::chance::Source::seeded(1).rng("main", 0);
         for _ in 0..100 {
             let script = Script::draw(&mut rng);
-            assert_eq!(Script::parse(&script.to_string()), script);
+            assert_eq!(Script::read(&script.to_string()), Some(script));
         }
     }
 }

@@ -3,29 +3,24 @@
 //! `run` takes one event after the other and gives it to the part it concerns; parts change the world and put new
 //! events into the queue. Never here: anything that differs between two runs of the same seed.
 
-use tepui_core_master::Master;
-use tepui_fsm::{Mono, Now, Wall};
-
 use crate::agent::AgentNode;
-use crate::chance::{Rng, SECOND, Source};
+use crate::chance::{Rng, Source};
 use crate::check::{Checks, Violation};
 use crate::counts::Counts;
+use crate::election::{self, Etcd, MasterNode};
 use crate::event::Event;
 use crate::framework::Framework;
 use crate::heal;
 use crate::history::MAIN;
 use crate::net::{End, Message, Net, Node};
 use crate::plan::Plan;
-use crate::process::Process;
+use crate::process::Hardware;
 use crate::sabotage::Sabotage;
 use crate::trace::Trace;
-use crate::{agent, caller, executor, fault, framework, host, master};
+use crate::{agent, caller, executor, fault, framework, host, master, measure};
 
 /// More events than this in one run mean that something goes round in circles.
 const EVENTS_MAX: u64 = 2_000_000;
-
-/// When the world began, for those who ask for civil time.
-const EPOCH: u64 = 1_700_000_000 * SECOND;
 
 /// Makes another seed of a seed.
 const PATIENCE: u64 = 0x7475_726e_735f_3033;
@@ -39,7 +34,10 @@ pub(crate) struct World {
     pub(crate) patience: Rng,
     pub(crate) queue: Queue,
     pub(crate) net: Net,
-    pub(crate) master: Process<Master>,
+    pub(crate) masters: Vec<MasterNode>,
+    pub(crate) etcd: Etcd,
+    /// Counts the terms of masters: no two have the same name.
+    pub(crate) terms: u32,
     pub(crate) agents: Vec<AgentNode>,
     pub(crate) frameworks: Vec<Framework>,
     pub(crate) callers: caller::Callers,
@@ -86,9 +84,11 @@ impl World {
             Framework::new(index, &plan, &mut rng)
         });
         let mut frameworks: Vec<Framework> = frameworks.collect();
-        if plan.slack {
+        if plan.slack || plan.oversubscribed_cpus.is_some() {
             frameworks.iter_mut().step_by(2).for_each(Framework::borrow_resources);
         }
+        let counts = Counts { large: u64::from(plan.agents >= 20), ..Counts::default() };
+        let (masters, lease) = (plan.masters, plan.lease);
         World {
             plan,
             sabotage,
@@ -96,13 +96,15 @@ impl World {
             patience: source.rng("patience", PATIENCE),
             queue: Queue::new(),
             net: Net::default(),
-            master: Process::new(),
+            masters: (0..masters).map(|_| MasterNode::new()).collect(),
+            etcd: Etcd::new(lease),
+            terms: 0,
             agents,
             frameworks,
             callers: caller::Callers::new(&source),
             phase: Phase::Faults,
             checks: Checks::new(),
-            counts: Counts::default(),
+            counts,
             trace,
             source,
         }
@@ -129,9 +131,12 @@ impl World {
     }
 
     fn begin(&mut self) {
-        self.queue.at(0, Event::Start { node: Node::Master });
+        for index in 0..self.masters.len() {
+            self.queue.at(0, Event::Start { node: Node::Master(index) });
+        }
         for index in 0..self.agents.len() {
             self.queue.at(0, Event::Start { node: Node::Agent(index) });
+            measure::plan(self, index);
         }
         for index in 0..self.frameworks.len() {
             self.source.enter(|| format!("begin:F{index}"));
@@ -147,7 +152,7 @@ impl World {
         match event {
             Event::Turn { node, life, at } => self.turn(node, life, at),
             Event::Synced { node, life } => self.synced(node, life),
-            Event::Start { node: Node::Master } => master::start(self),
+            Event::Start { node: Node::Master(index) } => election::start(self, index),
             Event::Start { node: Node::Agent(index) } => agent::start(self, index),
             Event::Deliver { conn, to, message } => self.deliver(conn, to, message),
             Event::Broken { conn, to } => self.heard_end(conn, to),
@@ -157,6 +162,8 @@ impl World {
             Event::Container { agent, life, event } => agent::container_event(self, agent, life, event),
             Event::Executor { agent, container, step } => executor::step(self, agent, &container, step),
             Event::Framework { index, life, step } => framework::step(self, index, life, step),
+            Event::Measure { agent } => measure::happen(self, agent),
+            Event::Election { master, step } => election::step(self, master, step),
             Event::Caller(turn) => caller::happen(self, turn),
             Event::Fault(fault) => fault::happen(self, fault),
             Event::Heal => heal::begin(self),
@@ -173,11 +180,6 @@ impl World {
         matches!(self.phase, Phase::Healing { .. })
     }
 
-    pub(crate) fn now(&self) -> Now {
-        let nanos = self.queue.now();
-        Now { mono: Mono(nanos), wall: Wall(EPOCH + nanos) }
-    }
-
     /// For sessions, which count from the beginning of the world.
     pub(crate) fn elapsed(&self) -> std::time::Duration {
         std::time::Duration::from_nanos(self.queue.now())
@@ -189,8 +191,29 @@ impl World {
 
     pub(crate) fn life_of(&self, node: Node) -> u32 {
         match node {
-            Node::Master => self.master.life,
+            Node::Master(index) => self.masters[index].process.life,
             Node::Agent(index) => self.agents[index].process.life,
+        }
+    }
+
+    pub(crate) fn is_up(&self, node: Node) -> bool {
+        match node {
+            Node::Master(index) => self.masters[index].process.is_up(),
+            Node::Agent(index) => self.agents[index].process.is_up(),
+        }
+    }
+
+    pub(crate) fn hardware(&self, node: Node) -> &Hardware {
+        match node {
+            Node::Master(index) => &self.masters[index].process.hardware,
+            Node::Agent(index) => &self.agents[index].process.hardware,
+        }
+    }
+
+    pub(crate) fn hardware_mut(&mut self, node: Node) -> &mut Hardware {
+        match node {
+            Node::Master(index) => &mut self.masters[index].process.hardware,
+            Node::Agent(index) => &mut self.agents[index].process.hardware,
         }
     }
 
@@ -199,7 +222,7 @@ impl World {
         let Some(open) = self.net.conns.get(&conn) else { return };
         let (client, server) = (open.client.clone(), open.server);
         match (to, server) {
-            (End::Server, Node::Master) => master::hear(self, conn, message),
+            (End::Server, Node::Master(index)) => master::hear(self, index, conn, message),
             (End::Server, Node::Agent(index)) => agent::hear(self, index, conn, message),
             (End::Client, _) => self.hand_to_client(conn, client, message),
         }

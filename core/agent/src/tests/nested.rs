@@ -316,6 +316,7 @@ fn nested_ones_survive_a_restart() {
         recovered
         e1 subscribe tasks=a,b
         call wait C1.a
+        call launch C1.b
         call wait C1.b
         container C1.a exited 9
         ",
@@ -340,8 +341,10 @@ fn nested_ones_survive_a_restart() {
               container update C1 cpus:2.5;mem:160
               = boot id boot-1
             > call wait C1.a
+            > call launch C1.b
+              conn 7 <- 202
             > call wait C1.b
-              conn 7 <- 200 WAIT_NESTED_CONTAINER
+              conn 8 <- 200 WAIT_NESTED_CONTAINER
             > container C1.a exited 9
               = container C1.a ended
               conn 6 <- 200 WAIT_NESTED_CONTAINER

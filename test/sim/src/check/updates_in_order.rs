@@ -30,8 +30,8 @@ impl Check for UpdatesInOrder {
 
     fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match fact {
-            Fact::ExecutorUpdates { executor, container, task, uuid } => {
-                let key = (executor.framework_id.clone(), (*task).to_string());
+            Fact::ExecutorUpdates { executor, container, status, uuid } => {
+                let key = (executor.framework_id.clone(), status.task_id.value.clone());
                 let made = self.made.entry(key).or_default().entry((*container).clone());
                 made.or_default().push(uuid.to_vec());
                 Ok(())

@@ -69,7 +69,7 @@ impl Check for VisibleIsDurable {
                 Ok(())
             }
             Fact::AgentSays { agent, effect } => self.agent_says(*agent, effect),
-            Fact::FrameworkIs { id, checkpoint: true } => {
+            Fact::FrameworkIs { id, checkpoint: true, .. } => {
                 self.checkpoints.insert((*id).into());
                 Ok(())
             }

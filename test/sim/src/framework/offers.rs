@@ -1,6 +1,6 @@
 //! What a framework does with its offers: launches of every kind, reservations and volumes, refusals.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tepui_client::scheduler::calls;
 use tepui_client::shorthand::{duration_info, executor_id, scalar, shell, task_id};
@@ -66,6 +66,12 @@ pub(super) struct Pool {
     /// Ids of tasks that have ended, and how likely one is used again.
     reusable: Vec<String>,
     reused_ids: f64,
+    /// Some tasks have checks.
+    checks: bool,
+    /// Some tasks have limits above their requests.
+    limits: bool,
+    /// Some tasks want to be root.
+    roots: bool,
 }
 
 impl Pool {
@@ -97,11 +103,15 @@ fn accept(world: &mut World, index: usize, offer: &pb::Offer) {
         resources: offer.resources.clone(),
         reusable: reusable(world, index),
         reused_ids: world.plan.reused_ids,
+        checks: world.plan.checks,
+        limits: world.plan.limits,
+        roots: world.plan.authorization,
     };
-    // What is lent and what is not cannot be used together.
+    // What is revocable and what is not cannot be used together; only cpus are oversubscribed.
     if pool.resources.iter().any(|resource| resource.revocable.is_set()) {
-        let borrows = world.rng.chance(0.6);
-        pool.resources.retain(|resource| resource.revocable.is_set() == borrows);
+        let (borrows, slack) = (world.rng.chance(0.6), world.plan.slack);
+        pool.resources
+            .retain(|resource| resource.revocable.is_set() == borrows || !slack && resource.name != "cpus");
     }
     let mut operations = Vec::new();
     for _ in 0..=world.rng.below(2) {
@@ -166,6 +176,7 @@ fn remember(world: &mut World, index: usize, offer: &pb::Offer, operations: &[pb
                 over: false,
             };
             world.counts.tasks += 1;
+            world.counts.limited += u64::from(!info.limits.is_empty());
             world.checks.see(&Fact::FrameworkLaunches { id: &id, task: &info.task_id.value });
             let memory = &mut world.frameworks[index].memory;
             memory.launches += 1;
@@ -184,7 +195,12 @@ pub(super) fn task(rng: &mut Rng, framework: &mut Framework, pool: &mut Pool) ->
         _ => framework.name("t"),
     };
     let script = Script::draw(rng);
+    let is_checked = pool.checks && rng.chance(0.3);
+    let limit = pool.limits && rng.chance(0.3);
     Some(pb::TaskInfo {
+        limits: if limit { limits(&resources) } else { Default::default() },
+        health_check: is_checked.then(|| health_check(rng)).into(),
+        check: (is_checked && rng.chance(0.5)).then(check).into(),
         name: script.to_string(),
         max_completion_time: script.longest().map(duration_info).into(),
         task_id: task_id(name).into(),
@@ -192,6 +208,28 @@ pub(super) fn task(rng: &mut Rng, framework: &mut Framework, pool: &mut Pool) ->
         resources,
         ..Default::default()
     })
+}
+
+fn health_check(rng: &mut Rng) -> pb::HealthCheck {
+    pb::HealthCheck {
+        r#type: Some(pb::health_check::Type::TCP),
+        tcp: pb::health_check::TCPCheckInfo { port: 80, ..Default::default() }.into(),
+        delay_seconds: Some(0.5),
+        interval_seconds: Some(1.0),
+        grace_period_seconds: Some(between(rng, 0, 5) as f64),
+        consecutive_failures: Some(2),
+        ..Default::default()
+    }
+}
+
+fn check() -> pb::CheckInfo {
+    pb::CheckInfo {
+        r#type: Some(pb::check_info::Type::TCP),
+        tcp: pb::check_info::Tcp { port: 80, ..Default::default() }.into(),
+        delay_seconds: Some(0.5),
+        interval_seconds: Some(2.0),
+        ..Default::default()
+    }
 }
 
 fn launch_commands(
@@ -202,10 +240,45 @@ fn launch_commands(
     let count = between(rng, 1, 3);
     let tasks = (0..count).filter_map(|_| {
         let task = task(rng, framework, pool)?;
-        Some(pb::TaskInfo { command: shell("pretend").into(), ..task })
+        let in_docker = rng.chance(0.3).then(docker);
+        let command = command(rng, pool, &task).into();
+        Some(pb::TaskInfo { command, container: in_docker.into(), ..task })
     });
     let tasks: Vec<_> = tasks.collect();
     (!tasks.is_empty()).then(|| calls::launch(tasks))
+}
+
+/// The command of a task is its script: what runs it sees nothing else.
+pub(super) fn command(rng: &mut Rng, pool: &Pool, task: &pb::TaskInfo) -> pb::CommandInfo {
+    let user = (pool.roots && rng.chance(0.2)).then(|| "root".into());
+    pb::CommandInfo { user, ..shell(task.name.clone()) }
+}
+
+/// Twice what the task asks for.
+fn limits(requests: &[pb::Resource]) -> BTreeMap<String, pb::value::Scalar> {
+    let double = |resource: &pb::Resource| {
+        let value = 2.0 * resource.scalar.value;
+        (resource.name.clone(), pb::value::Scalar { value, ..Default::default() })
+    };
+    requests.iter().map(double).collect()
+}
+
+fn own_cgroups() -> pb::ContainerInfo {
+    let linux_info = pb::LinuxInfo { share_cgroups: Some(false), ..Default::default() };
+    pb::ContainerInfo {
+        r#type: pb::container_info::Type::MESOS,
+        linux_info: linux_info.into(),
+        ..Default::default()
+    }
+}
+
+fn docker() -> pb::ContainerInfo {
+    let docker = pb::container_info::DockerInfo { image: "pretend".into(), ..Default::default() };
+    pb::ContainerInfo {
+        r#type: pb::container_info::Type::DOCKER,
+        docker: docker.into(),
+        ..Default::default()
+    }
 }
 
 /// A new executor, or one that may run there already.
@@ -251,7 +324,10 @@ fn launch_group(rng: &mut Rng, framework: &mut Framework, pool: &mut Pool) -> Op
     let count = between(rng, 1, 3);
     let tasks = (0..count).filter_map(|_| {
         let task = task(rng, framework, pool)?;
-        Some(pb::TaskInfo { command: shell("pretend").into(), ..task })
+        let command = command(rng, pool, &task).into();
+        // Limits of a task in a group need cgroups of its own.
+        let container = (!task.limits.is_empty()).then(own_cgroups);
+        Some(pb::TaskInfo { command, container: container.into(), ..task })
     });
     let tasks: Vec<_> = tasks.collect();
     (!tasks.is_empty()).then(|| calls::launch_group(executor, tasks))

@@ -1,12 +1,11 @@
 //! What a framework does with volumes: makes them, shared or its own, runs tasks on them, resizes and destroys them.
 
 use tepui_client::scheduler::calls;
-use tepui_client::shorthand::shell;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::offer::operation::{Create, Destroy, GrowVolume, ShrinkVolume, Type};
 
 use super::Framework;
-use super::offers::{Pool, reserve_some, task, volume};
+use super::offers::{Pool, command, reserve_some, task, volume};
 use crate::chance::Rng;
 
 /// By how much volumes grow and shrink.
@@ -90,7 +89,8 @@ fn use_it(
     let tasks = (0..count).filter_map(|_| {
         let mut task = task(rng, framework, pool)?;
         task.resources.push(volume.clone());
-        Some(pb::TaskInfo { command: shell("pretend").into(), ..task })
+        let command = command(rng, pool, &task).into();
+        Some(pb::TaskInfo { command, ..task })
     });
     let tasks: Vec<_> = tasks.collect();
     (!tasks.is_empty()).then(|| calls::launch(tasks))

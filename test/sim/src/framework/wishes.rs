@@ -3,6 +3,7 @@
 use tepui_client::scheduler::calls;
 use tepui_client::shorthand::task_id;
 use tepui_proto::mesos::v1 as pb;
+use tepui_proto::mesos::v1::scheduler::OfferConstraints;
 
 use super::{Step, call, draw_roles, plan};
 use crate::chance::{MS, SECOND, between, pick};
@@ -82,7 +83,36 @@ fn describe_anew(world: &mut World, index: usize) {
     let mut info = world.frameworks[index].memory.info.clone();
     info.roles = draw_roles(&mut world.rng);
     info.name = format!("framework {index} at {}", world.queue.now());
-    call(world, index, calls::update_framework(info, Vec::new(), None));
+    let constraints = avoidance(world, &info.roles);
+    call(world, index, calls::update_framework(info, Vec::new(), constraints));
+}
+
+/// Some frameworks avoid an agent, in all of their roles.
+fn avoidance(world: &mut World, roles: &[String]) -> Option<OfferConstraints> {
+    use tepui_proto::mesos::v1::scheduler::AttributeConstraint;
+    use tepui_proto::mesos::v1::scheduler::attribute_constraint::predicate::TextNotEquals;
+    use tepui_proto::mesos::v1::scheduler::attribute_constraint::selector::PseudoattributeType;
+    use tepui_proto::mesos::v1::scheduler::attribute_constraint::{Predicate, Selector};
+    use tepui_proto::mesos::v1::scheduler::offer_constraints::{RoleConstraints, role_constraints::Group};
+    if !world.plan.constraints || world.is_healing() || world.rng.chance(0.3) {
+        return None;
+    }
+    world.counts.constrained += 1;
+    let host = world.rng.below(world.agents.len() as u64);
+    let avoid = TextNotEquals { value: format!("host{host}"), ..Default::default() };
+    let constraint = AttributeConstraint {
+        selector: Selector {
+            pseudoattribute_type: Some(PseudoattributeType::HOSTNAME),
+            ..Default::default()
+        }
+        .into(),
+        predicate: Predicate { text_not_equals: avoid.into(), ..Default::default() }.into(),
+        ..Default::default()
+    };
+    let group = Group { attribute_constraints: vec![constraint], ..Default::default() };
+    let of_role = RoleConstraints { groups: vec![group], ..Default::default() };
+    let role_constraints = roles.iter().map(|role| (role.clone(), of_role.clone())).collect();
+    Some(OfferConstraints { role_constraints, ..Default::default() })
 }
 
 fn teardown(world: &mut World, index: usize) {
@@ -91,7 +121,15 @@ fn teardown(world: &mut World, index: usize) {
 
 /// Keeps whatever it is offered from now on.
 pub(crate) fn want_offers(world: &mut World, index: usize) {
+    avoid_nothing(world, index);
     call(world, index, calls::revive(Vec::new()));
+}
+
+fn avoid_nothing(world: &mut World, index: usize) {
+    if world.plan.constraints {
+        let info = world.frameworks[index].memory.info.clone();
+        call(world, index, calls::update_framework(info, Vec::new(), None));
+    }
 }
 
 /// No new wishes: gives back all offers, kills all tasks, asks about those it does not know the end of.
@@ -102,6 +140,7 @@ pub(super) fn repair(world: &mut World, index: usize) {
         return;
     }
     plan(world, index, 1, Step::Consider);
+    avoid_nothing(world, index);
     suppress(world, index);
     ask_about_all(world, index);
     for (task, agent, _) in live(world, index) {
