@@ -38,6 +38,9 @@ const DOCKER: &str = "docker";
 const DOCKER_END: &str = "docker_end";
 const CONTAINERS: &str = "containers";
 
+/// As long as a status can be, as text.
+const STATUS_CHARS: usize = 11;
+
 /// The longest value of a container id, in bytes: each becomes a file name with room for a suffix.
 const ID_BYTES_MAX: usize = 242;
 
@@ -236,12 +239,21 @@ impl ContainerDir {
         }
     }
 
+    /// Takes the room that the status needs: when the command has ended there may be none.
+    pub fn reserve_status(&self) -> io::Result<()> {
+        std::fs::write(self.status_draft(), [b' '; STATUS_CHARS])
+    }
+
     /// Keeps the raw wait status of the command.
     pub fn write_status(&self, status: i32) -> io::Result<()> {
-        let draft = self.path.join(format!("{STATUS}.draft"));
-        let mut file = std::fs::File::create(&draft)?;
-        write!(file, "{status}")?;
+        let draft = self.status_draft();
+        let mut file = std::fs::File::options().write(true).create(true).truncate(false).open(&draft)?;
+        write!(file, "{status:<STATUS_CHARS$}")?;
         std::fs::rename(&draft, self.path.join(STATUS))
+    }
+
+    fn status_draft(&self) -> PathBuf {
+        self.path.join(format!("{STATUS}.draft"))
     }
 
     /// Keeps which cgroups the container is about to have.
@@ -394,6 +406,19 @@ mod tests {
         assert!(dir.claim(None).expect("written"));
         assert!(!dir.claim(Process::this().ok()).expect("no error, too late"));
         assert_eq!(dir.claimed().expect("readable"), Claim::Void);
+    }
+
+    #[test]
+    fn a_status_is_kept_on_a_full_disk() {
+        let root = tempfile::tempdir().expect("a directory");
+        let Some(disk) = tepui_facilities::Disk::mount(root.path(), 1) else { return };
+        let dir = RuntimeDir::open(disk.path()).expect("made").container(&ContainerId::root("a"));
+        dir.make().expect("made");
+        dir.reserve_status().expect("there is room");
+        assert_eq!(dir.status(), None);
+        disk.fill();
+        dir.write_status(i32::MIN).expect("the room is taken already");
+        assert_eq!(dir.status(), Some(i32::MIN));
     }
 
     #[test]

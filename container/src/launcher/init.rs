@@ -66,7 +66,7 @@ pub(crate) fn supervise() -> io::Result<()> {
         Started::Runs(running) => running.wait(prepared.board.as_mut()),
         Started::Ended(status) => status,
     };
-    // If the disk is full the status is lost, and the container counts as killed; its processes must end all the same.
+    // If it cannot be written the container counts as killed; its processes must end all the same.
     let written = prepared.runtime.write_status(status.into_raw());
     let ended = end_the_rest(prepared.this);
     if let Some(board) = &mut prepared.board {
@@ -116,7 +116,11 @@ fn prepare(spec: &InitSpec) -> io::Result<Option<(Prepared, Entry)>> {
     }
     let (this, runtime) = (Process::this()?, ContainerDir::at(&spec.runtime));
     match runtime.claim(Some(this)) {
-        Ok(true) => Ok(Some((Prepared { this, runtime, board, ends: Some(ends) }, entry))),
+        Ok(true) => {
+            // Without room for it now there may be some when the command has ended.
+            runtime.reserve_status().ok();
+            Ok(Some((Prepared { this, runtime, board, ends: Some(ends) }, entry)))
+        }
         Ok(false) => Ok(None),
         Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(err) => Err(err),
