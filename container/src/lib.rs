@@ -35,6 +35,7 @@ pub use host::open_files::raise_open_files;
 #[cfg(feature = "fuzz")]
 pub use images::fuzz;
 pub use images::{Backend, ImageOptions, Logins, image_names};
+pub use isolators::used_bytes as disk_used;
 pub use isolators::{
     AllowedDevice, DiskUse, Isolation, IsolationFault, IsolatorOptions, parse_capabilities, parse_devices,
     ports,

@@ -101,7 +101,7 @@ fn text(bytes: u64) -> String {
 }
 
 /// What all files below a path take, each once; links and other file systems are not followed.
-pub(crate) fn used_bytes(root: &Path) -> u64 {
+pub fn used_bytes(root: &Path) -> u64 {
     let Ok(meta) = root.symlink_metadata() else { return 0 };
     let (device, mut linked, mut total) = (meta.dev(), BTreeSet::new(), meta.blocks());
     let mut next = vec![(root.to_owned(), 0)];

@@ -26,8 +26,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use self::disk_du::DiskUse;
-pub(crate) use self::disk_du::{sandbox_quota, used_bytes};
+pub(crate) use self::disk_du::sandbox_quota;
+pub use self::disk_du::{DiskUse, used_bytes};
 pub use self::linux_capabilities::parse as parse_capabilities;
 pub use self::linux_devices::{AllowedDevice, parse as parse_devices};
 pub use self::network_ports::ports;

@@ -11,7 +11,7 @@ use tepui_proto::mesos::v1::{agent, executor as executor_api};
 use tepui_proto::tepui::agent::v1 as link_api;
 use tepui_types::{Answer, ConnId, ContainerId, ContainerOp, ExecutorId, FrameworkId, Status, TaskId};
 
-use crate::eviction::Evicting;
+use crate::eviction::{Evicting, Releasing};
 use crate::gc::Unused;
 use crate::link::Link;
 use crate::operations::Uuid;
@@ -24,8 +24,8 @@ use crate::status::Streams;
 use crate::transition::Transition;
 use crate::{Config, Effect, Input, Record};
 use crate::{
-    containers, eviction, executor, gc, lifecycle, link, master, operations, operator, oversubscription,
-    recover, status,
+    containers, disk_pressure, eviction, executor, gc, lifecycle, link, master, operations, operator,
+    oversubscription, recover, status,
 };
 
 pub(crate) type Out = Outbox<Agent>;
@@ -55,6 +55,7 @@ pub struct Agent {
     pub(crate) slack: Slack,
     pub(crate) oversubscription: Oversubscription,
     pub(crate) evicting: Evicting,
+    pub(crate) releasing: Releasing,
     /// It said that it ends.
     pub(crate) ended: bool,
     /// The version readers have.
@@ -115,6 +116,10 @@ impl Fsm for Agent {
             Input::Load(load) => oversubscription::loaded(self, now, load, out),
             Input::Memory { machine, containers } => eviction::measured(self, machine, containers, out),
             Input::DiskUsage { used } => gc::disk_used(self, now, used, out),
+            Input::DiskRoom(room) => disk_pressure::room(self, now, room, out),
+            Input::Sandboxes { available_bytes, sandboxes } => {
+                eviction::sandboxes_measured(self, now, available_bytes, sandboxes, out);
+            }
         }
     }
 
@@ -130,6 +135,10 @@ impl Fsm for Agent {
             self.published = self.state.version;
             out.effect(Effect::Publish { state: self.state.clone() });
         }
+    }
+
+    fn is_independent(effect: &Effect) -> bool {
+        effect.is_independent()
     }
 
     fn deadline(&self) -> Option<Mono> {

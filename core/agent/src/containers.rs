@@ -61,7 +61,7 @@ pub(crate) fn event(agent: &mut Agent, now: Now, event: ContainerEvent, out: &mu
         ContainerEvent::NoSuchContainer { .. } => (), // It ended while the signal was on its way.
         ContainerEvent::PathDone { path, error } => {
             if !operator::path_done(agent, &path, error.as_deref(), out) {
-                gc::removed(agent, path, error.is_some(), out);
+                gc::removed(agent, now, path, error.is_some(), out);
             }
         }
     }

@@ -51,3 +51,23 @@ pub enum Effect {
         failed: bool,
     },
 }
+
+impl Effect {
+    /// Signs of life, and kills: an executor that gets one and does not know the task ignores it.
+    pub(crate) fn is_independent(&self) -> bool {
+        match self {
+            Effect::Master { call, .. } => call.r#type == Some(link::call::Type::PONG),
+            Effect::Executor { event, .. } => {
+                matches!(event.r#type, Some(executor::event::Type::HEARTBEAT | executor::event::Type::KILL))
+            }
+            Effect::Answer { answer, .. } => answer.is_for_want_of_room(),
+            Effect::Connect { .. }
+            | Effect::OpenExecutor { .. }
+            | Effect::CloseExecutor { .. }
+            | Effect::Container(_)
+            | Effect::Transition(_)
+            | Effect::Publish { .. }
+            | Effect::Exit { .. } => false,
+        }
+    }
+}

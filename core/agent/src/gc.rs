@@ -10,8 +10,8 @@ use core::time::Duration;
 use tepui_fsm::{Now, Wall};
 use tepui_types::ContainerOp;
 
-use crate::Record;
 use crate::agent::{Agent, Out, Timer};
+use crate::{Record, eviction};
 
 /// Directories and since when nobody needs them. A directory stays in here until its removal is done.
 pub(crate) type Unused = BTreeMap<String, Wall>;
@@ -21,8 +21,8 @@ pub(crate) fn schedule(agent: &mut Agent, now: Now, path: String, out: &mut Out)
     out.record(Record::PathUnused { path: path.clone(), since: now.wall });
     agent.gc.insert(path, now.wall);
     // Nothing here is younger: the time that is set already is the first, if one is.
-    if agent.timers.get(&Timer::Collect).is_none() {
-        agent.timers.set(Timer::Collect, now.mono + agent.config.gc_delay);
+    if agent.state.disk_pressure.is_some() || agent.timers.get(&Timer::Collect).is_none() {
+        agent.timers.set(Timer::Collect, now.mono + kept(agent));
     }
 }
 
@@ -36,14 +36,24 @@ pub(crate) fn unschedule(agent: &mut Agent, path: &str, out: &mut Out) {
 /// Sets the time when the next directory has been kept long enough.
 pub(crate) fn arm(agent: &mut Agent, now: Now) {
     let Some(oldest) = agent.gc.values().min() else { return };
-    let wait = agent.config.gc_delay.saturating_sub(age(now, *oldest));
+    let wait = kept(agent).saturating_sub(age(now, *oldest));
     agent.timers.set(Timer::Collect, now.mono + wait);
 }
 
 /// Some directory has been kept long enough.
 pub(crate) fn collect(agent: &mut Agent, now: Now, out: &mut Out) {
-    let kept = agent.config.gc_delay;
+    let kept = kept(agent);
     remove_older(agent, now, kept, out);
+}
+
+/// Room is needed now.
+pub(crate) fn remove_all(agent: &mut Agent, now: Now, out: &mut Out) {
+    remove_older(agent, now, Duration::ZERO, out);
+}
+
+/// How long directories are kept, whatever room there is; not at all under disk pressure.
+fn kept(agent: &Agent) -> Duration {
+    if agent.state.disk_pressure.is_some() { Duration::ZERO } else { agent.config.gc_delay }
 }
 
 /// The fuller the disk, the younger the directories that go.
@@ -74,18 +84,19 @@ fn remove_older(agent: &mut Agent, now: Now, kept: Duration, out: &mut Out) {
 }
 
 /// A removal came to its end. One that failed is counted and not tried again.
-pub(crate) fn removed(agent: &mut Agent, path: String, failed: bool, out: &mut Out) {
+pub(crate) fn removed(agent: &mut Agent, now: Now, path: String, failed: bool, out: &mut Out) {
     match failed {
         true => agent.state.counters.path_removals_failed += 1,
         false => agent.state.counters.path_removals_succeeded += 1,
     }
     agent.state.touch();
+    eviction::sandbox_removed(agent, now, &path);
     if !agent.gc.contains_key(&path) {
         out.record(Record::PathForgotten { path });
     }
 }
 
-fn is_below(path: &str, outer: &str) -> bool {
+pub(crate) fn is_below(path: &str, outer: &str) -> bool {
     path.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'))
 }
 

@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 
 use tepui_proto::mesos::v1::{agent, executor};
 use tepui_proto::tepui::agent::v1 as link;
-use tepui_types::{ConnId, ContainerEvent};
+use tepui_types::{ConnId, ContainerEvent, DiskRoom};
 
-use crate::{Load, MachineMemory, MemoryUse, Used};
+use crate::{Load, MachineMemory, MemoryUse, SandboxUse, Used};
 
 /// One attempt to be linked with a master. Never used twice, so that what an old link still says is recognised.
 /// On whose behalf a call about containers is made.
@@ -75,5 +75,12 @@ pub enum Input {
     /// How full the work directory's file system is, 0.0 to 1.0; drives how long old sandboxes are kept.
     DiskUsage {
         used: f64,
+    },
+    /// The disk of the records has become short of room, or is so no longer.
+    DiskRoom(DiskRoom),
+    /// How much room is left on the work directory's file system, and what sandboxes hold of it.
+    Sandboxes {
+        available_bytes: u64,
+        sandboxes: Vec<SandboxUse>,
     },
 }

@@ -15,7 +15,7 @@ use tepui_resources::Format;
 use crate::agent::{Agent, Out, Timer};
 use crate::state::{Framework, Phase, Task};
 use crate::transition::{Disconnection, Transition};
-use crate::{Effect, LinkId, operations, status};
+use crate::{Effect, LinkId, disk_pressure, operations, status};
 
 /// The longest wait before another try.
 const BACKOFF_MAX: Duration = Duration::from_secs(60);
@@ -196,6 +196,7 @@ fn subscribe(agent: &Agent) -> api::call::Subscribe {
         isolations: state.completed_frameworks.iter().flat_map(|framework| isolations(framework)).collect(),
         operations: state.operations.values().map(|operation| (**operation).clone()).collect(),
         oversubscribed_resources: state.oversubscribed.to_proto(Format::Post),
+        disk_pressure: disk_pressure::reported(agent).into(),
         ..Default::default()
     }
 }

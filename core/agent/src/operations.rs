@@ -19,7 +19,7 @@ use crate::lifecycle::volume_path;
 use crate::recover::is_kept;
 use crate::status::{RETRY_MAX, RETRY_MIN};
 use crate::transition::Transition;
-use crate::{Record, drain, slack};
+use crate::{Record, disk_pressure, drain, slack};
 
 pub(crate) type Uuid = [u8; 16];
 
@@ -79,8 +79,19 @@ fn applied(
 ) -> Result<(Operation, tepui_resources::Resources), String> {
     let operation = Operation::from_proto(info).map_err(|err| err.to_string())?;
     let operation = operation.ok_or("The agent does not know this kind of operation")?.unallocate();
+    if let Some(why) = disk_pressure::rejection(agent, "an operation").filter(|_| !gives_back(&operation)) {
+        return Err(why);
+    }
     let total = agent.state.total.apply(&operation).map_err(|err| err.to_string())?;
     Ok((operation, total))
+}
+
+/// Whether it makes room, or at least takes none.
+fn gives_back(operation: &Operation) -> bool {
+    match operation {
+        Operation::Unreserve { .. } | Operation::Destroy { .. } | Operation::ShrinkVolume { .. } => true,
+        Operation::Reserve { .. } | Operation::Create { .. } | Operation::GrowVolume { .. } => false,
+    }
 }
 
 fn add(

@@ -42,6 +42,9 @@ impl fmt::Display for Input {
                 write!(f, "memory of {} containers measured", containers.len())
             }
             Input::DiskUsage { used } => write!(f, "disk used {used}"),
+            Input::DiskRoom(room) if room.is_short => write!(f, "disk is short of room"),
+            Input::DiskRoom(_) => write!(f, "disk has room"),
+            Input::Sandboxes { sandboxes, .. } => write!(f, "{} sandboxes measured", sandboxes.len()),
         }
     }
 }
@@ -104,6 +107,9 @@ impl fmt::Display for LinkCall<'_> {
                 write!(f, " latest {:?}", update.latest_state)?;
             }
         }
+        if let Some(pressure) = call.disk_pressure.as_option() {
+            write!(f, " {}", if pressure.is_on { "on" } else { "off" })?;
+        }
         if let Some(update) = call.update_operation.as_option() {
             write!(f, " {:?}", update.status.state)?;
         }
@@ -121,6 +127,7 @@ impl fmt::Display for LinkCall<'_> {
 fn subscribe_line(f: &mut fmt::Formatter<'_>, subscribe: &link::call::Subscribe) -> fmt::Result {
     let id = subscribe.agent_info.id.as_option().map_or("new", |id| id.value.as_str());
     write!(f, " {id}")?;
+    f.write_str(if subscribe.disk_pressure.is_set() { " under disk pressure" } else { "" })?;
     for task in &subscribe.tasks {
         write!(f, " task {} {:?}", task.task_id.value, task.state)?;
     }

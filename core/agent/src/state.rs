@@ -13,7 +13,7 @@ use rpds::{QueueSync, RedBlackTreeMapSync};
 use tepui_fsm::Wall;
 use tepui_proto::mesos::v1 as pb;
 use tepui_resources::Resources;
-use tepui_types::{ConnId, ContainerId, ExecutorId, FrameworkId, TaskId, Termination};
+use tepui_types::{ConnId, ContainerId, DiskPressure, ExecutorId, FrameworkId, TaskId, Termination};
 
 pub type Map<K, V> = RedBlackTreeMapSync<K, V>;
 
@@ -41,6 +41,8 @@ pub struct State {
     /// Operations whose end nobody acknowledged yet, by their uuid.
     pub operations: Map<[u8; 16], Arc<pb::Operation>>,
     pub drain: Option<Arc<Drain>>,
+    /// Set while the disk of the records is short of room: launches are rejected.
+    pub disk_pressure: Option<DiskPressure>,
     /// How long old sandboxes are kept, as full as the disk is.
     pub executor_directory_max_allowed_age: Duration,
     /// Directories that wait for their removal.
@@ -220,6 +222,7 @@ pub struct Counters {
     pub slack_take_back_time_max: Duration,
     /// Containers ended because they used more memory than they asked for while it was short.
     pub memory_evictions: u64,
+    pub disk_evictions: u64,
 }
 
 impl State {

@@ -100,6 +100,11 @@ pub enum Transition {
     OperationUpdated {
         operation: Arc<pb::Operation>,
     },
+    /// The disk of the records has become short of room, or is so no longer.
+    DiskPressure {
+        is_on: bool,
+        available_bytes: u64,
+    },
     DrainStarted,
     DrainCompleted,
     Terminating,

@@ -45,6 +45,12 @@ pub trait Fsm: Sized {
     /// What there is no time for waits for the next turn: then `deadline` is in the past.
     fn settle(&mut self, now: Now, budget: &mut Budget<'_>, out: &mut Outbox<Self>);
 
+    /// Whether an effect is the same whatever becomes of records before it, as a sign of life is. Such effects are not held
+    /// back while records cannot be written.
+    fn is_independent(_effect: &Self::Effect) -> bool {
+        false
+    }
+
     /// When to be woken if nothing comes in. Timers are state; there are none elsewhere.
     fn deadline(&self) -> Option<Mono>;
 }

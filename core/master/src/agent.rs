@@ -2,6 +2,7 @@
 
 mod adopt;
 pub(crate) mod closed;
+mod disk_pressure;
 mod exited_executor;
 mod message;
 mod pong;
@@ -52,6 +53,9 @@ pub(crate) fn take(
         Type::PONG => pong::pong(master, &from),
         Type::UPDATE_RESOURCES => {
             update_resources::update_resources(master, now, &from, &call.update_resources, out);
+        }
+        Type::DISK_PRESSURE => {
+            disk_pressure::disk_pressure(master, now, &from, &call.disk_pressure, out);
         }
         Type::UNREGISTER => unregister::unregister(master, now, &from, out),
         // A newer agent may have more to say than we understand.

@@ -84,3 +84,28 @@ pub enum Effect {
 
 /// Effects are moved several times on their way out: what is large is kept elsewhere.
 const _: () = assert!(size_of::<Effect>() <= 64);
+
+impl Effect {
+    /// Signs of life, and kills: an agent that gets one and does not know the task says so.
+    pub(crate) fn is_independent(&self) -> bool {
+        match self {
+            Effect::Agent { event, .. } => {
+                matches!(event.r#type, Some(link::event::Type::PING | link::event::Type::KILL))
+            }
+            Effect::Scheduler { event, .. } => event.r#type == Some(scheduler::event::Type::HEARTBEAT),
+            Effect::Operator { event } => event.r#type == Some(master::event::Type::HEARTBEAT),
+            Effect::Answer { answer, .. } => answer.is_for_want_of_room(),
+            Effect::OpenScheduler { .. }
+            | Effect::CloseScheduler { .. }
+            | Effect::OpenAgent { .. }
+            | Effect::CloseAgent { .. }
+            | Effect::OpenOperator { .. }
+            | Effect::CloseOperator { .. }
+            | Effect::Explained { .. }
+            | Effect::SlackTakenBack { .. }
+            | Effect::Transition(_)
+            | Effect::Halt { .. }
+            | Effect::Publish { .. } => false,
+        }
+    }
+}

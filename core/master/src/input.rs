@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 
 use tepui_proto::mesos::v1::{master, scheduler};
 use tepui_proto::tepui::agent::v1 as link;
-use tepui_types::ConnId;
+use tepui_types::{ConnId, DiskRoom};
 
 use crate::explain::Subject;
 
@@ -38,4 +38,6 @@ pub enum Input {
     Whitelist { hosts: Option<BTreeSet<String>> },
     /// An operator's event stream ended.
     OperatorClosed { conn: ConnId },
+    /// The registry's disk has become short of room, or is so no longer.
+    DiskRoom(DiskRoom),
 }

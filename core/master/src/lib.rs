@@ -20,6 +20,7 @@ mod call;
 mod checks;
 mod config;
 mod counters;
+mod disk_pressure;
 mod drain;
 mod effect;
 mod ends;

@@ -28,7 +28,9 @@ use crate::reachability::Liveness;
 use crate::state::{Agent, Framework, Map, Recent, State, Tallies, Task};
 use crate::timers::Timer;
 use crate::transition::Transition;
-use crate::{Config, Effect, Input, agent, boot, call, drain, explain, offer, operator, slack, timers};
+use crate::{
+    Config, Effect, Input, agent, boot, call, disk_pressure, drain, explain, offer, operator, slack, timers,
+};
 
 pub(crate) type Out = Outbox<Master>;
 
@@ -109,6 +111,7 @@ impl Fsm for Master {
             Input::OperatorClosed { conn } => operator::closed(self, conn),
             Input::Whitelist { hosts } => self.allocator.set_whitelist(hosts),
             Input::Explain { conn, subject } => explain::explain(self, now, conn, &subject, out),
+            Input::DiskRoom(room) => disk_pressure::room(self, now, room, out),
         }
         self.count_crossing(arrival, from, out);
     }
@@ -123,6 +126,10 @@ impl Fsm for Master {
         explain::go_on(self, now, budget, out);
         self.count_events(from, out);
         self.publish(out);
+    }
+
+    fn is_independent(effect: &Effect) -> bool {
+        effect.is_independent()
     }
 
     fn deadline(&self) -> Option<Mono> {
@@ -324,6 +331,7 @@ pub(crate) fn empty_state(config: &Config, now: Now) -> State {
         quotas: Map::new_sync(),
         schedule: Arc::default(),
         machines: Map::new_sync(),
+        disk_pressure: None,
         roles: config.roles.clone().map(|roles: Vec<String>| Arc::new(roles)),
         slack_opt_out: config.allocation_slack.then(|| Arc::new(config.allocation_slack_opt_out.clone())),
     }

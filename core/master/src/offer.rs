@@ -87,7 +87,7 @@ pub(crate) fn allocate(master: &mut Master, now: Now, budget: &mut Budget<'_>, o
 fn make(master: &mut Master, now: Now, grant: Grant) -> Result<pb::Offer, Grant> {
     let framework =
         master.framework(&grant.framework).filter(|framework| framework.conn().is_some()).cloned();
-    let agent = master.agent(&grant.agent).filter(|agent| agent.is_active()).cloned();
+    let agent = master.agent(&grant.agent).filter(|agent| agent.is_offered()).cloned();
     let (Some(framework), Some(agent)) = (framework, agent) else { return Err(grant) };
     let offer = Offer {
         id: master.next_offer_id(),

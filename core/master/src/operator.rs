@@ -23,10 +23,10 @@ use tepui_proto::mesos::v1::master::call::Type;
 use tepui_proto::mesos::v1::master::{Call, Response};
 use tepui_types::{Answer, ConnId, Refusal, Status};
 
-use crate::authorization;
 use crate::master::{Master, NOT_IMPLEMENTED, Out};
 use crate::timers::Timer;
 use crate::transition::Transition;
+use crate::{authorization, disk_pressure};
 
 /// What becomes of a call: whatever changed is recorded and told when it is made.
 type Done = Result<Answer<Response>, Refusal>;
@@ -48,6 +48,7 @@ pub(crate) fn take(
         return subscribe::subscribe(master, now, conn, out);
     }
     let done = authorization::operator(master, principal, &call)
+        .and_then(|()| disk_pressure::check_call(master, r#type))
         .and_then(|()| carry_out(master, now, principal, r#type, &call, out));
     let rejection = done.as_ref().err().map(|refusal| refusal.message.clone());
     let principal = principal.map(String::from);

@@ -152,8 +152,13 @@ fn helps(limits: &Limits, offered: &Quantities) -> bool {
 fn keep_guarantees(master: &mut Master, role: &Role, out: &mut Out) {
     let Some(quota) = master.allocator.quota(role) else { return };
     let lacking = quota.guarantees.clone() - &master.allocator.consumed(role);
-    let agents: BTreeSet<_> =
-        master.state.agents.iter().filter(|(_, agent)| agent.is_active()).map(|(id, _)| id.clone()).collect();
+    let agents: BTreeSet<_> = master
+        .state
+        .agents
+        .iter()
+        .filter(|(_, agent)| agent.is_offered())
+        .map(|(id, _)| id.clone())
+        .collect();
     let mut free = Quantities::new();
     for resources in agents.iter().filter_map(|id| master.allocator.free(id)) {
         free += &plain(resources);

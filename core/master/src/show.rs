@@ -23,6 +23,8 @@ impl fmt::Display for Input {
             Input::OperatorClosed { conn } => write!(f, "operator {}: closed", conn.0),
             Input::Whitelist { hosts: Some(hosts) } => write!(f, "whitelist of {} hosts", hosts.len()),
             Input::Whitelist { hosts: None } => write!(f, "no whitelist"),
+            Input::DiskRoom(room) if room.is_short => write!(f, "registry's disk is short of room"),
+            Input::DiskRoom(_) => write!(f, "registry's disk has room"),
             Input::Explain { conn, subject } => write!(f, "operator {}: explain {subject:?}", conn.0),
         }
     }
@@ -124,6 +126,7 @@ impl fmt::Display for AgentCall<'_> {
             Type::UPDATE_OPERATION => write!(f, " {:?}", call.update_operation.latest_state),
             Type::EXITED_EXECUTOR => write!(f, " {}", call.exited_executor.executor_id.value),
             Type::MESSAGE => write!(f, " of {}", call.message.executor_id.value),
+            Type::DISK_PRESSURE => write!(f, " {}", if call.disk_pressure.is_on { "on" } else { "off" }),
             Type::UNKNOWN | Type::PONG | Type::UPDATE_RESOURCES | Type::UNREGISTER => Ok(()),
         }
     }

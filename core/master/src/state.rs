@@ -20,7 +20,7 @@ use tepui_proto::mesos::v1::framework_info::capability::Type as FrameworkCapabil
 use tepui_proto::mesos::v1::scheduler::OfferConstraints;
 use tepui_registry::{Deactivation, Machine};
 use tepui_resources::{Format, Resources};
-use tepui_types::{AgentId, ConnId, ExecutorId, FrameworkId, OfferId, TaskId};
+use tepui_types::{AgentId, ConnId, DiskPressure, ExecutorId, FrameworkId, OfferId, TaskId};
 
 pub use recent::Recent;
 pub(crate) use tallies::Standing;
@@ -72,6 +72,8 @@ pub struct State {
     pub schedule: Arc<pb::maintenance::Schedule>,
     /// Machines that are scheduled for maintenance or down; all others are up.
     pub machines: Map<Machine, Arc<pb::MachineInfo>>,
+    /// Set while the registry's disk is short of room: changes that need room are rejected.
+    pub disk_pressure: Option<DiskPressure>,
     /// The `--roles` whitelist.
     pub roles: Option<Arc<Vec<String>>>,
     /// Roles whose reservations are not lent while idle; none: nobody's are.
@@ -102,6 +104,8 @@ pub struct Agent {
     pub deactivated: bool,
     /// It is to be empty, or is; it is deactivated then.
     pub drain: Option<Drain>,
+    /// Its disk is short of room; it makes no offers.
+    pub disk_pressure: Option<DiskPressure>,
     /// When its machine will not be there.
     pub unavailability: Option<Arc<pb::Unavailability>>,
     /// What frameworks said when they were asked to leave it.
@@ -241,9 +245,14 @@ impl Agent {
         }
     }
 
-    /// Whether its resources may be offered.
+    /// Connected and not taken out of use.
     pub fn is_active(&self) -> bool {
         self.conn().is_some() && !self.deactivated
+    }
+
+    /// Whether its resources may be offered.
+    pub fn is_offered(&self) -> bool {
+        self.is_active() && self.disk_pressure.is_none()
     }
 
     pub fn has(&self, capability: pb::agent_info::capability::Type) -> bool {

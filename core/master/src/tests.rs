@@ -7,6 +7,7 @@ mod agents;
 mod audit;
 mod authorization;
 mod counters;
+mod disk_pressure;
 mod drains;
 mod explain;
 mod failover;

@@ -11,7 +11,7 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::master::Call;
 use tepui_proto::mesos::v1::offer::operation::Type as OperationType;
 use tepui_proto::mesos::v1::task_status::{Reason, Source};
-use tepui_types::{AgentId, ConnId, ExecutorId, FrameworkId, TaskId};
+use tepui_types::{AgentId, ConnId, DiskPressure, ExecutorId, FrameworkId, TaskId};
 
 use crate::state::{Agent, Framework, Offer, Operation, Task};
 
@@ -40,6 +40,17 @@ pub enum Transition {
         hostname: String,
         pid: Arc<str>,
         reason: String,
+    },
+    /// Its disk has become short of room, or is so no longer.
+    AgentDiskPressure {
+        agent_id: AgentId,
+        hostname: String,
+        pressure: Option<DiskPressure>,
+    },
+    /// The same of the registry's disk.
+    RegistryDiskPressure {
+        is_on: bool,
+        available_bytes: u64,
     },
     /// The drain of an agent is complete.
     AgentDrained {

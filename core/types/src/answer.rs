@@ -36,6 +36,7 @@ pub enum Status {
     Internal,
     NotImplemented,
     Unavailable,
+    InsufficientStorage,
 }
 
 impl Status {
@@ -49,6 +50,7 @@ impl Status {
             Status::Internal => 500,
             Status::NotImplemented => 501,
             Status::Unavailable => 503,
+            Status::InsufficientStorage => 507,
         }
     }
 }
@@ -64,6 +66,11 @@ impl Refusal {
 }
 
 impl<T> Answer<T> {
+    /// Whether a call was refused because the disk has no room for it.
+    pub fn is_for_want_of_room(&self) -> bool {
+        matches!(self, Answer::Refused(refusal) if refusal.status == Status::InsufficientStorage)
+    }
+
     pub fn refused(status: Status, message: impl Into<String>) -> Self {
         Answer::Refused(Refusal::new(status, message))
     }

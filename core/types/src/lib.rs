@@ -8,6 +8,7 @@ extern crate alloc;
 
 mod answer;
 mod container;
+mod disk;
 mod duration;
 mod group_limits;
 mod id;
@@ -19,6 +20,7 @@ pub use container::{
     COMMAND_EXECUTOR_CPUS, COMMAND_EXECUTOR_MEM_MB, ContainerEvent, ContainerOp, KnownContainer, LaunchSpec,
     LaunchStage, RecoveredContainer, Termination, Volume,
 };
+pub use disk::{DiskPressure, DiskRoom};
 pub use duration::{duration_from_text, duration_text};
 pub use group_limits::group_limits;
 pub use id::{AgentId, ConnId, ContainerId, ExecutorId, FrameworkId, IdError, OfferId, TaskId, check_id};

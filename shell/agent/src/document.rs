@@ -56,6 +56,9 @@ fn self_members(w: &mut JsonWriter, state: &State, pid: &str) {
     w.field("hostname", &state.info.hostname);
     classic::names(w, "capabilities", state.capabilities.iter().copied());
     classic::domain(w, state.info.domain.as_option());
+    if let Some(pressure) = &state.disk_pressure {
+        classic::disk_pressure(w, pressure);
+    }
     if let Some(drain) = &state.drain {
         w.field("drain_config", &drain.config);
         w.field("estimated_drain_start_time_seconds", &drain.started.as_secs_f64());

@@ -42,3 +42,4 @@ pub use tepui_authz::Authorizer;
 pub use tepui_core_agent::{Config, Estimator, Eviction, QosController, Recover};
 pub use tepui_http::auth::{Credential, JwtKey};
 pub use tepui_http::{Authentication, Firewall, Tls, TlsFiles, parse_acls};
+pub use tepui_store::Headroom;

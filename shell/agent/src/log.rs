@@ -30,6 +30,12 @@ fn log(transition: Transition) {
             };
             warn!(master_id = master.id, master = address(&master), reason, "disconnected from master");
         }
+        Transition::DiskPressure { is_on: true, available_bytes } => {
+            warn!(available_bytes, "disk pressure began: launches are rejected, unused sandboxes removed");
+        }
+        Transition::DiskPressure { is_on: false, available_bytes } => {
+            info!(available_bytes, "disk pressure ended");
+        }
         Transition::FrameworkAdded { framework_id, info } => {
             let checkpoint = info.checkpoint.unwrap_or(false);
             info!(%framework_id, name = info.name, user = info.user, checkpoint, "framework added");

@@ -8,6 +8,7 @@ use tepui_http::{Metrics, System};
 use tepui_proto::mesos::v1::TaskState;
 use tepui_resources::{Name, Resources, Revocable};
 use tepui_runtime::Statistics;
+use tepui_store::Room;
 
 /// v1 has them, and what they count does not exist here.
 const NEVER: [&str; 5] = [
@@ -21,7 +22,7 @@ const NEVER: [&str; 5] = [
 /// How far back timers of pulls look, as in v1.
 const PULLS_WINDOW: Duration = Duration::from_secs(3600);
 
-pub(crate) fn collect(state: &State, counts: &Counts) -> Metrics {
+pub(crate) fn collect(state: &State, counts: &Counts, room: Option<Room>) -> Metrics {
     let mut metrics = Metrics::default();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let uptime = now.saturating_sub(Duration::from_nanos(state.started_at.0));
@@ -32,6 +33,12 @@ pub(crate) fn collect(state: &State, counts: &Counts) -> Metrics {
     metrics.gauge("slave/executor_directory_max_allowed_age_secs", kept.as_secs_f64());
     if let Some(took) = state.recovery_time {
         metrics.gauge("slave/recovery_time_secs", took.as_secs_f64());
+    }
+    metrics.gauge("slave/disk_pressure", f64::from(u8::from(state.disk_pressure.is_some())));
+    if let Some(room) = room {
+        metrics.gauge("slave/disk_available_bytes", room.available_bytes as f64);
+        metrics.gauge("slave/disk_reserve_bytes", room.reserve_bytes as f64);
+        metrics.gauge("slave/disk_reserve_used_bytes", room.reserve_used_bytes as f64);
     }
     counters(&mut metrics, state);
     executors(&mut metrics, state);
@@ -72,6 +79,7 @@ fn counters(metrics: &mut Metrics, state: &State) {
         ("slave/slack_evictions", counters.slack_evictions),
         ("slave/slack_take_backs", counters.slack_take_backs),
         ("slave/memory_evictions", counters.memory_evictions),
+        ("slave/disk_evictions", counters.disk_evictions),
         ("slave/valid_status_updates", counters.valid_status_updates),
         ("slave/invalid_status_updates", counters.invalid_status_updates),
         ("slave/valid_framework_messages", counters.valid_framework_messages),

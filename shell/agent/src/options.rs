@@ -12,6 +12,7 @@ use tepui_core_agent::Config;
 use tepui_http::auth::Credential;
 use tepui_http::{BrowserPolicy, ClientTls, Logging, ServerLimits, StreamLimits, Tls};
 use tepui_proto::mesos::v1 as pb;
+use tepui_store::Headroom;
 
 use crate::access::Access;
 use crate::image_gc::ImageGc;
@@ -63,6 +64,8 @@ pub struct Options {
     pub http_heartbeat_interval: Duration,
     /// How often the disk is looked at.
     pub disk_watch_interval: Duration,
+    /// What is kept free for records.
+    pub headroom: Headroom,
     /// What the machine is set to. Addresses, directories, `isolation`, `agent_info`, `boot_id` and `seed` are filled in by
     /// `run`.
     pub config: Config,
@@ -126,6 +129,7 @@ impl Default for Options {
             docker: None,
             http_heartbeat_interval: Duration::from_secs(30),
             disk_watch_interval: Duration::from_secs(60),
+            headroom: Headroom::default(),
             config: Config::default(),
             external_log_file: None,
             own_log_file: None,

@@ -11,6 +11,7 @@ use tepui_http::{Encoding, classic};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::agent::call::Type;
 use tepui_proto::mesos::v1::agent::{Call, Response, response};
+use tepui_store::Room;
 
 use crate::document::About;
 use crate::metrics;
@@ -23,6 +24,7 @@ pub(crate) struct Sources {
     pub logging_level: u32,
     pub measuring: Measuring,
     pub counts: Counts,
+    pub room: Option<Room>,
 }
 
 /// The bytes of the answer to a call whose type is one of the reads. May take its time.
@@ -69,7 +71,7 @@ fn answer(sources: &Sources, call: &Call) -> Response {
             answer.get_containers = containers(state, call, &statistics).into();
         }
         Type::GET_METRICS => {
-            let metrics = metrics::collect(state, &sources.counts).list();
+            let metrics = metrics::collect(state, &sources.counts, sources.room).list();
             answer.r#type = Some(response::Type::GET_METRICS);
             answer.get_metrics = response::GetMetrics { metrics, ..Default::default() }.into();
         }

@@ -16,7 +16,7 @@ use tepui_http::{
 };
 use tepui_proto::mesos::v1::agent::Call;
 use tepui_proto::mesos::v1::agent::call::Type;
-use tepui_runtime::{Closed, Handle};
+use tepui_runtime::{Closed, Commits, Handle};
 use tokio::sync::watch;
 
 use crate::access::Access;
@@ -97,6 +97,7 @@ pub(crate) struct Program {
     pub exchanges: Exchanges<Kind>,
     pub about: Arc<About>,
     pub states: watch::Receiver<Arc<State>>,
+    pub commits: Arc<Commits>,
     /// The masters of `--master`.
     pub masters: Vec<String>,
     pub logging: Logging,
@@ -183,6 +184,7 @@ impl Program {
             _ => Look::Everything,
         };
         let sources = Sources {
+            room: self.commits.room(),
             state: self.seen_by(request, look),
             about: self.about_for(request),
             logging_level: self.logging.level(),
@@ -198,7 +200,7 @@ impl Program {
 
     async fn metrics(&self, form: MetricsForm, request: &Request) -> Result<Response, HttpError> {
         check_timeout(&request.query)?;
-        let metrics = metrics::collect(&self.state(), &self.containerizer.counts());
+        let metrics = metrics::collect(&self.state(), &self.containerizer.counts(), self.commits.room());
         match form {
             MetricsForm::Snapshot => Ok(json(&request.query, form.write(&metrics))),
             MetricsForm::Text | MetricsForm::OpenMetrics => {

@@ -1,5 +1,6 @@
 //! Starting and ending an agent.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -14,9 +15,9 @@ use tepui_http::{
 };
 use tepui_log::AuditLog;
 use tepui_proto::mesos::v1 as pb;
-use tepui_runtime::{Clock, Handle, Limits, Running, RuntimeFault, entropy, mailbox};
-use tepui_store::{Store, StoreFault, limit_mode, private_directory};
-use tepui_types::ContainerEvent;
+use tepui_runtime::{Clock, Handle, Limits, Running, RuntimeFault, entropy, mailbox, pass_room};
+use tepui_store::{Room, Store, StoreFault, limit_mode, private_directory, reserve_path};
+use tepui_types::{ContainerEvent, DiskRoom};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
@@ -113,7 +114,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let targets = Targets::parse(&options.master, options.etcd_tls.clone()).map_err(AgentFault::Flag)?;
     let masters = targets.named().to_vec();
     let work_dir = make_directory(&options.work_dir)?;
-    let store = open_store(&work_dir, options.config.strict)?;
+    let store = open_store(&work_dir, &options)?;
     let audit_log = open_audit_log(options.audit_log.as_deref())?;
     let server = bind(&options)?;
     let address = server.address();
@@ -151,18 +152,20 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
         tokio::spawn(pass_events(events, handle.clone())),
         tokio::spawn(tell_closings(ended, handle.clone())),
         tokio::spawn(watch_disk(work_dir, options.disk_watch_interval, handle.clone())),
+        tokio::spawn(pass_room(running.commits(), handle.clone(), disk_room)),
     ];
     // Fails only if the machine has ended already, which `ended` tells.
     let _ = handle.send(Input::Start).await;
     let runtime_dir = PathBuf::from(&config.runtime_dir);
     let meter = Meter::open(&runtime_dir).map_err(|err| AgentFault::Directory { path: runtime_dir, err })?;
-    tasks.extend(samples::start(&config, &meter, &containerizer, &handle));
+    tasks.extend(samples::start(&config, &meter, &containerizer, &states, &handle));
     tasks.extend(watch_images(&options, &containerizer));
     let program = Program {
         handle: handle.clone(),
         exchanges: exchanges.clone(),
         about: Arc::new(about),
         states: states.clone(),
+        commits: running.commits(),
         masters,
         logging: options.logging.clone(),
         containerizer,
@@ -270,6 +273,10 @@ fn watch_images(options: &Options, containerizer: &Containerizer) -> Option<Join
     Some(tokio::spawn(image_gc::watch(containerizer.clone(), gc, store)))
 }
 
+fn disk_room(room: Room) -> Input {
+    Input::DiskRoom(DiskRoom { is_short: room.is_short, available_bytes: room.available_bytes })
+}
+
 fn bind(options: &Options) -> Result<Server, AgentFault> {
     if !options.access.readwrite {
         peer::warn_unless_told();
@@ -293,26 +300,34 @@ fn make_directory(path: &Path) -> Result<PathBuf, AgentFault> {
 }
 
 /// Opens the records. Damaged ones are refused, or put aside if the agent need not be strict: it is a new agent then.
-fn open_store(work_dir: &Path, strict: bool) -> Result<Store, AgentFault> {
+fn open_store(work_dir: &Path, options: &Options) -> Result<Store, AgentFault> {
     let path = work_dir.join(RECORDS_FILE);
     let meta = path.parent().expect("the file lies in a directory");
     private_directory(meta).map_err(|err| AgentFault::Directory { path: meta.to_path_buf(), err })?;
-    match Store::open(&path) {
-        Err(fault @ StoreFault::Corrupt { .. }) if !strict => {
+    match Store::open(&path, options.headroom) {
+        Err(fault @ StoreFault::Corrupt { .. }) if !options.config.strict => {
             let aside = path.with_extension("redb.damaged");
             tracing::warn!(%fault, kept = %aside.display(), "starting without the agent's records");
-            std::fs::rename(&path, &aside).map_err(|err| StoreFault::Io {
-                doing: "put aside",
-                path: path.clone(),
-                err,
-            })?;
-            Ok(Store::open(&path)?)
+            // What is in the reserve belongs to them.
+            for (from, to) in [(reserve_path(&path), reserve_path(&aside)), (path.clone(), aside)] {
+                put_aside(&from, &to)?;
+            }
+            Ok(Store::open(&path, options.headroom)?)
         }
         opened => {
             let store = opened?;
             limit_mode(&path, 0o600).map_err(|err| AgentFault::Directory { path, err })?;
             Ok(store)
         }
+    }
+}
+
+fn put_aside(from: &Path, to: &Path) -> Result<(), StoreFault> {
+    match std::fs::rename(from, to) {
+        Err(err) if err.kind() != ErrorKind::NotFound => {
+            Err(StoreFault::Io { doing: "put aside", path: from.to_path_buf(), err })
+        }
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 

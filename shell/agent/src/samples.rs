@@ -1,14 +1,19 @@
 //! Looks at the machine for the estimator, the quality-of-service controller and eviction, and only if one of them wants
 //! it.
 
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tepui_container::{Containerizer, Meter, pressure};
+use tepui_container::{Containerizer, Meter, disk_used, pressure};
 use tepui_core_agent::{
-    Config, Estimator, Eviction, Input, Load, MachineMemory, MemoryUse, QosController, Used,
+    Config, Estimator, Eviction, Input, Load, MachineMemory, MemoryUse, QosController, SandboxUse, State,
+    Used,
 };
 use tepui_resources::parse;
 use tepui_runtime::Handle;
+use tepui_store::available_bytes;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
@@ -28,7 +33,7 @@ pub fn fixed_estimator(resources: &str) -> Result<Estimator, String> {
 
 /// Whether what the configuration asks for can be measured here; the reason if it cannot.
 pub(crate) fn check(config: &Config, containerizer: &Containerizer) -> Result<(), String> {
-    match config.eviction.is_on() {
+    match config.eviction.watches_memory() {
         true => {
             check_eviction(config.eviction, containerizer.counts_memory(), &machine_memory(containerizer))
         }
@@ -67,6 +72,7 @@ pub(crate) fn start(
     config: &Config,
     meter: &Meter,
     containerizer: &Containerizer,
+    states: &watch::Receiver<Arc<State>>,
     handle: &Handle<Input>,
 ) -> Vec<JoinHandle<()>> {
     let mut tasks = Vec::new();
@@ -77,9 +83,13 @@ pub(crate) fn start(
     if config.qos_controller != QosController::Noop {
         tasks.push(tokio::spawn(look(config.qos_correction_interval_min, handle.clone())));
     }
-    if config.eviction.is_on() {
+    if config.eviction.watches_memory() {
         let watch = watch_memory(config.eviction, containerizer.clone(), meter.clone(), handle.clone());
         tasks.push(tokio::spawn(watch));
+    }
+    if let Some(least) = config.eviction.disk_available_bytes {
+        let work_dir = PathBuf::from(&config.work_dir);
+        tasks.push(tokio::spawn(watch_sandboxes(least, work_dir, states.clone(), handle.clone())));
     }
     tasks
 }
@@ -146,6 +156,44 @@ fn memory(eviction: Eviction, containerizer: &Containerizer, meter: &Meter) -> O
     Some(Input::Memory { machine, containers: usages.into_iter().filter_map(of).collect() })
 }
 
+/// Looks at the disk, and at sandboxes only while it has less room than this: somebody may have to go.
+async fn watch_sandboxes(
+    least: u64,
+    work_dir: PathBuf,
+    states: watch::Receiver<Arc<State>>,
+    handle: Handle<Input>,
+) {
+    let mut ticks = ticks(LOOK_INTERVAL_MIN);
+    loop {
+        ticks.tick().await;
+        let available_bytes = match available_bytes(&work_dir) {
+            Ok(available) if available < least => available,
+            Ok(_) => continue,
+            Err(err) => {
+                tracing::warn!(%err, path = %work_dir.display(), "cannot look at the disk");
+                continue;
+            }
+        };
+        let state = states.borrow().clone();
+        let measuring = tokio::task::spawn_blocking(move || sandboxes(&state));
+        let Ok(sandboxes) = measuring.await else { return }; // The runtime is shutting down.
+        if handle.send(Input::Sandboxes { available_bytes, sandboxes }).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// What each outermost container holds in its sandbox, where those nested in it have theirs.
+fn sandboxes(state: &State) -> Vec<SandboxUse> {
+    let executors = state.frameworks.values().flat_map(|framework| framework.executors.values());
+    let executors = executors.map(|executor| (&executor.container_id, &executor.sandbox));
+    let alone = state.containers.values().filter(|container| container.id.parent().is_none());
+    let all = executors.chain(alone.map(|container| (&container.id, &container.sandbox)));
+    let measured =
+        all.map(|(id, sandbox)| SandboxUse { id: id.clone(), used_bytes: disk_used(Path::new(&**sandbox)) });
+    measured.collect()
+}
+
 async fn look(every: Duration, handle: Handle<Input>) {
     let mut ticks = ticks(every);
     loop {
@@ -189,8 +237,8 @@ mod tests {
 
     #[test]
     fn eviction_that_cannot_work_is_an_error() {
-        let available = Eviction { available_bytes: Some(1), pressure: None };
-        let pressure = Eviction { available_bytes: None, pressure: Some(1.0) };
+        let available = Eviction { available_bytes: Some(1), ..Default::default() };
+        let pressure = Eviction { pressure: Some(1.0), ..Default::default() };
         let full = MachineMemory { available_bytes: Some(1), pressure: Some(0.0) };
         for (eviction, counts_memory, machine, why) in [
             (available, true, full, None),

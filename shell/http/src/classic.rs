@@ -10,6 +10,7 @@ use tepui_proto::Enumeration;
 use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1 as pb;
 use tepui_resources::{Format, LegacyValue, Resources, legacy_attributes};
+use tepui_types::DiskPressure;
 
 /// The version of the v1 API that we are compatible with; what clients compare.
 pub const API_VERSION: &str = "1.12.0";
@@ -250,6 +251,14 @@ fn legacy_value(w: &mut JsonWriter, value: &LegacyValue) {
         LegacyValue::Number(number) => w.double(*number),
         LegacyValue::Text(text) => w.string(text),
     }
+}
+
+/// Only of a program under disk pressure; v1 has no such member.
+pub fn disk_pressure(w: &mut JsonWriter, pressure: &DiskPressure) {
+    w.object_field("disk_pressure", |w| {
+        w.field("since", &pressure.since.as_secs_f64());
+        w.field("available_bytes", &pressure.available_bytes);
+    });
 }
 
 #[cfg(test)]

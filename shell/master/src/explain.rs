@@ -359,7 +359,13 @@ fn slack_words(reason: &Reason, reader: &Reader<'_>) -> String {
 
 /// Which agents are not offered at all, by what became of them.
 fn inactive(state: &State) -> String {
-    let mut counts = [("draining", 0), ("drained", 0), ("deactivated", 0), ("not connected", 0)];
+    let mut counts = [
+        ("draining", 0),
+        ("drained", 0),
+        ("deactivated", 0),
+        ("not connected", 0),
+        ("under disk pressure", 0),
+    ];
     for agent in state.agents.values() {
         let drain = agent.drain.as_ref().map(|drain| drain.info.state);
         let at = match (drain, &agent.link) {
@@ -367,6 +373,7 @@ fn inactive(state: &State) -> String {
             (Some(DrainState::DRAINED), _) => 1,
             _ if agent.deactivated => 2,
             (_, AgentLink::Silent { .. }) => 3,
+            (_, AgentLink::Connected { .. }) if agent.disk_pressure.is_some() => 4,
             (_, AgentLink::Connected { .. }) => continue,
         };
         counts[at].1 += 1;
@@ -377,7 +384,7 @@ fn inactive(state: &State) -> String {
         .map(|(what, count)| format!("{count} {what}"))
         .collect();
     match some.is_empty() {
-        true => "not connected, deactivated or draining a moment ago".into(),
+        true => "not connected, deactivated, draining or under disk pressure a moment ago".into(),
         false => format!("not offered to anybody ({})", some.join(", ")),
     }
 }

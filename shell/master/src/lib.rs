@@ -45,6 +45,7 @@ pub use tepui_http::{
     Authentication, BrowserPolicy, ClientTls, Firewall, Logging, Throttle, Tls, TlsFiles, parse_acls,
     raise_open_files,
 };
+pub use tepui_store::Headroom;
 pub use tepui_store::etcd::EtcdAddress;
 
 #[cfg(test)]

@@ -6,10 +6,11 @@
 pub(crate) mod operator;
 
 use tepui_core_master::{
-    Agent, AgentRemoval, Framework, FrameworkRemoval, Operation, Registration, TaskUpdate, Transition,
+    Agent, AgentRemoval, Framework, FrameworkRemoval, Offer, Operation, Registration, TaskUpdate, Transition,
 };
 use tepui_log::TransitionLog;
 use tepui_proto::mesos::v1 as pb;
+use tepui_types::DiskPressure;
 use tracing::field::{debug, display};
 use tracing::{info, warn};
 
@@ -31,6 +32,12 @@ fn log(transition: Transition) {
         Transition::AgentRejected { hostname, pid, reason, .. } => {
             warn!(hostname, pid = &*pid, reason, "agent rejected");
         }
+        Transition::AgentDiskPressure { agent_id, hostname, pressure } => {
+            agent_disk_pressure(agent_id.as_str(), &hostname, pressure);
+        }
+        Transition::RegistryDiskPressure { is_on, available_bytes } => {
+            registry_disk_pressure(is_on, available_bytes);
+        }
         Transition::AgentDrained { agent_id } => info!(%agent_id, "agent drained"),
         Transition::FrameworkSubscribed { framework, known } => framework_subscribed(&framework, known),
         Transition::FrameworkUpdated { framework } => {
@@ -50,14 +57,7 @@ fn log(transition: Transition) {
             let principal = info.principal.as_deref();
             warn!(framework_id, name, user, principal, reason, "framework rejected");
         }
-        Transition::OfferRescinded { offer } => info!(
-            offer_id = %offer.id,
-            framework_id = %offer.framework_id,
-            agent_id = %offer.agent_id,
-            role = offer.role,
-            resources = %offer.resources,
-            "offer rescinded"
-        ),
+        Transition::OfferRescinded { offer } => offer_rescinded(&offer),
         Transition::TaskLaunched { task } => info!(
             task_id = %task.id,
             framework_id = %task.framework_id,
@@ -87,6 +87,33 @@ fn log(transition: Transition) {
             operator::log(principal.as_deref(), &call, rejection.as_deref());
         }
     }
+}
+
+fn agent_disk_pressure(agent_id: &str, hostname: &str, pressure: Option<DiskPressure>) {
+    match pressure.map(|pressure| pressure.available_bytes) {
+        Some(available_bytes) => {
+            warn!(agent_id, hostname, available_bytes, "agent under disk pressure: nothing of it is offered");
+        }
+        None => info!(agent_id, hostname, "agent no longer under disk pressure"),
+    }
+}
+
+fn registry_disk_pressure(is_on: bool, available_bytes: u64) {
+    match is_on {
+        true => warn!(available_bytes, "disk pressure began: registry changes that need room are rejected"),
+        false => info!(available_bytes, "disk pressure ended"),
+    }
+}
+
+fn offer_rescinded(offer: &Offer) {
+    info!(
+        offer_id = %offer.id,
+        framework_id = %offer.framework_id,
+        agent_id = %offer.agent_id,
+        role = offer.role,
+        resources = %offer.resources,
+        "offer rescinded"
+    );
 }
 
 fn agent_registered(agent: &Agent, registration: Registration) {

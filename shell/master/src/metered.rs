@@ -59,6 +59,10 @@ impl Fsm for Metered {
         }
     }
 
+    fn is_independent(effect: &Effect) -> bool {
+        Master::is_independent(effect)
+    }
+
     fn deadline(&self) -> Option<Mono> {
         self.master.deadline()
     }

@@ -114,6 +114,12 @@ fn registrar(metrics: &mut Metrics, sensors: &Sensors) {
     metrics.gauge("registrar/queued_operations", sensors.commits.waiting() as f64);
     metrics.gauge("registrar/registry_size_bytes", size.map_or(0.0, |file| file.len() as f64));
     metrics.gauge("registrar/state_fetch_ms", sensors.registry_fetch.as_secs_f64() * 1000.0);
+    if let Some(room) = sensors.commits.room() {
+        metrics.gauge("registrar/disk_pressure", f64::from(u8::from(room.is_short)));
+        metrics.gauge("registrar/disk_available_bytes", room.available_bytes as f64);
+        metrics.gauge("registrar/disk_reserve_bytes", room.reserve_bytes as f64);
+        metrics.gauge("registrar/disk_reserve_used_bytes", room.reserve_used_bytes as f64);
+    }
     // v1's log has replicas; ours is one file, which is read before anybody can ask.
     metrics.gauge("registrar/log/recovered", 1.0);
     metrics.gauge("registrar/log/ensemble_size", 1.0);

@@ -9,6 +9,7 @@ use tepui_http::{
     Authentication, BrowserPolicy, ClientTls, Firewall, Logging, ServerLimits, StreamLimits, Throttle, Tls,
 };
 use tepui_proto::mesos::v1 as pb;
+use tepui_store::Headroom;
 use tepui_store::etcd::EtcdAddress;
 
 /// Where the registry is kept.
@@ -59,6 +60,8 @@ pub struct Options {
     pub etcd_tls: Option<ClientTls>,
     /// Whether changes that wait share one commit; see [`tepui_runtime::Limits`].
     pub registry_group_commit: bool,
+    /// What is kept free for changes of a registry in a work directory.
+    pub headroom: Headroom,
     /// How long a leader may be silent before another takes its place.
     pub leader_lease: Duration,
     /// The cluster's name, shown in documents.
@@ -102,6 +105,7 @@ impl Default for Options {
             registry: RegistryAt::Memory,
             etcd_tls: None,
             registry_group_commit: true,
+            headroom: Headroom::default(),
             leader_lease: Duration::from_secs(10),
             cluster: None,
             domain: None,

@@ -9,7 +9,7 @@ use tepui_http::files::Attached;
 use tepui_http::{Audit, Listening, Server};
 use tepui_log::AuditLog;
 use tepui_runtime::RuntimeFault;
-use tepui_store::{Store, StoreFault, limit_mode, limit_own_directory};
+use tepui_store::{Headroom, Store, StoreFault, limit_mode, limit_own_directory};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -107,7 +107,7 @@ pub async fn run(options: Options) -> Result<RunningMaster, MasterFault> {
     let (hostname, browsers) = (options.hostname.as_deref(), options.browsers.clone());
     let browsers = browsers.with_own_names(hostname, options.advertise_ip, options.ip);
     let bind = || Server::bind(listen).map_err(|err| MasterFault::Listen { address: listen, err });
-    let (server, rule) = match open_store(&options.registry)? {
+    let (server, rule) = match open_store(&options.registry, options.headroom)? {
         Some(store) => {
             let server = bind()?;
             let info = master_info(&options, server.address())?;
@@ -182,7 +182,7 @@ fn open_audit_log(path: Option<&Path>) -> Result<Option<AuditLog>, MasterFault> 
 }
 
 /// None if it is opened by an election.
-fn open_store(registry: &RegistryAt) -> Result<Option<Store>, MasterFault> {
+fn open_store(registry: &RegistryAt, headroom: Headroom) -> Result<Option<Store>, MasterFault> {
     match registry {
         RegistryAt::Memory => Ok(Some(Store::memory())),
         RegistryAt::WorkDir(dir) => {
@@ -191,7 +191,7 @@ fn open_store(registry: &RegistryAt) -> Result<Option<Store>, MasterFault> {
             // An agent may have the same directory, and its tasks have to find their sandboxes.
             std::fs::DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(dir).map_err(fault)?;
             limit_own_directory(dir, DIRECTORY_MODE).map_err(fault)?;
-            let store = Store::open(&file)?;
+            let store = Store::open(&file, headroom)?;
             limit_mode(&file, FILE_MODE).map_err(fault)?;
             Ok(Some(store))
         }

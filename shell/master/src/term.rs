@@ -12,9 +12,10 @@ use tepui_core_master::{Config, Input, Master};
 use tepui_http::{Ended, Exchanges, Renderings};
 use tepui_proto::mesos::v1 as pb;
 use tepui_registry::Registry;
-use tepui_runtime::{Clock, Handle, Limits, Running, RuntimeFault, entropy, mailbox};
+use tepui_runtime::{Clock, Handle, Limits, Running, RuntimeFault, entropy, mailbox, pass_room};
 use tepui_store::etcd::Leadership;
-use tepui_store::{Store, StoreFault};
+use tepui_store::{Room, Store, StoreFault};
+use tepui_types::DiskRoom;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
@@ -91,7 +92,10 @@ impl Term {
         };
         let limits = Limits { group_commit: options.registry_group_commit, ..Limits::default() };
         let running = tepui_runtime::start("master", machine, inputs, store, clock, limits, sink)?;
-        let mut helpers = vec![tokio::spawn(tell_closings(ended, handle.clone()))];
+        let mut helpers = vec![
+            tokio::spawn(tell_closings(ended, handle.clone())),
+            tokio::spawn(pass_room(running.commits(), handle.clone(), disk_room)),
+        ];
         if let (Some(path), Some(hosts)) = (options.whitelist.clone(), whitelist) {
             helpers.push(tokio::spawn(whitelist::follow(path, hosts, handle.clone())));
         }
@@ -190,6 +194,10 @@ async fn tell_closings(mut ended: mpsc::UnboundedReceiver<Ended<Kind>>, handle: 
             return;
         }
     }
+}
+
+fn disk_room(room: Room) -> Input {
+    Input::DiskRoom(DiskRoom { is_short: room.is_short, available_bytes: room.available_bytes })
 }
 
 fn registry_file(registry: &RegistryAt) -> Option<PathBuf> {

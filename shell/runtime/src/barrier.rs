@@ -3,23 +3,35 @@
 //! The machine's thread hands in the outbox of each turn. While nothing waits for the disk, effects that come before
 //! any record are released at once, on that thread; everything else goes through the commit thread, which makes the
 //! records of all waiting turns durable in one commit and then releases their effects in order.
-//! A full disk is waited out: the machine goes on deciding until its queue is full, and nothing becomes visible. Any
-//! other failed commit ends it all: nothing decided after it becomes visible.
+//! A disk that is full beyond its reserve is waited out: the machine goes on deciding until its queue is full, and nothing
+//! becomes visible but effects that are independent of records. Any other failed commit ends it all: nothing decided after
+//! it becomes visible.
+//!
+//! The commit thread also watches the room there is for records, while it has nothing else to do and while it has.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tepui_fsm::{Durable, Item, Write};
-use tepui_store::{Store, StoreFault};
+use tepui_store::{Room, Store, StoreFault};
 use tokio::sync::watch;
 
 use crate::Timings;
 
 /// Turns that may wait for the commit thread; with more the machine waits for the disk.
-const COMMIT_QUEUE_TURNS_MAX: usize = 256;
+const COMMIT_QUEUE_TURNS_MAX: u64 = 256;
+
+/// The same while nothing can be written at all: the machine has to go on for the sake of what it may still say.
+const STUCK_QUEUE_TURNS_MAX: u64 = 16 * 1024;
+
+/// The machine looks at least so often whether it still has to wait.
+const FULL_QUEUE_PAUSE: Duration = Duration::from_millis(100);
+
+/// How often the room for records is looked at.
+const ROOM_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long the times of commits are kept.
 const COMMIT_TIMES_KEPT: Duration = Duration::from_secs(24 * 3600);
@@ -36,7 +48,7 @@ type Items<R, E> = Vec<Item<R, E>>;
 pub(crate) struct BarrierGone;
 
 /// What both threads share. The sink is used by one of them at a time: by the machine's thread only while nothing
-/// that it handed over is still on its way.
+/// that it handed over is still on its way, or the commit thread waits for room.
 struct Shared<S> {
     sink: Mutex<S>,
     commits: Arc<Commits>,
@@ -52,6 +64,12 @@ pub struct Commits {
     pub timings: Timings,
     /// Whether nothing becomes durable at the moment: a commit was tried again in vain, and will be.
     stuck: watch::Sender<bool>,
+    /// None if nobody watches it.
+    room: watch::Sender<Option<Room>>,
+    /// The commit thread has ended.
+    gone: AtomicBool,
+    /// Some of the turns that waited are released, or the commit thread is stuck or gone.
+    progress: (Mutex<()>, Condvar),
 }
 
 impl Commits {
@@ -65,6 +83,36 @@ impl Commits {
         self.stuck.subscribe().wait_for(|stuck| *stuck).await.expect("the sender lives as long as this");
     }
 
+    /// The room for records as it was last seen.
+    pub fn room(&self) -> Option<Room> {
+        *self.room.borrow()
+    }
+
+    /// As [`room`](Self::room), for those who wait for changes.
+    pub fn watch_room(&self) -> watch::Receiver<Option<Room>> {
+        self.room.subscribe()
+    }
+
+    fn has_queue_room(&self) -> bool {
+        let most = if self.is_stuck() { STUCK_QUEUE_TURNS_MAX } else { COMMIT_QUEUE_TURNS_MAX };
+        self.waiting() < most || self.gone.load(Ordering::Acquire)
+    }
+
+    /// Waits until one more turn may be handed over.
+    fn wait_for_queue_room(&self) {
+        let (lock, changed) = &self.progress;
+        let mut guard = lock.lock().expect("no code panics while it holds this lock");
+        while !self.has_queue_room() {
+            let waited = changed.wait_timeout(guard, FULL_QUEUE_PAUSE);
+            guard = waited.expect("no code panics while it holds this lock").0;
+        }
+    }
+
+    fn set_stuck(&self, stuck: bool) {
+        self.stuck.send_replace(stuck);
+        self.progress.1.notify_all();
+    }
+
     /// Turns that wait for the disk.
     pub fn waiting(&self) -> u64 {
         let released = self.released.load(Ordering::Acquire);
@@ -75,7 +123,8 @@ impl Commits {
 /// The machine's end.
 pub(crate) struct Barrier<R, E, S> {
     shared: Arc<Shared<S>>,
-    commits: SyncSender<Items<R, E>>,
+    commits: Sender<Items<R, E>>,
+    is_independent: fn(&E) -> bool,
 }
 
 /// The commit thread's end.
@@ -87,6 +136,8 @@ pub(crate) struct Committer<R, E, S> {
     group: bool,
     /// Whether the machine was asked to stop, which ends waiting.
     stop_asked: watch::Receiver<bool>,
+    /// When the room for records was last looked at.
+    looked: Instant,
 }
 
 impl<R, E, S> Barrier<R, E, S>
@@ -97,6 +148,7 @@ where
     pub fn new(
         store: Store,
         group: bool,
+        is_independent: fn(&E) -> bool,
         stop_asked: watch::Receiver<bool>,
         sink: S,
     ) -> (Self, Committer<R, E, S>) {
@@ -105,10 +157,14 @@ where
             released: AtomicU64::new(0),
             timings: Timings::new(COMMIT_TIMES_KEPT),
             stuck: watch::channel(false).0,
+            room: watch::channel(None).0,
+            gone: AtomicBool::new(false),
+            progress: Default::default(),
         };
         let shared = Arc::new(Shared { sink: Mutex::new(sink), commits: Arc::new(commits) });
-        let (commits, turns) = sync_channel(COMMIT_QUEUE_TURNS_MAX);
-        (Self { shared: shared.clone(), commits }, Committer { shared, turns, store, group, stop_asked })
+        let (commits, turns) = channel();
+        let barrier = Self { shared: shared.clone(), commits, is_independent };
+        (barrier, Committer { shared, turns, store, group, stop_asked, looked: Instant::now() })
     }
 
     pub fn commits(&self) -> Arc<Commits> {
@@ -117,16 +173,30 @@ where
 
     /// Takes over what one turn decided.
     pub fn release(&mut self, mut items: Items<R, E>) -> Result<(), BarrierGone> {
-        let rest = match self.is_idle() {
-            true => items.split_off(first_record(&items)),
-            false => std::mem::take(&mut items),
+        let rest = if self.is_idle() {
+            items.split_off(first_record(&items))
+        } else if self.shared.commits.is_stuck() {
+            let (independent, rest) = items.into_iter().partition(|item| self.passes(item));
+            items = independent;
+            rest
+        } else {
+            std::mem::take(&mut items)
         };
         self.shared.emit(items);
         if rest.is_empty() {
             return Ok(());
         }
+        self.shared.commits.wait_for_queue_room();
         self.shared.commits.handed.fetch_add(1, Ordering::Release);
         self.commits.send(rest).map_err(|_| BarrierGone)
+    }
+
+    /// Whether something need not wait for records that cannot be written.
+    fn passes(&self, item: &Item<R, E>) -> bool {
+        match item {
+            Item::Effect(effect) => (self.is_independent)(effect),
+            Item::Record(_) => false,
+        }
     }
 
     /// Whether everything that was handed over is durable and visible.
@@ -142,7 +212,8 @@ where
 {
     /// Runs until the machine's end is dropped and everything is released, or until a commit fails.
     pub fn run(mut self) -> Result<(), StoreFault> {
-        while let Ok(first) = self.turns.recv() {
+        self.look_at_room()?;
+        while let Some(first) = self.next_turn()? {
             let count = match self.group {
                 true => {
                     let mut turns = vec![first];
@@ -159,8 +230,26 @@ where
                 }
             };
             self.shared.commits.released.fetch_add(count, Ordering::Release);
+            self.shared.commits.progress.1.notify_all();
         }
         Ok(())
+    }
+
+    /// Waits for the next turn, looking at the room for records now and then; none if the machine has ended.
+    fn next_turn(&mut self) -> Result<Option<Items<R, E>>, StoreFault> {
+        loop {
+            if self.shared.commits.room().is_none() {
+                return Ok(self.turns.recv().ok());
+            }
+            if self.looked.elapsed() >= ROOM_INTERVAL {
+                self.look_at_room()?;
+            }
+            match self.turns.recv_timeout(ROOM_INTERVAL.saturating_sub(self.looked.elapsed())) {
+                Ok(turn) => return Ok(Some(turn)),
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => (),
+            }
+        }
     }
 
     fn make_durable_and_visible(&mut self, turns: Vec<Items<R, E>>) -> Result<(), StoreFault> {
@@ -182,25 +271,46 @@ where
 }
 
 impl<R, E, S> Committer<R, E, S> {
+    fn look_at_room(&mut self) -> Result<(), StoreFault> {
+        self.looked = Instant::now();
+        let room = self.store.look_at_room()?;
+        self.shared.commits.room.send_replace(room);
+        Ok(())
+    }
+
     fn commit(&mut self, writes: &[Write]) -> Result<(), StoreFault> {
+        let used_reserve = self.store.uses_reserve();
         let mut result = self.store.commit(writes);
+        // The machine has to know at once that it should make few records now.
+        if !used_reserve && self.store.uses_reserve() {
+            self.look_at_room()?;
+        }
         if let Err(fault) = &result
             && fault.is_passing()
         {
             match fault {
                 StoreFault::DiskFull { .. } => {
-                    tracing::warn!("the disk is full; waiting for room before anything else is done");
+                    tracing::warn!(
+                        "the disk is full and the reserve used up; only what needs no record is done"
+                    );
                 }
                 other => tracing::warn!(%other, "waiting for the store before anything else is done"),
             }
             while matches!(&result, Err(fault) if fault.is_passing()) && !*self.stop_asked.borrow() {
                 thread::sleep(PASSING_FAULT_PAUSE);
                 result = self.store.reopen().and_then(|()| self.store.commit(writes));
-                self.shared.commits.stuck.send_replace(result.is_err());
+                self.shared.commits.set_stuck(result.is_err());
             }
             tracing::info!(durable = result.is_ok(), "no longer waiting to make records durable");
         }
         result
+    }
+}
+
+impl<R, E, S> Drop for Committer<R, E, S> {
+    fn drop(&mut self) {
+        self.shared.commits.gone.store(true, Ordering::Release);
+        self.shared.commits.progress.1.notify_all();
     }
 }
 

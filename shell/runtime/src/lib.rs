@@ -11,6 +11,7 @@ mod barrier;
 mod clock;
 mod entropy;
 mod mailbox;
+mod room;
 mod timings;
 mod turns;
 
@@ -23,6 +24,7 @@ pub use barrier::Commits;
 pub use clock::Clock;
 pub use entropy::entropy;
 pub use mailbox::{Closed, Handle, Mailbox, mailbox};
+pub use room::pass_room;
 use tepui_fsm::{Durable, Fsm};
 use tepui_store::{Store, StoreFault};
 pub use timings::{Statistics, Timings};
@@ -111,7 +113,8 @@ where
     let thread_fault = |err| RuntimeFault::Thread { name: name.to_owned(), err };
     let (stop, stop_asked) = watch::channel(false);
     let (ended_sender, ended) = watch::channel(false);
-    let (barrier, committer) = Barrier::new(store, limits.group_commit, stop.subscribe(), sink);
+    let (barrier, committer) =
+        Barrier::new(store, limits.group_commit, M::is_independent, stop.subscribe(), sink);
     let watched = barrier.commits();
     let stop_machine = stop.clone();
     let commits = thread::Builder::new()

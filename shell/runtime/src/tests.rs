@@ -9,8 +9,8 @@ use super::*;
 /// Only a failing test waits so long.
 const WAIT_MAX: Duration = Duration::from_secs(120);
 
-/// A machine that tells what happens to it. Input "r x" records x, "e x" shows x, "t" asks for a wake-up in 10 ms,
-/// "b" asks whether there is time, "panic" panics.
+/// A machine that tells what happens to it. Input "r x" records x, "e x" shows x, which is independent of records if it begins
+/// with "!", "t" asks for a wake-up in 10 ms, "b" asks whether there is time, "panic" panics.
 #[derive(Default)]
 struct Teller {
     wake: Option<Mono>,
@@ -53,6 +53,10 @@ impl Fsm for Teller {
         if self.steps > 0 {
             out.effect(format!("settled {}", std::mem::take(&mut self.steps)));
         }
+    }
+
+    fn is_independent(effect: &String) -> bool {
+        effect.starts_with('!')
     }
 
     fn deadline(&self) -> Option<Mono> {
@@ -264,4 +268,58 @@ fn stopping_ends_the_wait_for_a_full_disk() {
     handle.send_blocking("r lost".to_owned()).unwrap();
     let fault = block_on(running.stop()).unwrap_err();
     assert!(matches!(fault, RuntimeFault::Store { .. }), "{fault}");
+}
+
+#[test]
+fn what_depends_on_no_record_does_not_wait_for_one() {
+    let memory = tepui_store::Memory::default();
+    memory.set_full(true);
+    let Bench { handle, running, seen } = bench(Store::Memory(memory.clone()), Limits::default());
+    handle.send_blocking("r kept".to_owned()).unwrap();
+    handle.send_blocking("e after".to_owned()).unwrap();
+    let commits = running.commits();
+    block_on(commits.stuck());
+    // More turns than ever wait for a disk that works.
+    for count in 0..1000 {
+        handle.send_blocking("e dependent".to_owned()).unwrap();
+        handle.send_blocking(format!("e !alive {count}")).unwrap();
+        assert_eq!(seen.recv_timeout(WAIT_MAX).unwrap(), format!("!alive {count}"));
+    }
+    memory.set_full(false);
+    while seen.recv_timeout(WAIT_MAX).unwrap() != "after" {}
+    assert_eq!(seen.recv_timeout(WAIT_MAX).unwrap().split(' ').next(), Some("settled"));
+    block_on(running.stop()).unwrap();
+    assert_eq!(keys(&Store::Memory(memory)), ["kept"]);
+}
+
+/// A full disk takes what fits into the reserve; that it is short of room is told at once, and when it is no longer.
+#[test]
+fn records_go_on_in_the_reserve_and_the_machine_is_told() {
+    let memory = tepui_store::Memory::default();
+    memory.set_reserve(3);
+    let Bench { handle, running, seen } = bench(Store::Memory(memory.clone()), Limits::default());
+    let (told, mut heard) = mailbox(8);
+    let passing = pass_room(running.commits(), told, |room| room.is_short);
+    memory.set_full(true);
+    for count in 0..3 {
+        handle.send_blocking(format!("r {count}")).unwrap();
+        handle.send_blocking(format!("e {count}")).unwrap();
+        while seen.recv_timeout(WAIT_MAX).unwrap() != count.to_string() {}
+    }
+    let commits = running.commits();
+    assert!(!commits.is_stuck() && commits.room().is_some_and(|room| room.is_short));
+    handle.send_blocking("r one too many".to_owned()).unwrap();
+    block_on(async {
+        tokio::select! {
+            () = passing => panic!("it ends with the machine"),
+            () = async {
+                assert_eq!(heard.next().await, Some(true));
+                commits.stuck().await;
+                memory.set_full(false);
+                assert_eq!(heard.next().await, Some(false));
+            } => (),
+        }
+    });
+    block_on(running.stop()).unwrap();
+    assert_eq!(keys(&Store::Memory(memory)), ["0", "1", "2", "one too many"]);
 }

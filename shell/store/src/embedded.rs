@@ -3,9 +3,15 @@
 //! Owns the file and its lock. Every commit is a two-phase one: after a crash the engine then takes the newest commit or
 //! reports damage; it never falls back to an older commit, which would lose acknowledged writes. The file carries the
 //! number of its format, so that a later version can refuse or convert it instead of misreading it.
+//!
+//! When the disk is full, commits go into the [reserve](crate::reserve) until there is room again. The engine does not
+//! outlive a failed write: it is closed, and opened again when its turn comes.
 
+use std::collections::BTreeMap;
+use std::collections::hash_map::RandomState;
 use std::ffi::OsString;
 use std::fs::File;
+use std::hash::{BuildHasher, Hasher};
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -13,7 +19,8 @@ use std::path::{Path, PathBuf};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use tepui_fsm::Write;
 
-use crate::StoreFault;
+use crate::reserve::Reserve;
+use crate::{Headroom, Room, StoreFault, available_bytes};
 
 /// The format of the file as a whole; what the values mean has versions of its own.
 const FORMAT: u64 = 1;
@@ -24,25 +31,100 @@ const RECORDS: TableDefinition<&str, &[u8]> = TableDefinition::new("records");
 /// Records in one file.
 #[derive(Debug)]
 pub struct Embedded {
-    /// None only after reopening failed.
+    /// None after a write failed, until it is opened again.
     database: Option<Database>,
     path: PathBuf,
+    /// Tells its reserve from that of another file.
+    identity: u64,
+    headroom: Headroom,
+    /// None while there is no room to make it, or if it is not wanted.
+    reserve: Option<Reserve>,
+    /// Whether the disk was short when it was last looked at.
+    is_short: bool,
 }
 
 impl Embedded {
     /// Opens or makes the file and checks every page of it.
-    pub fn open(path: &Path) -> Result<Self, StoreFault> {
-        let database = guarded(path, || open_database(path))?;
-        let store = Self { database: Some(database), path: path.to_path_buf() };
-        guarded(path, || store.check_format())?;
+    pub fn open(path: &Path, headroom: Headroom) -> Result<Self, StoreFault> {
+        let (database, identity) = guarded(path, || open_database(path))?;
+        let (database, path) = (Some(database), path.to_path_buf());
+        let mut store = Self { database, path, identity, headroom, reserve: None, is_short: false };
+        store.open_reserve()?;
         Ok(store)
     }
 
-    /// Closes the file and opens it as after a crash: with what the last successful commit left, or all of a later one.
+    /// Opens the reserve, or makes it as large as it should be. A full disk has no room for that: it is done later.
+    fn open_reserve(&mut self) -> Result<(), StoreFault> {
+        if self.headroom.reserve_bytes == 0 {
+            return Ok(());
+        }
+        self.reserve = None;
+        match Reserve::open(&self.path, self.headroom.reserve_bytes, self.identity) {
+            Ok(reserve) => self.reserve = Some(reserve),
+            Err(StoreFault::DiskFull { path }) => {
+                tracing::warn!(path = %path.display(), "no room for the reserve of records");
+            }
+            Err(fault) => return Err(fault),
+        }
+        Ok(())
+    }
+
+    /// Closes the file and opens it as after a crash: with what the last successful commit left, or all of a later one. What
+    /// the reserve holds goes into it.
     pub fn reopen(&mut self) -> Result<(), StoreFault> {
         self.database = None;
-        *self = Self::open(&self.path)?;
-        Ok(())
+        let (database, _) = guarded(&self.path, || open_database(&self.path))?;
+        self.database = Some(database);
+        let Some(reserve) = self.reserve.as_ref().filter(|reserve| !reserve.is_empty()) else {
+            return Ok(());
+        };
+        let pending = reserve.pending().iter();
+        let writes: Vec<Write> =
+            pending.map(|(key, value)| Write { key: key.clone(), value: value.clone() }).collect();
+        self.write(&writes).inspect_err(|_| self.database = None)?;
+        let cleared = self.reserve.as_mut().map_or(Ok(()), Reserve::clear);
+        cleared.map_err(|err| StoreFault::io("clear the reserve of", &self.path, err))
+    }
+
+    /// Looks at the disk; if it has room again, records in the reserve go into the file and the reserve is whole again.
+    pub fn look_at_room(&mut self) -> Result<Room, StoreFault> {
+        // A file system that cannot be looked at is not known to be short.
+        let available_bytes = available_bytes(&self.path).unwrap_or(u64::MAX);
+        if available_bytes >= self.headroom.available_bytes_min {
+            match self.restore() {
+                // Not yet, after all.
+                Ok(()) | Err(StoreFault::DiskFull { .. }) => (),
+                Err(fault) => return Err(fault),
+            }
+        }
+        let is_whole = self.database.is_some() && !self.uses_reserve() && self.is_reserve_large()?;
+        self.is_short = self.headroom.is_short(self.is_short, available_bytes, is_whole);
+        Ok(Room {
+            is_short: self.is_short,
+            available_bytes,
+            reserve_bytes: self.reserve_capacity()?,
+            reserve_used_bytes: self.reserve.as_ref().map_or(0, Reserve::used),
+        })
+    }
+
+    fn restore(&mut self) -> Result<(), StoreFault> {
+        if self.database.is_none() || self.uses_reserve() {
+            self.reopen()?;
+        }
+        if self.is_reserve_large()? { Ok(()) } else { self.open_reserve() }
+    }
+
+    pub fn uses_reserve(&self) -> bool {
+        self.reserve.as_ref().is_some_and(|reserve| !reserve.is_empty())
+    }
+
+    fn is_reserve_large(&self) -> Result<bool, StoreFault> {
+        Ok(self.reserve_capacity()? >= self.headroom.reserve_bytes)
+    }
+
+    fn reserve_capacity(&self) -> Result<u64, StoreFault> {
+        let Some(reserve) = &self.reserve else { return Ok(0) };
+        reserve.capacity().map_err(|err| StoreFault::io("look at the reserve of", &self.path, err))
     }
 
     fn database(&self) -> Result<&Database, StoreFault> {
@@ -51,21 +133,47 @@ impl Embedded {
         self.database.as_ref().ok_or_else(closed)
     }
 
+    /// Everything: what the file holds, changed by what the reserve holds.
     pub fn load(&self) -> Result<Vec<(String, Vec<u8>)>, StoreFault> {
-        guarded(&self.path, || {
-            let fault = |err: redb::Error| StoreFault::engine("read", &self.path, err);
-            let read = self.database()?.begin_read().map_err(|err| fault(err.into()))?;
-            let table = read.open_table(RECORDS).map_err(|err| fault(err.into()))?;
-            let mut all = Vec::new();
-            for entry in table.iter().map_err(|err| fault(err.into()))? {
-                let (key, value) = entry.map_err(|err| fault(err.into()))?;
-                all.push((key.value().to_owned(), value.value().to_owned()));
+        let mut all = guarded(&self.path, || self.read())?;
+        if let Some(reserve) = self.reserve.as_ref().filter(|reserve| !reserve.is_empty()) {
+            for (key, value) in reserve.pending() {
+                match value {
+                    Some(value) => _ = all.insert(key.clone(), value.clone()),
+                    None => _ = all.remove(key),
+                }
             }
-            Ok(all)
-        })
+        }
+        Ok(all.into_iter().collect())
     }
 
+    fn read(&self) -> Result<BTreeMap<String, Vec<u8>>, StoreFault> {
+        let fault = |err: redb::Error| StoreFault::engine("read", &self.path, err);
+        let read = self.database()?.begin_read().map_err(|err| fault(err.into()))?;
+        let table = read.open_table(RECORDS).map_err(|err| fault(err.into()))?;
+        let mut all = BTreeMap::new();
+        for entry in table.iter().map_err(|err| fault(err.into()))? {
+            let (key, value) = entry.map_err(|err| fault(err.into()))?;
+            all.insert(key.value().to_owned(), value.value().to_owned());
+        }
+        Ok(all)
+    }
+
+    /// Into the file, or into the reserve while there is no room for more in the file.
     pub fn commit(&mut self, writes: &[Write]) -> Result<(), StoreFault> {
+        if self.database.is_some() && !self.uses_reserve() {
+            match self.write(writes) {
+                Err(StoreFault::DiskFull { .. }) => self.database = None,
+                done => return done,
+            }
+        }
+        let Some(reserve) = &mut self.reserve else {
+            return Err(StoreFault::DiskFull { path: self.path.clone() });
+        };
+        reserve.append(writes).map_err(|err| StoreFault::io("write to the reserve of", &self.path, err))
+    }
+
+    fn write(&self, writes: &[Write]) -> Result<(), StoreFault> {
         let fault = |err: redb::Error| StoreFault::engine("write to", &self.path, err);
         let transaction = self.begin_write("write to")?;
         {
@@ -83,26 +191,22 @@ impl Embedded {
     }
 
     fn begin_write(&self, doing: &'static str) -> Result<WriteTransaction, StoreFault> {
-        let begun = self.database()?.begin_write();
-        let mut transaction = begun.map_err(|err| StoreFault::engine(doing, &self.path, err))?;
-        transaction.set_two_phase_commit(true);
-        Ok(transaction)
-    }
-
-    /// Writes the format's number into a new file; refuses a file of another format.
-    fn check_format(&self) -> Result<(), StoreFault> {
-        let fault = |err: redb::Error| StoreFault::engine("prepare", &self.path, err);
-        let transaction = self.begin_write("prepare")?;
-        let found = mark_format(&transaction).map_err(fault)?;
-        if found != FORMAT {
-            return Err(StoreFault::Format { path: self.path.clone(), found, expected: FORMAT });
-        }
-        transaction.commit().map_err(|err| fault(err.into()))
+        begin_write(self.database()?, &self.path, doing)
     }
 }
 
-/// Opens the file, which is made first if there is none, and checks it.
-fn open_database(path: &Path) -> Result<Database, StoreFault> {
+fn begin_write(
+    database: &Database,
+    path: &Path,
+    doing: &'static str,
+) -> Result<WriteTransaction, StoreFault> {
+    let mut transaction = database.begin_write().map_err(|err| StoreFault::engine(doing, path, err))?;
+    transaction.set_two_phase_commit(true);
+    Ok(transaction)
+}
+
+/// Opens the file, which is made first if there is none, and checks it. Second its identity.
+fn open_database(path: &Path) -> Result<(Database, u64), StoreFault> {
     match std::fs::metadata(path) {
         Ok(file) if file.len() == 0 => {
             return Err(StoreFault::Corrupt { path: path.to_path_buf(), what: "it is empty".into() });
@@ -122,7 +226,24 @@ fn open_database(path: &Path) -> Result<Database, StoreFault> {
         }
         Err(err) => return Err(StoreFault::engine("check", path, err)),
     }
-    Ok(database)
+    let identity = prepare(&database, path)?;
+    Ok((database, identity))
+}
+
+/// Marks a new file with its format and an identity; refuses a file of another format. A file that has both is not written
+/// to: it can be opened on a full disk.
+fn prepare(database: &Database, path: &Path) -> Result<u64, StoreFault> {
+    let fault = |err: redb::Error| StoreFault::engine("prepare", path, err);
+    let transaction = begin_write(database, path, "prepare")?;
+    let (found, identity, is_new) = mark(&transaction).map_err(fault)?;
+    if found != FORMAT {
+        return Err(StoreFault::Format { path: path.to_path_buf(), found, expected: FORMAT });
+    }
+    match is_new {
+        true => transaction.commit().map_err(|err| fault(err.into()))?,
+        false => transaction.abort().map_err(|err| fault(err.into()))?,
+    }
+    Ok(identity)
 }
 
 /// Makes a new file under another name first: a crash in between leaves no file that looks damaged.
@@ -140,18 +261,21 @@ fn create(path: &Path) -> Result<(), StoreFault> {
     File::open(parent).and_then(|dir| dir.sync_all()).map_err(|err| StoreFault::io("sync", parent, err))
 }
 
-/// The number of the file's format; made ours if the file is new.
-fn mark_format(transaction: &WriteTransaction) -> Result<u64, redb::Error> {
+/// The number of the file's format, its identity, and whether one of them is new.
+fn mark(transaction: &WriteTransaction) -> Result<(u64, u64, bool), redb::Error> {
     let mut meta = transaction.open_table(META)?;
-    let found = meta.get("format")?.map(|value| value.value());
-    transaction.open_table(RECORDS)?;
-    match found {
-        Some(found) => Ok(found),
-        None => {
-            meta.insert("format", FORMAT)?;
-            Ok(FORMAT)
-        }
+    let known = |name| -> Result<Option<u64>, redb::Error> { Ok(meta.get(name)?.map(|value| value.value())) };
+    let (format, identity) = (known("format")?, known("identity")?);
+    if let (Some(format), Some(identity)) = (format, identity) {
+        return Ok((format, identity, false));
     }
+    transaction.open_table(RECORDS)?;
+    let format = format.unwrap_or(FORMAT);
+    // Random: the standard library seeds its maps by the system.
+    let identity = RandomState::new().build_hasher().finish();
+    meta.insert("format", format)?;
+    meta.insert("identity", identity)?;
+    Ok((format, identity, true))
 }
 
 /// The engine asserts about the content of files, so a damaged one can make it panic. To us that is a damaged file.

@@ -3,7 +3,7 @@
 //! Fed by the runtime's commit thread, read once at start. What keys and values mean is the machine's business.
 //! A commit is all or nothing and is on disk when it returns. After a failed one nobody can say what the file holds
 //! until it is opened again; with a disk that was merely full, or an etcd that was merely away, that
-//! can be done, everything else is fatal.
+//! can be done, everything else is fatal. A full disk is not even a failure as long as the reserve of a file lasts.
 //!
 //! Never here: threads, retries of a commit.
 #![forbid(unsafe_code)]
@@ -13,6 +13,8 @@ pub mod etcd;
 mod fault;
 mod memory;
 mod private;
+mod reserve;
+mod room;
 
 use std::path::Path;
 
@@ -21,6 +23,8 @@ use etcd::EtcdRecords;
 pub use fault::StoreFault;
 pub use memory::Memory;
 pub use private::{limit_mode, limit_own_directory, private_directory};
+pub use reserve::reserve_path;
+pub use room::{Headroom, Room, available_bytes};
 use tepui_fsm::Write;
 
 /// One of the places for records.
@@ -36,8 +40,8 @@ pub enum Store {
 
 impl Store {
     /// Opens the file at `path`, or makes it. Its directory must exist.
-    pub fn open(path: &Path) -> Result<Self, StoreFault> {
-        Embedded::open(path).map(Store::Embedded)
+    pub fn open(path: &Path, headroom: Headroom) -> Result<Self, StoreFault> {
+        Embedded::open(path, headroom).map(Store::Embedded)
     }
 
     pub fn memory() -> Self {
@@ -68,6 +72,25 @@ impl Store {
         match self {
             Store::Embedded(embedded) => embedded.reopen(),
             Store::Memory(_) | Store::Etcd(_) => Ok(()),
+        }
+    }
+
+    /// Looks at the room there is, and puts records that are in the reserve where they belong if there is enough. None for
+    /// stores whose room is none of ours to watch.
+    pub fn look_at_room(&mut self) -> Result<Option<Room>, StoreFault> {
+        match self {
+            Store::Embedded(embedded) => embedded.look_at_room().map(Some),
+            Store::Memory(memory) => Ok(memory.look_at_room()),
+            Store::Etcd(_) => Ok(None),
+        }
+    }
+
+    /// Whether records wait in the reserve for room.
+    pub fn uses_reserve(&self) -> bool {
+        match self {
+            Store::Embedded(embedded) => embedded.uses_reserve(),
+            Store::Memory(memory) => memory.uses_reserve(),
+            Store::Etcd(_) => false,
         }
     }
 }

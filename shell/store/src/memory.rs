@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use tepui_fsm::Write;
 
-use crate::StoreFault;
+use crate::{Room, StoreFault};
 
 /// Clones share their content, so that a test can start a second machine from the first one's records.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +19,9 @@ struct Content {
     values: BTreeMap<String, Vec<u8>>,
     full: bool,
     broken: bool,
+    /// How many commits a full disk takes; none: as a store whose room nobody watches.
+    reserve: Option<u64>,
+    reserve_used: u64,
 }
 
 impl Memory {
@@ -28,7 +31,9 @@ impl Memory {
 
     pub fn commit(&self, writes: &[Write]) -> Result<(), StoreFault> {
         let mut content = self.lock();
-        if content.full {
+        if content.full && content.reserve.is_some_and(|reserve| content.reserve_used < reserve) {
+            content.reserve_used += 1;
+        } else if content.full {
             return Err(StoreFault::DiskFull { path: PathBuf::from("memory") });
         }
         if content.broken {
@@ -46,6 +51,26 @@ impl Memory {
     /// Makes commits fail as a full disk does, until there is room again.
     pub fn set_full(&self, full: bool) {
         self.lock().full = full;
+    }
+
+    /// Lets a full disk take so many commits.
+    pub fn set_reserve(&self, commits: u64) {
+        self.lock().reserve = Some(commits);
+    }
+
+    pub fn uses_reserve(&self) -> bool {
+        self.lock().reserve_used > 0
+    }
+
+    pub fn look_at_room(&self) -> Option<Room> {
+        let mut content = self.lock();
+        let reserve_bytes = content.reserve?;
+        if !content.full {
+            content.reserve_used = 0;
+        }
+        let (is_short, reserve_used_bytes) = (content.full, content.reserve_used);
+        let available_bytes = if is_short { 0 } else { u64::MAX };
+        Some(Room { is_short, available_bytes, reserve_bytes, reserve_used_bytes })
     }
 
     /// Makes every later commit fail, as a broken disk would.

@@ -49,11 +49,12 @@ impl Cluster {
         Self { folder, master_flags, master, agents: Vec::new() }
     }
 
-    /// A master whose records are in a directory of the test's choice.
-    pub fn with_master_at(work_dir: &Path) -> Self {
+    /// A master with these flags whose records are in a directory of the test's choice.
+    pub fn with_master_at(work_dir: &Path, flags: &[&str]) -> Self {
         let folder = tempfile::Builder::new().prefix("tepui-e2e-").tempdir().expect("a temporary directory");
-        let master = Program::start("master", work_dir, &[], Vec::new());
-        Self { folder, master_flags: Vec::new(), master, agents: Vec::new() }
+        let master_flags: Vec<String> = flags.iter().map(|flag| flag.to_string()).collect();
+        let master = Program::start("master", work_dir, &master_flags, Vec::new());
+        Self { folder, master_flags, master, agents: Vec::new() }
     }
 
     /// Starts one more agent and waits until the master knows it.

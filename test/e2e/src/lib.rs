@@ -7,7 +7,6 @@
 mod browser;
 mod certificates;
 mod cluster;
-mod disk;
 mod etcd;
 mod framework;
 mod gate;
@@ -22,20 +21,19 @@ mod wire;
 pub use browser::visit;
 pub use certificates::Certificates;
 pub use cluster::{Cluster, Program, binary};
-pub use disk::Disk;
 pub use etcd::{Etcd, Masters};
 pub use framework::{Delivery, Framework};
 pub use gate::Gate;
 pub use http::{Http, Response, Stream};
 pub use limited::{Limited, Sizes, is_limited, limit_hits, limits_in};
 pub use person::Person;
-pub use scheduler::{Polled, Scheduler, scalar};
+pub use scheduler::{Polled, Scheduler, scalar, still_works};
 pub use web::Web;
 pub use wire::Wire;
 
 use std::time::{Duration, Instant};
 
-pub use tepui_facilities::{by_version, cgroup_mount, cgroup_mounts, patience, v1_mount, v2_mount};
+pub use tepui_facilities::{Disk, by_version, cgroup_mount, cgroup_mounts, patience, v1_mount, v2_mount};
 
 const POLL: Duration = Duration::from_millis(20);
 

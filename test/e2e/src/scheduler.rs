@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::{Http, Response, Stream, patience, wait_for};
+use crate::{Cluster, Http, Response, Stream, patience, wait_for};
 
 /// A subscribed framework. Events are read by a thread; acknowledgements are the test's business unless it asks.
 pub struct Scheduler {
@@ -246,6 +246,16 @@ fn read_in_background(mut stream: Stream) -> Receiver<Option<Value>> {
 /// Whether no other state follows.
 fn is_final(status: &Value) -> bool {
     ["TASK_FINISHED", "TASK_FAILED", "TASK_KILLED", "TASK_ERROR"].iter().any(|name| status["state"] == *name)
+}
+
+/// Both programs answer and still run tasks.
+pub fn still_works(cluster: &mut Cluster, id: &str) {
+    let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("witness"));
+    let offer = scheduler.fresh_offer();
+    scheduler.launch(&offer, &[Scheduler::task(&offer, id, "true")]);
+    scheduler.reach(id, "TASK_FINISHED");
+    scheduler.call(json!({"type": "TEARDOWN"}));
+    assert!(cluster.master.is_running() && cluster.agents.iter_mut().all(|agent| agent.is_running()));
 }
 
 pub fn scalar(name: &str, value: f64) -> Value {

@@ -1,4 +1,4 @@
-//! Peers that stop reading, stop sending or send garbage; disks that are full or damaged. Nobody else notices, and both
+//! Peers that stop reading, stop sending or send garbage; disks that are damaged. Nobody else notices, and both
 //! programs keep running or say what is wrong.
 
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -8,20 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use tepui_e2e::{Cluster, Disk, Http, Scheduler, patience, wait_for};
+use tepui_e2e::{Cluster, Http, Scheduler, patience, still_works, wait_for};
 use tepui_facilities::{Facility, available};
 
 const RESOURCES: &str = "--resources=cpus:8;mem:4096;disk:4096;ports:[31000-32000]";
-
-/// Both programs answer and still run tasks.
-fn still_works(cluster: &mut Cluster, id: &str) {
-    let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("witness"));
-    let offer = scheduler.fresh_offer();
-    scheduler.launch(&offer, &[Scheduler::task(&offer, id, "true")]);
-    scheduler.reach(id, "TASK_FINISHED");
-    scheduler.call(json!({"type": "TEARDOWN"}));
-    assert!(cluster.master.is_running() && cluster.agents.iter_mut().all(|agent| agent.is_running()));
-}
 
 /// A framework that subscribes and then reads nothing.
 struct Idler {
@@ -307,59 +297,6 @@ fn garble(path: &Path) {
         file.seek(SeekFrom::Start(at)).expect("the place exists");
         file.write_all(b"garbage").expect("the file can be written");
     }
-}
-
-#[test]
-fn an_agent_outlives_a_full_disk() {
-    let mut cluster = Cluster::without_agents(&[]);
-    let Some(disk) = Disk::mount(cluster.folder()) else { return };
-    cluster.add_agent_at(disk.path(), &[RESOURCES]);
-    still_works(&mut cluster, "with-room");
-    let filler = disk.fill();
-
-    // There is no room for a sandbox.
-    let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
-    let offer = scheduler.fresh_offer();
-    scheduler.launch(&offer, &[Scheduler::task(&offer, "small", "true")]);
-    let status = scheduler.reach("small", "TASK_DROPPED");
-    assert!(
-        status["message"].as_str().is_some_and(|said| said.contains("No space left on device")),
-        "{status}"
-    );
-
-    // There is no room even for the record of a task: nothing happens until there is.
-    let offer = scheduler.fresh_offer();
-    let mut large = Scheduler::task(&offer, "large", "true");
-    large["data"] = json!("AAAA".repeat(1 << 20));
-    scheduler.launch(&offer, &[large]);
-    wait_for("the agent to wait", || cluster.agents[0].log().contains("the disk is full").then_some(()));
-    assert_eq!(cluster.agent_http().get("/health").status, 200);
-    std::fs::remove_file(&filler).expect("the file can be removed");
-    scheduler.reach("large", "TASK_FINISHED");
-    scheduler.call(json!({"type": "TEARDOWN"}));
-    still_works(&mut cluster, "with-room-again");
-}
-
-#[test]
-fn a_master_outlives_a_full_disk() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let Some(disk) = Disk::mount(folder.path()) else { return };
-    let mut cluster = Cluster::with_master_at(disk.path());
-    cluster.add_agent(&[RESOURCES]);
-    let filler = disk.fill();
-
-    // The registry reuses its pages for a while; sooner or later an agent cannot be admitted.
-    let master = cluster.master.address.clone();
-    wait_for("the master to wait", || {
-        let work_dir = cluster.folder().join(format!("more-{}", cluster.agents.len()));
-        let attribute = format!("--attributes=long:{}", "x".repeat(100 * 1024));
-        cluster.add_agent_of(&master, &work_dir, &[RESOURCES, &attribute]);
-        cluster.master.log().contains("the disk is full").then_some(())
-    });
-    assert_eq!(cluster.http().get("/health").status, 200);
-    std::fs::remove_file(&filler).expect("the file can be removed");
-    cluster.wait_for_agents(cluster.agents.len());
-    still_works(&mut cluster, "with-room-again");
 }
 
 #[test]

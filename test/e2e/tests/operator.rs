@@ -39,7 +39,19 @@ const DIFFERENCES: &[(&str, &[&str])] = &[
         &["*.completed_frameworks[1].reregistered_time: missing"],
     ),
     ("`master/messages_update_slave`", &["*master/messages_update_slave*"]),
-    ("More metrics", &["*master/turn*", "*registrar/log/*", "*/slack_*", "*slave/memory_evictions*"]),
+    (
+        "More metrics",
+        &[
+            "*master/turn*",
+            "*registrar/log/*",
+            "*/slack_*",
+            "*slave/memory_evictions*",
+            "*disk_pressure*",
+            "*disk_available*",
+            "*disk_reserve*",
+            "*disk_evictions*",
+        ],
+    ),
     (
         "Statuses of group tasks",
         &[

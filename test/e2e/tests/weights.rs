@@ -126,8 +126,10 @@ fn growing_lists(http: &Http) -> Vec<usize> {
 #[test]
 fn a_full_disk_in_the_middle_of_a_change_is_an_error_and_never_a_mix() {
     let folder = tempfile::tempdir().expect("a temporary directory");
-    let Some(disk) = Disk::mount(folder.path()) else { return };
-    let mut cluster = Cluster::with_master_at(disk.path());
+    let Some(disk) = Disk::mount(folder.path(), 16) else { return };
+    // Without a reserve changes fail in the middle.
+    let flags = ["--disk_reserve=0B", "--disk_pressure_available=0B"];
+    let mut cluster = Cluster::with_master_at(disk.path(), &flags);
     let mut next = 0;
     for dies in [false, true] {
         let filler = disk.fill();

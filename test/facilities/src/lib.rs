@@ -6,12 +6,14 @@
 //! on its own, so that a broken probe here fails the tests it would skip.
 #![forbid(unsafe_code)]
 
+mod disk;
 mod probe;
 
 use std::fs::File;
 use std::io::Write;
 use std::time::Duration;
 
+pub use disk::Disk;
 pub use probe::{by_version, cgroup_mount, cgroup_mounts, is_root, pymesos, v1_mount, v2_mount};
 
 /// Something a machine may lack.

@@ -40,6 +40,7 @@ pub(crate) fn master_input(input: &master::Input) -> String {
         master::Input::Operator { conn, call, .. } => format!("#{} operator {}", conn.0, word(call.r#type)),
         master::Input::OperatorClosed { conn } => format!("#{} operator closed", conn.0),
         master::Input::Whitelist { .. } => "whitelist".into(),
+        master::Input::DiskRoom(_) => "disk room".into(),
         master::Input::Explain { conn, .. } => format!("#{} explain", conn.0),
     }
 }
@@ -201,6 +202,8 @@ pub(crate) fn agent_input(input: &agent::Input) -> Option<String> {
         agent::Input::Container(event) => container_event(event),
         agent::Input::Unregister => "unregister".into(),
         agent::Input::DiskUsage { .. }
+        | agent::Input::DiskRoom(_)
+        | agent::Input::Sandboxes { .. }
         | agent::Input::Used { .. }
         | agent::Input::Load(_)
         | agent::Input::Memory { .. } => return None,

@@ -8,6 +8,7 @@
 pub mod access;
 pub mod agent;
 pub mod both;
+pub mod disk;
 pub mod docker;
 pub mod etcd;
 pub mod eviction;

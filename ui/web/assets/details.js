@@ -16,6 +16,7 @@ export function agent(cluster, agentId, unreachable = []) {
       ["Id", identifier(agent.id)],
       ["State", agentState(agent)],
       ["Draining", agent.drain_info?.state],
+      ["Disk pressure", agent.disk_pressure && `since ${time(agent.disk_pressure.since)}: launches are rejected until there is room`],
       ["Address", agentAddress(agent)],
       ["Attributes", attributes(agent)],
       ["Registered", time(agent.reregistered_time ?? agent.registered_time)],

@@ -15,6 +15,7 @@ export function missing(what, why) {
 
 export function agentState(agent) {
   if (agent.drain_info) return element("span", { class: "busy" }, agent.drain_info.state.toLowerCase());
+  if (agent.active && agent.disk_pressure) return element("span", { class: "bad" }, "disk pressure");
   if (agent.active) return element("span", { class: "good" }, "active");
   return element("span", { class: "bad" }, agent.deactivated ? "deactivated" : "disconnected");
 }

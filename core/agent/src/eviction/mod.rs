@@ -1,10 +1,12 @@
-//! Eviction: when memory runs short, the container farthest over its request ends before the kernel has to choose one.
+//! Eviction: when memory runs short, the container farthest over its request ends before the kernel has to choose one; when
+//! the disk does, the one with the largest sandbox.
 //!
 //! Fed with samples of the machine and of its containers; nothing is measured here. One goes at a time, and the next is
 //! chosen only from a look that began after it was gone, so that nobody goes for memory that is already free again.
 //! Never here: whoever is within its request, however short memory is.
 
 mod choose;
+mod disk;
 
 use alloc::format;
 use alloc::string::String;
@@ -18,15 +20,21 @@ use tepui_types::{ContainerId, ContainerOp, Termination};
 use crate::agent::{Agent, Out};
 use crate::state::ContainerStage;
 
+pub use disk::SandboxUse;
+pub(crate) use disk::{Releasing, sandbox_removed, sandboxes_measured};
+
 const BYTES_PER_MB: u64 = 1024 * 1024;
 
-/// When memory is short (`--eviction_memory_available`, `--eviction_pressure`); never, if neither is set.
+/// When memory is short (`--eviction_memory_available`, `--eviction_pressure`) or the disk (`--eviction_disk_available`); never,
+/// if none is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Eviction {
     /// Less than this is left.
     pub available_bytes: Option<u64>,
     /// Something waits for memory at least this part of the time, in percent.
     pub pressure: Option<f64>,
+    /// Less than this is left on the disk.
+    pub disk_available_bytes: Option<u64>,
 }
 
 /// The machine's memory. What is not known does not count.
@@ -70,7 +78,7 @@ impl Evicting {
 }
 
 impl Eviction {
-    pub fn is_on(&self) -> bool {
+    pub fn watches_memory(&self) -> bool {
         self.available_bytes.is_some() || self.pressure.is_some()
     }
 
@@ -84,15 +92,7 @@ impl Eviction {
 
 /// The machine and its containers were looked at.
 pub(crate) fn measured(agent: &mut Agent, machine: MachineMemory, containers: Vec<MemoryUse>, out: &mut Out) {
-    match agent.evicting {
-        Evicting::Nobody => (),
-        Evicting::Going(..) => return,
-        Evicting::JustGone => {
-            agent.evicting = Evicting::Nobody;
-            return;
-        }
-    }
-    if !agent.config.eviction.is_short(&machine) {
+    if is_busy(agent) || !agent.config.eviction.is_short(&machine) {
         return;
     }
     let mut staying = containers;
@@ -103,6 +103,18 @@ pub(crate) fn measured(agent: &mut Agent, machine: MachineMemory, containers: Ve
     agent.state.counters.memory_evictions += 1;
     agent.state.touch();
     agent.container(ContainerOp::Evict { id, why }, out);
+}
+
+/// Whether somebody goes, or has gone since what was measured now was looked at.
+fn is_busy(agent: &mut Agent) -> bool {
+    match agent.evicting {
+        Evicting::Nobody => false,
+        Evicting::Going(..) => true,
+        Evicting::JustGone => {
+            agent.evicting = Evicting::Nobody;
+            true
+        }
+    }
 }
 
 /// A container is gone.
@@ -138,16 +150,21 @@ fn why(victim: &MemoryUse, machine: &MachineMemory) -> Termination {
         mb(victim.request_bytes),
         mb(victim.used_bytes),
     );
-    let used = pb::value::Scalar { value: (victim.used_bytes / BYTES_PER_MB) as f64, ..Default::default() };
+    termination(Reason::REASON_MEMORY_REQUEST_EXCEEDED, message, ("mem", victim.used_bytes))
+}
+
+/// How an evicted container ends: with what it used of what was short.
+fn termination(reason: Reason, message: String, (name, used_bytes): (&str, u64)) -> Termination {
+    let used = pb::value::Scalar { value: (used_bytes / BYTES_PER_MB) as f64, ..Default::default() };
     let used = pb::Resource {
-        name: "mem".into(),
+        name: name.into(),
         r#type: pb::value::Type::SCALAR,
         scalar: used.into(),
         ..Default::default()
     };
     Termination {
         state: Some(TaskState::TASK_FAILED),
-        reason: Some(Reason::REASON_MEMORY_REQUEST_EXCEEDED),
+        reason: Some(reason),
         message: Some(message),
         limited: Vec::from([used]),
         ..Default::default()
@@ -160,7 +177,7 @@ mod tests {
 
     #[test]
     fn when_memory_is_short() {
-        let both = Eviction { available_bytes: Some(100), pressure: Some(10.0) };
+        let both = Eviction { available_bytes: Some(100), pressure: Some(10.0), disk_available_bytes: None };
         let machine = |available_bytes, pressure| MachineMemory { available_bytes, pressure };
         for (eviction, machine, short) in [
             (both, machine(Some(99), Some(0.0)), true),
@@ -173,6 +190,6 @@ mod tests {
         ] {
             assert_eq!(eviction.is_short(&machine), short, "{eviction:?} {machine:?}");
         }
-        assert!(both.is_on() && !Eviction::default().is_on());
+        assert!(both.watches_memory() && !Eviction::default().watches_memory());
     }
 }

@@ -22,7 +22,7 @@ use crate::agent::{Agent, Out};
 use crate::state::{Delivery, ExecutorPhase, Phase, has_capability};
 use crate::status::{self, Verdict};
 use crate::transition::Transition;
-use crate::{gc, paths, slack, users};
+use crate::{disk_pressure, gc, paths, slack, users};
 
 /// A launch as the master ordered it.
 #[derive(Debug)]
@@ -67,7 +67,13 @@ pub(crate) fn run(agent: &mut Agent, now: Now, mut launching: Launching, out: &m
         return;
     }
     if agent.state.framework(&framework).is_some_and(|framework| framework.terminating) {
-        return drop_after_the_end(agent, now, &framework, &launching, out);
+        let reason = Reason::REASON_EXECUTOR_TERMINATED;
+        let refused = Refused { reason, message: "Framework terminating".into() };
+        return drop_unseen(agent, now, &framework, &launching, refused, out);
+    }
+    if let Some(message) = disk_pressure::rejection(agent, "a launch") {
+        let refused = Refused { reason: Reason::REASON_CONTAINER_LIMITATION_DISK, message };
+        return drop_unseen(agent, now, &framework, &launching, refused, out);
     }
     inject_allocation(&mut launching);
     update_framework(agent, launching.framework.clone(), out);
@@ -202,18 +208,20 @@ fn uses_unknown(agent: &Agent, resources: &[pb::Resource]) -> bool {
     resources.iter().filter(kept).any(unknown)
 }
 
-/// The framework was over, and another master took it in again before everything of it here has ended.
-fn drop_after_the_end(
+/// Tasks of a framework that need not be known here: it was over, and another master took it in again before everything of it
+/// here has ended; or there is no room for its record.
+fn drop_unseen(
     agent: &mut Agent,
     now: Now,
     framework: &FrameworkId,
     launching: &Launching,
+    refused: Refused,
     out: &mut Out,
 ) {
     let executor = ExecutorId::from(&*launching.executor.executor_id);
     let aware = has_capability(&launching.framework, pb::framework_info::capability::Type::PARTITION_AWARE);
     let state = lost_as(aware, TaskState::TASK_DROPPED);
-    let verdict = Verdict::new(state, Reason::REASON_EXECUTOR_TERMINATED, "Framework terminating");
+    let verdict = Verdict::new(state, refused.reason, refused.message);
     for task in &launching.tasks {
         let task = TaskId::from(&*task.task_id);
         status::about_missing(agent, now, framework, Some(&executor), &task, &verdict, out);

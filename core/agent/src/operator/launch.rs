@@ -21,7 +21,7 @@ use crate::environment::{self, Environment};
 use crate::lifecycle::LIMITED;
 use crate::state::{Container, ContainerStage, Phase};
 use crate::transition::Transition;
-use crate::{Caller, gc, users};
+use crate::{Caller, disk_pressure, gc, users};
 
 pub(super) fn launch_nested_container(
     agent: &mut Agent,
@@ -94,6 +94,11 @@ fn launch(
         // Whoever repeats the call because its answer got lost waits for the container next, and learns how it ended.
         Some(_) => return Ok(Some(Answer::Accepted)),
         None => (),
+    }
+    // A session is not recorded and has no sandbox of its own; operators need it most when something is wrong.
+    let rejection = disk_pressure::rejection(agent, "a container").filter(|_| !is_session);
+    if let Some(why) = rejection {
+        return Err(Refusal::new(Status::InsufficientStorage, why));
     }
     let user = match id.parent() {
         Some(parent) => live_parent_user(agent, parent)?,

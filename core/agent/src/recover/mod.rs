@@ -145,6 +145,7 @@ fn fresh(config: Config, now: Now) -> Result<Agent, RecoverError> {
         containers: RedBlackTreeMapSync::new_sync(),
         operations: RedBlackTreeMapSync::new_sync(),
         drain: None,
+        disk_pressure: None,
         executor_directory_max_allowed_age: config.gc_delay,
         path_removals_pending: 0,
         recovery_time: None,
@@ -169,6 +170,7 @@ fn fresh(config: Config, now: Now) -> Result<Agent, RecoverError> {
         slack: Default::default(),
         oversubscription: Default::default(),
         evicting: Default::default(),
+        releasing: Default::default(),
         ended: false,
         published: 0,
     })

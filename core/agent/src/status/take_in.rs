@@ -201,7 +201,7 @@ fn say_preempted(agent: &Agent, framework: &FrameworkId, executor: &ExecutorId, 
     }
 }
 
-/// A task that is evicted for memory ends by the agent's decision, whether its executor outlives it or not.
+/// A task that is evicted ends by the agent's decision, whether its executor outlives it or not.
 fn say_evicted(agent: &Agent, framework: &FrameworkId, executor: &ExecutorId, status: &mut pb::TaskStatus) {
     let container = agent.state.executor(framework, executor).map(|executor| &executor.container_id);
     if let Some(why) = container.and_then(|container| agent.evicting.cause(container))
@@ -211,6 +211,7 @@ fn say_evicted(agent: &Agent, framework: &FrameworkId, executor: &ExecutorId, st
         status.reason = why.reason;
         status.message.clone_from(&why.message);
         status.limitation = make::limitation(&why.limited).into();
+        status.source = Some(Source::SOURCE_AGENT);
     }
     if status.reason == Some(Reason::REASON_MEMORY_REQUEST_EXCEEDED) {
         status.source = Some(Source::SOURCE_AGENT);

@@ -17,11 +17,13 @@ use tepui_proto::mesos::v1::executor as executor_api;
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_proto::tepui::agent::v1::event;
 use tepui_types::{
-    ConnId, ContainerEvent, ContainerId, ContainerOp, ExecutorId, FrameworkId, LaunchSpec, LaunchStage,
-    RecoveredContainer, TaskId, Termination,
+    ConnId, ContainerEvent, ContainerId, ContainerOp, DiskRoom, ExecutorId, FrameworkId, LaunchSpec,
+    LaunchStage, RecoveredContainer, TaskId, Termination,
 };
 
-use crate::{Agent, Caller, Config, Effect, Eviction, Input, LinkId, Load, MachineMemory, MemoryUse, Used};
+use crate::{
+    Agent, Caller, Config, Effect, Eviction, Input, LinkId, Load, MachineMemory, MemoryUse, SandboxUse, Used,
+};
 
 use words::*;
 
@@ -248,10 +250,20 @@ impl World {
             }
             ["pause", time] => self.config.qos_correction_interval_min = duration(time),
             ["used", sample @ ..] => self.used(sample),
+            ["eviction", "disk", available] => {
+                self.config.eviction.disk_available_bytes =
+                    available.parse::<u64>().ok().map(|left| left << 20);
+            }
             ["eviction", available, pressure] => {
                 let available_bytes = available.parse::<u64>().ok().map(|left| left << 20);
-                self.config.eviction = Eviction { available_bytes, pressure: pressure.parse().ok() };
+                self.config.eviction =
+                    Eviction { available_bytes, pressure: pressure.parse().ok(), ..Default::default() };
             }
+            ["sandboxes", available, samples @ ..] => self.sandboxes(available, samples),
+            ["room", available] => self.input(Input::DiskRoom(DiskRoom {
+                is_short: *available == "short",
+                available_bytes: 3 << 20,
+            })),
             ["memory", available, pressure, samples @ ..] => self.memory(available, pressure, samples),
             ["load", five, fifteen] => {
                 let number = |text: &str| text.parse().expect("a number");
@@ -345,6 +357,17 @@ impl World {
             ..Default::default()
         };
         self.event(event::Type::APPLY_OPERATION, |event| event.apply_operation = call.into());
+    }
+
+    /// So many megabytes are left on the disk; `C1:100` holds 100 in its sandbox.
+    fn sandboxes(&mut self, available: &str, samples: &[&str]) {
+        let megabytes = |text: &str| text.parse::<u64>().expect("a number") << 20;
+        let sample = |text: &&str| {
+            let (id, used) = text.split_once(':').expect("id:used");
+            SandboxUse { id: self.container_id(id), used_bytes: megabytes(used) }
+        };
+        let sandboxes = samples.iter().map(sample).collect();
+        self.input(Input::Sandboxes { available_bytes: megabytes(available), sandboxes });
     }
 
     /// So many megabytes are left, something waits so long; `C1:100/64` uses 100 megabytes and asked for 64.

@@ -153,3 +153,99 @@ fn an_eviction_that_the_executor_reports_first_is_still_the_agents() {
     assert!(last.message.as_deref().is_some_and(|message| message.contains("Used: 200MB")), "{last:?}");
     assert_eq!(last.limitation.resources.len(), 1);
 }
+
+/// The largest sandbox goes, and nobody else until it is removed and measured again.
+#[test]
+fn the_largest_sandbox_goes_when_the_disk_is_short() {
+    check(
+        "
+        eviction disk 100
+        start
+        recovered
+        go
+        launch a
+        a launched 7
+        a subscribe
+        launch b
+        b launched 8
+        b subscribe
+        ...
+        sandboxes 100 C1:10 C2:20
+        sandboxes 99 C1:10 C2:20
+        sandboxes 1 C1:10 C2:20
+        b exited 9
+        sandboxes 1 C1:10
+        sandboxes 1 C1:10
+        ack b
+        sandboxes 1 C1:10
+        done /w/slaves/S0/frameworks/F/executors/b
+        sandboxes 1 C1:10
+        sandboxes 101 C1:10
+        sandboxes 99 C1:10
+        ",
+        expect![[r#"
+            > sandboxes 100 C1:10 C2:20
+            > sandboxes 99 C1:10 C2:20
+              container evict C2 'Evicted because its sandbox was the largest while the agent was
+                  short of disk (available: 99MB): Used: 20MB'
+            > sandboxes 1 C1:10 C2:20
+            > b exited 9
+              conn 2 closes
+              = update b#0 TASK_FAILED
+              master <- UPDATE b TASK_FAILED REASON_EXECUTOR_TERMINATED 'Executor terminated'
+              = executor b terminated delivered
+            > sandboxes 1 C1:10
+            > sandboxes 1 C1:10
+            > ack b
+              = task b and updates #0..1 removed
+              = executor b removed
+              = path /w/slaves/S0/frameworks/F/executors/b/runs/C2 unused
+              = path /w/slaves/S0/frameworks/F/executors/b unused
+            > sandboxes 1 C1:10
+              container remove path /w/slaves/S0/frameworks/F/executors/b
+              = path /w/slaves/S0/frameworks/F/executors/b/runs/C2 forgotten
+            > done /w/slaves/S0/frameworks/F/executors/b
+              = path /w/slaves/S0/frameworks/F/executors/b forgotten
+            > sandboxes 1 C1:10
+            > sandboxes 101 C1:10
+            > sandboxes 99 C1:10
+              container evict C1 'Evicted because its sandbox was the largest while the agent was
+                  short of disk (available: 99MB): Used: 10MB'
+        "#]],
+    );
+}
+
+/// A framework that does not acknowledge keeps the sandbox: after a while somebody else has to go.
+#[test]
+fn a_sandbox_that_is_not_removed_in_time_does_not_stop_evictions() {
+    check(
+        "
+        eviction disk 100
+        start
+        recovered
+        go
+        launch a
+        a launched 7
+        a subscribe
+        launch b
+        b launched 8
+        b subscribe
+        sandboxes 99 C1:10 C2:20
+        b exited 9
+        sandboxes 1 C1:10
+        ...
+        sandboxes 1 C1:10
+        wait 31s
+        sandboxes 1 C1:10
+        ",
+        expect![[r#"
+            > sandboxes 1 C1:10
+            > wait 31s
+              master <- UPDATE b TASK_FAILED REASON_EXECUTOR_TERMINATED 'Executor terminated'
+              master <- UPDATE b TASK_FAILED REASON_EXECUTOR_TERMINATED 'Executor terminated'
+            > sandboxes 1 C1:10
+              container evict C1 'Evicted because its sandbox was the largest while the agent was
+                  short of disk (available: 1MB): Used: 10MB'
+        "#]],
+    );
+}

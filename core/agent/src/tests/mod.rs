@@ -2,6 +2,7 @@
 
 mod chaos;
 mod details;
+mod disk_pressure;
 pub(crate) mod driver;
 mod ends;
 mod everywhere;

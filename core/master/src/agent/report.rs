@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use tepui_proto::mesos::v1 as pb;
-use tepui_proto::tepui::agent::v1::call::{Isolation, Subscribe};
+use tepui_proto::tepui::agent::v1::call::{DiskPressure, Isolation, Subscribe};
 use tepui_proto::wire;
 use tepui_resources::{Resources, Role};
 use tepui_types::{AgentId, FrameworkId, check_id};
@@ -29,6 +29,7 @@ pub(super) struct Report {
     pub(super) completed_tasks: Vec<pb::Task>,
     pub(super) operations: Vec<pb::Operation>,
     pub(super) isolations: Vec<Isolation>,
+    pub(super) disk_pressure: Option<DiskPressure>,
 }
 
 impl Report {
@@ -67,6 +68,7 @@ impl Report {
             completed_tasks: call.completed_tasks,
             operations: call.operations,
             isolations: call.isolations,
+            disk_pressure: call.disk_pressure.into_option(),
         })
     }
 

@@ -25,7 +25,9 @@ use crate::removal::{self, Loss};
 use crate::state::{Agent, AgentLink, Map, Set};
 use crate::timers::Timer;
 use crate::transition::{Registration, Transition};
-use crate::{Effect, authorization, books, drain, maintenance, notice, offer, operation, reachability};
+use crate::{
+    Effect, authorization, books, disk_pressure, drain, maintenance, notice, offer, operation, reachability,
+};
 
 pub(super) fn subscribe(
     master: &mut Master,
@@ -53,7 +55,10 @@ pub(super) fn subscribe(
         return applicant.turn_away(removal::MACHINE_DOWN, out);
     }
     let Some(id) = report.id.clone().or_else(|| unused_namesake(master, &report)) else {
-        return admit(master, now, conn, report, out);
+        return match disk_pressure::check(master, "a new agent") {
+            Ok(()) => admit(master, now, conn, report, out),
+            Err(refusal) => applicant.refuse(refusal, out),
+        };
     };
     if master.state.gone_agents.contains_key(&id) {
         return applicant.turn_away("Agent was marked gone by an operator", out);
@@ -204,8 +209,9 @@ fn resume(master: &mut Master, now: Now, conn: ConnId, known: &Agent, report: Re
         ..fresh
     };
     master.allocator.update_agent(&id, books::agent(&agent));
-    if agent.is_active() {
-        master.allocator.activate_agent(&id);
+    match agent.is_offered() {
+        true => master.allocator.activate_agent(&id),
+        false => master.allocator.deactivate_agent(&id),
     }
     master.changed = true;
     connect(master, now, conn, agent, Registration::Reconnected, out);
@@ -227,6 +233,7 @@ fn fresh(master: &Master, now: Now, conn: ConnId, id: AgentId, report: &Report) 
         link: AgentLink::Connected { conn },
         deactivated: deactivation.is_some(),
         drain: deactivation.and_then(drain::shown),
+        disk_pressure: report.disk_pressure.as_ref().and_then(|it| disk_pressure::reported(it, now.wall)),
         unavailability: maintenance::unavailability(&master.state, &report.info.hostname, report.ip()),
         inverse_answers: Map::new_sync(),
         registered_at: now.wall,
@@ -249,7 +256,7 @@ fn insert(
 ) {
     master.changed = true;
     master.allocator.add_agent(agent.id.clone(), books::agent(&agent), alloc::vec![]);
-    if agent.deactivated {
+    if !agent.is_offered() {
         master.allocator.deactivate_agent(&agent.id);
     }
     if agent.unavailability.is_some() {

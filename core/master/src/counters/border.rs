@@ -43,6 +43,7 @@ impl Arrival {
             | Input::Operator { .. }
             | Input::OperatorClosed { .. }
             | Input::Whitelist { .. }
+            | Input::DiskRoom(_)
             | Input::Explain { .. } => None,
         }
     }
@@ -135,13 +136,14 @@ fn agent_call(call: &link::Call, linked: bool) -> Option<Counter> {
         Type::UPDATE_OPERATION if linked => Some(Counter::MessagesOperationStatusUpdate),
         Type::EXITED_EXECUTOR if linked => Some(Counter::MessagesExitedExecutor),
         Type::MESSAGE if linked => Some(Counter::MessagesExecutorToFramework),
-        Type::UPDATE_RESOURCES if linked => Some(Counter::MessagesUpdateAgent),
+        Type::UPDATE_RESOURCES | Type::DISK_PRESSURE if linked => Some(Counter::MessagesUpdateAgent),
         Type::UNREGISTER if linked => Some(Counter::MessagesUnregisterAgent),
         Type::UPDATE
         | Type::UPDATE_OPERATION
         | Type::EXITED_EXECUTOR
         | Type::MESSAGE
         | Type::UPDATE_RESOURCES
+        | Type::DISK_PRESSURE
         | Type::UNREGISTER
         | Type::PONG
         | Type::UNKNOWN => None,

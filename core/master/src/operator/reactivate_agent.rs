@@ -25,7 +25,7 @@ pub(super) fn reactivate_agent(
     if let Some(agent) = master.agent_mut(&id) {
         agent.deactivated = false;
         agent.drain = None;
-        if agent.is_active() {
+        if agent.is_offered() {
             master.allocator.activate_agent(&id);
         }
     }

@@ -13,6 +13,8 @@
 //! operator subscribe | gone A | teardown F
 //! call {"type":"DRAIN_AGENT",...}            an operator call as it came over the wire; @A is the id of agent A
 //! master restarts
+//! A disk on | off                             the disk of agent A is short of room, or has room again
+//! registry short | enough                     the same of the registry's disk
 //! F shows                                    the last event F heard, as JSON
 //! ...                                        what came so far is left out: other tests begin like this, and one says it
 //! post [stream:F] [principal:p] {"type":"KILL",...}   a scheduler call as it came over the wire
@@ -34,7 +36,7 @@ use tepui_fsm::{Budget, Fsm, Mono, Now, Outbox, Wall, unlimited};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_registry::Registry;
-use tepui_types::{ConnId, FrameworkId};
+use tepui_types::{ConnId, DiskRoom, FrameworkId};
 
 use super::audit::audit;
 use crate::explain::Subject;
@@ -153,12 +155,21 @@ impl Script {
             ["framework", name, rest @ ..] => self.framework(name, rest),
             ["operator", rest @ ..] => self.operator(rest),
             ["master", "restarts"] => self.restart(),
+            ["registry", room @ ("short" | "enough")] => self.disk_room(*room == "short"),
             [name, verb, rest @ ..] if self.agents.contains_key(*name) => self.agent_does(name, verb, rest),
             [name, verb, rest @ ..] if self.frameworks.contains_key(*name) => {
                 self.framework_does(name, verb, rest)
             }
             _ => panic!("what is '{line}'?"),
         }
+    }
+
+    /// The registry's disk is short of room, or has enough.
+    fn disk_room(&mut self, is_short: bool) {
+        let mut out = Outbox::new();
+        let room = DiskRoom { is_short, available_bytes: 3 << 20 };
+        self.master.step(self.now, Input::DiskRoom(room), &mut out);
+        self.hear(out);
     }
 
     fn settle(&mut self, budget: &mut Budget<'_>) {

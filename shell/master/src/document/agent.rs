@@ -34,6 +34,9 @@ pub(super) fn members(w: &mut JsonWriter, agent: &Agent, state: &State, index: &
     classic::resources(w, "unreserved_resources", &(agent.total.unreserved() + &slack));
     w.field("active", &is_active(agent));
     w.field("deactivated", &agent.deactivated);
+    if let Some(pressure) = &agent.disk_pressure {
+        classic::disk_pressure(w, pressure);
+    }
     if let Some(drain) = &agent.drain {
         w.field("drain_info", &drain.info);
         time(w, "estimated_drain_start_time_seconds", drain.since);

@@ -42,6 +42,7 @@ fn agent() -> Arc<Agent> {
         link: AgentLink::Silent { since: Wall(0) },
         deactivated: false,
         drain: None,
+        disk_pressure: None,
         unavailability: None,
         inverse_answers: Map::new_sync(),
         registered_at: Wall(0),

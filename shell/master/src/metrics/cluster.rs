@@ -41,6 +41,7 @@ fn agents(metrics: &mut Metrics, state: &State) {
     metrics.gauge("master/slaves_disconnected", all - connected);
     metrics.gauge("master/slaves_active", active);
     metrics.gauge("master/slaves_inactive", all - active);
+    metrics.gauge("master/slaves_disk_pressure", count(|agent| agent.disk_pressure.is_some()));
     metrics.gauge("master/slaves_unreachable", state.unreachable_agents.size() as f64);
 }
 

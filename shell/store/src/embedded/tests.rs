@@ -13,8 +13,15 @@ fn place() -> (TempDir, PathBuf) {
     (dir, path)
 }
 
+/// With a reserve that is made quickly.
+const HEADROOM: Headroom = Headroom { reserve_bytes: 64 * 1024, available_bytes_min: 1024 * 1024 };
+
+fn open(path: &Path) -> Result<Embedded, StoreFault> {
+    Embedded::open(path, HEADROOM)
+}
+
 fn filled(path: &Path, count: usize) -> Vec<(String, Vec<u8>)> {
-    let mut store = Embedded::open(path).unwrap();
+    let mut store = open(path).unwrap();
     let writes: Vec<Write> =
         (0..count).map(|i| Write::put(format!("key/{i:05}"), vec![i as u8; 100])).collect();
     store.commit(&writes).unwrap();
@@ -24,7 +31,7 @@ fn filled(path: &Path, count: usize) -> Vec<(String, Vec<u8>)> {
 #[test]
 fn what_was_committed_is_there_after_reopening() {
     let (_dir, path) = place();
-    let mut store = Embedded::open(&path).unwrap();
+    let mut store = open(&path).unwrap();
     assert_eq!(store.load().unwrap(), []);
     store.commit(&[Write::put("b", *b"2"), Write::put("a", *b"1"), Write::put("c", *b"3")]).unwrap();
     store
@@ -32,14 +39,14 @@ fn what_was_committed_is_there_after_reopening() {
         .unwrap();
     drop(store);
     let expected = vec![("a".to_owned(), b"1".to_vec()), ("c".to_owned(), b"5".to_vec())];
-    assert_eq!(Embedded::open(&path).unwrap().load().unwrap(), expected);
+    assert_eq!(open(&path).unwrap().load().unwrap(), expected);
 }
 
 #[test]
 fn a_file_in_use_is_refused_by_name() {
     let (_dir, path) = place();
-    let _first = Embedded::open(&path).unwrap();
-    let fault = Embedded::open(&path).unwrap_err();
+    let _first = open(&path).unwrap();
+    let fault = open(&path).unwrap_err();
     assert!(matches!(fault, StoreFault::Locked { .. }), "{fault}");
     assert!(fault.to_string().contains("records.redb"), "{fault}");
 }
@@ -54,13 +61,13 @@ fn another_format_is_refused() {
         transaction.open_table(META).unwrap().insert("format", FORMAT + 1).unwrap();
         transaction.commit().unwrap();
     }
-    let fault = Embedded::open(&path).unwrap_err();
+    let fault = open(&path).unwrap_err();
     assert!(matches!(fault, StoreFault::Format { found: 2, expected: 1, .. }), "{fault}");
 }
 
 #[test]
 fn a_directory_that_is_missing_is_a_fault_with_its_path() {
-    let fault = Embedded::open(Path::new("/nowhere/at/all/records.redb")).unwrap_err();
+    let fault = open(Path::new("/nowhere/at/all/records.redb")).unwrap_err();
     assert!(matches!(fault, StoreFault::Io { .. }), "{fault}");
     assert!(fault.to_string().contains("/nowhere/at/all"), "{fault}");
 }
@@ -72,11 +79,11 @@ fn a_truncated_or_foreign_file_is_a_fault_and_not_a_panic() {
     let whole = fs::read(&path).unwrap();
     for keep in [0, 1, 63, 64, 100, 320, 4096, 5000, whole.len() / 2, whole.len() - 1] {
         fs::write(&path, &whole[..keep]).unwrap();
-        let fault = Embedded::open(&path).and_then(|store| store.load()).unwrap_err();
+        let fault = open(&path).and_then(|store| store.load()).unwrap_err();
         assert!(matches!(fault, StoreFault::Corrupt { .. }), "{keep} bytes: {fault}");
     }
     fs::write(&path, "this is a letter, not a database\n".repeat(1000)).unwrap();
-    let fault = Embedded::open(&path).unwrap_err();
+    let fault = open(&path).unwrap_err();
     assert!(matches!(fault, StoreFault::Corrupt { .. }), "{fault}");
 }
 
@@ -92,7 +99,7 @@ fn a_flipped_byte_is_found_or_harmless() {
         let at = rng.below(64 * 1024) as usize % damaged.len();
         damaged[at] ^= 1 << rng.below(8);
         fs::write(&path, &damaged).unwrap();
-        match Embedded::open(&path).and_then(|store| store.load()) {
+        match open(&path).and_then(|store| store.load()) {
             Ok(loaded) => assert_eq!(loaded, expected, "byte {at}"),
             Err(_) => found += 1,
         }
@@ -107,7 +114,7 @@ const GOD_BYTE: usize = 9;
 #[test]
 fn damage_after_a_crash_never_goes_back_to_an_older_commit() {
     let (_dir, path) = place();
-    let mut store = Embedded::open(&path).unwrap();
+    let mut store = open(&path).unwrap();
     for round in 0..20_u8 {
         store
             .commit(&[Write::put("round", [round]), Write::put(format!("key/{round}"), vec![round; 300])])
@@ -128,10 +135,79 @@ fn damage_after_a_crash_never_goes_back_to_an_older_commit() {
         let mut damaged = crashed.clone();
         damaged[at] ^= 1 << bit;
         fs::write(&copy, &damaged).unwrap();
-        match Embedded::open(&copy).and_then(|store| store.load()) {
+        match open(&copy).and_then(|store| store.load()) {
             Ok(loaded) => assert_eq!(loaded, expected, "bit {bit} of byte {at}"),
             Err(_) => found += 1,
         }
     }
     assert!(found > 0);
+}
+
+/// A disk that is filled while commits go on: nothing that was acknowledged is lost, not by a crash either, and when there is
+/// room again the reserve is whole again.
+#[test]
+fn commits_go_on_in_the_reserve_while_the_disk_is_full() {
+    let dir = TempDir::new().unwrap();
+    let Some(disk) = tepui_facilities::Disk::mount(dir.path(), 8) else { return };
+    let path = disk.path().join("records.redb");
+    let mut store = open(&path).unwrap();
+    let mut expected = std::collections::BTreeMap::new();
+    let mut commit = |store: &mut Embedded, round: u32| {
+        let (key, value) = (format!("key/{round:05}"), vec![round as u8; 700]);
+        let writes = [Write::put(key.clone(), value.clone()), Write::put("round", round.to_le_bytes())];
+        let done = store.commit(&writes);
+        if done.is_ok() {
+            expected.extend([(key, value), ("round".to_owned(), round.to_le_bytes().to_vec())]);
+        }
+        (done, expected.clone().into_iter().collect::<Vec<_>>())
+    };
+    commit(&mut store, 0).0.unwrap();
+    assert!(!store.look_at_room().unwrap().is_short);
+    let filler = disk.fill();
+    assert!(store.look_at_room().unwrap().is_short);
+    let mut round = 1;
+    while !store.uses_reserve() {
+        commit(&mut store, round).0.unwrap();
+        round += 1;
+    }
+    let room = store.look_at_room().unwrap();
+    assert!(
+        room.is_short && room.reserve_used_bytes > 0 && room.reserve_bytes == HEADROOM.reserve_bytes,
+        "{room:?}"
+    );
+    // As after a crash, on a disk that is still full.
+    drop(store);
+    let mut store = open(&path).unwrap();
+    let (done, acknowledged) = commit(&mut store, round);
+    done.unwrap();
+    assert_eq!(store.load().unwrap(), acknowledged);
+    let (refused, acknowledged) = loop {
+        round += 1;
+        match commit(&mut store, round) {
+            (Ok(()), _) => (),
+            (Err(fault), acknowledged) => break (fault, acknowledged),
+        }
+    };
+    assert!(matches!(refused, StoreFault::DiskFull { .. }), "{refused}");
+    fs::remove_file(filler).unwrap();
+    let room = store.look_at_room().unwrap();
+    assert_eq!((room.is_short, room.reserve_used_bytes), (false, 0));
+    assert_eq!(store.load().unwrap(), acknowledged);
+    drop(store);
+    assert_eq!(open(&path).unwrap().load().unwrap(), acknowledged);
+}
+
+#[test]
+fn a_disk_without_room_for_the_reserve_gets_one_later() {
+    let dir = TempDir::new().unwrap();
+    let Some(disk) = tepui_facilities::Disk::mount(dir.path(), 8) else { return };
+    let path = disk.path().join("records.redb");
+    drop(open(&path).unwrap());
+    fs::remove_file(crate::reserve_path(&path)).unwrap();
+    let filler = disk.fill();
+    let mut store = open(&path).unwrap();
+    assert_eq!(store.look_at_room().unwrap().reserve_bytes, 0);
+    fs::remove_file(filler).unwrap();
+    let room = store.look_at_room().unwrap();
+    assert_eq!((room.is_short, room.reserve_bytes), (false, HEADROOM.reserve_bytes));
 }

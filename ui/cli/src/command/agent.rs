@@ -132,6 +132,7 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
         image_gc: flags.images.gc()?,
         docker_volumes: flags.images.docker_volumes()?,
         disk_watch_interval: flags.disk_watch_interval,
+        headroom: flags.disk.headroom()?,
         flags: shown,
         work_dir,
         access: access(flags)?,

@@ -126,14 +126,24 @@ pub enum AgentState {
     Deactivated,
     Draining,
     Drained,
+    /// Its disk is short of room: nothing of it is offered.
+    DiskPressure,
     /// Known from before the master's start and not back yet.
     Recovered,
     Unreachable,
 }
 
 impl AgentState {
-    const NAMES: [&'static str; 7] =
-        ["active", "inactive", "deactivated", "draining", "drained", "recovered", "unreachable"];
+    const NAMES: [&'static str; 8] = [
+        "active",
+        "inactive",
+        "deactivated",
+        "draining",
+        "drained",
+        "disk-pressure",
+        "recovered",
+        "unreachable",
+    ];
 
     pub fn of(agent: &Value) -> Self {
         match (agent["drain_info"]["state"].as_str(), agent["active"].as_bool()) {
@@ -142,6 +152,7 @@ impl AgentState {
             (Some("DRAINING"), Some(_)) => AgentState::Draining,
             (Some("DRAINED"), Some(_)) => AgentState::Drained,
             (_, Some(_)) if agent["deactivated"] == true => AgentState::Deactivated,
+            (_, Some(true)) if agent["disk_pressure"].is_object() => AgentState::DiskPressure,
             (_, Some(true)) => AgentState::Active,
             (_, Some(false)) => AgentState::Inactive,
         }
@@ -154,7 +165,10 @@ impl AgentState {
     pub fn tone(self) -> Tone {
         match self {
             AgentState::Active => Tone::Good,
-            AgentState::Inactive | AgentState::Recovered | AgentState::Unreachable => Tone::Bad,
+            AgentState::DiskPressure
+            | AgentState::Inactive
+            | AgentState::Recovered
+            | AgentState::Unreachable => Tone::Bad,
             AgentState::Deactivated | AgentState::Draining | AgentState::Drained => Tone::Busy,
         }
     }
@@ -246,6 +260,15 @@ mod tests {
                 AGENT  HOSTNAME  STATE          CPUS      MEM    DISK  ATTRIBUTES       SINCE
                 S0     host-a    active       0.5/16  1.5G/8G  0/977G  level:2 rack:r1   1h1m
                 S9               unreachable       -        -       -                    1m5s"#]],
+        );
+        let mut pressed = json!({"slaves": [answer["slaves"][0]]});
+        pressed["slaves"][0]["disk_pressure"] = json!({"since": 1.0, "available_bytes": 3 << 20});
+        check::<Agents>(
+            "--state disk-pressure",
+            &pressed,
+            expect![[r#"
+                AGENT  HOSTNAME  STATE            CPUS      MEM    DISK  ATTRIBUTES       SINCE
+                S0     host-a    disk-pressure  0.5/16  1.5G/8G  0/977G  level:2 rack:r1   1h1m"#]],
         );
         check::<Agents>("--state drained", &answer, expect!["no such agents"]);
         check::<Agents>(

@@ -55,6 +55,7 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
         registry: registry(flags)?,
         etcd_tls: flags.etcd.load(&flags.registry, &flags.tls)?,
         registry_group_commit: flags.registry_group_commit,
+        headroom: flags.disk.headroom()?,
         leader_lease: flags.leader_lease,
         cluster: flags.cluster.clone(),
         domain: flags.domain.as_deref().map(super::domain).transpose()?,

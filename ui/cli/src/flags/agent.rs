@@ -7,6 +7,7 @@ use clap::Args;
 use clap::builder::ArgPredicate;
 
 use super::both::{AddressFlags, LoggingFlags};
+use super::disk::DiskFlags;
 use super::eviction::EvictionFlags;
 use super::images::ImageFlags;
 use super::isolators::IsolatorFlags;
@@ -187,6 +188,8 @@ pub struct AgentFlags {
     pub oversubscription: OversubscriptionFlags,
     #[command(flatten)]
     pub eviction: EvictionFlags,
+    #[command(flatten)]
+    pub disk: DiskFlags,
     /// Let tasks that ask for no cpus or memory use what others leave, and be the first to go.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
     pub best_effort_tasks: bool,

@@ -28,6 +28,8 @@ pub struct MasterFlags {
     /// own, which is slower and no safer.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
     pub registry_group_commit: bool,
+    #[command(flatten)]
+    pub disk: super::disk::DiskFlags,
     /// How long a leading master may be silent before another takes its place (with a registry in etcd).
     #[arg(long, value_parser = value::duration, default_value = "10secs")]
     pub leader_lease: Duration,

@@ -154,6 +154,20 @@ impl Script {
                     link::Call { update_resources: update.into(), ..of(Type::UPDATE_RESOURCES) },
                 );
             }
+            // Its disk is short of room (`on`), or has room again.
+            ("disk", [pressure]) => {
+                let report = link::call::DiskPressure {
+                    is_on: *pressure == "on",
+                    available_bytes: Some(3 << 20),
+                    ..Default::default()
+                };
+                let agent = self.agents.get_mut(name).expect("an agent");
+                agent.subscribe.disk_pressure = report.clone().into();
+                self.agent_calls(
+                    name,
+                    link::Call { disk_pressure: report.into(), ..of(Type::DISK_PRESSURE) },
+                );
+            }
             ("operation", [state]) => self.update_operation(name, state),
             ("says", [framework, executor]) => {
                 let message = link::call::Message {

@@ -43,6 +43,8 @@ fn render(agent: &Value, tasks: &Value, now: f64, colours: bool) -> String {
         .value("attributes", attributes(agent))
         .message("domain", &agent["domain"]["fault_domain"])
         .message("drain", &agent["drain_info"])
+        .moment("disk pressure", number(&agent["disk_pressure"], "since"), now)
+        .value("disk available", disk_available(agent))
         .moment("drain began", number(agent, "estimated_drain_start_time_seconds"), now)
         .value("capabilities", capabilities.join(" "))
         .table("RESOURCES", amounts(agent))
@@ -50,6 +52,14 @@ fn render(agent: &Value, tasks: &Value, now: f64, colours: bool) -> String {
     let its = lists(tasks, &["tasks"]).filter(|task| task["slave_id"] == agent["id"]);
     belongings::add(&mut detail, its, ("framework_id", "FRAMEWORK"), now);
     detail.render(colours)
+}
+
+/// Of an agent under disk pressure, as much as was left when that began.
+fn disk_available(agent: &Value) -> String {
+    match agent["disk_pressure"]["available_bytes"].as_f64() {
+        Some(bytes) => amount::megabytes(bytes / f64::from(1 << 20)),
+        None => String::new(),
+    }
 }
 
 /// What it has of each resource, and who holds how much.
