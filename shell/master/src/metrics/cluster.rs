@@ -32,16 +32,17 @@ pub(super) fn add(metrics: &mut Metrics, state: &State, index: &Index<'_>, roles
 
 fn agents(metrics: &mut Metrics, state: &State) {
     let all = state.agents.size() as f64;
-    let (mut active, mut connected) = (0.0, 0.0);
+    let (mut active, mut connected, mut disk_pressure) = (0.0, 0.0, 0.0);
     for agent in state.agents.values() {
         active += f64::from(agent.is_active());
         connected += f64::from(matches!(agent.link, AgentLink::Connected { .. }));
+        disk_pressure += f64::from(agent.disk_pressure.is_some());
     }
     metrics.gauge("master/slaves_connected", connected);
     metrics.gauge("master/slaves_disconnected", all - connected);
     metrics.gauge("master/slaves_active", active);
     metrics.gauge("master/slaves_inactive", all - active);
-    metrics.gauge("master/slaves_disk_pressure", count(|agent| agent.disk_pressure.is_some()));
+    metrics.gauge("master/slaves_disk_pressure", disk_pressure);
     metrics.gauge("master/slaves_unreachable", state.unreachable_agents.size() as f64);
 }
 
