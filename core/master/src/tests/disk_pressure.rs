@@ -43,6 +43,7 @@ fn nothing_is_offered_of_an_agent_under_disk_pressure() {
             A <- PING
             --
             A <- SUBSCRIBED A
+            A <- ACKNOWLEDGE t1
             F <- HEARTBEAT
             G <- HEARTBEAT
             --
