@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use tepui_fsm::Write;
 
-use crate::StoreFault;
+use crate::{StoreFault, limit_mode};
 
 /// What a head begins with.
 const MAGIC: [u8; 8] = *b"tepuires";
@@ -208,6 +208,7 @@ impl Reserve<File> {
             Err(TryLockError::WouldBlock) => return Err(StoreFault::Locked { path: path.clone() }),
             Err(TryLockError::Error(err)) => return Err(fault(err)),
         }
+        limit_mode(path, 0o600).map_err(fault)?;
         fill(&mut file, DATA_AT + bytes).map_err(fault)?;
         Reserve::load(file, identity).map_err(|err| match err {
             ReserveFault::Io(err) => fault(err),

@@ -167,9 +167,9 @@ fn an_etcd_lost_in_the_middle_of_a_change_is_an_error_and_never_a_mix() {
         return;
     }
     let mut masters = Masters::start(2, 3);
-    let leader = masters.leader();
     let mut tried = 1;
     for _ in 0..2 {
+        let leader = masters.leader();
         let writer = Writer::start(masters.http(leader), FEW, tried, u64::MAX);
         writer.wait_for(tried + 20);
         masters.etcd.kill_member(0);
