@@ -1,4 +1,4 @@
-//! Files of the build: which `.proto` files there are, and writing output without touching what did not change.
+//! Files of the build: finds the `.proto` files and writes output only if it changed.
 
 use std::io;
 use std::path::Path;
@@ -35,8 +35,8 @@ pub fn write_if_changed(path: &Path, content: &[u8]) -> io::Result<()> {
     std::fs::write(path, content)
 }
 
-/// Makes a file older than any build. Cargo is told to watch it although the build itself writes it, and would build
-/// everything once more for a file that is newer than the build's beginning.
+/// Sets an old modification time. Cargo watches this file although the build writes it, and would rebuild everything for a
+/// file that is newer than the start of the build.
 pub fn make_old(path: &Path) -> io::Result<()> {
     std::fs::File::options().write(true).open(path)?.set_modified(SystemTime::UNIX_EPOCH)
 }

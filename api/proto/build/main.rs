@@ -1,6 +1,6 @@
 //! Generates the Rust form of every `.proto` file below `proto/`.
 //!
-//! Fed by the folder itself: a new file is picked up without a change here.
+//! A new file in the folder is included without a change here.
 //! Output lives in `OUT_DIR` only; nothing generated is checked in, and no protoc is needed.
 
 use std::error::Error;

@@ -1,4 +1,4 @@
-//! Rust names of protobuf things, as the generator of the structs spells them.
+//! Rust names of protobuf items, as spelled by the struct generator.
 
 use protox::prost_reflect::{DescriptorPool, EnumDescriptor, MessageDescriptor};
 

@@ -1,6 +1,6 @@
 //! The tables and the JSON form of every message: the traits of this crate on the generated types.
 //!
-//! The generator writes one invocation of `message_forms` or `enum_forms` per type; what they expand to stands here.
+//! The generator writes one invocation of `message_forms` or `enum_forms` per type; the macros are defined here.
 
 use alloc::vec::Vec;
 

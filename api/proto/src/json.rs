@@ -1,12 +1,12 @@
 //! The JSON form of the v1 messages, both ways.
 //!
 //! Out: field names and enum values verbatim, in order of declaration; bytes as base64; 64-bit integers as numbers; doubles always with a
-//! fraction or an exponent, infinities as `"Infinity"` and `"-Infinity"`. What is unset or empty is left out, except that a field with
-//! an explicit default that is not deprecated is written with it.
+//! fraction or an exponent, infinities as `"Infinity"` and `"-Infinity"`. Unset and empty fields are omitted, except that a field with
+//! an explicit default that is not deprecated is written with its default.
 //! In: the reverse, and lenient where v1 is: unknown fields ignored, `null` means unset, numbers and booleans also as strings, fractions
 //! truncated for integers, a bare value for a list of one, an unknown enum value dropped unless the field is required. Everything else
 //! that does not fit is an error with its path, and so is every absent required field.
-//! NaN is refused on every way in (here and in [`crate::wire`]), so no message that came from a peer holds one.
+//! NaN is rejected in all input (here and in [`crate::wire`]), so no message of a peer contains it.
 
 use alloc::vec::Vec;
 
@@ -23,7 +23,7 @@ pub use fields::FromJson;
 pub use reader::{JSON_DEPTH_MAX, JsonReader};
 pub use writer::{JsonWriter, ToJson};
 
-/// One message from JSON text, which must hold nothing else.
+/// One message from JSON text; trailing text is an error.
 pub fn from_slice<M: FromJson + Default>(json: &[u8]) -> Result<M, JsonError> {
     let mut reader = JsonReader::new(json)?;
     let mut message = M::default();

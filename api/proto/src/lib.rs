@@ -1,8 +1,8 @@
 //! The v1 wire: every message as a Rust type, generated from `proto/` when the crate is built, with its binary form
 //! ([`wire`]), its JSON form ([`json`]) and the framing of streams ([`recordio`]).
 //!
-//! Names are those of the `.proto` files, never re-cased. Fed by everyone who speaks to a peer.
-//! Never here: behaviour, clocks, sockets.
+//! Names are those of the `.proto` files, never re-cased.
+//! Absent: behaviour, clocks, sockets.
 #![no_std]
 #![forbid(unsafe_code)]
 

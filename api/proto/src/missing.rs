@@ -8,7 +8,7 @@ use core::fmt;
 use crate::path::Path;
 use crate::shape::Shape;
 
-/// More than these are counted, not named: the list ends up in an answer.
+/// Further fields are counted, not named: the list becomes part of an answer.
 pub const MISSING_FIELDS_NAMED_MAX: usize = 100;
 
 /// Required fields that are absent, each with its path.
@@ -45,7 +45,7 @@ impl MissingFields {
         }
     }
 
-    /// Forgets what was missing inside the value at `path`, because another value replaces it.
+    /// Discards missing fields below `path`, because another value replaces the one there.
     pub(crate) fn forget_inside(&mut self, path: &Path) {
         if !self.is_empty() {
             let inside = path.to_string();

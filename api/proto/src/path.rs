@@ -1,6 +1,6 @@
-//! Where in a message something is wrong: `accept.operations[1].launch.task_infos[0].name`.
+//! The path of an error in a message: `accept.operations[1].launch.task_infos[0].name`.
 //!
-//! Kept by the readers of JSON and of binary input while they descend; turned into text only when there is an error.
+//! Maintained by the readers of JSON and binary input; formatted only on an error.
 
 use alloc::string::String;
 use alloc::vec::Vec;

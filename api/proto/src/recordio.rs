@@ -1,6 +1,6 @@
-//! RecordIO, the framing of event streams: the length of a record in decimal, a line feed, the record, and nothing behind it.
+//! RecordIO, the framing of event streams: the length of a record in decimal, a line feed, the record, no terminator.
 //!
-//! A push parser: fed with chunks as they come from a connection, cut wherever they like. Never reads by itself.
+//! A push parser for chunks of any size; performs no I/O.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -23,7 +23,7 @@ pub fn encode_into(record: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(record);
 }
 
-/// Takes chunks, gives records.
+/// Decodes chunks into records.
 ///
 /// ```
 /// use tepui_proto::recordio::Decoder;
@@ -51,7 +51,7 @@ enum State {
     Broken,
 }
 
-/// After one of these the rest of the stream means nothing: close it.
+/// After an error the rest of the stream cannot be decoded: close it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordError {
     /// The header is not a decimal number and a line feed.
@@ -79,7 +79,7 @@ impl Decoder {
         self.buffer.extend_from_slice(chunk);
     }
 
-    /// Call it when the stream has ended: no record may be half there.
+    /// Called at the end of the stream: fails on an incomplete record.
     pub fn finish(&self) -> Result<(), RecordError> {
         match self.state {
             State::Header if self.unread().is_empty() => Ok(()),
@@ -92,7 +92,7 @@ impl Decoder {
         &self.buffer[self.start..]
     }
 
-    /// Reads the header if it is there. None: it has not come whole.
+    /// Reads the header. `None`: it is incomplete.
     fn header(&mut self) -> Option<Result<usize, RecordError>> {
         let header = self.unread();
         let header = &header[..header.len().min(RECORD_LENGTH_DIGITS_MAX + 1)];
@@ -113,7 +113,7 @@ impl Decoder {
 impl Iterator for Decoder {
     type Item = Result<Vec<u8>, RecordError>;
 
-    /// The next complete record. `None` means that more has to be pushed, or that an error was given before.
+    /// The next complete record. `None`: more input is needed, or an error was returned before.
     fn next(&mut self) -> Option<Self::Item> {
         let bytes = match self.state {
             State::Broken => return None,
@@ -169,7 +169,7 @@ mod tests {
 
     const LIMIT: usize = 12;
 
-    /// What a decoder says about a stream in chunks of `size`: records, then the error or the state at its end.
+    /// Decodes a stream in chunks of `size`: records, then the error or the final state.
     fn decode(stream: &[u8], size: usize) -> Vec<String> {
         let mut decoder = Decoder::new(LIMIT);
         let mut said = vec![];
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_cut_anywhere() {
+    fn records_split_at_any_byte_are_decoded() {
         let bad_header = "error: a record must begin with its length in decimal and a line feed";
         let truncated = "error: the stream ended inside a record";
         let too_large = "error: record of 13 bytes exceeds the limit of 12";
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn negative_and_endless_headers_fail_at_once() {
+    fn invalid_headers_fail_immediately() {
         for stream in ["-1\n", "+5\nhello", " 5\nhello", "00000000000000000000000"] {
             let mut decoder = Decoder::new(LIMIT);
             decoder.push(stream.as_bytes());
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn encodes_what_it_decodes() {
+    fn records_round_trip() {
         let mut stream = encode(b"{}");
         encode_into(b"", &mut stream);
         assert_eq!(stream, b"2\n{}0\n");

@@ -41,12 +41,12 @@ pub enum Kind {
 }
 
 impl Shape {
-    /// The place of a field by name. `hint` is where to look first: input mostly keeps the order of declaration.
+    /// The index of a field by name. `hint` is tried first: input is mostly in the order of declaration.
     pub(crate) fn by_name(&self, name: &str, hint: usize) -> Option<usize> {
         self.find(hint, |field| field.name == name)
     }
 
-    /// The place of a field by number, see [`Shape::by_name`].
+    /// The index of a field by number, see [`Shape::by_name`].
     pub(crate) fn by_number(&self, number: u32, hint: usize) -> Option<usize> {
         self.find(hint, |field| field.number == number)
     }

@@ -1,7 +1,7 @@
 //! The binary form of the messages, both ways, and the trait that all of them share.
 //!
-//! The decoder beneath knows neither required fields nor NaN; `decode` checks both on the bytes first and names what is wrong by its path.
-//! Unknown fields are kept and written again.
+//! The underlying decoder ignores required fields and NaN; `decode` checks both on the bytes first and reports errors by path.
+//! Unknown fields are preserved.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -71,7 +71,7 @@ pub fn decode<M: Wire>(bytes: &[u8], limit: usize) -> Result<M, WireError> {
     M::decode_wire(bytes, &options).map_err(WireError::Decode)
 }
 
-/// One message from a record of our own, which may lack required fields that were added later: nothing but the encoding is checked.
+/// One message from a stored record, which may lack required fields that were added later: only the encoding is checked.
 pub fn decode_record<M: Wire>(bytes: &[u8]) -> Result<M, DecodeError> {
     M::decode_wire(bytes, &DecodeOptions::new())
 }
@@ -80,7 +80,7 @@ pub fn decode_record<M: Wire>(bytes: &[u8]) -> Result<M, DecodeError> {
 ///
 /// # Panics
 ///
-/// If it would exceed the two gigabytes that protobuf allows; no limit of ours comes near.
+/// If it would exceed the 2 GiB limit of protobuf, which is far above our own limits.
 #[must_use]
 pub fn encode<M: Wire>(message: &M) -> Vec<u8> {
     message.encode_wire()

@@ -9,7 +9,7 @@ use protox::prost_reflect::{
 };
 
 #[test]
-fn the_wire_is_as_written_down() {
+fn descriptors_match_the_recorded_wire_format() {
     let pool = DescriptorPool::decode(tepui_proto::DESCRIPTOR_SET).expect("the build made it");
     let mut text = String::new();
     for file in pool.files() {
@@ -21,7 +21,7 @@ fn the_wire_is_as_written_down() {
 }
 
 #[test]
-fn the_set_holds_what_it_imports() {
+fn descriptor_set_contains_its_imports() {
     let pool = DescriptorPool::decode(tepui_proto::DESCRIPTOR_SET).expect("the build made it");
     for name in ["mesos.v1.TaskInfo", "google.protobuf.Duration", "tepui.agent.v1.Call"] {
         assert!(pool.get_message_by_name(name).is_some(), "{name}");

@@ -1,8 +1,8 @@
 //! The agent: frameworks, executors and tasks of one machine, and every status update until it is acknowledged.
 //!
-//! A single-threaded [`Fsm`](tepui_fsm::Fsm): [`Input`] in, [`Record`]s and [`Effect`]s out. One file per event of
-//! the master under `master/`, one per executor call under `executor/`, one per operator call under `operator/`; what
-//! they have in common is under `lifecycle/` and `status/`.
+//! A single-threaded [`Fsm`](tepui_fsm::Fsm): [`Input`] in, [`Record`]s and [`Effect`]s out. Folders
+//! are layers, each using those before it: `state`, `interface`, `agent` (everything it owns), `rules`, `entities` (lives and
+//! their consequences), `handlers` (one file per event of the master, call of an executor or operator), `machine`.
 //!
 //! Never here: sockets, HTTP, JSON, files, processes, clocks.
 #![no_std]
@@ -13,50 +13,29 @@ extern crate alloc;
 extern crate std;
 
 mod agent;
-mod config;
-mod containers;
-mod disk_pressure;
-mod drain;
-mod effect;
-mod environment;
-mod eviction;
-mod executor;
-mod gc;
-mod generated_executor;
-mod history;
-mod input;
-mod key;
-mod lifecycle;
-mod link;
-mod master;
-mod operations;
-mod operator;
-mod oversubscription;
-mod paths;
-mod record;
-mod recover;
-mod show;
-mod slack;
+mod entities;
+mod handlers;
+mod interface;
+mod machine;
+mod rules;
 mod state;
-mod status;
-mod transition;
-mod users;
 
 pub use agent::Agent;
-pub use config::{Config, Recover};
-pub use effect::Effect;
-pub use eviction::{Eviction, MachineMemory, MemoryUse, SandboxUse};
-pub use history::Kept;
-pub use input::{Caller, Input, LinkId};
-pub use lifecycle::volume_path;
-pub use oversubscription::{Estimator, Load, QosController, Used};
-pub use record::Record;
-pub use recover::RecoverError;
-pub use state::{
-    Cause, Container, ContainerStage, Counters, Delivery, Drain, Executor, ExecutorPhase, Framework, Phase,
-    State, Task, TaskStage,
+pub use handlers::recover::RecoverError;
+pub use interface::config::{Config, Recover};
+pub use interface::effect::Effect;
+pub use interface::input::{Caller, Input};
+pub use interface::record::Record;
+pub use state::tables::{
+    Estimator, Eviction, HistoryEntry, LinkId, Load, MachineMemory, MemoryUse, QosController, SandboxUse,
+    Used,
 };
-pub use transition::{Disconnection, TaskUpdate, Transition};
+pub use state::transition::{Disconnection, TaskUpdate, Transition};
+pub use state::volumes::volume_path;
+pub use state::{
+    Cause, Completion, Container, ContainerStage, Counters, Delivery, Drain, Executor, ExecutorPhase,
+    Framework, Kill, Phase, State, Task, TaskStage,
+};
 
 #[cfg(test)]
 mod tests;

@@ -6,24 +6,26 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use tepui_fsm::Mono;
 use tepui_resources::{Name, Quantities, Resources, Role};
 use tepui_types::{AgentId, FrameworkId};
 
+use crate::agent::{Agent, Urgency};
 use crate::bits::Bits;
-use crate::booking::{Booking, plain_quantities};
 use crate::borrowers::Borrowers;
 use crate::constraints::Constraints;
 use crate::cycle::Cycle;
 use crate::filters::Filters;
+use crate::held::Part;
 use crate::ids::Ids;
 use crate::inverse::Inverse;
-use crate::ledger::{Ledger, Part};
-use crate::lottery::Sorters;
+use crate::ledger::Ledger;
 use crate::marks::Traits;
+use crate::options::Sorters;
 use crate::owners::Owners;
-use crate::recovery::Recovery;
 use crate::slab::{AgentSlot, ClientSlot, FrameworkSlot, Slab};
-use crate::slack::SlackTerms;
+use crate::slack_books::SlackTerms;
+use crate::tally::{Booking, plain_quantities};
 use crate::tree::{Tree, Wishes};
 use crate::{AgentSpec, FrameworkSpec, Options};
 
@@ -50,48 +52,21 @@ pub struct Allocator {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Agent {
-    pub(crate) id: AgentId,
-    /// Its `total` is in the ledger.
-    pub(crate) spec: AgentSpec,
-    pub(crate) ledger: Ledger,
-    pub(crate) owners: Owners,
-    pub(crate) active: bool,
-    pub(crate) whitelisted: bool,
-    pub(crate) unavailable: bool,
-    pub(crate) has_gpus: bool,
-    /// In another region than the master.
-    pub(crate) remote: bool,
-    pub(crate) wants: Wants,
-    /// Borrowers that were offered slack of it since one of them last used some.
-    pub(crate) asked: Bits<ClientSlot>,
-    /// What guarantees can be met from here: its part of what is available.
-    pub(crate) available: Quantities,
-}
-
-impl Agent {
-    pub(crate) fn is_offerable(&self) -> bool {
-        self.active && self.whitelisted
-    }
-}
-
-/// Whether an agent changed, so that it must be looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Wants {
-    Nothing,
-    /// With the next batch.
-    Batch,
-    /// In this turn.
-    Turn,
-}
-
-#[derive(Clone, Debug)]
 pub(crate) struct Framework {
     pub(crate) id: FrameworkId,
     pub(crate) active: bool,
     pub(crate) suppressed: BTreeSet<Role>,
     /// Where it holds something.
     pub(crate) agents: Bits<AgentSlot>,
+}
+
+/// The pause after a start, see `recovery`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recovery {
+    /// So many agents end the pause.
+    pub(crate) agents: usize,
+    /// The latest end of the pause.
+    pub(crate) until: Mono,
 }
 
 impl Allocator {
@@ -134,7 +109,7 @@ impl Allocator {
             unavailable: false,
             has_gpus: false,
             remote: false,
-            wants: Wants::Nothing,
+            wants: Urgency::Nothing,
             asked: Bits::new(),
             available: Quantities::new(),
             spec: AgentSpec::default(),
@@ -150,7 +125,7 @@ impl Allocator {
             self.hold(slot, framework, Part::Used, &resources);
         }
         self.note_free(slot);
-        self.want(slot, Wants::Turn);
+        self.want(slot, Urgency::Turn);
     }
 
     /// New totals, attributes, capabilities. Changed attributes drop the filters on it. True if anything changed.
@@ -169,7 +144,7 @@ impl Allocator {
         if changed {
             self.set_spec(slot, spec);
             self.note_free(slot);
-            self.want(slot, Wants::Turn);
+            self.want(slot, Urgency::Turn);
         }
         changed
     }
@@ -200,7 +175,7 @@ impl Allocator {
         if let Some(slot) = self.agent_slot(id) {
             self.agents[slot].active = true;
             self.note_free(slot);
-            self.want(slot, Wants::Batch);
+            self.want(slot, Urgency::Batch);
         }
     }
 
@@ -219,7 +194,7 @@ impl Allocator {
             self.inverse.remove_agent(slot);
             self.agents[slot].unavailable = unavailable;
             self.note_free(slot);
-            self.want(slot, Wants::Turn);
+            self.want(slot, Urgency::Turn);
         }
     }
 
@@ -230,7 +205,7 @@ impl Allocator {
         for slot in slots {
             self.check_whitelist(slot);
             self.note_free(slot);
-            self.want(slot, Wants::Batch);
+            self.want(slot, Urgency::Batch);
         }
     }
 
@@ -300,7 +275,7 @@ impl Allocator {
         let agents = core::mem::take(&mut self.frameworks[slot].agents);
         for agent in agents.iter() {
             self.drop_held(agent, slot);
-            self.want(agent, Wants::Batch);
+            self.want(agent, Urgency::Batch);
         }
         self.inverse.remove_framework(slot);
         for client in self.tree.clients_of(slot) {

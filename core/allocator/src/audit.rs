@@ -7,14 +7,14 @@ use alloc::string::String;
 use tepui_resources::{Quantities, Resource, Role};
 
 use crate::Allocator;
-use crate::booking::plain_quantities;
 use crate::borrowers::Borrowers;
-use crate::cycle::Stage;
-use crate::ledger::is_slack;
+use crate::grant::{Scope, Stage};
 use crate::marks::Traits;
 use crate::slab::{ClientSlot, NodeSlot};
+use crate::slack_books::is_slack;
+use crate::tally::plain_quantities;
 use crate::tree::{Child, Tree};
-use crate::walk::{Scope, Walk};
+use crate::walk::Walk;
 
 impl Allocator {
     /// Whether the books are right; what is wrong if not.
@@ -68,7 +68,7 @@ impl Allocator {
                     if let Some(client) = tree.client(framework, &role) {
                         *held.entry(client).or_default() += &amount;
                     } else if !amount.is_empty() {
-                        return Err(format!("{amount} is held in role {role} by nobody"));
+                        return Err(format!("{amount} is held in role {role} without a holder"));
                     }
                 }
             }
@@ -89,7 +89,7 @@ impl Allocator {
         }
         let mut borrowers = 0;
         for (slot, client) in self.tree.clients.iter() {
-            let can = self.tree.glance(slot).traits.has_any(Traits::REVOCABLE);
+            let can = self.tree.client_traits(slot).traits.has_any(Traits::REVOCABLE);
             let borrows = self.options.allocation_slack && client.active && can;
             borrowers += usize::from(borrows);
             let known = self.borrowers.slot(slot).filter(|borrower| self.borrowers.client(*borrower) == slot);
@@ -99,7 +99,7 @@ impl Allocator {
         }
         match tree.clients.iter().filter(|(_, borrower)| borrower.active).count() == borrowers {
             true => audit_order(tree),
-            false => Err("somebody is in the order of borrowers who is no client".into()),
+            false => Err("the order of borrowers contains an unknown client".into()),
         }
     }
 
@@ -110,7 +110,7 @@ impl Allocator {
             if let Some(constraints) = &client.wishes.constraints {
                 for (agent, entry) in self.agents.iter() {
                     if constraints.known(agent).is_some_and(|known| known != constraints.admit(&entry.spec)) {
-                        return Err(format!("what constraints make of agent {} is out of date", entry.id));
+                        return Err(format!("the cached constraint match of agent {} is stale", entry.id));
                     }
                 }
             }
@@ -200,9 +200,9 @@ fn audit_order(tree: &Tree) -> Result<(), String> {
     if tree.clients.iter().filter(|(_, client)| client.active).count() != met.len() {
         return Err("an active client is not in the order".into());
     }
-    let borrows = |client: &&ClientSlot| tree.glance(**client).traits.has_any(Traits::REVOCABLE);
+    let borrows = |client: &&ClientSlot| tree.client_traits(**client).traits.has_any(Traits::REVOCABLE);
     match met.iter().filter(borrows).count() == tree.nodes[tree.root].borrowers as usize {
         true => Ok(()),
-        false => Err("those who take revocable resources are not counted".into()),
+        false => Err("the count of frameworks with revocable resources is wrong".into()),
     }
 }

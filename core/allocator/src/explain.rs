@@ -14,16 +14,16 @@ use tepui_fsm::{Budget, Mono};
 use tepui_resources::{Limits, Quantities, Resource, Resources, Role};
 use tepui_types::{AgentId, FrameworkId};
 
-use crate::cycle::Stage;
-use crate::ledger::is_slack;
+use crate::grant::{Scope, Stage};
 use crate::share::Weight;
 use crate::slab::{ClientSlot, FrameworkSlot, NodeSlot, Slot};
+use crate::slack_books::is_slack;
 use crate::tree::{Child, Tree};
-use crate::walk::{Scope, Walk};
+use crate::walk::Walk;
 use crate::{Allocator, Quota};
-use why::Tallies;
+use obstacle::Tallies;
 
-mod why;
+mod obstacle;
 
 /// How a framework stands in each of its roles.
 #[derive(Clone, Debug, PartialEq)]

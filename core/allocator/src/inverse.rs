@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 use tepui_fsm::{Deadlines, Mono};
 
 use crate::slab::{AgentSlot, FrameworkSlot};
-use crate::{Allocation, Allocator, InverseGrant};
 
 type Pair = (AgentSlot, FrameworkSlot);
 
@@ -20,7 +19,7 @@ pub(crate) struct Inverse {
 
 impl Inverse {
     /// Remembers that the framework is asked; false if it was already, or must not be yet.
-    pub(crate) fn ask(&mut self, agent: AgentSlot, framework: FrameworkSlot) -> bool {
+    pub(crate) fn start_inverse_offer(&mut self, agent: AgentSlot, framework: FrameworkSlot) -> bool {
         !self.refusing.contains(&(agent, framework)) && self.outstanding.insert((agent, framework))
     }
 
@@ -71,19 +70,5 @@ impl Inverse {
     fn end_refusal(&mut self, pair: &Pair) {
         self.refusing.remove(pair);
         self.refused.clear(pair);
-    }
-}
-
-impl Allocator {
-    /// Asks all who hold something of an agent and can be asked.
-    pub(crate) fn ask_to_leave(&mut self, slot: AgentSlot, decided: &mut Allocation) {
-        let holders: Vec<FrameworkSlot> = self.agents[slot].ledger.held().map(|(holder, _)| holder).collect();
-        for holder in holders {
-            let framework = &self.frameworks[holder];
-            if framework.active && self.inverse.ask(slot, holder) {
-                let (framework, agent) = (framework.id.clone(), self.agents[slot].id.clone());
-                decided.inverse.push(InverseGrant { framework, agent });
-            }
-        }
     }
 }

@@ -13,11 +13,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use tepui_fsm::Mono;
-use tepui_resources::{Quantities, Resource, Resources, Revocable, Role};
+use tepui_resources::{Quantities, Resource, Resources, Role};
 
-use crate::Held;
+use crate::held::{Held, Part};
 use crate::slab::FrameworkSlot;
-use crate::slack::{SlackBooks, SlackTerms};
+use crate::slack_books::{SlackBooks, SlackTerms, is_slack};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
@@ -50,33 +50,6 @@ struct Holding {
     offered_since: Mono,
 }
 
-/// Which half of what a framework holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    Offered,
-    Used,
-}
-
-impl Held {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.offered.is_empty() && self.used.is_empty()
-    }
-
-    fn part(&self, part: Part) -> &Resources {
-        match part {
-            Part::Offered => &self.offered,
-            Part::Used => &self.used,
-        }
-    }
-
-    fn part_mut(&mut self, part: Part) -> &mut Resources {
-        match part {
-            Part::Offered => &mut self.offered,
-            Part::Used => &mut self.used,
-        }
-    }
-}
-
 impl Ledger {
     pub(crate) fn new(terms: SlackTerms) -> Self {
         Self { slack: SlackBooks::new(terms), ..Self::default() }
@@ -87,7 +60,7 @@ impl Ledger {
             return Cow::Borrowed(&self.slack);
         }
         let mut slack = self.slack.clone();
-        slack.count(self);
+        self.count_slack(&mut slack);
         Cow::Owned(slack)
     }
 
@@ -118,14 +91,18 @@ impl Ledger {
     fn note_slack(&mut self, changed: &Resources) {
         if changed.iter().any(is_slack) {
             self.slack_news = News::OfBorrowers;
-        } else if self.slack.is_about(changed) {
+        } else if self.slack.is_affected_by(changed) {
             self.slack_news = self.slack_news.max(News::OfOwners);
         }
     }
 
+    fn count_slack(&self, slack: &mut SlackBooks) {
+        slack.count(&self.total, self.held().map(|(_, held)| held), |resource| self.owes(resource));
+    }
+
     fn note_total(&mut self) {
         self.slack.note_total(&self.total);
-        if self.slack.is_about(&self.total) {
+        if self.slack.is_affected_by(&self.total) {
             self.slack_news = self.slack_news.max(News::OfOwners);
         }
     }
@@ -140,7 +117,7 @@ impl Ledger {
     pub(crate) fn settle_slack(&mut self) {
         if self.slack_news != News::Nothing {
             let mut slack = core::mem::take(&mut self.slack);
-            slack.count(self);
+            self.count_slack(&mut slack);
             self.slack = slack;
             self.slack_news = News::Nothing;
         }
@@ -155,7 +132,7 @@ impl Ledger {
     }
 
     /// Who holds what.
-    pub(crate) fn held(&self) -> impl ExactSizeIterator<Item = (FrameworkSlot, &Held)> + '_ {
+    pub(crate) fn held(&self) -> impl ExactSizeIterator<Item = (FrameworkSlot, &Held)> + Clone + '_ {
         self.held.iter().map(|holding| (holding.framework, &holding.held))
     }
 
@@ -378,7 +355,7 @@ impl Ledger {
     pub(crate) fn audit(&self) -> Result<(), String> {
         let sorted = self.held.is_sorted_by(|a, b| a.framework < b.framework);
         if !sorted || self.held().any(|(_, held)| held.is_empty()) {
-            return Err("an empty holding is kept, or one is out of order".into());
+            return Err("a holding is empty or out of order".into());
         }
         let mut scratch = self.clone();
         scratch.count_free();
@@ -407,11 +384,6 @@ fn exclusive_part(resources: &Resources) -> Cow<'_, Resources> {
 /// Whether holding it takes it from others: shared resources can be held by many, slack is counted by its owner.
 fn is_exclusive(resource: &Resource) -> bool {
     !resource.is_shared() && !is_slack(resource)
-}
-
-/// Lent, because who it is reserved for does not use it.
-pub(crate) fn is_slack(resource: &Resource) -> bool {
-    resource.revocable() == Revocable::AllocationSlack
 }
 
 /// Takes out of `from` what is there of `wanted`: all of it, unless the caller is wrong.

@@ -10,15 +10,15 @@ use alloc::vec::Vec;
 
 use tepui_resources::{Quantities, Resources};
 
-use crate::allocator::{Agent, Wants};
+use crate::agent::{Agent, Urgency};
 use crate::bits::Bits;
-use crate::booking::Booking;
-use crate::cycle::Stage;
 use crate::filters::Group;
+use crate::grant::{Scope, Stage};
 use crate::look::{Look, View, note_refusing, view};
 use crate::slab::{AgentSlot, ClientSlot, NodeSlot, Slot};
+use crate::tally::Booking;
 use crate::tree::Tree;
-use crate::walk::{Scope, Walk};
+use crate::walk::Walk;
 use crate::{Allocator, Grant, MinAllocatable};
 
 /// What is idle of others, as the roles see it.
@@ -112,7 +112,7 @@ impl Allocator {
         look: &Look,
         lending: &mut Lending,
     ) -> bool {
-        let glance = self.tree.glance(client);
+        let glance = self.tree.client_traits(client);
         if look.is_unfit_for(glance.traits) {
             return false;
         }
@@ -151,7 +151,7 @@ impl Allocator {
         // What this role could not borrow, being its own, another one may in the next run.
         self.note_free(slot);
         if self.agents[slot].ledger.may_lend() {
-            self.want(slot, Wants::Batch);
+            self.want(slot, Urgency::Batch);
         }
         match lending.served.iter().find(|(served, _)| *served == client) {
             Some((_, at)) => grants[*at].resources += slack,
@@ -186,7 +186,7 @@ impl Allocator {
 
     fn loan<'l>(&self, slot: AgentSlot, client: ClientSlot, lending: &'l mut Lending) -> &'l Loan {
         let (filters, least) = (self.filters.on(slot), &self.options.min_allocatable);
-        lending.loan(&self.tree, self.tree.glance(client).node, filters, least)
+        lending.loan(&self.tree, self.tree.client_traits(client).node, filters, least)
     }
 
     fn loan_walk_mut(&mut self, scope: Scope) -> &mut Walk {

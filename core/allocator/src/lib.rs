@@ -7,12 +7,12 @@
 //!
 //! | | |
 //! |---|---|
-//! | `allocator`, `spec`, `options` | who there is and what they want |
-//! | `moves`, `ledger` | what happens to resources, and who holds them |
-//! | `tree`, `booking`, `ranking`, `lottery`, `share`, `order`, `walk` | roles and frameworks, what they hold, who comes next |
-//! | `quota`, `recovery` | what roles must and may have; the pause before that is known |
-//! | `slack`, `borrowers`, `lending` | what is reserved but idle, and lent, and to whom; off unless `Options` say so |
-//! | `cycle`, `look`, `offer` | which agents are looked at; who could have what of one; what is offered |
+//! | `allocator`, `agent`, `agent_spec`, `framework_spec`, `options` | agents and frameworks, and what they request |
+//! | `moves`, `ledger`, `held` | moves of resources, and their holders |
+//! | `tree`, `booking`, `tally`, `ranking`, `lottery`, `share`, `order`, `walk` | roles and frameworks, their holdings and order |
+//! | `quota`, `claims`, `recovery` | what roles must and may have; the pause before that is known |
+//! | `slack`, `slack_books`, `borrowers`, `loans`, `lending` | reserved but idle resources and their loans; off by default |
+//! | `allocate`, `cycle`, `look`, `offer`, `grant` | which agents are looked at; who could have what of one; what is offered |
 //! | `share_sorter` | the order alone, to be measured |
 //! | `explain` | why somebody was offered what it was, on request |
 //! | `slab`, `ids`, `bits`, `marks`, `owners` | dense storage, and what the inner loop needs |
@@ -26,20 +26,28 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod agent;
+mod agent_spec;
+mod allocate;
 mod allocator;
 mod audit;
 mod bits;
 mod booking;
 mod borrowers;
+mod claims;
 mod constraints;
 mod cycle;
 mod explain;
 mod filter_counts;
 mod filters;
+mod framework_spec;
+mod grant;
+mod held;
 mod ids;
 mod inverse;
 mod ledger;
 mod lending;
+mod loans;
 mod look;
 mod lottery;
 mod marks;
@@ -56,25 +64,26 @@ mod share;
 mod share_sorter;
 mod slab;
 mod slack;
-mod spec;
+mod slack_books;
+mod tally;
 mod tree;
 mod walk;
 
+pub use agent_spec::{AgentCapabilities, AgentSpec, Attribute, AttributeValue, Domain};
 pub use allocator::Allocator;
+pub use claims::Quota;
 pub use constraints::{
     AttributeConstraint, Group, OfferConstraints, Pattern, PatternError, Predicate, Selector, admits,
 };
-pub use cycle::{Allocation, Grant, InverseGrant};
 pub use explain::{
     Borrowing, Capability, Finding, FrameworkReport, Inquiry, Place, Reason, RoleReport, Standing,
 };
+pub use framework_spec::{FrameworkCapabilities, FrameworkSpec};
+pub use grant::{Allocation, Grant, InverseGrant};
+pub use held::Held;
 pub use min_allocatable::{MinAllocatable, MinAllocatableError};
-pub use moves::{Held, Holder};
+pub use moves::Holder;
 pub use options::{Options, Sorter};
-pub use quota::Quota;
 pub use share::{WEIGHT_MAX, WEIGHT_MIN};
 pub use share_sorter::ShareSorter;
 pub use slack::Slack;
-pub use spec::{
-    AgentCapabilities, AgentSpec, Attribute, AttributeValue, Domain, FrameworkCapabilities, FrameworkSpec,
-};

@@ -8,12 +8,12 @@ use alloc::vec::Vec;
 use tepui_resources::{Quantities, Resource, Resources};
 
 use crate::MinAllocatable;
-use crate::allocator::Agent;
+use crate::agent::Agent;
 use crate::bits::Bits;
-use crate::booking::{is_plain, plain_quantities};
 use crate::filters::Group;
-use crate::marks::{Glance, Names, Traits};
+use crate::marks::{ClientTraits, Names, Traits};
 use crate::slab::{ClientSlot, NodeSlot, Slot};
+use crate::tally::{is_plain, plain_quantities};
 use crate::tree::Tree;
 
 #[derive(Clone, Debug, Default)]
@@ -141,7 +141,7 @@ impl Look {
     }
 
     /// The kind of a client, if it is known already.
-    pub(crate) fn known_kind(&mut self, tree: &Tree, client: Glance) -> Option<usize> {
+    pub(crate) fn known_kind(&mut self, tree: &Tree, client: ClientTraits) -> Option<usize> {
         let view = self.view(tree, client.node);
         let traits = client.traits.only(Traits::OF_RESOURCES);
         self.kinds.iter().position(|kind| kind.traits == traits && kind.view == view)
@@ -151,7 +151,7 @@ impl Look {
     pub(crate) fn add_kind(
         &mut self,
         tree: &Tree,
-        client: Glance,
+        client: ClientTraits,
         free: &Resources,
         shared: &Resources,
         filters: &[Group],

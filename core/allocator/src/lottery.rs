@@ -15,13 +15,6 @@ use crate::tree::Tree;
 /// Binary digits after the point of a logarithm.
 const DIGITS: u32 = 40;
 
-/// Who is put in order in which way.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sorters {
-    pub(crate) roles: Sorter,
-    pub(crate) frameworks: Sorter,
-}
-
 impl Tree {
     /// Draws a new order of those who are ordered by lot. The bookings must be settled.
     pub(crate) fn draw_order(&mut self) {

@@ -57,7 +57,7 @@ impl Traits {
 
 /// A client at a glance.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Glance {
+pub(crate) struct ClientTraits {
     pub(crate) node: NodeSlot,
     /// The topmost role above it.
     pub(crate) top: NodeSlot,

@@ -10,10 +10,11 @@ use tepui_resources::{Resources, Role};
 use tepui_types::{AgentId, FrameworkId};
 
 use crate::Allocator;
-use crate::allocator::Wants;
-use crate::booking::Booking;
-use crate::ledger::{Part, is_slack};
+use crate::agent::Urgency;
+use crate::held::{Held, Part};
 use crate::slab::{AgentSlot, FrameworkSlot};
+use crate::slack_books::is_slack;
+use crate::tally::Booking;
 
 /// How long refused resources are not offered again if the framework does not say.
 const REFUSE_SECONDS_DEFAULT: f64 = 5.0;
@@ -27,13 +28,6 @@ pub enum Holder<'a> {
     Free,
     Offered(&'a FrameworkId),
     Used(&'a FrameworkId),
-}
-
-/// What one framework holds of one agent.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Held {
-    pub offered: Resources,
-    pub used: Resources,
 }
 
 impl Allocator {
@@ -57,7 +51,7 @@ impl Allocator {
     ) {
         let Some((agent, framework)) = self.pair(agent, framework) else { return };
         self.unhold(agent, framework, Part::Offered, resources);
-        self.want(agent, Wants::Batch);
+        self.want(agent, Urgency::Batch);
         let (Some(until), Some(role)) = (refused_until, role_of(resources)) else { return };
         let client =
             self.tree.client(framework, &role).filter(|client| self.tree.clients[*client].subscribed);
@@ -82,11 +76,11 @@ impl Allocator {
         }
     }
 
-    /// Used -> free.
+    /// Used -> free. Unlike offers that come back, a task terminates once: there is no need to wait for the next batch.
     pub fn release(&mut self, agent: &AgentId, framework: &FrameworkId, resources: &Resources) {
         let Some((agent, framework)) = self.pair(agent, framework) else { return };
         self.unhold(agent, framework, Part::Used, resources);
-        self.want(agent, Wants::Batch);
+        self.want(agent, Urgency::Release);
     }
 
     /// Used though nobody offered it: learned from an agent. An unknown framework gets an inactive place.
@@ -96,7 +90,7 @@ impl Allocator {
         self.hold(agent, framework, Part::Used, resources);
         self.note_free(agent);
         if self.agents[agent].unavailable {
-            self.want(agent, Wants::Batch);
+            self.want(agent, Urgency::Batch);
         }
     }
 
@@ -137,13 +131,13 @@ impl Allocator {
         self.tree.change_totals(&less.scalar_quantities(), &more.scalar_quantities());
         self.note_free(slot);
         match holder {
-            None => self.want(slot, Wants::Batch),
+            None => self.want(slot, Urgency::Batch),
             Some((framework, _)) => {
                 self.book(slot, framework, converted, Booking::In);
                 self.book(slot, framework, consumed, Booking::Out);
                 self.note_holding(slot, framework);
                 if self.agents[slot].ledger.may_lend() {
-                    self.want(slot, Wants::Batch);
+                    self.want(slot, Urgency::Batch);
                 }
             }
         }
@@ -160,7 +154,7 @@ impl Allocator {
         let Some((agent, framework)) = self.pair(agent, framework) else { return };
         self.inverse.answered(agent, framework, refused_until);
         if refused_until.is_none() {
-            self.want(agent, Wants::Batch);
+            self.want(agent, Urgency::Batch);
         }
     }
 }

@@ -11,13 +11,13 @@ use alloc::vec::Vec;
 
 use tepui_resources::{Resource, Resources, Role};
 
-use crate::booking::{Booking, is_plain};
-use crate::cycle::Stage;
+use crate::grant::{Scope, Stage};
 use crate::look::Look;
-use crate::marks::Glance;
-use crate::slab::{AgentSlot, ClientSlot};
-use crate::walk::{Scope, Walk};
-use crate::{Allocation, Allocator, Grant};
+use crate::marks::ClientTraits;
+use crate::slab::{AgentSlot, ClientSlot, FrameworkSlot};
+use crate::tally::{Booking, is_plain};
+use crate::walk::Walk;
+use crate::{Allocation, Allocator, Grant, InverseGrant};
 
 /// What a client may have of an agent now.
 enum Verdict {
@@ -144,7 +144,7 @@ impl Allocator {
         look: &mut Look,
         judged: Judged,
     ) -> Option<Grant> {
-        let glance = self.tree.glance(client);
+        let glance = self.tree.client_traits(client);
         if look.is_unfit_for(glance.traits) {
             return None;
         }
@@ -181,7 +181,7 @@ impl Allocator {
         &mut self,
         slot: AgentSlot,
         client: ClientSlot,
-        glance: Glance,
+        glance: ClientTraits,
         look: &mut Look,
         judged: Judged,
     ) -> (Verdict, usize) {
@@ -196,7 +196,7 @@ impl Allocator {
         &mut self,
         slot: AgentSlot,
         client: ClientSlot,
-        glance: Glance,
+        glance: ClientTraits,
         look: &mut Look,
         judged: Judged,
     ) -> Option<usize> {
@@ -228,7 +228,7 @@ impl Allocator {
     }
 
     /// Whether it can be seen at a glance that quota leaves the client too little.
-    fn is_kept_from(&mut self, slot: AgentSlot, client: Glance, look: &mut Look) -> bool {
+    fn is_kept_from(&mut self, slot: AgentSlot, client: ClientTraits, look: &mut Look) -> bool {
         if !self.tree.has_quota() || client.own_least || self.cycle.stage == Stage::Guarantees {
             return false;
         }
@@ -284,5 +284,20 @@ impl Allocator {
             Judged::BesideLoan => !part.is_empty(),
         };
         if offered { Verdict::Part(part) } else { Verdict::Nothing }
+    }
+}
+
+/// Inverse offers.
+impl Allocator {
+    /// Asks all who hold something of an agent and can be asked.
+    pub(crate) fn ask_to_leave(&mut self, slot: AgentSlot, decided: &mut Allocation) {
+        let holders: Vec<FrameworkSlot> = self.agents[slot].ledger.held().map(|(holder, _)| holder).collect();
+        for holder in holders {
+            let framework = &self.frameworks[holder];
+            if framework.active && self.inverse.start_inverse_offer(slot, holder) {
+                let (framework, agent) = (framework.id.clone(), self.agents[slot].id.clone());
+                decided.inverse.push(InverseGrant { framework, agent });
+            }
+        }
     }
 }

@@ -62,3 +62,10 @@ impl Default for Options {
         }
     }
 }
+
+/// Who is put in order in which way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sorters {
+    pub(crate) roles: Sorter,
+    pub(crate) frameworks: Sorter,
+}

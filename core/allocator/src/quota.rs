@@ -7,35 +7,15 @@
 //!
 //! Kept up to date by every booking. Never: who comes next, agents.
 
-use tepui_resources::{Limits, Quantities, Resources, Role};
+use tepui_resources::{Quantities, Resources, Role};
 
 use crate::Allocator;
-use crate::booking::Booking;
-use crate::cycle::Stage;
+use crate::claims::{Claims, Quota};
+use crate::grant::Stage;
 use crate::marks::Names;
 use crate::slab::NodeSlot;
+use crate::tally::Booking;
 use crate::tree::Tree;
-
-/// Of scalars only. A name that has no guarantee is not guaranteed, one that has no limit is not limited.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Quota {
-    pub guarantees: Quantities,
-    pub limits: Limits,
-}
-
-/// What a role claims of the cluster.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Claims {
-    pub(crate) quota: Quota,
-    /// Reserved to this very role on all agents.
-    pub(crate) reserved: Quantities,
-    /// By all of the subtree.
-    pub(crate) consumed: Quantities,
-    /// What must be kept for the subtree.
-    pub(crate) required: Quantities,
-    /// What the children require, in sum.
-    pub(crate) required_below: Quantities,
-}
 
 /// How much of something a role may have, and what kept it from more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,12 +23,6 @@ pub(crate) struct Allowance {
     pub(crate) amount: Quantities,
     pub(crate) limited: bool,
     pub(crate) short_of_headroom: bool,
-}
-
-impl Quota {
-    pub fn is_default(&self) -> bool {
-        self.guarantees.is_empty() && self.limits.is_empty()
-    }
 }
 
 impl Allocator {
@@ -241,14 +215,5 @@ impl Tree {
         let lack = amount.clone() - &headroom;
         amount -= &lack;
         Allowance { amount, limited, short_of_headroom: !lack.is_empty() }
-    }
-}
-
-impl Booking {
-    pub(crate) fn apply(self, sum: &mut Quantities, amount: &Quantities) {
-        match self {
-            Booking::In => *sum += amount,
-            Booking::Out => *sum -= amount,
-        }
     }
 }

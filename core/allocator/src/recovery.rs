@@ -5,14 +5,7 @@
 use tepui_fsm::Mono;
 
 use crate::Allocator;
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Recovery {
-    /// So many agents end the pause.
-    agents: usize,
-    /// The latest end of the pause.
-    until: Mono,
-}
+use crate::allocator::Recovery;
 
 impl Allocator {
     /// A master that knows of so many agents began at `now`: agents and quota come next, and frameworks.

@@ -6,10 +6,10 @@ use alloc::vec::Vec;
 
 use tepui_resources::{Resources, Role};
 
-use crate::booking::Booking;
-use crate::lottery::Sorters;
 use crate::options::Sorter;
+use crate::options::Sorters;
 use crate::slab::{AgentSlot, ClientSlot, FrameworkSlot, Slot};
+use crate::tally::Booking;
 use crate::tree::Tree;
 
 #[derive(Clone, Debug)]

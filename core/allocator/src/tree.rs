@@ -13,14 +13,14 @@ use tepui_resources::{Name, Quantities, Resources, Role};
 
 use crate::MinAllocatable;
 use crate::bits::Bits;
-use crate::booking::{Clocks, Counted, Tally, Turns};
+use crate::claims::Claims;
 use crate::constraints::Constraints;
-use crate::lottery::Sorters;
-use crate::marks::{Glance, Marks, Traits};
+use crate::marks::{ClientTraits, Marks, Traits};
+use crate::options::Sorters;
 use crate::order::{Key, Order};
-use crate::quota::Claims;
 use crate::share::Weight;
 use crate::slab::{AgentSlot, ClientSlot, FrameworkSlot, NodeSlot, Slab, Slot};
+use crate::tally::{Clocks, Counted, Tally, Turns};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
@@ -52,7 +52,7 @@ pub(crate) struct Tree {
     /// Clients with offer constraints.
     constrained: Bits<ClientSlot>,
     /// By client, and by role.
-    glances: Vec<Glance>,
+    glances: Vec<ClientTraits>,
     marks: Vec<Marks>,
     /// Free, unreserved and not revocable, on agents that can be offered: what guarantees can be met from.
     pub(crate) available: Quantities,
@@ -191,7 +191,8 @@ impl Tree {
         let node = self.ensure_node(role);
         self.nodes[node].uses += 1;
         let client = self.clients.insert(Client::new(framework, node, &mut self.rng));
-        let glance = Glance { node, top: self.top_of(node), traits: Traits::default(), own_least: false };
+        let glance =
+            ClientTraits { node, top: self.top_of(node), traits: Traits::default(), own_least: false };
         match self.glances.get_mut(client.index()) {
             Some(place) => *place = glance,
             None => self.glances.push(glance),
@@ -280,7 +281,7 @@ impl Tree {
         &mut self.marks[node.index()]
     }
 
-    pub(crate) fn glance(&self, client: ClientSlot) -> Glance {
+    pub(crate) fn client_traits(&self, client: ClientSlot) -> ClientTraits {
         self.glances[client.index()]
     }
 
@@ -310,7 +311,7 @@ impl Tree {
 
     /// Counts a client in order if it takes revocable resources, or counts it no more.
     fn count_borrower(&mut self, client: ClientSlot, counts: bool) {
-        let Glance { node, traits, .. } = self.glance(client);
+        let ClientTraits { node, traits, .. } = self.client_traits(client);
         if traits.has_any(Traits::REVOCABLE) {
             self.each_above(node, |tree, at| match counts {
                 true => tree.nodes[at].borrowers += 1,

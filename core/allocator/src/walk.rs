@@ -4,17 +4,9 @@
 
 use alloc::vec::Vec;
 
-use crate::cycle::Stage;
+use crate::grant::{Scope, Stage};
 use crate::slab::{ClientSlot, NodeSlot};
 use crate::tree::{Child, Tree};
-
-/// Which clients a walk meets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scope {
-    All,
-    /// Only those that are fresh in this run.
-    Fresh,
-}
 
 #[derive(Clone, Debug)]
 pub(crate) struct Walk {

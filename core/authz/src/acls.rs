@@ -26,14 +26,14 @@ pub enum Entity {
     Some(BTreeSet<String>),
 }
 
-/// Who may do an action to what; or, with `None`, who may not.
+/// The principals that may perform an action on the objects; with `None`, those that may not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     pub principals: Entity,
     pub objects: Entity,
 }
 
-/// Who asks.
+/// The requester.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject<'a> {
     /// Nobody in particular.
@@ -54,13 +54,13 @@ pub struct Acls {
 /// Why rules are no rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AclsError {
-    /// The action's rules cannot tell objects apart.
+    /// The action's rules do not distinguish objects.
     Unexpected { action: Action },
     /// No rule can protect this endpoint.
     Path { path: String },
 }
 
-/// What the programs ask: everything is allowed if there are no rules at all. A cheap clone.
+/// Decides every request; without rules everything is allowed. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Authorizer {
     acls: Option<Arc<Acls>>,
@@ -98,29 +98,29 @@ impl Acls {
 }
 
 impl Entity {
-    /// Whether a rule with this entity speaks of `asked`; none is "anybody" or "anything".
-    fn matches(&self, asked: Option<&str>, holds: fn(&BTreeSet<String>, &str) -> bool) -> bool {
-        match (self, asked) {
+    /// Whether a rule with this entity applies to `requested`; `None` stands for any principal or object.
+    fn matches(&self, requested: Option<&str>, holds: fn(&BTreeSet<String>, &str) -> bool) -> bool {
+        match (self, requested) {
             (Entity::Any | Entity::None, _) => true,
-            (Entity::Some(values), Some(asked)) => holds(values, asked),
+            (Entity::Some(values), Some(requested)) => holds(values, requested),
             (Entity::Some(_), None) => false,
         }
     }
 }
 
-fn holds_name(values: &BTreeSet<String>, asked: &str) -> bool {
-    values.contains(asked)
+fn holds_name(values: &BTreeSet<String>, requested: &str) -> bool {
+    values.contains(requested)
 }
 
 /// `eng/%` means every role below `eng`, and not `eng` itself.
-fn holds_role(values: &BTreeSet<String>, asked: &str) -> bool {
+fn holds_role(values: &BTreeSet<String>, requested: &str) -> bool {
     let below = |value: &String| {
         let parent = value.strip_suffix("/%");
         parent.is_some_and(|parent| {
-            asked.strip_prefix(parent).is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
+            requested.strip_prefix(parent).is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
         })
     };
-    values.contains(asked) || values.iter().any(below)
+    values.contains(requested) || values.iter().any(below)
 }
 
 fn check(action: Action, rule: &Rule) -> Result<(), AclsError> {
@@ -141,12 +141,12 @@ impl Authorizer {
         Self { acls: acls.map(Arc::new) }
     }
 
-    /// Whether there are rules; without any, everybody sees and may do everything.
+    /// Whether there are rules; without rules every principal may see and do everything.
     pub fn is_set(&self) -> bool {
         self.acls.is_some()
     }
 
-    /// Claims alone are never enough: what the holder of a token may do is not for rules to say.
+    /// Claims alone are never enough: the rights of a token's holder are not decided by rules.
     pub fn allows(&self, subject: Subject<'_>, action: Action, object: Option<&str>) -> bool {
         match &self.acls {
             Some(acls) => acls.allows(subject, action, object),

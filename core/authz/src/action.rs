@@ -5,15 +5,15 @@
 pub enum Objects {
     /// Names that are compared as they are: users, principals, hosts.
     Names,
-    /// Roles; a name that ends in `/%` means all roles below it.
+    /// Roles; a name with the suffix `/%` stands for all roles below it.
     Roles,
     /// Paths of endpoints, of which only some can be protected.
     Paths,
-    /// All or none: rules cannot tell one object from another.
+    /// All or none: rules do not distinguish objects.
     AnyOrNone,
 }
 
-/// One thing that somebody may want to do.
+/// An action that requires authorization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
     RegisterFramework,
@@ -74,7 +74,7 @@ pub enum Action {
 
 type Row = (Action, &'static str, &'static str, Objects);
 
-/// (action, key of its rules, key of the objects in a rule, what these may be).
+/// (action, key of its rules, key of the objects in a rule, kind of objects).
 const TABLE: &[Row] = &[
     (Action::RegisterFramework, "register_frameworks", "roles", Objects::Roles),
     (Action::RunTask, "run_tasks", "users", Objects::Names),

@@ -1,10 +1,10 @@
-//! Who may do what: rules as v1 writes them, evaluated purely.
+//! Authorization: rules in the format of v1 and their evaluation.
 //!
 //! A rule names principals and objects; of the rules for an action the first whose principals and objects both match
-//! decides, and if none does, `permissive` does. Fed by the programs with what an operator wrote; asked by the machines
-//! and by whoever renders documents.
+//! decides, and if none does, `permissive` does. The rules come from a flag; the cores and the renderers of documents
+//! evaluate them.
 //!
-//! Never here: who somebody is (that was settled before), JSON, protobuf.
+//! Absent: authentication, JSON, protobuf.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
 //! Timers as state: at most one deadline per key, the earliest first.
 //!
-//! A machine keeps one of these, answers `deadline()` from `next`, and takes what is due in `settle`.
+//! A machine owns one of these, returns `next` from `deadline()`, and pops due keys in `settle`.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,7 @@ impl<K: Ord + Clone> Deadlines<K> {
         self.by_time.first().map(|(at, _)| *at)
     }
 
-    /// Takes one key whose time has come, earliest first.
+    /// Removes and returns the earliest key that is due.
     pub fn pop_due(&mut self, now: Mono) -> Option<K> {
         let (at, _) = self.by_time.first()?;
         if *at > now {
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn due_keys_come_out_in_order_and_once() {
+    fn due_keys_are_popped_in_order_and_once() {
         let mut timers = Deadlines::new();
         timers.set("b", Mono(20));
         timers.set("a", Mono(10));

@@ -1,7 +1,7 @@
-//! How a record becomes bytes: writes to a flat, ordered key space.
+//! The stored form of a record: writes to a flat, ordered key space.
 //!
-//! The store knows nothing but keys and values; what they mean is the machine's business. One record may need several
-//! writes; they become durable together.
+//! The store handles keys and values only; their meaning belongs to the machine. The writes of one record become durable
+//! together.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -23,7 +23,7 @@ impl Write {
     }
 }
 
-/// A record that can say which keys it changes.
+/// A record that lists the keys it changes.
 pub trait Durable {
     fn writes(&self, into: &mut Vec<Write>);
 }

@@ -22,15 +22,15 @@ pub use outbox::{Item, Outbox};
 pub use rng::Rng;
 pub use time::{Mono, Now, Wall};
 
-/// Whether there is time for more in this turn. The driver measures, the machine asks between two pieces of work.
+/// Whether there is time for more work in this turn. The driver measures; the machine calls it between pieces of work.
 pub type Budget<'a> = dyn FnMut() -> bool + 'a;
 
-/// For who has all the time in the world.
+/// No deadline.
 pub fn unlimited() -> bool {
     true
 }
 
-/// A single-threaded state machine: everything it learns comes in by `step`, everything it wants goes out by `out`.
+/// A single-threaded state machine: all input enters through `step`, all output leaves through `out`.
 pub trait Fsm: Sized {
     type Input;
     /// Made durable, in order.
@@ -42,7 +42,7 @@ pub trait Fsm: Sized {
     fn step(&mut self, now: Now, input: Self::Input, out: &mut Outbox<Self>);
 
     /// Runs once per bounded batch of inputs, and whenever `deadline` has passed: due timers, offers, the snapshot.
-    /// What there is no time for waits for the next turn: then `deadline` is in the past.
+    /// Work that exceeds the budget stays pending for the next turn: then `deadline` is in the past.
     fn settle(&mut self, now: Now, budget: &mut Budget<'_>, out: &mut Outbox<Self>);
 
     /// Whether an effect is the same whatever becomes of records before it, as a sign of life is. Such effects are not held
@@ -51,6 +51,6 @@ pub trait Fsm: Sized {
         false
     }
 
-    /// When to be woken if nothing comes in. Timers are state; there are none elsewhere.
+    /// When to run the next turn if there is no input. Timers are state; there are none elsewhere.
     fn deadline(&self) -> Option<Mono>;
 }

@@ -1,13 +1,13 @@
-//! The outbox: what a step decided, in the order in which it decided it.
+//! The outbox: records and effects of a step, in the order of the decisions.
 //!
-//! Filled by an [`Fsm`](crate::Fsm), drained by its driver. Invariant kept by the driver: an effect is released only
+//! Filled by an [`Fsm`](crate::Fsm), drained by its driver. The driver guarantees that an effect is released only
 //! after every record before it is durable.
 
 use alloc::vec::Vec;
 
 use crate::Fsm;
 
-/// One thing a machine decided.
+/// One decision of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item<R, E> {
     Record(R),
@@ -54,7 +54,7 @@ impl<M: Fsm> Outbox<M> {
     }
 }
 
-/// For who drives a machine inside another: what was decided so far goes in, and comes out with more.
+/// For a machine that drives another: continues with the items decided so far.
 impl<M: Fsm> From<Vec<Item<M::Record, M::Effect>>> for Outbox<M> {
     fn from(items: Vec<Item<M::Record, M::Effect>>) -> Self {
         Self { items }

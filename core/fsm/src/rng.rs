@@ -1,7 +1,6 @@
 //! Seeded randomness: xoshiro256** filled by splitmix64.
 //!
-//! The same seed gives the same run, bit for bit. Not for secrets: the shell seeds it from the system and keeps keys
-//! elsewhere.
+//! The same seed gives the same run, bit for bit. Not for secrets.
 
 use alloc::string::String;
 use core::fmt::Write as _;
@@ -75,7 +74,7 @@ impl Rng {
         text
     }
 
-    /// A generator of its own, so that one consumer's draws do not shift another's.
+    /// A separate generator, so that one consumer's draws do not shift another's.
     pub fn fork(&mut self) -> Rng {
         Rng::seeded(self.next_u64())
     }
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn below_stays_below_and_reaches_everything() {
+    fn below_covers_exactly_its_range() {
         let mut rng = Rng::seeded(1);
         let mut seen = [false; 7];
         for _ in 0..1000 {
@@ -112,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn uuids_have_their_shape() {
+    fn uuids_are_version_4() {
         let text = Rng::seeded(3).uuid_text();
         assert_eq!(text.len(), 36);
         assert_eq!(text.as_bytes()[14], b'4');

@@ -5,7 +5,7 @@
 use core::ops::Add;
 use core::time::Duration;
 
-/// A point on a clock that never goes back: nanoseconds since the process (or the simulated world) began.
+/// A point on a monotonic clock: nanoseconds since the start of the process or of the simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mono(pub u64);
 

@@ -8,6 +8,7 @@ mod message;
 mod pong;
 mod report;
 mod subscribe;
+mod subscribed;
 mod unregister;
 mod update;
 mod update_operation;
@@ -17,8 +18,6 @@ use tepui_fsm::Now;
 use tepui_proto::tepui::agent::v1::Call;
 use tepui_proto::tepui::agent::v1::call::Type;
 use tepui_types::ConnId;
-
-pub(crate) use report::ip;
 
 use crate::master::{Master, Out};
 

@@ -12,14 +12,16 @@ use tepui_proto::mesos::v1::master::Call;
 use tepui_proto::mesos::v1::master::call::Type;
 use tepui_proto::mesos::v1::offer::Operation;
 use tepui_proto::mesos::v1::offer::operation::Type as OperationType;
-use tepui_types::{FrameworkId, ProcessUser, ROOT, Refusal, Status, docker_privilege, is_root, launch_users};
+use tepui_types::{
+    FrameworkId, ProcessUser, ROOT, Rejection, Status, docker_privilege, is_root, launch_users,
+};
 
+use crate::accepted::AcceptedOffers;
 use crate::master::Master;
-use crate::op::Deal;
 use crate::state::roles_of;
 
 /// What a call wants to do: one action, and to what. No object means "any at all".
-type Wish<'a> = (Action, Option<&'a str>);
+type Permission<'a> = (Action, Option<&'a str>);
 
 /// A principal may register an agent of this host name or address.
 pub(crate) fn register_agent(master: &Master, principal: Option<&str>, name: &str) -> Result<(), String> {
@@ -75,8 +77,12 @@ pub(crate) fn may_use_root(master: &Master, info: &pb::FrameworkInfo) -> bool {
 }
 
 /// A framework may carry out an operation other than a launch.
-pub(crate) fn operation(master: &Master, deal: &Deal, operation: &Operation) -> Result<(), String> {
-    let Some(framework) = master.framework(&deal.framework_id) else { return Ok(()) };
+pub(crate) fn operation(
+    master: &Master,
+    accepted: &AcceptedOffers,
+    operation: &Operation,
+) -> Result<(), String> {
+    let Some(framework) = master.framework(&accepted.framework_id) else { return Ok(()) };
     let wishes = match operation.r#type.unwrap_or(OperationType::UNKNOWN) {
         OperationType::RESERVE => reserve(&operation.reserve.resources),
         OperationType::UNRESERVE => unreserve(&operation.unreserve.resources),
@@ -98,15 +104,15 @@ pub(crate) fn operation(master: &Master, deal: &Deal, operation: &Operation) -> 
 }
 
 /// An operator may make this call.
-pub(crate) fn operator(master: &Master, principal: Option<&str>, call: &Call) -> Result<(), Refusal> {
+pub(crate) fn operator(master: &Master, principal: Option<&str>, call: &Call) -> Result<(), Rejection> {
     match denied(master, principal.into(), wishes(master, call)) {
-        Some(_) => Err(Refusal::new(Status::Forbidden, "")),
+        Some(_) => Err(Rejection::new(Status::Forbidden, "")),
         None => Ok(()),
     }
 }
 
 /// Everything that an operator's call wants. Reads are filtered instead, where they are answered.
-fn wishes<'a>(master: &'a Master, call: &'a Call) -> Vec<Wish<'a>> {
+fn wishes<'a>(master: &'a Master, call: &'a Call) -> Vec<Permission<'a>> {
     match call.r#type.unwrap_or(Type::UNKNOWN) {
         Type::TEARDOWN => {
             let framework = master.framework(&FrameworkId::from(&*call.teardown.framework_id));
@@ -167,27 +173,27 @@ fn wishes<'a>(master: &'a Master, call: &'a Call) -> Vec<Wish<'a>> {
     }
 }
 
-fn denied<'a>(master: &Master, subject: Subject<'_>, wishes: Vec<Wish<'a>>) -> Option<Wish<'a>> {
+fn denied<'a>(master: &Master, subject: Subject<'_>, wishes: Vec<Permission<'a>>) -> Option<Permission<'a>> {
     wishes.into_iter().find(|(action, object)| !master.config.authorizer.allows(subject, *action, *object))
 }
 
-fn by_role(action: Action, resources: &[pb::Resource]) -> Vec<Wish<'_>> {
+fn by_role(action: Action, resources: &[pb::Resource]) -> Vec<Permission<'_>> {
     resources.iter().map(|resource| (action, reservation_role(resource))).collect()
 }
 
-fn reserve(resources: &[pb::Resource]) -> Vec<Wish<'_>> {
+fn reserve(resources: &[pb::Resource]) -> Vec<Permission<'_>> {
     by_role(Action::ReserveResources, resources)
 }
 
-fn unreserve(resources: &[pb::Resource]) -> Vec<Wish<'_>> {
+fn unreserve(resources: &[pb::Resource]) -> Vec<Permission<'_>> {
     resources.iter().map(|resource| (Action::UnreserveResources, reserver(resource))).collect()
 }
 
-fn destroy(volumes: &[pb::Resource]) -> Vec<Wish<'_>> {
+fn destroy(volumes: &[pb::Resource]) -> Vec<Permission<'_>> {
     volumes.iter().map(|volume| (Action::DestroyVolume, creator_of(volume))).collect()
 }
 
-fn resize(volume: &pb::Resource) -> Vec<Wish<'_>> {
+fn resize(volume: &pb::Resource) -> Vec<Permission<'_>> {
     alloc::vec![(Action::ResizeVolume, reservation_role(volume))]
 }
 

@@ -20,8 +20,25 @@ use tepui_registry::Registry;
 use tepui_resources::{Limits, Name, Quantities, Role, Scalar};
 
 use crate::Config;
-use crate::framework::Terms;
 use crate::state::{Agent, Framework};
+
+/// The validated parts of a subscription; only `framework::check` makes them.
+#[derive(Debug, Default)]
+pub(crate) struct Terms {
+    pub(crate) suppressed: BTreeSet<String>,
+    pub(crate) constraints: Option<Arc<scheduler::OfferConstraints>>,
+    pub(crate) compiled: tepui_allocator::OfferConstraints,
+}
+
+impl Terms {
+    pub(crate) fn on(&self, framework: Framework) -> Framework {
+        Framework {
+            suppressed_roles: self.suppressed.iter().cloned().collect(),
+            offer_constraints: self.constraints.clone(),
+            ..framework
+        }
+    }
+}
 
 /// An allocator as the flags want it, with the weights that the registry knows.
 pub(crate) fn allocator(config: &Config, registry: &Registry, rng: &mut Rng) -> Allocator {

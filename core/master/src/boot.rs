@@ -10,9 +10,7 @@ use tepui_registry::{Operation as Record, Registry};
 use crate::ends::Ends;
 use crate::isolations::Isolations;
 use crate::master::{Master, Out, Serial, empty_state};
-use crate::offer::Offers;
-use crate::operation::Operations;
-use crate::reachability::Liveness;
+use crate::state::{Liveness, Offers, Operations};
 use crate::timers::Timer;
 use crate::{Config, State, books, drain};
 

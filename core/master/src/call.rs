@@ -27,7 +27,7 @@ use alloc::string::String;
 use tepui_fsm::Now;
 use tepui_proto::mesos::v1::scheduler::Call;
 use tepui_proto::mesos::v1::scheduler::call::Type;
-use tepui_types::{Answer, ConnId, FrameworkId, Refusal, Status};
+use tepui_types::{Answer, ConnId, FrameworkId, Rejection, Status};
 
 use crate::master::{Master, NOT_IMPLEMENTED, Out};
 use crate::state::FrameworkLink;
@@ -48,7 +48,7 @@ pub(crate) fn take(master: &mut Master, now: Now, caller: Caller, call: Call, ou
         Ok(r#type) => r#type,
         Err(why) => {
             let message = format!("Failed to validate scheduler::Call: {why}");
-            return Master::refuse(caller.conn, Refusal::bad_request(message), out);
+            return Master::reject(caller.conn, Rejection::bad_request(message), out);
         }
     };
     if r#type == Type::SUBSCRIBE {
@@ -62,30 +62,30 @@ pub(crate) fn take(master: &mut Master, now: Now, caller: Caller, call: Call, ou
     }
     match admit(master, &caller, &call) {
         Ok(from) => dispatch(master, now, caller.conn, from, r#type, call, out),
-        Err(refusal) => Master::refuse(caller.conn, refusal, out),
+        Err(refusal) => Master::reject(caller.conn, refusal, out),
     }
 }
 
 /// Only the connected framework itself may speak, and only on its newest stream.
-fn admit(master: &Master, caller: &Caller, call: &Call) -> Result<FrameworkId, Refusal> {
+fn admit(master: &Master, caller: &Caller, call: &Call) -> Result<FrameworkId, Rejection> {
     let id = FrameworkId::from(&*call.framework_id);
     let Some(framework) = master.framework(&id) else {
-        return Err(Refusal::bad_request("Framework cannot be found"));
+        return Err(Rejection::bad_request("Framework cannot be found"));
     };
     if let Some(principal) = &caller.principal
         && framework.info.principal.as_ref() != Some(principal)
     {
         let message = format!("Principal '{principal}' is not the principal of framework '{id}'");
-        return Err(Refusal::bad_request(message));
+        return Err(Rejection::bad_request(message));
     }
     let FrameworkLink::Connected { stream_id, .. } = &framework.link else {
-        return Err(Refusal::new(Status::Forbidden, "Framework is not subscribed"));
+        return Err(Rejection::new(Status::Forbidden, "Framework is not subscribed"));
     };
     match &caller.stream_id {
         None => {
-            Err(Refusal::bad_request("All non-subscribe calls should include the 'Mesos-Stream-Id' header"))
+            Err(Rejection::bad_request("All non-subscribe calls should include the 'Mesos-Stream-Id' header"))
         }
-        Some(given) if **given != **stream_id => Err(Refusal::bad_request(format!(
+        Some(given) if **given != **stream_id => Err(Rejection::bad_request(format!(
             "The stream ID '{given}' is not that of the current subscription of framework '{id}'"
         ))),
         Some(_) => Ok(id),
@@ -103,7 +103,7 @@ fn dispatch(
 ) {
     match r#type {
         Type::SUBSCRIBE | Type::UNKNOWN => {
-            return Master::refuse(conn, Refusal::new(Status::NotImplemented, NOT_IMPLEMENTED), out);
+            return Master::reject(conn, Rejection::new(Status::NotImplemented, NOT_IMPLEMENTED), out);
         }
         Type::UPDATE_FRAMEWORK => {
             let call = call.update_framework.into_option().unwrap_or_default();

@@ -8,8 +8,8 @@ use tepui_proto::mesos::v1::offer::operation::LaunchGroup;
 use tepui_resources::{Operation, Resources};
 use tepui_types::{AgentId, ExecutorId, FrameworkId, TaskId};
 
+use crate::accepted::AcceptedOffers;
 use crate::master::Master;
-use crate::op::Deal;
 use crate::state::{Agent, Framework};
 use crate::validate::{self, Known, Launch, Scene, TaskUse};
 
@@ -17,19 +17,28 @@ pub(crate) fn framework_info(info: &pb::FrameworkInfo) -> Result<(), String> {
     validate::framework::info(info)
 }
 
-pub(crate) fn task(master: &Master, deal: &Deal, info: &pb::TaskInfo) -> Result<(), String> {
-    let parties = Parties::of(master, deal)?;
-    validate::task::launch(&parties.launch(master, deal), info)
+/// Checks a task of a LAUNCH; its resources, parsed.
+pub(crate) fn task(
+    master: &Master,
+    accepted: &AcceptedOffers,
+    info: &pb::TaskInfo,
+) -> Result<Resources, String> {
+    let parties = Parties::of(master, accepted)?;
+    validate::task::launch(&parties.launch(master, accepted), info)
 }
 
-pub(crate) fn group(master: &Master, deal: &Deal, group: &LaunchGroup) -> Result<(), String> {
-    let parties = Parties::of(master, deal)?;
-    validate::group::launch_group(&parties.launch(master, deal), group)
+pub(crate) fn group(master: &Master, accepted: &AcceptedOffers, group: &LaunchGroup) -> Result<(), String> {
+    let parties = Parties::of(master, accepted)?;
+    validate::group::launch_group(&parties.launch(master, accepted), group)
 }
 
-pub(crate) fn operation(master: &Master, deal: &Deal, operation: &Operation) -> Result<(), String> {
-    let Parties { framework, agent } = Parties::of(master, deal)?;
-    let used: Resources = master.allocator.holdings(&deal.agent_id).map(|(_, held)| &held.used).sum();
+pub(crate) fn operation(
+    master: &Master,
+    accepted: &AcceptedOffers,
+    operation: &Operation,
+) -> Result<(), String> {
+    let Parties { framework, agent } = Parties::of(master, accepted)?;
+    let used: Resources = master.allocator.holdings(&accepted.agent_id).map(|(_, held)| &held.used).sum();
     let scene = Scene {
         roles: Some(&framework.roles()),
         shared_resources: framework.has(FrameworkCapability::SHARED_RESOURCES),
@@ -61,20 +70,20 @@ pub(crate) fn operators_operation(
     validate::operation::operation(&scene, operation)
 }
 
-/// Those between whom a deal is made.
+/// The parties of an ACCEPT.
 struct Parties<'a> {
     framework: &'a Framework,
     agent: &'a Agent,
 }
 
 impl<'a> Parties<'a> {
-    fn of(master: &'a Master, deal: &Deal) -> Result<Self, String> {
-        let framework = master.framework(&deal.framework_id).ok_or("Framework is unknown")?;
-        let agent = master.agent(&deal.agent_id).ok_or("Agent is unknown")?;
+    fn of(master: &'a Master, accepted: &AcceptedOffers) -> Result<Self, String> {
+        let framework = master.framework(&accepted.framework_id).ok_or("Framework is unknown")?;
+        let agent = master.agent(&accepted.agent_id).ok_or("Agent is unknown")?;
         Ok(Self { framework, agent })
     }
 
-    fn launch<'b>(&'b self, master: &'b Master, deal: &'b Deal) -> Launch<'b> {
+    fn launch<'b>(&'b self, master: &'b Master, accepted: &'b AcceptedOffers) -> Launch<'b> {
         Launch {
             framework_id: &self.framework.id,
             agent_id: &self.agent.id,
@@ -83,7 +92,7 @@ impl<'a> Parties<'a> {
             task_group_limits: master.config.task_group_limits,
             limits: &master.config.limits,
             task_bytes: self.framework.task_bytes,
-            remaining: &deal.pool,
+            remaining: &accepted.pool,
             known: self,
         }
     }

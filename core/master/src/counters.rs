@@ -1,9 +1,6 @@
-//! What the master counts: plain numbers that only grow, carried by every snapshot. Gauges are derived by readers.
+//! Counters of the master: numbers that only grow, part of every snapshot. Gauges are derived by readers.
 //!
-//! What comes in and goes out is counted at the machine's border (`border`), what a handler decides where it decides it.
-//! Never here: clocks; counting never changes what the master does.
-
-mod border;
+//! `counting` increments them.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -13,11 +10,6 @@ use tepui_proto::mesos::v1::offer::operation::Type as OperationType;
 use tepui_proto::mesos::v1::scheduler::call::Type as CallType;
 use tepui_proto::mesos::v1::scheduler::event::Type as EventType;
 use tepui_proto::mesos::v1::task_status::{Reason, Source};
-use tepui_types::{FrameworkId, TaskStateExt};
-
-pub(crate) use border::Arrival;
-
-use crate::master::Master;
 
 macro_rules! counters {
     ($($counter:ident $name:literal,)*) => {
@@ -92,7 +84,7 @@ pub type TaskEnd = (pb::TaskState, Source, Reason);
 /// Everything counted for the whole cluster.
 #[derive(Clone, Debug)]
 pub struct Counters {
-    counts: [u64; Counter::ALL.len()],
+    pub(crate) counts: [u64; Counter::ALL.len()],
     /// Tasks by the terminal state they reached.
     pub tasks: Tally<pb::TaskState>,
     /// Tasks that ended or got lost for a reason.
@@ -149,7 +141,7 @@ impl<T: Copy + PartialEq> Tally<T> {
         self.counts.iter().copied()
     }
 
-    fn add(&mut self, what: T, times: u64) {
+    pub(crate) fn add(&mut self, what: T, times: u64) {
         match self.counts.iter_mut().find(|(own, _)| *own == what) {
             Some((_, count)) => *count += times,
             None => self.counts.push((what, times)),
@@ -172,56 +164,5 @@ impl Default for Counters {
 impl Counters {
     pub fn get(&self, counter: Counter) -> u64 {
         self.counts[counter as usize]
-    }
-}
-
-impl Master {
-    pub(crate) fn count(&mut self, counter: Counter) {
-        self.state.counters.counts[counter as usize] += 1;
-        self.counted = true;
-    }
-
-    /// Counts for one framework, if it is known.
-    pub(crate) fn count_for(&mut self, id: &FrameworkId, count: impl FnOnce(&mut FrameworkCounters)) {
-        let state = &self.state;
-        if state.frameworks.contains_key(id) || state.completed_frameworks.contains(id) {
-            if !self.state.framework_counters.contains_key(id) {
-                self.state.framework_counters.insert_mut(id.clone(), Arc::default());
-            }
-            if let Some(counters) = self.state.framework_counters.get_mut(id) {
-                count(Arc::make_mut(counters));
-            }
-            self.counted = true;
-        }
-    }
-
-    /// Offers of one framework had this fate.
-    pub(crate) fn count_offers(&mut self, id: &FrameworkId, fate: OfferFate, offers: usize) {
-        if offers > 0 {
-            self.count_for(id, |counters| counters.offers.add(fate, offers as u64));
-        }
-    }
-
-    /// An operation of a framework is carried out; a launch with each of its tasks.
-    pub(crate) fn count_operation(&mut self, id: &FrameworkId, kind: OperationType) {
-        self.count_for(id, |counters| counters.operations.add(kind, 1));
-    }
-
-    /// An operation came to an end.
-    pub(crate) fn count_operation_end(&mut self, kind: OperationType, state: pb::OperationState) {
-        Arc::make_mut(&mut self.state.counters.operations).add((kind, state), 1);
-        self.counted = true;
-    }
-
-    /// A task ended in this state, or was lost sight of. The status that came may be one from before its end.
-    pub(crate) fn count_task_end(&mut self, id: &FrameworkId, state: pb::TaskState, status: &pb::TaskStatus) {
-        if let (true, Some(source), Some(reason)) = (status.state == state, status.source, status.reason) {
-            Arc::make_mut(&mut self.state.counters.reasons).add((state, source, reason), 1);
-        }
-        if state.is_terminal() {
-            self.state.counters.tasks.add(state, 1);
-            self.count_for(id, |counters| counters.tasks.add(state, 1));
-        }
-        self.counted = true;
     }
 }

@@ -8,7 +8,7 @@ use alloc::format;
 use tepui_fsm::{Now, Wall};
 use tepui_proto::mesos::v1::master::call::Type;
 use tepui_proto::tepui::agent::v1::call as link_call;
-use tepui_types::{AgentId, DiskPressure, DiskRoom, Refusal, Status};
+use tepui_types::{AgentId, DiskPressure, DiskRoom, Rejection, Status};
 
 use crate::master::{Master, Out};
 use crate::offer;
@@ -26,14 +26,14 @@ pub(crate) fn room(master: &mut Master, now: Now, room: DiskRoom, out: &mut Out)
 }
 
 /// Whether something may be recorded that takes room for good.
-pub(crate) fn check(master: &Master, what: &str) -> Result<(), Refusal> {
+pub(crate) fn check(master: &Master, what: &str) -> Result<(), Rejection> {
     let Some(pressure) = master.state.disk_pressure else { return Ok(()) };
     let why = format!("The registry is under {pressure}: {what} needs room on its disk; nothing was changed");
-    Err(Refusal::new(Status::InsufficientStorage, why))
+    Err(Rejection::new(Status::InsufficientStorage, why))
 }
 
 /// The calls of operators that leave more in the registry than there was.
-pub(crate) fn check_call(master: &Master, call: Type) -> Result<(), Refusal> {
+pub(crate) fn check_call(master: &Master, call: Type) -> Result<(), Rejection> {
     match call {
         Type::UPDATE_WEIGHTS | Type::UPDATE_QUOTA | Type::SET_QUOTA | Type::UPDATE_MAINTENANCE_SCHEDULE => {
             check(master, "a change of weights, quotas or the maintenance schedule")

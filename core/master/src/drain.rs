@@ -12,10 +12,9 @@ use tepui_types::AgentId;
 
 use crate::event::to_agent;
 use crate::master::{Master, Out};
-use crate::offer;
-use crate::operator::mark_agent_gone;
 use crate::state::Drain;
 use crate::transition::Transition;
+use crate::{offer, removal};
 
 /// Agents whose drain has not ended.
 pub(crate) fn begun(registry: &Registry) -> BTreeSet<AgentId> {
@@ -74,7 +73,7 @@ pub(crate) fn finish(master: &mut Master, now: Now, out: &mut Out) {
         }
         master.draining.remove(&id);
         match config.mark_gone.unwrap_or(false) {
-            true => mark_agent_gone::mark(master, now, &id, out),
+            true => removal::mark_gone(master, now, &id, out),
             false => drained(master, &id, deactivation, out),
         }
     }

@@ -43,6 +43,11 @@ pub enum Effect {
         conn: ConnId,
         event: Box<link::Event>,
     },
+    /// The same for a KILL of a task that its agent has reported: it overtakes no launch.
+    Kill {
+        conn: ConnId,
+        event: Box<link::Event>,
+    },
     CloseAgent {
         conn: ConnId,
     },
@@ -86,11 +91,13 @@ pub enum Effect {
 const _: () = assert!(size_of::<Effect>() <= 64);
 
 impl Effect {
-    /// Signs of life, and kills: an agent that gets one and does not know the task says so.
+    /// Signs of life, and kills of tasks that their agents know. Of another task an agent would say that it does not know it,
+    /// and start it when the launch comes.
     pub(crate) fn is_independent(&self) -> bool {
         match self {
+            Effect::Kill { .. } => true,
             Effect::Agent { event, .. } => {
-                matches!(event.r#type, Some(link::event::Type::PING | link::event::Type::KILL))
+                event.r#type == Some(link::event::Type::PING) && event.in_order != Some(true)
             }
             Effect::Scheduler { event, .. } => event.r#type == Some(scheduler::event::Type::HEARTBEAT),
             Effect::Operator { event } => event.r#type == Some(master::event::Type::HEARTBEAT),

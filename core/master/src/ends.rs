@@ -1,8 +1,9 @@
 //! Ends of tasks that frameworks acknowledged, until their agents must have heard of it.
 //!
 //! An acknowledgement gets lost with its link, or crosses the same update on its way once more. The id may be another
-//! task's by then: these ends are not its own. An answer to a ping that was sent after an acknowledgement shows that it
-//! arrived, and that whatever was said before it is here. On a new link all of them are sent again before the first ping.
+//! task's by then: these ends are not its own. The answer to an in-order ping that was sent after an acknowledgement shows that
+//! it arrived, and that whatever was said before it is here; other pings and answers overtake both while records cannot be
+//! written. On a new link all of them are sent again before the first ping.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -19,9 +20,12 @@ pub(crate) struct Ends {
 
 #[derive(Debug, Default)]
 struct OnAgent {
-    /// On the present link.
+    /// Of both kinds, on the present link. Agents of older versions do not mark their answers: once every ping is answered, the
+    /// in-order ones are.
     pings: u64,
     pongs: u64,
+    /// The number of the last in-order ping.
+    in_order: u64,
     /// The update, and how many pings were sent before its acknowledgement.
     ends: BTreeMap<(FrameworkId, TaskId), (u64, Vec<u8>)>,
 }
@@ -67,21 +71,29 @@ impl Ends {
     pub(crate) fn linked(&mut self, agent: &AgentId) {
         // Pings count from the first one on: an answer to one that was sent before an acknowledgement says nothing of it.
         let on = self.by_agent.entry(agent.clone()).or_default();
-        (on.pings, on.pongs) = (0, 0);
+        (on.pings, on.pongs, on.in_order) = (0, 0, 0);
         on.ends.values_mut().for_each(|(pings, _)| *pings = 0);
     }
 
-    pub(crate) fn pinged(&mut self, agent: &AgentId) {
-        if let Some(on) = self.by_agent.get_mut(agent) {
+    /// A ping is sent; returns whether an in-order one has to follow. At most one of those is pending on a link.
+    pub(crate) fn pinged(&mut self, agent: &AgentId) -> bool {
+        let Some(on) = self.by_agent.get_mut(agent) else { return false };
+        let is_in_order_due = on.pings == on.pongs && !on.ends.is_empty();
+        on.pings += 1;
+        if is_in_order_due {
             on.pings += 1;
+            on.in_order = on.pings;
         }
+        is_in_order_due
     }
 
     pub(crate) fn ponged(&mut self, agent: &AgentId) {
         let Some(on) = self.by_agent.get_mut(agent) else { return };
         on.pongs += 1;
-        let pongs = on.pongs;
-        on.ends.retain(|_, (pings, _)| *pings >= pongs);
+        if on.pongs == on.pings {
+            let in_order = on.in_order;
+            on.ends.retain(|_, (pings, _)| *pings >= in_order);
+        }
     }
 
     pub(crate) fn forget(&mut self, agent: &AgentId) {

@@ -128,6 +128,10 @@ pub(crate) mod to_agent {
         of(Type::PING)
     }
 
+    pub(crate) fn ping_in_order() -> link::Event {
+        link::Event { in_order: Some(true), ..of(Type::PING) }
+    }
+
     pub(crate) fn launch(launch: event::Launch) -> link::Event {
         link::Event { launch: launch.into(), ..of(Type::LAUNCH) }
     }

@@ -3,7 +3,6 @@
 //! Fed by SUBSCRIBE, the end of its stream, TEARDOWN and the failover timer. A framework whose stream ends keeps its
 //! tasks until its failover timeout has passed.
 
-use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -16,6 +15,7 @@ use tepui_proto::mesos::v1::scheduler::OfferConstraints;
 use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_types::{AgentId, ConnId, ExecutorId, FrameworkId, TaskId, TaskStateExt, is_root};
 
+use crate::books::Terms;
 use crate::event::to_agent;
 use crate::master::{Master, Out};
 use crate::state::{Framework, FrameworkLink, Map, Recent, Set, roles_of};
@@ -30,24 +30,6 @@ pub(crate) struct Subscription {
     pub(crate) info: pb::FrameworkInfo,
     pub(crate) suppressed: Vec<String>,
     pub(crate) constraints: Option<OfferConstraints>,
-}
-
-/// The parts of a subscription that were found to be right; only `check` makes them.
-#[derive(Debug, Default)]
-pub(crate) struct Terms {
-    pub(crate) suppressed: BTreeSet<String>,
-    pub(crate) constraints: Option<Arc<OfferConstraints>>,
-    pub(crate) compiled: tepui_allocator::OfferConstraints,
-}
-
-impl Terms {
-    fn on(&self, framework: Framework) -> Framework {
-        Framework {
-            suppressed_roles: self.suppressed.iter().cloned().collect(),
-            offer_constraints: self.constraints.clone(),
-            ..framework
-        }
-    }
 }
 
 /// Whether a framework may subscribe like this; the first thing that is wrong if not.

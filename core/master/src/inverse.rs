@@ -16,8 +16,7 @@ use tepui_types::{AgentId, FrameworkId, OfferId};
 
 use crate::event::to_scheduler;
 use crate::master::{Master, Out};
-use crate::offer;
-use crate::state::{Agent, InverseOffer};
+use crate::state::{Agent, InverseOffer, agent_url};
 use crate::status::time;
 use crate::timers::Timer;
 
@@ -61,7 +60,7 @@ fn make(master: &mut Master, now: Now, grant: &InverseGrant) -> Option<pb::Inver
 pub fn message(asked: &InverseOffer, agent: &Agent) -> pb::InverseOffer {
     pb::InverseOffer {
         id: asked.id.to_proto().into(),
-        url: offer::url(agent).into(),
+        url: agent_url(agent).into(),
         framework_id: asked.framework_id.to_proto().into(),
         agent_id: asked.agent_id.to_proto().into(),
         unavailability: pb::Unavailability::clone(&asked.unavailability).into(),

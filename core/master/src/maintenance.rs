@@ -13,7 +13,6 @@ use tepui_proto::mesos::v1::maintenance::cluster_status::DrainingMachine;
 use tepui_registry::Machine;
 use tepui_types::AgentId;
 
-use crate::agent::ip;
 use crate::master::{Master, Out};
 use crate::offer;
 use crate::state::{Agent, Map, State};
@@ -83,4 +82,10 @@ pub fn cluster_status(state: &State) -> ClusterStatus {
         }
     }
     status
+}
+
+/// `slave(1)@ip:port` -> ip.
+pub(crate) fn ip(pid: &str) -> &str {
+    let address = pid.split_once('@').map_or(pid, |(_, address)| address);
+    address.rsplit_once(':').map_or(address, |(ip, _)| ip)
 }

@@ -1,7 +1,8 @@
-//! The machine itself: what it owns beside the published state, how an input finds its handler, how a turn ends.
+//! Everything the master owns: the published state, the registry, the allocator, and indexes over them; look-ups and
+//! sending.
 //!
-//! Handlers live in `call/`, `op/`, `agent/`, `operator/`; what they share lives in `framework`, `task`, `executor`,
-//! `operation`, `offer`, `reachability`. Invariant: everything indexed here is in `state`, and the other way round.
+//! Invariant: everything indexed here is in `state`, and the other way round. Absent: decisions (handlers) and the
+//! dispatch of inputs (`machine`).
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -11,26 +12,21 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use tepui_allocator::Allocator;
-use tepui_fsm::{Budget, Deadlines, Fsm, Mono, Now, Outbox, Rng};
+use tepui_fsm::{Deadlines, Mono, Now, Outbox, Rng};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::{master, scheduler};
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_registry::{Operation as Record, Registry};
-use tepui_types::{AgentId, Answer, ConnId, FrameworkId, OfferId, Refusal, TaskId};
+use tepui_types::{AgentId, Answer, ConnId, FrameworkId, OfferId, Rejection, TaskId};
 
-use crate::counters::{Arrival, Counters};
+use crate::counters::Counters;
 use crate::ends::Ends;
 use crate::explain::Inquiries;
 use crate::isolations::Isolations;
-use crate::offer::Offers;
-use crate::operation::Operations;
-use crate::reachability::Liveness;
-use crate::state::{Agent, Framework, Map, Recent, State, Tallies, Task};
+use crate::state::{Agent, Framework, Liveness, Map, Offers, Operations, Recent, State, Tallies, Task};
 use crate::timers::Timer;
 use crate::transition::Transition;
-use crate::{
-    Config, Effect, Input, agent, boot, call, disk_pressure, drain, explain, offer, operator, slack, timers,
-};
+use crate::{Config, Effect};
 
 pub(crate) type Out = Outbox<Master>;
 
@@ -88,64 +84,7 @@ pub(crate) struct Serial {
     offer: u64,
 }
 
-impl Fsm for Master {
-    type Input = Input;
-    type Record = Record;
-    type Effect = Effect;
-
-    fn step(&mut self, now: Now, input: Input, out: &mut Out) {
-        boot::record_first(self, out);
-        let (arrival, from) = (Arrival::of(self, &input), out.len());
-        match input {
-            Input::Scheduler { conn, stream_id, principal, call } => {
-                call::take(self, now, call::Caller { conn, stream_id, principal }, *call, out);
-            }
-            Input::SchedulerClosed { conn } => crate::framework::stream_ended(self, now, conn, out),
-            Input::Agent { conn, principal, call } => {
-                agent::take(self, now, (conn, principal.as_deref()), *call, out);
-            }
-            Input::AgentClosed { conn } => agent::closed::closed(self, now, conn, out),
-            Input::Operator { conn, principal, call } => {
-                operator::take(self, now, conn, principal.as_deref(), *call, out);
-            }
-            Input::OperatorClosed { conn } => operator::closed(self, conn),
-            Input::Whitelist { hosts } => self.allocator.set_whitelist(hosts),
-            Input::Explain { conn, subject } => explain::explain(self, now, conn, &subject, out),
-            Input::DiskRoom(room) => disk_pressure::room(self, now, room, out),
-        }
-        self.count_crossing(arrival, from, out);
-    }
-
-    fn settle(&mut self, now: Now, budget: &mut Budget<'_>, out: &mut Out) {
-        boot::record_first(self, out);
-        let from = out.len();
-        timers::run_due(self, now, budget, out);
-        drain::finish(self, now, out);
-        slack::take_back_everywhere(self, now, out);
-        offer::allocate(self, now, budget, out);
-        explain::go_on(self, now, budget, out);
-        self.count_events(from, out);
-        self.publish(out);
-    }
-
-    fn is_independent(effect: &Effect) -> bool {
-        effect.is_independent()
-    }
-
-    fn deadline(&self) -> Option<Mono> {
-        let allocation = self.allocator.deadline();
-        let asked = (!self.inquiries.is_empty()).then_some(Mono(0));
-        self.timers.next().into_iter().chain(allocation).chain(asked).min()
-    }
-}
-
 impl Master {
-    /// A master over what the registry remembers of its predecessors. What must be recorded at the start is recorded
-    /// with the first step.
-    pub fn new(config: Config, registry: Registry, now: Now) -> Self {
-        boot::master(config, registry, now)
-    }
-
     /// What readers would see if it were published now.
     pub fn state(&self) -> &State {
         &self.state
@@ -160,32 +99,6 @@ impl Master {
     pub(crate) fn record(&mut self, record: Record, out: &mut Out) {
         self.registry.apply(&record);
         out.record(record);
-    }
-
-    /// Makes the newest state visible to readers, if it is new.
-    fn publish(&mut self, out: &mut Out) {
-        self.count_filters();
-        let changed = core::mem::take(&mut self.changed);
-        if changed {
-            self.state.version += 1;
-            self.state.deactivated_agents = Arc::clone(&self.registry.deactivated);
-        }
-        if core::mem::take(&mut self.counted) || changed {
-            out.effect(Effect::Publish { state: Arc::new(self.state.clone()) });
-        }
-    }
-}
-
-impl Master {
-    /// Decline filters are the allocator's; readers are shown how many there are.
-    fn count_filters(&mut self) {
-        for (role, count) in self.allocator.recounted_filters() {
-            self.counted = true;
-            match count {
-                0 => _ = self.state.offer_filters.remove_mut(role.as_str()),
-                _ => self.state.offer_filters.insert_mut(role.as_str().into(), count),
-            }
-        }
     }
 }
 
@@ -214,10 +127,6 @@ impl Master {
         self.framework(framework_id)?.tasks.get(task_id)
     }
 
-    pub(crate) fn task_mut(&mut self, framework_id: &FrameworkId, task_id: &TaskId) -> Option<&mut Task> {
-        self.framework_mut(framework_id)?.tasks.get_mut(task_id).map(Arc::make_mut)
-    }
-
     /// Registered, or remembered by the registry in whatever way.
     fn is_known_agent(&self, id: &AgentId) -> bool {
         let registry = &self.registry;
@@ -238,7 +147,7 @@ impl Master {
         out.effect(Effect::Answer { conn, answer });
     }
 
-    pub(crate) fn refuse(conn: ConnId, refusal: Refusal, out: &mut Out) {
+    pub(crate) fn reject(conn: ConnId, refusal: Rejection, out: &mut Out) {
         out.effect(Effect::Answer { conn, answer: Answer::Refused(refusal) });
     }
 

@@ -3,9 +3,8 @@
 //! Invariant: what a live offer holds is booked as offered to its framework in the allocator, and nothing else is.
 //! Whoever takes an offer out of the books says in the same breath where its resources go.
 
-use alloc::collections::btree_map::Entry;
-use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::string::{String, ToString};
+use alloc::collections::BTreeMap;
+use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -19,48 +18,12 @@ use tepui_types::{AgentId, FrameworkId, OfferId};
 use crate::event::to_scheduler;
 use crate::inverse;
 use crate::master::{Master, Out};
-use crate::state::{Agent, Framework, Offer};
+use crate::state::{Agent, Framework, Offer, agent_url};
 use crate::timers::Timer;
 use crate::transition::Transition;
 
 /// What a scheduler never gets to see: the agent deals with it alone.
 const HIDDEN_RESOURCE: &str = "ephemeral_ports";
-
-/// Which offers are out, by who has them and by whose they are.
-#[derive(Debug, Default)]
-pub(crate) struct Offers {
-    of_framework: BTreeMap<FrameworkId, BTreeSet<OfferId>>,
-    on_agent: BTreeMap<AgentId, BTreeSet<OfferId>>,
-}
-
-impl Offers {
-    pub(crate) fn insert(&mut self, id: &OfferId, framework_id: &FrameworkId, agent_id: &AgentId) {
-        self.of_framework.entry(framework_id.clone()).or_default().insert(id.clone());
-        self.on_agent.entry(agent_id.clone()).or_default().insert(id.clone());
-    }
-
-    pub(crate) fn remove(&mut self, id: &OfferId, framework_id: &FrameworkId, agent_id: &AgentId) {
-        remove_from(&mut self.of_framework, framework_id, id);
-        remove_from(&mut self.on_agent, agent_id, id);
-    }
-
-    pub(crate) fn of(&self, framework_id: &FrameworkId) -> Vec<OfferId> {
-        self.of_framework.get(framework_id).into_iter().flatten().cloned().collect()
-    }
-
-    pub(crate) fn on(&self, agent_id: &AgentId) -> Vec<OfferId> {
-        self.on_agent.get(agent_id).into_iter().flatten().cloned().collect()
-    }
-}
-
-fn remove_from<K: Ord + Clone>(index: &mut BTreeMap<K, BTreeSet<OfferId>>, key: &K, id: &OfferId) {
-    if let Entry::Occupied(mut ids) = index.entry(key.clone()) {
-        ids.get_mut().remove(id);
-        if ids.get().is_empty() {
-            ids.remove();
-        }
-    }
-}
 
 /// Lets the allocator decide and offers what it grants: one event per framework.
 pub(crate) fn allocate(master: &mut Master, now: Now, budget: &mut Budget<'_>, out: &mut Out) {
@@ -121,7 +84,7 @@ pub fn message(offer: &Offer, framework: &Framework, agent: &Agent) -> pb::Offer
         framework_id: offer.framework_id.to_proto().into(),
         agent_id: offer.agent_id.to_proto().into(),
         hostname: agent.info.hostname.clone(),
-        url: url(agent).into(),
+        url: agent_url(agent).into(),
         domain: agent.info.domain.clone(),
         resources,
         attributes: agent.info.attributes.clone(),
@@ -131,24 +94,6 @@ pub fn message(offer: &Offer, framework: &Framework, agent: &Agent) -> pb::Offer
             .collect(),
         unavailability: agent.unavailability.as_deref().cloned().into(),
         allocation_info: multi_role.then_some(allocation).into(),
-        ..Default::default()
-    }
-}
-
-/// Where the agent answers, read from its pid: `slave(1)@ip:port`.
-pub(crate) fn url(agent: &Agent) -> pb::URL {
-    let (process, address) = agent.pid.split_once('@').unwrap_or((&agent.pid, ""));
-    let (ip, port) = address.rsplit_once(':').unwrap_or((address, ""));
-    let address = pb::Address {
-        hostname: Some(agent.info.hostname.clone()),
-        ip: (!ip.is_empty()).then(|| String::from(ip)),
-        port: port.parse().unwrap_or_else(|_| agent.info.port.unwrap_or(5051)),
-        ..Default::default()
-    };
-    pb::URL {
-        scheme: if agent.speaks_tls { "https" } else { "http" }.into(),
-        address: address.into(),
-        path: Some(alloc::format!("/{process}")),
         ..Default::default()
     }
 }

@@ -25,9 +25,10 @@ use tepui_proto::mesos::v1::offer::Operation;
 use tepui_proto::mesos::v1::offer::operation::Type;
 use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_proto::wire;
-use tepui_resources::{Resources, Role, validate};
-use tepui_types::{AgentId, FrameworkId};
+use tepui_resources::validate;
+use tepui_types::FrameworkId;
 
+use crate::accepted::AcceptedOffers;
 use crate::authorization;
 use crate::event::to_scheduler;
 use crate::master::{Master, Out};
@@ -38,53 +39,45 @@ use crate::transition::{TaskUpdate, Transition};
 /// Operations of one framework that it has not acknowledged; further ones need to have no id.
 const OPERATIONS_OF_FRAMEWORK_MAX: usize = 10_000;
 
-/// The offers of one ACCEPT while its operations run: still booked as offered, owned by nobody else.
-#[derive(Debug)]
-pub(crate) struct Deal {
-    pub(crate) framework_id: FrameworkId,
-    pub(crate) agent_id: AgentId,
-    pub(crate) role: Role,
-    /// What the offers held.
-    pub(crate) offered: Resources,
-    /// What is left for the next operation.
-    pub(crate) pool: Resources,
-    /// What operations made that later ones must not use.
-    pub(crate) set_aside: Resources,
-}
-
 /// Runs one operation.
-pub(crate) fn run(master: &mut Master, now: Now, deal: &mut Deal, mut operation: Operation, out: &mut Out) {
-    if let Err(why) = check(master, deal, &mut operation) {
-        return refuse(master, now, deal, &operation, why, out);
+pub(crate) fn run(
+    master: &mut Master,
+    now: Now,
+    accepted: &mut AcceptedOffers,
+    mut operation: Operation,
+    out: &mut Out,
+) {
+    if let Err(why) = check(master, accepted, &mut operation) {
+        return reject(master, now, accepted, &operation, why, out);
     }
-    normalize::operation(&mut operation, deal);
-    if let Err(why) = authorization::operation(master, deal, &operation) {
-        return refuse(master, now, deal, &operation, why, out);
+    normalize::operation(&mut operation, accepted);
+    if let Err(why) = authorization::operation(master, accepted, &operation) {
+        return reject(master, now, accepted, &operation, why, out);
     }
     match operation.r#type.unwrap_or(Type::UNKNOWN) {
         Type::LAUNCH => {
-            launch::launch(master, now, deal, operation.launch.into_option().unwrap_or_default(), out)
+            launch::launch(master, now, accepted, operation.launch.into_option().unwrap_or_default(), out)
         }
         Type::LAUNCH_GROUP => {
             let group = operation.launch_group.into_option().unwrap_or_default();
-            launch_group::launch_group(master, now, deal, group, out);
+            launch_group::launch_group(master, now, accepted, group, out);
         }
-        Type::RESERVE => reserve::reserve(master, deal, operation, out),
-        Type::UNRESERVE => unreserve::unreserve(master, deal, operation, out),
-        Type::CREATE => create::create(master, deal, operation, out),
-        Type::DESTROY => destroy::destroy(master, deal, operation, out),
-        Type::GROW_VOLUME => grow_volume::grow_volume(master, deal, operation, out),
-        Type::SHRINK_VOLUME => shrink_volume::shrink_volume(master, deal, operation, out),
+        Type::RESERVE => reserve::reserve(master, accepted, operation, out),
+        Type::UNRESERVE => unreserve::unreserve(master, accepted, operation, out),
+        Type::CREATE => create::create(master, accepted, operation, out),
+        Type::DESTROY => destroy::destroy(master, accepted, operation, out),
+        Type::GROW_VOLUME => grow_volume::grow_volume(master, accepted, operation, out),
+        Type::SHRINK_VOLUME => shrink_volume::shrink_volume(master, accepted, operation, out),
         Type::CREATE_DISK | Type::DESTROY_DISK => {
             let why = String::from("No agent has a resource provider that could carry it out");
-            operation::refuse(master, &deal.framework_id, &operation, why, out);
+            operation::reject(master, &accepted.framework_id, &operation, why, out);
         }
         Type::UNKNOWN => (),
     }
 }
 
 /// Shape and sound resources first, then whether feedback is possible.
-fn check(master: &Master, deal: &Deal, operation: &mut Operation) -> Result<(), String> {
+fn check(master: &Master, accepted: &AcceptedOffers, operation: &mut Operation) -> Result<(), String> {
     if let Some((field, false)) = body(operation) {
         return Err(alloc::format!("Expecting '{field}' to be present"));
     }
@@ -104,14 +97,14 @@ fn check(master: &Master, deal: &Deal, operation: &mut Operation) -> Result<(), 
     if is_launch(operation) {
         return Err("'id' is not supported for launches".into());
     }
-    let unacknowledged = master.operations.count_of(&deal.framework_id, OPERATIONS_OF_FRAMEWORK_MAX);
+    let unacknowledged = master.operations.count_of(&accepted.framework_id, OPERATIONS_OF_FRAMEWORK_MAX);
     if unacknowledged >= OPERATIONS_OF_FRAMEWORK_MAX {
         return Err(alloc::format!(
             "{OPERATIONS_OF_FRAMEWORK_MAX} operations with an 'id' are not acknowledged yet, which is the limit"
         ));
     }
     let feedback =
-        master.agent(&deal.agent_id).is_some_and(|it| it.has(Capability::AGENT_OPERATION_FEEDBACK));
+        master.agent(&accepted.agent_id).is_some_and(|it| it.has(Capability::AGENT_OPERATION_FEEDBACK));
     match feedback {
         true => Ok(()),
         false => Err("The agent does not support operation feedback, so 'id' must not be set".into()),
@@ -136,16 +129,23 @@ fn body(operation: &Operation) -> Option<(&'static str, bool)> {
 }
 
 /// Says that an operation was not carried out, in the way its kind asks for.
-fn refuse(master: &mut Master, now: Now, deal: &Deal, operation: &Operation, why: String, out: &mut Out) {
+fn reject(
+    master: &mut Master,
+    now: Now,
+    accepted: &AcceptedOffers,
+    operation: &Operation,
+    why: String,
+    out: &mut Out,
+) {
     let reason = match operation.r#type {
         Some(Type::LAUNCH_GROUP) => Reason::REASON_TASK_GROUP_INVALID,
         Some(_) | None => Reason::REASON_TASK_INVALID,
     };
     if is_launch(operation) {
         let verdict = Verdict::new(pb::TaskState::TASK_ERROR, reason, why);
-        tell_tasks(master, now, &deal.framework_id, tasks(operation), &verdict, out);
+        send_statuses(master, now, &accepted.framework_id, tasks(operation), &verdict, out);
     } else {
-        operation::refuse(master, &deal.framework_id, operation, why, out);
+        operation::reject(master, &accepted.framework_id, operation, why, out);
     }
 }
 
@@ -163,7 +163,7 @@ pub(crate) fn tasks(operation: &Operation) -> Vec<&pb::TaskInfo> {
 }
 
 /// Tells a framework of tasks that were never launched.
-pub(crate) fn tell_tasks<'a>(
+pub(crate) fn send_statuses<'a>(
     master: &mut Master,
     now: Now,
     framework_id: &FrameworkId,

@@ -3,10 +3,8 @@
 //! Operations without an id of the framework's are acknowledged by the master itself, and so are those of frameworks
 //! that are gone for good.
 
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::time::Duration;
 
 use tepui_proto::mesos::v1 as pb;
@@ -23,50 +21,6 @@ use crate::transition::Transition;
 
 /// How long the operations of a framework that nobody knows wait for it to subscribe again.
 pub(crate) const ORPHAN_OPERATIONS_WAIT: Duration = Duration::from_secs(600);
-
-/// Where the operations are that frameworks gave ids.
-#[derive(Debug, Default)]
-pub(crate) struct Operations {
-    by_id: BTreeMap<(FrameworkId, String), (AgentId, OperationUuid)>,
-}
-
-impl Operations {
-    pub(crate) fn find(&self, framework_id: &FrameworkId, id: &str) -> Option<(AgentId, OperationUuid)> {
-        self.by_id.get(&(framework_id.clone(), String::from(id))).cloned()
-    }
-
-    pub(crate) fn of(&self, framework_id: &FrameworkId) -> Vec<(AgentId, OperationUuid)> {
-        let first = (framework_id.clone(), String::new());
-        let of = self.by_id.range(first..).take_while(|((owner, _), _)| owner == framework_id);
-        of.map(|(_, place)| place.clone()).collect()
-    }
-
-    /// How many a framework has, counted up to `most`.
-    pub(crate) fn count_of(&self, framework_id: &FrameworkId, most: usize) -> usize {
-        let first = (framework_id.clone(), String::new());
-        let of = self.by_id.range(first..).take_while(|((owner, _), _)| owner == framework_id);
-        of.take(most).count()
-    }
-
-    fn insert(&mut self, operation: &Operation) {
-        if let Some(key) = key(operation) {
-            self.by_id.insert(key, (operation.agent_id.clone(), operation.uuid));
-        }
-    }
-
-    fn remove(&mut self, operation: &Operation) {
-        if let Some(key) = key(operation)
-            && self.by_id.get(&key).is_some_and(|(_, uuid)| *uuid == operation.uuid)
-        {
-            self.by_id.remove(&key);
-        }
-    }
-}
-
-fn key(operation: &Operation) -> Option<(FrameworkId, String)> {
-    let id = operation.operation.info.id.as_option()?;
-    Some((operation.framework_id.clone()?, id.value.clone()))
-}
 
 pub(crate) fn is_terminal(state: pb::OperationState) -> bool {
     use pb::OperationState as S;
@@ -94,7 +48,7 @@ pub(crate) fn status(
 }
 
 /// Tells a framework that one of its operations was refused; without an id it would not know which.
-pub(crate) fn refuse(
+pub(crate) fn reject(
     master: &mut Master,
     framework_id: &FrameworkId,
     info: &offer::Operation,

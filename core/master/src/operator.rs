@@ -3,7 +3,7 @@
 mod convert;
 mod deactivate_agent;
 mod drain_agent;
-pub(crate) mod mark_agent_gone;
+mod mark_agent_gone;
 mod reactivate_agent;
 mod remove_quota;
 mod set_quota;
@@ -21,7 +21,7 @@ use alloc::string::String;
 use tepui_fsm::Now;
 use tepui_proto::mesos::v1::master::call::Type;
 use tepui_proto::mesos::v1::master::{Call, Response};
-use tepui_types::{Answer, ConnId, Refusal, Status};
+use tepui_types::{Answer, ConnId, Rejection, Status};
 
 use crate::master::{Master, NOT_IMPLEMENTED, Out};
 use crate::timers::Timer;
@@ -29,7 +29,7 @@ use crate::transition::Transition;
 use crate::{authorization, disk_pressure};
 
 /// What becomes of a call: whatever changed is recorded and told when it is made.
-type Done = Result<Answer<Response>, Refusal>;
+type Done = Result<Answer<Response>, Rejection>;
 
 fn ok((): ()) -> Answer<Response> {
     Answer::Ok
@@ -55,7 +55,7 @@ pub(crate) fn take(
     Master::log(Transition::OperatorCall { principal, call: Box::new(call), rejection }, out);
     match done {
         Ok(answer) => Master::answer(conn, answer, out),
-        Err(refusal) => Master::refuse(conn, refusal, out),
+        Err(refusal) => Master::reject(conn, refusal, out),
     }
 }
 
@@ -100,7 +100,7 @@ fn carry_out(
         | Type::GROW_VOLUME
         | Type::SHRINK_VOLUME => convert::convert(master, now, principal, call, out),
         // The rest are reads, which are answered from snapshots.
-        _ => Err(Refusal::new(Status::NotImplemented, NOT_IMPLEMENTED)),
+        _ => Err(Rejection::new(Status::NotImplemented, NOT_IMPLEMENTED)),
     }
 }
 

@@ -52,7 +52,7 @@ fn check_amount(name: &str, amount: f64) -> Result<(), String> {
         return Err("a resource has no name".into());
     }
     if !amount.is_finite() || amount < 0.0 || amount.is_subnormal() {
-        return Err(format!("{amount} of '{name}' is no amount"));
+        return Err(format!("{amount} of '{name}' is not a valid amount"));
     }
     if amount > most {
         return Err(format!("{amount} of '{name}' is more than {most}"));

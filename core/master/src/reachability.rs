@@ -3,12 +3,11 @@
 //! Marking an agent unreachable is recorded before anybody hears of it, and paced by a limit so that a fault on the
 //! master's own side does not empty the cluster at once.
 
-use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use tepui_fsm::{Mono, Now};
+use tepui_fsm::Now;
 use tepui_registry::Operation as Record;
 use tepui_types::AgentId;
 
@@ -22,49 +21,6 @@ use crate::timers::Timer;
 /// How many missing agents are named.
 const MISSING_NAMED_MAX: usize = 20;
 
-/// Who has not answered how often, and when the next agent may be given up.
-#[derive(Debug, Default)]
-pub(crate) struct Liveness {
-    unanswered: BTreeMap<AgentId, u32>,
-    next_removal: Mono,
-    /// How many agents an earlier master knew when this one started.
-    known_at_start: usize,
-}
-
-impl Liveness {
-    pub fn new(known_at_start: usize) -> Self {
-        Self { known_at_start, ..Self::default() }
-    }
-}
-
-/// An agent is there from now on: watch it.
-pub(crate) fn watch(master: &mut Master, now: Now, id: &AgentId) {
-    master.ends.linked(id);
-    heard(master, id);
-    master.timers.clear(&Timer::Reregister(id.clone()));
-    master.timers.set(Timer::Ping(id.clone()), now.mono + master.config.agent_ping_timeout);
-}
-
-/// An agent is no longer ours to watch.
-pub(crate) fn forget(master: &mut Master, id: &AgentId) {
-    heard(master, id);
-    master.timers.clear(&Timer::Reregister(id.clone()));
-    master.timers.clear(&Timer::Ping(id.clone()));
-}
-
-/// A sign of life.
-pub(crate) fn heard(master: &mut Master, id: &AgentId) {
-    master.liveness.unanswered.remove(id);
-    if master.timers.clear(&Timer::Unreachable(id.clone())) {
-        master.count(Counter::AgentUnreachableCanceled);
-    }
-}
-
-/// The link broke: the agent has some time to come back.
-pub(crate) fn link_broke(master: &mut Master, now: Now, id: &AgentId) {
-    master.timers.set(Timer::Reregister(id.clone()), now.mono + master.config.agent_reregister_timeout);
-}
-
 /// Asks an agent whether it lives, or gives it up if it did not answer for too long.
 pub(crate) fn ping(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
     if master.agent(id).is_none() {
@@ -76,8 +32,11 @@ pub(crate) fn ping(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
         return give_up(master, now, id, out);
     }
     *unanswered += 1;
-    master.ends.pinged(id);
+    let is_in_order_due = master.ends.pinged(id);
     master.tell_agent(id, to_agent::ping(), out);
+    if is_in_order_due {
+        master.tell_agent(id, to_agent::ping_in_order(), out);
+    }
 }
 
 /// An agent whose link broke did not come back in time.

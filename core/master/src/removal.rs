@@ -7,6 +7,7 @@ use alloc::sync::Arc;
 use tepui_fsm::{Now, Wall};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::task_status::Reason;
+use tepui_registry::Operation as Record;
 use tepui_types::{AgentId, FrameworkId, TaskId, TaskStateExt, lost_as};
 
 use crate::counters::Counter;
@@ -15,7 +16,7 @@ use crate::master::{Master, Out};
 use crate::state::Task;
 use crate::status::Verdict;
 use crate::transition::{AgentRemoval, TaskUpdate, Transition};
-use crate::{Effect, executor, notice, offer, operation, reachability, task};
+use crate::{Effect, executor, liveness, notice, offer, operation, task};
 
 /// What agents and frameworks are told when a machine is taken down.
 pub(crate) const MACHINE_DOWN: &str = "Machine is down for maintenance";
@@ -82,7 +83,7 @@ pub(crate) fn remove(master: &mut Master, now: Now, id: &AgentId, loss: Loss, ou
     master.changed = true;
     let (agent_id, agent) = (id.clone(), master.agent(id).cloned());
     Master::log(Transition::AgentRemoved { agent_id, agent, removal: loss.removal() }, out);
-    reachability::forget(master, id);
+    liveness::forget(master, id);
     master.ends.forget(id);
     offer::rescind_all_on(master, id, out);
     end_tasks(master, now, id, loss, out);
@@ -174,4 +175,13 @@ fn hang_up(master: &mut Master, id: &AgentId, loss: Loss, out: &mut Out) {
     }
     master.links.remove(&conn);
     out.effect(Effect::CloseAgent { conn });
+}
+
+/// Marks an agent gone that is registered, recovered or unreachable.
+pub(crate) fn mark_gone(master: &mut Master, now: Now, id: &AgentId, out: &mut Out) {
+    master.record(Record::MarkGone { id: id.clone(), at: now.wall }, out);
+    master.state.unreachable_agents.remove_mut(id);
+    master.state.gone_agents.insert_mut(id.clone(), now.wall);
+    end_unreachable_tasks(master, now, id, out);
+    remove(master, now, id, Loss::Gone, out);
 }

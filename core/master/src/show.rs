@@ -40,7 +40,9 @@ impl fmt::Display for Effect {
             }
             Effect::CloseScheduler { conn } => write!(f, "scheduler {} closed", conn.0),
             Effect::OpenAgent { conn } => write!(f, "agent {} opened", conn.0),
-            Effect::Agent { conn, event } => write!(f, "agent {} <- {}", conn.0, AgentEvent(event)),
+            Effect::Agent { conn, event } | Effect::Kill { conn, event } => {
+                write!(f, "agent {} <- {}", conn.0, AgentEvent(event))
+            }
             Effect::CloseAgent { conn } => write!(f, "agent {} closed", conn.0),
             Effect::OpenOperator { conn, state, next } => {
                 write!(f, "operator {} opened at {} <- {}", conn.0, state.version, OperatorEvent(next))
@@ -49,7 +51,7 @@ impl fmt::Display for Effect {
             Effect::CloseOperator { conn } => write!(f, "operator {} closed", conn.0),
             Effect::Explained { conn, .. } => write!(f, "operator {} <- an explanation", conn.0),
             Effect::SlackTakenBack { agent_id, took } => {
-                write!(f, "slack of {agent_id} was taken back after {took:?}")
+                write!(f, "slack of {agent_id} reclaimed after {took:?}")
             }
             Effect::Transition(transition) => write!(f, "log {transition:?}"),
             Effect::Halt { why } => write!(f, "halt: {why}"),
@@ -127,6 +129,7 @@ impl fmt::Display for AgentCall<'_> {
             Type::EXITED_EXECUTOR => write!(f, " {}", call.exited_executor.executor_id.value),
             Type::MESSAGE => write!(f, " of {}", call.message.executor_id.value),
             Type::DISK_PRESSURE => write!(f, " {}", if call.disk_pressure.is_on { "on" } else { "off" }),
+            Type::PONG if call.in_order == Some(true) => f.write_str(" in order"),
             Type::UNKNOWN | Type::PONG | Type::UPDATE_RESOURCES | Type::UNREGISTER => Ok(()),
         }
     }
@@ -251,6 +254,7 @@ impl fmt::Display for AgentEvent<'_> {
             Type::MESSAGE => write!(f, " to {}", event.message.executor_id.value),
             Type::UPDATE_FRAMEWORK => write!(f, " {}", event.update_framework.framework_info.id.value),
             Type::SHUTDOWN => write!(f, " \"{}\"", event.shutdown.message),
+            Type::PING if event.in_order == Some(true) => f.write_str(" in order"),
             Type::UNKNOWN | Type::PING | Type::ACKNOWLEDGE_OPERATION | Type::DRAIN => Ok(()),
         }
     }

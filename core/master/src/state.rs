@@ -3,6 +3,9 @@
 //! Owned and changed by the master alone. What can be derived is not here, except where deriving it means a walk over all
 //! tasks (`tallies`).
 
+mod liveness;
+mod offers;
+mod operations;
 mod part;
 mod recent;
 mod tallies;
@@ -22,6 +25,9 @@ use tepui_registry::{Deactivation, Machine};
 use tepui_resources::{Format, Resources};
 use tepui_types::{AgentId, ConnId, DiskPressure, ExecutorId, FrameworkId, OfferId, TaskId};
 
+pub(crate) use liveness::Liveness;
+pub(crate) use offers::Offers;
+pub(crate) use operations::Operations;
 pub use recent::Recent;
 pub(crate) use tallies::Standing;
 pub use tallies::{AgentTally, FrameworkTally, Tallies, TaskCounts};
@@ -317,5 +323,23 @@ pub(crate) fn roles_of(info: &pb::FrameworkInfo) -> Vec<String> {
     match has_capability(info, FrameworkCapability::MULTI_ROLE) {
         true => info.roles.clone(),
         false => alloc::vec![String::from(info.role.as_deref().unwrap_or("*"))],
+    }
+}
+
+/// The URL of an agent, from its pid `slave(1)@ip:port`.
+pub(crate) fn agent_url(agent: &Agent) -> pb::URL {
+    let (process, address) = agent.pid.split_once('@').unwrap_or((&agent.pid, ""));
+    let (ip, port) = address.rsplit_once(':').unwrap_or((address, ""));
+    let address = pb::Address {
+        hostname: Some(agent.info.hostname.clone()),
+        ip: (!ip.is_empty()).then(|| String::from(ip)),
+        port: port.parse().unwrap_or_else(|_| agent.info.port.unwrap_or(5051)),
+        ..Default::default()
+    };
+    pb::URL {
+        scheme: if agent.speaks_tls { "https" } else { "http" }.into(),
+        address: address.into(),
+        path: Some(alloc::format!("/{process}")),
+        ..Default::default()
     }
 }

@@ -84,12 +84,12 @@ impl Task {
     pub(crate) fn ended(&self, now: Now, verdict: &Verdict) -> Arc<Task> {
         let mut task = self.clone();
         let status = verdict.on_task(now, &task);
-        task.take_in(&status, status.state);
+        task.ingest_status(&status, status.state);
         Arc::new(task)
     }
 
     /// Takes a status in: the newest state, and the status among those kept.
-    fn take_in(&mut self, status: &pb::TaskStatus, latest: pb::TaskState) -> Taken {
+    fn ingest_status(&mut self, status: &pb::TaskStatus, latest: pb::TaskState) -> Taken {
         let before = self.task.state;
         // Terminal is final, whatever comes late.
         if !before.is_terminal() {
@@ -188,7 +188,7 @@ pub(crate) fn remember_isolation(framework: &mut Framework, executor: &ExecutorI
     }
 }
 
-/// Takes a status of a live task into the books; releases its resources if that ends it.
+/// Takes a status of a live task into the books; releases its resources if that ends it, and forgets who wanted it killed.
 pub(crate) fn update(
     master: &mut Master,
     framework_id: &FrameworkId,
@@ -197,13 +197,13 @@ pub(crate) fn update(
     out: &mut Out,
 ) {
     let task_id = TaskId::from(&*status.task_id);
-    let Some(task) = master.task_mut(framework_id, &task_id) else { return };
-    let before = task.state();
-    let taken = task.take_in(status, latest);
-    let (state, agent_id, resources) = (task.state(), task.agent_id.clone(), task.resources.clone());
-    if taken.changed
-        && let Some(task) = master.task(framework_id, &task_id).cloned()
-    {
+    let known = master.framework_mut(framework_id).and_then(|framework| framework.tasks.get_mut(&task_id));
+    let Some(known) = known else { return };
+    let before = known.state();
+    let taken = Arc::make_mut(known).ingest_status(status, latest);
+    let task = Arc::clone(known);
+    let state = task.state();
+    if taken.changed {
         moved(master, &task, Standing::Live(before), Standing::Live(state));
     }
     let checked = matches!(
@@ -211,8 +211,9 @@ pub(crate) fn update(
         Some(Reason::REASON_TASK_CHECK_STATUS_UPDATED | Reason::REASON_TASK_HEALTH_CHECK_STATUS_UPDATED)
     );
     if taken.changed && state.is_terminal() {
-        slack::count_eviction(master, status, &resources);
-        release(master, framework_id, &task_id);
+        slack::count_eviction(master, status, &task.resources);
+        free(master, &task);
+        forget_kill(master, &task);
     }
     if taken.changed && (state.is_terminal() || state == pb::TaskState::TASK_UNREACHABLE) {
         master.count_task_end(framework_id, state, status);
@@ -220,7 +221,7 @@ pub(crate) fn update(
     // Also a status that brings only what the newest state already told: its message and reason are news.
     if taken.new_status || checked {
         master.notify(|| notice::task_updated(framework_id, status, state), out);
-        let update = TaskUpdate::new(framework_id.clone(), task_id, agent_id, status);
+        let update = TaskUpdate::new(framework_id.clone(), task_id, task.agent_id.clone(), status);
         Master::log(Transition::TaskUpdated(update), out);
     }
 }
@@ -320,13 +321,6 @@ pub(crate) fn leave(master: &mut Master, framework_id: &FrameworkId, agent_id: &
     if agents.is_empty() {
         master.footprint.remove(framework_id);
     }
-}
-
-/// A live task no longer holds its resources, and nobody needs to kill it.
-fn release(master: &mut Master, framework_id: &FrameworkId, task_id: &TaskId) {
-    let Some(task) = master.task(framework_id, task_id).cloned() else { return };
-    free(master, &task);
-    forget_kill(master, &task);
 }
 
 fn free(master: &mut Master, task: &Task) {

@@ -13,6 +13,7 @@ mod explain;
 mod failover;
 mod kills;
 mod limits;
+mod main_path;
 mod maintenance;
 mod offers;
 mod operations;

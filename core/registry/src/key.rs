@@ -1,4 +1,4 @@
-//! The names under which facts are stored, and the only place that knows them.
+//! The keys under which facts are stored; they are defined only here.
 
 use alloc::format;
 use alloc::string::String;
@@ -52,7 +52,7 @@ impl Key {
         }
     }
 
-    /// `None` for a key this version does not know.
+    /// `None` for a key unknown to this version.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         match text {
             SCHEMA => return Some(Key::Schema),

@@ -2,9 +2,9 @@
 //!
 //! The master decides an [`Operation`], which is both applied in memory and, through
 //! [`Durable`](tepui_fsm::Durable), written key by key; a new master gets the same [`Registry`] back from `load`.
-//! Frameworks, tasks, offers and filters are not here: they are learned again from those who have them.
+//! Frameworks, tasks, offers and filters are not stored: agents and frameworks report them when they reconnect.
 //!
-//! Never here: one value that holds everything, a clock, a file.
+//! Absent: one value that holds everything, a clock, a file.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -21,5 +21,5 @@ mod state;
 
 pub use load::LoadError;
 pub use machine::Machine;
-pub use operation::{AGENT_DRAINING, Deactivation, Operation, QUOTA_V2, WEIGHT_DEFAULT};
-pub use state::{Registry, SCHEMA_VERSION};
+pub use operation::{AGENT_DRAINING, Deactivation, Operation, QUOTA_V2, SCHEMA_VERSION, WEIGHT_DEFAULT};
+pub use state::Registry;

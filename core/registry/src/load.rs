@@ -28,11 +28,11 @@ pub enum LoadError {
     UnknownKey {
         key: String,
     },
-    /// It holds what only masters with this capability understand.
+    /// Only masters with this capability can read the registry.
     MissingCapability {
         name: String,
     },
-    /// The value is not what the key stands for.
+    /// The value does not have the type of its key.
     Corrupt {
         key: String,
         reason: String,
@@ -40,14 +40,14 @@ pub enum LoadError {
 }
 
 impl Registry {
-    /// The registry that all writes so far have left. Keys may come in any order.
+    /// The registry from its stored entries, in any order.
     pub fn load(entries: impl IntoIterator<Item = (String, Vec<u8>)>) -> Result<Registry, LoadError> {
         let mut registry = Registry::default();
         for (key, value) in entries {
             let Some(what) = Key::parse(&key) else {
                 return Err(LoadError::UnknownKey { key });
             };
-            registry.take_in(what, &value).map_err(|wrong| match wrong {
+            registry.ingest(what, &value).map_err(|wrong| match wrong {
                 Wrong::Newer(found) => LoadError::NewerSchema { found },
                 Wrong::Capability(name) => LoadError::MissingCapability { name },
                 Wrong::Value(reason) => LoadError::Corrupt { key, reason },
@@ -56,7 +56,7 @@ impl Registry {
         Ok(registry)
     }
 
-    fn take_in(&mut self, key: Key, value: &[u8]) -> Result<(), Wrong> {
+    fn ingest(&mut self, key: Key, value: &[u8]) -> Result<(), Wrong> {
         match key {
             Key::Schema => self.schema_version = Some(known_version(value)?),
             Key::Cluster => self.cluster_id = Some(decode::<stored::Cluster>(value)?.id),
@@ -77,7 +77,7 @@ impl Registry {
             Key::Deactivated(id) => {
                 Arc::make_mut(&mut self.deactivated).insert(id, deactivation(value)?);
             }
-            // The first version also kept weights that are the default.
+            // Version 1 also stored default weights.
             Key::Weight(role) => match weight(value)? {
                 WEIGHT_DEFAULT => (),
                 weight => drop(self.weights.insert(role, weight)),
@@ -131,14 +131,14 @@ fn agent(id: &AgentId, value: &[u8]) -> Result<AgentInfo, Wrong> {
 fn weight(value: &[u8]) -> Result<f64, Wrong> {
     let weight = decode::<stored::Weight>(value)?.weight;
     let usable = weight.is_finite() && weight > 0.0;
-    usable.then_some(weight).ok_or_else(|| Wrong::Value(format!("{weight} is no weight")))
+    usable.then_some(weight).ok_or_else(|| Wrong::Value(format!("{weight} is not a valid weight")))
 }
 
 fn quota(role: &str, value: &[u8]) -> Result<QuotaConfig, Wrong> {
     match decode::<stored::Quota>(value)?.config.into_option() {
         Some(config) if config.role == role => Ok(config),
         Some(config) => Err(Wrong::Value(format!("it is the quota of role '{}'", config.role))),
-        None => Err(Wrong::Value("it is no quota".into())),
+        None => Err(Wrong::Value("it is not a quota".into())),
     }
 }
 

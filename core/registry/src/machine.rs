@@ -1,4 +1,4 @@
-//! Which machine: the name under which maintenance knows it.
+//! The identity of a machine in maintenance schedules.
 
 use alloc::string::String;
 use core::fmt;

@@ -12,8 +12,14 @@ use tepui_proto::tepui::registry::v1 as stored;
 use tepui_proto::{MessageField, Wire, wire};
 use tepui_types::AgentId;
 
+use crate::Machine;
 use crate::key::Key;
-use crate::{Machine, SCHEMA_VERSION};
+
+/// Incremented when the stored format changes. A registry of a higher version is not opened.
+///
+/// 1: agents and weights. 2: quotas, maintenance, deactivated agents, minimum capabilities; the default weight is not
+/// stored.
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// The weight of a role that has none.
 pub const WEIGHT_DEFAULT: f64 = 1.0;
@@ -23,35 +29,34 @@ pub const QUOTA_V2: &str = "QUOTA_V2";
 /// What a master must be able to do while agents are deactivated.
 pub const AGENT_DRAINING: &str = "AGENT_DRAINING";
 
-/// One durable change. An `AgentInfo` in here always has its id.
+/// One durable change. An `AgentInfo` in it always has its id.
 ///
-/// Replaying an operation changes nothing: each says what is true from now on, not what to add. All of it becomes
-/// durable, or nothing.
+/// Operations are idempotent: each states the new value, not a difference. An operation becomes durable as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
-    /// The first start ever: nothing was stored before.
+    /// The first start with an empty store.
     Initialize { cluster_id: String },
     /// The first start over a registry of an older version.
     Upgrade,
     /// A new agent.
     AdmitAgent(AgentInfo),
-    /// An admitted agent came back with another description.
+    /// An admitted agent reregistered with a different description.
     UpdateAgent(AgentInfo),
     /// An admitted agent went silent.
     MarkUnreachable { id: AgentId, at: Wall, hostname: String },
-    /// An unreachable agent, or one nobody remembers, came back.
+    /// An unreachable agent, or one that is no longer in the registry, reregistered.
     MarkReachable(AgentInfo),
-    /// It left for good and may be forgotten.
+    /// The agent unregistered.
     RemoveAgent { id: AgentId },
-    /// It must never come back.
+    /// The agent can never register again.
     MarkGone { id: AgentId, at: Wall },
     /// Old entries to forget.
     Prune { unreachable: Vec<AgentId>, gone: Vec<AgentId> },
-    /// New weights of these roles; others keep theirs. The default weight is no entry.
+    /// New weights of these roles; others are unchanged. The default weight is not stored.
     SetWeights(BTreeMap<String, f64>),
-    /// New quotas of these roles, or none; others keep theirs. `any`: some role has a quota afterwards.
+    /// New quotas of these roles, or none; others are unchanged. `any`: some role has a quota afterwards.
     SetQuotas { configs: BTreeMap<String, Option<QuotaConfig>>, any: bool },
-    /// The new maintenance schedule, and what becomes of the machines it is about: none is up, and forgotten.
+    /// The new maintenance schedule and the new state of its machines; `None`: the machine is up and its entry is removed.
     SetSchedule { schedule: Schedule, machines: BTreeMap<Machine, Option<MachineInfo>> },
     /// Nothing of this agent is offered from now on.
     Deactivate { id: AgentId, deactivation: Deactivation },
@@ -59,7 +64,7 @@ pub enum Operation {
     Reactivate { id: AgentId, any: bool },
 }
 
-/// Why nothing of an agent is offered.
+/// The reason why no resources of an agent are offered.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Deactivation {
     /// It is to be empty, or is.

@@ -10,8 +10,8 @@ use crate::operation::id_of;
 
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let agent = |f: &mut fmt::Formatter<'_>, what: &str, info: &AgentInfo| {
-            write!(f, "{what} agent {} at {}", id_of(info), info.hostname)
+        let agent = |f: &mut fmt::Formatter<'_>, verb: &str, info: &AgentInfo| {
+            write!(f, "{verb} agent {} at {}", id_of(info), info.hostname)
         };
         match self {
             Operation::Initialize { cluster_id } => write!(f, "initialize cluster {cluster_id}"),

@@ -10,14 +10,8 @@ use tepui_proto::mesos::v1::quota::QuotaConfig;
 use tepui_proto::mesos::v1::{AgentInfo, MachineInfo};
 use tepui_types::AgentId;
 
-use crate::operation::{AGENT_DRAINING, QUOTA_V2, WEIGHT_DEFAULT, id_of};
+use crate::operation::{AGENT_DRAINING, QUOTA_V2, SCHEMA_VERSION, WEIGHT_DEFAULT, id_of};
 use crate::{Deactivation, Machine, Operation};
-
-/// Raised when what is stored changes its form. A registry of a higher version is not opened.
-///
-/// 1: agents and weights. 2: quotas, maintenance, deactivated agents, minimum capabilities; the default weight is no
-/// entry.
-pub const SCHEMA_VERSION: u32 = 2;
 
 /// What outlives the master. Invariant: an agent is in at most one of `agents`, `unreachable` and `gone`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,7 +27,7 @@ pub struct Registry {
     /// Hostnames of unreachable agents, as far as they were recorded with them.
     pub unreachable_hostnames: BTreeMap<AgentId, String>,
     pub gone: BTreeMap<AgentId, Wall>,
-    /// Agents of which nothing is offered, admitted or unreachable. Shared with readers, and copied when it changes.
+    /// Agents without offers, admitted or unreachable. Shared with readers and copied on change.
     pub deactivated: Arc<BTreeMap<AgentId, Deactivation>>,
     /// Weights that are not the default.
     pub weights: BTreeMap<String, f64>,
@@ -129,7 +123,7 @@ impl Registry {
     }
 }
 
-/// What changes several things at once, seen from what there is now.
+/// Operations that depend on the current registry.
 impl Registry {
     /// New quotas of these roles; none: no quota any more.
     pub fn set_quotas(&self, configs: BTreeMap<String, Option<QuotaConfig>>) -> Operation {

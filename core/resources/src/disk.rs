@@ -8,13 +8,13 @@ use tepui_proto::mesos::v1 as pb;
 
 use crate::labels::Labels;
 
-/// Two disks are the same if their sources and the ids of their volumes are: where a task mounts a volume and who
-/// created it does not make it another one.
+/// Two disks are equal if their sources and the ids of their volumes are: mount point and creator are not part of the
+/// identity.
 #[derive(Clone, Debug, Default)]
 pub struct Disk {
     pub source: Option<DiskSource>,
     pub persistence: Option<Persistence>,
-    /// Kept whole for the one who mounts it; no part of the identity.
+    /// Passed through to the mount; not part of the identity.
     pub volume: Option<Box<pb::Volume>>,
 }
 
@@ -34,7 +34,7 @@ pub struct DiskSource {
     pub profile: Option<Arc<str>>,
 }
 
-/// The roots are missing until the agent knows where the disk is.
+/// `None` until the agent fills in the location of the disk.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DiskKind {
     /// A folder: can be divided.
@@ -59,13 +59,13 @@ impl Disk {
         Self { source: None, persistence: Some(persistence), volume: Some(Box::new(volume)) }
     }
 
-    /// What is left when the volume is destroyed; `None` for a disk without source, which then is nothing special.
+    /// The disk after its volume was destroyed; `None` for a disk without source, which is then plain disk space.
     pub(crate) fn without_volume(&self) -> Option<Disk> {
         let source = Some(self.source.clone()?);
         Some(Disk { source, persistence: None, volume: None })
     }
 
-    /// Can only be given away as a whole.
+    /// Can only be allocated as a whole.
     pub(crate) fn is_indivisible(&self) -> bool {
         self.persistence.is_some() || self.source.as_ref().is_some_and(DiskSource::is_indivisible)
     }

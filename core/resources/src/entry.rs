@@ -1,4 +1,4 @@
-//! One entry of a collection: a resource, and how many times it is held.
+//! One entry of a collection: a resource and the number of its copies.
 //!
 //! Owned by `Resources`, which keeps entries sorted and each key once.
 
@@ -21,7 +21,7 @@ impl Entry {
         self.resource.cmp_entry(&other.resource)
     }
 
-    /// The order of those that are allocated to nobody.
+    /// The order of unallocated resources.
     #[inline]
     pub(crate) fn cmp_unallocated(&self, other: &Entry) -> Ordering {
         self.resource.cmp_entry_unallocated(&other.resource)
@@ -60,7 +60,7 @@ impl Entry {
         !self.resource.is_empty()
     }
 
-    /// Whether there is as much as of an entry of the same key.
+    /// Whether this contains `wanted`, an entry of the same key.
     pub(crate) fn holds(&self, wanted: &Entry) -> bool {
         self.copies >= wanted.copies && self.resource.value().contains(wanted.resource.value())
     }

@@ -1,6 +1,6 @@
-//! Everything that can be wrong with resources that somebody sends, and the words for it.
+//! The errors of resources sent by a peer, and their messages.
 //!
-//! Each text names the field and what would be right. Where v1 has a well-known text, ours begins like it.
+//! Each message names the field and the valid values. Where v1 has a well-known message, ours starts with it.
 
 use alloc::string::String;
 use core::fmt;
@@ -14,7 +14,7 @@ use crate::scalar::ScalarError;
 pub enum ResourceError {
     /// One resource breaks a rule.
     Invalid { resource: String, fault: Fault },
-    /// Resources that are each valid do not go together.
+    /// Resources that are valid on their own but not together.
     Together(TogetherFault),
     /// An operation makes no sense, or not on these resources.
     Operation(OperationFault),
@@ -27,7 +27,7 @@ pub enum ResourceError {
 pub enum Fault {
     EmptyName,
     UnsupportedType,
-    /// Not exactly the value field that the type asks for; the field.
+    /// The value fields do not match the type; the field.
     ValueField(&'static str),
     Scalar(ScalarError),
     RoundsToZero,
@@ -79,9 +79,9 @@ pub enum ReservationFault {
         role: String,
         parent: String,
     },
-    /// The old fields and `reservations` do not say the same; the old field.
+    /// The old fields and `reservations` differ; the old field.
     FormatsDisagree(&'static str),
-    /// The old fields cannot say what `reservations` says; the old field.
+    /// The old fields cannot express `reservations`; the old field.
     FormatsMixed(&'static str),
 }
 
@@ -163,7 +163,7 @@ pub enum ParseFault {
     Role(RoleError),
     SeveralTypes,
     Json(String),
-    /// A part that can only come about at run time.
+    /// A part that exists only at run time.
     AtRunTime(&'static str),
 }
 
@@ -390,10 +390,10 @@ impl fmt::Display for ParseFault {
             ParseFault::EmptyName => f.write_str("the name before ':' is empty"),
             ParseFault::EmptyValue => f.write_str("the value after ':' is empty"),
             ParseFault::Text => {
-                f.write_str("text is no value for a resource, expected a number, [ranges] or {a set}")
+                f.write_str("text is not a resource value; expected a number, [ranges] or {a set}")
             }
             ParseFault::Set => {
-                f.write_str("a set is no value for an attribute, expected a number, [ranges] or text")
+                f.write_str("a set is not an attribute value; expected a number, [ranges] or text")
             }
             ParseFault::Range(word) => {
                 write!(f, "'{word}' is not a range 'begin-end' with begin <= end")

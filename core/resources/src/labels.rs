@@ -1,4 +1,4 @@
-//! Labels of reservations and disk sources: compared without regard to order, sent on in the order given.
+//! Labels of reservations and disk sources: compared regardless of order, sent in their original order.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_matters_on_the_wire_only() {
+    fn equality_ignores_order() {
         let label = |key: &str| (key.into(), None);
         let (ab, ba): (Labels, Labels) =
             ([label("a"), label("b")].into_iter().collect(), [label("b"), label("a")].into_iter().collect());

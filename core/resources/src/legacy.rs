@@ -26,8 +26,8 @@ pub enum LegacyValue {
 }
 
 impl Resources {
-    /// The members of the object: `cpus`, `gpus`, `mem` and `disk` first and always, then what else there is;
-    /// revocable ones under names that end in `_revocable`. What has the same name is summed.
+    /// The members of the object: `cpus`, `gpus`, `mem` and `disk` first and always, then all others; revocable ones with
+    /// the suffix `_revocable`. Amounts of equal names are summed.
     pub fn legacy(&self) -> Vec<(Cow<'_, str>, LegacyValue)> {
         let mut sums: Vec<((&Name, bool), Value)> =
             ALWAYS.iter().map(|name| ((name, false), Value::Scalar(Scalar::ZERO))).collect();
@@ -42,7 +42,7 @@ impl Resources {
     }
 }
 
-/// The members of the object, in the order given.
+/// The members of the object, in their original order.
 pub fn legacy_attributes(attributes: &[pb::Attribute]) -> impl Iterator<Item = (&str, LegacyValue)> {
     attributes.iter().map(|attribute| (attribute.name.as_str(), attribute_value(attribute)))
 }
@@ -92,12 +92,12 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_names_are_always_there() {
+    fn standard_names_are_always_present() {
         assert_eq!(object(&Resources::new()), "cpus=0.0 gpus=0.0 mem=0.0 disk=0.0");
     }
 
     #[test]
-    fn reservations_are_summed_and_revocable_is_apart() {
+    fn reservations_are_summed_and_revocable_is_separate() {
         let text = "cpus:1.5;cpus(web):2;ports:[31000-31005];ports(web):[32000-32000];foo:0.5;zones:{b,a}";
         let all: Resources = parse::resources(text, "*").expect("valid").into_iter().collect();
         let revocable = all.scalars().flatten(Revocable::UsageSlack);

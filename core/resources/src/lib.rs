@@ -1,12 +1,12 @@
-//! Resource algebra: what a cluster is made of, and the arithmetic of giving it away.
+//! Resource algebra: the resources of a cluster and the arithmetic of their allocation.
 //!
-//! A [`Resource`] is an amount ([`Scalar`], [`Ranges`] or a [`Set`]) with an identity: its name, who it is reserved to
-//! and allocated to, which disk it is, whether it can be revoked. [`Resources`] add up what has the same identity and keep
-//! apart what has not; [`Quantities`] forget everything but the names. Protobuf is met at the edge only
+//! A [`Resource`] is an amount ([`Scalar`], [`Ranges`] or a [`Set`]) with an identity: name, reservations, allocation,
+//! disk, revocability. [`Resources`] sum amounts of the same identity; [`Quantities`] sum amounts of the same name.
+//! Protobuf appears at the boundary only
 //! ([`Resources::from_proto`], [`Resources::to_proto`], [`validate`], [`Operation::from_proto`]).
 //!
-//! Owned by whoever holds them; nothing here is shared state. Fed by calls (protobuf), flags ([`parse`]) and the
-//! allocator. Never: a clock, a panic on anything a peer can send, an amount below zero, an order that depends on chance.
+//! Values without shared state, made from calls (protobuf), flags ([`parse`]) and by the allocator. Absent: a clock, a
+//! panic on a peer's input, an amount below zero, a random order.
 //!
 //! ```
 //! use tepui_resources::{Operation, Reservation, Resources, Revocable, Role, parse};
@@ -16,19 +16,19 @@
 //! assert_eq!(agent.cpus().to_string(), "6");
 //! assert_eq!(agent.reserved_to(&web).to_string(), "cpus(reservations: [(STATIC,web)]):2");
 //!
-//! // What is given away is what was there before, less what is left.
+//! // An offer plus the rest is the whole agent.
 //! let offer = agent.allocatable_to(&Role::from("db")).allocate(&Role::from("db"));
 //! let left = agent.checked_sub(&offer.clone().unallocate()).expect("the offer is part of the agent");
 //! assert_eq!(left, agent.reserved());
 //!
-//! // Reserving changes what resources are, not how much there is.
+//! // A reservation changes the identity of resources, not their quantity.
 //! let cpus = agent.unreserved().filter(|resource| resource.name().as_str() == "cpus");
 //! let reserved = cpus.push_reservation(&Reservation::dynamic("db").by("ops"));
 //! let reserve = Operation::Reserve { source: vec![], resources: reserved.iter().cloned().collect() };
 //! let agent = agent.apply(&reserve)?;
 //! assert_eq!(agent.reserved_to(&Role::from("db")), reserved);
 //!
-//! // Reserved but idle: lent to others, revocably.
+//! // Reserved but idle resources are lent to others as revocable.
 //! let slack = agent.reserved().flatten(Revocable::AllocationSlack).allocation_slack(Some(&web));
 //! assert_eq!(slack.to_string(), "cpus{REV: ALLOCATION_SLACK}:4");
 //! # Ok::<(), tepui_resources::ResourceError>(())

@@ -1,4 +1,4 @@
-//! Resource names: the five that every cluster has cost nothing to copy or compare.
+//! Resource names; the five standard names are cheap to copy and compare.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -12,11 +12,11 @@ pub enum Name {
     Disk,
     Gpus,
     Ports,
-    /// Never one of the above: made by [`Name::new`] only. Twice boxed to keep the enum at two words.
+    /// Never one of the above: created by [`Name::new`] only. Boxed twice to keep the enum at two words.
     Other(OtherName),
 }
 
-/// A name without a variant of its own.
+/// A name that is not one of the standard names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OtherName(Arc<Box<str>>);
 
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_small_and_have_one_form() {
+    fn names_are_small_and_canonical() {
         assert_eq!(size_of::<Name>(), 16);
         for text in ["cpus", "mem", "disk", "gpus", "ports", "bandwidth", ""] {
             assert_eq!(Name::new(text).as_str(), text);

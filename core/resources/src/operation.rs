@@ -1,8 +1,8 @@
-//! Operations that change what resources are, not how much there is: reserving, volumes.
+//! Operations that change the identity of resources, not their quantity: reservations and volumes.
 //!
-//! An [`Operation`] is checked when it is made from the protobuf: everything that can be said without knowing who
-//! asks and what the agent has. Applying one is a pure function of a pool.
-//! Never: roles, principals, capabilities of the one who asks; operations that a resource provider must carry out.
+//! An [`Operation`] is validated when it is made from protobuf, as far as the requester and the agent do not matter.
+//! Applying one is a pure function of a pool.
+//! Absent: roles, principals and capabilities of the requester; operations of resource providers.
 
 use alloc::string::ToString;
 use alloc::vec;
@@ -19,7 +19,7 @@ use crate::validate;
 
 use pb::offer::operation::Type;
 
-/// The resources are as the client gave them, each by itself.
+/// The resources as sent by the client, not merged.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
     /// With a `source`, its reservations are replaced; without, one level is added.
@@ -46,7 +46,7 @@ pub enum Operation {
     },
 }
 
-/// A step of an operation: what it takes from the pool and what it puts there instead.
+/// A step of an operation: the resources it removes from the pool and those it adds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conversion {
     pub consumed: Resources,
@@ -54,7 +54,7 @@ pub struct Conversion {
 }
 
 impl Resources {
-    /// This pool after the operation, or why it cannot be: then nothing has happened.
+    /// This pool after the operation.
     pub fn apply(&self, operation: &Operation) -> Result<Resources, ResourceError> {
         let mut pool = self.clone();
         for Conversion { consumed, converted } in operation.conversions() {
@@ -133,7 +133,7 @@ impl Operation {
         self.conversions().into_iter().map(|step| step.converted).sum()
     }
 
-    /// Allocates what is not allocated yet.
+    /// Allocates unallocated resources to the role.
     pub fn allocate_missing(self, role: &Role) -> Self {
         self.map(|resource| match resource.allocation() {
             Some(_) => resource,
@@ -300,7 +300,7 @@ fn single_provider<'a>(
     }
 }
 
-/// Persistent volumes of some size: nothing is part of everything, so an empty one would pass for any volume.
+/// Rejects empty volumes: every pool contains an empty resource, so an empty volume would match any pool.
 fn persistent(volumes: &[Resource], field: &'static str) -> Result<(), ResourceError> {
     if let Some(volume) = volumes.iter().find(|volume| !volume.is_persistent_volume()) {
         return Err(OperationFault::NotPersistent { resource: volume.to_string() }.into());

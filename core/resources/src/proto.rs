@@ -305,7 +305,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_format_says_it_in_its_fields() {
+    fn each_reservation_format_uses_its_own_fields() {
         let cpus = Resource::scalar("cpus", Scalar::ONE);
         let fixed = cpus.clone().push_reservation(Reservation::fixed("a"));
         let dynamic = cpus.clone().push_reservation(Reservation::dynamic("a").by("p"));
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_passes_through_whole() {
+    fn volume_round_trips() {
         let volume = pb::Volume {
             container_path: "data".into(),
             mode: pb::volume::Mode::RW,

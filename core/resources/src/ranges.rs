@@ -1,6 +1,6 @@
-//! Sets of `u64` kept as inclusive ranges: ports above all.
+//! Sets of `u64` as inclusive ranges, such as ports.
 //!
-//! Invariant: ranges are sorted, do not overlap and do not touch; `Ranges` made by any function here keep it.
+//! Invariant: ranges are sorted, disjoint and not adjacent.
 //! Cloning is cheap: the ranges are shared.
 
 use alloc::sync::Arc;
@@ -18,7 +18,7 @@ pub struct Range {
 pub struct Ranges(Arc<[Range]>);
 
 impl Range {
-    /// `None` if it ends before it begins.
+    /// `None` if `end` is less than `begin`.
     pub fn new(begin: u64, end: u64) -> Option<Self> {
         (begin <= end).then_some(Self { begin, end })
     }
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_values() {
+    fn first_values_of_ranges() {
         let ports = ranges(&[(1, 3), (10, 20)]);
         for (count, want) in
             [(0, ranges(&[])), (2, ranges(&[(1, 2)])), (4, ranges(&[(1, 3), (10, 10)])), (99, ports.clone())]

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use crate::labels::Labels;
 use crate::role::Role;
 
-/// Who may use a resource, and who said so.
+/// The role that may use a resource, and the principal that reserved it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reservation {
     pub kind: ReservationKind,

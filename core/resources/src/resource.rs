@@ -1,8 +1,8 @@
-//! One resource: an amount of something and everything that makes this amount differ from another of the same name.
+//! One resource: an amount and its identity.
 //!
-//! Fed by `proto` and `parse`; combined by `Resources`. An ordinary resource owns no heap memory of its own; the parts
-//! that few have (reservations, disk, sharing, provider) lie behind one shared pointer.
-//! Never: protobuf, except a volume that passes through.
+//! Made by `proto` and `parse`; combined by `Resources`. A plain resource owns no heap memory; rare parts (reservations,
+//! disk, sharing, provider) are behind one shared pointer.
+//! Absent: protobuf, except a volume that is passed through.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -37,11 +37,11 @@ pub enum Value {
 pub enum Revocable {
     #[default]
     No,
-    /// Revocable as v1 knows it, without a kind.
+    /// Revocable as in v1, without a kind.
     Plain,
-    /// Allocated to somebody, but not used right now.
+    /// Allocated but currently unused.
     UsageSlack,
-    /// Reserved for somebody, but not allocated right now.
+    /// Reserved but currently not allocated.
     AllocationSlack,
 }
 
@@ -97,7 +97,7 @@ impl Resource {
         self.rare.as_ref().map_or(&[], |rare| &rare.reservations)
     }
 
-    /// The innermost reservation, the one that counts.
+    /// The innermost reservation, which is the effective one.
     pub fn reservation(&self) -> Option<&Reservation> {
         self.reservations().last()
     }
@@ -145,7 +145,7 @@ impl Resource {
         self.rare.as_ref()?.provider.as_ref()
     }
 
-    /// Can only be given away as a whole.
+    /// Can only be allocated as a whole.
     pub fn is_indivisible(&self) -> bool {
         self.is_shared() || self.disk().is_some_and(Disk::is_indivisible)
     }
@@ -154,7 +154,7 @@ impl Resource {
         self.value.is_empty()
     }
 
-    /// Same identity: these two are amounts of the same thing.
+    /// Whether both have the same identity.
     pub fn is_same_kind(&self, other: &Self) -> bool {
         self.cmp_identity(other).is_eq()
     }
@@ -166,7 +166,7 @@ impl Resource {
             .then_with(|| cmp_rare(self.rare.as_ref(), other.rare.as_ref()))
     }
 
-    /// Orders by what must be equal for two resources to merge into one entry.
+    /// Orders by the fields that must be equal for two resources to merge into one entry.
     #[inline]
     pub(crate) fn cmp_entry(&self, other: &Self) -> Ordering {
         self.cmp_common(other)
@@ -174,7 +174,7 @@ impl Resource {
             .then_with(|| self.cmp_special(other))
     }
 
-    /// The same as if both were allocated to nobody.
+    /// The same, regardless of allocation.
     #[inline]
     pub(crate) fn cmp_entry_unallocated(&self, other: &Self) -> Ordering {
         self.cmp_common(other).then_with(|| self.cmp_special(other))
@@ -190,7 +190,7 @@ impl Resource {
 
     #[inline]
     fn cmp_special(&self, other: &Self) -> Ordering {
-        // Who has nothing special can be divided.
+        // Plain resources are divisible.
         if self.rare.is_none() && other.rare.is_none() {
             return Ordering::Equal;
         }
@@ -233,7 +233,7 @@ impl Resource {
         self.with_rare(|rare| rare.reservations = reservations)
     }
 
-    /// Reserves once more, inside what reservations there are.
+    /// Adds a reservation inside the existing ones.
     pub fn push_reservation(self, reservation: Reservation) -> Self {
         self.with_rare(|rare| rare.reservations.push(reservation))
     }
@@ -263,8 +263,8 @@ impl Resource {
         })
     }
 
-    /// At most `target` of this: the lowest values, the first words. `None` if nothing is left, or if it would have to
-    /// be divided and cannot.
+    /// At most `target` of this: the lowest values, the first words. `None` if the result is empty or the resource would
+    /// have to be divided and is indivisible.
     pub fn shrink(self, target: Scalar) -> Option<Self> {
         if self.value.quantity() <= target {
             return Some(self);
@@ -284,7 +284,7 @@ impl Resource {
     fn with_rare(mut self, change: impl FnOnce(&mut Rare)) -> Self {
         let mut rare = self.rare.take().map(Arc::unwrap_or_clone).unwrap_or_default();
         change(&mut rare);
-        // One form for "nothing special", so that identities compare by pointer most of the time.
+        // A canonical form without rare parts, so that identities usually compare by pointer.
         self.rare = (rare != Rare::default()).then(|| Arc::new(rare));
         self
     }
@@ -308,7 +308,7 @@ impl Value {
         }
     }
 
-    /// The part of this that has at most the given quantity: the lowest values, the first words.
+    /// The part of at most the given quantity: the lowest values, the first words.
     pub(crate) fn first(&self, quantity: Scalar) -> Value {
         let elements = (quantity.thousandths().max(0) / 1000) as u64;
         match self {
@@ -328,7 +328,7 @@ impl Value {
         }
     }
 
-    /// Adds a value of the same kind; one of another kind changes nothing.
+    /// Adds a value of the same type; a value of another type is ignored.
     pub(crate) fn add(&mut self, other: &Self) {
         match (self, other) {
             (Value::Scalar(a), Value::Scalar(b)) => *a += *b,
@@ -338,7 +338,7 @@ impl Value {
         }
     }
 
-    /// Takes away as much of a value of the same kind as there is.
+    /// Subtracts a value of the same type, down to zero.
     pub(crate) fn subtract(&mut self, other: &Self) {
         match (self, other) {
             (Value::Scalar(a), Value::Scalar(b)) => *a = a.minus_or_zero(*b),
@@ -348,7 +348,7 @@ impl Value {
         }
     }
 
-    /// Keeps what both have; nothing in common with a value of another kind.
+    /// The intersection; empty for a value of another type.
     pub(crate) fn intersect(&self, other: &Self) -> Self {
         match (self, other) {
             (Value::Scalar(a), Value::Scalar(b)) => Value::Scalar(*a.min(b)),
@@ -392,12 +392,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ordinary_resource_is_small() {
+    fn plain_resource_is_small() {
         assert!(size_of::<Resource>() <= 72, "{}", size_of::<Resource>());
     }
 
     #[test]
-    fn undone_changes_leave_no_trace() {
+    fn undone_reservation_restores_the_resource() {
         let cpus = Resource::scalar("cpus", Scalar::ONE);
         let reserved = cpus.clone().push_reservation(Reservation::dynamic("web"));
         assert_ne!(cpus, reserved);
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_volume_is_mounted_does_not_matter() {
+    fn container_path_does_not_affect_equality() {
         let disk = |id: &str, path: &str| {
             Resource::scalar("disk", Scalar::ONE).with_disk(Some(Disk::persistent(id, path)))
         };
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_use_a_reserved_resource() {
+    fn roles_allowed_to_use_a_reserved_resource() {
         let cpus = Resource::scalar("cpus", Scalar::ONE);
         let reserved = cpus.clone().push_reservation(Reservation::fixed("eng"));
         for (role, allowed) in

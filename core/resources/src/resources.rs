@@ -1,9 +1,8 @@
 //! A collection of resources and its algebra.
 //!
 //! Invariant: entries are sorted by `Resource::cmp_entry` and each key occurs once; no entry is empty. Two collections
-//! that hold the same things are therefore equal, however they came about, and combining them is one pass over both.
-//! Clones share their entries until one of them changes: whoever keeps the same resources in many places keeps them once.
-//! Never: a resource below zero; subtracting more than there is leaves nothing of it.
+//! with the same content are therefore equal, and combining them is one pass over both. Clones share their entries until
+//! one of them changes. Absent: negative amounts; subtraction stops at zero.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -60,7 +59,7 @@ impl Resources {
         *self += &Resources::from(resource);
     }
 
-    /// Takes away what there is of it: all of an indivisible resource that is equal, else at most the amount held.
+    /// Subtracts a resource: an indivisible one as a whole if equal, others down to zero.
     pub fn remove(&mut self, resource: &Resource) {
         if let Ok(at) = self.find(resource) {
             self.change(|entries| {
@@ -75,8 +74,8 @@ impl Resources {
         self.is_same_list(other) || self.contains_by(other, Entry::cmp)
     }
 
-    /// Takes a part away, whoever that is allocated to, of what is allocated to nobody. False, and nothing happens, if it
-    /// is not all there.
+    /// Removes a part, regardless of its allocation, from the unallocated resources. Returns false and changes nothing
+    /// unless all of it is contained.
     pub fn take(&mut self, part: &Resources) -> bool {
         if !part.is_for_one_role() {
             return self.take(&part.clone().unallocate());
@@ -91,7 +90,7 @@ impl Resources {
         let Some(places) = self.places_of(part) else { return false };
         if !part.is_empty() {
             self.change(|entries| {
-                // From the last, so that the places before stay what they are.
+                // In reverse order, so that earlier positions stay valid.
                 for (at, entry) in places.iter().zip(part.entries()).rev() {
                     if !entries[*at].subtract(&entry.resource, entry.copies) {
                         entries.remove(*at);
@@ -102,7 +101,7 @@ impl Resources {
         true
     }
 
-    /// Where each entry of a part is, whoever that is allocated to; nowhere, if not all of it is there.
+    /// The position of each entry of a part, regardless of allocation; `None` unless all of it is contained.
     fn places_of(&self, part: &Resources) -> Option<[usize; PLACES_MAX]> {
         let mut places = [0; PLACES_MAX];
         let (own, mut at) = (self.entries(), 0);
@@ -120,7 +119,7 @@ impl Resources {
         Some(places)
     }
 
-    /// Adds what [`Resources::take`] took.
+    /// Reverts [`Resources::take`].
     pub fn put_back(&mut self, part: &Resources) {
         if self.is_empty() || !part.is_for_one_role() {
             *self += part.clone().unallocate();
@@ -207,12 +206,12 @@ impl Resources {
             .map(|same| same[0].resource.name())
     }
 
-    /// How much there is under each name; ranges and sets by their number of elements.
+    /// The quantity of each name; ranges and sets count their elements.
     pub fn quantities(&self) -> Quantities {
         self.quantities_of(|_| true)
     }
 
-    /// The same of those that are wanted.
+    /// The same for resources that satisfy the predicate.
     pub fn quantities_of(&self, wanted: impl Fn(&Resource) -> bool) -> Quantities {
         let mut sum = Quantities::default();
         for entry in self.entries().iter().filter(|entry| wanted(&entry.resource)) {
@@ -238,7 +237,7 @@ impl Resources {
         match all.iter().position(|entry| !wanted(&entry.resource)) {
             None => self.clone(),
             Some(at) => {
-                // Room for all only if there is something to put there: often nothing is wanted.
+                // Often no resource is wanted: allocate only if one is.
                 let mut some = Vec::with_capacity(if at == 0 { 0 } else { all.len() - 1 });
                 some.extend_from_slice(&all[..at]);
                 some.extend(all[at + 1..].iter().filter(|entry| wanted(&entry.resource)).cloned());
@@ -247,21 +246,21 @@ impl Resources {
         }
     }
 
-    /// Drops those that are not wanted.
+    /// Removes resources that do not satisfy the predicate.
     pub fn retain(&mut self, wanted: impl Fn(&Resource) -> bool) {
         if !self.entries().iter().all(|entry| wanted(&entry.resource)) {
             self.change(|entries| entries.retain(|entry| wanted(&entry.resource)));
         }
     }
 
-    /// Each resource changed; copies are kept, and what becomes the same is merged.
+    /// Changes each resource; copies are preserved, and resources that become equal are merged.
     pub fn map(self, change: impl Fn(Resource) -> Resource) -> Resources {
         let changed =
             self.into_entries().into_iter().map(|entry| Entry { resource: change(entry.resource), ..entry });
         Resources::merged(changed.filter(|entry| !entry.resource.is_empty()).collect())
     }
 
-    /// Cuts each resource to what `take` grants, given its name, its quantity and whether it is divisible.
+    /// Shrinks each resource to the result of `take` for its name, quantity and divisibility.
     pub(crate) fn shrink_by(&mut self, mut take: impl FnMut(&Name, Scalar, bool) -> Scalar) {
         self.change(|entries| {
             entries.retain_mut(|entry| {
@@ -275,7 +274,7 @@ impl Resources {
         });
     }
 
-    /// All of it allocated to this role, or to nobody.
+    /// Sets the allocation of every resource.
     pub(crate) fn allocated_to(mut self, role: Option<&Role>) -> Resources {
         if self.iter().all(|resource| resource.allocation() == role) {
             return self;
@@ -325,7 +324,7 @@ impl Resources {
         self.entries = (!entries.is_empty()).then_some(entries);
     }
 
-    /// Certainly the same, without a look at them.
+    /// Whether both share the same entries, which implies equality.
     fn is_same_list(&self, other: &Resources) -> bool {
         match (&self.entries, &other.entries) {
             (Some(own), Some(other)) => Arc::ptr_eq(own, other),
@@ -334,7 +333,7 @@ impl Resources {
         }
     }
 
-    /// Whether all of it is allocated to the same role, or to nobody: then its order does not depend on that.
+    /// Whether all entries have the same allocation: then the order does not depend on it.
     fn is_for_one_role(&self) -> bool {
         let mut roles = self.entries().iter().map(|entry| entry.resource.allocation());
         roles.next().is_none_or(|first| roles.all(|role| role == first))
@@ -545,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_add_up_but_mounts_stay_whole() {
+    fn path_disks_add_up_and_mount_disks_do_not() {
         let path: Resources =
             [disk(2, on(DiskKind::Path { root: None })), disk(3, on(DiskKind::Path { root: None }))]
                 .into_iter()
@@ -563,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_of_a_shared_volume_are_counted_but_weigh_once() {
+    fn shared_volume_copies_are_counted_and_contribute_once() {
         let volume = disk(8, Disk::persistent("v", "data")).with_shared(true);
         let one = Resources::from(volume.clone());
         let three = &(&one + &one) + &one;
@@ -577,7 +576,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_in_anything_stays_apart() {
+    fn resources_with_different_attributes_are_not_merged() {
         use crate::resource::Revocable;
         let cpus = Resource::scalar("cpus", Scalar::ONE);
         let kinds = [
@@ -599,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_resources_are_nothing() {
+    fn zero_resources_are_dropped() {
         let none = Resource::scalar("cpus", Scalar::ZERO);
         assert!(Resources::from(none.clone()).is_empty());
         assert!(Resources::new().contains_resource(&none));

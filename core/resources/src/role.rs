@@ -56,7 +56,7 @@ fn check_component(component: &str) -> Result<(), RoleError> {
 }
 
 impl Role {
-    /// Takes the name as it is: `check_role` is for those that peers send.
+    /// Does not validate the name; `check_role` validates names sent by peers.
     pub fn new(role: impl Into<Arc<str>>) -> Self {
         Self(role.into())
     }
@@ -70,7 +70,7 @@ impl Role {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Whether this is `ancestor/…`. `*` is nobody's ancestor.
+    /// Whether this is `ancestor/…`. `*` has no subroles.
     pub fn is_strict_subrole_of(&self, ancestor: &Role) -> bool {
         self.0.strip_prefix(&*ancestor.0).is_some_and(|rest| rest.starts_with('/'))
     }
@@ -108,7 +108,7 @@ impl From<&str> for Role {
     }
 }
 
-/// Lets maps keyed by `Role` be asked with a `&str`.
+/// Allows lookups by `&str` in maps keyed by `Role`.
 impl core::borrow::Borrow<str> for Role {
     fn borrow(&self) -> &str {
         &self.0
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_role_rule() {
+    fn role_names_are_validated() {
         for good in ["*", "a", "eng/web", "a.b", "a-b", "..a", "ü", "a*"] {
             assert_eq!(check_role(good), Ok(()), "{good}");
         }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn ancestry() {
+    fn ancestors_of_a_role() {
         let role = Role::from("eng/web/a");
         assert_eq!(role.ancestors().collect::<Vec<_>>(), ["eng/web", "eng"]);
         assert!(role.is_strict_subrole_of(&"eng".into()) && role.is_nested());

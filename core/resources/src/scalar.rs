@@ -1,7 +1,7 @@
 //! Amounts: thousandths in an `i64`, so that sums are exact and do not depend on their order.
 //!
-//! A v1 client writes doubles; they are rounded here, once, to the three decimals that v1 keeps.
-//! Never: floating point arithmetic beyond the two conversions, an overflow that wraps.
+//! Doubles of v1 clients are rounded once to three decimals, as in v1.
+//! Absent: floating point arithmetic beyond the two conversions, wrapping overflow.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub, SubAssign};
@@ -11,7 +11,7 @@ pub const SCALAR_THOUSANDTHS_MAX: i64 = 1 << 51;
 
 /// An amount with three decimals.
 ///
-/// `+` and `-` saturate at the ends of `i64`; they never wrap and never panic.
+/// `+` and `-` saturate at the limits of `i64`; they never wrap and never panic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scalar(i64);
 
@@ -37,7 +37,7 @@ impl Scalar {
         self.0
     }
 
-    /// A count of whole things; saturates.
+    /// A whole number; saturates.
     pub const fn from_count(count: u128) -> Self {
         if count > (i64::MAX / 1000) as u128 { Self::MAX } else { Self(count as i64 * 1000) }
     }
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_that_are_no_amounts_are_refused() {
+    fn invalid_doubles_are_rejected() {
         for (value, why) in [
             (f64::NAN, ScalarError::NotANumber),
             (f64::INFINITY, ScalarError::Infinite),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn shows_no_more_decimals_than_needed() {
+    fn display_omits_trailing_zeros() {
         for (thousandths, text) in [
             (0, "0"),
             (1, "0.001"),
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn every_thousandth_survives_the_double() {
+    fn every_thousandth_round_trips_through_a_double() {
         for thousandths in
             (0..2_000_000).step_by(7).chain([SCALAR_THOUSANDTHS_MAX, SCALAR_THOUSANDTHS_MAX - 1])
         {

@@ -1,4 +1,4 @@
-//! Sets of words, kept sorted. Cloning is cheap: the words are shared.
+//! Sorted sets of words. Cloning is cheap: the words are shared.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn algebra() {
+    fn set_algebra() {
         let (ab, bc) = (set("b a"), set("c b b"));
         assert_eq!(ab.union(&bc).to_string(), "{a, b, c}");
         assert_eq!(ab.difference(&bc), set("a"));

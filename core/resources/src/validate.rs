@@ -1,8 +1,8 @@
-//! The rules that resources from outside must keep, checked on the protobuf as it came. The first broken rule counts.
+//! Validation of a peer's resources in protobuf form. The first violated rule is reported.
 //!
-//! [`resource`] is the basic part, needed before anything can be converted; [`extended`] adds what tasks, executors and
-//! operations must keep; the rest looks at several resources together.
-//! Never: who may do what (the master asks that), or what the agent has.
+//! [`resource`] is the basic part, required before conversion; [`extended`] adds the rules for tasks, executors and
+//! operations; the other functions check several resources together.
+//! Absent: authorization, and whether the agent has the resources.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString};
@@ -22,7 +22,7 @@ use crate::scalar::Scalar;
 use pb::resource::disk_info::source::Type as SourceType;
 use pb::resource::reservation_info::Type as ReservationType;
 
-/// Basic validity of each, as v1 asks of every `Resource` in a call.
+/// Basic validity of each `Resource` in a call, as in v1.
 pub fn basic(resources: &[pb::Resource]) -> Result<(), ResourceError> {
     resources.iter().try_for_each(resource)
 }
@@ -44,7 +44,7 @@ pub fn resource(resource: &pb::Resource) -> Result<(), ResourceError> {
     check().map_err(|fault| invalid(resource, fault))
 }
 
-/// What tasks, executors and operations must keep: basic validity, whole gpus, sound disks and reservations.
+/// The rules for tasks, executors and operations: basic validity, whole gpus, valid disks and reservations.
 pub fn extended(resources: &[pb::Resource]) -> Result<(), ResourceError> {
     basic(resources)?;
     let gpus = resources.iter().filter(|resource| resource.name == "gpus" && resource.scalar.is_set());
@@ -77,7 +77,7 @@ pub fn unique_persistence_ids<'a>(
     Ok(())
 }
 
-/// No name is there both revocable and not.
+/// No name is both revocable and non-revocable.
 pub fn no_revocable_mix<'a>(
     resources: impl IntoIterator<Item = &'a pb::Resource>,
 ) -> Result<(), ResourceError> {
@@ -257,7 +257,7 @@ fn stack(reservations: &[pb::resource::ReservationInfo]) -> Result<(), Reservati
     Ok(())
 }
 
-/// Both formats at once must say the same.
+/// If both formats are set they must agree.
 fn agrees(
     resource: &pb::Resource,
     reservation: &pb::resource::ReservationInfo,

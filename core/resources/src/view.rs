@@ -44,7 +44,7 @@ impl Resources {
         self.filter(Resource::is_persistent_volume)
     }
 
-    /// Everything that holds nobody's data.
+    /// All resources without persistent data.
     pub fn stateless(&self) -> Resources {
         self.filter(|resource| !resource.is_persistent_volume())
     }
@@ -70,7 +70,7 @@ impl Resources {
         self.group(Resource::reservation_role)
     }
 
-    /// By the role allocated to; what is not allocated is left out.
+    /// Grouped by allocation role, without unallocated resources.
     pub fn by_allocation(&self) -> BTreeMap<Role, Resources> {
         self.group(Resource::allocation)
     }
@@ -96,7 +96,7 @@ impl Resources {
         self.allocated_to(None)
     }
 
-    /// Allocates those that are not allocated yet.
+    /// Allocates unallocated resources to the role.
     pub fn allocate_missing(self, role: &Role) -> Resources {
         self.map(|resource| match resource.allocation() {
             Some(_) => resource,
@@ -116,13 +116,13 @@ impl Resources {
         self.clone().map(|resource| resource.with_reservations(Default::default()))
     }
 
-    /// The same amounts, revocable in the given way; nothing else about them changes.
+    /// The same resources with the given revocable kind.
     pub fn flatten(self, kind: Revocable) -> Resources {
         self.map(|resource| resource.with_revocable(kind))
     }
 
-    /// The allocation slack in this, as it is lent: unreserved. What is reserved to `role` or its ancestors is
-    /// left out: a role does not borrow what it can have anyway.
+    /// The allocation slack as it is lent: unreserved. Resources reserved to `role` or its ancestors are omitted: a role
+    /// does not borrow its own resources.
     pub fn allocation_slack(&self, role: Option<&Role>) -> Resources {
         let own = |resource: &Resource| {
             resource.is_reserved() && role.is_some_and(|role| resource.is_allocatable_to(role))
@@ -133,9 +133,9 @@ impl Resources {
     }
 }
 
-/// Cut to size. Resources are taken in their order until the target is met; what cannot be divided fits or goes.
+/// Resources are taken in order until the target is met; an indivisible one either fits or is dropped.
 impl Resources {
-    /// At most the target under each name; a name that the target lacks goes.
+    /// At most the target for each name; names missing in the target are dropped.
     pub fn shrink_to(mut self, target: &Quantities) -> Resources {
         let mut left = target.clone();
         self.shrink_by(|name, have, divisible| left.take(name, have, divisible));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_by_role() {
+    fn resources_are_split_by_role() {
         let agent = all("cpus:4;cpus(eng):2;cpus(eng/web):1;mem(ops):64");
         for (role, own, usable) in
             [("eng", "2", "6"), ("eng/web", "1", "7"), ("ops", "0", "4"), ("*", "0", "4")]
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn shrinking_cuts_names_and_leaves_volumes_whole() {
+    fn shrinking_reduces_scalars_and_keeps_volumes_whole() {
         let volume =
             Resource::scalar("disk", Scalar::from_count(8)).with_disk(Some(Disk::persistent("v", "data")));
         let pool = all("cpus:4;cpus(web):2;mem:64;disk:4;ports:[1-9]") + &volume.clone().into();

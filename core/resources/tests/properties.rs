@@ -1,4 +1,4 @@
-//! What must hold for all resources, tried on many: the laws of the algebra, and the way to protobuf and back.
+//! Property tests: the laws of the algebra and the round trip through protobuf.
 
 use std::collections::BTreeSet;
 
@@ -167,7 +167,7 @@ fn resources() -> impl Strategy<Value = Resources> {
     vec(resource(), 0..24).prop_map(Resources::from_iter)
 }
 
-/// Ranges and sets add up as unions, so amounts of them are only what they seem when they are disjoint.
+/// Ranges and sets add up as unions, so their quantities add up only if they are disjoint.
 fn scalars() -> impl Strategy<Value = Resources> {
     resources().prop_map(|resources| resources.scalars())
 }
@@ -200,14 +200,14 @@ proptest! {
     }
 
     #[test]
-    fn what_is_added_can_be_taken_back(a in scalars(), b in scalars()) {
+    fn subtraction_reverts_addition(a in scalars(), b in scalars()) {
         let sum = &a + &b;
         prop_assert!(sum.contains(&a) && sum.contains(&b));
         prop_assert_eq!(&sum - &b, a);
     }
 
     #[test]
-    fn what_is_taken_can_be_put_back(a in resources(), b in resources()) {
+    fn addition_reverts_subtraction(a in resources(), b in resources()) {
         let part = a.intersect(&b);
         prop_assert!(a.contains(&part) && b.contains(&part));
         prop_assert_eq!(&part, &b.intersect(&a));
@@ -216,7 +216,7 @@ proptest! {
     }
 
     #[test]
-    fn containing_is_a_partial_order(a in resources(), b in resources(), c in resources()) {
+    fn contains_is_a_partial_order(a in resources(), b in resources(), c in resources()) {
         prop_assert!(a.contains(&a));
         let (ab, abc) = (&a + &b, &(&a + &b) + &c);
         prop_assert!(abc.contains(&ab) && ab.contains(&a) && abc.contains(&a));
@@ -228,7 +228,7 @@ proptest! {
     }
 
     #[test]
-    fn subtracting_too_much_leaves_nothing_below_zero(a in resources(), b in resources()) {
+    fn oversubtraction_never_goes_below_zero(a in resources(), b in resources()) {
         let rest = &a - &b;
         prop_assert!(a.contains(&rest));
         prop_assert!(rest.iter().all(|resource| !resource.is_empty()));
@@ -236,7 +236,7 @@ proptest! {
     }
 
     #[test]
-    fn one_by_one_is_the_same_as_all_at_once(list in vec(resource(), 0..12)) {
+    fn single_and_bulk_operations_agree(list in vec(resource(), 0..12)) {
         let all: Resources = list.iter().cloned().collect();
         let mut one_by_one = Resources::new();
         for resource in &list {
@@ -261,7 +261,7 @@ proptest! {
     }
 
     #[test]
-    fn parts_make_the_whole(a in resources()) {
+    fn role_parts_sum_to_the_whole(a in resources()) {
         prop_assert_eq!(&a.reserved() + &a.unreserved(), a.clone());
         prop_assert_eq!(&a.revocable() + &a.non_revocable(), a.clone());
         prop_assert_eq!(&a.shared() + &a.non_shared(), a.clone());
@@ -285,7 +285,7 @@ proptest! {
     }
 
     #[test]
-    fn protobuf_and_back(list in vec(resource(), 0..8)) {
+    fn protobuf_round_trips(list in vec(resource(), 0..8)) {
         let all = Resources::from_iter(list).single_copies();
         for format in [Format::Pre, Format::Post, Format::Endpoint] {
             let wire = all.to_proto(format);
@@ -294,7 +294,7 @@ proptest! {
     }
 
     #[test]
-    fn operations_change_kinds_not_amounts(a in resources()) {
+    fn operations_preserve_quantities(a in resources()) {
         let by = Reservation::dynamic("new").by("ops");
         for resource in a.single_copies().iter() {
             let pool = Resources::from(resource.clone());
@@ -309,7 +309,7 @@ proptest! {
     }
 
     #[test]
-    fn volumes_come_and_go_without_a_trace(size in 2..9_i64, other in 1..9_i64, stack in stack()) {
+    fn create_and_destroy_cancel_out(size in 2..9_i64, other in 1..9_i64, stack in stack()) {
         let disk = |count: i64| Resource::scalar("disk", Scalar::from_thousandths(count * 1000)).with_reservations(stack.clone());
         let pool = Resources::from(disk(size + other));
         let volume = |count| disk(count).with_disk(Some(Disk::persistent("v", "data")));
@@ -330,7 +330,7 @@ proptest! {
     }
 
     #[test]
-    fn no_message_is_too_odd(list in vec(odd_message(), 0..4)) {
+    fn arbitrary_messages_never_panic(list in vec(odd_message(), 0..4)) {
         let checked = validate::extended(&list).is_ok();
         match Resources::from_proto(&list) {
             Ok(all) => {
@@ -343,7 +343,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_is_too_odd(text in "[a-c(){}\\[\\]:;,.0-9 \n*/-]{0,24}") {
+    fn arbitrary_text_never_panics(text in "[a-c(){}\\[\\]:;,.0-9 \n*/-]{0,24}") {
         let _ = parse::attributes(&text);
         if let Ok(list) = parse::resources(&text, "*") {
             let plain = list.into_iter().filter(|resource| !resource.is_reserved());
@@ -356,7 +356,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn a_part_for_a_role_is_taken_and_put_back(
+    fn part_for_one_role_round_trips(
         all in resources(), more in resources(), role in option::of(prop::sample::select(vec!["eng", "web"])),
     ) {
         let (all, more) = (all.unallocate(), more.unallocate());
@@ -373,7 +373,7 @@ proptest! {
     }
 
     #[test]
-    fn a_part_for_many_roles_is_taken_and_put_back(all in resources(), mixed in resources()) {
+    fn part_for_many_roles_round_trips(all in resources(), mixed in resources()) {
         let mut whole = all.unallocate() + &mixed.clone().unallocate();
         let before = whole.clone();
         prop_assert!(whole.take(&mixed));

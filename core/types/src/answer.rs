@@ -7,20 +7,20 @@ use core::fmt;
 /// What a machine answers to a call; `T` is the response message of its API.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer<T> {
-    /// 202, no body: the call is taken in; what comes of it is told by events.
+    /// 202, no body: the call is accepted; its outcome is sent as events.
     Accepted,
     /// 200, no body.
     Ok,
-    /// 204: there is nothing to do or to show.
+    /// 204: no content.
     NoContent,
     /// 200 with a message.
     Body(Box<T>),
-    Refused(Refusal),
+    Refused(Rejection),
 }
 
 /// Why a call was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct Rejection {
     pub status: Status,
     pub message: String,
 }
@@ -55,7 +55,7 @@ impl Status {
     }
 }
 
-impl Refusal {
+impl Rejection {
     pub fn new(status: Status, message: impl Into<String>) -> Self {
         Self { status, message: message.into() }
     }
@@ -72,17 +72,17 @@ impl<T> Answer<T> {
     }
 
     pub fn refused(status: Status, message: impl Into<String>) -> Self {
-        Answer::Refused(Refusal::new(status, message))
+        Answer::Refused(Rejection::new(status, message))
     }
 }
 
-impl<T> From<Refusal> for Answer<T> {
-    fn from(refusal: Refusal) -> Self {
+impl<T> From<Rejection> for Answer<T> {
+    fn from(refusal: Rejection) -> Self {
         Answer::Refused(refusal)
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.status.code(), self.message)
     }

@@ -1,8 +1,8 @@
-//! The container port: what the agent asks of containers and what it hears back.
+//! The container port: operations of the agent on containers, and their events.
 //!
-//! An enum and not a trait, so that the same agent runs over Linux, over pretend containers and in a unit test.
+//! An enum and not a trait, so that the same agent runs with Linux containers, simulated containers and in unit tests.
 //! Operations on one container take effect in order. Every Launch is answered by Launched or LaunchFailed; every
-//! launched container ends with exactly one Exited, also across restarts of the agent.
+//! launched container terminates with exactly one Exited, also across restarts of the agent.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -13,11 +13,11 @@ use tepui_proto::mesos::v1 as pb;
 
 use crate::ContainerId;
 
-/// What the executor of a command task takes for itself, on top of what the task asks for.
+/// The overhead of the command executor, added to the resources of its task.
 pub const COMMAND_EXECUTOR_CPUS: f64 = 0.1;
 pub const COMMAND_EXECUTOR_MEM_MB: f64 = 32.0;
 
-/// What the agent asks for.
+/// An operation of the agent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ContainerOp {
     /// The first operation after a start: these should exist; anything else of ours is an orphan and is destroyed.
@@ -32,33 +32,33 @@ pub enum ContainerOp {
         limits: BTreeMap<String, f64>,
         volumes: Vec<Volume>,
     },
-    /// Asks whether the container is out of memory: an OOM kill of one of its processes, for which it is about to end.
-    /// Answered by one Examined, also if the container is not there.
+    /// Checks whether the container is about to terminate because of an OOM kill of one of its processes.
+    /// Answered by one Examined, also if the container does not exist.
     Examine { id: ContainerId },
     /// Sends a signal to the container's first process. One that is still being launched is destroyed instead.
     Signal { id: ContainerId, signal: i32 },
-    /// Ends every process of the container and of those nested in it, these first. Answered by its Exited, or by
-    /// LaunchFailed if it was still being launched; ignored if it is not there.
+    /// Kills every process of the container, nested containers first. Answered by its Exited, or by LaunchFailed if it
+    /// was still being launched; ignored if it does not exist.
     Destroy { id: ContainerId },
-    /// As Destroy; this is why it ended, whatever its processes say.
+    /// As Destroy; `why` replaces the exit status of its processes.
     Evict { id: ContainerId, why: Termination },
-    /// Forgets an ended nested container and removes its sandbox. Answered by PathDone with the sandbox.
+    /// Removes a terminated nested container and its sandbox. Answered by PathDone with the sandbox.
     Remove { id: ContainerId, sandbox: String },
     /// Removes a directory tree below the work directory that is no longer needed; a later Launch with its sandbox
     /// below waits for that. This and the two following are answered by PathDone.
     RemovePath { path: String },
-    /// Makes the directory of a persistent volume; one that exists is left alone.
+    /// Creates the directory of a persistent volume; an existing one is unchanged.
     CreateVolume { path: String },
     /// Removes a persistent volume with its content; of a mount point only the content.
     DestroyVolume { path: String },
 }
 
-/// A container as the agent's records know it.
+/// A container in the agent's checkpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnownContainer {
     pub id: ContainerId,
     pub sandbox: String,
-    /// What it was last given, as far as records tell.
+    /// Its last checkpointed resources.
     pub resources: Vec<pb::Resource>,
     pub volumes: Vec<Volume>,
 }
@@ -69,7 +69,7 @@ pub struct LaunchSpec {
     pub id: ContainerId,
     /// What to run; `uris` are fetched into the sandbox first. Its own `environment` is already merged into the one below.
     pub command: pb::CommandInfo,
-    /// The complete environment: nothing is inherited from the agent.
+    /// The complete environment; the agent's is not inherited.
     pub environment: BTreeMap<String, String>,
     /// Absolute path of the sandbox, below the work directory; made if missing, owned by `user`.
     pub sandbox: String,
@@ -86,14 +86,14 @@ pub struct LaunchSpec {
     pub volumes: Vec<Volume>,
     /// A task's own container, not that of an executor on which several tasks depend.
     pub of_task: bool,
-    /// Processes of tasks are in this very container, not only in containers below it: while it uses more memory than it
-    /// asked for they are the first to go when there is none left.
+    /// Tasks run in this container itself, not only in nested ones: while it uses more memory than its request, the OOM
+    /// killer selects its processes first.
     pub holds_tasks: bool,
     /// The command of the task that the executor in this container is for: an image is the task's, the executor itself
     /// stays outside of it.
     pub task: Option<pb::CommandInfo>,
-    /// Somebody looks into the parent by it: it begins in the parent's sandbox, with the parent's environment under its
-    /// own, and writes nothing before somebody listens.
+    /// A debug session: it starts in the parent's sandbox, inherits the parent's environment, and writes no output before
+    /// a client is attached.
     pub is_session: bool,
 }
 
@@ -105,11 +105,11 @@ pub struct Volume {
     /// Path in the sandbox, relative.
     pub target: String,
     pub read_only: bool,
-    /// Used by several containers at once: who comes later does not become its owner.
+    /// Used by several containers at once: a later user does not become its owner.
     pub shared: bool,
 }
 
-/// How far a launch came before it failed.
+/// The stage in which a launch failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaunchStage {
     /// The sandbox could not be made, for instance because the user does not exist. The message is complete; for the
@@ -119,7 +119,7 @@ pub enum LaunchStage {
     Start,
 }
 
-/// What the agent hears.
+/// An event of a container.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ContainerEvent {
     /// The state of every known container after a restart; Exited follows later for those alive, never for the others.
@@ -154,14 +154,14 @@ pub enum ContainerEvent {
     NoSuchContainer {
         id: ContainerId,
     },
-    /// RemovePath, Remove, CreateVolume or DestroyVolume came to an end.
+    /// RemovePath, Remove, CreateVolume or DestroyVolume completed.
     PathDone {
         path: String,
         error: Option<String>,
     },
 }
 
-/// One container after a restart: alive, or how it ended.
+/// One container after a restart: alive, or terminated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecoveredContainer {
     pub id: ContainerId,
@@ -170,12 +170,12 @@ pub struct RecoveredContainer {
     pub ended: Option<Termination>,
 }
 
-/// How a container ended.
+/// How a container terminated.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Termination {
     /// The raw wait(2) status of the first process; unset if it is not known.
     pub status: Option<i32>,
-    /// Set when the end has a reason of its own, such as a limit.
+    /// Set if the termination has a specific reason, such as a limit.
     pub state: Option<pb::TaskState>,
     pub reason: Option<pb::task_status::Reason>,
     pub message: Option<String>,

@@ -14,7 +14,7 @@ pub struct DiskRoom {
     pub available_bytes: u64,
 }
 
-/// The disk is short of room: nothing that needs room is begun until there is more.
+/// The disk is short of space: operations that need space are rejected until there is more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskPressure {
     pub since: Wall,
@@ -23,7 +23,7 @@ pub struct DiskPressure {
 }
 
 impl DiskPressure {
-    /// The pressure that a look at the disk found, if any.
+    /// The pressure that follows from the available space, if any.
     pub fn found(room: DiskRoom, now: Wall) -> Option<Self> {
         room.is_short.then_some(Self { since: now, available_bytes: room.available_bytes })
     }

@@ -15,14 +15,14 @@ const UNITS: [(&str, u64); 8] = [
     ("ns", 1),
 ];
 
-/// In the largest unit of which there is at least one.
+/// In the largest unit that gives at least one.
 pub fn duration_text(duration: Duration) -> String {
     let nanos = duration.as_nanos();
     let (name, unit) = UNITS.into_iter().find(|(_, unit)| nanos >= u128::from(*unit)).unwrap_or(("ns", 1));
     format!("{}{name}", nanos as f64 / unit as f64)
 }
 
-/// A number and its unit, nothing between them; `None` for anything else, and for less than nothing.
+/// A number and its unit without a space; `None` for anything else and for negative numbers.
 pub fn duration_from_text(text: &str) -> Option<Duration> {
     let (name, unit) = UNITS.into_iter().find(|(name, _)| text.ends_with(name))?;
     let number: f64 = text.strip_suffix(name)?.parse().ok()?;
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_unit_is_used() {
+    fn durations_use_the_largest_whole_unit() {
         for (millis, text) in [
             (0, "0ns"),
             (500, "500ms"),
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration() {
+    fn invalid_durations_are_rejected() {
         for text in ["", "5", "secs", "5 secs", "-1secs", "5s", "infsecs", "NaNsecs", "1e30weeks", "5secsx"] {
             assert_eq!(duration_from_text(text), None, "{text}");
         }

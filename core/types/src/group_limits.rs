@@ -1,5 +1,5 @@
-//! Limits of a whole executor with all its tasks, as labels of its ExecutorInfo say them: `tepui.limits.cpus` and
-//! `tepui.limits.mem`, a number or `Infinity`. Labels, because every client of v1 can set them.
+//! Limits of an executor with all its tasks, from the labels `tepui.limits.cpus` and `tepui.limits.mem` of its
+//! ExecutorInfo: a number or `Infinity`. Labels, because every v1 client can set them.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn what_labels_say() {
+    fn group_limits_are_parsed_from_labels() {
         let all = [("a", "b"), ("tepui.limits.cpus", "2.5"), ("tepui.limits.mem", "Infinity")];
         let found: Vec<_> = group_limits(&labels(&all)).expect("valid").into_iter().collect();
         assert_eq!(found, [("cpus", 2.5), ("mem", f64::INFINITY)]);

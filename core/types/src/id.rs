@@ -96,7 +96,7 @@ macro_rules! id {
 }
 
 id!(
-    /// `<master id>-NNNN` when given by a master; any valid id when a framework brings its own.
+    /// `<master id>-NNNN` if assigned by a master; any valid id if chosen by the framework.
     FrameworkId,
     FrameworkID
 );
@@ -121,7 +121,7 @@ id!(
     ExecutorID
 );
 
-/// One HTTP exchange or stream as the machines know it. Given by the shell, never used twice.
+/// One HTTP exchange or stream. Assigned by the shell, never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnId(pub u64);
 
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_id_rule() {
+    fn ids_are_validated() {
         for good in ["a", "web.1", "a b", "ü", "...", &"x".repeat(255)] {
             assert_eq!(check_id(good), Ok(()), "{good}");
         }
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn container_ids_nest_and_survive_the_wire() {
+    fn nested_container_ids_round_trip() {
         let id = ContainerId::root("a").child("b").child("c");
         assert_eq!(id.to_string(), "a.b.c");
         assert_eq!(id.top(), &ContainerId::root("a"));

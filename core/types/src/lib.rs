@@ -15,7 +15,7 @@ mod id;
 mod task_state;
 mod users;
 
-pub use answer::{Answer, Refusal, Status};
+pub use answer::{Answer, Rejection, Status};
 pub use container::{
     COMMAND_EXECUTOR_CPUS, COMMAND_EXECUTOR_MEM_MB, ContainerEvent, ContainerOp, KnownContainer, LaunchSpec,
     LaunchStage, RecoveredContainer, Termination, Volume,

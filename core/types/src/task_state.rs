@@ -1,6 +1,6 @@
-//! What v1 says about task states: which are final, and what a lost task is called.
+//! Task states of v1: which are terminal, and the state of a lost task.
 //!
-//! Never here: who is told about a change.
+//! Absent: notifications of changes.
 
 use tepui_proto::mesos::v1::TaskState;
 
@@ -31,7 +31,7 @@ impl TaskStateExt for TaskState {
     }
 }
 
-/// The state a framework is told of: the precise one if it is partition aware, TASK_LOST otherwise.
+/// The state sent to a framework: the precise one if it is partition-aware, else TASK_LOST.
 pub fn lost_as(partition_aware: bool, precise: TaskState) -> TaskState {
     if partition_aware { precise } else { TaskState::TASK_LOST }
 }

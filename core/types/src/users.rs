@@ -13,7 +13,7 @@ use tepui_proto::mesos::v1 as pb;
 /// The user of the agent itself, as far as authorization is concerned.
 pub const ROOT: &str = "root";
 
-/// Options of `docker run` that give a container other users or more rights than its task's user has.
+/// Options of `docker run` that give a container other users or more privileges than its task's user has.
 const PRIVILEGED_PARAMETERS: [&str; 11] = [
     "cap-add",
     "cgroup-parent",
@@ -37,8 +37,8 @@ pub struct ProcessUser<'a> {
     pub user: &'a str,
 }
 
-/// Every user that processes of a task run as. A task without an executor of its own runs in a generated one, which has
-/// the task's user. A check without a user runs as its task or as its executor.
+/// Every user that processes of a task run as. A task without a custom executor runs in a generated one, which has the
+/// task's user. A check without a user runs as its task or its executor.
 pub fn launch_users<'a>(
     framework_user: &'a str,
     executor: Option<&'a pb::ExecutorInfo>,
@@ -64,12 +64,12 @@ pub fn command_user(command: &pb::CommandInfo) -> Option<&str> {
     command.user.as_deref().filter(|user| !user.is_empty())
 }
 
-/// Whether the name stands for root: by its name, or because the agent's own user is meant.
+/// Whether the name stands for root; an empty name is the agent's own user.
 pub fn is_root(user: &str) -> bool {
     user.is_empty() || user == ROOT
 }
 
-/// What a Docker container asks for that a framework without root cannot have: users and rights beyond its task's user.
+/// The first option of a Docker container that exceeds the rights of its task's user and requires root.
 pub fn docker_privilege(container: &pb::ContainerInfo) -> Option<String> {
     let docker = container.docker.as_option()?;
     if docker.privileged == Some(true) {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn docker_containers_can_ask_for_more_than_their_user() {
+    fn docker_options_that_exceed_the_user_are_detected() {
         for (docker, expected) in [
             ("", None),
             (",'privileged':false", None),

@@ -12,7 +12,7 @@ pub enum JsonError {
     Syntax { line: usize, near: String },
     /// Nested deeper than [`JSON_DEPTH_MAX`].
     TooDeep,
-    /// JSON, but the whole is no object.
+    /// Valid JSON, but not an object.
     NotAnObject,
     /// A value that does not fit its field.
     Value { path: String, problem: String },

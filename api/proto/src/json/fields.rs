@@ -1,7 +1,7 @@
-//! JSON values into the fields of messages: which JSON fits which kind of field, and what is an error.
+//! Conversion of JSON values to message fields.
 //!
 //! Called by the generated `FromJson` of every message, one function per kind of slot.
-//! Each function first empties its slot (the last of duplicate keys wins) and answers whether the field is now set.
+//! Each function first clears its slot (the last of duplicate keys wins) and returns whether the field is set.
 
 use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub trait FromJson {
     fn read_field(&mut self, place: usize, reader: &mut JsonReader<'_>) -> Result<bool, JsonError>;
 }
 
-/// Something that a field or an element of a list can hold. `None`: an enum value that this version does not know.
+/// The value of a field or list element. `None`: an enum value unknown to this version.
 pub(crate) trait FieldValue: Sized {
     fn read(reader: &mut JsonReader<'_>) -> Result<Option<Self>, JsonError>;
 }
@@ -243,7 +243,7 @@ fn whole_part(number: &str) -> Option<i128> {
     }
     let value: f64 = number.parse().ok()?;
     #[allow(clippy::cast_possible_truncation)]
-    // Dropping the fraction is the point, and the bound keeps the rest.
+    // Truncates the fraction on purpose; the bound makes the cast exact.
     (value.abs() < 1e30).then_some(value as i128)
 }
 

@@ -1,7 +1,7 @@
-//! The JSON reader: a pull parser over text that is in memory whole.
+//! The JSON reader: a pull parser over text in memory.
 //!
-//! Knows JSON and where it is (the path of the field that is being read), nothing about messages.
-//! Never recurses by itself: skipping an unknown value of any depth takes one loop, and depth is limited for those who do recurse.
+//! Tracks the path of the current field; independent of messages.
+//! Does not recurse: an unknown value of any depth is skipped in one loop, and depth is limited for recursive callers.
 
 use alloc::borrow::Cow;
 use alloc::string::{String, ToString};
@@ -27,7 +27,7 @@ pub struct JsonReader<'a> {
     pub(crate) missing: MissingFields,
 }
 
-/// The kinds of JSON values, for a look ahead.
+/// The kinds of JSON values, for lookahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     Object,
@@ -64,7 +64,7 @@ impl<'a> JsonReader<'a> {
         if valid { Ok(reader) } else { Err(Self { at: text.len(), ..reader }.syntax()) }
     }
 
-    /// Call it behind the value: nothing may follow, and no required field may have been absent.
+    /// Called after the value: fails on trailing text and on absent required fields.
     pub(crate) fn finish(mut self) -> Result<(), JsonError> {
         self.skip_space();
         if self.at < self.text.len() {
@@ -93,7 +93,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// Takes a `null` if that is what comes next.
+    /// Consumes a `null` if it is next.
     pub(crate) fn null(&mut self) -> Result<bool, JsonError> {
         let is_null = self.peek()? == Found::Null;
         if is_null {
@@ -139,7 +139,7 @@ impl<'a> JsonReader<'a> {
         self.begin(b'[')
     }
 
-    /// The key of the next member, or none at the end of the object. `first` says whether it follows the brace.
+    /// The key of the next member, or `None` at the end of the object. `first`: directly after the brace.
     pub(crate) fn next_key(&mut self, first: bool) -> Result<Option<Cow<'a, str>>, JsonError> {
         if !self.next(first, b'}')? {
             return Ok(None);
@@ -150,7 +150,7 @@ impl<'a> JsonReader<'a> {
         Ok(Some(key))
     }
 
-    /// Whether the array has another element, now next. `first` says whether it follows the bracket.
+    /// Whether the array has another element. `first`: directly after the bracket.
     pub(crate) fn next_element(&mut self, first: bool) -> Result<bool, JsonError> {
         self.next(first, b']')
     }
@@ -183,7 +183,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// Closes what ends here. True if another value comes next inside the value that is being skipped.
+    /// Closes completed containers. True if another value of the skipped value follows.
     fn skip_to_next_value(
         &mut self,
         outside: usize,

@@ -17,7 +17,7 @@ pub(super) fn plain_prefix(text: &[u8]) -> usize {
     words.len() * 8 + tail.iter().position(is_special).unwrap_or(tail.len())
 }
 
-/// The high bit of the first special byte, lowest address first; bits above it mean nothing (a borrow may set them).
+/// The high bit of the first special byte, lowest address first; higher bits are undefined (a borrow may set them).
 #[inline]
 fn special_bytes(word: u64) -> u64 {
     let below_space = word.wrapping_sub(ONES * 0x20) & !word;
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn a_special_byte_hides_nothing_before_it() {
+    fn first_special_byte_is_found() {
         let text = b"\xff\x80\x7f!#[]\x1f\"";
         assert_eq!(plain_prefix(text), 7);
     }

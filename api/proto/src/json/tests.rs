@@ -60,7 +60,7 @@ fn explicit_defaults_are_written_unless_deprecated() {
 }
 
 #[test]
-fn empty_lists_are_left_out_and_empty_messages_are_not() {
+fn empty_lists_are_omitted_and_empty_messages_are_not() {
     let set = Resource {
         name: "r".into(),
         r#type: value::Type::SET,
@@ -71,7 +71,7 @@ fn empty_lists_are_left_out_and_empty_messages_are_not() {
 }
 
 #[test]
-fn doubles() {
+fn doubles_have_a_fraction_and_infinities_are_strings() {
     for (value, expected) in [
         (1.0, "1.0"),
         (0.1, "0.1"),
@@ -109,14 +109,14 @@ fn doubles() {
 }
 
 #[test]
-fn a_nan_of_our_own_making_stays_json() {
+fn nan_is_written_as_valid_json() {
     let mut w = JsonWriter::new();
     w.double(f64::NAN);
     assert_eq!(w.into_vec(), b"null");
 }
 
 #[test]
-fn integers() {
+fn integers_are_range_checked() {
     let range = |begin: &str| format!(r#"{{"range":[{{"begin":{begin},"end":9}}]}}"#);
     for (given, expected) in [
         ("18446744073709551615", Ok("18446744073709551615")),
@@ -202,7 +202,7 @@ fn enums_by_name_only() {
 }
 
 #[test]
-fn lists() {
+fn lists_accept_a_bare_value() {
     table::<value::Set>(&[
         (r#"{"item":["a","b"]}"#, r#"{"item":["a","b"]}"#),
         (r#"{"item":"a"}"#, r#"{"item":["a"]}"#),
@@ -243,7 +243,7 @@ fn maps_are_objects() {
 }
 
 #[test]
-fn well_known_types_are_ordinary_messages() {
+fn well_known_types_have_no_special_json_form() {
     table::<master::call::DrainAgent>(&[
         (
             r#"{"agent_id":{"value":"a"},"max_grace_period":{"seconds":600,"nanos":0}}"#,
@@ -303,7 +303,7 @@ fn a_wrong_type_names_its_path() {
 }
 
 #[test]
-fn what_is_no_json() {
+fn malformed_json_is_rejected() {
     table::<Label>(&[
         ("", "error: syntax error at line 1 near: "),
         ("{", "error: syntax error at line 1 near: "),
@@ -332,7 +332,7 @@ fn what_is_no_json() {
 }
 
 #[test]
-fn escapes_both_ways() {
+fn escapes_round_trip() {
     let every: String =
         (0..0x300).filter_map(char::from_u32).chain(['\u{2028}', '\u{10ffff}', '😀']).collect();
     let label = Label { key: every, ..Label::default() };
@@ -384,7 +384,7 @@ fn lists_of_messages_at_the_top() {
 }
 
 #[test]
-fn a_writer_lets_go_of_what_it_wrote_at_the_end_of_an_object() {
+fn writer_flushes_at_the_end_of_an_object() {
     let (sender, pieces) = std::sync::mpsc::channel();
     let mut w = JsonWriter::spilling(10, move |piece| sender.send(piece).unwrap());
     w.array(|w| {
@@ -400,7 +400,7 @@ fn a_writer_lets_go_of_what_it_wrote_at_the_end_of_an_object() {
 }
 
 #[test]
-fn the_writer_puts_commas_where_they_belong() {
+fn writer_separates_elements_with_commas() {
     let mut w = JsonWriter::new();
     w.begin_array();
     w.value(&1);

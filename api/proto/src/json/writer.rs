@@ -1,8 +1,7 @@
-//! The JSON writer: values straight into a byte buffer, commas and escapes included.
+//! The JSON writer: writes values into a byte buffer, with commas and escapes.
 //!
-//! Used by the generated `ToJson` of every message and by hand-written endpoints, which may let what is written so far
-//! go while more is written (`spilling`), so that a large answer can leave before it is whole.
-//! Never here: knowledge of messages.
+//! Used by the generated `ToJson` of every message and by hand-written endpoints, which may flush completed parts
+//! (`spilling`), so that a large answer is sent while it is rendered. Independent of messages.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -42,9 +41,9 @@ pub trait ToJson {
 #[derive(Debug)]
 pub struct JsonWriter {
     out: Vec<u8>,
-    /// Whether a comma has to come before the next key or value.
+    /// Whether the next key or value needs a comma before it.
     comma: bool,
-    /// With so many bytes written, the next end of an object or `let_go` hands them to `spill`.
+    /// From this size on, the next end of an object or `let_go` passes the buffer to `spill`.
     spill_at: usize,
     spill: Option<Spill>,
 }
@@ -74,8 +73,8 @@ impl JsonWriter {
         Self { out: Vec::with_capacity(bytes), ..Self::default() }
     }
 
-    /// A writer that hands over what it has, whenever that is more than `bytes` and an object ends: for answers that
-    /// are sent while they are made. What is written last is left for [`JsonWriter::into_vec`].
+    /// A writer that flushes its buffer at the end of an object once it exceeds `bytes`, for answers that are sent while
+    /// they are rendered. The rest is returned by [`JsonWriter::into_vec`].
     pub fn spilling(bytes: usize, spill: impl FnMut(Vec<u8>) + Send + 'static) -> Self {
         let spill = Some(Spill(Box::new(spill)));
         Self { out: Vec::with_capacity(bytes), comma: false, spill_at: bytes, spill }
@@ -117,7 +116,7 @@ impl JsonWriter {
         value.write_json(self);
     }
 
-    /// A member of the current object, left out when there is no value.
+    /// A member of the current object, omitted if there is no value.
     pub fn optional_field<T: ToJson + ?Sized>(&mut self, name: &str, value: Option<&T>) {
         if let Some(value) = value {
             self.field(name, value);
@@ -136,7 +135,7 @@ impl JsonWriter {
         self.array(elements);
     }
 
-    /// A value where one is due: an element, or what follows a key.
+    /// An array element or the value of a key.
     pub fn value<T: ToJson + ?Sized>(&mut self, value: &T) {
         value.write_json(self);
     }
@@ -153,7 +152,7 @@ impl JsonWriter {
         self.let_go();
     }
 
-    /// Hands over what it has, if that is enough: for objects so large that their end is too late.
+    /// Flushes the buffer if it is large enough: for objects too large to wait for their end.
     pub fn let_go(&mut self) {
         if self.out.len() >= self.spill_at {
             self.spill();
@@ -239,7 +238,7 @@ impl JsonWriter {
     }
 
     /// The shortest text that reads back as the same number, always with a fraction or an exponent. Infinities are strings.
-    /// JSON has no form for NaN: readers refuse it, so none comes from a peer, and one of our own making is written as null.
+    /// JSON has no NaN: readers reject it, and a NaN computed here is written as null.
     #[inline]
     pub fn double(&mut self, value: f64) {
         if value.abs() < EXPONENT_FROM {

@@ -1,7 +1,7 @@
-//! Is a binary message complete? Required fields present, no NaN, not nested too deeply.
+//! Completeness of a binary message: required fields present, no NaN, depth within its limit.
 //!
-//! Two passes over the bytes: a fast one that only says yes or no, and, after a no, a careful one that finds out what and where.
-//! The careful one also knows that a message field may come in several parts, which count as one (no known encoder writes that).
+//! Two passes over the bytes: a fast one that only detects an error, and, after an error, a slow one that locates it.
+//! The slow one also merges message fields that are encoded in several parts (no known encoder writes them).
 
 use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;

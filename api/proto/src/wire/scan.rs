@@ -1,8 +1,8 @@
-//! Splitting the bytes of one message into its fields. Knows the protobuf encoding, nothing of shapes.
+//! Splits the bytes of one message into its fields; independent of shapes.
 
 use super::WIRE_DEPTH_MAX;
 
-/// The fields of one message in the order of the input; ends behind the first error.
+/// The fields of one message in the order of the input, up to the first error.
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
 }
@@ -21,7 +21,7 @@ pub(super) const TRUNCATED: &str = "truncated";
 const BAD_VARINT: &str = "a varint is longer than ten bytes";
 const BAD_NUMBER: &str = "a field number is out of range";
 const BAD_WIRE_TYPE: &str = "an unknown wire type";
-const BAD_GROUP: &str = "a group ends where none began";
+const BAD_GROUP: &str = "an end of group without its start";
 const DEEP_GROUP: &str = "groups are nested too deeply";
 
 impl<'a> Fields<'a> {

@@ -5,12 +5,12 @@ use core::fmt;
 use super::scan::{Fields, Value};
 use super::{Wire, encode};
 
-/// A message that is larger than its limit. Shows as the end of a sentence about it.
+/// A message above its size limit. Displayed as the second half of a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Oversize {
     pub bytes: usize,
     pub limit: usize,
-    /// The largest field and what it takes of the bytes.
+    /// The largest field and its size in bytes.
     pub field: Option<(&'static str, usize)>,
 }
 

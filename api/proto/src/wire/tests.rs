@@ -1,4 +1,4 @@
-//! Binary input: what is refused and how it is named, and what survives.
+//! Binary input: rejections with their paths, and preserved fields.
 
 use alloc::format;
 use alloc::string::String;
@@ -29,7 +29,7 @@ fn part(number: u8, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_message_that_is_too_large_names_its_largest_field() {
+fn oversized_message_names_its_largest_field() {
     let label = |value: &str| Label { key: "k".into(), value: Some(value.into()), ..Default::default() };
     let task = TaskInfo {
         name: "a".repeat(50),
@@ -78,7 +78,7 @@ fn missing_fields_are_named_with_their_path() {
 }
 
 #[test]
-fn a_message_in_several_parts_counts_as_one() {
+fn merged_message_parts_are_validated_together() {
     // `task_id` once without and once with its value: together it is complete.
     let split = [part(1, b""), part(1, &part(1, b"t")), vec![2 << 3, 2]].concat();
     assert_eq!(verdict::<TaskStatus>(&split), r#"{"task_id":{"value":"t"},"state":"TASK_FINISHED"}"#);
@@ -87,7 +87,7 @@ fn a_message_in_several_parts_counts_as_one() {
 }
 
 #[test]
-fn deep_messages_in_parts_do_not_take_exponential_time() {
+fn deep_messages_in_parts_are_decoded_in_linear_time() {
     let mut id = part(1, b"");
     for _ in 0..25 {
         id = [part(2, b""), part(2, &id)].concat();
@@ -108,7 +108,7 @@ fn an_unknown_value_of_a_required_enum_is_a_missing_field() {
 }
 
 #[test]
-fn nan_is_refused_with_its_path() {
+fn nan_is_rejected_with_its_path() {
     let filters = |seconds| encode(&Filters { refuse_seconds: Some(seconds), ..Default::default() });
     assert_eq!(verdict::<Filters>(&filters(f64::NAN)), "error: refuse_seconds: NaN is not a number");
     assert_eq!(verdict::<Filters>(&filters(f64::INFINITY)), r#"{"refuse_seconds":"Infinity"}"#);
@@ -139,8 +139,8 @@ fn malformed_bytes() {
         (vec![0xff; 11], "error: a varint is longer than ten bytes"),
         (vec![0x02, 0], "error: a field number is out of range"),
         (vec![0x0f], "error: an unknown wire type"),
-        (vec![15 << 3 | 4], "error: a group ends where none began"),
-        (vec![15 << 3 | 3, 14 << 3 | 4], "error: a group ends where none began"),
+        (vec![15 << 3 | 4], "error: an end of group without its start"),
+        (vec![15 << 3 | 3, 14 << 3 | 4], "error: an end of group without its start"),
         (vec![15 << 3 | 3], "error: truncated"),
         (with_key(&group(101)), "error: groups are nested too deeply"),
         (vec![1 << 3, 1], "error: Missing required fields: key"),
@@ -172,14 +172,14 @@ fn depth_and_size_are_limited() {
 }
 
 #[test]
-fn a_small_body_cannot_become_a_large_heap() {
+fn small_body_cannot_allocate_a_large_heap() {
     let empty_networks = part(1, b"").repeat(LIMIT / 2);
     let error = decode::<ContainerStatus>(&empty_networks, LIMIT).expect_err("two bytes for each of them");
     assert_eq!(error, WireError::Decode(DecodeError::ElementMemoryLimitExceeded));
 }
 
 #[test]
-fn unknown_fields_survive() {
+fn unknown_fields_are_preserved() {
     let mut bytes = encode(&Label { key: "k".into(), ..Default::default() });
     bytes.extend([15 << 3, 7]);
     bytes.extend(part(14, b"later"));
@@ -192,7 +192,7 @@ fn unknown_fields_survive() {
 }
 
 #[test]
-fn an_unset_message_costs_a_pointer() {
+fn unset_message_is_one_pointer() {
     let unset: MessageField<ContainerID> = MessageField::none();
     assert_eq!(size_of_val(&unset), size_of::<usize>());
     assert_eq!(size_of_val(&TaskInfo::default().executor), size_of::<usize>());

@@ -6,19 +6,20 @@ use std::vec::Vec;
 use tepui_fsm::Rng;
 
 use super::driver::World;
-use crate::slack;
+use crate::entities::slack;
 
 const SEEDS: u64 = 200;
 const COMMANDS: usize = 120;
 /// More updates than a task can have in one run.
 const ACKNOWLEDGEMENTS_MAX: usize = COMMANDS;
 
-const LINES: [&str; 56] = [
+const LINES: [&str; 57] = [
     "up",
     "down",
     "subscribed",
     "subscribed missing=t2",
     "ping",
+    "ping in order",
     "recovered",
     "recovered C1",
     "restart",

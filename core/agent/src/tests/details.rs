@@ -22,7 +22,7 @@ fn shown<M: json::ToJson>(world: &World, messages: &[M], expected: Expect) {
 }
 
 #[test]
-fn a_status_update_says_where_the_task_ran() {
+fn status_updates_contain_container_and_agent() {
     let world = play(
         "
         launch t1
@@ -180,7 +180,7 @@ fn the_environment_of_an_executor() {
 }
 
 #[test]
-fn where_and_what_an_executor_runs() {
+fn launch_spec_of_an_executor() {
     let world = play("launch t1\ngroup e1 a\nlaunch t3 executor=e3");
     let line = |spec: &tepui_types::LaunchSpec| {
         world.renamed(format!(
@@ -252,7 +252,7 @@ fn tasks_of_a_group_carry_their_executor() {
 
 /// One executor id has one kind of isolation for ever: a master that comes later is told, also of who is over here.
 #[test]
-fn how_cgroups_were_shared_is_told_also_of_frameworks_that_are_over() {
+fn share_cgroups_is_reported_for_completed_frameworks() {
     let world = play(
         "
         launch t1 executor=e1
@@ -281,7 +281,7 @@ fn how_cgroups_were_shared_is_told_also_of_frameworks_that_are_over() {
 
 /// Those of a command and of an executor that a framework brings are in its own container; those of groups are not.
 #[test]
-fn who_goes_first_is_told_by_where_tasks_are() {
+fn oom_scores_follow_the_placement_of_tasks() {
     let world = play("launch t1\nlaunch t2 executor=e1\ngroup e2 a");
     let holds: Vec<bool> = world.specs.iter().map(|spec| spec.holds_tasks).collect();
     assert_eq!(holds, [true, true, false]);
@@ -295,7 +295,7 @@ fn volumes_are_shown_in_the_sandbox() {
 }
 
 #[test]
-fn a_subscription_says_everything() {
+fn a_subscription_reports_the_complete_state() {
     let world = play(
         "
         launch t1 executor=e1
@@ -342,7 +342,7 @@ fn a_subscription_says_everything() {
 
 /// Nothing is promised to it, its executor included, and nothing is in its way; only if the switch is on.
 #[test]
-fn who_asks_for_nothing_takes_what_others_leave() {
+fn best_effort_tasks_have_the_lowest_shares() {
     let world = World::default().run(
         "isolation cgroups/cpu cgroups/mem\nbest effort\nstart\nrecovered\ngo
          launch none needs=

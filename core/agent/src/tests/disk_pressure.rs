@@ -47,23 +47,23 @@ fn launches_and_new_containers_are_rejected_until_there_is_room() {
             > launch b
               = update b#0 TASK_DROPPED
               master <- UPDATE b TASK_DROPPED REASON_CONTAINER_LIMITATION_DISK 'The agent is under
-                  disk pressure (3MB available): a launch needs room on its disk and is rejected until
-                  there is more'
+                  disk pressure (3MB available): a launch needs disk space and is rejected until more is
+                  available'
             > ack b
               = task b and updates #0..1 removed
             > group e1 x,y
               = update x#0 TASK_DROPPED
               master <- UPDATE x TASK_DROPPED REASON_CONTAINER_LIMITATION_DISK 'The agent is under
-                  disk pressure (3MB available): a launch needs room on its disk and is rejected until
-                  there is more'
+                  disk pressure (3MB available): a launch needs disk space and is rejected until more is
+                  available'
               = update y#0 TASK_DROPPED
               master <- UPDATE y TASK_DROPPED REASON_CONTAINER_LIMITATION_DISK 'The agent is under
-                  disk pressure (3MB available): a launch needs room on its disk and is rejected until
-                  there is more'
+                  disk pressure (3MB available): a launch needs disk space and is rejected until more is
+                  available'
               master <- EXITED_EXECUTOR e1 status -1
             > call launch alone
               conn 3 <- 507: The agent is under disk pressure (3MB available): a container needs
-                  room on its disk and is rejected until there is more
+                  disk space and is rejected until more is available
             > call session C1.s
               container launch C1.s
             > operation o1 RESERVE cpus:1
@@ -102,9 +102,9 @@ fn a_running_task_is_killed_and_its_sandbox_removed_at_once() {
             > a update a KILLED
               = update a#1 TASK_KILLED
               master <- UPDATE a TASK_KILLED
-              container update C1 cpus:0.1;mem:32
               conn 1 <- ACKNOWLEDGED a
               conn 3 <- 202
+              container update C1 cpus:0.1;mem:32
             > a exited 0
               conn 1 closes
               = executor a terminated delivered
@@ -124,7 +124,7 @@ fn a_running_task_is_killed_and_its_sandbox_removed_at_once() {
 
 /// The agent tells it with its SUBSCRIBE, and when it ends.
 #[test]
-fn the_master_is_told_after_a_broken_link_as_well() {
+fn disk_pressure_is_reported_on_a_new_link() {
     run(
         "
         down
@@ -148,19 +148,29 @@ fn the_master_is_told_after_a_broken_link_as_well() {
 
 /// What waits for no record: signs of life, kills, and rejections for lack of room.
 #[test]
-fn effects_that_pass_records_which_cannot_be_written() {
+fn independent_effects_pass_records_that_cannot_be_written() {
     let link_call = |kind| tepui_proto::tepui::agent::v1::Call { r#type: Some(kind), ..Default::default() };
     let master = |kind| Effect::Master { link: LinkId(1), call: link_call(kind).into() };
     let executor = |kind| Effect::Executor {
         conn: ConnId(1),
         event: tepui_proto::mesos::v1::executor::Event { r#type: Some(kind), ..Default::default() }.into(),
     };
+    let pong = tepui_proto::tepui::agent::v1::Call { in_order: Some(true), ..link_call(call::Type::PONG) };
+    let pong_in_order = Effect::Master { link: LinkId(1), call: pong.into() };
     let answer = |answer| Effect::Answer { conn: ConnId(1), answer };
     for (effect, is_independent) in [
         (master(call::Type::PONG), true),
+        (pong_in_order, false),
         (master(call::Type::UPDATE), false),
         (executor(event::Type::HEARTBEAT), true),
-        (executor(event::Type::KILL), true),
+        (executor(event::Type::KILL), false),
+        (
+            Effect::Kill {
+                conn: ConnId(1),
+                event: tepui_proto::mesos::v1::executor::Event::default().into(),
+            },
+            true,
+        ),
         (executor(event::Type::LAUNCH), false),
         (executor(event::Type::ACKNOWLEDGED), false),
         (answer(Answer::refused(Status::InsufficientStorage, "")), true),

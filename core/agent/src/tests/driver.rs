@@ -179,6 +179,7 @@ impl World {
             }
             ["subscribed", options @ ..] => self.subscribed(options),
             ["ping"] => self.event(event::Type::PING, |_| ()),
+            ["ping", "in", "order"] => self.event(event::Type::PING, |event| event.in_order = Some(true)),
             ["launch", task, options @ ..] => self.launch(task, options),
             ["group", executor, tasks, options @ ..] => self.group(executor, tasks, options),
             ["kill", task, options @ ..] => self.kill(task, options),
@@ -614,12 +615,13 @@ impl World {
                     self.sent.insert(name, update.status.uuid.value.clone());
                 }
             }
-            Effect::Executor { event, .. } => {
+            Effect::Executor { event, .. } | Effect::Kill { event, .. } => {
                 self.grouped.extend(event.launch_group.task_group.tasks.iter().cloned());
             }
             Effect::OpenExecutor { conn } => {
-                let id = self.subscribing.clone().expect("somebody subscribes");
-                self.conns.insert(id, *conn);
+                if let Some(id) = self.subscribing.clone() {
+                    self.conns.insert(id, *conn);
+                }
             }
             _ => (),
         }
@@ -800,7 +802,13 @@ impl World {
         }
     }
 
+    /// Its launch was reported before, unless it is `early`.
     fn executor_subscribe(&mut self, id: &str, options: &[&str]) {
+        let container = self.container_of(id);
+        let is_reported = |agent: &Agent| !agent.launching.contains_key(&container);
+        if !options.contains(&"early") && !self.agent.as_ref().is_none_or(is_reported) {
+            self.input(Input::Container(ContainerEvent::Launched { id: container, pid: 1 }));
+        }
         let tasks = option(options, "tasks").unwrap_or_default().split(',').filter(|task| !task.is_empty());
         let update = |text: &str| {
             let (task, rest) = text.split_once(':').expect("task:STATE:uuid");
@@ -821,6 +829,9 @@ impl World {
         self.subscribing = Some(id.into());
         self.request(call);
         self.subscribing = None;
+        if options.contains(&"early") {
+            self.conns.insert(id.into(), ConnId(self.conn));
+        }
     }
 
     fn exited(&mut self, id: &str, status: &str, options: &[&str]) {

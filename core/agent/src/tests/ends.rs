@@ -38,9 +38,9 @@ fn another_task_of_the_same_id_is_another_task() {
             > e1 update t1 FINISHED
               = update t1#0 TASK_FINISHED
               master <- UPDATE t1 TASK_FINISHED
-              container update C1 cpus:0.5;mem:32
               conn 1 <- ACKNOWLEDGED t1
               conn 2 <- 202
+              container update C1 cpus:0.5;mem:32
             > launch t1 executor=e1 old
               = task t1 and updates #0..1 removed
               = task t1 of executor e1
@@ -52,9 +52,9 @@ fn another_task_of_the_same_id_is_another_task() {
             > e1 update t1 FAILED
               = update t1#0 TASK_FAILED
               master <- UPDATE t1 TASK_FAILED
-              container update C1 cpus:0.5;mem:32
               conn 1 <- ACKNOWLEDGED t1
               conn 4 <- 202
+              container update C1 cpus:0.5;mem:32
             > down
             > wait 1s
               connect link 2
@@ -114,9 +114,9 @@ fn repeated_updates_and_acknowledgements_change_nothing() {
             > t1 update t1 FINISHED
               = update t1#1 TASK_FINISHED
               master <- UPDATE t1 TASK_FINISHED
-              container update C1 cpus:0.1;mem:32
               conn 1 <- ACKNOWLEDGED t1
               conn 5 <- 202
+              container update C1 cpus:0.1;mem:32
             > t1 update t1 FAILED
               conn 1 <- ACKNOWLEDGED t1
               conn 6 <- 202
@@ -128,7 +128,7 @@ fn repeated_updates_and_acknowledgements_change_nothing() {
 }
 
 #[test]
-fn an_update_is_told_again_until_it_is_acknowledged() {
+fn an_update_is_retried_until_it_is_acknowledged() {
     run(
         "
         launch t1
@@ -139,7 +139,7 @@ fn an_update_is_told_again_until_it_is_acknowledged() {
         ping
         wait 20s
         t1 update t1 FINISHED
-        ping
+        ping in order
         wait 40s
         ack t1
         framework F renamed
@@ -158,11 +158,11 @@ fn an_update_is_told_again_until_it_is_acknowledged() {
               master <- UPDATE t1 TASK_RUNNING
             > t1 update t1 FINISHED
               = update t1#1 TASK_FINISHED
-              container update C1 cpus:0.1;mem:32
               conn 1 <- ACKNOWLEDGED t1
               conn 3 <- 202
-            > ping
-              master <- PONG
+              container update C1 cpus:0.1;mem:32
+            > ping in order
+              master <- PONG in order
             > wait 40s
               master <- UPDATE t1 TASK_RUNNING latest TASK_FINISHED
             > ack t1
@@ -211,9 +211,9 @@ fn an_executor_that_dies_takes_its_tasks_along() {
             > e1 update t1 FINISHED
               = update t1#0 TASK_FINISHED
               master <- UPDATE t1 TASK_FINISHED
-              container update C1 cpus:2.5;mem:160
               conn 1 <- ACKNOWLEDGED t1
               conn 2 <- 202
+              container update C1 cpus:2.5;mem:160
             > e1 exited 256
               conn 1 closes
               = update t2#0 TASK_FAILED
@@ -405,14 +405,14 @@ fn oom_kill_is_the_reason_of_a_task_that_fails_or_finishes() {
             > container C1 examined Memory limit exceeded
               = update t1#0 TASK_FAILED
               master <- UPDATE t1 TASK_FAILED REASON_CONTAINER_LIMITATION_MEMORY 'Memory limit exceeded'
-              container update C1 cpus:1.5;mem:96
               conn 1 <- ACKNOWLEDGED t1
               container examine C1
+              container update C1 cpus:1.5;mem:96
             > container C1 examined
               = update t2#0 TASK_FAILED
               master <- UPDATE t2 TASK_FAILED
-              container update C1 cpus:0.5;mem:32
               conn 1 <- ACKNOWLEDGED t2
+              container update C1 cpus:0.5;mem:32
             > launch t3 executor=e1 old
               = task t3 of executor e1
               container update C1 cpus:1.5;mem:96
@@ -420,9 +420,9 @@ fn oom_kill_is_the_reason_of_a_task_that_fails_or_finishes() {
             > e1 update t3 FINISHED
               = update t3#0 TASK_FINISHED
               master <- UPDATE t3 TASK_FINISHED
-              container update C1 cpus:0.5;mem:32
               conn 1 <- ACKNOWLEDGED t3
               conn 4 <- 202
+              container update C1 cpus:0.5;mem:32
             > launch t4
               = executor t4 live
               = task t4 of executor t4
@@ -438,8 +438,8 @@ fn oom_kill_is_the_reason_of_a_task_that_fails_or_finishes() {
             > container C2 examined Memory limit exceeded
               = update t4#0 TASK_FAILED
               master <- UPDATE t4 TASK_FAILED REASON_CONTAINER_LIMITATION_MEMORY 'Memory limit exceeded'
-              container update C2 cpus:0.1;mem:32
               conn 5 <- ACKNOWLEDGED t4
+              container update C2 cpus:0.1;mem:32
         "#]],
     );
 }
@@ -483,7 +483,6 @@ fn a_container_that_ends_while_it_is_looked_at() {
             > container C1 exited 256
               = update t1#0 TASK_FAILED
               master <- UPDATE t1 TASK_FAILED
-              container update C1 cpus:0.5;mem:32
               conn 1 <- ACKNOWLEDGED t1
               conn 1 closes
               = executor e1 terminated delivered

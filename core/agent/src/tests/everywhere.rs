@@ -120,7 +120,9 @@ impl Play {
         match effect {
             Effect::Connect { link } => self.inputs.push_back(Input::LinkUp { link }),
             Effect::Master { link, call } => self.master(link, *call),
-            Effect::Executor { conn, event } if self.executor.conn == Some(conn) => {
+            Effect::Executor { conn, event } | Effect::Kill { conn, event }
+                if self.executor.conn == Some(conn) =>
+            {
                 self.executor_event(*event)
             }
             Effect::Container(op) => self.container_op(op),
@@ -185,13 +187,13 @@ impl Play {
                     link::Event { r#type: Some(Type::LAUNCH), launch: launch.into(), ..Default::default() };
                 self.inputs.push_back(Input::LinkEvent { link, event: event.into() });
             } else if !knows && !self.states.iter().any(|state| state.is_terminal()) {
-                self.ask_about_missing();
+                self.request_missing();
             }
         }
     }
 
     /// The launch got lost: the master asks for the task it believes in.
-    fn ask_about_missing(&mut self) {
+    fn request_missing(&mut self) {
         let Some(Input::LinkEvent { event, .. }) = self.inputs.back_mut() else { return };
         let missing = link::event::MissingTask {
             framework_id: FrameworkId::new("F").to_proto().into(),

@@ -60,7 +60,7 @@ fn one_after_another() {
 }
 
 #[test]
-fn nobody_within_its_request_and_nobody_who_is_going() {
+fn tasks_within_their_request_or_terminating_are_not_evicted() {
     run(
         "
         memory 0 100
@@ -114,7 +114,7 @@ fn the_nested_one_to_blame() {
 }
 
 #[test]
-fn never_unless_asked_for() {
+fn eviction_is_off_by_default() {
     check(
         "
         start

@@ -97,9 +97,9 @@ fn while_the_executor_runs() {
             > t1 update t1 KILLED
               = update t1#0 TASK_KILLED
               master <- UPDATE t1 TASK_KILLED
-              container update C1 cpus:0.1;mem:32
               conn 1 <- ACKNOWLEDGED t1
               conn 2 <- 202
+              container update C1 cpus:0.1;mem:32
             > kill t1
         "#]],
     );
@@ -138,10 +138,10 @@ fn while_the_stream_is_down() {
               = task t1 of executor e1
             > launch t2 executor=e1 old
               = task t2 of executor e1
+              container update C1 cpus:2.5;mem:160
             > e1 subscribe tasks=t1
               conn 3 <- 200, open
               conn 3 <- SUBSCRIBED e1
-              container update C1 cpus:2.5;mem:160
               = task t2 of executor e1
               conn 3 <- LAUNCH t2
               conn 3 <- KILL t1
@@ -150,7 +150,7 @@ fn while_the_stream_is_down() {
 }
 
 #[test]
-fn of_tasks_nobody_knows() {
+fn kills_of_unknown_tasks() {
     run(
         "
         kill t1
@@ -281,7 +281,7 @@ fn a_framework_is_shut_down_quietly() {
 }
 
 #[test]
-fn a_framework_that_ends_is_not_told_of() {
+fn terminating_frameworks_are_not_reported() {
     run(
         "
         launch t1
@@ -359,7 +359,7 @@ fn the_agent_leaves() {
               = path /w/slaves/S0 unused
               = discarded agent resources drain history/00000000000000000001 history/00000000000000000002
                   history/00000000000000000003
-              exit: all frameworks ended
+              exit: all frameworks removed
         "#]],
     );
 }
@@ -397,7 +397,7 @@ fn the_agent_leaves_without_a_link() {
               = path /w/slaves/S0 unused
               = discarded agent resources drain history/00000000000000000001 history/00000000000000000002
                   history/00000000000000000003
-              exit: all frameworks ended
+              exit: all frameworks removed
         "#]],
     );
     run(
@@ -438,7 +438,7 @@ fn the_agent_leaves_without_a_link() {
               = path /w/slaves/S0 unused
               = discarded agent resources drain history/00000000000000000001 history/00000000000000000002
                   history/00000000000000000003
-              exit: all frameworks ended
+              exit: all frameworks removed
         "#]],
     );
 }
@@ -473,7 +473,7 @@ fn the_agent_is_shut_down() {
               = path /w/slaves/S0 unused
               = discarded agent resources drain history/00000000000000000001 history/00000000000000000002
                   history/00000000000000000003
-              exit: all frameworks ended
+              exit: all frameworks removed
             > store
               boot_id
               path//w/slaves/S0

@@ -47,9 +47,72 @@ fn a_custom_executor_takes_several_tasks() {
             > e1 update t1 FINISHED
               = update t1#0 TASK_FINISHED
               master <- UPDATE t1 TASK_FINISHED
-              container update C1 cpus:2.5;mem:160
               conn 1 <- ACKNOWLEDGED t1
               conn 2 <- 202
+              container update C1 cpus:2.5;mem:160
+        "#]],
+    );
+}
+
+/// The agent must know its process before statuses name it.
+#[test]
+fn an_executor_faster_than_the_report_of_its_launch_waits() {
+    run(
+        "
+        launch t1 executor=e1
+        e1 subscribe early
+        e1 subscribe early
+        e1 launched 7
+        launch t2 executor=e2
+        e2 subscribe early
+        e2 close
+        e2 launched 8
+        e2 subscribe
+        launch t3 executor=e3
+        e3 subscribe early
+        e3 failed start boom
+        ",
+        expect![[r#"
+            > launch t1 executor=e1
+              = framework F
+              = executor e1 live
+              = task t1 of executor e1
+              container launch C1 cpus:1.5;mem:96
+            > e1 subscribe early
+            > e1 subscribe early
+              conn 1 <- 200, open
+              conn 1 closes
+            > e1 launched 7
+              conn 2 <- 200, open
+              conn 2 <- SUBSCRIBED e1
+              = executor e1 live delivered
+              conn 2 <- LAUNCH t1
+            > launch t2 executor=e2
+              = executor e2 live
+              = task t2 of executor e2
+              container launch C2 cpus:1.5;mem:96
+            > e2 subscribe early
+            > e2 close
+            > e2 launched 8
+            > e2 subscribe
+              conn 4 <- 200, open
+              conn 4 <- SUBSCRIBED e2
+              = executor e2 live delivered
+              conn 4 <- LAUNCH t2
+            > launch t3 executor=e3
+              = executor e3 live
+              = task t3 of executor e3
+              container launch C3 cpus:1.5;mem:96
+            > e3 subscribe early
+            > e3 failed start boom
+              = update t3#0 TASK_FAILED
+              master <- UPDATE t3 TASK_FAILED REASON_CONTAINER_LAUNCH_FAILED 'Failed to launch container:
+                  boom'
+              = executor e3 terminated
+              master <- EXITED_EXECUTOR e3 status -1
+              conn 5 <- 200, open
+              conn 5 <- SHUTDOWN
+              conn 5 closes
         "#]],
     );
 }
@@ -195,7 +258,7 @@ fn resources_that_are_not_there() {
 }
 
 #[test]
-fn limits_that_nobody_would_enforce() {
+fn limits_without_isolator_are_rejected() {
     run(
         "
         launch t1 limits=mem:128
@@ -396,9 +459,9 @@ fn nothing_is_launched_while_draining() {
             > t1 update t1 KILLED
               = update t1#0 TASK_KILLED
               master <- UPDATE t1 TASK_KILLED REASON_AGENT_DRAINING
-              container update C1 cpus:0.1;mem:32
               conn 1 <- ACKNOWLEDGED t1
               conn 2 <- 202
+              container update C1 cpus:0.1;mem:32
             > ack t1
               = task t1 and updates #0..1 removed
             > t1 exited 0
@@ -424,7 +487,7 @@ fn nothing_is_launched_while_draining() {
 }
 
 #[test]
-fn a_drained_agent_that_is_marked_gone_says_so() {
+fn a_drained_agent_marked_gone_logs_it() {
     run(
         "
         launch t1
@@ -453,9 +516,9 @@ fn a_drained_agent_that_is_marked_gone_says_so() {
               conn 2 <- 202
             > t1 update t1 KILLED
               = update t1#1 TASK_GONE_BY_OPERATOR
-              container update C1 cpus:0.1;mem:32
               conn 1 <- ACKNOWLEDGED t1
               conn 3 <- 202
+              container update C1 cpus:0.1;mem:32
             > ack t1
               = update t1#0 TASK_KILLING acknowledged
               master <- UPDATE t1 TASK_GONE_BY_OPERATOR REASON_AGENT_DRAINING

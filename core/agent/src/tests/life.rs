@@ -59,9 +59,9 @@ fn a_command_task_from_launch_to_end() {
             > t1 update t1 FINISHED
               = update t1#2 TASK_FINISHED
               master <- UPDATE t1 TASK_FINISHED
-              container update C1 cpus:0.1;mem:32
               conn 1 <- ACKNOWLEDGED t1
               conn 4 <- 202
+              container update C1 cpus:0.1;mem:32
             > t1 exited 0
               conn 1 closes
               = executor t1 terminated delivered

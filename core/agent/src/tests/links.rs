@@ -86,7 +86,7 @@ fn a_silent_link_is_given_up() {
 }
 
 #[test]
-fn what_the_master_believes_in_vain() {
+fn tasks_unknown_to_the_agent_are_reported_missing() {
     check(
         "
         start
@@ -194,7 +194,7 @@ fn another_identity_is_refused() {
 }
 
 #[test]
-fn everything_is_told_again_on_a_new_link() {
+fn pending_updates_are_resent_on_a_new_link() {
     check(
         "
         start
@@ -235,9 +235,9 @@ fn everything_is_told_again_on_a_new_link() {
             > down
             > e1 update t1 FINISHED
               = update t1#1 TASK_FINISHED
-              container update C1 cpus:0.5;mem:32
               conn 1 <- ACKNOWLEDGED t1
               conn 3 <- 202
+              container update C1 cpus:0.5;mem:32
             > wait 1s
               connect link 2
             > up

@@ -12,6 +12,7 @@ mod kills;
 mod launches;
 mod life;
 mod links;
+mod main_path;
 mod nested;
 mod overdue_kills;
 mod oversubscription;

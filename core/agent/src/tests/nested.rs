@@ -55,7 +55,7 @@ fn from_launch_to_removal() {
             > call launch C1.a
               conn 9 <- 202
             > call launch C1.a.x
-              conn 10 <- 400: Container C1.a has already ended
+              conn 10 <- 400: Container C1.a has already terminated
             > call remove C1.a
               = container C1.a removed
               container remove C1.a
@@ -154,7 +154,7 @@ fn a_session_ends_with_its_connection() {
             > container C1.c exited 0
             > hang up 5
             > call session C1.c
-              conn 6 <- 400: Container C1.c has already ended
+              conn 6 <- 400: Container C1.c has already terminated
             > call session top
               conn 7 <- 400: Failed to validate agent::Call: Expecting 'launch_nested_container_session.container_id.parent'
                   to be present
@@ -224,7 +224,7 @@ fn a_launch_that_fails_leaves_nothing() {
 }
 
 #[test]
-fn what_is_nested_in_a_container_that_did_not_come_to_run_is_forgotten_with_a_crash() {
+fn nested_containers_of_an_unlaunched_container_are_forgotten_after_a_crash() {
     run(
         "
         call launch C1.a
@@ -407,7 +407,7 @@ fn a_standalone_container() {
 }
 
 #[test]
-fn an_agent_that_ends_for_good_ends_what_stands_alone() {
+fn a_leaving_agent_kills_standalone_containers() {
     run(
         "
         call launch alone
@@ -429,7 +429,7 @@ fn an_agent_that_ends_for_good_ends_what_stands_alone() {
               = executor e1 terminating delivered
               conn 1 <- SHUTDOWN
             > call launch third
-              conn 4 <- 503: Agent is about to end
+              conn 4 <- 503: Agent is terminating
             > e1 exited 0
               conn 1 closes
               = executor e1 terminated delivered
@@ -450,7 +450,7 @@ fn an_agent_that_ends_for_good_ends_what_stands_alone() {
               = path /w/slaves/S0 unused
               = discarded agent resources drain history/00000000000000000001 history/00000000000000000002
                   history/00000000000000000003 history/00000000000000000004
-              exit: all frameworks ended
+              exit: all frameworks removed
         "#]],
     );
 }

@@ -38,7 +38,7 @@ fn a_silent_executor_is_ended() {
               conn 1 closes
               = update t1#1 TASK_KILLED
               master <- UPDATE t1 TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
-                  executor did not end it in time; limit'
+                  executor did not kill the task in time; limit'
               = executor t1 terminated delivered
             > ack t1
               = task t1 and updates #0..2 removed
@@ -155,10 +155,10 @@ fn of_several_tasks_the_one_that_is_killed_ends() {
               = container C1.a ended
               = update a#1 TASK_KILLED
               master <- UPDATE a TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
-                  executor did not end it in time'
-              container update C1 cpus:1.5;mem:96
+                  executor did not kill the task in time'
               = task b of executor e1
               conn 1 <- KILL b
+              container update C1 cpus:1.5;mem:96
             > e1 update a FAILED in=C1.a
               conn 1 <- ACKNOWLEDGED a
               conn 6 <- 202
@@ -166,7 +166,7 @@ fn of_several_tasks_the_one_that_is_killed_ends() {
               conn 1 <- KILL b
             > wait 15s
               master <- UPDATE a TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
-                  executor did not end it in time'
+                  executor did not kill the task in time'
               = executor e1 terminating delivered
               container destroy C1
             > e1 exited 9
@@ -175,7 +175,7 @@ fn of_several_tasks_the_one_that_is_killed_ends() {
               = container C1.b removed
               = update b#1 TASK_KILLED
               master <- UPDATE b TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
-                  executor did not end it in time'
+                  executor did not kill the task in time'
               = executor e1 terminated delivered
               master <- EXITED_EXECUTOR e1 status 9
         "#]],
@@ -201,15 +201,15 @@ fn a_task_that_never_came_to_run_is_over_and_its_group_with_it() {
             > wait 15s
               = update a#0 TASK_KILLED
               master <- UPDATE a TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
-                  executor did not end it in time'
-              container update C1 cpus:1.5;mem:96
+                  executor did not kill the task in time'
               = task b of executor e1
               conn 1 <- KILL b
+              container update C1 cpus:1.5;mem:96
             > kill b
               conn 1 <- KILL b
             > wait 14s
               master <- UPDATE a TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
-                  executor did not end it in time'
+                  executor did not kill the task in time'
             > kill a
             > wait 1s
               = executor e1 terminating delivered
@@ -218,7 +218,7 @@ fn a_task_that_never_came_to_run_is_over_and_its_group_with_it() {
               conn 1 closes
               = update b#0 TASK_KILLED
               master <- UPDATE b TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
-                  executor did not end it in time'
+                  executor did not kill the task in time'
               = executor e1 terminated delivered
               master <- EXITED_EXECUTOR e1 status 9
         "#]],
@@ -241,9 +241,9 @@ fn when_the_last_other_task_ends_the_executor_does() {
             > e1 update b FINISHED
               = update b#0 TASK_FINISHED
               master <- UPDATE b TASK_FINISHED
-              container update C1 cpus:0.5;mem:32
               conn 1 <- ACKNOWLEDGED b
               conn 2 <- 202
+              container update C1 cpus:0.5;mem:32
             > e1 exited 9
               conn 1 closes
               = executor e1 terminated delivered
@@ -298,7 +298,7 @@ fn a_restart_begins_the_time_anew() {
 }
 
 #[test]
-fn an_executor_that_does_not_come_back_ends_as_asked() {
+fn a_killed_task_of_a_lost_executor_is_reported_as_killed() {
     run(
         "
         launch t1
@@ -342,7 +342,7 @@ fn while_the_agent_is_drained() {
               conn 1 closes
               = update t1#0 TASK_KILLED
               master <- UPDATE t1 TASK_KILLED REASON_AGENT_DRAINING 'Killed by the agent: the executor
-                  did not end it in time'
+                  did not kill the task in time'
               = executor t1 terminated delivered
         "#]],
     );
@@ -350,7 +350,7 @@ fn while_the_agent_is_drained() {
 
 /// Two groups: the one of a task that was killed ends with it, and their executor stays for the other.
 #[test]
-fn who_needs_the_executor_keeps_it() {
+fn an_executor_with_other_tasks_is_kept() {
     run(
         "
         group e1 a,b
@@ -368,16 +368,16 @@ fn who_needs_the_executor_keeps_it() {
             > wait 15s
               = update a#0 TASK_KILLED
               master <- UPDATE a TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
-                  executor did not end it in time'
-              container update C1 cpus:2.5;mem:160
+                  executor did not kill the task in time'
               = task b of executor e1
               conn 1 <- KILL b
+              container update C1 cpus:2.5;mem:160
             > wait 15s
               master <- UPDATE a TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
-                  executor did not end it in time'
+                  executor did not kill the task in time'
               = update b#0 TASK_KILLED
               master <- UPDATE b TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
-                  executor did not end it in time'
+                  executor did not kill the task in time'
               container update C1 cpus:1.5;mem:96
             > e1 update a STARTING
               conn 1 <- ACKNOWLEDGED a
@@ -389,12 +389,12 @@ fn who_needs_the_executor_keeps_it() {
               conn 3 <- 202
             > wait 60s
               master <- UPDATE b TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
-                  executor did not end it in time'
+                  executor did not kill the task in time'
               master <- UPDATE c TASK_RUNNING
               master <- UPDATE a TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
-                  executor did not end it in time'
+                  executor did not kill the task in time'
               master <- UPDATE b TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
-                  executor did not end it in time'
+                  executor did not kill the task in time'
               master <- UPDATE c TASK_RUNNING
               connect link 2
         "#]],
@@ -403,7 +403,7 @@ fn who_needs_the_executor_keeps_it() {
 
 /// It may be the task's: nobody said whose it is.
 #[test]
-fn a_container_that_nobody_named_keeps_its_task() {
+fn an_unrelated_container_does_not_terminate_the_task() {
     run(
         "
         group e1 a,b
@@ -424,25 +424,91 @@ fn a_container_that_nobody_named_keeps_its_task() {
             > e1 update b STARTING in=C1.x
               = update b#0 TASK_STARTING
               master <- UPDATE b TASK_STARTING
-              = update a#0 TASK_KILLED
-              master <- UPDATE a TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
-                  executor did not end it in time'
-              container update C1 cpus:2.5;mem:160
-              = task b of executor e1
-              conn 1 <- KILL b
               conn 1 <- ACKNOWLEDGED b
               conn 3 <- 202
+              = update a#0 TASK_KILLED
+              master <- UPDATE a TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
+                  executor did not kill the task in time'
+              = task b of executor e1
+              conn 1 <- KILL b
+              container update C1 cpus:2.5;mem:160
             > kill b
               conn 1 <- KILL b
             > wait 15s
               master <- UPDATE a TASK_KILLED REASON_EXECUTOR_TERMINATED 'Killed by the agent: the
-                  executor did not end it in time'
+                  executor did not kill the task in time'
               master <- UPDATE b TASK_STARTING
               container destroy C1.x
             > container C1.x exited 9
               = container C1.x ended
               = update b#1 TASK_KILLED
               container update C1 cpus:1.5;mem:96
+        "#]],
+    );
+}
+
+/// A task that is over does not start: what its executor says of its container before it launches that is enough.
+#[test]
+fn a_container_of_a_task_that_is_over_is_not_launched() {
+    run(
+        "
+        group e1 a
+        group e1 c old
+        e1 subscribe
+        kill a
+        wait 15s
+        ack a
+        ...
+        e1 update a STARTING in=C1.a
+        call launch C1.a
+        e1 update c STARTING in=C1.c
+        call launch C1.c
+        ",
+        expect![[r#"
+            > e1 update a STARTING in=C1.a
+              conn 1 <- ACKNOWLEDGED a
+              conn 2 <- 202
+            > call launch C1.a
+              conn 3 <- 400: The task of container C1.a is over
+            > e1 update c STARTING in=C1.c
+              = update c#0 TASK_STARTING
+              master <- UPDATE c TASK_STARTING
+              conn 1 <- ACKNOWLEDGED c
+              conn 4 <- 202
+            > call launch C1.c
+              = container C1.c
+              container launch C1.c
+        "#]],
+    );
+}
+
+/// The same if its launch was interrupted by the kill and is repeated.
+#[test]
+fn an_interrupted_launch_is_not_repeated_for_a_task_that_is_over() {
+    run(
+        "
+        group e1 a
+        group e1 c old
+        e1 subscribe
+        e1 update a STARTING in=C1.a
+        call launch C1.a
+        kill a
+        ...
+        wait 15s
+        container C1.a failed destroyed
+        call launch C1.a
+        ",
+        expect![[r#"
+            > wait 15s
+              master <- UPDATE a TASK_STARTING
+              container destroy C1.a
+            > container C1.a failed destroyed
+              conn 3 <- 400: destroyed
+              = container C1.a removed
+              = update a#1 TASK_KILLED
+              container update C1 cpus:1.5;mem:96
+            > call launch C1.a
+              conn 4 <- 400: The task of container C1.a is over
         "#]],
     );
 }
@@ -515,8 +581,8 @@ fn a_task_that_takes_too_long_is_ended() {
             > t1 exited 9 oom message=limit
               conn 1 closes
               = update t1#1 TASK_FAILED
-              master <- UPDATE t1 TASK_FAILED REASON_MAX_COMPLETION_TIME_REACHED 'Ended by the agent:
-                  the executor did not end it after its max_completion_time; limit'
+              master <- UPDATE t1 TASK_FAILED REASON_MAX_COMPLETION_TIME_REACHED 'Killed by the agent:
+                  the executor did not kill the task after its max_completion_time; limit'
               = executor t1 terminated delivered
         "#]],
     );
@@ -553,8 +619,8 @@ fn of_several_tasks_the_one_that_takes_too_long_ends() {
             > container C1.a exited 9
               = container C1.a ended
               = update a#1 TASK_FAILED
-              master <- UPDATE a TASK_FAILED REASON_MAX_COMPLETION_TIME_REACHED 'Ended by the agent:
-                  the executor did not end it after its max_completion_time'
+              master <- UPDATE a TASK_FAILED REASON_MAX_COMPLETION_TIME_REACHED 'Killed by the agent:
+                  the executor did not kill the task after its max_completion_time'
               container update C1 cpus:1.5;mem:96
             > e1 update a FAILED in=C1.a
               conn 1 <- ACKNOWLEDGED a
@@ -566,7 +632,7 @@ fn of_several_tasks_the_one_that_takes_too_long_ends() {
 }
 
 #[test]
-fn who_ends_in_time_is_not_ended() {
+fn a_task_that_terminates_in_time_is_not_killed() {
     run(
         "
         launch t1 max=60s

@@ -52,7 +52,7 @@ fn a_fixed_amount_is_offered_again() {
 }
 
 #[test]
-fn what_tasks_leave_unused_is_offered_again() {
+fn unused_resources_are_estimated() {
     check(
         "
         estimator usage

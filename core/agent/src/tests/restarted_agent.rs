@@ -121,7 +121,7 @@ fn with_more_resources_than_before() {
 }
 
 #[test]
-fn what_does_not_checkpoint_is_gone() {
+fn frameworks_without_checkpoint_are_lost() {
     check(
         "
         start

@@ -82,7 +82,7 @@ fn cleaning_up() {
               = path /w/slaves/S0 unused
               = discarded agent resources drain history/00000000000000000001 history/00000000000000000002
                   history/00000000000000000003
-              exit: all frameworks ended
+              exit: all frameworks removed
             > store
               boot_id
               path//w/slaves/S0
@@ -129,7 +129,7 @@ fn draining_goes_on() {
 }
 
 #[test]
-fn told_to_leave_before_the_containers_are_known() {
+fn unregister_before_containers_are_recovered() {
     check(
         "
         start
@@ -160,13 +160,13 @@ fn told_to_leave_before_the_containers_are_known() {
               = path /w/slaves/S0 unused
               = discarded agent resources drain history/00000000000000000001 history/00000000000000000002
                   history/00000000000000000003
-              exit: all frameworks ended
+              exit: all frameworks removed
         "#]],
     );
 }
 
 #[test]
-fn told_to_leave_while_executors_come_back() {
+fn unregister_while_executors_reregister() {
     check(
         "
         start
@@ -199,7 +199,7 @@ fn told_to_leave_while_executors_come_back() {
               = path /w/slaves/S0 unused
               = discarded agent resources drain history/00000000000000000001 history/00000000000000000002
                   history/00000000000000000003
-              exit: all frameworks ended
+              exit: all frameworks removed
         "#]],
     );
 }

@@ -51,8 +51,8 @@ fn while_a_task_runs() {
               conn 5 <- SUBSCRIBED t1
               conn 5 <- ACKNOWLEDGED t1
               = update t1#1 TASK_FINISHED
-              container update C1 cpus:0.1;mem:32
               conn 5 <- ACKNOWLEDGED t1
+              container update C1 cpus:0.1;mem:32
               = boot id boot-1
             > go
               connect link 1
@@ -317,7 +317,6 @@ fn while_a_group_was_handed_over() {
               conn 2 <- 200, open
               conn 2 <- SUBSCRIBED e1
               = update a#0 TASK_DROPPED
-              container update C1 cpus:1.5;mem:96
               = update b#0 TASK_DROPPED
               container update C1 cpus:0.5;mem:32
               = executor e1 terminating delivered
@@ -370,11 +369,11 @@ fn while_a_framework_ends() {
               container recover C1
             > recovered all
               = executor t1 terminated delivered
+              = updates t1#0..1 removed
               = task t1 and updates #0..0 removed
               = executor t1 removed
               = path /w/slaves/S0/frameworks/F/executors/t1/runs/C1 unused
               = path /w/slaves/S0/frameworks/F/executors/t1 unused
-              = updates t1#0..1 removed
               = framework F removed
               = path /w/slaves/S0/frameworks/F unused
               = boot id boot-1

@@ -86,7 +86,7 @@ fn the_owner_waits_until_the_borrower_is_gone() {
 }
 
 #[test]
-fn a_borrower_that_cannot_be_asked_or_does_not_listen() {
+fn a_borrower_that_is_disconnected_or_ignores_the_preemption() {
     check(
         "
         has cpus(ads):4;mem(ads):400;cpus:1;mem:100
@@ -134,9 +134,9 @@ fn a_borrower_that_cannot_be_asked_or_does_not_listen() {
               = update b2#0 TASK_GONE
               master <- UPDATE b2 TASK_GONE REASON_CONTAINER_PREEMPTED 'Role 'ads' took back the
                   resources that were lent'
+              = executor b2 terminated delivered
               = executor o1 live
               container launch C3 cpus:0.1;cpus:4;mem:32
-              = executor b2 terminated delivered
         "#]],
     );
 }
@@ -188,9 +188,9 @@ fn just_enough_go_and_the_youngest_first() {
               = update b3#0 TASK_GONE
               master <- UPDATE b3 TASK_GONE REASON_CONTAINER_PREEMPTED 'Role 'ads' took back the
                   resources that were lent'
+              = executor b3 terminated
               = executor o1 live
               container launch C4 cpus:0.1;cpus:2;mem:32
-              = executor b3 terminated
             > launch o2 needs=cpus(ads):2
               = executor o2 live waiting
               = task o2 of executor o2
@@ -203,9 +203,9 @@ fn just_enough_go_and_the_youngest_first() {
               = update b2#0 TASK_GONE
               master <- UPDATE b2 TASK_GONE REASON_CONTAINER_PREEMPTED 'Role 'ads' took back the
                   resources that were lent'
+              = executor b2 terminated
               = executor o2 live
               container launch C5 cpus:0.1;cpus:2;mem:32
-              = executor b2 terminated
         "#]],
     );
 }
@@ -288,12 +288,12 @@ fn an_executor_that_runs_gets_the_task_later() {
               = update b1#0 TASK_GONE
               master <- UPDATE b1 TASK_GONE REASON_CONTAINER_PREEMPTED 'Role 'ads' took back the
                   resources that were lent'
+              = executor b1 terminated
               container update C1 cpus:4.5
               = task o2 of executor e1
               conn 1 <- LAUNCH o2
               = task o3 of executor e1
               conn 1 <- LAUNCH o3
-              = executor b1 terminated
         "#]],
     );
 }
@@ -399,9 +399,9 @@ fn a_restart_in_the_middle() {
               container destroy C1
             > b1 exited 9
               = update b1#1 TASK_GONE
+              = executor b1 terminated delivered
               = executor o1 live
               container launch C2 cpus:0.1;cpus:4;mem:32
-              = executor b1 terminated delivered
             > up
               master <- SUBSCRIBE S0 task b1 TASK_GONE task o1 TASK_STAGING
             > subscribed
@@ -485,13 +485,13 @@ fn a_restart_while_a_task_waits_for_a_running_executor() {
               = boot id boot-1
             > b1 exited 9
               = update b1#0 TASK_GONE
+              = executor b1 terminated delivered
               container update C1 cpus:2;cpus:4;mem:128
               = task o2 of executor e1
               conn 3 <- LAUNCH o2
               = task o3 of executor e1
               = task o4 of executor e1
               conn 3 <- LAUNCH_GROUP o3,o4
-              = executor b1 terminated delivered
             > restart
               container recover C1
             > recovered
@@ -499,7 +499,6 @@ fn a_restart_while_a_task_waits_for_a_running_executor() {
               conn 4 <- 200, open
               conn 4 <- SUBSCRIBED e1
               = update o3#1 TASK_DROPPED
-              container update C1 cpus:1;cpus:4;mem:64
               = update o4#1 TASK_DROPPED
               container update C1 cpus:4
               = boot id boot-1
@@ -544,7 +543,7 @@ fn a_launch_that_waits_and_is_killed() {
                   with a grace period of 5secs'
             > kill o1
               = update o1#1 TASK_KILLED
-              = executor o1 terminated waiting
+              = executor o1 terminated
             > ack o1
               = update o1#0 TASK_STAGING acknowledged
               master <- UPDATE o1 TASK_KILLED REASON_TASK_KILLED_DURING_LAUNCH 'Killed before delivery
@@ -563,7 +562,7 @@ fn a_launch_that_waits_and_is_killed() {
                   with a grace period of 5secs'
             > shutdown executor e2
               = update o2#1 TASK_FAILED
-              = executor e2 terminated waiting
+              = executor e2 terminated
               master <- EXITED_EXECUTOR e2 status -1
             > b1 exited 9
               = update b1#0 TASK_GONE
@@ -587,6 +586,8 @@ fn a_launch_that_waits_and_is_killed() {
               = updates b1#0..1 removed
               = updates o2#0..2 removed
               = updates o3#0..1 removed
+              = executor e3 terminated
+              master <- EXITED_EXECUTOR e3 status -1
               = task b1 and updates #0..0 removed
               = executor b1 removed
               = path /w/slaves/S0/frameworks/F/executors/b1/runs/C1 unused
@@ -596,8 +597,6 @@ fn a_launch_that_waits_and_is_killed() {
               = path /w/slaves/S0/frameworks/F/executors/e2/runs/97e1c92a-439a-46ee-816b-b738fde80973
                   unused
               = path /w/slaves/S0/frameworks/F/executors/e2 unused
-              = executor e3 terminated waiting
-              master <- EXITED_EXECUTOR e3 status -1
               = task o3 and updates #0..0 removed
               = executor e3 removed
               = path /w/slaves/S0/frameworks/F/executors/e3/runs/5ec593ae-4f8c-435f-9f61-062f15060f1a
@@ -631,13 +630,13 @@ fn a_borrower_that_comes_too_late() {
               = update b1#0 TASK_GONE
               master <- UPDATE b1 TASK_GONE REASON_CONTAINER_PREEMPTED 'The resources that were lent
                   are in use by their owner'
-              = executor b1 terminated waiting
+              = executor b1 terminated
         "#]],
     );
 }
 
 #[test]
-fn a_borrower_whose_task_ends_by_itself_meanwhile() {
+fn a_borrower_whose_task_terminates_by_itself() {
     check(
         "
         has cpus(ads):4;mem(ads):400;cpus:1;mem:100

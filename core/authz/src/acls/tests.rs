@@ -17,7 +17,7 @@ fn acls(permissive: bool, action: Action, rules: Vec<Rule>) -> Acls {
     Acls::new(permissive, BTreeMap::from([(action, rules)])).expect("right")
 }
 
-/// Every action, alone: its rule decides for it and for nothing else.
+/// The rule of an action applies to that action only.
 #[test]
 fn each_action_has_its_own_rules() {
     for action in Action::all() {
@@ -48,14 +48,14 @@ fn each_action_has_its_own_rules() {
 }
 
 #[test]
-fn keys_are_different() {
+fn irregular_rule_keys_are_accepted() {
     let keys: BTreeSet<&str> = Action::all().map(Action::key).collect();
     assert_eq!(keys.len(), Action::all().count());
     assert_eq!(Action::RunTask.key(), "run_tasks");
     assert_eq!(Action::TeardownFramework.object_key(), "framework_principals");
 }
 
-/// The cases of the rules' semantics: (rules, permissive, who, what, allowed).
+/// (rules, permissive, principal, object, allowed).
 #[test]
 fn the_first_rule_that_matches_decides() {
     let rules = || {
@@ -66,7 +66,7 @@ fn the_first_rule_that_matches_decides() {
             rule(Entity::Any, some(&["guest"])),
         ]
     };
-    for (who, what, allowed) in [
+    for (principal, object, allowed) in [
         (Some("web"), Some("svc"), Some(true)),
         (Some("web"), Some("www"), Some(true)),
         (Some("web"), Some("root"), Some(false)),
@@ -84,9 +84,9 @@ fn the_first_rule_that_matches_decides() {
             let acls = acls(permissive, Action::RunTask, rules());
             let expected = allowed.unwrap_or(permissive);
             assert_eq!(
-                acls.allows(who.into(), Action::RunTask, what),
+                acls.allows(principal.into(), Action::RunTask, object),
                 expected,
-                "{who:?} {what:?} {permissive}"
+                "{principal:?} {object:?} {permissive}"
             );
         }
     }
@@ -113,7 +113,7 @@ fn roles_below_a_role() {
 }
 
 #[test]
-fn wrong_rules_are_refused() {
+fn invalid_rules_are_rejected() {
     let make = |action, objects| {
         Acls::new(true, BTreeMap::from([(action, vec![rule(Entity::Any, objects)])]))
             .map_err(|err| err.to_string())

@@ -12,7 +12,7 @@ use tepui_resources::Resources;
 use tepui_types::{AgentId, ConnId, ExecutorId, FrameworkId, TaskId, TaskStateExt};
 
 use super::report::Report;
-use super::subscribe::greet;
+use super::subscribed::send_subscribed;
 use crate::event::{to_agent, to_scheduler};
 use crate::master::{Master, Out};
 use crate::state::Task;
@@ -69,7 +69,7 @@ pub(super) fn compare(
 ) {
     end_forgotten(master, now, id, &report, out);
     let missing = missing(master, id, &report);
-    greet(master, conn, id, missing, out);
+    send_subscribed(master, conn, id, missing, out);
     acknowledge_again(master, id, out);
     let strangers = frameworks(master, now, id, &report, out);
     drop_unnamed_executors(master, id, &report);
@@ -117,10 +117,11 @@ fn complete_predecessor(master: &mut Master, task: &Task) {
     }
 }
 
-/// The framework launched another task under the same id elsewhere while nobody knew of this one: this one goes.
+/// The framework launched another task under the same id elsewhere while nobody knew of this one: this one goes. One that
+/// has ended needs no kill: its agent may have forgotten it by then, and would report a task of this id as dropped.
 fn kill_double(master: &Master, task: &Task, out: &mut Out) -> bool {
     let double = master.task(&task.framework_id, &task.id).is_some_and(|live| live.agent_id != task.agent_id);
-    if double {
+    if double && !task.state().is_terminal() {
         master.tell_agent(&task.agent_id, to_agent::kill(&task.framework_id, &task.id, None), out);
     }
     double
@@ -245,7 +246,7 @@ fn end_forgotten(master: &mut Master, now: Now, id: &AgentId, report: &Report, o
     for (framework_id, task_id) in unnamed(master, id, report) {
         let Some(state) = master.task(&framework_id, &task_id).map(|task| task.state()) else { continue };
         if state.is_terminal() {
-            let message = "Agent forgot the task after its end";
+            let message = "Task is no longer known to the agent";
             let verdict = Verdict::new(state, Reason::REASON_RECONCILIATION, message);
             task::decide(master, now, &framework_id, &task_id, &verdict, out);
             task::complete(master, &framework_id, &task_id);

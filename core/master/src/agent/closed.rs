@@ -11,7 +11,7 @@ use crate::master::{Master, Out};
 use crate::state::AgentLink;
 use crate::status::Verdict;
 use crate::transition::Transition;
-use crate::{Effect, executor, offer, reachability, task};
+use crate::{Effect, executor, liveness, offer, task};
 
 pub(crate) fn closed(master: &mut Master, now: Now, conn: ConnId, out: &mut Out) {
     let Some(id) = master.links.remove(&conn) else { return };
@@ -22,7 +22,7 @@ pub(crate) fn closed(master: &mut Master, now: Now, conn: ConnId, out: &mut Out)
     offer::rescind_all_on(master, &id, out);
     master.allocator.deactivate_agent(&id);
     lose_unchecked(master, now, &id, out);
-    reachability::link_broke(master, now, &id);
+    liveness::link_broke(master, now, &id);
 }
 
 /// Ends an agent's link from this side: it has to say everything again.

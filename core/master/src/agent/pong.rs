@@ -2,10 +2,10 @@
 
 use tepui_types::AgentId;
 
+use crate::liveness;
 use crate::master::Master;
-use crate::reachability;
 
 pub(super) fn pong(master: &mut Master, from: &AgentId) {
     master.ends.ponged(from);
-    reachability::heard(master, from);
+    liveness::record_contact(master, from);
 }

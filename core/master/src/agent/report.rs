@@ -12,6 +12,8 @@ use tepui_proto::wire;
 use tepui_resources::{Resources, Role};
 use tepui_types::{AgentId, FrameworkId, check_id};
 
+use crate::maintenance;
+
 /// A report that makes sense; only `check` makes one.
 #[derive(Debug)]
 pub(super) struct Report {
@@ -74,7 +76,7 @@ impl Report {
 
     /// The part of the pid that says on which machine the agent is.
     pub(super) fn ip(&self) -> &str {
-        ip(&self.pid)
+        maintenance::ip(&self.pid)
     }
 }
 
@@ -90,12 +92,6 @@ fn check_size(call: &Subscribe, bytes_max: usize) -> Result<(), String> {
     };
     wire::check_size(&kept, bytes_max)
         .map_err(|why| format!("The description of the agent {why} (--max_agent_info_size)"))
-}
-
-/// `slave(1)@ip:port` -> ip.
-pub(crate) fn ip(pid: &str) -> &str {
-    let address = pid.split_once('@').map_or(pid, |(_, address)| address);
-    address.rsplit_once(':').map_or(address, |(ip, _)| ip)
 }
 
 /// What something on the agent holds: always allocated to somebody.

@@ -12,10 +12,11 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_proto::tepui::agent::v1::call::Subscribe;
 use tepui_proto::tepui::agent::v1::event::Subscribed;
 use tepui_registry::Operation as Record;
-use tepui_types::{AgentId, ConnId, Refusal, Status};
+use tepui_types::{AgentId, ConnId, Rejection, Status};
 
 use super::adopt;
-use super::report::{self, Report};
+use super::report::Report;
+use super::subscribed::send_subscribed;
 use super::update_resources::with_pending;
 use crate::counters::Counter;
 use crate::event::to_agent;
@@ -26,7 +27,7 @@ use crate::state::{Agent, AgentLink, Map, Set};
 use crate::timers::Timer;
 use crate::transition::{Registration, Transition};
 use crate::{
-    Effect, authorization, books, disk_pressure, drain, maintenance, notice, offer, operation, reachability,
+    Effect, authorization, books, disk_pressure, drain, liveness, maintenance, notice, offer, operation,
 };
 
 pub(super) fn subscribe(
@@ -43,13 +44,13 @@ pub(super) fn subscribe(
     let applicant = Applicant::of(conn, &call);
     let report = match Report::check(call, master.config.limits.agent_info) {
         Ok(report) => report,
-        Err(why) => return applicant.refuse(Refusal::bad_request(why), out),
+        Err(why) => return applicant.reject(Rejection::bad_request(why), out),
     };
     if let Err(why) = authorize(master, principal, &report) {
-        return applicant.refuse(Refusal::new(Status::Forbidden, why), out);
+        return applicant.reject(Rejection::new(Status::Forbidden, why), out);
     }
     if let Some(why) = outside(master, &report) {
-        return applicant.refuse(Refusal::bad_request(why), out);
+        return applicant.reject(Rejection::bad_request(why), out);
     }
     if maintenance::is_down(&master.state, &report.info.hostname, report.ip()) {
         return applicant.turn_away(removal::MACHINE_DOWN, out);
@@ -57,7 +58,7 @@ pub(super) fn subscribe(
     let Some(id) = report.id.clone().or_else(|| unused_namesake(master, &report)) else {
         return match disk_pressure::check(master, "a new agent") {
             Ok(()) => admit(master, now, conn, report, out),
-            Err(refusal) => applicant.refuse(refusal, out),
+            Err(refusal) => applicant.reject(refusal, out),
         };
     };
     if master.state.gone_agents.contains_key(&id) {
@@ -93,10 +94,10 @@ impl Applicant {
         Master::log(Transition::AgentRejected { conn, agent_id: id, hostname, pid, reason }, out);
     }
 
-    fn refuse(self, refusal: Refusal, out: &mut Out) {
+    fn reject(self, refusal: Rejection, out: &mut Out) {
         let conn = self.conn;
         self.log(&refusal.message, out);
-        Master::refuse(conn, refusal, out);
+        Master::reject(conn, refusal, out);
     }
 
     /// It must end, and not ask again.
@@ -141,7 +142,7 @@ fn unused_namesake(master: &Master, report: &Report) -> Option<AgentId> {
 }
 
 fn moved(known: &Agent, report: &Report) -> bool {
-    known.info.hostname != report.info.hostname || report::ip(&known.pid) != report.ip()
+    known.info.hostname != report.info.hostname || maintenance::ip(&known.pid) != report.ip()
 }
 
 /// An agent nobody has seen before. One that had the same address lost its memory: what was on it is lost.
@@ -176,7 +177,7 @@ fn welcome_back(master: &mut Master, now: Now, conn: ConnId, id: AgentId, report
     }
     master.state.recovered_agents.remove_mut(&id);
     master.state.unreachable_agents.remove_mut(&id);
-    reachability::forget(master, &id);
+    liveness::forget(master, &id);
     insert(master, now, conn, agent, Registration::Returned, out);
     adopt::everything(master, now, &id, report, recovered.is_none(), out);
     drain::remind(master, &id, out);
@@ -265,7 +266,7 @@ fn insert(
     master.notify(|| notice::agent_added(&agent), out);
     let id = agent.id.clone();
     connect(master, now, conn, agent, registration, out);
-    greet(master, conn, &id, Subscribed::default(), out);
+    send_subscribed(master, conn, &id, Subscribed::default(), out);
 }
 
 fn connect(
@@ -281,18 +282,5 @@ fn connect(
     master.links.insert(conn, id.clone());
     master.pids.insert(Arc::clone(&agent.pid), id.clone());
     master.state.agents.insert_mut(id.clone(), agent);
-    reachability::watch(master, now, &id);
-}
-
-/// The first words on a new link: who the agent is, and what it should know but did not name.
-pub(super) fn greet(master: &Master, conn: ConnId, id: &AgentId, missing: Subscribed, out: &mut Out) {
-    let silence = master.config.agent_ping_timeout * master.config.max_agent_ping_timeouts;
-    let subscribed = Subscribed {
-        agent_id: id.to_proto().into(),
-        master_info: pb::MasterInfo::clone(&master.state.master_info).into(),
-        silence_timeout_seconds: silence.as_secs_f64(),
-        ..missing
-    };
-    out.effect(Effect::OpenAgent { conn });
-    out.effect(Effect::Agent { conn, event: Box::new(to_agent::subscribed(subscribed)) });
+    liveness::watch(master, now, &id);
 }

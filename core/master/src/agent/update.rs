@@ -15,14 +15,18 @@ use crate::task;
 
 pub(super) fn update(master: &mut Master, from: &AgentId, call: Update, out: &mut Out) {
     let framework_id = FrameworkId::from(&*call.framework_id);
-    let Some(framework) = master.framework(&framework_id).cloned() else {
+    let Some(framework) = master.framework(&framework_id) else {
         master.count(Counter::InvalidStatusUpdates);
         // The agent named its frameworks when it subscribed, and they were taken in: this one was removed since.
         return master.tell_agent(from, to_agent::shutdown_framework(&framework_id), out);
     };
     let task_id = TaskId::from(&*call.status.task_id);
-    let elsewhere = framework.tasks.get(&task_id).filter(|live| live.agent_id != *from);
-    if is_over(master, from, &call) || elsewhere.is_some_and(|live| !is_undecided(live, call.latest_state)) {
+    let live = framework.tasks.get(&task_id);
+    let elsewhere = live.filter(|live| live.agent_id != *from);
+    let executor_id = live.and_then(|live| live.executor_id.clone());
+    let (is_elsewhere, is_decided) =
+        (elsewhere.is_some(), elsewhere.is_some_and(|live| !is_undecided(live, call.latest_state)));
+    if is_over(master, from, &call) || is_decided {
         master.count(Counter::InvalidStatusUpdates);
         if let Some(uuid) = &call.status.uuid {
             master.tell_agent(from, to_agent::acknowledge(&framework_id, &task_id, uuid.clone()), out);
@@ -32,12 +36,11 @@ pub(super) fn update(master: &mut Master, from: &AgentId, call: Update, out: &mu
     master.count(Counter::ValidStatusUpdates);
     let mut status: pb::TaskStatus = call.status.into_option().unwrap_or_default();
     status.agent_id = from.to_proto().into();
-    if elsewhere.is_some() {
+    if is_elsewhere {
         // The books are about the other one.
         return master.tell_framework(&framework_id, to_scheduler::update(status), out);
     }
     if !status.executor_id.is_set() {
-        let executor_id = master.task(&framework_id, &task_id).and_then(|task| task.executor_id.clone());
         status.executor_id = executor_id.map(|id| id.to_proto()).into();
     }
     task::update(master, &framework_id, &status, call.latest_state, out);

@@ -19,7 +19,7 @@ pub(super) fn update_operation(master: &mut Master, from: &AgentId, call: Update
     let Some(uuid) = operation::from_proto(&call.operation_uuid) else { return };
     let mut status = call.status.into_option().unwrap_or_default();
     status.agent_id = from.to_proto().into();
-    let Some(operation) = take_in(master, from, &uuid, &mut status, out) else {
+    let Some(operation) = ingest_status(master, from, &uuid, &mut status, out) else {
         // Acknowledged before, but the agent did not hear that.
         master.count(Counter::InvalidOperationStatusUpdates);
         return operation::acknowledge(master, from, &uuid, &status, out);
@@ -39,7 +39,7 @@ pub(super) fn update_operation(master: &mut Master, from: &AgentId, call: Update
 }
 
 /// Keeps the newest status of an operation in the books.
-fn take_in(
+fn ingest_status(
     master: &mut Master,
     from: &AgentId,
     uuid: &OperationUuid,

@@ -13,24 +13,25 @@ use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_resources::{Resources, Role};
 use tepui_types::{FrameworkId, OfferId, lost_as};
 
+use crate::accepted::AcceptedOffers;
 use crate::counters::OfferFate;
 use crate::master::{Master, Out};
-use crate::op::{self, Deal};
+use crate::op;
 use crate::state::Offer;
 use crate::status::Verdict;
 use crate::{offer, operation, slack};
 
 pub(super) fn accept(master: &mut Master, now: Now, from: &FrameworkId, call: Accept, out: &mut Out) {
     let ids: Vec<OfferId> = call.offer_ids.iter().map(OfferId::from).collect();
-    let mut deal = match check(master, from, &ids) {
-        Ok(first) => strike(master, from, &first, &ids),
-        Err(why) => return call_off(master, now, from, &ids, &call.operations, &why, out),
+    let mut accepted = match check(master, from, &ids) {
+        Ok(first) => consume_offers(master, from, &first, &ids),
+        Err(why) => return reject_accept(master, now, from, &ids, &call.operations, &why, out),
     };
     for operation in call.operations {
-        op::run(master, now, &mut deal, operation, out);
+        op::run(master, now, &mut accepted, operation, out);
     }
-    let agent_id = deal.agent_id.clone();
-    give_back_rest(master, now, deal, call.filters.refuse_seconds);
+    let agent_id = accepted.agent_id.clone();
+    release_rest(master, now, accepted, call.filters.refuse_seconds);
     slack::take_back(master, &agent_id, out);
 }
 
@@ -56,8 +57,8 @@ fn check(master: &Master, from: &FrameworkId, ids: &[OfferId]) -> Result<Offer, 
     Ok(Offer::clone(first))
 }
 
-/// Takes the offers out of the books; what they hold is now in the deal's hands.
-fn strike(master: &mut Master, from: &FrameworkId, first: &Offer, ids: &[OfferId]) -> Deal {
+/// Removes the offers from the books; their resources form the pool of this ACCEPT.
+fn consume_offers(master: &mut Master, from: &FrameworkId, first: &Offer, ids: &[OfferId]) -> AcceptedOffers {
     let mut pool = Resources::new();
     for id in ids {
         if let Some(offer) = offer::take(master, id) {
@@ -65,7 +66,7 @@ fn strike(master: &mut Master, from: &FrameworkId, first: &Offer, ids: &[OfferId
         }
     }
     master.count_offers(from, OfferFate::Accepted, ids.len());
-    Deal {
+    AcceptedOffers {
         framework_id: from.clone(),
         agent_id: first.agent_id.clone(),
         role: Role::from(first.role.as_str()),
@@ -76,7 +77,7 @@ fn strike(master: &mut Master, from: &FrameworkId, first: &Offer, ids: &[OfferId
 }
 
 /// The offers are not usable together: those that are the caller's go back, and nothing is launched.
-fn call_off(
+fn reject_accept(
     master: &mut Master,
     now: Now,
     from: &FrameworkId,
@@ -95,9 +96,9 @@ fn call_off(
     let verdict = Verdict::new(state, Reason::REASON_INVALID_OFFERS, message);
     for operation in operations {
         let tasks = op::tasks(operation);
-        op::tell_tasks(master, now, from, tasks, &verdict, out);
+        op::send_statuses(master, now, from, tasks, &verdict, out);
         if !op::is_launch(operation) {
-            operation::refuse(
+            operation::reject(
                 master,
                 from,
                 operation,
@@ -109,9 +110,9 @@ fn call_off(
 }
 
 /// What no operation touched is declined with the filter; what operations made and did not use is not.
-fn give_back_rest(master: &mut Master, now: Now, deal: Deal, refuse_seconds: Option<f64>) {
+fn release_rest(master: &mut Master, now: Now, accepted: AcceptedOffers, refuse_seconds: Option<f64>) {
     let until = master.allocator.refusal(now.mono, refuse_seconds);
-    let Deal { framework_id, agent_id, pool, set_aside, offered, .. } = deal;
+    let AcceptedOffers { framework_id, agent_id, pool, set_aside, offered, .. } = accepted;
     let made = &pool - &offered;
     let untouched = pool - &made;
     if !untouched.is_empty() {

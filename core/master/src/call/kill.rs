@@ -1,11 +1,15 @@
 //! KILL: forwarded to the task's agent, and remembered until the task is dead. Of a task that is not live the framework
 //! is told what is known.
 
+use alloc::boxed::Box;
+
 use tepui_fsm::Now;
+use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::scheduler::call::Kill;
 use tepui_types::{AgentId, FrameworkId, TaskId, TaskStateExt};
 
 use super::reconcile_task;
+use crate::Effect;
 use crate::event::to_agent;
 use crate::master::{Master, Out};
 use crate::transition::Transition;
@@ -26,5 +30,12 @@ pub(super) fn kill(master: &mut Master, now: Now, from: &FrameworkId, call: &Kil
         let kills = master.kills.entry(task.agent_id.clone()).or_default();
         kills.insert((from.clone(), task_id.clone()), policy.clone());
     }
-    master.tell_agent(&task.agent_id, to_agent::kill(from, &task_id, policy), out);
+    let event = to_agent::kill(from, &task_id, policy);
+    let conn = master.agent(&task.agent_id).and_then(|agent| agent.conn());
+    match conn {
+        Some(conn) if task.state() != TaskState::TASK_STAGING => {
+            out.effect(Effect::Kill { conn, event: Box::new(event) });
+        }
+        _ => master.tell_agent(&task.agent_id, event, out),
+    }
 }

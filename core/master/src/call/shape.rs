@@ -8,7 +8,7 @@ use tepui_proto::mesos::v1::scheduler::call::{Subscribe, Type};
 use tepui_proto::mesos::v1::scheduler::{Call, OfferConstraints};
 use tepui_proto::wire;
 
-use crate::config::Limits;
+use crate::limits::Limits;
 
 /// The bytes of a uuid.
 const UUID_BYTES: usize = 16;

@@ -10,9 +10,10 @@ use alloc::sync::Arc;
 use tepui_fsm::Now;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::scheduler::call::Subscribe;
-use tepui_types::{ConnId, FrameworkId, Refusal};
+use tepui_types::{ConnId, FrameworkId, Rejection};
 
 use super::Caller;
+use crate::books::Terms;
 use crate::event::{HEARTBEAT_INTERVAL, to_scheduler};
 use crate::framework::{self, Subscription};
 use crate::master::{Master, Out};
@@ -24,7 +25,7 @@ use crate::{Effect, authorization, offer};
 pub(super) fn subscribe(master: &mut Master, now: Now, caller: Caller, call: Subscribe, out: &mut Out) {
     if caller.stream_id.is_some() {
         let message = "Subscribe calls should not include the 'Mesos-Stream-Id' header";
-        return Master::refuse(caller.conn, Refusal::bad_request(message), out);
+        return Master::reject(caller.conn, Rejection::bad_request(message), out);
     }
     let mut info = call.framework_info.into_option().unwrap_or_default();
     if info.principal.is_none() {
@@ -76,9 +77,7 @@ fn connect(
         None => {
             let most = master.config.limits.frameworks;
             if master.state.frameworks.size() >= most {
-                return Err(format!(
-                    "There are {most} frameworks already, which is the limit (--max_frameworks)"
-                ));
+                return Err(format!("The limit of {most} frameworks (--max_frameworks) is reached"));
             }
             let returning = subscription.info.id.is_set();
             let mut framework = framework::fresh(now, id.clone(), subscription.info, stream.link());
@@ -101,7 +100,7 @@ fn come_back(
     stream: &Stream,
     known: &Framework,
     subscription: Subscription,
-    terms: framework::Terms,
+    terms: Terms,
     out: &mut Out,
 ) -> Result<(), String> {
     let id = &known.id;

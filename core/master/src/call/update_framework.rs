@@ -4,7 +4,7 @@ use alloc::format;
 
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::scheduler::call::UpdateFramework;
-use tepui_types::{Answer, ConnId, FrameworkId, Refusal, Status};
+use tepui_types::{Answer, ConnId, FrameworkId, Rejection, Status};
 
 use crate::authorization;
 use crate::framework::{self, Subscription};
@@ -20,7 +20,7 @@ pub(super) fn update_framework(
 ) {
     match update(master, from, call, out) {
         Ok(()) => Master::answer(conn, Answer::Ok, out),
-        Err(refusal) => Master::refuse(conn, refusal, out),
+        Err(refusal) => Master::reject(conn, refusal, out),
     }
 }
 
@@ -29,18 +29,18 @@ fn update(
     from: &FrameworkId,
     call: UpdateFramework,
     out: &mut Out,
-) -> Result<(), Refusal> {
+) -> Result<(), Rejection> {
     let subscription = Subscription {
         info: call.framework_info.into_option().unwrap_or_default(),
         suppressed: call.suppressed_roles,
         constraints: call.offer_constraints.into_option(),
     };
-    let invalid = |why: &str| Refusal::bad_request(format!("FrameworkInfo update is not valid: {why}"));
+    let invalid = |why: &str| Rejection::bad_request(format!("FrameworkInfo update is not valid: {why}"));
     let terms = framework::check(master, &subscription)
-        .map_err(|why| Refusal::bad_request(format!("Supplied FrameworkInfo is not valid: {why}")))?;
+        .map_err(|why| Rejection::bad_request(format!("Supplied FrameworkInfo is not valid: {why}")))?;
     authorization::register_framework(master, &subscription.info)
-        .map_err(|why| Refusal::new(Status::Forbidden, why))?;
-    let unknown = || Refusal::bad_request("Framework cannot be found");
+        .map_err(|why| Rejection::new(Status::Forbidden, why))?;
+    let unknown = || Rejection::bad_request("Framework cannot be found");
     let old = master.framework(from).ok_or_else(unknown)?.info.clone();
     let new = subscription.info;
     if new.principal != old.principal {

@@ -7,7 +7,7 @@ use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_proto::tepui::agent::v1::event;
 
 use super::launch::{book, book_executor, log_executor};
-use super::{Deal, revocable, tell_tasks};
+use super::{AcceptedOffers, revocable, send_statuses};
 use crate::event::to_agent;
 use crate::master::{Master, Out};
 use crate::state::Task;
@@ -17,36 +17,36 @@ use crate::{authorization, checks, task};
 pub(super) fn launch_group(
     master: &mut Master,
     now: Now,
-    deal: &mut Deal,
+    accepted: &mut AcceptedOffers,
     mut group: LaunchGroup,
     out: &mut Out,
 ) {
     let unauthorized = group.task_group.tasks.iter().find_map(|task| {
         let task = pb::TaskInfo { executor: group.executor.clone(), ..task.clone() };
-        authorization::run_task(master, &deal.framework_id, &task).err()
+        authorization::run_task(master, &accepted.framework_id, &task).err()
     });
     if let Some(why) = unauthorized {
         let verdict = Verdict::new(pb::TaskState::TASK_ERROR, Reason::REASON_TASK_GROUP_UNAUTHORIZED, why);
-        return tell_tasks(master, now, &deal.framework_id, &group.task_group.tasks, &verdict, out);
+        return send_statuses(master, now, &accepted.framework_id, &group.task_group.tasks, &verdict, out);
     }
-    revocable::settle_group(master, deal, &mut group);
-    if let Err(why) = checks::group(master, deal, &group) {
+    revocable::settle_group(master, accepted, &mut group);
+    if let Err(why) = checks::group(master, accepted, &group) {
         let verdict = Verdict::new(pb::TaskState::TASK_ERROR, Reason::REASON_TASK_GROUP_INVALID, why);
-        return tell_tasks(master, now, &deal.framework_id, &group.task_group.tasks, &verdict, out);
+        return send_statuses(master, now, &accepted.framework_id, &group.task_group.tasks, &verdict, out);
     }
-    let launch_executor = book_executor(master, deal, group.executor.get_or_insert_default());
+    let launch_executor = book_executor(master, accepted, group.executor.get_or_insert_default());
     if launch_executor {
-        log_executor(deal, &group.executor, out);
+        log_executor(accepted, &group.executor, out);
     }
     for info in &mut group.task_group.get_or_insert_default().tasks {
-        let resources = book(master, deal, &mut info.resources);
+        let resources = book(master, accepted, &mut info.resources);
         // Every task carries the same executor, in the same form.
         info.executor = (*group.executor).clone().into();
-        master.count_operation(&deal.framework_id, Type::LAUNCH_GROUP);
-        task::launch(master, Task::staging(&deal.framework_id, info, resources), out);
+        master.count_operation(&accepted.framework_id, Type::LAUNCH_GROUP);
+        task::launch(master, Task::staging(&accepted.framework_id, info, resources), out);
     }
     let framework_info =
-        master.framework(&deal.framework_id).map(|framework| pb::FrameworkInfo::clone(&framework.info));
+        master.framework(&accepted.framework_id).map(|framework| pb::FrameworkInfo::clone(&framework.info));
     let no_root = framework_info.as_ref().is_some_and(|info| !authorization::may_use_root(master, info));
     let launch = event::LaunchGroup {
         framework_info: framework_info.into(),
@@ -56,5 +56,5 @@ pub(super) fn launch_group(
         no_root: no_root.then_some(true),
         ..Default::default()
     };
-    master.tell_agent(&deal.agent_id, to_agent::launch_group(launch), out);
+    master.tell_agent(&accepted.agent_id, to_agent::launch_group(launch), out);
 }

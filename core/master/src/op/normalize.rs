@@ -7,13 +7,13 @@ use alloc::vec::Vec;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::offer::Operation;
 
-use super::Deal;
+use super::AcceptedOffers;
 
-pub(super) fn operation(operation: &mut Operation, deal: &Deal) {
-    fill_tasks(operation, deal);
+pub(super) fn operation(operation: &mut Operation, accepted: &AcceptedOffers) {
+    fill_tasks(operation, accepted);
     for resource in resources(operation) {
         if resource.allocation_info.role.is_none() {
-            let role = Some(deal.role.as_str().into());
+            let role = Some(accepted.role.as_str().into());
             resource.allocation_info = pb::resource::AllocationInfo { role, ..Default::default() }.into();
         }
     }
@@ -27,14 +27,14 @@ pub(super) fn without_allocation(mut operation: Operation) -> Operation {
     operation
 }
 
-fn fill_tasks(operation: &mut Operation, deal: &Deal) {
+fn fill_tasks(operation: &mut Operation, accepted: &AcceptedOffers) {
     if let Some(launch) = operation.launch.as_option_mut() {
         for task in &mut launch.task_infos {
             fill_health_check(task);
             if let Some(executor) = task.executor.as_option_mut()
                 && !executor.framework_id.is_set()
             {
-                executor.framework_id = deal.framework_id.to_proto().into();
+                executor.framework_id = accepted.framework_id.to_proto().into();
             }
         }
     }

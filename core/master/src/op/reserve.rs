@@ -2,10 +2,15 @@
 
 use tepui_proto::mesos::v1::offer::Operation;
 
-use super::Deal;
+use super::AcceptedOffers;
 use super::convert::{Result, convert};
 use crate::master::{Master, Out};
 
-pub(super) fn reserve(master: &mut Master, deal: &mut Deal, operation: Operation, out: &mut Out) {
-    convert(master, deal, operation, Result::Usable, out);
+pub(super) fn reserve(
+    master: &mut Master,
+    accepted: &mut AcceptedOffers,
+    operation: Operation,
+    out: &mut Out,
+) {
+    convert(master, accepted, operation, Result::Usable, out);
 }

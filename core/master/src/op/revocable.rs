@@ -12,36 +12,36 @@ use tepui_proto::mesos::v1::resource::revocable_info::Type;
 use tepui_resources::{Format, Resource, Resources, Revocable};
 use tepui_types::ExecutorId;
 
-use super::Deal;
+use super::AcceptedOffers;
 use crate::master::Master;
 
 /// In the order in which they are used.
 const KINDS: [Revocable; 3] = [Revocable::Plain, Revocable::UsageSlack, Revocable::AllocationSlack];
 
-pub(super) fn settle_task(master: &Master, deal: &Deal, task: &mut pb::TaskInfo) {
+pub(super) fn settle_task(master: &Master, accepted: &AcceptedOffers, task: &mut pb::TaskInfo) {
     let own = task.executor.as_option().map_or(&[][..], |executor| &executor.resources);
     if !task.resources.iter().chain(own).any(lacks_kind) {
         return;
     }
-    let running = task.executor.as_option().and_then(|executor| running(master, deal, executor));
+    let running = task.executor.as_option().and_then(|executor| running(master, accepted, executor));
     let taken = if running.is_some() { &[][..] } else { own };
-    let mut left = &deal.pool - &with_kinds(task.resources.iter().chain(taken));
+    let mut left = &accepted.pool - &with_kinds(task.resources.iter().chain(taken));
     if let Some(executor) = task.executor.as_option_mut() {
         settle_executor(executor, running, &mut left);
     }
     settle(&mut task.resources, &mut left);
 }
 
-pub(super) fn settle_group(master: &Master, deal: &Deal, group: &mut LaunchGroup) {
+pub(super) fn settle_group(master: &Master, accepted: &AcceptedOffers, group: &mut LaunchGroup) {
     let tasks = &mut group.task_group.get_or_insert_default().tasks;
     let executor = group.executor.get_or_insert_default();
     let of_tasks = || tasks.iter().flat_map(|task| &task.resources);
     if !of_tasks().chain(&executor.resources).any(lacks_kind) {
         return;
     }
-    let running = running(master, deal, executor);
+    let running = running(master, accepted, executor);
     let taken = if running.is_some() { &[][..] } else { &executor.resources };
-    let mut left = &deal.pool - &with_kinds(of_tasks().chain(taken));
+    let mut left = &accepted.pool - &with_kinds(of_tasks().chain(taken));
     let before = executor.clone();
     settle_executor(executor, running, &mut left);
     for task in tasks {
@@ -54,9 +54,13 @@ pub(super) fn settle_group(master: &Master, deal: &Deal, group: &mut LaunchGroup
 }
 
 /// The executor of this id that the agent has already.
-fn running<'m>(master: &'m Master, deal: &Deal, executor: &pb::ExecutorInfo) -> Option<&'m pb::ExecutorInfo> {
-    let key = (deal.framework_id.clone(), ExecutorId::from(&*executor.executor_id));
-    Some(&master.agent(&deal.agent_id)?.executors.get(&key)?.info)
+fn running<'m>(
+    master: &'m Master,
+    accepted: &AcceptedOffers,
+    executor: &pb::ExecutorInfo,
+) -> Option<&'m pb::ExecutorInfo> {
+    let key = (accepted.framework_id.clone(), ExecutorId::from(&*executor.executor_id));
+    Some(&master.agent(&accepted.agent_id)?.executors.get(&key)?.info)
 }
 
 /// An executor that runs has the kinds that it was launched with, and takes nothing from the offers.

@@ -2,10 +2,15 @@
 
 use tepui_proto::mesos::v1::offer::Operation;
 
-use super::Deal;
+use super::AcceptedOffers;
 use super::convert::{Result, convert};
 use crate::master::{Master, Out};
 
-pub(super) fn shrink_volume(master: &mut Master, deal: &mut Deal, operation: Operation, out: &mut Out) {
-    convert(master, deal, operation, Result::SetAside, out);
+pub(super) fn shrink_volume(
+    master: &mut Master,
+    accepted: &mut AcceptedOffers,
+    operation: Operation,
+    out: &mut Out,
+) {
+    convert(master, accepted, operation, Result::SetAside, out);
 }

@@ -13,7 +13,7 @@ use tepui_proto::mesos::v1::offer::Operation as Message;
 use tepui_proto::mesos::v1::offer::operation::{self, Type as Kind};
 use tepui_proto::wire;
 use tepui_resources::{Operation, Resources, validate};
-use tepui_types::{AgentId, Answer, Refusal, Status};
+use tepui_types::{AgentId, Answer, Rejection, Status};
 
 use super::Done;
 use crate::master::{Master, Out};
@@ -27,23 +27,23 @@ pub(super) fn convert(
     call: &Call,
     out: &mut Out,
 ) -> Done {
-    let Some((id, mut message)) = asked(call) else {
-        return Err(Refusal::bad_request("It does not change resources"));
+    let Some((id, mut message)) = operation_of(call) else {
+        return Err(Rejection::bad_request("It does not change resources"));
     };
     wire::check_size(&message, master.config.limits.operation)
-        .map_err(|why| Refusal::bad_request(format!("The operation {why} (--max_operation_size)")))?;
+        .map_err(|why| Rejection::bad_request(format!("The operation {why} (--max_operation_size)")))?;
     let Some(agent) = master.agent(&id) else {
-        return Err(Refusal::bad_request("No agent found with specified ID"));
+        return Err(Rejection::bad_request("No agent found with specified ID"));
     };
     let on = format!("agent {id} at {} ({})", agent.pid, agent.info.hostname);
     let operation = check(master, &id, principal, &mut message).map_err(|why| {
         let kind = message.r#type.unwrap_or(Kind::UNKNOWN);
-        Refusal::bad_request(format!("Invalid {kind:?} operation on {on}: {why}"))
+        Rejection::bad_request(format!("Invalid {kind:?} operation on {on}: {why}"))
     })?;
     free_up(master, now, &id, &operation, out)?;
     let (consumed, converted) = (operation.consumed(), operation.converted());
     if !master.allocator.convert(&id, Holder::Free, &consumed, &converted) {
-        return Err(Refusal::new(Status::Conflict, format!("{consumed} is not free on {on}")));
+        return Err(Rejection::new(Status::Conflict, format!("{consumed} is not free on {on}")));
     }
     let total = master.allocator.total(&id).cloned();
     if let (Some(agent), Some(total)) = (master.agent_mut(&id), total) {
@@ -54,7 +54,7 @@ pub(super) fn convert(
 }
 
 /// The agent and the operation that a call is about.
-fn asked(call: &Call) -> Option<(AgentId, Message)> {
+fn operation_of(call: &Call) -> Option<(AgentId, Message)> {
     let of = |r#type| Message { r#type: Some(r#type), ..Default::default() };
     let (id, message) = match call.r#type? {
         Type::RESERVE_RESOURCES => {
@@ -112,7 +112,7 @@ fn check(
     let operation = Operation::from_proto(message).map_err(|why| why.to_string())?;
     let operation = operation.ok_or("It does not convert resources")?;
     if let Some(resource) = operation.resources().find(|resource| resource.allocation().is_some()) {
-        return Err(format!("Resource {resource} is allocated; operators change what nobody has"));
+        return Err(format!("Resource {resource} is allocated; only unallocated resources can be changed"));
     }
     checks::operators_operation(master, id, principal, &operation)?;
     Ok(operation)
@@ -125,7 +125,7 @@ fn free_up(
     id: &AgentId,
     operation: &Operation,
     out: &mut Out,
-) -> Result<(), Refusal> {
+) -> Result<(), Rejection> {
     let needed = operation.consumed();
     let offers: Vec<_> = master.offers.on(id);
     let offered = |master: &Master, offer| -> Resources {
@@ -135,7 +135,7 @@ fn free_up(
     let mut at_hand = master.allocator.free(id).cloned().unwrap_or_default();
     offers.iter().for_each(|offer| at_hand += &offered(master, offer).non_shared());
     if !at_hand.contains(&needed) {
-        return Err(Refusal::new(Status::Conflict, format!("{needed} is not there, or in use")));
+        return Err(Rejection::new(Status::Conflict, format!("{needed} does not exist or is in use")));
     }
     for offer in &offers {
         let lacking = &needed - master.allocator.free(id).unwrap_or(&Resources::new());

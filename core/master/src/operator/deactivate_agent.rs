@@ -2,7 +2,7 @@
 
 use tepui_proto::mesos::v1::master::call::DeactivateAgent;
 use tepui_registry::Deactivation;
-use tepui_types::{AgentId, Refusal};
+use tepui_types::{AgentId, Rejection};
 
 use crate::drain;
 use crate::master::{Master, Out};
@@ -11,7 +11,7 @@ pub(super) fn deactivate_agent(
     master: &mut Master,
     call: &DeactivateAgent,
     out: &mut Out,
-) -> Result<(), Refusal> {
+) -> Result<(), Rejection> {
     let id = AgentId::from(&*call.agent_id);
     check_known(master, &id)?;
     // One that drains is deactivated, and goes on draining.
@@ -22,10 +22,10 @@ pub(super) fn deactivate_agent(
 }
 
 /// Registered, recovered or unreachable.
-pub(super) fn check_known(master: &Master, id: &AgentId) -> Result<(), Refusal> {
+pub(super) fn check_known(master: &Master, id: &AgentId) -> Result<(), Rejection> {
     let state = &master.state;
     let known = state.agents.contains_key(id)
         || state.recovered_agents.contains_key(id)
         || state.unreachable_agents.contains_key(id);
-    if known { Ok(()) } else { Err(Refusal::bad_request("Unknown agent")) }
+    if known { Ok(()) } else { Err(Rejection::bad_request("Unknown agent")) }
 }

@@ -5,7 +5,7 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::agent_info::capability::Type as Capability;
 use tepui_proto::mesos::v1::master::call::DrainAgent;
 use tepui_registry::Deactivation;
-use tepui_types::{AgentId, Refusal};
+use tepui_types::{AgentId, Rejection};
 
 use super::deactivate_agent::check_known;
 use crate::drain;
@@ -16,15 +16,17 @@ pub(super) fn drain_agent(
     now: Now,
     call: &DrainAgent,
     out: &mut Out,
-) -> Result<(), Refusal> {
+) -> Result<(), Rejection> {
     let id = AgentId::from(&*call.agent_id);
     check_known(master, &id)?;
     if let Some(agent) = master.agent(&id) {
         if agent.unavailability.is_some() {
-            return Err(Refusal::bad_request("Agent is part of a maintenance window, and cannot be drained"));
+            return Err(Rejection::bad_request(
+                "Agent is part of a maintenance window, and cannot be drained",
+            ));
         }
         if !agent.has(Capability::AGENT_DRAINING) {
-            return Err(Refusal::bad_request("Agent has no AGENT_DRAINING capability"));
+            return Err(Rejection::bad_request("Agent has no AGENT_DRAINING capability"));
         }
     }
     let config = pb::DrainConfig {
@@ -39,12 +41,12 @@ pub(super) fn drain_agent(
 }
 
 /// How much longer tasks may take than they are given here is not theirs to say.
-fn max_grace_period(call: &DrainAgent) -> Result<Option<pb::DurationInfo>, Refusal> {
+fn max_grace_period(call: &DrainAgent) -> Result<Option<pb::DurationInfo>, Rejection> {
     let Some(period) = call.max_grace_period.as_option() else { return Ok(None) };
     let nanoseconds = period.seconds.unwrap_or(0).checked_mul(1_000_000_000);
     let nanoseconds = nanoseconds.and_then(|nanos| nanos.checked_add(period.nanos.unwrap_or(0).into()));
     match nanoseconds.filter(|nanoseconds| *nanoseconds >= 0) {
         Some(nanoseconds) => Ok(Some(pb::DurationInfo { nanoseconds, ..Default::default() })),
-        None => Err(Refusal::bad_request("'max_grace_period' is negative or too long")),
+        None => Err(Rejection::bad_request("'max_grace_period' is negative or too long")),
     }
 }

@@ -2,7 +2,7 @@
 
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::master::call::ReactivateAgent;
-use tepui_types::{AgentId, Refusal};
+use tepui_types::{AgentId, Rejection};
 
 use super::deactivate_agent::check_known;
 use crate::master::{Master, Out};
@@ -11,14 +11,14 @@ pub(super) fn reactivate_agent(
     master: &mut Master,
     call: &ReactivateAgent,
     out: &mut Out,
-) -> Result<(), Refusal> {
+) -> Result<(), Rejection> {
     let id = AgentId::from(&*call.agent_id);
     check_known(master, &id)?;
     let Some(deactivation) = master.registry.deactivated.get(&id) else {
-        return Err(Refusal::bad_request("Agent is not deactivated"));
+        return Err(Rejection::bad_request("Agent is not deactivated"));
     };
     if deactivation.drain.as_ref().is_some_and(|drain| drain.state == pb::DrainState::DRAINING) {
-        return Err(Refusal::bad_request("Agent is still in the DRAINING state"));
+        return Err(Rejection::bad_request("Agent is still in the DRAINING state"));
     }
     let record = master.registry.reactivate(&id);
     master.record(record, out);

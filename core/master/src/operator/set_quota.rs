@@ -3,13 +3,13 @@
 use alloc::format;
 
 use tepui_proto::mesos::v1::master::call::SetQuota;
-use tepui_types::{Refusal, Status};
+use tepui_types::{Rejection, Status};
 
 use crate::master::{Master, Out};
-use crate::quota;
+use crate::{quota, role_config};
 
-pub(super) fn set_quota(master: &mut Master, call: &SetQuota, out: &mut Out) -> Result<(), Refusal> {
-    let failed = |why| Refusal::bad_request(format!("Failed to validate set quota request: {why}"));
+pub(super) fn set_quota(master: &mut Master, call: &SetQuota, out: &mut Out) -> Result<(), Rejection> {
+    let failed = |why| Rejection::bad_request(format!("Failed to validate set quota request: {why}"));
     let config = quota::from_request(&call.quota_request).map_err(failed)?;
     quota::check(master, &config).map_err(failed)?;
     if master.state.quotas.contains_key(&config.role) {
@@ -18,9 +18,11 @@ pub(super) fn set_quota(master: &mut Master, call: &SetQuota, out: &mut Out) -> 
     if !call.quota_request.force.unwrap_or(false) {
         quota::check_capacity(master, [&config]).map_err(|why| {
             let what = "Quota guarantees overcommit the cluster (use 'force' to bypass this check)";
-            Refusal::new(Status::Conflict, format!("{what}: {why}"))
+            Rejection::new(Status::Conflict, format!("{what}: {why}"))
         })?;
     }
-    quota::set(master, [(config.role.clone(), Some(config))].into(), out);
+    let configs = [(config.role.clone(), Some(config))].into();
+    role_config::check_quotas(master, &configs)?;
+    quota::set(master, configs, out);
     Ok(())
 }

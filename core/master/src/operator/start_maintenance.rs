@@ -10,7 +10,7 @@ use tepui_proto::mesos::v1::machine_info::Mode;
 use tepui_proto::mesos::v1::maintenance::Schedule;
 use tepui_proto::mesos::v1::master::call::StartMaintenance;
 use tepui_registry::{Machine, Operation as Record};
-use tepui_types::Refusal;
+use tepui_types::Rejection;
 
 use super::update_maintenance_schedule::{check_machine, set};
 use crate::maintenance;
@@ -22,7 +22,7 @@ pub(super) fn start_maintenance(
     now: Now,
     call: &StartMaintenance,
     out: &mut Out,
-) -> Result<(), Refusal> {
+) -> Result<(), Rejection> {
     let named = named(&call.machines)?;
     let mut machines = BTreeMap::new();
     for machine in &named {
@@ -41,31 +41,31 @@ pub(super) fn start_maintenance(
 }
 
 /// The machines of a call: some, sound, none twice.
-pub(super) fn named(ids: &[pb::MachineID]) -> Result<Vec<Machine>, Refusal> {
+pub(super) fn named(ids: &[pb::MachineID]) -> Result<Vec<Machine>, Rejection> {
     let mut machines: Vec<Machine> = Vec::new();
     for id in ids {
-        let machine = check_machine(id).map_err(Refusal::bad_request)?;
+        let machine = check_machine(id).map_err(Rejection::bad_request)?;
         if machines.contains(&machine) {
-            return Err(Refusal::bad_request(format!("Machine '{machine}' appears more than once")));
+            return Err(Rejection::bad_request(format!("Machine '{machine}' appears more than once")));
         }
         machines.push(machine);
     }
     match machines.is_empty() {
-        true => Err(Refusal::bad_request("List of machines is empty")),
+        true => Err(Rejection::bad_request("List of machines is empty")),
         false => Ok(machines),
     }
 }
 
 /// A machine that is in the schedule, in this mode.
-pub(super) fn in_mode(master: &Master, machine: &Machine, mode: Mode) -> Result<pb::MachineInfo, Refusal> {
+pub(super) fn in_mode(master: &Master, machine: &Machine, mode: Mode) -> Result<pb::MachineInfo, Rejection> {
     match master.state.machines.get(machine) {
         None => {
-            Err(Refusal::bad_request(format!("Machine '{machine}' is not part of a maintenance schedule")))
+            Err(Rejection::bad_request(format!("Machine '{machine}' is not part of a maintenance schedule")))
         }
         Some(info) if info.mode == Some(mode) => Ok(pb::MachineInfo::clone(info)),
         Some(info) => {
             let is = info.mode.unwrap_or(Mode::UP);
-            Err(Refusal::bad_request(format!("Machine '{machine}' is not in {mode:?} mode, but {is:?}")))
+            Err(Rejection::bad_request(format!("Machine '{machine}' is not in {mode:?} mode, but {is:?}")))
         }
     }
 }

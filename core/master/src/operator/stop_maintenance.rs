@@ -6,7 +6,7 @@ use tepui_proto::mesos::v1::machine_info::Mode;
 use tepui_proto::mesos::v1::maintenance::Schedule;
 use tepui_proto::mesos::v1::master::call::StopMaintenance;
 use tepui_registry::Machine;
-use tepui_types::Refusal;
+use tepui_types::Rejection;
 
 use super::start_maintenance::{in_mode, named};
 use super::update_maintenance_schedule::set;
@@ -16,7 +16,7 @@ pub(super) fn stop_maintenance(
     master: &mut Master,
     call: &StopMaintenance,
     out: &mut Out,
-) -> Result<(), Refusal> {
+) -> Result<(), Rejection> {
     let mut machines = BTreeMap::new();
     for machine in named(&call.machines)? {
         in_mode(master, &machine, Mode::DOWN)?;

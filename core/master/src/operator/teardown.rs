@@ -2,16 +2,21 @@
 
 use tepui_fsm::Now;
 use tepui_proto::mesos::v1::master::call::Teardown;
-use tepui_types::{FrameworkId, Refusal};
+use tepui_types::{FrameworkId, Rejection};
 
 use crate::framework;
 use crate::master::{Master, Out};
 use crate::transition::FrameworkRemoval;
 
-pub(super) fn teardown(master: &mut Master, now: Now, call: &Teardown, out: &mut Out) -> Result<(), Refusal> {
+pub(super) fn teardown(
+    master: &mut Master,
+    now: Now,
+    call: &Teardown,
+    out: &mut Out,
+) -> Result<(), Rejection> {
     let id = FrameworkId::from(&*call.framework_id);
     if master.framework(&id).is_none() {
-        return Err(Refusal::bad_request("No framework found with specified ID"));
+        return Err(Rejection::bad_request("No framework found with specified ID"));
     }
     framework::remove(master, now, &id, FrameworkRemoval::TeardownByOperator, out);
     Ok(())

@@ -10,7 +10,7 @@ use tepui_proto::mesos::v1::machine_info::Mode;
 use tepui_proto::mesos::v1::maintenance::Schedule;
 use tepui_proto::mesos::v1::master::call::UpdateMaintenanceSchedule;
 use tepui_registry::{Machine, Operation as Record};
-use tepui_types::Refusal;
+use tepui_types::Rejection;
 
 use crate::maintenance;
 use crate::master::{Master, Out};
@@ -21,8 +21,8 @@ pub(super) fn update_maintenance_schedule(
     master: &mut Master,
     call: &UpdateMaintenanceSchedule,
     out: &mut Out,
-) -> Result<(), Refusal> {
-    let machines = planned(master, &call.schedule).map_err(Refusal::bad_request)?;
+) -> Result<(), Rejection> {
+    let machines = planned(master, &call.schedule).map_err(Rejection::bad_request)?;
     set(master, Schedule::clone(&call.schedule), machines, out);
     Ok(())
 }
@@ -73,7 +73,7 @@ pub(super) fn check_machine(id: &pb::MachineID) -> Result<Machine, String> {
     let sound = machine.ip.is_empty() || machine.ip.parse::<core::net::Ipv4Addr>().is_ok();
     match sound {
         true => Ok(machine),
-        false => Err(format!("'{}' of a machine is no IPv4 address", machine.ip)),
+        false => Err(format!("'{}' of a machine is not an IPv4 address", machine.ip)),
     }
 }
 

@@ -4,13 +4,13 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 
 use tepui_proto::mesos::v1::master::call::UpdateQuota;
-use tepui_types::Refusal;
+use tepui_types::Rejection;
 
 use crate::master::{Master, Out};
-use crate::quota;
+use crate::{quota, role_config};
 
-pub(super) fn update_quota(master: &mut Master, call: &UpdateQuota, out: &mut Out) -> Result<(), Refusal> {
-    let failed = |why| Refusal::bad_request(format!("Failed to validate UPDATE_QUOTA: {why}"));
+pub(super) fn update_quota(master: &mut Master, call: &UpdateQuota, out: &mut Out) -> Result<(), Rejection> {
+    let failed = |why| Rejection::bad_request(format!("Failed to validate UPDATE_QUOTA: {why}"));
     let mut configs = BTreeMap::new();
     for config in &call.quota_configs {
         quota::check(master, config).map_err(failed)?;
@@ -29,6 +29,7 @@ pub(super) fn update_quota(master: &mut Master, call: &UpdateQuota, out: &mut Ou
             ))
         })?;
     }
+    role_config::check_quotas(master, &configs)?;
     if !configs.is_empty() {
         quota::set(master, configs, out);
     }

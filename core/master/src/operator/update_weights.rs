@@ -10,10 +10,11 @@ use tepui_proto::mesos::v1::WeightInfo;
 use tepui_proto::mesos::v1::master::call::UpdateWeights;
 use tepui_registry::{Operation as Record, WEIGHT_DEFAULT};
 use tepui_resources::Role;
-use tepui_types::{Answer, Refusal};
+use tepui_types::{Answer, Rejection};
 
 use super::Done;
 use crate::master::{Master, Out};
+use crate::role_config;
 use crate::validate::weight;
 
 pub(super) fn update_weights(master: &mut Master, call: &UpdateWeights, out: &mut Out) -> Done {
@@ -22,12 +23,13 @@ pub(super) fn update_weights(master: &mut Master, call: &UpdateWeights, out: &mu
         let (role, weight) = check(info)?;
         if weights.insert(role.clone(), weight).is_some() {
             let why = format!("Failed to validate update weights request JSON: role '{role}' is named twice");
-            return Err(Refusal::bad_request(why));
+            return Err(Rejection::bad_request(why));
         }
     }
     if weights.keys().any(|role| !master.state.allows_role(role)) {
         return Ok(Answer::NoContent);
     }
+    role_config::check_weights(master, &weights)?;
     if !weights.is_empty() {
         set(master, weights, out);
     }
@@ -35,15 +37,15 @@ pub(super) fn update_weights(master: &mut Master, call: &UpdateWeights, out: &mu
 }
 
 /// A role that can be one, and a weight that can be compared.
-fn check(info: &WeightInfo) -> Result<(String, f64), Refusal> {
-    let refuse = |why: String| Refusal::bad_request(why);
+fn check(info: &WeightInfo) -> Result<(String, f64), Rejection> {
+    let reject = |why: String| Rejection::bad_request(why);
     let role = info.role.as_deref().map(str::trim);
     let role = role
-        .ok_or_else(|| refuse("Failed to validate update weights request JSON: a role is missing".into()))?;
+        .ok_or_else(|| reject("Failed to validate update weights request JSON: a role is missing".into()))?;
     weight::role(role)
-        .map_err(|why| refuse(format!("Failed to validate update weights request JSON: {why}")))?;
+        .map_err(|why| reject(format!("Failed to validate update weights request JSON: {why}")))?;
     weight::value(info.weight).map_err(|why| {
-        refuse(format!("Failed to validate update weights request JSON for role '{role}': {why}"))
+        reject(format!("Failed to validate update weights request JSON for role '{role}': {why}"))
     })?;
     Ok((role.into(), info.weight))
 }

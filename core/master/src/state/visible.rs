@@ -19,7 +19,7 @@ impl State {
     /// What `subject` may see of it. Cheap if there are no rules.
     pub fn visible_to(&self, authorizer: &Authorizer, subject: Subject<'_>) -> State {
         match authorizer.is_set() {
-            true => Eyes { authorizer, subject }.state(self),
+            true => Viewer { authorizer, subject }.state(self),
             false => self.clone(),
         }
     }
@@ -32,45 +32,46 @@ pub fn event_seen(
     authorizer: &Authorizer,
     subject: Subject<'_>,
 ) -> Option<Event> {
-    let eyes = Eyes { authorizer, subject };
+    let viewer = Viewer { authorizer, subject };
     let framework = |id: &pb::FrameworkID| {
         let id = FrameworkId::from(id);
         let live = state.frameworks.get(&id);
-        live.or_else(|| state.completed_frameworks.get(&id)).filter(|framework| eyes.sees(framework))
+        live.or_else(|| state.completed_frameworks.get(&id))
+            .filter(|framework| viewer.can_view_framework(framework))
     };
-    let user_seen = |user: &str| eyes.see(Action::ViewFramework, user);
+    let user_seen = |user: &str| viewer.is_authorized(Action::ViewFramework, user);
     let seen = match event.r#type.unwrap_or(Type::UNKNOWN) {
         Type::TASK_ADDED => {
             let task = &event.task_added.task;
             let user = task.user.as_deref().filter(|user| !user.is_empty());
             framework(&task.framework_id)
-                .is_some_and(|it| eyes.see(Action::ViewTask, user.unwrap_or(&it.info.user)))
+                .is_some_and(|it| viewer.is_authorized(Action::ViewTask, user.unwrap_or(&it.info.user)))
         }
         Type::TASK_UPDATED => framework(&event.task_updated.framework_id).is_some_and(|it| {
             let id = TaskId::from(&*event.task_updated.status.task_id);
             let live = it.tasks.get(&id).or_else(|| it.unreachable_tasks.get(&id));
             match live.or_else(|| it.completed_tasks.get(&id)) {
-                Some(task) => eyes.sees_task(task, it),
-                None => eyes.see(Action::ViewTask, &it.info.user),
+                Some(task) => viewer.can_view_task(task, it),
+                None => viewer.is_authorized(Action::ViewTask, &it.info.user),
             }
         }),
         Type::FRAMEWORK_ADDED => user_seen(&event.framework_added.framework.framework_info.user),
         Type::FRAMEWORK_UPDATED => user_seen(&event.framework_updated.framework.framework_info.user),
         Type::FRAMEWORK_REMOVED => user_seen(&event.framework_removed.framework_info.user),
-        Type::AGENT_ADDED => return Some(eyes.agent_added(event)),
+        Type::AGENT_ADDED => return Some(viewer.agent_added(event)),
         Type::UNKNOWN | Type::SUBSCRIBED | Type::HEARTBEAT | Type::ERROR | Type::AGENT_REMOVED => true,
     };
     seen.then(|| event.clone())
 }
 
-/// Whose eyes look.
-struct Eyes<'a> {
+/// The principal whose view is computed.
+struct Viewer<'a> {
     authorizer: &'a Authorizer,
     subject: Subject<'a>,
 }
 
-impl Eyes<'_> {
-    fn see(&self, action: Action, object: &str) -> bool {
+impl Viewer<'_> {
+    fn is_authorized(&self, action: Action, object: &str) -> bool {
         self.authorizer.allows(self.subject, action, Some(object))
     }
 
@@ -78,11 +79,12 @@ impl Eyes<'_> {
         let frameworks: Map<_, _> = all
             .frameworks
             .iter()
-            .filter(|(_, framework)| self.sees(framework))
+            .filter(|(_, framework)| self.can_view_framework(framework))
             .map(|(id, framework)| (id.clone(), self.framework(framework)))
             .collect();
-        let completed =
-            all.completed_frameworks.filter_map(|one| self.sees(one).then(|| self.framework(one)));
+        let completed = all
+            .completed_frameworks
+            .filter_map(|one| self.can_view_framework(one).then(|| self.framework(one)));
         let mut seen = State { frameworks, completed_frameworks: completed, ..all.clone() };
         seen.agents = all.agents.iter().map(|(id, agent)| (id.clone(), self.agent(agent, &seen))).collect();
         seen.recovered_agents =
@@ -91,24 +93,28 @@ impl Eyes<'_> {
             .offers
             .iter()
             .filter(|(_, offer)| seen.frameworks.contains_key(&offer.framework_id))
-            .filter(|(_, offer)| self.see(Action::ViewRole, &offer.role))
+            .filter(|(_, offer)| self.is_authorized(Action::ViewRole, &offer.role))
             .map(|(id, offer)| (id.clone(), offer.clone()))
             .collect();
         seen.weights = all
             .weights
             .iter()
-            .filter(|(role, _)| self.see(Action::ViewRole, role))
+            .filter(|(role, _)| self.is_authorized(Action::ViewRole, role))
             .map(|(role, weight)| (role.clone(), *weight))
             .collect();
         seen.quotas = all
             .quotas
             .iter()
-            .filter(|(role, _)| self.see(Action::GetQuota, role))
+            .filter(|(role, _)| self.is_authorized(Action::GetQuota, role))
             .map(|(role, quota)| (role.clone(), quota.clone()))
             .collect();
         seen.roles = all.roles.as_ref().map(|roles| {
             Arc::new(
-                roles.iter().filter(|role| self.see(Action::ViewRole, role)).cloned().collect::<Vec<_>>(),
+                roles
+                    .iter()
+                    .filter(|role| self.is_authorized(Action::ViewRole, role))
+                    .cloned()
+                    .collect::<Vec<_>>(),
             )
         });
         if !self.authorizer.allows(self.subject, Action::GetMaintenanceSchedule, None) {
@@ -127,14 +133,14 @@ impl Eyes<'_> {
         seen
     }
 
-    fn sees(&self, framework: &Framework) -> bool {
-        self.see(Action::ViewFramework, &framework.info.user)
+    fn can_view_framework(&self, framework: &Framework) -> bool {
+        self.is_authorized(Action::ViewFramework, &framework.info.user)
     }
 
     fn framework(&self, all: &Framework) -> Arc<Framework> {
         let mut info = pb::FrameworkInfo::clone(&all.info);
-        info.roles.retain(|role| self.see(Action::ViewRole, role));
-        let is_seen = |task: &&Arc<Task>| self.sees_task(task, all);
+        info.roles.retain(|role| self.is_authorized(Action::ViewRole, role));
+        let is_seen = |task: &&Arc<Task>| self.can_view_task(task, all);
         let recent =
             |list: &Recent<_, Arc<Task>>| list.filter_map(|task| is_seen(&task).then(|| task.clone()));
         Arc::new(Framework {
@@ -146,14 +152,14 @@ impl Eyes<'_> {
         })
     }
 
-    fn sees_task(&self, task: &Task, framework: &Framework) -> bool {
+    fn can_view_task(&self, task: &Task, framework: &Framework) -> bool {
         let user = task.task.user.as_deref().filter(|user| !user.is_empty());
-        self.see(Action::ViewTask, user.unwrap_or(&framework.info.user))
+        self.is_authorized(Action::ViewTask, user.unwrap_or(&framework.info.user))
     }
 
-    fn sees_executor(&self, executor: &Executor, framework: &Framework) -> bool {
+    fn can_view_executor(&self, executor: &Executor, framework: &Framework) -> bool {
         let user = executor.info.command.user.as_deref();
-        self.see(Action::ViewExecutor, user.unwrap_or(&framework.info.user))
+        self.is_authorized(Action::ViewExecutor, user.unwrap_or(&framework.info.user))
     }
 
     fn agent(&self, all: &Agent, seen: &State) -> Arc<Agent> {
@@ -162,7 +168,7 @@ impl Eyes<'_> {
         });
         let executors = all.executors.iter().filter(|((framework, _), executor)| {
             let framework = seen.frameworks.get(framework);
-            framework.is_some_and(|framework| self.sees_executor(executor, framework))
+            framework.is_some_and(|framework| self.can_view_executor(executor, framework))
         });
         let operations = all.operations.iter().filter(|(_, operation)| {
             let framework = operation.framework_id.as_ref();
@@ -179,27 +185,31 @@ impl Eyes<'_> {
     }
 
     fn agent_info(&self, all: &Arc<pb::AgentInfo>) -> Arc<pb::AgentInfo> {
-        match all.resources.iter().all(|resource| self.sees_resource(resource)) {
+        match all.resources.iter().all(|resource| self.can_view_resource(resource)) {
             true => all.clone(),
             false => {
                 let mut info = pb::AgentInfo::clone(all);
-                info.resources.retain(|resource| self.sees_resource(resource));
+                info.resources.retain(|resource| self.can_view_resource(resource));
                 Arc::new(info)
             }
         }
     }
 
-    fn sees_resource(&self, resource: &pb::Resource) -> bool {
+    fn can_view_resource(&self, resource: &pb::Resource) -> bool {
         let roles = resource.reservations.iter().filter_map(|reservation| reservation.role.as_deref());
         let old = resource.role.as_deref().filter(|role| *role != "*");
-        roles.chain(old).all(|role| self.see(Action::ViewRole, role))
+        roles.chain(old).all(|role| self.is_authorized(Action::ViewRole, role))
     }
 
     fn agent_added(&self, event: &Event) -> Event {
         let mut event = event.clone();
         let agent = event.agent_added.get_or_insert_default().agent.get_or_insert_default();
-        agent.total_resources.retain(|resource| self.sees_resource(resource));
-        agent.agent_info.get_or_insert_default().resources.retain(|resource| self.sees_resource(resource));
+        agent.total_resources.retain(|resource| self.can_view_resource(resource));
+        agent
+            .agent_info
+            .get_or_insert_default()
+            .resources
+            .retain(|resource| self.can_view_resource(resource));
         event
     }
 
@@ -207,7 +217,9 @@ impl Eyes<'_> {
     fn resources(&self, all: &Resources) -> Resources {
         let is_seen = |resource: &Resource| {
             let reserved = resource.reservations().iter().map(|reservation| &reservation.role);
-            reserved.chain(resource.allocation()).all(|role| self.see(Action::ViewRole, role.as_str()))
+            reserved
+                .chain(resource.allocation())
+                .all(|role| self.is_authorized(Action::ViewRole, role.as_str()))
         };
         all.filter(is_seen)
     }

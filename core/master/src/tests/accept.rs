@@ -58,7 +58,7 @@ fn operations_run_in_order_and_do_not_stop_each_other() {
 }
 
 #[test]
-fn what_is_left_is_declined_with_the_filter() {
+fn remaining_resources_are_declined_with_the_filter() {
     check(
         "
         agent A cpus:4 mem:1024

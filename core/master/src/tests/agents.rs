@@ -7,7 +7,7 @@ use super::{check, check_with};
 use crate::Config;
 
 #[test]
-fn an_agent_is_recorded_before_it_hears_of_it() {
+fn an_agent_is_recorded_before_it_is_subscribed() {
     check(
         "
         operator subscribe
@@ -256,7 +256,7 @@ fn an_ended_task_that_the_agent_forgot_ends_once() {
             A <- LAUNCH t1 (cpus:1)
             F <- UPDATE t1 TASK_FINISHED
             A closed
-            F <- UPDATE t1 TASK_FINISHED REASON_RECONCILIATION "Agent forgot the task after its end"
+            F <- UPDATE t1 TASK_FINISHED REASON_RECONCILIATION "Task is no longer known to the agent"
             A <- SUBSCRIBED A
             F <- OFFERS #1 of A (cpus:4; mem:1024)
             A <- ACKNOWLEDGE t1
@@ -411,7 +411,7 @@ fn gone_is_for_ever() {
 }
 
 #[test]
-fn gone_after_unreachable_ends_what_was_unreachable() {
+fn gone_after_unreachable_terminates_unreachable_tasks() {
     check(
         "
         framework F role:web checkpoint pa
@@ -496,7 +496,7 @@ fn an_agent_without_memory_is_another_agent() {
 }
 
 #[test]
-fn an_agent_that_never_heard_of_its_admission_keeps_its_id() {
+fn an_agent_that_missed_its_admission_keeps_its_id() {
     check(
         "
         agent A cpus:4 mem:1024

@@ -20,7 +20,7 @@ fn only(action: Action, principal: &str, object: &str) -> (Action, Vec<Rule>) {
 }
 
 #[test]
-fn what_is_not_allowed_is_told() {
+fn unauthorized_calls_are_rejected() {
     let rules = BTreeMap::from([
         only(Action::RegisterFramework, "p", "web"),
         only(Action::RunTask, "p", "svc"),
@@ -136,7 +136,7 @@ fn the_id_of_an_unreachable_agent_is_its_own() {
 }
 
 #[test]
-fn agents_are_told_of_frameworks_that_may_not_use_root() {
+fn agents_are_notified_of_frameworks_without_root() {
     let rules = BTreeMap::from([only(Action::RunTask, "p", "svc")]);
     let authorizer = Authorizer::new(Some(Acls::new(true, rules).expect("right")));
     for (config, expected) in [

@@ -41,6 +41,7 @@ fn nothing_is_offered_of_an_agent_under_disk_pressure() {
             F <- HEARTBEAT
             G <- HEARTBEAT
             A <- PING
+            A <- PING in order
             --
             A <- SUBSCRIBED A
             A <- ACKNOWLEDGE t1
@@ -49,6 +50,7 @@ fn nothing_is_offered_of_an_agent_under_disk_pressure() {
             --
             F <- OFFERS #2 of A (cpus:4)
             A <- PING
+            A <- PING in order
         "#]],
     );
 }
@@ -89,7 +91,7 @@ fn pressure_outlives_a_restart_of_the_master_and_a_reactivation() {
 
 /// Changes that need room are rejected by name; what ends something is recorded, and known agents come back.
 #[test]
-fn a_registry_under_disk_pressure_takes_what_ends_something_only() {
+fn registry_under_disk_pressure_accepts_only_removals() {
     check(
         r#"agent A cpus:4
            agent B cpus:4
@@ -141,7 +143,7 @@ fn a_registry_under_disk_pressure_takes_what_ends_something_only() {
 
 /// What waits for no record: signs of life, kills, and rejections for lack of room.
 #[test]
-fn effects_that_pass_records_which_cannot_be_written() {
+fn independent_effects_pass_records_that_cannot_be_written() {
     let agent = |kind| Effect::Agent {
         conn: ConnId(1),
         event: link::Event { r#type: Some(kind), ..Default::default() }.into(),
@@ -150,10 +152,15 @@ fn effects_that_pass_records_which_cannot_be_written() {
         conn: ConnId(1),
         event: scheduler::Event { r#type: Some(kind), ..Default::default() }.into(),
     };
+    let ping =
+        link::Event { r#type: Some(link::event::Type::PING), in_order: Some(true), ..Default::default() };
+    let ping_in_order = Effect::Agent { conn: ConnId(1), event: ping.into() };
     let answer = |answer| Effect::Answer { conn: ConnId(1), answer };
     for (effect, is_independent) in [
         (agent(link::event::Type::PING), true),
-        (agent(link::event::Type::KILL), true),
+        (ping_in_order, false),
+        (agent(link::event::Type::KILL), false),
+        (Effect::Kill { conn: ConnId(1), event: link::Event::default().into() }, true),
         (agent(link::event::Type::LAUNCH), false),
         (scheduler(scheduler::event::Type::HEARTBEAT), true),
         (scheduler(scheduler::event::Type::OFFERS), false),

@@ -59,7 +59,7 @@ fn an_agent_drains_until_the_last_end_is_acknowledged() {
 }
 
 #[test]
-fn an_empty_agent_is_gone_if_that_was_asked_for() {
+fn a_drained_agent_is_marked_gone_if_requested() {
     check(
         &format!(
             "agent A cpus:4

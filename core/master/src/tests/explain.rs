@@ -40,7 +40,7 @@ fn only_so_many_wait_for_an_explanation() {
         &script,
         expect![[r#"
         --
-        66 <- 503: Too many explanations are under way; ask again later
+        66 <- 503: Too many explanations in progress; retry later
     "#]],
     );
 }

@@ -340,7 +340,6 @@ fn a_new_master_takes_the_living_one_of_two_tasks_of_the_same_id() {
                     --
                     B <- SUBSCRIBED B
                     A <- SUBSCRIBED A
-                    A <- KILL t1
                     B <- UPDATE_FRAMEWORK F
                     F <- SUBSCRIBED F
                     F <- HEARTBEAT
@@ -354,7 +353,7 @@ fn a_new_master_takes_the_living_one_of_two_tasks_of_the_same_id() {
 
 /// It does not know which of the two its framework has heard of: it is told of both.
 #[test]
-fn a_new_master_tells_both_ends_of_two_tasks_of_the_same_id() {
+fn a_new_master_reports_both_terminations_of_a_reused_task_id() {
     check(
         "
         framework F role:web failover:60 checkpoint
@@ -395,7 +394,6 @@ fn a_new_master_tells_both_ends_of_two_tasks_of_the_same_id() {
             --
             A <- SUBSCRIBED A
             B <- SUBSCRIBED B
-            B <- KILL t1
             A <- UPDATE_FRAMEWORK F
             F <- SUBSCRIBED F
             F <- HEARTBEAT
@@ -445,7 +443,7 @@ fn agents_that_do_not_come_to_a_new_master_are_given_up() {
 }
 
 #[test]
-fn a_framework_that_nobody_knew_brings_its_id() {
+fn an_unknown_framework_keeps_its_id() {
     check(
         "
         framework F role:web id:mine
@@ -488,7 +486,7 @@ fn a_framework_that_is_over_is_shut_down_on_agents_that_come_back() {
 
 /// By tasks that live, and by those that ended under executors of which an agent still knows.
 #[test]
-fn a_new_master_knows_how_cgroups_were_shared() {
+fn a_new_master_recovers_share_cgroups() {
     check(
         "
         agent A cpus:8 mem:1024 disk:1000
@@ -542,7 +540,7 @@ fn a_new_master_knows_how_cgroups_were_shared() {
 
 /// Agents remember it for frameworks that have nothing left there, whoever of them comes first.
 #[test]
-fn a_new_master_is_told_how_cgroups_were_shared() {
+fn agents_report_share_cgroups_to_a_new_master() {
     check(
         "
         agent A cpus:8 mem:1024 disk:1000

@@ -5,7 +5,7 @@ use expect_test::expect;
 use super::check;
 
 #[test]
-fn a_kill_is_forwarded_and_said_again_until_the_task_is_dead() {
+fn a_kill_is_forwarded_and_repeated_until_the_task_terminates() {
     check(
         "
         framework F role:web checkpoint pa
@@ -119,7 +119,7 @@ fn messages_pass_through() {
 }
 
 #[test]
-fn an_update_nobody_knows_is_delivered_all_the_same() {
+fn an_update_of_an_unknown_task_is_delivered() {
     check(
         "
         framework F role:web checkpoint

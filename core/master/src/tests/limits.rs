@@ -115,7 +115,7 @@ fn a_new_master_gives_up_slowly() {
 }
 
 #[test]
-fn an_offer_nobody_answers_is_taken_back() {
+fn an_unanswered_offer_is_rescinded() {
     check_with(
         Config { offer_timeout: Some(5 * SECOND), ..Config::default() },
         "
@@ -206,6 +206,7 @@ fn only_the_newest_are_remembered() {
             H closed
             G closed
             F <- OFFERS #1 of A (cpus:2; mem:64)
+            A <- PING in order
             record mark unreachable agent A since 1000000090.000
             F <- RESCIND #1
             F <- UPDATE t3 TASK_UNREACHABLE REASON_AGENT_REMOVED "Agent is unreachable"

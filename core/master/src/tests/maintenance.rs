@@ -21,7 +21,7 @@ fn status(script: &Script) -> String {
 }
 
 #[test]
-fn who_uses_a_machine_is_asked_to_leave_and_may_answer() {
+fn users_of_a_machine_receive_inverse_offers() {
     let mut script = Script::new(Config::default());
     script.play(&format!(
         "agent A ip:10.0.0.1 cpus:4
@@ -218,7 +218,7 @@ fn schedules_that_make_no_sense_change_nothing() {
         operator <- 400: List of machines in the maintenance window is empty
         operator <- 400: Unavailability 'duration' is negative
         operator <- 400: Both 'hostname' and 'ip' for a machine are empty
-        operator <- 400: '10.0.0.256' of a machine is no IPv4 address
+        operator <- 400: '10.0.0.256' of a machine is not an IPv4 address
         operator <- 400: Machine 'b@' appears more than once in the schedule
         operator <- 400: Machine 'a@10.0.0.1' is deactivated and cannot be removed from the schedule
         operator <- 400: List of machines is empty

@@ -117,7 +117,7 @@ fn roles_that_are_left() {
 }
 
 #[test]
-fn multi_role_sees_the_role_of_an_offer() {
+fn multi_role_frameworks_receive_the_role_of_an_offer() {
     check(
         "
         agent A cpus:1 mem:64
@@ -159,7 +159,7 @@ fn hidden_resources() {
 }
 
 #[test]
-fn a_stream_says_when_it_has_nothing_to_say() {
+fn idle_streams_receive_heartbeats() {
     check(
         "
         framework F role:web failover:100

@@ -20,7 +20,7 @@ fn volume(size: u32) -> String {
 }
 
 #[test]
-fn offers_that_hold_what_is_needed_are_taken_back() {
+fn offers_with_the_needed_resources_are_rescinded() {
     let reserve = on("RESERVE_RESOURCES", "reserve_resources", &format!(r#""resources":[{RESERVED}]"#));
     check(
         &format!(
@@ -49,7 +49,7 @@ fn offers_that_hold_what_is_needed_are_taken_back() {
             operator <- 202
             F <- OFFERS #2 of A (cpus:4; disk:50; disk(web):100)
             --
-            operator <- 409: disk:100 is not there, or in use
+            operator <- 409: disk:100 does not exist or is in use
             --
         "#]],
     );
@@ -88,13 +88,13 @@ fn a_volume_is_made_grown_shrunk_and_destroyed() {
             record initialize cluster m
             record admit agent A at A
             A <- SUBSCRIBED A
-            operator <- 409: disk(web):50 is not there, or in use
+            operator <- 409: disk(web):50 does not exist or is in use
             A <- APPLY_OPERATION RESERVE
             operator <- 202
             A <- APPLY_OPERATION CREATE
             operator <- 202
             operator <- 400: Invalid CREATE operation on agent A at slave(1)@A:5051 (A): Persistence ID 'v1' is not unique: 'disk.persistence.id' is there twice in role 'web'
-            operator <- 409: disk(web):100 is not there, or in use
+            operator <- 409: disk(web):100 does not exist or is in use
             A <- APPLY_OPERATION GROW_VOLUME
             operator <- 202
             A <- APPLY_OPERATION SHRINK_VOLUME
@@ -112,7 +112,7 @@ fn a_volume_is_made_grown_shrunk_and_destroyed() {
 }
 
 #[test]
-fn what_is_used_or_not_there_is_a_conflict_and_what_makes_no_sense_is_refused() {
+fn used_or_missing_resources_conflict_and_invalid_ones_are_rejected() {
     let reserve = |resource: &str| {
         on("RESERVE_RESOURCES", "reserve_resources", &format!(r#""resources":[{resource}]"#))
     };
@@ -142,10 +142,10 @@ fn what_is_used_or_not_there_is_a_conflict_and_what_makes_no_sense_is_refused() 
             F <- HEARTBEAT
             F <- OFFERS #0 of A (cpus:4; disk:150)
             A <- LAUNCH t1 (cpus:1; disk:100)
-            operator <- 409: disk:1000 is not there, or in use
-            operator <- 409: disk:100 is not there, or in use
+            operator <- 409: disk:1000 does not exist or is in use
+            operator <- 409: disk:100 does not exist or is in use
             operator <- 400: Invalid RESERVE operation on agent A at slave(1)@A:5051 (A): Resource disk:1 is not dynamically reserved
-            operator <- 400: Invalid RESERVE operation on agent A at slave(1)@A:5051 (A): Resource disk(web):100 is allocated; operators change what nobody has
+            operator <- 400: Invalid RESERVE operation on agent A at slave(1)@A:5051 (A): Resource disk(web):100 is allocated; only unallocated resources can be changed
             operator <- 400: No agent found with specified ID
         "#]],
     );

@@ -87,8 +87,8 @@ fn quotas_that_make_no_sense_change_nothing() {
         operator <- 400: Failed to validate UPDATE_QUOTA: Setting quota on nested role 'a/b' is not supported
         operator <- 400: Failed to validate UPDATE_QUOTA: Unknown role 'b'
         operator <- 400: Failed to validate UPDATE_QUOTA: role 'a' is named twice
-        operator <- 400: Failed to validate UPDATE_QUOTA: Quota of role 'a': -1 of 'cpus' is no amount
-        operator <- 400: Failed to validate UPDATE_QUOTA: Quota of role 'a': inf of 'cpus' is no amount
+        operator <- 400: Failed to validate UPDATE_QUOTA: Quota of role 'a': -1 of 'cpus' is not a valid amount
+        operator <- 400: Failed to validate UPDATE_QUOTA: Quota of role 'a': inf of 'cpus' is not a valid amount
         operator <- 400: Failed to validate UPDATE_QUOTA: Quota of role 'a': 2000000000000 of 'mem' is more than 1099511627776
         operator <- 400: Failed to validate UPDATE_QUOTA: Quota of role 'a': the guarantee of 'cpus' is above its limit
         operator <- 400: Failed to validate UPDATE_QUOTA: Quota guarantees overcommit the cluster (use 'force' to bypass this check): Total quota guarantees 'cpus:5' exceed cluster capacity 'cpus:4'
@@ -149,7 +149,7 @@ fn offers_above_a_limit_and_in_the_way_of_a_guarantee_are_taken_back() {
 }
 
 #[test]
-fn what_a_role_uses_must_fit_its_new_limit_unless_forced() {
+fn usage_must_fit_a_new_quota_limit_unless_forced() {
     let limit = update(r#"{"role":"a","limits":{"cpus":{"value":1}}}"#);
     let forced = limit.replace(r#""quota_configs""#, r#""force":true,"quota_configs""#);
     check(

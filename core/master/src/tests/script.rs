@@ -112,6 +112,11 @@ impl Script {
         self.master.state()
     }
 
+    /// Everything printed so far.
+    pub(super) fn output(&self) -> &str {
+        &self.said
+    }
+
     pub(super) fn said(self) -> String {
         self.said
     }

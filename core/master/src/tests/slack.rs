@@ -6,7 +6,7 @@ use super::{check, check_with};
 use crate::{Config, Counter};
 
 #[test]
-fn what_is_reserved_and_idle_is_lent_to_who_takes_revocable() {
+fn idle_reservations_are_lent_to_frameworks_with_revocable_resources() {
     check(
         "
         agent A cpus:1 cpus(web):4 mem(web):64
@@ -159,7 +159,7 @@ fn an_agent_that_lost_reservations_makes_its_slack_offers_end() {
 }
 
 #[test]
-fn a_new_master_learns_what_is_lent_from_its_agents() {
+fn a_new_master_recovers_loans_from_agents() {
     check(
         "
         agent A cpus(web):4
@@ -237,7 +237,7 @@ fn evictions_are_counted() {
 }
 
 #[test]
-fn a_framework_that_does_not_know_the_kinds_gets_what_it_was_offered() {
+fn revocable_without_a_type_uses_all_offered_kinds() {
     check(
         "
         agent A cpus:1 mem:64 cpus(web):4 mem^:32
@@ -259,7 +259,7 @@ fn a_framework_that_does_not_know_the_kinds_gets_what_it_was_offered() {
 }
 
 #[test]
-fn resources_without_a_kind_use_what_earlier_tasks_left() {
+fn revocable_without_a_type_uses_the_remaining_kinds() {
     check(
         "
         agent A cpus:1 cpus(web):4 cpus^:3 mem(web):64 mem^:32 ports(web):[1-9] cpus?:1
@@ -311,7 +311,7 @@ fn task_groups_without_kinds_use_all_kinds() {
 }
 
 #[test]
-fn another_estimate_takes_back_offers_of_what_was_estimated() {
+fn a_new_estimate_rescinds_offers_of_the_old_one() {
     check(
         "
         agent A cpus:2 mem:64
@@ -343,7 +343,7 @@ fn another_estimate_takes_back_offers_of_what_was_estimated() {
 }
 
 #[test]
-fn it_is_told_how_long_borrowers_kept_what_was_wanted_back() {
+fn the_time_to_reclaim_slack_is_reported() {
     check(
         "
         agent A cpus(web):4
@@ -362,14 +362,14 @@ fn it_is_told_how_long_borrowers_kept_what_was_wanted_back() {
         expect![[r#"
             A <- LAUNCH w1 (cpus(web):2)
             F <- UPDATE t1 TASK_GONE REASON_CONTAINER_PREEMPTED
-            slack of A was taken back after 3s
+            slack of A reclaimed after 3s
             F <- OFFERS #2 of A (cpus{REV: ALLOCATION_SLACK}:2)
         "#]],
     );
 }
 
 #[test]
-fn a_group_cannot_mix_slack_with_what_its_executor_has() {
+fn a_group_cannot_mix_slack_with_resources_of_its_executor() {
     check(
         "
         agent A cpus:4 mem:256 disk:64 cpus(web):4

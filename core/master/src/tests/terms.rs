@@ -52,7 +52,7 @@ fn the_smallest_offer_of_the_cluster() {
 }
 
 #[test]
-fn agents_of_other_regions_are_for_those_who_know_regions() {
+fn remote_agents_are_offered_to_region_aware_frameworks() {
     let mut config = Config::default();
     config.master_info.domain = domain("home/m").into();
     let aware = subscribe(r#""capabilities":[{"type":"REGION_AWARE"}]"#);

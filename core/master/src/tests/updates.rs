@@ -39,7 +39,7 @@ fn resources_are_free_when_the_newest_state_is_final() {
 }
 
 #[test]
-fn operators_hear_of_every_status_also_when_the_newest_state_was_told_before() {
+fn operators_receive_every_status_after_the_latest_state() {
     check(
         "
         operator subscribe
@@ -198,7 +198,7 @@ fn the_end_of_an_earlier_task_of_the_same_id_is_not_the_end_of_this_one() {
 
 /// An answer to a ping shows that the acknowledgement arrived only if it was sent on the same link.
 #[test]
-fn an_end_that_was_acknowledged_on_a_broken_link_stays_known_until_the_agent_hears_of_it() {
+fn a_termination_acknowledged_on_a_broken_link_is_kept_until_the_agent_receives_it() {
     check(
         "
         framework F role:web checkpoint
@@ -230,6 +230,92 @@ fn an_end_that_was_acknowledged_on_a_broken_link_stays_known_until_the_agent_hea
             F <- OFFERS #1 of A (cpus:4; mem:64)
             F <- HEARTBEAT
             A <- PING
+            A <- PING in order
+        "#]],
+    );
+}
+
+/// While the master cannot write records, a ping overtakes the acknowledgement; only the answer to the in-order one counts.
+#[test]
+fn an_acknowledged_termination_is_kept_until_the_in_order_ping_is_answered() {
+    check(
+        "
+        framework F role:web checkpoint
+        agent A cpus:4 mem:64
+        settle
+        F accept #0 refuse:3600 : launch t1 cpus:1
+        A update t1 FINISHED
+        F ack t1
+        after 15s
+        A pong
+        after 15s
+        A pong
+        A close
+        A back
+        --
+        after 15s
+        A pong
+        A pong
+        after 15s
+        A pong
+        A close
+        A back
+        ",
+        expect![[r#"
+            record initialize cluster m
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- OFFERS #0 of A (cpus:4; mem:64)
+            A <- LAUNCH t1 (cpus:1)
+            F <- UPDATE t1 TASK_FINISHED
+            A <- ACKNOWLEDGE t1
+            F <- OFFERS #1 of A (cpus:4; mem:64)
+            F <- HEARTBEAT
+            A <- PING
+            A <- PING in order
+            F <- HEARTBEAT
+            A <- PING
+            F <- RESCIND #1
+            A <- SUBSCRIBED A
+            A <- ACKNOWLEDGE t1
+            --
+            F <- OFFERS #2 of A (cpus:4; mem:64)
+            F <- HEARTBEAT
+            A <- PING
+            A <- PING in order
+            F <- HEARTBEAT
+            A <- PING
+            F <- RESCIND #2
+            A <- SUBSCRIBED A
+        "#]],
+    );
+}
+
+/// The agent forgets the task when it hears of the acknowledgement, and would answer a kill that follows with TASK_DROPPED,
+/// for a task that lives elsewhere under that id.
+#[test]
+fn a_terminated_task_with_a_reused_id_is_not_killed() {
+    check(
+        "
+        framework F role:web checkpoint
+        agent A cpus:4 mem:64
+        agent B cpus:4 mem:64
+        settle
+        F accept #0 refuse:1000 : launch t1 cpus:1
+        A update t1 FAILED
+        A deaf
+        F ack t1
+        F accept #1 refuse:1000 : launch t1 cpus:1
+        B update t1 RUNNING
+        ...
+        A close
+        A back
+        ",
+        expect![[r#"
+            A <- SUBSCRIBED A
+            A <- ACKNOWLEDGE t1
         "#]],
     );
 }
@@ -262,7 +348,7 @@ fn the_end_of_a_task_that_its_agent_dropped_is_not_the_end_of_the_next_of_its_id
             F <- OFFERS #0 of A (cpus:4; mem:64)
             A <- LAUNCH t1 (cpus:1)
             F <- UPDATE t1 TASK_DROPPED
-            F <- UPDATE t1 TASK_DROPPED REASON_RECONCILIATION "Agent forgot the task after its end"
+            F <- UPDATE t1 TASK_DROPPED REASON_RECONCILIATION "Task is no longer known to the agent"
             A <- SUBSCRIBED A
             A <- ACKNOWLEDGE t1
             F <- OFFERS #1 of A (cpus:4; mem:64)

@@ -36,7 +36,7 @@ fn weights_are_recorded_before_they_are_answered_and_one_is_no_entry() {
 }
 
 #[test]
-fn what_is_wrong_with_one_weight_is_wrong_with_all() {
+fn one_invalid_weight_rejects_all() {
     let mut script = Script::new(Config::default());
     script.play(
         r#"call {"type":"UPDATE_WEIGHTS","update_weights":{"weight_infos":[{"role":"a","weight":2}]}}"#,
@@ -174,4 +174,38 @@ fn ignored_weights_are_those_that_differ_from_the_registry() {
     }
     let ignored: Vec<_> = config.ignored_weights(&registry).collect();
     assert_eq!(ignored, [("a", 3.0, 4.0), ("d", 5.0, 1.0)]);
+}
+
+/// What many calls leave is bounded together; what takes room away is not rejected.
+#[test]
+fn weights_and_quotas_of_all_roles_are_bounded_together() {
+    let mut config = Config::default();
+    config.limits.role_config = 60;
+    check_with(
+        config,
+        r#"
+        call {"type":"UPDATE_WEIGHTS","update_weights":{"weight_infos":[{"role":"a","weight":2},{"role":"b","weight":2}]}}
+        call {"type":"UPDATE_QUOTA","update_quota":{"force":true,"quota_configs":[{"role":"a","limits":{"cpus":{"value":1}}}]}}
+        call {"type":"UPDATE_WEIGHTS","update_weights":{"weight_infos":[{"role":"c","weight":2},{"role":"d","weight":2}]}}
+        call {"type":"UPDATE_QUOTA","update_quota":{"force":true,"quota_configs":[{"role":"b","limits":{"cpus":{"value":1}}}]}}
+        call {"type":"UPDATE_WEIGHTS","update_weights":{"weight_infos":[{"role":"a","weight":3}]}}
+        call {"type":"UPDATE_WEIGHTS","update_weights":{"weight_infos":[{"role":"a","weight":1},{"role":"b","weight":1}]}}
+        call {"type":"UPDATE_QUOTA","update_quota":{"force":true,"quota_configs":[{"role":"b","limits":{"cpus":{"value":1}}}]}}
+        "#,
+        expect![[r#"
+            record initialize cluster m
+            record set weights a=2 b=2
+            operator <- 200
+            record set quota of a
+            operator <- 200
+            operator <- 400: Weights and quotas of all roles would take 91 bytes, more than 60 (--max_role_config_size); nothing was changed
+            operator <- 400: Weights and quotas of all roles would take 80 bytes, more than 60 (--max_role_config_size); nothing was changed
+            record set weights a=3
+            operator <- 200
+            record set weights a=1 b=1
+            operator <- 200
+            record set quota of b
+            operator <- 200
+        "#]],
+    );
 }

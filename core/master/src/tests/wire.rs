@@ -73,7 +73,7 @@ fn each_call_needs_its_message() {
 }
 
 #[test]
-fn who_may_speak_for_a_framework() {
+fn calls_require_the_subscribed_stream() {
     check(
         r#"
         framework F role:web principal:p failover:60
@@ -104,7 +104,7 @@ fn who_may_speak_for_a_framework() {
 }
 
 #[test]
-fn who_may_not_subscribe() {
+fn rejected_subscriptions() {
     check(
         r#"
         post {"type":"SUBSCRIBE","subscribe":{"framework_info":{"user":"root","name":"x","roles":["/x"],"capabilities":[{"type":"MULTI_ROLE"}]}}}
@@ -171,7 +171,7 @@ fn an_offer_to_a_framework_of_one_role() {
 }
 
 #[test]
-fn an_offer_to_a_framework_that_knows_refinement() {
+fn offers_to_reservation_refinement_frameworks() {
     check(
         "
         agent A cpus:16 mem:8000 cpus(dev,dev/x):1 ip:127.0.0.1 host:localhost
@@ -192,7 +192,7 @@ fn an_offer_to_a_framework_that_knows_refinement() {
 }
 
 #[test]
-fn what_the_master_says_of_a_task() {
+fn statuses_made_by_the_master() {
     check(
         "
         agent A cpus:4 mem:512

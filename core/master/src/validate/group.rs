@@ -109,7 +109,7 @@ fn limits(launch: &Launch<'_>, group: &LaunchGroup) -> Result<(), String> {
         let request = requests.amount(&Name::new(name)).to_f64();
         if limit < request {
             return Err(format!(
-                "The {name} limit {limit} of the task group is less than the {request} it asks for"
+                "The {name} limit {limit} of the task group is less than its request of {request}"
             ));
         }
         let larger = |task: &&pb::TaskInfo| {

@@ -18,6 +18,12 @@ pub(super) fn list(whose: &str, resources: &[pb::Resource]) -> Result<(), String
         .map_err(|why| format!("{whose} mixes revocable and non-revocable resources: {why}"))
 }
 
+/// A list that passed [`list`].
+pub(super) fn parse(resources: &[pb::Resource]) -> Result<Resources, String> {
+    Resources::from_proto(resources)
+        .map_err(|why| format!("Task and its executor use invalid resources: {why}"))
+}
+
 /// The rules for several lists that will be used together; their sum, each shared resource once.
 pub(super) fn together<'a>(lists: impl IntoIterator<Item = &'a [pb::Resource]>) -> Result<Resources, String> {
     let mut all: Vec<pb::Resource> = Vec::new();

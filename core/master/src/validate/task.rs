@@ -12,8 +12,8 @@ use tepui_types::{ExecutorId, TaskId, check_id};
 
 use super::{Launch, TaskUse, check, command, container, executor, resources};
 
-/// One task of a LAUNCH with everything it brings.
-pub(crate) fn launch(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<(), String> {
+/// One task of a LAUNCH with everything it brings; the resources of the task itself, parsed.
+pub(crate) fn launch(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<Resources, String> {
     self::task(launch, task)?;
     room(launch, core::slice::from_ref(task))?;
     if task.command.is_set() == task.executor.is_set() {
@@ -21,14 +21,16 @@ pub(crate) fn launch(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<(), Str
             "Task should have at least one (but not both) of CommandInfo or ExecutorInfo present".into()
         );
     }
-    let mut executor_resources: &[pb::Resource] = &[];
-    if let Some(info) = task.executor.as_option() {
-        executor::executor(launch, info)?;
-        executor_of_task(launch, info)?;
-        resources::together([task.resources.as_slice(), &info.resources])?;
-        executor_resources = executor::new_resources(launch, info);
-    }
-    let total = resources::together([task.resources.as_slice(), executor_resources])?;
+    let own = resources::parse(&task.resources)?;
+    let total = match task.executor.as_option() {
+        Some(info) => {
+            executor::executor(launch, info)?;
+            executor_of_task(launch, info)?;
+            resources::together([task.resources.as_slice(), &info.resources])?;
+            resources::together([task.resources.as_slice(), executor::new_resources(launch, info)])?
+        }
+        None => own.clone().single_copies(),
+    };
     if !launch.remaining.contains(&total) {
         return Err(format!(
             "Total resources {total} required by task and its executor is more than available {}",
@@ -38,7 +40,7 @@ pub(crate) fn launch(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<(), Str
     match shares_cgroups(task) {
         Some(false) => Err("Only tasks in a task group may have 'share_cgroups' set to 'false'".into()),
         Some(true) => Err("Only tasks in a task group may have 'share_cgroups' set".into()),
-        None => Ok(()),
+        None => Ok(own),
     }
 }
 

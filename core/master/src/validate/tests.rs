@@ -14,7 +14,7 @@ use tepui_proto::mesos::v1::offer::operation::LaunchGroup;
 use tepui_resources::{Operation, Resources};
 use tepui_types::{AgentId, ExecutorId, FrameworkId, TaskId};
 
-use crate::config::Limits;
+use crate::limits::Limits;
 
 use super::{Known, Launch, Scene, TaskUse, framework, group, operation, task};
 
@@ -29,6 +29,7 @@ const SIZES: Limits = Limits {
     agent_info: 4000,
     tasks_of_framework: 7000,
     frameworks: 10,
+    role_config: 4000,
 };
 
 type Members = &'static [(&'static str, &'static str)];
@@ -145,7 +146,7 @@ fn with_switches<T>(
     })
 }
 
-fn sentence(result: Result<(), String>) -> String {
+fn sentence<T>(result: Result<T, String>) -> String {
     result.err().unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! What is applied, what is stored, and what an old store looks like.
+//! Applied operations, the stored format, and fixtures of older formats.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -111,14 +111,14 @@ fn any_operation() -> impl Strategy<Value = Operation> {
 
 proptest! {
     #[test]
-    fn what_is_applied_is_what_is_loaded(operations in proptest::collection::vec(any_operation(), 0..40)) {
+    fn applied_operations_equal_the_loaded_registry(operations in proptest::collection::vec(any_operation(), 0..40)) {
         let (mut registry, mut store) = (Registry::default(), Store::new());
         for operation in &operations {
             registry.apply(operation);
             write(&mut store, operation);
             prop_assert_eq!(load(&store), Ok(registry.clone()), "after {}", operation);
         }
-        // Said again, an operation changes nothing.
+        // Operations are idempotent.
         if let Some(last) = operations.last() {
             let before = registry.clone();
             registry.apply(last);
@@ -127,8 +127,8 @@ proptest! {
     }
 }
 
-/// What the first version could say.
-fn story() -> Vec<Operation> {
+/// The operations of schema version 1.
+fn operations_of_version_1() -> Vec<Operation> {
     vec![
         Operation::Initialize { cluster_id: "0f6e".into() },
         Operation::AdmitAgent(agent("m-S0", "a.example")),
@@ -144,19 +144,19 @@ fn story() -> Vec<Operation> {
     ]
 }
 
-fn longer_story() -> Vec<Operation> {
-    let mut story = story();
-    story.extend([
+fn operations_of_version_2() -> Vec<Operation> {
+    let mut operations_of_version_1 = operations_of_version_1();
+    operations_of_version_1.extend([
         Operation::SetQuotas { configs: [("eng".into(), Some(quota("eng", 2.5)))].into(), any: true },
         Operation::SetSchedule { schedule: schedule("H1"), machines: [machine("H1", Mode::DRAINING)].into() },
         Operation::Deactivate { id: AgentId::new("m-S0"), deactivation: draining(DrainState::DRAINING) },
         Operation::Deactivate { id: AgentId::new("m-S1"), deactivation: Deactivation::default() },
     ]);
-    story
+    operations_of_version_1
 }
 
-/// The registry as schema version 1 wrote it, which also kept a weight of 1.0. Never edit: a new form of the store
-/// brings a fixture of its own.
+/// The registry as written by schema version 1, which also stored a weight of 1.0. Never edit: a new format gets a new
+/// fixture.
 const VERSION_1: &[(&str, &str)] = &[
     ("agent/m-S0", "0a160a09612e6578616d706c6532060a046d2d533040bb27"),
     ("cluster", "0a0430663665"),
@@ -187,7 +187,7 @@ const VERSION_2: &[(&str, &str)] = &[
 /// An unreachable agent with its hostname; everything else is as in [`VERSION_2`]. Never edit.
 const UNREACHABLE_WITH_HOSTNAME: (&str, &str) = ("unreachable/m-S1", "0880dea0cb051209622e6578616d706c65");
 
-/// As versions without hostnames of unreachable agents know it.
+/// As read by versions without hostnames of unreachable agents.
 fn without_hostnames(registry: Registry) -> Registry {
     Registry { unreachable_hostnames: BTreeMap::new(), ..registry }
 }
@@ -200,35 +200,36 @@ fn store(fixture: &[(&str, &str)]) -> Store {
     fixture.iter().map(|(key, hex)| (key.to_string(), bytes(hex))).collect()
 }
 
-fn told(story: &[Operation]) -> Registry {
+fn applied(operations_of_version_1: &[Operation]) -> Registry {
     let mut registry = Registry::default();
-    story.iter().for_each(|operation| registry.apply(operation));
+    operations_of_version_1.iter().for_each(|operation| registry.apply(operation));
     registry
 }
 
 #[test]
-fn a_registry_of_version_1_is_read() {
-    let expected = Registry { schema_version: Some(1), ..without_hostnames(told(&story())) };
+fn registry_version_1_is_readable() {
+    let expected =
+        Registry { schema_version: Some(1), ..without_hostnames(applied(&operations_of_version_1())) };
     assert_eq!(load(&store(VERSION_1)), Ok(expected.clone()));
     assert!(expected.is_old());
-    // The first master over it says so, and it is no longer old.
+    // The first master that opens it upgrades the version.
     let mut upgraded = store(VERSION_1);
     write(&mut upgraded, &Operation::Upgrade);
-    assert_eq!(load(&upgraded), Ok(without_hostnames(told(&story()))));
+    assert_eq!(load(&upgraded), Ok(without_hostnames(applied(&operations_of_version_1()))));
 }
 
 #[test]
-fn a_registry_of_version_2_is_read() {
-    assert_eq!(load(&store(VERSION_2)), Ok(without_hostnames(told(&longer_story()))));
+fn registry_version_2_is_readable() {
+    assert_eq!(load(&store(VERSION_2)), Ok(without_hostnames(applied(&operations_of_version_2()))));
     let mut with_hostname = store(VERSION_2);
     with_hostname.extend(store(&[UNREACHABLE_WITH_HOSTNAME]));
-    assert_eq!(load(&with_hostname), Ok(told(&longer_story())));
+    assert_eq!(load(&with_hostname), Ok(applied(&operations_of_version_2())));
 }
 
 #[test]
-fn version_2_is_what_is_written() {
+fn registry_is_written_as_version_2() {
     let mut store = Store::new();
-    longer_story().iter().for_each(|operation| write(&mut store, operation));
+    operations_of_version_2().iter().for_each(|operation| write(&mut store, operation));
     let hex = |value: &Vec<u8>| value.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let written: Vec<(String, String)> = store.iter().map(|(key, value)| (key.clone(), hex(value))).collect();
     let (changed, _) = UNREACHABLE_WITH_HOSTNAME;
@@ -239,7 +240,7 @@ fn version_2_is_what_is_written() {
 }
 
 #[test]
-fn what_is_needed_of_a_master_follows_what_there_is() {
+fn minimum_capabilities_follow_the_registry() {
     let mut registry = Registry::default();
     let needs =
         |registry: &Registry| registry.minimum_capabilities.iter().cloned().collect::<Vec<_>>().join(" ");
@@ -264,7 +265,7 @@ fn what_is_needed_of_a_master_follows_what_there_is() {
 }
 
 #[test]
-fn what_cannot_be_understood_is_refused() {
+fn unknown_registry_contents_are_rejected() {
     let refused =
         |key: &str, hex: &str| load(&Store::from([(key.into(), bytes(hex))])).unwrap_err().to_string();
     let agent_of_another_key = VERSION_1[0].1;
@@ -286,34 +287,34 @@ fn what_cannot_be_understood_is_refused() {
         the registry was written by a newer version (schema 3; this one reads up to 2)
         the registry's value of 'schema' is damaged: it has no version
         the registry has a key 'flavour/eng' that this version does not know; it may be from a newer one
-        the registry's value of 'quota/eng' is damaged: it is no quota
+        the registry's value of 'quota/eng' is damaged: it is not a quota
         the registry has a key 'machine/h1' that this version does not know; it may be from a newer one
         the registry's value of 'machine/h1@10.0.0.1' is damaged: it describes no machine
         the registry needs a master with the capability TIME_TRAVEL, which this one has not
         the registry has a key 'agent/' that this version does not know; it may be from a newer one
         the registry's value of 'agent/m-S7' is damaged: it describes agent 'm-S0'
         the registry's value of 'agent/m-S7' is damaged: it describes no agent
-        the registry's value of 'weight/eng' is damaged: -1 is no weight
+        the registry's value of 'weight/eng' is damaged: -1 is not a valid weight
         the registry's value of 'gone/m-S1' is damaged: unexpected end of buffer"#]]
     .assert_eq(&answers.join("\n"));
 }
 
 #[test]
-fn operations_tell_their_story() {
-    let mut told = longer_story();
-    told.push(Operation::Deactivate {
+fn operations_have_a_one_line_display() {
+    let mut applied = operations_of_version_2();
+    applied.push(Operation::Deactivate {
         id: AgentId::new("m-S0"),
         deactivation: draining(DrainState::DRAINED),
     });
-    told.push(Operation::Reactivate { id: AgentId::new("m-S0"), any: true });
-    told.push(Operation::SetSchedule {
+    applied.push(Operation::Reactivate { id: AgentId::new("m-S0"), any: true });
+    applied.push(Operation::SetSchedule {
         schedule: Schedule::default(),
         machines: [(Machine::new("H1", "10.0.0.1"), None)].into(),
     });
-    told.push(Operation::Upgrade);
-    told.push(Operation::MarkReachable(agent("m-S1", "b.example")));
-    told.push(Operation::Prune { unreachable: vec![], gone: vec![AgentId::new("m-S2")] });
-    told.push(Operation::RemoveAgent { id: AgentId::new("m-S0") });
+    applied.push(Operation::Upgrade);
+    applied.push(Operation::MarkReachable(agent("m-S1", "b.example")));
+    applied.push(Operation::Prune { unreachable: vec![], gone: vec![AgentId::new("m-S2")] });
+    applied.push(Operation::RemoveAgent { id: AgentId::new("m-S0") });
     expect![[r#"
         initialize cluster 0f6e
         admit agent m-S0 at a.example
@@ -334,5 +335,5 @@ fn operations_tell_their_story() {
         prune 0 unreachable and 1 gone agents
         remove agent m-S0
     "#]]
-    .assert_eq(&told.iter().map(|op| format!("{op}\n")).collect::<String>());
+    .assert_eq(&applied.iter().map(|op| format!("{op}\n")).collect::<String>());
 }

@@ -42,7 +42,7 @@ fn volume(amount: f64, more: &str) -> String {
 }
 
 #[test]
-fn reserve() {
+fn reserve_adds_a_reservation() {
     let reserve =
         |resources: &str| format!(r#"{{"type":"RESERVE","reserve":{{"resources":[{resources}]}}}}"#);
     let refined = r#","reservations":[{"type":"STATIC","role":"eng"},{"type":"DYNAMIC","role":"eng/web"}]"#;
@@ -117,7 +117,7 @@ fn reserve_with_source_replaces_reservations() {
 }
 
 #[test]
-fn unreserve() {
+fn unreserve_removes_the_innermost_reservation() {
     let unreserve =
         |resources: &str| format!(r#"{{"type":"UNRESERVE","unreserve":{{"resources":[{resources}]}}}}"#);
     let web = Reservation::dynamic("web").by("ops");
@@ -143,7 +143,7 @@ fn unreserve() {
 }
 
 #[test]
-fn create() {
+fn create_turns_reserved_disk_into_a_volume() {
     let create = |volumes: &str| format!(r#"{{"type":"CREATE","create":{{"volumes":[{volumes}]}}}}"#);
     let web = Reservation::dynamic("web").by("ops");
     let mount = DiskSource::new(DiskKind::Mount { root: Some("/m".into()) });
@@ -192,7 +192,7 @@ fn create() {
 }
 
 #[test]
-fn destroy() {
+fn destroy_restores_the_disk() {
     let destroy = |volumes: &str| format!(r#"{{"type":"DESTROY","destroy":{{"volumes":[{volumes}]}}}}"#);
     let web = Reservation::dynamic("web").by("ops");
     let disk = Resource::scalar("disk", Scalar::from_count(8)).push_reservation(web);
@@ -300,7 +300,7 @@ fn allocation_follows_the_operation() {
 }
 
 #[test]
-fn other_operations_are_none_of_ours() {
+fn other_operations_are_ignored() {
     for kind in ["LAUNCH", "LAUNCH_GROUP", "UNKNOWN", "CREATE_DISK", "DESTROY_DISK"] {
         assert_eq!(operation(&format!(r#"{{"type":"{kind}"}}"#)), Ok(None));
     }

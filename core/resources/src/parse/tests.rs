@@ -104,7 +104,7 @@ fn text_form_errors_name_the_item() {
             cpus:0.0001
               => error: Bad value 'cpus:0.0001': the value must be 0 or at least 0.001
             cpus:many
-              => error: Bad value 'cpus:many': text is no value for a resource, expected a number, [ranges] or {a set}
+              => error: Bad value 'cpus:many': text is not a resource value; expected a number, [ranges] or {a set}
             cpus:
               => error: Bad value 'cpus:': the value after ':' is empty
             ports:[1-2
@@ -223,7 +223,7 @@ fn attribute_values_are_numbers_ranges_or_text() {
         a
           => error: Bad value 'a': missing or extra ':', expected 'name:value'
         a:{b}
-          => error: Bad value 'a:{b}': a set is no value for an attribute, expected a number, [ranges] or text
+          => error: Bad value 'a:{b}': a set is not an attribute value; expected a number, [ranges] or text
         a:[1
           => error: Bad value 'a:[1': mismatched brackets, expected '[begin-end,…]' or '{item,…}'
         a:-1
@@ -237,7 +237,7 @@ fn attribute_values_are_numbers_ranges_or_text() {
 }
 
 #[test]
-fn what_is_shown_can_be_added_up() {
+fn parsed_resources_are_summed() {
     let all: Resources = resources("cpus:1;cpus:2;cpus(a):0", "*").expect("valid").into_iter().collect();
     assert_eq!(all.to_string(), "cpus:3");
 }

@@ -42,7 +42,7 @@ fn disk(rest: &str) -> String {
 }
 
 #[test]
-fn values() {
+fn values_match_their_type() {
     check(
         basic,
         &[
@@ -99,7 +99,7 @@ fn values() {
 }
 
 #[test]
-fn disks() {
+fn disks_are_validated() {
     let source = |source: &str| disk(&format!(r#","disk":{{"source":{source}}}"#));
     check(
         basic,
@@ -275,7 +275,7 @@ fn extended_rules() {
 }
 
 #[test]
-fn together() {
+fn combinations_are_validated() {
     let volume =
         |id: &str, role: &str| disk(&format!(r#","role":"{role}","disk":{{"persistence":{{"id":"{id}"}}}}"#));
     check(
@@ -317,7 +317,7 @@ fn together() {
 }
 
 #[test]
-fn a_port_is_used_once() {
+fn duplicate_ports_are_rejected() {
     let port = |begin, end| Resources::from_proto(&messages(&ports(&[(begin, end)]))).expect("valid");
     assert_eq!(disjoint(&port(1, 4), &port(5, 9)), Ok(()));
     assert_eq!(disjoint(&port(1, 4), &Resources::new()), Ok(()));

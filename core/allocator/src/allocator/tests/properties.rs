@@ -9,7 +9,7 @@ use tepui_resources::Quantities;
 use super::reference::{Ordered, Reference, Settings};
 use super::*;
 use crate::Quota;
-use crate::ledger::is_slack;
+use crate::slack_books::is_slack;
 
 const AGENTS: usize = 4;
 const FRAMEWORKS: usize = 4;

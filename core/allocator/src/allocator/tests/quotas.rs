@@ -37,6 +37,8 @@ fn what_a_limit_kept_back_is_offered_when_there_is_room() {
         at 1
         release #1 cpus:1
         deactivate A
+        at 1.001
+        at 1.1
         deadline
         at 2
         quota web most=cpus:3

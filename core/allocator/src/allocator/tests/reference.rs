@@ -5,13 +5,14 @@ use alloc::vec;
 use tepui_resources::{Limits, Quantities};
 
 use super::*;
-use crate::ledger::is_slack;
+use crate::Quota;
+use crate::grant::{Scope, Stage};
 use crate::look::can_handle;
 use crate::marks::Traits;
 use crate::slab::{ClientSlot, FrameworkSlot};
+use crate::slack_books::is_slack;
 use crate::tree::Tree;
-use crate::walk::{Scope, Walk};
-use crate::{Quota, cycle::Stage};
+use crate::walk::Walk;
 
 /// `share = amount / (total * weight)` as two numbers.
 type Fraction = (u128, u128);
@@ -246,9 +247,9 @@ impl Reference<'_> {
             for (slot, client) in allocator.tree.clients.iter().filter(|(_, client)| client.active) {
                 let role = &allocator.tree.nodes[client.node].role;
                 let fit = agent.ledger.free().allocatable_to(role).non_shared();
-                let fit = fit.filter(|one| can_handle(allocator.tree.glance(slot).traits, one));
+                let fit = fit.filter(|one| can_handle(allocator.tree.client_traits(slot).traits, one));
                 let fit = self.within_quota(role, &fit);
-                let borrows = allocator.tree.glance(slot).traits.has_any(Traits::REVOCABLE);
+                let borrows = allocator.tree.client_traits(slot).traits.has_any(Traits::REVOCABLE);
                 let slack = if borrows { self.lendable(&agent.id, role) } else { Resources::new() };
                 for fit in [fit, slack] {
                     if allocator.options.min_allocatable.allows(&fit.quantities()) {

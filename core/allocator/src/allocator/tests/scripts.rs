@@ -84,6 +84,73 @@ fn a_filter_hides_only_what_it_contains() {
 }
 
 #[test]
+fn released_resources_are_merged_and_do_not_wait_for_a_batch() {
+    check(
+        "
+        framework F role=web
+        agent A cpus:4
+        at 0
+        launch #1 cpus:4
+        at 1
+        release #1 cpus:1
+        deadline
+        at 1.001
+        release #1 cpus:1
+        deadline
+        at 1.002
+        release #1 cpus:1
+        deadline
+        at 1.003
+        deadline
+        at 1.012
+        deadline
+        ",
+        expect![[r#"
+            #1 A -> F/web cpus:4
+            deadline Some(0.0)
+            deadline Some(1.010999999)
+            deadline Some(1.010999999)
+            deadline Some(1.010999999)
+            #2 A -> F/web cpus:3
+            deadline None
+        "#]],
+    );
+}
+
+#[test]
+fn released_resources_go_to_the_lowest_share() {
+    check(
+        "
+        framework F role=a
+        agent A cpus:4
+        at 0
+        launch #1 cpus:4
+        framework G role=b
+        at 1
+        release #1 cpus:1
+        at 1.001
+        at 1.011
+        decline #2
+        release #1 cpus:1
+        at 1.1
+        at 1.111
+        return #3
+        release #1 cpus:1
+        at 1.2
+        at 1.211
+        deadline
+        ",
+        expect![[r#"
+            #1 A -> F/a cpus:4
+            #2 A -> G/b cpus:1
+            #3 A -> G/b cpus:2
+            #4 A -> G/b cpus:3
+            deadline Some(2.0)
+        "#]],
+    );
+}
+
+#[test]
 fn shares_decide_between_roles_and_weights_change_them() {
     check(
         "

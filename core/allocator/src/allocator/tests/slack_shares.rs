@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use tepui_fsm::Rng;
 
 use super::*;
-use crate::ledger::is_slack;
+use crate::slack_books::is_slack;
 
 /// What a borrower does with every offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -46,7 +46,7 @@ impl Script {
                 }
                 self.note_update(*conn, event);
             }
-            Effect::Agent { conn, event } => {
+            Effect::Agent { conn, event } | Effect::Kill { conn, event } => {
                 self.last.insert(self.conns[&conn.0].clone(), json(&**event));
                 self.play_agent(*conn, event);
             }

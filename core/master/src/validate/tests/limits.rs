@@ -38,7 +38,7 @@ fn keys_and_values() {
 }
 
 #[test]
-fn limits_need_an_agent_that_knows_them_and_are_numbers() {
+fn limits_require_the_agent_capability_and_valid_numbers() {
     let limited: pb::TaskInfo = message(TASK, &[("limits", "{'cpus':{'value':1}}")]);
     let without = with_launch(&[], |launch| task::launch(launch, &limited));
     assert_eq!(
@@ -60,7 +60,7 @@ fn limits_need_an_agent_that_knows_them_and_are_numbers() {
 }
 
 #[test]
-fn nothing_need_be_asked_for_if_the_switch_is_on() {
+fn requests_are_optional_with_best_effort_tasks() {
     for (members, without) in [
         (&[("resources", "[]")] as &[(&str, &str)], "Task uses no resources"),
         (
@@ -84,7 +84,7 @@ fn nothing_need_be_asked_for_if_the_switch_is_on() {
 
 /// Only what is launched by a LAUNCH_GROUP may say how it has its cgroups.
 #[test]
-fn outside_of_groups_nobody_says_how_cgroups_are_shared() {
+fn share_cgroups_is_rejected_outside_of_groups() {
     let of_task = "Only tasks in a task group may have 'share_cgroups' set";
     let to_false = "Only tasks in a task group may have 'share_cgroups' set to 'false'";
     table(
@@ -217,8 +217,8 @@ fn limits_of_whole_groups() {
     for (cpus, mem, why) in [
         ("0.3", "96", ""),
         ("Infinity", "Infinity", ""),
-        ("0.2", "96", "The cpus limit 0.2 of the task group is less than the 0.3 it asks for"),
-        ("0.3", "95.5", "The mem limit 95.5 of the task group is less than the 96 it asks for"),
+        ("0.2", "96", "The cpus limit 0.2 of the task group is less than its request of 0.3"),
+        ("0.3", "95.5", "The mem limit 95.5 of the task group is less than its request of 96"),
         ("1", "none", "The label 'tepui.limits.mem' must be a positive number or Infinity, not 'none'"),
         ("NaN", "96", "The label 'tepui.limits.cpus' must be a positive number or Infinity, not 'NaN'"),
     ] {
@@ -233,7 +233,7 @@ fn limits_of_whole_groups() {
 
 /// Who shares cgroups and who does not are different, also where nothing else is.
 #[test]
-fn linux_infos_are_compared_with_what_they_share() {
+fn linux_infos_are_compared_with_share_cgroups() {
     let executor = |container| -> pb::ExecutorInfo {
         message(EXECUTOR, &[GROUP_EXECUTOR[0], GROUP_EXECUTOR[1], container])
     };

@@ -1,0 +1,119 @@
+//! Ending an executor: politely, with a time limit, or at once.
+
+use alloc::sync::Arc;
+
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1::executor::{Event, event};
+use tepui_types::{ConnId, ContainerOp, ExecutorId, FrameworkId, Termination};
+
+use super::end::executor_ended;
+use crate::agent::{Agent, Out};
+use crate::rules::checkpoint::record_executor;
+use crate::rules::environment::shutdown_grace;
+use crate::state::tables::Timer;
+use crate::state::{Cause, ExecutorEvent, ExecutorPhase};
+
+/// Asks an executor to end; if it has not after its grace period, it is destroyed.
+pub(crate) fn shutdown_executor(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    id: &ExecutorId,
+    out: &mut Out,
+) {
+    let Some(executor) = agent.state.executor(framework, id) else { return };
+    if executor.phase == ExecutorPhase::Pending {
+        return end_pending(agent, now, framework, id, None, out);
+    }
+    let conn = executor.conn();
+    if !terminate(agent, framework, id, None, out) {
+        return;
+    }
+    request_shutdown(agent, now, framework, id, conn, out);
+}
+
+/// Asks an executor to end because somebody needs what it holds; one that cannot be asked is ended at once.
+pub(crate) fn preempt(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    id: &ExecutorId,
+    cause: Cause,
+    out: &mut Out,
+) {
+    let Some(executor) = agent.state.executor(framework, id).filter(|executor| !executor.is_ending()) else {
+        return;
+    };
+    let conn = executor.conn();
+    agent.state.counters.executors_preempted += 1;
+    if conn.is_none() {
+        return destroy(agent, now, framework, id, cause, out);
+    }
+    terminate(agent, framework, id, Some(cause), out);
+    request_shutdown(agent, now, framework, id, conn, out);
+}
+
+/// SHUTDOWN, and the end of its patience.
+fn request_shutdown(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    id: &ExecutorId,
+    conn: Option<ConnId>,
+    out: &mut Out,
+) {
+    let Some(executor) = agent.state.executor(framework, id) else { return };
+    let grace = shutdown_grace(&agent.config, executor);
+    let event = Event { r#type: Some(event::Type::SHUTDOWN), ..Default::default() };
+    agent.tell_executor(conn, event, out);
+    agent.timers.set(Timer::Shutdown(framework.clone(), id.clone()), now.mono + grace);
+}
+
+/// Ends an executor at once; `cause` says what its unfinished tasks become.
+pub(crate) fn destroy(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    id: &ExecutorId,
+    cause: Cause,
+    out: &mut Out,
+) {
+    let Some(executor) = agent.state.executor(framework, id) else { return };
+    if executor.phase == ExecutorPhase::Pending {
+        return end_pending(agent, now, framework, id, Some(cause), out);
+    }
+    let container = executor.container_id.clone();
+    if terminate(agent, framework, id, Some(cause), out) {
+        agent.container(ContainerOp::Destroy { id: container }, out);
+    }
+}
+
+/// Ends an executor whose container was never requested: there is nothing to wait for.
+fn end_pending(
+    agent: &mut Agent,
+    now: Now,
+    framework: &FrameworkId,
+    id: &ExecutorId,
+    cause: Option<Cause>,
+    out: &mut Out,
+) {
+    executor_ended(agent, now, framework, id, Termination::default(), cause, out);
+}
+
+/// Marks a live executor as ending; false if it already is.
+fn terminate(
+    agent: &mut Agent,
+    framework: &FrameworkId,
+    id: &ExecutorId,
+    cause: Option<Cause>,
+    out: &mut Out,
+) -> bool {
+    let Some(executor) = agent.state.executor_mut(framework, id) else { return false };
+    if !executor.apply(ExecutorEvent::Stopped(cause.map(Arc::new))) {
+        return false;
+    }
+    agent.timers.clear(&Timer::Registration(framework.clone(), id.clone()));
+    agent.timers.clear(&Timer::Heartbeat(framework.clone(), id.clone()));
+    record_executor(agent, framework, id, out);
+    true
+}

@@ -1,0 +1,59 @@
+//! The quality-of-service controller: which revocable executors go when the machine suffers.
+
+use alloc::vec::Vec;
+
+use tepui_fsm::Now;
+use tepui_proto::mesos::v1::TaskState;
+use tepui_proto::mesos::v1::task_status::Reason;
+use tepui_types::{ExecutorId, FrameworkId};
+
+use crate::agent::{Agent, Out};
+use crate::entities::{lifecycle, status};
+use crate::state::tables::{Load, QosController};
+use crate::state::{Cause, Executor};
+
+/// The machine was looked at.
+pub(crate) fn loaded(agent: &mut Agent, now: Now, load: Load, out: &mut Out) {
+    if now.mono < agent.oversubscription.corrected_until {
+        return;
+    }
+    let going = corrections(agent, load);
+    if going.is_empty() {
+        return;
+    }
+    agent.oversubscription.corrected_until = now.mono + agent.config.qos_correction_interval_min;
+    for (framework, id) in going {
+        let cause = Cause {
+            state: status::lost(agent, &framework, TaskState::TASK_GONE),
+            reason: Reason::REASON_CONTAINER_PREEMPTED,
+            message: "Container preempted by QoS correction".into(),
+        };
+        agent.state.counters.executors_preempted += 1;
+        lifecycle::destroy(agent, now, &framework, &id, cause, out);
+    }
+}
+
+fn corrections(agent: &Agent, load: Load) -> Vec<(FrameworkId, ExecutorId)> {
+    let all = agent.state.frameworks.values().flat_map(|framework| framework.executors.values());
+    let revocable =
+        |executor: &&Executor| !executor.is_ending() && !executor.resources().revocable().is_empty();
+    let revocable = all.map(|executor| &**executor).filter(revocable);
+    let key = |executor: &Executor| (executor.framework_id.clone(), executor.id.clone());
+    match agent.config.qos_controller {
+        QosController::Noop => Vec::new(),
+        QosController::Load { five_minutes, fifteen_minutes } => {
+            let above = |threshold: Option<f64>, load: f64| threshold.is_some_and(|most| load > most);
+            match above(five_minutes, load.five_minutes) || above(fifteen_minutes, load.fifteen_minutes) {
+                true => revocable.map(key).collect(),
+                false => Vec::new(),
+            }
+        }
+        QosController::Pressure { cpu, memory } => {
+            let above = |most: f64, pressure: Option<f64>| pressure.is_some_and(|pressure| pressure > most);
+            match above(cpu, load.cpu_pressure) || above(memory, load.memory_pressure) {
+                true => revocable.max_by_key(|executor| executor.added).map(key).into_iter().collect(),
+                false => Vec::new(),
+            }
+        }
+    }
+}

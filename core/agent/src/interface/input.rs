@@ -1,0 +1,82 @@
+//! What the agent can hear.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use tepui_proto::mesos::v1::{agent, executor};
+use tepui_proto::tepui::agent::v1 as link;
+use tepui_types::{ConnId, ContainerEvent, DiskRoom};
+
+use crate::state::tables::{LinkId, Load, MachineMemory, MemoryUse, SandboxUse, Used};
+
+/// On whose behalf a call about containers is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// Authorized for the user of the call.
+    Operator,
+    /// An executor, about containers of its own: as users that its framework may use.
+    Executor,
+}
+
+/// One thing that happened outside. Bodies are already parsed; required fields are present.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// The first input, once: start recovery and then look for a master.
+    Start,
+    /// The link asked for by Effect::Connect is open; the agent subscribes.
+    LinkUp {
+        link: LinkId,
+    },
+    LinkEvent {
+        link: LinkId,
+        event: Box<link::Event>,
+    },
+    /// The link could not be opened, or ended.
+    LinkDown {
+        link: LinkId,
+        reason: alloc::string::String,
+    },
+    /// A call on /api/v1/executor. A SUBSCRIBE turns `conn` into the executor's event stream.
+    Executor {
+        conn: ConnId,
+        call: Box<executor::Call>,
+    },
+    ExecutorClosed {
+        conn: ConnId,
+    },
+    /// A call on /api/v1 that is not answered from a snapshot: containers and other changes.
+    Operator {
+        conn: ConnId,
+        caller: Caller,
+        call: Box<agent::Call>,
+    },
+    /// The client of a call that is not answered yet went away.
+    OperatorClosed {
+        conn: ConnId,
+    },
+    Container(ContainerEvent),
+    /// The operator wants the agent to leave the cluster: all tasks end, then the process.
+    Unregister,
+    /// What every container of ours uses.
+    Used {
+        samples: Vec<Used>,
+    },
+    /// How busy the machine is.
+    Load(Load),
+    /// How much memory is left, and what containers use of it.
+    Memory {
+        machine: MachineMemory,
+        containers: Vec<MemoryUse>,
+    },
+    /// How full the work directory's file system is, 0.0 to 1.0; drives how long old sandboxes are kept.
+    DiskUsage {
+        used: f64,
+    },
+    /// The disk of the records has become short of room, or is so no longer.
+    DiskRoom(DiskRoom),
+    /// How much room is left on the work directory's file system, and what sandboxes hold of it.
+    Sandboxes {
+        available_bytes: u64,
+        sandboxes: Vec<SandboxUse>,
+    },
+}

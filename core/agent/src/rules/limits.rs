@@ -1,0 +1,75 @@
+//! How much more than it requested an executor's container may use.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use core::borrow::Borrow;
+
+use tepui_proto::mesos::v1 as pb;
+use tepui_resources::{Name, Resources};
+use tepui_types::group_limits;
+
+use crate::Config;
+use crate::state::{Executor, Task};
+
+/// What may be limited, under both its names.
+pub(crate) const LIMITED: [(&str, Name); 2] = [("cpus", Name::Cpus), ("mem", Name::Mem)];
+
+/// Per resource: nothing if no task has a limit; else the sum of the limits, of the requests of tasks without one, and
+/// of the executor's own share. Who asks for nothing may use what others leave. A limit of the whole group stands above
+/// all of that.
+pub(crate) fn limits(executor: &Executor, config: &Config) -> BTreeMap<String, f64> {
+    let own = Resources::from_proto(&executor.info.resources).unwrap_or_default();
+    let mut all = BTreeMap::new();
+    // The master has refused what cannot be understood.
+    let group = match config.task_group_limits {
+        true => group_limits(&executor.info.labels).unwrap_or_default(),
+        false => BTreeMap::new(),
+    };
+    for (name, key) in LIMITED {
+        if let Some(limit) = group.get(name) {
+            // What was promised is never taken back.
+            all.insert(name.to_string(), limit.max(executor.resources().amount(&key).to_f64()));
+            continue;
+        }
+        let of = |task: &Task| {
+            let limit = task.info.limits.get(name).map(|limit| limit.value);
+            limit.or_else(|| is_best_effort(config, task, &key).then_some(f64::INFINITY))
+        };
+        if !executor.live_tasks().any(|task| of(task).is_some()) {
+            continue;
+        }
+        let tasks = executor.live_tasks().map(|task| {
+            let request = || task.resources.amount(&key).to_f64();
+            of(task).unwrap_or_else(request)
+        });
+        all.insert(name.to_string(), own.amount(&key).to_f64() + tasks.sum::<f64>());
+    }
+    all
+}
+
+/// Whether a task asks for nothing of a resource and thereby for what others leave of it. In a group that shares the
+/// executor's cgroups, and with Docker, it has no place of its own to be given that in.
+pub(crate) fn is_best_effort(config: &Config, task: &Task, name: &Name) -> bool {
+    let (_, is_group) = task.delivery;
+    let shares = is_group && !task.has_own_cgroups();
+    let container = task.info.container.as_option();
+    let in_docker = container.is_some_and(|info| info.r#type == pb::container_info::Type::DOCKER);
+    config.best_effort_tasks && !shares && !in_docker && task.resources.amount(name).is_zero()
+}
+
+/// A limit that nobody would enforce.
+pub(crate) fn missing_isolator<K: Borrow<str> + Ord, V>(
+    isolation: &[String],
+    limits: &BTreeMap<K, V>,
+) -> Option<String> {
+    for (name, isolator) in [("cpus", "cgroups/cpu"), ("mem", "cgroups/mem")] {
+        let enforced = isolation.iter().any(|given| given.contains(isolator) || given == "cgroups/all");
+        if limits.contains_key(name) && !enforced {
+            return Some(format!(
+                "A limit on '{name}' needs the isolator '{isolator}', which this agent lacks"
+            ));
+        }
+    }
+    None
+}
