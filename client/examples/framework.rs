@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut scheduler = scheduler::connect(masters, framework)?;
     let (mut launched, mut ended) = (0, 0);
     while ended < count {
-        match scheduler.next_event().await.ok_or("the session has ended")? {
+        match scheduler.next_event().await.ok_or("the session has terminated")? {
             Event::Subscribed(subscribed) => println!("subscribed as {}", subscribed.framework_id.value),
             Event::Offers(offers) => {
                 for offer in offers {

@@ -1,11 +1,12 @@
 //! One HTTP/1.1 connection to a peer, opened when first needed and again after it broke.
 //!
-//! Requests on it go out one after the other, in order. Never here: sessions, retries that could repeat a call.
+//! Requests on it go out one after the other, each after the answer to the one before; calls that need not wait for each
+//! other have [`Pipeline`](crate::pipeline::Pipeline). Absent: sessions, retries that could repeat a call.
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Method, Request, Response, header};
+use bytes::{Bytes, BytesMut};
+use http::{Method, Response, header};
 use http_body_util::channel::Channel;
 use http_body_util::{BodyExt, Either, Full, Limited};
 use hyper::body::Incoming;
@@ -30,7 +31,7 @@ const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 
 /// A request before it knows its peer.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct Request {
     pub method: Method,
     /// Path and query, without the peer's prefix.
     pub path: String,
@@ -40,7 +41,7 @@ pub struct Ask {
     pub patience: Option<Duration>,
 }
 
-impl Ask {
+impl Request {
     pub fn get(path: impl Into<String>) -> Self {
         Self {
             method: Method::GET,
@@ -66,12 +67,22 @@ impl Ask {
         self
     }
 
-    fn to(&self, peer: &Endpoint) -> Result<Request<Body>, http::Error> {
+    /// What all requests like this one begin with, whatever their bodies.
+    pub fn head(&self, peer: &Endpoint) -> Result<Head, http::Error> {
+        let request = self.to(peer)?;
+        let mut head = format!("{} {} HTTP/1.1\r\n", request.method(), request.uri()).into_bytes();
+        for (name, value) in request.headers() {
+            head.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+        }
+        Ok(Head(head))
+    }
+
+    fn to(&self, peer: &Endpoint) -> Result<http::Request<Body>, http::Error> {
         self.carrying(Either::Left(Full::new(self.body.clone())), peer)
     }
 
-    fn carrying(&self, body: Body, peer: &Endpoint) -> Result<Request<Body>, http::Error> {
-        let mut request = Request::builder()
+    fn carrying(&self, body: Body, peer: &Endpoint) -> Result<http::Request<Body>, http::Error> {
+        let mut request = http::Request::builder()
             .method(&self.method)
             .uri(format!("{}{}", peer.prefix, self.path))
             .header(header::HOST, peer.authority());
@@ -80,6 +91,37 @@ impl Ask {
         }
         request.body(body)
     }
+}
+
+/// The head of a request, up to the size of its body.
+#[derive(Debug)]
+pub struct Head(Vec<u8>);
+
+impl Head {
+    /// Appends the request with this body.
+    pub fn write(&self, body: &[u8], out: &mut BytesMut) {
+        out.extend_from_slice(&self.0);
+        out.extend_from_slice(format!("content-length: {}\r\n\r\n", body.len()).as_bytes());
+        out.extend_from_slice(body);
+    }
+}
+
+/// A connection before HTTP, encrypted or not.
+pub trait Transport: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Transport for S {}
+
+/// Opens a connection, over TLS if the address says so or, unless it is a member of etcd, the process uses TLS.
+pub async fn connect(peer: &Endpoint, is_etcd: bool) -> Result<Box<dyn Transport>, Fault> {
+    let within = |after| Fault::Timeout { peer: peer.to_string(), after };
+    let failed = |err| Fault::Connect { peer: peer.to_string(), err };
+    let stream = timeout(CONNECT_TIMEOUT, TcpStream::connect((peer.host.as_str(), peer.port)));
+    let stream = stream.await.map_err(|_| within(CONNECT_TIMEOUT))?.map_err(failed)?;
+    stream.set_nodelay(true).map_err(failed)?;
+    if !peer.secure && (is_etcd || !tls::is_on()) {
+        return Ok(Box::new(stream));
+    }
+    let secured = timeout(CONNECT_TIMEOUT, tls::connect(&peer.host, stream)).await;
+    Ok(Box::new(secured.map_err(|_| within(CONNECT_TIMEOUT))?.map_err(failed)?))
 }
 
 /// What a request carries: all of it at once, or piece by piece while its answer is awaited.
@@ -103,41 +145,37 @@ impl Connection {
         Self { is_etcd: true, ..Self::new(member) }
     }
 
-    pub fn peer(&self) -> &Endpoint {
-        &self.peer
-    }
-
     /// Sends one request and waits for the head of the answer.
     ///
     /// A request that the peer cannot have seen (the connection was closed while idle) is sent once more on a new
     /// connection; one that it may have seen is not.
-    pub async fn send(&mut self, ask: &Ask) -> Result<Response<Incoming>, Fault> {
+    pub async fn send(&mut self, request: &Request) -> Result<Response<Incoming>, Fault> {
         if let Some(mut sender) = self.sender.take()
             && sender.ready().await.is_ok()
         {
-            match self.exchange(sender, ask.to(&self.peer)?, ask.patience).await {
+            match self.exchange(sender, request.to(&self.peer)?, request.patience).await {
                 Err(Fault::Broken { err, .. }) if err.is_canceled() => (), // Closed while idle: nothing was sent.
                 outcome => return outcome,
             }
         }
         let sender = self.open().await?;
-        self.exchange(sender, ask.to(&self.peer)?, ask.patience).await
+        self.exchange(sender, request.to(&self.peer)?, request.patience).await
     }
 
     /// Sends a request whose body comes piece by piece, on a connection of its own. It may be answered before its end.
     pub async fn send_pieces(
         &mut self,
-        ask: &Ask,
+        request: &Request,
         pieces: Channel<Bytes>,
     ) -> Result<Response<Incoming>, Fault> {
         let sender = self.open().await?;
-        self.exchange(sender, ask.carrying(Either::Right(pieces), &self.peer)?, ask.patience).await
+        self.exchange(sender, request.carrying(Either::Right(pieces), &self.peer)?, request.patience).await
     }
 
     async fn exchange(
         &mut self,
         mut sender: SendRequest<Body>,
-        request: Request<Body>,
+        request: http::Request<Body>,
         patience: Option<Duration>,
     ) -> Result<Response<Incoming>, Fault> {
         let answer = sender.send_request(request);
@@ -153,26 +191,7 @@ impl Connection {
     }
 
     async fn open(&self) -> Result<SendRequest<Body>, Fault> {
-        let connect = TcpStream::connect((self.peer.host.as_str(), self.peer.port));
-        let stream = timeout(CONNECT_TIMEOUT, connect)
-            .await
-            .map_err(|_| Fault::Timeout { peer: self.peer.to_string(), after: CONNECT_TIMEOUT })?
-            .map_err(|err| Fault::Connect { peer: self.peer.to_string(), err })?;
-        stream.set_nodelay(true).map_err(|err| Fault::Connect { peer: self.peer.to_string(), err })?;
-        if !self.peer.secure && (self.is_etcd || !tls::is_on()) {
-            return self.shake_hands(stream).await;
-        }
-        let secured = timeout(CONNECT_TIMEOUT, tls::connect(&self.peer.host, stream))
-            .await
-            .map_err(|_| Fault::Timeout { peer: self.peer.to_string(), after: CONNECT_TIMEOUT })?
-            .map_err(|err| Fault::Connect { peer: self.peer.to_string(), err })?;
-        self.shake_hands(secured).await
-    }
-
-    async fn shake_hands(
-        &self,
-        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    ) -> Result<SendRequest<Body>, Fault> {
+        let stream = connect(&self.peer, self.is_etcd).await?;
         let (sender, driver) =
             http1::handshake(TokioIo::new(stream)).await.map_err(|err| self.broken(err))?;
         // Ends with the connection; what went wrong on it is told to whoever waits for an answer.
@@ -190,6 +209,11 @@ pub async fn body_of(peer: &Endpoint, answer: Response<Incoming>) -> Result<Byte
     if !answer.status().is_success() {
         return Err(refusal(answer).await);
     }
+    whole_body(peer, answer).await
+}
+
+/// The whole body of an answer, whatever its status.
+pub async fn whole_body(peer: &Endpoint, answer: Response<Incoming>) -> Result<Bytes, Fault> {
     match Limited::new(answer.into_body(), MESSAGE_BYTES_MAX).collect().await {
         Ok(body) => Ok(body.to_bytes()),
         Err(err) => match err.downcast::<hyper::Error>() {

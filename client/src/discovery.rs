@@ -6,7 +6,7 @@ use http::header::AUTHORIZATION;
 use serde_json::{Value, json};
 use tepui_proto::mesos::v1::MasterInfo;
 
-use crate::connection::{self, Ask, Connection};
+use crate::connection::{self, Connection, Request};
 use crate::endpoint::{Endpoint, Etcd, Masters};
 use crate::fault::Fault;
 use crate::format::Format;
@@ -16,24 +16,25 @@ pub(crate) async fn target(masters: &mut Masters) -> Result<Endpoint, Fault> {
     let member = masters.target().clone();
     let Some(Etcd { prefix, login }) = masters.unresolved() else { return Ok(member) };
     let mut connection = Connection::to_etcd(member.clone());
-    let mut ask = question("kv/range", &json!({"key": BASE64_STANDARD.encode(format!("/{prefix}/leader"))}));
+    let mut request =
+        question("kv/range", &json!({"key": BASE64_STANDARD.encode(format!("/{prefix}/leader"))}));
     if let Some((user, password)) = login {
         let login = question("auth/authenticate", &json!({"name": user, "password": password}));
         let answer = connection::body_of(&member, connection.send(&login).await?).await?;
         let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
-        ask.headers.extend(answer["token"].as_str().map(|token| (AUTHORIZATION, token.to_owned())));
+        request.headers.extend(answer["token"].as_str().map(|token| (AUTHORIZATION, token.to_owned())));
     }
-    let body = connection::body_of(&member, connection.send(&ask).await?).await?;
+    let body = connection::body_of(&member, connection.send(&request).await?).await?;
     let leader = read(&body).ok_or_else(|| Fault::Refused {
         status: 503,
-        message: format!("etcd at {member} knows no leading master below /{prefix}"),
+        message: format!("etcd at {member} has no leading master under /{prefix}"),
     })?;
     masters.found(leader.clone());
     Ok(leader)
 }
 
-fn question(path: &str, body: &Value) -> Ask {
-    Ask::post(format!("/v3/{path}"), Format::Json, body.to_string().into_bytes())
+fn question(path: &str, body: &Value) -> Request {
+    Request::post(format!("/v3/{path}"), Format::Json, body.to_string().into_bytes())
 }
 
 /// The leader's address in what etcd answered.

@@ -42,7 +42,7 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// The next event; `None` after the session has ended: the executor should end its tasks and itself.
+    /// The next event; `None` after the session has terminated: the executor should end its tasks and itself.
     pub async fn next_event(&mut self) -> Option<Event> {
         self.events.recv().await
     }

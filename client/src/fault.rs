@@ -20,6 +20,9 @@ pub enum Fault {
         #[source]
         err: hyper::Error,
     },
+    /// The call was sent and its answer did not come: it may have been carried out.
+    #[error("the connection to {peer} was lost before the call was answered: {why}")]
+    Lost { peer: String, why: String },
     /// The peer understood and said no: status and text as it gave them.
     #[error("{status}: {message}")]
     Refused { status: u16, message: String },
@@ -27,7 +30,7 @@ pub enum Fault {
     #[error("not subscribed")]
     NotSubscribed,
     /// The session is over: torn down, failed over, or refused for good.
-    #[error("the session has ended")]
+    #[error("the session has terminated")]
     Ended,
     #[error("cannot read what {peer} sent: {why}")]
     Unreadable { peer: String, why: String },
@@ -41,9 +44,11 @@ impl Fault {
     /// Whether asking another master, or the same one later, may help.
     pub fn is_passing(&self) -> bool {
         match self {
-            Fault::Connect { .. } | Fault::Timeout { .. } | Fault::Broken { .. } | Fault::NotSubscribed => {
-                true
-            }
+            Fault::Connect { .. }
+            | Fault::Timeout { .. }
+            | Fault::Broken { .. }
+            | Fault::Lost { .. }
+            | Fault::NotSubscribed => true,
             Fault::Refused { status, .. } => matches!(status, 307 | 500..),
             Fault::Ended | Fault::Unreadable { .. } | Fault::TooLong { .. } | Fault::Request(_) => false,
         }

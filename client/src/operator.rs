@@ -13,7 +13,7 @@ use tepui_proto::Wire;
 use tepui_proto::mesos::v1::{agent, master};
 use tracing::debug;
 
-use crate::connection::{self, Ask, Connection};
+use crate::connection::{self, Connection, Request};
 use crate::credential::Credential;
 use crate::discovery;
 use crate::endpoint::{AddressError, Endpoint, Masters};
@@ -68,9 +68,26 @@ impl Client {
 
     /// Gets a body as it is.
     pub async fn get_bytes(&self, path: &str) -> Result<(Endpoint, Bytes), Fault> {
-        let (peer, answer) = self.open(Ask::get(path)).await?;
+        let (peer, answer) = self.open(Request::get(path)).await?;
         let body = connection::body_of(&peer, answer).await?;
         Ok((peer, body))
+    }
+
+    /// Sends any request to a program that speaks HTTP: the status and the body of its answer, whatever the status is.
+    pub async fn request(
+        &self,
+        method: http::Method,
+        path: &str,
+        body: Option<(&str, Vec<u8>)>,
+    ) -> Result<(u16, Bytes), Fault> {
+        let mut request = Request { method, ..Request::get(path) };
+        if let Some((media_type, bytes)) = body {
+            request.headers.push((http::header::CONTENT_TYPE, media_type.to_owned()));
+            request.body = bytes.into();
+        }
+        let (peer, answer) = self.open(request).await?;
+        let status = answer.status().as_u16();
+        connection::whole_body(&peer, answer).await.map(|body| (status, body))
     }
 
     /// A call of the master's operator API. Calls without a response body give an empty response.
@@ -96,7 +113,7 @@ impl Client {
     /// The master's event stream, which begins with a snapshot of its state.
     pub async fn subscribe(&self) -> Result<EventStream<master::Event>, Fault> {
         let call = master::Call { r#type: Some(master::call::Type::SUBSCRIBE), ..Default::default() };
-        let (peer, answer) = self.open(Ask::post(PATH, self.format, self.format.encode(&call))).await?;
+        let (peer, answer) = self.open(Request::post(PATH, self.format, self.format.encode(&call))).await?;
         if !answer.status().is_success() {
             return Err(connection::refusal(answer).await);
         }
@@ -104,9 +121,9 @@ impl Client {
     }
 
     async fn exchange<C: Wire, R: Wire + Default>(&self, call: &C) -> Result<(u16, R), Fault> {
-        let mut ask = Ask::post(PATH, self.format, self.format.encode(call));
-        ask.patience = None; // WAIT_* calls answer when a container ends; the connection tells if the peer is gone.
-        let (peer, answer) = self.open(ask).await?;
+        let mut request = Request::post(PATH, self.format, self.format.encode(call));
+        request.patience = None; // WAIT_* calls answer when a container ends; the connection tells if the peer is gone.
+        let (peer, answer) = self.open(request).await?;
         let status = answer.status().as_u16();
         let body = connection::body_of(&peer, answer).await?;
         if body.is_empty() {
@@ -119,8 +136,8 @@ impl Client {
     }
 
     /// Asks the leader: follows redirects, goes on to the next master if one is away or does not lead.
-    async fn open(&self, ask: Ask) -> Result<(Endpoint, http::Response<Incoming>), Fault> {
-        let ask = ask.with_credential(self.credential.as_ref());
+    async fn open(&self, request: Request) -> Result<(Endpoint, http::Response<Incoming>), Fault> {
+        let request = request.with_credential(self.credential.as_ref());
         let mut masters = self.masters.clone();
         let mut tries = self.masters.count();
         loop {
@@ -134,9 +151,9 @@ impl Client {
                 }
                 Err(fault) => return Err(fault),
             };
-            let fault = match Connection::new(peer.clone()).send(&ask).await {
+            let fault = match Connection::new(peer.clone()).send(&request).await {
                 Ok(answer) => match connection::location(&answer) {
-                    Some(location) if masters.redirected(&location, &ask.path) => continue,
+                    Some(location) if masters.redirected(&location, &request.path) => continue,
                     Some(_) => connection::refusal(answer).await,
                     None if answer.status() == http::StatusCode::SERVICE_UNAVAILABLE && tries > 1 => {
                         connection::refusal(answer).await

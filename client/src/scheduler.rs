@@ -7,8 +7,11 @@
 pub mod calls;
 mod driver;
 mod event;
+mod sender;
 mod session;
 
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tepui_proto::mesos::v1::scheduler::Call;
@@ -78,7 +81,7 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// The next event; `None` after the session has ended (an [`Event::Error`] said why).
+    /// The next event; `None` after the session has terminated (an [`Event::Error`] said why).
     pub async fn next_event(&mut self) -> Option<Event> {
         self.events.recv().await
     }
@@ -97,11 +100,25 @@ impl std::ops::Deref for Scheduler {
     }
 }
 
-/// The calls of a framework. Cheap to clone; calls go out one after the other in the order in which they were made.
+/// The calls of a framework. Cheap to clone; calls go out in the order in which they were made, on one connection and
+/// without waiting for the answers to earlier ones ([`CALLS_IN_FLIGHT_MAX`](crate::CALLS_IN_FLIGHT_MAX)).
 #[derive(Clone, Debug)]
 pub struct Caller {
-    calls: mpsc::Sender<(Call, oneshot::Sender<Result<(), Fault>>)>,
-    link: watch::Receiver<Option<driver::Route>>,
+    calls: mpsc::Sender<(Call, sender::Reply)>,
+    link: watch::Receiver<Option<sender::Route>>,
+}
+
+/// The answer to a call that was queued. After [`Fault::Lost`] the call may have been carried out.
+#[derive(Debug)]
+pub struct Pending(oneshot::Receiver<Result<(), Fault>>);
+
+impl Future for Pending {
+    type Output = Result<(), Fault>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = ready!(Pin::new(&mut self.0).poll(cx));
+        Poll::Ready(answer.unwrap_or(Err(Fault::Ended)))
+    }
 }
 
 impl Caller {
@@ -113,9 +130,15 @@ impl Caller {
     /// Sends any call; its framework id is filled in. `Ok` means that the master took it, not that it was carried
     /// out: that is told by events.
     pub async fn call(&self, call: Call) -> Result<(), Fault> {
+        self.begin(call).await?.await
+    }
+
+    /// Sends any call without waiting for its answer, so that many can be on their way at once. Returns when the call is
+    /// queued; it is sent also if the [`Pending`] answer is dropped.
+    pub async fn begin(&self, call: Call) -> Result<Pending, Fault> {
         let (reply, answer) = oneshot::channel();
         self.calls.send((call, reply)).await.map_err(|_| Fault::Ended)?;
-        answer.await.map_err(|_| Fault::Ended)?
+        Ok(Pending(answer))
     }
 
     /// Uses offers of one agent: launches tasks, reserves, creates volumes. What is left over is declined.

@@ -44,7 +44,7 @@ pub(crate) fn is_on() -> bool {
 
 /// Speaks TLS on a connection to `host`.
 pub(crate) async fn connect(host: &str, stream: TcpStream) -> std::io::Result<TlsStream<TcpStream>> {
-    let nobody = || std::io::Error::other("nobody is trusted: set TEPUI_TLS_CA or --tls_ca");
+    let nobody = || std::io::Error::other("no CA certificates: set TEPUI_TLS_CA or --tls_ca");
     let connector = of_process().ok_or_else(nobody)?;
     let name = ServerName::try_from(host.to_owned()).map_err(std::io::Error::other)?;
     connector.connect(name, stream).await
@@ -93,7 +93,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     };
     let found = read.map_err(|err| format!("cannot read {}: {err}", path.display()))?;
     match found.is_empty() {
-        true => Err(format!("{} holds no certificate", path.display())),
+        true => Err(format!("{} contains no certificate", path.display())),
         false => Ok(found),
     }
 }

@@ -4,7 +4,7 @@ mod server;
 
 use server::{Answer, Server};
 use tepui_client::operator::Client;
-use tepui_client::operator::session::{Heard, Said};
+use tepui_client::operator::session::{ContainerInput, ContainerOutput};
 use tepui_client::v1::agent::call::LaunchNestedContainerSession;
 use tepui_client::v1::agent::call::attach_container_input::Type as Step;
 use tepui_client::v1::agent::{Call, ProcessIO, call};
@@ -33,7 +33,7 @@ async fn a_session_is_heard_to_its_end() {
         let mut output = launched.await.expect("no panic").expect("a stream");
         stream.send(r#"{"type":"CONTROL","control":{"type":"HEARTBEAT"}}"#);
         stream.send(r#"{"type":"DATA","data":{"type":"STDERR","data":"aGk="}}"#);
-        assert_eq!(output.next().await.expect("heard"), Some(Heard::Stderr(b"hi".to_vec())));
+        assert_eq!(output.next().await.expect("heard"), Some(ContainerOutput::Stderr(b"hi".to_vec())));
         drop(stream);
         assert_eq!(output.next().await.expect("heard"), None);
     }
@@ -56,20 +56,20 @@ async fn what_is_said_arrives_in_order_behind_the_name_of_the_container() {
         let client = client(&server, format);
         let input = client.attach_input(&shorthand::container_id("c")).await.expect("an address");
         let said = [
-            Said::Window { rows: 2, columns: 3 },
-            Said::Keys(b"a".to_vec()),
-            Said::Keys(b"b".to_vec()),
-            Said::End,
+            ContainerInput::Window { rows: 2, columns: 3 },
+            ContainerInput::Keys(b"a".to_vec()),
+            ContainerInput::Keys(b"b".to_vec()),
+            ContainerInput::End,
         ];
         for said in said.clone() {
-            input.say(said).await;
+            input.send(said).await;
         }
         let left = tokio::spawn(input.leave());
         let asked = server.asked().await;
         let records: Vec<Call> = asked.records();
         let first = &records[0].attach_container_input;
         assert_eq!((first.r#type, first.container_id.value.as_str()), (Some(Step::CONTAINER_ID), "c"));
-        assert_eq!(records[1..], said.map(Said::call));
+        assert_eq!(records[1..], said.map(ContainerInput::call));
         asked.answer(Answer::status(200));
         left.await.expect("no panic").expect("heard");
     }

@@ -253,7 +253,7 @@ async fn an_unknown_executor_hears_why_and_ends() {
     let mut executor = executor::connect(&environment(&server), Format::Json);
     server.asked().await.answer(Answer::status(400).with_body("Executor cannot be found"));
     let heard = executor.next_event().await;
-    let why = "the agent refused: 400 Executor cannot be found";
+    let why = "the agent rejected the request: 400 Executor cannot be found";
     assert_eq!(heard, Some(executor::Event::Error(why.into())));
     assert_eq!(executor.next_event().await, None);
 }

@@ -12,9 +12,10 @@ use tracing::{debug, info};
 use super::event::Event;
 use super::session::{Config, Outcome, Session};
 use super::{EVENTS_QUEUE_MAX, Environment, Executor, REPORTS_QUEUE_MAX, Report, Reporter};
-use crate::connection::{self, Ask, Connection};
+use crate::connection::{self, Connection, Request};
 use crate::fault::Fault;
 use crate::format::Format;
+use crate::pipeline::Pipeline;
 use crate::random;
 use crate::stream::EventStream;
 
@@ -52,14 +53,13 @@ struct Peer {
 }
 
 impl Peer {
-    fn ask(&self, call: &Call) -> Ask {
-        Ask::post(PATH, self.format, self.format.encode(call))
-            .with_credential(self.environment.credential.as_ref())
+    fn request(&self, body: Vec<u8>) -> Request {
+        Request::post(PATH, self.format, body).with_credential(self.environment.credential.as_ref())
     }
 }
 
 /// The session is over, or nobody listens any more.
-struct Over;
+struct SessionClosed;
 
 impl Driver {
     async fn run(mut self) {
@@ -77,23 +77,24 @@ impl Driver {
     }
 
     /// Waits until the next attempt is due; meanwhile updates are taken in.
-    async fn pause(&mut self) -> Result<(), Over> {
+    async fn pause(&mut self) -> Result<(), SessionClosed> {
         loop {
-            let retry_at = self.session.deadline().ok_or(Over)?;
+            let retry_at = self.session.deadline().ok_or(SessionClosed)?;
             tokio::select! {
                 () = tokio::time::sleep_until((self.started + retry_at).into()) => return Ok(()),
                 Some(report) = self.reported.recv() => {
                     self.take(report);
                 }
-                () = self.events.closed() => return Err(Over),
+                () = self.events.closed() => return Err(SessionClosed),
             }
         }
     }
 
-    async fn open(&mut self) -> Result<Option<EventStream<WireEvent>>, Over> {
+    async fn open(&mut self) -> Result<Option<EventStream<WireEvent>>, SessionClosed> {
         let call = self.session.subscribe(self.started.elapsed());
         let agent = &self.peer.environment.agent;
-        let answer = Connection::new(agent.clone()).send(&self.peer.ask(&call)).await;
+        let request = self.peer.request(self.peer.format.encode(&call));
+        let answer = Connection::new(agent.clone()).send(&request).await;
         match answer {
             Ok(answer) if answer.status().is_success() => {
                 Ok(Some(EventStream::new(agent, self.peer.format, answer.into_body())))
@@ -103,16 +104,16 @@ impl Driver {
         }
     }
 
-    async fn listen(&mut self, mut stream: EventStream<WireEvent>) -> Result<(), Over> {
+    async fn listen(&mut self, mut stream: EventStream<WireEvent>) -> Result<(), SessionClosed> {
         let (calls, mut failed) = send_calls(self.peer.clone());
         loop {
-            let deadline = self.session.deadline().ok_or(Over)?;
+            let deadline = self.session.deadline().ok_or(SessionClosed)?;
             tokio::select! {
                 event = stream.next() => match event {
-                    Ok(Some(event)) => self.hear(event, &calls).await?,
+                    Ok(Some(event)) => self.receive(event, &calls).await?,
                     Ok(None) => return Ok(()),
                     Err(fault) => {
-                        info!(%fault, "the event stream broke");
+                        info!(%fault, "event stream closed");
                         return Ok(());
                     }
                 },
@@ -129,19 +130,19 @@ impl Driver {
                         Outcome::Continue | Outcome::Subscribe | Outcome::Ended(_) => (),
                     }
                 }
-                () = self.events.closed() => return Err(Over),
+                () = self.events.closed() => return Err(SessionClosed),
             }
         }
     }
 
-    async fn hear(&mut self, event: WireEvent, calls: &Calls) -> Result<(), Over> {
-        let event = self.session.hear(self.started.elapsed(), event);
+    async fn receive(&mut self, event: WireEvent, calls: &Calls) -> Result<(), SessionClosed> {
+        let event = self.session.receive(self.started.elapsed(), event);
         if let Some(Event::Subscribed(_)) = event {
             for call in self.session.held_back() {
                 calls.send(call).await;
             }
         }
-        self.tell(event, Some(calls)).await
+        self.deliver(event, Some(calls)).await
     }
 
     /// The call to send for a report, if it can be sent now.
@@ -153,31 +154,31 @@ impl Driver {
     }
 
     /// A call failed: refused for good ends the session, everything else only the subscription.
-    async fn failed(&mut self, fault: Fault) -> Result<(), Over> {
+    async fn failed(&mut self, fault: Fault) -> Result<(), SessionClosed> {
         debug!(agent = %self.peer.environment.agent, %fault, "a call failed");
         let Fault::Refused { status, message } = fault else { return Ok(()) };
         match self.session.refused(status, &message) {
             Outcome::Ended(event) => {
-                self.tell(Some(event), None).await?;
-                Err(Over)
+                self.deliver(Some(event), None).await?;
+                Err(SessionClosed)
             }
             Outcome::Continue | Outcome::Lost | Outcome::Send(_) | Outcome::Subscribe => Ok(()),
         }
     }
 
-    async fn lost(&mut self) -> Result<(), Over> {
+    async fn lost(&mut self) -> Result<(), SessionClosed> {
         let event = self.session.lost(self.started.elapsed(), random::number());
-        self.tell(event, None).await
+        self.deliver(event, None).await
     }
 
     /// Waits for room if the executor is behind. It may be behind because it waits to report, so reports go on.
-    async fn tell(&mut self, event: Option<Event>, calls: Option<&Calls>) -> Result<(), Over> {
+    async fn deliver(&mut self, event: Option<Event>, calls: Option<&Calls>) -> Result<(), SessionClosed> {
         let Some(event) = event else { return Ok(()) };
         let events = self.events.clone();
         loop {
             tokio::select! {
                 room = events.reserve() => {
-                    room.map_err(|_| Over)?.send(event);
+                    room.map_err(|_| SessionClosed)?.send(event);
                     return Ok(());
                 }
                 Some(report) = self.reported.recv() => {
@@ -213,22 +214,36 @@ impl Drop for Calls {
     }
 }
 
-/// Sends calls in order until one fails; the failure comes out of the receiver.
+/// Sends calls in order, several in flight, until one fails; the failure comes out of the receiver.
 fn send_calls(peer: Peer) -> (Calls, mpsc::Receiver<Fault>) {
-    let (queue, mut calls) = mpsc::channel::<Call>(REPORTS_QUEUE_MAX);
+    let (queue, calls) = mpsc::channel(REPORTS_QUEUE_MAX);
     let (failures, failed) = mpsc::channel(1);
     let task = tokio::spawn(async move {
-        let mut connection = Connection::new(peer.environment.agent.clone());
-        while let Some(call) = calls.recv().await {
-            let outcome = match connection.send(&peer.ask(&call)).await {
-                Ok(answer) => connection::body_of(connection.peer(), answer).await,
-                Err(fault) => Err(fault),
-            };
-            if let Err(fault) = outcome {
-                let _ = failures.send(fault).await; // The subscription may be gone already.
-                return;
-            }
+        if let Err(fault) = send_until_failure(peer, calls).await {
+            let _ = failures.send(fault).await; // The subscription may be gone already.
         }
     });
     (Calls { queue, task: task.abort_handle() }, failed)
+}
+
+async fn send_until_failure(peer: Peer, mut calls: mpsc::Receiver<Call>) -> Result<(), Fault> {
+    let head = peer.request(Vec::new()).head(&peer.environment.agent)?;
+    let (mut pipeline, mut ready) = (Pipeline::new(peer.environment.agent.clone()), Vec::new());
+    loop {
+        let room = pipeline.room();
+        tokio::select! {
+            // Answers first: they also tell that the peer closed an idle connection.
+            biased;
+            answer = pipeline.answer() => answer?.1?,
+            count = calls.recv_many(&mut ready, room), if room > 0 => {
+                if count == 0 {
+                    return Ok(());
+                }
+                for call in ready.drain(..) {
+                    let body = peer.format.encode(&call);
+                    pipeline.send(&head, &body, ()).await.map_err(|((), fault)| fault)?;
+                }
+            }
+        }
+    }
 }

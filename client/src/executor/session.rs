@@ -135,13 +135,13 @@ impl Session {
             403 if self.is_subscribed() => Outcome::Lost,
             _ => {
                 self.state = State::Ended;
-                Outcome::Ended(Event::Error(format!("the agent refused: {status} {message}")))
+                Outcome::Ended(Event::Error(format!("the agent rejected the request: {status} {message}")))
             }
         }
     }
 
     /// Takes an event in; gives what the executor should hear, nothing for heartbeats.
-    pub fn hear(&mut self, now: Duration, event: WireEvent) -> Option<Event> {
+    pub fn receive(&mut self, now: Duration, event: WireEvent) -> Option<Event> {
         let event = Event::from_wire(event)?;
         match &event {
             Event::Subscribed(_) => {

@@ -13,9 +13,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, interval_at, timeout};
 
-use super::session::{self, HEARTBEAT_INTERVAL, Heard, Listener, Said};
+use super::session::{self, ContainerInput, ContainerOutput, HEARTBEAT_INTERVAL, Listener};
 use super::{Client, PATH};
-use crate::connection::{self, Ask, Connection};
+use crate::connection::{self, Connection, Request};
 use crate::discovery;
 use crate::fault::Fault;
 use crate::format::Format;
@@ -44,19 +44,19 @@ impl Client {
 
     /// Types into a container; only one may at a time.
     pub async fn attach_input(&self, container: &ContainerID) -> Result<Input, Fault> {
-        let mut ask = Ask::post(PATH, self.format, Vec::new());
-        ask.headers = vec![
+        let mut request = Request::post(PATH, self.format, Vec::new());
+        request.headers = vec![
             (header::CONTENT_TYPE, RECORDIO.to_owned()),
             (HeaderName::from_static("message-content-type"), self.format.media_type().to_owned()),
             (header::ACCEPT, self.format.media_type().to_owned()),
         ];
-        ask.patience = None; // It is answered at the end.
-        let ask = ask.with_credential(self.credential.as_ref());
+        request.patience = None; // It is answered at the end.
+        let request = request.with_credential(self.credential.as_ref());
         let peer = discovery::target(&mut self.masters.clone()).await?;
         let (mut pieces, body) = Channel::new(SAID_QUEUE_MAX);
         let answer = async move {
             let mut connection = Connection::new(peer.clone());
-            let answer = connection.send_pieces(&ask, body).await?;
+            let answer = connection.send_pieces(&request, body).await?;
             connection::body_of(&peer, answer).await.map(drop)
         };
         let answer = tokio::spawn(answer);
@@ -70,14 +70,14 @@ impl Client {
     }
 
     async fn listen(&self, call: &Call) -> Result<Output, Fault> {
-        let mut ask = Ask::post(PATH, self.format, self.format.encode(call));
-        ask.headers = vec![
+        let mut request = Request::post(PATH, self.format, self.format.encode(call));
+        request.headers = vec![
             (header::CONTENT_TYPE, self.format.media_type().to_owned()),
             (header::ACCEPT, RECORDIO.to_owned()),
             (HeaderName::from_static("message-accept"), self.format.media_type().to_owned()),
         ];
-        ask.patience = None; // A launch takes as long as it takes.
-        let (peer, answer) = self.open(ask).await?;
+        request.patience = None; // A launch takes as long as it takes.
+        let (peer, answer) = self.open(request).await?;
         // 202 is no stream: there is a container of that id already.
         if answer.status() != http::StatusCode::OK {
             return Err(connection::refusal(answer).await);
@@ -91,7 +91,7 @@ fn record(format: Format, call: &Call) -> Bytes {
     recordio::encode(&format.encode(call)).into()
 }
 
-async fn pass_on(format: Format, mut said: mpsc::Receiver<Said>, mut pieces: Sender<Bytes>) {
+async fn pass_on(format: Format, mut said: mpsc::Receiver<ContainerInput>, mut pieces: Sender<Bytes>) {
     let mut beats = interval_at(Instant::now() + HEARTBEAT_INTERVAL, HEARTBEAT_INTERVAL);
     loop {
         let said = tokio::select! {
@@ -99,7 +99,7 @@ async fn pass_on(format: Format, mut said: mpsc::Receiver<Said>, mut pieces: Sen
                 Some(said) => said,
                 None => return,
             },
-            _ = beats.tick() => Said::Heartbeat,
+            _ = beats.tick() => ContainerInput::Heartbeat,
         };
         if pieces.send_data(record(format, &said.call())).await.is_err() {
             return;
@@ -117,7 +117,7 @@ pub struct Output {
 
 impl Output {
     /// The next piece; `None` when all was said. Safe to abandon.
-    pub async fn next(&mut self) -> Result<Option<Heard>, Fault> {
+    pub async fn next(&mut self) -> Result<Option<ContainerOutput>, Fault> {
         loop {
             let message = match self.listener.patience() {
                 Some(after) => timeout(after, self.stream.next())
@@ -126,7 +126,7 @@ impl Output {
                 None => self.stream.next().await,
             };
             let Some(message) = message? else { return Ok(None) };
-            if let Some(heard) = self.listener.hear(message) {
+            if let Some(heard) = self.listener.receive(message) {
                 return Ok(Some(heard));
             }
         }
@@ -136,7 +136,7 @@ impl Output {
 /// The typing end of a container. Dropping it leaves the container's input open for others.
 #[derive(Debug)]
 pub struct Input {
-    sender: Option<mpsc::Sender<Said>>,
+    sender: Option<mpsc::Sender<ContainerInput>>,
     /// Until it was heard.
     answer: Option<JoinHandle<Result<(), Fault>>>,
 }
@@ -144,7 +144,7 @@ pub struct Input {
 impl Input {
     /// Says something; waits while the container does not read. What is said after the end is lost, and
     /// [`Input::ended`] says why it was the end.
-    pub async fn say(&self, said: Said) {
+    pub async fn send(&self, said: ContainerInput) {
         if let Some(sender) = &self.sender {
             let _ = sender.send(said).await;
         }

@@ -9,7 +9,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::Client;
-use crate::connection::{self, Ask};
+use crate::connection::{self, Request};
 use crate::fault::Fault;
 
 /// How often a followed file is looked at once its end is reached.
@@ -63,7 +63,7 @@ impl Client {
 
     /// The whole file, piece by piece as it comes.
     pub async fn download(&self, path: &str) -> Result<Download, Fault> {
-        let (peer, answer) = self.open(Ask::get(query("download", path))).await?;
+        let (peer, answer) = self.open(Request::get(query("download", path))).await?;
         if !answer.status().is_success() {
             return Err(connection::refusal(answer).await);
         }
@@ -135,7 +135,7 @@ fn query(what: &str, path: &str) -> String {
 }
 
 /// A text as it may stand in a query.
-pub(super) fn escape(text: &str) -> impl std::fmt::Display {
+pub fn escape(text: &str) -> impl std::fmt::Display {
     utf8_percent_encode(text, PLAIN)
 }
 

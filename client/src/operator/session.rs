@@ -22,7 +22,7 @@ pub const HEARTBEATS_MISSED_MAX: u32 = 5;
 
 /// What can be said to a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum ContainerInput {
     /// Bytes for its standard input.
     Keys(Vec<u8>),
     /// Its standard input ends; a terminal has no end.
@@ -35,7 +35,7 @@ pub enum Said {
     Heartbeat,
 }
 
-impl Said {
+impl ContainerInput {
     /// The record that says it.
     pub fn call(self) -> Call {
         input(AttachContainerInput {
@@ -47,14 +47,14 @@ impl Said {
 
     fn process_io(self) -> ProcessIO {
         match self {
-            Said::Keys(bytes) => stdin(bytes),
-            Said::End => stdin(Vec::new()),
-            Said::Window { rows, columns } => said(process_io::Control {
+            ContainerInput::Keys(bytes) => stdin(bytes),
+            ContainerInput::End => stdin(Vec::new()),
+            ContainerInput::Window { rows, columns } => control_message(process_io::Control {
                 r#type: Some(control::Type::TTY_INFO),
                 tty_info: terminal(rows, columns).into(),
                 ..Default::default()
             }),
-            Said::Heartbeat => said(process_io::Control {
+            ContainerInput::Heartbeat => control_message(process_io::Control {
                 r#type: Some(control::Type::HEARTBEAT),
                 heartbeat: control::Heartbeat {
                     interval: duration_info(HEARTBEAT_INTERVAL).into(),
@@ -72,7 +72,7 @@ fn stdin(bytes: Vec<u8>) -> ProcessIO {
     ProcessIO { r#type: Some(process_io::Type::DATA), data: data.into(), ..Default::default() }
 }
 
-fn said(control: process_io::Control) -> ProcessIO {
+fn control_message(control: process_io::Control) -> ProcessIO {
     ProcessIO { r#type: Some(process_io::Type::CONTROL), control: control.into(), ..Default::default() }
 }
 
@@ -111,7 +111,7 @@ pub fn listen(container: &ContainerID) -> Call {
 
 /// A piece of what a container wrote. With a terminal all of it is [`Heard::Stdout`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum ContainerOutput {
     Stdout(Vec<u8>),
     Stderr(Vec<u8>),
 }
@@ -124,7 +124,7 @@ pub struct Listener {
 
 impl Listener {
     /// The output in a message; none if it is about something else.
-    pub fn hear(&mut self, message: ProcessIO) -> Option<Heard> {
+    pub fn receive(&mut self, message: ProcessIO) -> Option<ContainerOutput> {
         let ProcessIO { data, control, .. } = message;
         if control.r#type == Some(control::Type::HEARTBEAT) {
             let interval = from_duration_info(&control.heartbeat.interval);
@@ -133,8 +133,8 @@ impl Listener {
         let data = data.into_option()?;
         let bytes = data.data.filter(|bytes| !bytes.is_empty())?;
         match data.r#type? {
-            data::Type::STDOUT => Some(Heard::Stdout(bytes)),
-            data::Type::STDERR => Some(Heard::Stderr(bytes)),
+            data::Type::STDOUT => Some(ContainerOutput::Stdout(bytes)),
+            data::Type::STDERR => Some(ContainerOutput::Stderr(bytes)),
             data::Type::STDIN | data::Type::UNKNOWN => None,
         }
     }
@@ -171,14 +171,17 @@ mod tests {
             r#"{"type":"ATTACH_CONTAINER_INPUT","attach_container_input":{"type":"CONTAINER_ID","container_id":{"value":"c","parent":{"value":"p"}}}}"#
         );
         for (said, expected) in [
-            (Said::Keys(b"ls\n".to_vec()), r#"{"type":"DATA","data":{"type":"STDIN","data":"bHMK"}}"#),
-            (Said::End, r#"{"type":"DATA","data":{"type":"STDIN","data":""}}"#),
             (
-                Said::Window { rows: 24, columns: 80 },
+                ContainerInput::Keys(b"ls\n".to_vec()),
+                r#"{"type":"DATA","data":{"type":"STDIN","data":"bHMK"}}"#,
+            ),
+            (ContainerInput::End, r#"{"type":"DATA","data":{"type":"STDIN","data":""}}"#),
+            (
+                ContainerInput::Window { rows: 24, columns: 80 },
                 r#"{"type":"CONTROL","control":{"type":"TTY_INFO","tty_info":{"window_size":{"rows":24,"columns":80}}}}"#,
             ),
             (
-                Said::Heartbeat,
+                ContainerInput::Heartbeat,
                 r#"{"type":"CONTROL","control":{"type":"HEARTBEAT","heartbeat":{"interval":{"nanoseconds":30000000000}}}}"#,
             ),
         ] {
@@ -189,20 +192,21 @@ mod tests {
     #[test]
     fn output_is_told_from_heartbeats() {
         let mut listener = Listener::default();
-        let mut hear = |text: &str| listener.hear(json::from_slice(text.as_bytes()).expect("a message"));
+        let mut receive =
+            |text: &str| listener.receive(json::from_slice(text.as_bytes()).expect("a message"));
         assert_eq!(
-            hear(r#"{"type":"DATA","data":{"type":"STDOUT","data":"YQ=="}}"#),
-            Some(Heard::Stdout(b"a".into()))
+            receive(r#"{"type":"DATA","data":{"type":"STDOUT","data":"YQ=="}}"#),
+            Some(ContainerOutput::Stdout(b"a".into()))
         );
         assert_eq!(
-            hear(r#"{"type":"DATA","data":{"type":"STDERR","data":"YQ=="}}"#),
-            Some(Heard::Stderr(b"a".into()))
+            receive(r#"{"type":"DATA","data":{"type":"STDERR","data":"YQ=="}}"#),
+            Some(ContainerOutput::Stderr(b"a".into()))
         );
-        assert_eq!(hear(r#"{"type":"DATA","data":{"type":"STDOUT","data":""}}"#), None);
-        assert_eq!(hear(r#"{"type":"DATA"}"#), None);
+        assert_eq!(receive(r#"{"type":"DATA","data":{"type":"STDOUT","data":""}}"#), None);
+        assert_eq!(receive(r#"{"type":"DATA"}"#), None);
         assert_eq!(listener.patience(), None);
         let heartbeat = r#"{"type":"CONTROL","control":{"type":"HEARTBEAT","heartbeat":{"interval":{"nanoseconds":1000000000}}}}"#;
-        assert_eq!(listener.hear(json::from_slice(heartbeat.as_bytes()).expect("a message")), None);
+        assert_eq!(listener.receive(json::from_slice(heartbeat.as_bytes()).expect("a message")), None);
         assert_eq!(listener.patience(), Some(Duration::from_secs(5)));
     }
 }

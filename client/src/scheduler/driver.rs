@@ -5,31 +5,21 @@
 
 use std::time::Instant;
 
-use http::HeaderName;
 use tepui_proto::mesos::v1::FrameworkInfo;
 use tepui_proto::mesos::v1::scheduler::{Call, Event as WireEvent};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tracing::{debug, info};
 
 use super::event::Event;
-use super::session::{Link, Outcome, Session};
+use super::sender::{CallSender, PATH, Route, STREAM_ID};
+use super::session::{Outcome, Session};
 use super::{CALLS_QUEUE_MAX, Caller, EVENTS_QUEUE_MAX, Options, Scheduler};
-use crate::connection::{self, Ask, Connection};
+use crate::connection::{self, Connection, Request};
 use crate::discovery;
-use crate::endpoint::{Endpoint, Masters};
+use crate::endpoint::Masters;
 use crate::fault::Fault;
 use crate::random;
 use crate::stream::EventStream;
-
-const PATH: &str = "/api/v1/scheduler";
-const STREAM_ID: HeaderName = HeaderName::from_static("mesos-stream-id");
-
-/// Where calls go, and what they carry.
-#[derive(Clone, Debug)]
-pub(super) struct Route {
-    master: Endpoint,
-    pub(super) link: Link,
-}
 
 pub(super) fn start(masters: Masters, framework: FrameworkInfo, options: Options) -> Scheduler {
     let (events, heard) = mpsc::channel(EVENTS_QUEUE_MAX);
@@ -49,7 +39,7 @@ pub(super) fn start(masters: Masters, framework: FrameworkInfo, options: Options
         accepted: accepted_calls,
     };
     tokio::spawn(driver.run());
-    tokio::spawn(send_calls(asked, link.clone(), accepted, options));
+    tokio::spawn(CallSender::new(asked, link.clone(), accepted, options).run());
     Scheduler { events: heard, caller: Caller { calls, link } }
 }
 
@@ -79,13 +69,13 @@ impl Driver {
                 return;
             }
             let disconnected = self.session.lost(self.started.elapsed(), random::number());
-            if self.tell(disconnected).await.is_err() {
+            if self.deliver(disconnected).await.is_err() {
                 return;
             }
         }
     }
 
-    /// Waits until the next attempt is due. False if the session has ended.
+    /// Waits until the next attempt is due. False if the session has terminated.
     async fn pause(&mut self) -> Result<bool, Abandoned> {
         while let Some(retry_at) = self.session.deadline() {
             tokio::select! {
@@ -101,8 +91,8 @@ impl Driver {
     async fn open(&mut self) -> Result<Option<EventStream<WireEvent>>, Abandoned> {
         let call = self.session.subscribe(self.started.elapsed());
         let format = self.options.format;
-        let ask =
-            Ask::post(PATH, format, format.encode(&call)).with_credential(self.options.credential.as_ref());
+        let request = Request::post(PATH, format, format.encode(&call))
+            .with_credential(self.options.credential.as_ref());
         loop {
             let found = tokio::select! {
                 found = discovery::target(&mut self.masters) => found,
@@ -118,7 +108,7 @@ impl Driver {
             };
             let mut connection = Connection::new(master.clone());
             let answer = tokio::select! {
-                answer = connection.send(&ask) => answer,
+                answer = connection.send(&request) => answer,
                 () = self.events.closed() => return Err(Abandoned),
             };
             match answer {
@@ -148,12 +138,12 @@ impl Driver {
     }
 
     async fn refused(&mut self, fault: Fault) -> Result<(), Abandoned> {
-        debug!(master = %self.masters.target(), %fault, "subscription refused");
+        debug!(master = %self.masters.target(), %fault, "subscription rejected");
         self.masters.failed();
         let Fault::Refused { status, message } = fault else { return Ok(()) };
         match self.session.refused(status, &message) {
             Outcome::Retry => Ok(()),
-            Outcome::Ended(event) => self.tell(Some(event)).await,
+            Outcome::Ended(event) => self.deliver(Some(event)).await,
         }
     }
 
@@ -162,10 +152,10 @@ impl Driver {
         while let Some(silent_at) = self.session.deadline() {
             tokio::select! {
                 event = stream.next() => match event {
-                    Ok(Some(event)) => self.hear(event).await?,
+                    Ok(Some(event)) => self.receive(event).await?,
                     Ok(None) => break,
                     Err(fault) => {
-                        info!(%fault, "the event stream broke");
+                        info!(%fault, "event stream closed");
                         break;
                     }
                 },
@@ -182,17 +172,17 @@ impl Driver {
         Ok(())
     }
 
-    async fn hear(&mut self, event: WireEvent) -> Result<(), Abandoned> {
-        let event = self.session.hear(self.started.elapsed(), event);
+    async fn receive(&mut self, event: WireEvent) -> Result<(), Abandoned> {
+        let event = self.session.receive(self.started.elapsed(), event);
         if let Some(Event::Subscribed(_)) = event {
             let master = self.masters.target().clone();
             self.route.send_replace(self.session.link().cloned().map(|link| Route { master, link }));
         }
-        self.tell(event).await
+        self.deliver(event).await
     }
 
     /// Waits for room if the framework is behind. It may be behind because it waits for its calls, so these go on.
-    async fn tell(&mut self, event: Option<Event>) -> Result<(), Abandoned> {
+    async fn deliver(&mut self, event: Option<Event>) -> Result<(), Abandoned> {
         let Some(event) = event else { return Ok(()) };
         loop {
             tokio::select! {
@@ -204,50 +194,4 @@ impl Driver {
             }
         }
     }
-}
-
-/// Sends calls in the order in which they were made, each after the answer to the one before.
-async fn send_calls(
-    mut calls: mpsc::Receiver<(Call, oneshot::Sender<Result<(), Fault>>)>,
-    route: watch::Receiver<Option<Route>>,
-    accepted: mpsc::Sender<Call>,
-    options: Options,
-) {
-    let mut connection = None;
-    while let Some((call, reply)) = calls.recv().await {
-        let current = match route.has_changed() {
-            Ok(_) => route.borrow().clone().ok_or(Fault::NotSubscribed),
-            Err(_) => Err(Fault::Ended),
-        };
-        let outcome = match current {
-            Ok(route) => {
-                let call = route.link.stamp(call);
-                let outcome = send_call(&mut connection, &route, &options, &call).await;
-                if outcome.is_ok() {
-                    // An error means that the session has ended meanwhile: nothing to remember then.
-                    let _ = accepted.send(call).await;
-                }
-                outcome
-            }
-            Err(fault) => Err(fault),
-        };
-        let _ = reply.send(outcome); // The caller may have stopped waiting.
-    }
-}
-
-async fn send_call(
-    connection: &mut Option<Connection>,
-    route: &Route,
-    options: &Options,
-    call: &Call,
-) -> Result<(), Fault> {
-    let connection = match connection {
-        Some(open) if *open.peer() == route.master => open,
-        other => other.insert(Connection::new(route.master.clone())),
-    };
-    let mut ask = Ask::post(PATH, options.format, options.format.encode(call))
-        .with_credential(options.credential.as_ref());
-    ask.headers.extend(route.link.stream_id.clone().map(|id| (STREAM_ID, id)));
-    let answer = connection.send(&ask).await?;
-    connection::body_of(connection.peer(), answer).await.map(|_| ())
 }

@@ -132,14 +132,14 @@ impl Session {
             _ => {
                 self.state = State::Ended;
                 Outcome::Ended(Event::Error(format!(
-                    "the master refused the subscription: {status} {message}"
+                    "the master rejected the subscription: {status} {message}"
                 )))
             }
         }
     }
 
     /// Takes an event in; gives what the framework should hear, nothing for heartbeats.
-    pub fn hear(&mut self, now: Duration, event: WireEvent) -> Option<Event> {
+    pub fn receive(&mut self, now: Duration, event: WireEvent) -> Option<Event> {
         if let State::Subscribed { heartbeat, silent_at, .. } = &mut self.state {
             *silent_at = now + *heartbeat * HEARTBEATS_MISSED_MAX;
         }
@@ -215,6 +215,12 @@ impl Session {
             }
             State::Disconnected { .. } | State::Ended => false,
         }
+    }
+
+    /// Whether [`remember`](Self::remember) does anything with an accepted call.
+    pub fn is_remembered(call: &Call) -> bool {
+        use call::Type::{REVIVE, SUPPRESS, TEARDOWN, UPDATE_FRAMEWORK};
+        matches!(call.r#type, Some(SUPPRESS | REVIVE | UPDATE_FRAMEWORK | TEARDOWN))
     }
 
     /// Remembers what an accepted call changes for later subscriptions, which replace everything that the master knows.

@@ -14,8 +14,8 @@ use tepui_proto::mesos::v1::agent::Call;
 use tepui_proto::mesos::v1::agent::call::Type;
 use tepui_types::{ContainerId, ContainerOp, ExecutorId, FrameworkId, command_user};
 
+use crate::endpoint::Endpoint;
 use crate::peer::Peer;
-use crate::routes::Endpoint;
 use crate::statistics::View;
 
 /// The variable in which an executor finds whom to trust; if it is set, the agent speaks TLS.
@@ -44,7 +44,7 @@ pub struct Access {
 
 impl Access {
     /// Whether every realm is closed.
-    pub fn authenticates_everybody(&self) -> bool {
+    pub fn authenticates_all_realms(&self) -> bool {
         self.readonly && self.readwrite && self.executors
     }
 
@@ -54,7 +54,7 @@ impl Access {
             self.authentication.admit(realm, request).await?;
         }
         let wish = match endpoint {
-            Endpoint::Flags => Some((Action::ViewFlags, None)),
+            Endpoint::Flags | Endpoint::VolumeDrivers => Some((Action::ViewFlags, None)),
             Endpoint::LoggingToggle => Some((Action::GetEndpoint, Some("/logging/toggle"))),
             Endpoint::Metrics(_) => Some((Action::GetEndpoint, Some("/metrics/snapshot"))),
             Endpoint::Usage(View::Statistics) => Some((Action::GetEndpoint, Some("/monitor/statistics"))),
@@ -106,6 +106,7 @@ impl Access {
             | Endpoint::Usage(_)
             | Endpoint::Metrics(_)
             | Endpoint::Flags
+            | Endpoint::VolumeDrivers
             | Endpoint::ContainerizerDebug
             | Endpoint::Files(_) => realm("mesos-agent-readonly", self.readonly),
             Endpoint::SystemStats | Endpoint::Health | Endpoint::Help | Endpoint::Version => None,
@@ -150,7 +151,7 @@ impl Access {
         request: &Request,
         call: &Call,
     ) -> Result<Caller, HttpError> {
-        let Some((id, nested, alone)) = container_wish(call) else { return Ok(Caller::Operator) };
+        let Some((id, nested, alone)) = container_access(call) else { return Ok(Caller::Operator) };
         let executor = find_executor(state, ContainerId::from(id).top());
         if let Some(principal) = &request.principal
             && principal.name.is_none()
@@ -174,13 +175,13 @@ impl Access {
     /// runs.
     pub(crate) fn is_for_known_users(call: &Call) -> bool {
         let waits = matches!(call.r#type, Some(Type::WAIT_CONTAINER | Type::WAIT_NESTED_CONTAINER));
-        container_wish(call).is_some() && !waits
+        container_access(call).is_some() && !waits
     }
 
     /// Whether a process may make such a call: one of root or of the agent's own user any, one of an executor's user calls
     /// about containers of that executor.
     pub(crate) fn check_peer(&self, state: &State, call: &Call, peer: Peer) -> Result<Caller, HttpError> {
-        let Some((id, _, _)) = container_wish(call) else { return Ok(Caller::Operator) };
+        let Some((id, _, _)) = container_access(call) else { return Ok(Caller::Operator) };
         let executor = find_executor(state, ContainerId::from(id).top());
         let own = nix::unistd::geteuid().as_raw();
         match peer {
@@ -235,10 +236,10 @@ pub(crate) fn find_executor<'s>(state: &'s State, id: &ContainerId) -> Option<(&
     state.frameworks.values().flat_map(|one| of(one)).find(|(_, executor)| executor.container_id == *id)
 }
 
-type ContainerWish<'c> = (&'c pb::ContainerID, &'static [Action], Action);
+type ContainerAccess<'c> = (&'c pb::ContainerID, &'static [Action], Action);
 
 /// The container of a call, what it takes below an executor, and what it takes on its own.
-fn container_wish(call: &Call) -> Option<ContainerWish<'_>> {
+fn container_access(call: &Call) -> Option<ContainerAccess<'_>> {
     Some(match call.r#type? {
         Type::LAUNCH_NESTED_CONTAINER => {
             (&*call.launch_nested_container.container_id, LAUNCH, Action::LaunchStandaloneContainer)

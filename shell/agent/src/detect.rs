@@ -133,7 +133,7 @@ fn prepare_disk(resource: &Resource) -> Result<(), String> {
     match resource.disk().and_then(|disk| disk.source.as_ref()).map(|source| &source.kind) {
         None => Ok(()),
         Some(DiskKind::Path { root: Some(root) }) => std::fs::create_dir_all(&**root)
-            .map_err(|err| format!("cannot make the disk's root {root}: {err}")),
+            .map_err(|err| format!("cannot create the disk root {root}: {err}")),
         Some(DiskKind::Mount { root: Some(root) }) => match is_mount_point(Path::new(&**root)) {
             true => Ok(()),
             false => Err(format!("the disk's root {root} is not a mount point")),

@@ -11,7 +11,7 @@ use tepui_resources::Resources;
 
 /// What the document says besides the state.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct About {
+pub(crate) struct ServerInfo {
     pub flags: Vec<(String, String)>,
     pub pid: String,
     /// Shown as `/slave/log`.
@@ -20,7 +20,7 @@ pub(crate) struct About {
     pub own_log_file: Option<PathBuf>,
 }
 
-impl About {
+impl ServerInfo {
     /// The log that operators may read.
     pub fn log_file(&self) -> Option<String> {
         let own = || self.own_log_file.as_ref().map(|file| file.display().to_string());
@@ -28,7 +28,7 @@ impl About {
     }
 }
 
-pub(crate) fn state(w: &mut JsonWriter, state: &State, about: &About) {
+pub(crate) fn state(w: &mut JsonWriter, state: &State, about: &ServerInfo) {
     w.object(|w| {
         classic::version_members(w);
         w.field("start_time", &state.started_at.as_secs_f64());
@@ -120,13 +120,14 @@ fn executor(w: &mut JsonWriter, executor: &Executor) {
 }
 
 fn tasks_members(w: &mut JsonWriter, executor: &Executor) {
-    let staged = |stage: TaskStage| executor.tasks.values().filter(move |task| task.stage == stage);
+    let staged =
+        |is_in: fn(&TaskStage) -> bool| executor.tasks.values().filter(move |task| is_in(&task.stage));
     w.array_field("tasks", |w| {
-        staged(TaskStage::Launched).for_each(|task| classic::task(w, &task.task, &task.resources));
+        staged(TaskStage::is_launched).for_each(|task| classic::task(w, &task.task, &task.resources));
     });
-    w.array_field("queued_tasks", |w| staged(TaskStage::Queued).for_each(|task| queued(w, task)));
+    w.array_field("queued_tasks", |w| staged(TaskStage::is_queued).for_each(|task| queued(w, task)));
     w.array_field("completed_tasks", |w| {
-        let over = executor.completed_tasks.iter().chain(staged(TaskStage::Terminated));
+        let over = executor.completed_tasks.iter().chain(staged(TaskStage::is_terminated));
         over.for_each(|task| classic::task(w, &task.task, &task.resources));
     });
 }

@@ -12,8 +12,14 @@ use tokio::sync::watch;
 
 use crate::access::Access;
 use crate::link::Links;
-use crate::routes::Kind;
-use crate::run::AgentEnd;
+use crate::program::Kind;
+
+/// The reason why an agent stops its process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentEnd {
+    pub message: String,
+    pub failed: bool,
+}
 
 pub(crate) struct Effects {
     pub exchanges: Exchanges<Kind>,
@@ -53,7 +59,9 @@ impl Effects {
                 }
             }),
             Effect::OpenExecutor { conn } => self.exchanges.open(conn, &[]),
-            Effect::Executor { conn, event } => self.exchanges.push(conn, &*event),
+            Effect::Executor { conn, event } | Effect::Kill { conn, event } => {
+                self.exchanges.push(conn, &*event)
+            }
             Effect::CloseExecutor { conn } => self.exchanges.close(conn),
             Effect::Container(mut op) => {
                 self.access.equip(&self.publisher.borrow(), &mut op);

@@ -6,7 +6,7 @@ use tepui_proto::mesos::v1::executor::Call;
 use tepui_proto::mesos::v1::executor::call::Type;
 
 use crate::audit;
-use crate::routes::{Kind, Program, stopping};
+use crate::program::{Kind, Program, stopping};
 
 pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Response, HttpError> {
     let call: Call = read_call(&mut request).await?;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use http::StatusCode;
-use tepui_container::{Containerizer, image_names};
+use tepui_container::{Containerizer, ImageFault, image_names};
 use tepui_http::{HttpError, Response, empty};
 use tepui_proto::mesos::v1::agent::call::PruneImages;
 
@@ -36,8 +36,8 @@ pub(crate) async fn prune(
     gc: Option<&ImageGc>,
     call: &PruneImages,
 ) -> Result<Response, HttpError> {
-    let failed = |why: String| {
-        HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, format!("Failed to prune images: {why}"))
+    let failed = |fault: ImageFault| {
+        HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, format!("Failed to prune images: {fault}"))
     };
     let mut wanted = image_names(&call.excluded_images).map_err(failed)?;
     wanted.extend(gc.iter().flat_map(|gc| gc.excluded.iter().cloned()));
@@ -55,7 +55,7 @@ pub(crate) async fn watch(containerizer: Containerizer, gc: ImageGc, store: Path
         let used = match detect::disk_usage(&store) {
             Ok(used) => used,
             Err(err) => {
-                tracing::warn!(%err, path = %store.display(), "cannot look at the disk of images");
+                tracing::warn!(%err, path = %store.display(), "cannot read the usage of the image disk");
                 continue;
             }
         };
@@ -64,7 +64,7 @@ pub(crate) async fn watch(containerizer: Containerizer, gc: ImageGc, store: Path
         }
         match containerizer.prune_images(gc.excluded.clone()).await {
             Ok(()) => tracing::info!(used, headroom = gc.headroom, "images were pruned: the disk is full"),
-            Err(why) => tracing::warn!(why, "cannot prune images"),
+            Err(fault) => tracing::warn!(%fault, "cannot prune images"),
         }
     }
 }

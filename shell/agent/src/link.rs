@@ -88,7 +88,7 @@ impl Links {
             tracing::warn!("the master reads too slowly, dropping the link");
             self.current = None;
             let (handle, reason) = (self.handle.clone(), "the master reads too slowly".to_owned());
-            // Fails only if the machine has ended, which needs no link.
+            // Fails only if the state machine has terminated, which needs no link.
             self.runtime.spawn(async move { handle.send(Input::LinkDown { link: id, reason }).await });
         }
     }
@@ -133,7 +133,7 @@ impl Link {
             Err(reason) => reason,
         };
         tracing::info!(reason, "link with the master is down");
-        // Fails only if the machine has ended.
+        // Fails only if the state machine has terminated.
         let _ = self.handle.send(Input::LinkDown { link: self.id, reason }).await;
     }
 
@@ -150,7 +150,7 @@ impl Link {
             request = request.header(AUTHORIZATION, credential.header());
         }
         let request = request.body(body).map_err(text)?;
-        self.tell(Input::LinkUp { link: self.id }).await?;
+        self.send(Input::LinkUp { link: self.id }).await?;
         let response = sender.send_request(request).await.map_err(text)?;
         let result = match response.status() {
             StatusCode::OK => {
@@ -171,7 +171,7 @@ impl Link {
         let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
         let host = target.rsplit_once(':').map_or(target, |(host, _)| host);
         let secured = tokio::time::timeout(CONNECT_TIMEOUT, tls.connect(host, stream)).await;
-        Ok(Box::new(secured.map_err(|_| "no TLS was agreed on in time")??))
+        Ok(Box::new(secured.map_err(|_| "TLS handshake timed out")??))
     }
 
     /// Ends when this master answers nothing any more and another of those that were named knows a leader that does.
@@ -188,11 +188,11 @@ impl Link {
                 tokio::time::sleep_until(silent_at.into()).await;
                 continue;
             }
-            if self.who_leads(target).await.is_err() {
+            if self.find_leader(target).await.is_err() {
                 for other in &others {
-                    if let Ok(Some(leader)) = self.who_leads(other).await
+                    if let Ok(Some(leader)) = self.find_leader(other).await
                         && leader != target
-                        && self.who_leads(&leader).await.is_ok()
+                        && self.find_leader(&leader).await.is_ok()
                     {
                         return self.targets().lead(leader);
                     }
@@ -203,7 +203,7 @@ impl Link {
     }
 
     /// Whom a master names; an error if it does not answer at all.
-    async fn who_leads(&self, master: &str) -> Result<Option<String>, String> {
+    async fn find_leader(&self, master: &str) -> Result<Option<String>, String> {
         let asking = async {
             let (mut sender, connection) =
                 http1::handshake(TokioIo::new(self.dial(master).await?)).await.map_err(text)?;
@@ -225,13 +225,13 @@ impl Link {
             for record in decoder.by_ref() {
                 let record = record.map_err(text)?;
                 let event: link::Event = wire::decode(&record, CALL_BYTES_MAX).map_err(text)?;
-                self.tell(Input::LinkEvent { link: self.id, event: Box::new(event) }).await?;
+                self.send(Input::LinkEvent { link: self.id, event: Box::new(event) }).await?;
             }
         }
         Err("the master closed the link".to_owned())
     }
 
-    async fn tell(&self, input: Input) -> Result<(), String> {
+    async fn send(&self, input: Input) -> Result<(), String> {
         self.handle.send(input).await.map_err(text)
     }
 
@@ -240,7 +240,7 @@ impl Link {
             response.headers().get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
         match self.targets().redirect(location) {
             true => format!("the leading master is at {location}"),
-            false => format!("redirected to {location:?}, which is no address"),
+            false => format!("redirected to {location:?}, which is not a valid address"),
         }
     }
 

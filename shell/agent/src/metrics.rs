@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tepui_container::Counts;
-use tepui_core_agent::{Executor, ExecutorPhase, State, TaskStage};
+use tepui_core_agent::{Executor, ExecutorPhase, State};
 use tepui_http::{Metrics, System};
 use tepui_proto::mesos::v1::TaskState;
 use tepui_resources::{Name, Resources, Revocable};
@@ -108,7 +108,7 @@ fn executors(metrics: &mut Metrics, state: &State) {
     let phase = |wanted: fn(&ExecutorPhase) -> bool| {
         all_executors(state).filter(|executor| wanted(&executor.phase)).count() as f64
     };
-    let registering = phase(|phase| *phase == ExecutorPhase::Registering);
+    let registering = phase(|phase| matches!(phase, ExecutorPhase::Pending | ExecutorPhase::Registering));
     let running = phase(|phase| matches!(phase, ExecutorPhase::Running { .. }));
     let terminating = phase(|phase| matches!(phase, ExecutorPhase::Terminating { .. }));
     metrics.gauge("slave/executors_registering", registering);
@@ -121,16 +121,14 @@ fn executors(metrics: &mut Metrics, state: &State) {
         (TaskState::TASK_KILLING, "slave/tasks_killing"),
     ] {
         let tasks = all_executors(state).flat_map(|executor| executor.tasks.values());
-        let live = tasks.filter(|task| task.stage != TaskStage::Terminated);
+        let live = tasks.filter(|task| !task.stage.is_terminated());
         metrics.gauge(name, live.filter(|task| task.task.state == state_wanted).count() as f64);
     }
 }
 
 fn resources(metrics: &mut Metrics, state: &State) {
-    let used: Resources = all_executors(state)
-        .filter(|executor| executor.phase != ExecutorPhase::Terminated)
-        .map(Executor::resources)
-        .sum();
+    let used: Resources =
+        all_executors(state).filter(|executor| !executor.is_terminated()).map(Executor::resources).sum();
     // The agent does not know what the master could lend of its reservations, only what is lent.
     let lent = used.revocable_as(Revocable::AllocationSlack);
     let parts = [

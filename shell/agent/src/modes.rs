@@ -33,7 +33,7 @@ const OWN: &[(&str, u32)] = &[
 pub(crate) fn limit(work_dir: &Path, runtime_dir: &Path) {
     let logged = |path: &Path, limited: io::Result<()>| {
         if let Err(err) = limited {
-            tracing::warn!(path = %path.display(), %err, "cannot limit who reads a directory");
+            tracing::warn!(path = %path.display(), %err, "cannot restrict the mode of a directory");
         }
     };
     logged(work_dir, limit_own_directory(work_dir, PATH_MODE));

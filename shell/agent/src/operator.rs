@@ -19,7 +19,7 @@ use crate::access::Access;
 use crate::audit;
 use crate::image_gc;
 use crate::peer::{self, Peer};
-use crate::routes::{Kind, Program, stopping};
+use crate::program::{Kind, Program, stopping};
 
 pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Response, HttpError> {
     let state = program.state();
@@ -63,7 +63,7 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
             program.access.allowed(&request, Action::SetLogLevel, None)?;
             set_logging_level(program, &call)
         }
-        Type::LIST_FILES | Type::READ_FILE => look(program, &request, call, encoding).await,
+        Type::LIST_FILES | Type::READ_FILE => read_files(program, &request, call, encoding).await,
         Type::PRUNE_IMAGES => {
             program.access.allowed(&request, Action::PruneImages, None)?;
             image_gc::prune(&program.containerizer, program.image_gc.as_ref(), &call.prune_images).await
@@ -88,7 +88,7 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         | Type::LAUNCH_CONTAINER
         | Type::WAIT_CONTAINER
         | Type::KILL_CONTAINER
-        | Type::REMOVE_CONTAINER => ask(program, &request, (caller, call), encoding).await,
+        | Type::REMOVE_CONTAINER => submit(program, &request, (caller, call), encoding).await,
     }
 }
 
@@ -129,7 +129,7 @@ fn set_logging_level(program: &Program, call: &Call) -> Result<Response, HttpErr
 }
 
 /// Lets the machine answer; for a wait that may take as long as the container runs.
-async fn ask(
+async fn submit(
     program: &Program,
     request: &Request,
     (caller, call): (Caller, Call),
@@ -142,7 +142,7 @@ async fn ask(
 }
 
 /// Reads of sandboxes.
-async fn look(
+async fn read_files(
     program: &Program,
     request: &Request,
     call: Call,

@@ -40,25 +40,25 @@ pub(crate) fn find(peer: SocketAddr, local: SocketAddr) -> Peer {
     if UdpSocket::bind((peer.ip().to_canonical(), 0)).is_err() {
         return Peer::Remote;
     }
-    match ask(&request(peer, local)) {
+    match query_kernel(&request(peer, local)) {
         Ok(answer) => user_of(&answer, local.port()),
         Err(err) => {
-            tracing::warn!(%err, "cannot tell the user of a local caller");
+            tracing::warn!(%err, "cannot determine the user of a local caller");
             Peer::Unknown
         }
     }
 }
 
 /// Says so if this kernel does not tell users of sockets.
-pub(crate) fn warn_unless_told() {
-    if !is_told().unwrap_or_default() {
+pub(crate) fn warn_unless_supported() {
+    if !is_supported().unwrap_or_default() {
         tracing::warn!(
-            "the kernel does not tell users of connections (module tcp_diag): local calls about containers are refused"
+            "the kernel does not report users of connections (module tcp_diag): local container calls are rejected"
         );
     }
 }
 
-fn is_told() -> io::Result<bool> {
+fn is_supported() -> io::Result<bool> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let local = listener.local_addr()?;
     let client = TcpStream::connect(local)?;
@@ -98,7 +98,7 @@ fn padded(ip: IpAddr) -> [u8; 16] {
 }
 
 /// The kernel answers while it is asked, so that nothing waits here.
-fn ask(request: &[u8]) -> nix::Result<Vec<u8>> {
+fn query_kernel(request: &[u8]) -> nix::Result<Vec<u8>> {
     let (raw, protocol) = (SockType::Raw, SockProtocol::NetlinkSockDiag);
     let netlink = socket(AddressFamily::Netlink, raw, SockFlag::SOCK_CLOEXEC, protocol)?;
     send(netlink.as_raw_fd(), request, MsgFlags::empty())?;
@@ -115,7 +115,7 @@ fn user_of(answer: &[u8], port: u16) -> Peer {
     if kind != Some(BY_FAMILY) {
         let error = word(ERROR_AT).map(|error| Errno::from_raw((error as i32).wrapping_neg()));
         if error != Some(Errno::ENOENT) {
-            tracing::warn!(?error, "cannot tell the user of a local caller");
+            tracing::warn!(?error, "cannot determine the user of a local caller");
         }
         return Peer::Unknown;
     }
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn real_connections_have_our_user() {
         let own = Peer::Local(nix::unistd::geteuid().as_raw());
-        assert!(is_told().expect("loopback works"));
+        assert!(is_supported().expect("loopback works"));
         for listen in ["127.0.0.1:0", "[::1]:0", "[::]:0"] {
             let Ok(listener) = TcpListener::bind(listen) else { continue };
             let port = listener.local_addr().expect("bound").port();

@@ -13,14 +13,14 @@ use tepui_proto::mesos::v1::agent::call::Type;
 use tepui_proto::mesos::v1::agent::{Call, Response, response};
 use tepui_store::Room;
 
-use crate::document::About;
+use crate::document::ServerInfo;
 use crate::metrics;
-use crate::statistics::{self, Measuring, Statistics};
+use crate::statistics::{self, Measuring, Statistics, container_status};
 
 /// What a read is answered from.
 pub(crate) struct Sources {
     pub state: Arc<State>,
-    pub about: Arc<About>,
+    pub about: Arc<ServerInfo>,
     pub logging_level: u32,
     pub measuring: Measuring,
     pub counts: Counts,
@@ -114,7 +114,7 @@ fn whole(state: &State) -> response::GetState {
     }
 }
 
-fn flags(about: &About) -> response::GetFlags {
+fn flags(about: &ServerInfo) -> response::GetFlags {
     let flag = |(name, value): &(String, String)| pb::Flag {
         name: name.clone(),
         value: Some(value.clone()),
@@ -160,16 +160,16 @@ fn executors(state: &State) -> response::GetExecutors {
 }
 
 fn tasks(state: &State) -> response::GetTasks {
-    let staged = |stage: TaskStage| {
+    let staged = |is_in: fn(&TaskStage) -> bool| {
         let tasks = live_executors(state).flat_map(|executor| executor.tasks.values());
-        tasks.filter(move |task| task.stage == stage).map(clone).collect()
+        tasks.filter(move |task| is_in(&task.stage)).map(clone).collect()
     };
     let all = live_executors(state).chain(completed_executors(state));
     let of_live = completed_executors(state).flat_map(|executor| executor.tasks.values());
     response::GetTasks {
-        queued_tasks: staged(TaskStage::Queued),
-        launched_tasks: staged(TaskStage::Launched),
-        terminated_tasks: staged(TaskStage::Terminated),
+        queued_tasks: staged(TaskStage::is_queued),
+        launched_tasks: staged(TaskStage::is_launched),
+        terminated_tasks: staged(TaskStage::is_terminated),
         completed_tasks: all
             .flat_map(|executor| executor.completed_tasks.iter())
             .chain(of_live)
@@ -213,11 +213,4 @@ fn containers(state: &State, call: &Call, statistics: &Statistics) -> response::
         ..Default::default()
     });
     response::GetContainers { containers: of_executors.chain(others).collect(), ..Default::default() }
-}
-
-pub(crate) fn container_status(
-    container_id: pb::ContainerID,
-    executor_pid: Option<u32>,
-) -> pb::ContainerStatus {
-    pb::ContainerStatus { container_id: container_id.into(), executor_pid, ..Default::default() }
 }

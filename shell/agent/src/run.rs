@@ -23,15 +23,15 @@ use tokio::task::JoinHandle;
 
 use crate::containers::{EVENTS_WAITING_MAX, pass_events};
 use crate::detect;
-use crate::document::About;
-use crate::effects::Effects;
+use crate::document::ServerInfo;
+use crate::effects::{AgentEnd, Effects};
 use crate::image_gc;
 use crate::link::Links;
 use crate::log;
 use crate::modes;
 use crate::options::Options;
 use crate::peer;
-use crate::routes::{Kind, Program};
+use crate::program::{Kind, Program};
 use crate::samples;
 use crate::statistics::Measuring;
 use crate::target::Targets;
@@ -42,7 +42,7 @@ const RECORDS_FILE: &str = "meta/agent.redb";
 /// Why an agent could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentFault {
-    #[error("cannot make the directory {path}")]
+    #[error("cannot create the directory {path}")]
     Directory {
         path: PathBuf,
         #[source]
@@ -52,9 +52,7 @@ pub enum AgentFault {
     Flag(String),
     #[error("cannot open the agent's records")]
     Store(#[from] StoreFault),
-    #[error(
-        "the agent's records in {path} cannot be understood: {err}; move them away to start as a new agent"
-    )]
+    #[error("the agent's records in {path} are invalid: {err}; move them away to start as a new agent")]
     Records { path: PathBuf, err: RecoverError },
     #[error("cannot run containers")]
     Containers(#[from] ContainerizerFault),
@@ -78,13 +76,6 @@ pub enum AgentFault {
     Runtime(#[from] RuntimeFault),
 }
 
-/// Why an agent wants its process to end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentEnd {
-    pub message: String,
-    pub failed: bool,
-}
-
 /// An agent that runs. Dropping it leaves it running; end it with `stop`.
 #[derive(Debug)]
 pub struct RunningAgent {
@@ -100,8 +91,8 @@ pub struct RunningAgent {
 }
 
 /// What documents say besides the state.
-fn about(options: &Options, config: &Config) -> About {
-    About {
+fn server_info(options: &Options, config: &Config) -> ServerInfo {
+    ServerInfo {
         flags: options.flags.clone(),
         pid: config.pid.clone(),
         external_log_file: options.external_log_file.as_ref().map(|file| file.display().to_string()),
@@ -119,7 +110,6 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let server = bind(&options)?;
     let address = server.address();
     let config = config(&options, &work_dir, address)?;
-    let about = about(&options, &config);
 
     let clock = Clock::start();
     let machine = Agent::new(config.clone(), store.load()?, clock.now())
@@ -147,14 +137,14 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     };
     let sink = move |released| effects.make_visible(released);
     let running = tepui_runtime::start("agent", machine, inputs, store, clock, Limits::default(), sink)?;
-    // Each ends when the machine has ended, or is aborted by `stop`; none has anything to fail by.
+    // Each ends when the state machine has terminated, or is aborted by `stop`; none has anything to fail by.
     let mut tasks = vec![
         tokio::spawn(pass_events(events, handle.clone())),
         tokio::spawn(tell_closings(ended, handle.clone())),
         tokio::spawn(watch_disk(work_dir, options.disk_watch_interval, handle.clone())),
         tokio::spawn(pass_room(running.commits(), handle.clone(), disk_room)),
     ];
-    // Fails only if the machine has ended already, which `ended` tells.
+    // Fails only if the state machine has terminated already, which `ended` tells.
     let _ = handle.send(Input::Start).await;
     let runtime_dir = PathBuf::from(&config.runtime_dir);
     let meter = Meter::open(&runtime_dir).map_err(|err| AgentFault::Directory { path: runtime_dir, err })?;
@@ -163,7 +153,7 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
     let program = Program {
         handle: handle.clone(),
         exchanges: exchanges.clone(),
-        about: Arc::new(about),
+        about: Arc::new(server_info(&options, &config)),
         states: states.clone(),
         commits: running.commits(),
         masters,
@@ -175,9 +165,10 @@ pub async fn run(options: Options) -> Result<RunningAgent, AgentFault> {
         audit: audit(audit_log.clone()),
         image_gc: options.image_gc.clone(),
         http_heartbeat_interval: options.http_heartbeat_interval,
+        docker_volumes: options.docker_volumes.clone(),
     };
     let listening = server.serve(Arc::new(program), options.server, browsers(&options), options.tls);
-    tracing::info!(%address, "agent serves");
+    tracing::info!(%address, "agent listening");
     Ok(RunningAgent { address, running, handle, listening, exchanges, tasks, states, exit, audit_log })
 }
 
@@ -197,7 +188,7 @@ impl RunningAgent {
     pub async fn ended(&mut self) -> Option<AgentEnd> {
         tokio::select! {
             () = self.running.ended() => (),
-            // Cannot fail before the machine has ended: it holds the sender.
+            // Cannot fail before the state machine has terminated: it holds the sender.
             _ = self.exit.wait_for(Option::is_some) => (),
         }
         self.exit.borrow().clone()
@@ -205,7 +196,7 @@ impl RunningAgent {
 
     /// Tells the master that the agent leaves and ends all its tasks; `ended` tells when the last one has ended.
     pub async fn unregister(&self) {
-        // Fails only if the machine has ended already, which `ended` tells.
+        // Fails only if the state machine has terminated already, which `ended` tells.
         let _ = self.handle.send(Input::Unregister).await;
     }
 
@@ -256,7 +247,7 @@ async fn watch_disk(work_dir: PathBuf, interval: Duration, handle: Handle<Input>
         let used = match detect::disk_usage(&work_dir) {
             Ok(used) => used,
             Err(err) => {
-                tracing::warn!(%err, path = %work_dir.display(), "cannot look at the disk");
+                tracing::warn!(%err, path = %work_dir.display(), "cannot read disk usage");
                 continue;
             }
         };
@@ -279,7 +270,7 @@ fn disk_room(room: Room) -> Input {
 
 fn bind(options: &Options) -> Result<Server, AgentFault> {
     if !options.access.readwrite {
-        peer::warn_unless_told();
+        peer::warn_unless_supported();
     }
     let address = SocketAddr::new(options.ip, options.port);
     Server::bind(address).map_err(|err| AgentFault::Listen { address, err })
@@ -310,7 +301,7 @@ fn open_store(work_dir: &Path, options: &Options) -> Result<Store, AgentFault> {
             tracing::warn!(%fault, kept = %aside.display(), "starting without the agent's records");
             // What is in the reserve belongs to them.
             for (from, to) in [(reserve_path(&path), reserve_path(&aside)), (path.clone(), aside)] {
-                put_aside(&from, &to)?;
+                quarantine(&from, &to)?;
             }
             Ok(Store::open(&path, options.headroom)?)
         }
@@ -322,7 +313,7 @@ fn open_store(work_dir: &Path, options: &Options) -> Result<Store, AgentFault> {
     }
 }
 
-fn put_aside(from: &Path, to: &Path) -> Result<(), StoreFault> {
+fn quarantine(from: &Path, to: &Path) -> Result<(), StoreFault> {
     match std::fs::rename(from, to) {
         Err(err) if err.kind() != ErrorKind::NotFound => {
             Err(StoreFault::Io { doing: "put aside", path: from.to_path_buf(), err })

@@ -67,7 +67,7 @@ fn machine_memory(containerizer: &Containerizer) -> MachineMemory {
     MachineMemory { available_bytes: machine.available_bytes, pressure: machine.pressure }
 }
 
-/// Starts what the configuration asks for. Each ends when the machine has ended.
+/// Starts what the configuration asks for. Each ends when the state machine has terminated.
 pub(crate) fn start(
     config: &Config,
     meter: &Meter,
@@ -81,7 +81,7 @@ pub(crate) fn start(
         tasks.push(tokio::spawn(measure(meter.clone(), every, handle.clone())));
     }
     if config.qos_controller != QosController::Noop {
-        tasks.push(tokio::spawn(look(config.qos_correction_interval_min, handle.clone())));
+        tasks.push(tokio::spawn(sample_machine(config.qos_correction_interval_min, handle.clone())));
     }
     if config.eviction.watches_memory() {
         let watch = watch_memory(config.eviction, containerizer.clone(), meter.clone(), handle.clone());
@@ -115,7 +115,11 @@ async fn measure(meter: Meter, every: Duration, handle: Handle<Input>) {
                 })
             }
             Ok(Err(err)) => {
-                tracing::warn!(%err, "cannot measure what containers use");
+                tracing::warn!(%err, "cannot measure container usage");
+                continue;
+            }
+            Err(err) if err.is_panic() => {
+                tracing::error!(%err, "cannot measure container usage");
                 continue;
             }
             Err(_) => return, // The runtime is shutting down.
@@ -133,8 +137,15 @@ async fn watch_memory(eviction: Eviction, containerizer: Containerizer, meter: M
         ticks.tick().await;
         let (containerizer, meter) = (containerizer.clone(), meter.clone());
         let looking = tokio::task::spawn_blocking(move || memory(eviction, &containerizer, &meter));
-        let Ok(found) = looking.await else { return }; // The runtime is shutting down.
-        let Some(input) = found else { continue };
+        let input = match looking.await {
+            Ok(Some(input)) => input,
+            Ok(None) => continue,
+            Err(err) if err.is_panic() => {
+                tracing::error!(%err, "cannot measure memory");
+                continue;
+            }
+            Err(_) => return, // The runtime is shutting down.
+        };
         if handle.send(input).await.is_err() {
             return;
         }
@@ -170,13 +181,20 @@ async fn watch_sandboxes(
             Ok(available) if available < least => available,
             Ok(_) => continue,
             Err(err) => {
-                tracing::warn!(%err, path = %work_dir.display(), "cannot look at the disk");
+                tracing::warn!(%err, path = %work_dir.display(), "cannot read disk usage");
                 continue;
             }
         };
         let state = states.borrow().clone();
         let measuring = tokio::task::spawn_blocking(move || sandboxes(&state));
-        let Ok(sandboxes) = measuring.await else { return }; // The runtime is shutting down.
+        let sandboxes = match measuring.await {
+            Ok(sandboxes) => sandboxes,
+            Err(err) if err.is_panic() => {
+                tracing::error!(%err, "cannot measure sandboxes");
+                continue;
+            }
+            Err(_) => return, // The runtime is shutting down.
+        };
         if handle.send(Input::Sandboxes { available_bytes, sandboxes }).await.is_err() {
             return;
         }
@@ -194,7 +212,7 @@ fn sandboxes(state: &State) -> Vec<SandboxUse> {
     measured.collect()
 }
 
-async fn look(every: Duration, handle: Handle<Input>) {
+async fn sample_machine(every: Duration, handle: Handle<Input>) {
     let mut ticks = ticks(every);
     loop {
         ticks.tick().await;

@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::StatusCode;
 use tepui_container::{DiskUse, Memory, Meter, Usage};
-use tepui_core_agent::{Container, ContainerStage, Executor, ExecutorPhase, State, volume_path};
+use tepui_core_agent::{Container, ContainerStage, Executor, State, volume_path};
 use tepui_http::{HttpError, Query, Request, Response, json};
 use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1 as pb;
@@ -18,7 +18,6 @@ use tepui_resources::Format;
 use tepui_types::ContainerId;
 
 use crate::detect;
-use crate::read::container_status;
 
 const MEGABYTE: f64 = 1024.0 * 1024.0;
 
@@ -42,11 +41,11 @@ pub(crate) struct Measuring<L = Meter> {
 /// Whoever looks at containers. Each look costs some twenty files: nothing is looked at that nobody asked for.
 trait Look {
     /// What is in these outermost containers, themselves included.
-    fn look(&self, wanted: &BTreeSet<&ContainerId>) -> io::Result<BTreeMap<ContainerId, Usage>>;
+    fn measure(&self, wanted: &BTreeSet<&ContainerId>) -> io::Result<BTreeMap<ContainerId, Usage>>;
 }
 
 impl Look for Meter {
-    fn look(&self, wanted: &BTreeSet<&ContainerId>) -> io::Result<BTreeMap<ContainerId, Usage>> {
+    fn measure(&self, wanted: &BTreeSet<&ContainerId>) -> io::Result<BTreeMap<ContainerId, Usage>> {
         self.read_in(|id| wanted.contains(id))
     }
 }
@@ -62,7 +61,7 @@ impl Statistics {
 
     /// The same, without a look at what is not asked for.
     fn measure_those<L: Look>(measuring: &Measuring<L>, selected: &Selected<'_>) -> Self {
-        let usages = measuring.meter.look(&selected.outermost());
+        let usages = measuring.meter.measure(&selected.outermost());
         Self::of(measuring, usages, selected.executors.iter().copied())
     }
 
@@ -72,7 +71,7 @@ impl Statistics {
         executors: impl Iterator<Item = &'a Arc<Executor>>,
     ) -> Self {
         let usages = usages.unwrap_or_else(|err| {
-            tracing::warn!(%err, "cannot measure what containers use");
+            tracing::warn!(%err, "cannot measure container usage");
             BTreeMap::new()
         });
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
@@ -99,7 +98,7 @@ impl Statistics {
 /// Executors whose containers have not ended.
 pub(crate) fn live(state: &State) -> impl Iterator<Item = &Arc<Executor>> {
     let executors = state.frameworks.values().flat_map(|framework| framework.executors.values());
-    executors.filter(|executor| executor.phase != ExecutorPhase::Terminated)
+    executors.filter(|executor| !executor.is_terminated())
 }
 
 /// Containers that calls launched and that have not ended: nested ones, those that stand alone. With their processes.
@@ -188,14 +187,14 @@ impl Selection {
 
     fn of<'a>(&self, state: &'a State) -> Selected<'a> {
         Selected {
-            executors: live(state).filter(|executor| self.wants(executor)).collect(),
+            executors: live(state).filter(|executor| self.includes(executor)).collect(),
             others: others(state, self.nested, self.alone)
-                .filter(|(container, _)| self.wants_other(state, container))
+                .filter(|(container, _)| self.includes_container(state, container))
                 .collect(),
         }
     }
 
-    fn wants(&self, executor: &Executor) -> bool {
+    fn includes(&self, executor: &Executor) -> bool {
         let is = |wanted: &Option<String>, own: &str| wanted.as_ref().is_none_or(|wanted| wanted == own);
         is(&self.container_id, executor.container_id.value())
             && is(&self.framework_id, executor.framework_id.as_str())
@@ -203,10 +202,10 @@ impl Selection {
     }
 
     /// Whether one that a call launched is in a container that is wanted.
-    fn wants_other(&self, state: &State, container: &Container) -> bool {
+    fn includes_container(&self, state: &State, container: &Container) -> bool {
         let top = container.id.top();
         match live(state).find(|executor| executor.container_id == *top) {
-            Some(executor) => self.wants(executor),
+            Some(executor) => self.includes(executor),
             None => {
                 self.framework_id.is_none()
                     && self.container_id.as_ref().is_none_or(|wanted| wanted == top.value())
@@ -342,6 +341,13 @@ fn measured(usage: &Usage, now: f64) -> pb::ResourceStatistics {
         blkio_statistics: usage.blkio.clone().into(),
         ..Default::default()
     }
+}
+
+pub(crate) fn container_status(
+    container_id: pb::ContainerID,
+    executor_pid: Option<u32>,
+) -> pb::ContainerStatus {
+    pb::ContainerStatus { container_id: container_id.into(), executor_pid, ..Default::default() }
 }
 
 #[cfg(test)]

@@ -28,23 +28,23 @@ pub(crate) fn visible(
     if !authorizer.is_set() && subject != Subject::Claims {
         return all.clone();
     }
-    Arc::new(Eyes { authorizer, subject, look }.state(all))
+    Arc::new(Viewer { authorizer, subject, look }.state(all))
 }
 
-struct Eyes<'a> {
+struct Viewer<'a> {
     authorizer: &'a Authorizer,
     subject: Subject<'a>,
     look: Look,
 }
 
-impl Eyes<'_> {
-    fn see(&self, action: Action, user: &str) -> bool {
+impl Viewer<'_> {
+    fn is_authorized(&self, action: Action, user: &str) -> bool {
         self.authorizer.allows(self.subject, action, Some(user))
     }
 
     fn state(&self, all: &State) -> State {
         let is_seen = |framework: &&Arc<Framework>| {
-            self.look != Look::Everything || self.see(Action::ViewFramework, &framework.info.user)
+            self.look != Look::Everything || self.is_authorized(Action::ViewFramework, &framework.info.user)
         };
         let live = all.frameworks.values().filter(is_seen);
         let completed = all.completed_frameworks.iter().filter(is_seen);
@@ -62,7 +62,7 @@ impl Eyes<'_> {
         match find_executor(all, container.id.top()) {
             Some((framework, executor)) => {
                 let user = executor.info.command.user.as_deref().unwrap_or(&framework.info.user);
-                self.see(Action::ViewContainer, user)
+                self.is_authorized(Action::ViewContainer, user)
             }
             None => self.authorizer.allows(self.subject, Action::ViewStandaloneContainer, None),
         }
@@ -75,7 +75,7 @@ impl Eyes<'_> {
             Look::Containers => Action::ViewContainer,
         };
         let is_seen = |executor: &&Arc<Executor>| {
-            self.see(action, executor.info.command.user.as_deref().unwrap_or(&all.info.user))
+            self.is_authorized(action, executor.info.command.user.as_deref().unwrap_or(&all.info.user))
         };
         let live = all.executors.values().filter(is_seen);
         let completed = all.completed_executors.iter().filter(is_seen);
@@ -88,7 +88,8 @@ impl Eyes<'_> {
     fn executor(&self, all: &Executor, framework: &Framework) -> Arc<Executor> {
         let is_seen = |task: &&Arc<Task>| {
             let user = task.task.user.as_deref().filter(|user| !user.is_empty());
-            self.look != Look::Everything || self.see(Action::ViewTask, user.unwrap_or(&framework.info.user))
+            self.look != Look::Everything
+                || self.is_authorized(Action::ViewTask, user.unwrap_or(&framework.info.user))
         };
         let mut seen = all.clone();
         let tasks = all.tasks.values().filter(is_seen);

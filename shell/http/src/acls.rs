@@ -17,8 +17,8 @@ pub fn parse_acls(text: &[u8]) -> Result<Acls, String> {
             continue;
         }
         let action = Action::all().find(|action| action.key() == key);
-        let action = action.ok_or_else(|| format!("'{key}' is no action"))?;
-        let list = value.as_array().ok_or_else(|| format!("'{key}' is no list"))?;
+        let action = action.ok_or_else(|| format!("'{key}' is not an action"))?;
+        let list = value.as_array().ok_or_else(|| format!("'{key}' is not a list"))?;
         let parsed: Result<Vec<Rule>, String> = list.iter().map(|one| rule(action, one)).collect();
         rules.insert(action, parsed.map_err(|why| format!("'{key}': {why}"))?);
     }
@@ -38,7 +38,7 @@ fn entity(value: &Value) -> Result<Entity, String> {
         Some(values) => {
             let texts =
                 values.as_array().map(|values| values.iter().map(|one| one.as_str().map(String::from)));
-            texts.and_then(Iterator::collect).map(Some).ok_or("'values' is no list of texts")?
+            texts.and_then(Iterator::collect).map(Some).ok_or("'values' is not a list of strings")?
         }
         None => None,
     };
@@ -91,8 +91,8 @@ mod tests {
         for (text, why) in [
             (r#"[]"#, "invalid type"),
             (r#"{"permissive":1}"#, "'permissive' is neither true nor false"),
-            (r#"{"set_quotas":[]}"#, "'set_quotas' is no action"),
-            (r#"{"run_tasks":{}}"#, "'run_tasks' is no list"),
+            (r#"{"set_quotas":[]}"#, "'set_quotas' is not an action"),
+            (r#"{"run_tasks":{}}"#, "'run_tasks' is not a list"),
             (r#"{"run_tasks":[{"principals":{"type":"ANY"}}]}"#, "'run_tasks': a rule has no 'users'"),
             (
                 r#"{"run_tasks":[{"principals":{},"users":{"type":"ANY"}}]}"#,
@@ -104,7 +104,7 @@ mod tests {
             ),
             (
                 r#"{"run_tasks":[{"principals":{"values":[1]},"users":{}}]}"#,
-                "'run_tasks': 'principals': 'values' is no list of texts",
+                "'run_tasks': 'principals': 'values' is not a list of strings",
             ),
             (
                 r#"{"view_flags":[{"principals":{"type":"ANY"},"flags":{"values":["x"]}}]}"#,

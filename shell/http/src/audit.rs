@@ -216,7 +216,7 @@ impl Audit {
             (Logged::Always | Logged::WhenRefused, Outcome::Refused | Outcome::Failed) => {
                 tracing::warn!(
                     action = entry.action, principal = entry.principal_name(), uid = entry.uid, peer = %witness.peer,
-                    entity = entry.entity_text(), status = entry.status, reason = entry.reason, "call refused"
+                    entity = entry.entity_text(), status = entry.status, reason = entry.reason, "call rejected"
                 );
             }
         }

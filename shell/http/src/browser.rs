@@ -65,6 +65,17 @@ impl BrowserPolicy {
         self
     }
 
+    /// As `check`, for a program whose answers a page of another site must not even cause: reads are rejected too.
+    pub fn check_all<B>(&self, request: &http::Request<B>, local: SocketAddr) -> Result<(), HttpError> {
+        self.check(request, local)?;
+        check_site(request.headers())
+    }
+
+    /// Rejects a request that a browser sent for a page of another site, whatever host it names.
+    pub fn check_site(headers: &HeaderMap) -> Result<(), HttpError> {
+        check_site(headers)
+    }
+
     /// Rejects a request that a page of another site may have caused. `local` is the address it arrived at.
     pub(crate) fn check<B>(&self, request: &http::Request<B>, local: SocketAddr) -> Result<(), HttpError> {
         let host = host_of(request)?;

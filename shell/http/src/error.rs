@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::header::{ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Method, StatusCode};
-use tepui_types::Refusal;
+use tepui_types::Rejection;
 
 use crate::respond::{Response, text};
 
@@ -72,8 +72,8 @@ impl HttpError {
     }
 }
 
-impl From<&Refusal> for HttpError {
-    fn from(refusal: &Refusal) -> Self {
+impl From<&Rejection> for HttpError {
+    fn from(refusal: &Rejection) -> Self {
         let status = StatusCode::from_u16(refusal.status.code()).expect("refusals have statuses of HTTP");
         match refusal.message.is_empty() {
             true => Self::plain(status),

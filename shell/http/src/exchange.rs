@@ -10,7 +10,7 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -76,6 +76,38 @@ enum Stage {
     Streaming(Arc<Queue>),
 }
 
+/// Events that many streams get: encoded once for each encoding that one of these has.
+#[derive(Debug, Default)]
+pub struct EncodedOnce {
+    json: OnceLock<Batch>,
+    protobuf: OnceLock<Batch>,
+}
+
+impl EncodedOnce {
+    fn get<M: Wire>(&self, encoding: Encoding, events: &[&M]) -> Batch {
+        let encoded = match encoding {
+            Encoding::Json => &self.json,
+            Encoding::Protobuf => &self.protobuf,
+        };
+        encoded.get_or_init(|| batch(encoding, events)).clone()
+    }
+}
+
+/// Events of one turn for many streams: each stream gets all of its own with one wake.
+#[derive(Debug, Default)]
+pub struct Pushes(HashMap<ConnId, Option<Pushed>>);
+
+#[derive(Debug)]
+struct Pushed {
+    encoding: Encoding,
+    queue: Arc<Queue>,
+    /// Events with chunks of their own.
+    batches: Vec<Batch>,
+    /// Events that share a chunk.
+    joined: Vec<u8>,
+    joined_events: usize,
+}
+
 /// One exchange as its handler sees it. Dropping it without an answer means that the peer went away.
 #[derive(Debug)]
 pub struct Exchange<K: Kind> {
@@ -134,17 +166,58 @@ impl<K: Kind> Exchanges<K> {
         self.push_all(&[conn], &[event], |_| None);
     }
 
-    /// Appends events to streams; they are encoded once, however many streams there are. A subscriber that is too far behind
-    /// is dropped; the event that `farewell` makes is the last it gets.
+    /// Appends an event to a stream when the others are there too ([`flush`](Self::flush)), in a chunk of its own.
+    pub fn collect<M: Wire>(&self, pushes: &mut Pushes, conn: ConnId, event: &M) {
+        if let Some(pushed) = self.pushed(pushes, conn) {
+            pushed.batches.push(batch(pushed.encoding, &[event]));
+        }
+    }
+
+    /// As [`collect`](Self::collect), in one chunk with the other events.
+    pub fn collect_joined<M: Wire>(&self, pushes: &mut Pushes, conn: ConnId, event: &M) {
+        if let Some(pushed) = self.pushed(pushes, conn) {
+            recordio::encode_into(&pushed.encoding.encode(event), &mut pushed.joined);
+            pushed.joined_events += 1;
+        }
+    }
+
+    fn pushed<'p>(&self, pushes: &'p mut Pushes, conn: ConnId) -> Option<&'p mut Pushed> {
+        let pushed = pushes.0.entry(conn).or_insert_with(|| {
+            let (encoding, queue) = self.shared.stream(conn)?;
+            Some(Pushed { encoding, queue, batches: Vec::new(), joined: Vec::new(), joined_events: 0 })
+        });
+        pushed.as_mut()
+    }
+
+    /// Appends what was collected. A subscriber that is too far behind is disconnected.
+    pub fn flush(&self, pushes: &mut Pushes) {
+        let now = Instant::now();
+        for (conn, pushed) in pushes.0.drain() {
+            let Some(Pushed { queue, batches, joined, joined_events: events, .. }) = pushed else { continue };
+            let joined = (events > 0).then(|| Batch { bytes: joined.into(), events });
+            if let Err(lag) = queue.push_batches(batches.into_iter().chain(joined), now, |_| None) {
+                self.shared.drop_slow(conn, lag);
+            }
+        }
+    }
+
+    /// Appends events to streams. A subscriber that is too far behind is dropped; the event that `farewell` makes is the last
+    /// it gets.
     pub fn push_all<M: Wire>(&self, conns: &[ConnId], events: &[&M], farewell: impl Fn(Lag) -> Option<M>) {
-        let [mut json, mut protobuf] = [None, None];
+        self.push_encoded(conns, &EncodedOnce::default(), events, farewell);
+    }
+
+    /// As `push_all`, for streams that get the same events in several calls: `encoded` belongs to these events.
+    pub fn push_encoded<M: Wire>(
+        &self,
+        conns: &[ConnId],
+        encoded: &EncodedOnce,
+        events: &[&M],
+        farewell: impl Fn(Lag) -> Option<M>,
+    ) {
         for conn in conns {
             let Some((encoding, queue)) = self.shared.stream(*conn) else { continue };
-            let encoded: &mut Option<Batch> = match encoding {
-                Encoding::Json => &mut json,
-                Encoding::Protobuf => &mut protobuf,
-            };
-            let batch = encoded.get_or_insert_with(|| batch(encoding, events)).clone();
+            let batch = encoded.get(encoding, events);
             let last = |lag| farewell(lag).map(|event| self::batch(encoding, &[&event]).bytes);
             if let Err(lag) = queue.push_batch(batch, Instant::now(), last) {
                 self.shared.drop_slow(*conn, lag);

@@ -62,7 +62,7 @@ pub async fn looking<T: Send + 'static>(
     look: impl FnOnce() -> Result<T, HttpError> + Send + 'static,
 ) -> Result<T, HttpError> {
     tokio::task::spawn_blocking(look).await.map_err(|err| {
-        tracing::error!(%err, "cannot look at files");
+        tracing::error!(%err, "cannot read files");
         HttpError::plain(StatusCode::INTERNAL_SERVER_ERROR)
     })?
 }
@@ -155,16 +155,21 @@ fn number(query: &Query, name: &'static str) -> Result<Option<u64>, HttpError> {
 fn download(attached: &[Attached], query: &Query) -> Result<Response, HttpError> {
     let path = path_of(query)?;
     let file = open_file(attached, path, "Cannot download a directory.\n")?;
-    let size = file.metadata().map_err(FilesError::Io)?.len();
+    let name = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or("file");
+    let disposition = format!("attachment; filename={}", quoted(name));
+    let disposition = HeaderValue::from_str(&disposition).unwrap_or(HeaderValue::from_static("attachment"));
+    let response = stream(file, content_type(name)).map_err(FilesError::Io)?;
+    Ok(with_header(response, CONTENT_DISPOSITION, disposition))
+}
+
+/// An answer with the content of a file, sent piece by piece. Must be called inside a tokio runtime.
+pub fn stream(file: File, content_type: &'static str) -> std::io::Result<Response> {
+    let size = file.metadata()?.len();
     let (sender, body) = Body::chunks();
     // Ends with the file or when the peer goes away; a failure to read becomes a broken body. Not more than there was
     // when it began: a log may grow faster than the peer reads.
     tokio::spawn(send_chunks(file.take(size), sender));
-    let name = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or("file");
-    let disposition = format!("attachment; filename={}", quoted(name));
-    let disposition = HeaderValue::from_str(&disposition).unwrap_or(HeaderValue::from_static("attachment"));
-    let response = with_header(Response::new(body), CONTENT_DISPOSITION, disposition);
-    Ok(with_header(response, CONTENT_TYPE, HeaderValue::from_static(content_type(name))))
+    Ok(with_header(Response::new(body), CONTENT_TYPE, HeaderValue::from_static(content_type)))
 }
 
 /// Sends a file piece by piece, holding no thread while the peer is not reading.

@@ -18,15 +18,15 @@ impl Firewall {
     /// Reads `{"disabled_endpoints":{"paths":["/master/state",…]}}`.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         let all: Value = serde_json::from_slice(text).map_err(|err| err.to_string())?;
-        let rules = all.as_object().ok_or("it is no object")?;
+        let rules = all.as_object().ok_or("it is not an object")?;
         if let Some(other) = rules.keys().find(|name| *name != "disabled_endpoints") {
             return Err(format!("'{other}' is not known"));
         }
         let paths = all.pointer("/disabled_endpoints/paths").and_then(Value::as_array);
-        let paths = paths.ok_or("'disabled_endpoints.paths' is no list")?.iter();
+        let paths = paths.ok_or("'disabled_endpoints.paths' is not a list")?.iter();
         let parts = paths.map(|path| match path.as_str().map(components) {
             Some(Ok(parts)) => Ok(parts),
-            Some(Err(_)) | None => Err(format!("{path} is no path of an endpoint")),
+            Some(Err(_)) | None => Err(format!("{path} is not an endpoint path")),
         });
         Ok(Self { disabled: Arc::new(parts.collect::<Result<_, String>>()?) })
     }

@@ -93,7 +93,7 @@ impl Logging {
         }
         state.change += 1;
         if state.level != level {
-            tracing::info!(from = state.level, to = level, "the level of the log changes");
+            tracing::info!(from = state.level, to = level, "logging level changed");
             state.level = level;
             (self.apply)(level);
         }

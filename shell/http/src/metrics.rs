@@ -113,7 +113,7 @@ impl MetricsForm {
     }
 
     /// The form that the Accept header asks for, where there is a choice.
-    pub fn asked_for(self, headers: &HeaderMap) -> Self {
+    pub fn negotiated(self, headers: &HeaderMap) -> Self {
         match self {
             MetricsForm::Text if asks_for_type(headers, OPEN_METRICS) => MetricsForm::OpenMetrics,
             other => other,
@@ -347,7 +347,7 @@ mod tests {
         let asked = |accept: &'static str| {
             let headers =
                 HeaderMap::from_iter([(http::header::ACCEPT, http::HeaderValue::from_static(accept))]);
-            [MetricsForm::Text, MetricsForm::Snapshot].map(|form| form.asked_for(&headers))
+            [MetricsForm::Text, MetricsForm::Snapshot].map(|form| form.negotiated(&headers))
         };
         let prometheus =
             "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2,*/*;q=0.1";

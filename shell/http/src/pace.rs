@@ -165,7 +165,7 @@ impl<S> Paced<S> {
         let timeout = self.write_timeout;
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
         ready!(stalled.as_mut().poll(cx));
-        Poll::Ready(Err(late("the peer does not take what it is sent")))
+        Poll::Ready(Err(late("the peer does not read its answer")))
     }
 
     fn written<T>(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {

@@ -121,11 +121,21 @@ impl Queue {
         now: Instant,
         farewell: impl FnOnce(Lag) -> Option<Bytes>,
     ) -> Result<(), Lag> {
+        self.push_batches([batch], now, farewell)
+    }
+
+    /// As `push_batch`, for batches that leave one after the other.
+    pub fn push_batches(
+        &self,
+        batches: impl IntoIterator<Item = Batch>,
+        now: Instant,
+        farewell: impl FnOnce(Lag) -> Option<Bytes>,
+    ) -> Result<(), Lag> {
         let mut inner = self.lock();
         if inner.end != End::Open {
             return Ok(());
         }
-        inner.add(batch);
+        batches.into_iter().for_each(|batch| inner.add(batch));
         if self.is_too_slow(&mut inner, now) {
             let lag = inner.lag();
             inner.end_with(farewell(lag));

@@ -132,7 +132,7 @@ impl<K: Eq + Hash + Clone + Send + 'static> Renderings<K> {
         self.runtime.spawn(async move {
             let _permit = shared.permit().await;
             if let Err(err) = tokio::task::spawn_blocking(work).await {
-                tracing::error!(%err, "work for a reader failed");
+                tracing::error!(%err, "cannot render for a reader");
             }
         });
     }

@@ -24,6 +24,9 @@ use crate::respond::Response;
 /// What is handed to readers at a time.
 const CHUNK_BYTES: usize = 64 * 1024;
 
+/// Chunks written to a peer in one go: then other connections of the thread have their turn.
+const CHUNKS_AT_ONCE: usize = 4;
+
 /// The version of a rendition whose rendering has not begun: it will be newer than any request.
 const QUEUED: u64 = u64::MAX;
 /// Of one whose version is not known yet, or that has none.
@@ -174,11 +177,13 @@ pub struct ReadAlong {
     next: usize,
     /// For it, if it is not there yet.
     waiting: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Chunks since others had their turn.
+    at_once: usize,
 }
 
 impl ReadAlong {
     pub(crate) fn new(rendition: Arc<Rendition>) -> Self {
-        Self { rendition, next: 0, waiting: None }
+        Self { rendition, next: 0, waiting: None, at_once: 0 }
     }
 
     pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Bytes>>> {
@@ -193,6 +198,12 @@ impl ReadAlong {
                 (chunks.get(self.next).cloned(), *self.rendition.progress.borrow())
             };
             if let Some(chunk) = chunk {
+                if self.at_once == CHUNKS_AT_ONCE {
+                    self.at_once = 0;
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                self.at_once += 1;
                 self.next += 1;
                 return Poll::Ready(Some(Ok(chunk)));
             }
@@ -334,6 +345,27 @@ mod tests {
         }
         assert_eq!(rendition.whole().await.unwrap(), "one two three");
         assert!(rendition.is_over());
+    }
+
+    /// However fast the peer takes a large answer, other connections have their turn in between.
+    #[tokio::test]
+    async fn a_large_answer_yields() {
+        let (rendition, mut pen) = Rendition::begin(false);
+        (0..CHUNKS_AT_ONCE * 2 + 1).for_each(|_| pen.write(b"x".to_vec()));
+        pen.finish();
+        let mut reader = ReadAlong::new(rendition);
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        let mut polls = Vec::new();
+        loop {
+            match reader.poll_chunk(&mut cx) {
+                Poll::Ready(Some(Ok(_))) => polls.push("chunk"),
+                Poll::Ready(Some(Err(err))) => panic!("{err}"),
+                Poll::Ready(None) => break,
+                Poll::Pending => polls.push("yield"),
+            }
+        }
+        let runs: Vec<usize> = polls.split(|poll| *poll == "yield").map(<[_]>::len).collect();
+        assert_eq!(runs, [CHUNKS_AT_ONCE, CHUNKS_AT_ONCE, 1]);
     }
 
     #[tokio::test]

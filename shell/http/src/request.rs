@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use http::{Method, StatusCode};
+use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tepui_authz::Subject;
@@ -68,7 +71,39 @@ pub struct Request {
     budget: BodyBudget,
     /// What the body took of it.
     spent: Vec<OwnedSemaphorePermit>,
-    body: Incoming,
+    body: RequestBody,
+}
+
+/// The body of a request.
+#[derive(Debug)]
+pub enum RequestBody {
+    /// As it comes.
+    Incoming(Incoming),
+    /// Read already.
+    Whole(Bytes),
+}
+
+impl http_body::Body for RequestBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match &mut *self {
+            RequestBody::Incoming(body) => Pin::new(body).poll_frame(cx),
+            RequestBody::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            RequestBody::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            RequestBody::Incoming(body) => body.size_hint(),
+            RequestBody::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+        }
+    }
 }
 
 impl Query {
@@ -83,7 +118,7 @@ impl Query {
 
 impl Request {
     pub(crate) fn new(
-        request: http::Request<Incoming>,
+        request: http::Request<RequestBody>,
         ends: Ends,
         disconnect: Disconnect,
         budget: BodyBudget,
@@ -187,7 +222,7 @@ impl Request {
     }
 
     /// The body as it comes, for streams.
-    pub fn into_body(self) -> Incoming {
+    pub fn into_body(self) -> RequestBody {
         self.body
     }
 
@@ -195,6 +230,9 @@ impl Request {
         use http_body::Body as _;
         if self.body.size_hint().lower() > bytes_max as u64 {
             return Err(too_large(bytes_max));
+        }
+        if let RequestBody::Whole(bytes) = &mut self.body {
+            return Ok(std::mem::take(bytes));
         }
         let mut whole = BytesMut::new();
         while let Some(frame) = self.body.frame().await {

@@ -1,5 +1,8 @@
 //! The listener: our own accept loop, one task per connection, an orderly end.
 
+mod pipelined;
+mod rewind;
+
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -17,10 +20,12 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
+use pipelined::Served;
+
 use crate::browser::BrowserPolicy;
 use crate::gzip::compress;
 use crate::pace::{Answer, InExchange, Pace, Paced};
-use crate::request::{BodyBudget, Request};
+use crate::request::{BodyBudget, Request, RequestBody};
 use crate::respond::Response;
 use crate::socket::{keep_alive, open_files_max};
 use crate::tls::Tls;
@@ -53,6 +58,22 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Answers requests.
 pub trait Handler: Send + Sync + 'static {
     fn handle(self: Arc<Self>, request: Request) -> impl Future<Output = Response> + Send;
+
+    /// Whether requests with this head are calls, which may be handled together and are never answered with a stream.
+    fn is_call(&self, _head: &http::request::Parts) -> bool {
+        false
+    }
+
+    /// Answers calls that came together on one connection, each as if it came after the answer to the one before.
+    fn handle_all(self: Arc<Self>, requests: Vec<Request>) -> impl Future<Output = Vec<Response>> + Send {
+        async move {
+            let mut responses = Vec::with_capacity(requests.len());
+            for request in requests {
+                responses.push(self.clone().handle(request).await);
+            }
+            responses
+        }
+    }
 }
 
 /// How much at once.
@@ -147,6 +168,10 @@ impl Disconnect {
     pub fn now(&self) {
         self.0.notify_one();
     }
+
+    pub async fn notified(&self) {
+        self.0.notified().await;
+    }
 }
 
 /// What all connections share.
@@ -190,7 +215,7 @@ async fn accept<H: Handler>(listener: TcpListener, shared: Shared<H>, mut stop: 
     drop(listener);
     let drained = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(DRAIN_TIMEOUT, drained).await.is_err() {
-        tracing::info!(open = connections.len(), "cutting off connections that do not end");
+        tracing::info!(open = connections.len(), "closing connections that did not finish");
     }
     connections.shutdown().await;
 }
@@ -285,8 +310,8 @@ async fn connection<H: Handler>(
     };
     match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.acceptor().accept(stream)).await {
         Ok(Ok(stream)) => exchange(stream, ends, shared, signals).await,
-        Ok(Err(err)) => tracing::debug!(%peer, %err, "no TLS could be agreed on"),
-        Err(_) => tracing::debug!(%peer, "no TLS was agreed on in time"),
+        Ok(Err(err)) => tracing::debug!(%peer, %err, "TLS handshake failed"),
+        Err(_) => tracing::debug!(%peer, "TLS handshake timed out"),
     }
 }
 
@@ -297,6 +322,11 @@ async fn exchange<H: Handler>(
     shared: Shared<H>,
     mut signals: Signals,
 ) {
+    // Boxed, so that a connection which is handed over does not keep the room for it.
+    let stream = match Box::pin(pipelined::serve(stream, ends, &shared, &mut signals)).await {
+        Served::Closed => return,
+        Served::HandedOver(stream) => stream,
+    };
     let limits = shared.limits;
     let (disconnect, pace) = (Disconnect::default(), Pace::new());
     let (service_disconnect, service_pace) = (disconnect.clone(), pace.clone());
@@ -323,7 +353,7 @@ async fn exchange<H: Handler>(
                 }
                 return;
             }
-            () = disconnect.0.notified() => return,
+            () = disconnect.notified() => return,
             _ = signals.stop.changed(), if !stopping => {
                 stopping = true;
                 pace.hurry();
@@ -345,6 +375,7 @@ async fn respond<H: Handler>(
     begun: InExchange,
 ) -> Result<http::Response<Answer>, Infallible> {
     let headers = request.headers().clone();
+    let request = request.map(RequestBody::Incoming);
     let body_read_timeout = shared.limits.body_read_timeout;
     let checked = shared.browsers.check(&request, ends.local);
     let request =

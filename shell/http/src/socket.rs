@@ -37,7 +37,7 @@ pub(crate) fn open_files_max() -> Option<u64> {
 pub fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     if let Err(err) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
-        tracing::warn!(%err, "the limit of open files stays as it was");
+        tracing::warn!(%err, "cannot raise the limit of open files");
     }
 }
 

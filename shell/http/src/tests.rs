@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 use super::*;
 
 mod limits;
+mod pipelined;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Kind;
@@ -40,12 +41,30 @@ struct Bench {
 }
 
 impl Handler for Program {
+    fn is_call(&self, head: &http::request::Parts) -> bool {
+        head.uri.path() == "/echo" && head.headers.contains_key("x-call")
+    }
+
+    /// Tells how many calls came together.
+    async fn handle_all(self: Arc<Self>, requests: Vec<Request>) -> Vec<Response> {
+        self.records.send(requests.len().to_string().into_bytes()).unwrap();
+        let mut responses = Vec::new();
+        for request in requests {
+            responses.push(echo(request).await);
+        }
+        responses
+    }
+
     async fn handle(self: Arc<Self>, mut request: Request) -> Response {
         match request.components.first().map(String::as_str) {
             Some("call") => match read_call::<scheduler::Call>(&mut request).await {
                 Ok(call) => text(StatusCode::OK, format!("{:?}", call.r#type)),
                 Err(error) => error.into(),
             },
+            Some("echo") => {
+                self.records.send(b"alone".to_vec()).unwrap();
+                echo(request).await
+            }
             Some("big") => json(&request.query, format!("\"{}\"", "x".repeat(5000)).into_bytes()),
             Some("thread") => text(StatusCode::OK, thread()),
             Some("flood") => {
@@ -75,12 +94,21 @@ impl Handler for Program {
     }
 }
 
+/// The body of a request, repeated if it says how often.
+async fn echo(mut request: Request) -> Response {
+    let times = request.header("x-times").map_or(1, |times| times.parse().unwrap());
+    match request.read_body(CALL_BYTES_MAX).await {
+        Ok(body) => text(StatusCode::OK, body.repeat(times)),
+        Err(error) => error.into(),
+    }
+}
+
 fn thread() -> String {
     std::thread::current().name().unwrap_or_default().to_owned()
 }
 
 impl Program {
-    async fn read(&self, conn: ConnId, mut body: hyper::body::Incoming) {
+    async fn read(&self, conn: ConnId, mut body: RequestBody) {
         let mut decoder = recordio::Decoder::new(100);
         while let Some(Ok(frame)) = body.frame().await {
             decoder.push(frame.data_ref().unwrap());

@@ -35,7 +35,8 @@ impl Throttle {
     /// Reads `{"limits":[{"principal":…,"qps":…,"capacity":…}],"aggregate_default_qps":…,…}`.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         let all: Value = serde_json::from_slice(text).map_err(|err| err.to_string())?;
-        let list = all.get("limits").map(|list| list.as_array().ok_or("'limits' is no list")).transpose()?;
+        let list =
+            all.get("limits").map(|list| list.as_array().ok_or("'limits' is not a list")).transpose()?;
         let mut by_name = BTreeMap::new();
         for one in list.into_iter().flatten() {
             let name = one["principal"].as_str().ok_or("a limit has no 'principal'")?.to_owned();
@@ -47,6 +48,11 @@ impl Throttle {
         }
         let others = limit(all.get("aggregate_default_qps"), all.get("aggregate_default_capacity"))?;
         Ok(Self { by_name: Arc::new(by_name), others: Arc::new(others) })
+    }
+
+    /// Whether any principal is limited.
+    pub fn is_on(&self) -> bool {
+        self.others.is_some() || self.by_name.values().any(Option::is_some)
     }
 
     /// Waits until a call of this principal is due.
@@ -96,7 +102,7 @@ fn limit(qps: Option<&Value>, capacity: Option<&Value>) -> Result<Option<Limit>,
     let Some(qps) = qps else { return Ok(None) };
     let qps = qps.as_f64().filter(|qps| qps.is_finite() && *qps > 0.0).ok_or("the qps is not above 0")?;
     let pause = Duration::try_from_secs_f64(1.0 / qps).map_err(|_| "the qps is too small")?;
-    let capacity = capacity.map(|most| most.as_u64().ok_or("the capacity is no whole number")).transpose()?;
+    let capacity = capacity.map(|most| most.as_u64().ok_or("the capacity is not an integer")).transpose()?;
     Ok(Some(Limit { pause, capacity, waiting: AtomicU64::new(0), next: Mutex::new(None) }))
 }
 
@@ -127,13 +133,13 @@ mod tests {
     fn what_is_wrong_is_named() {
         for (text, why) in [
             ("[", "EOF"),
-            (r#"{"limits":{}}"#, "'limits' is no list"),
+            (r#"{"limits":{}}"#, "'limits' is not a list"),
             (r#"{"limits":[{}]}"#, "a limit has no 'principal'"),
             (r#"{"limits":[{"principal":"a","qps":0}]}"#, "'a': the qps is not above 0"),
             (r#"{"limits":[{"principal":"a"},{"principal":"a"}]}"#, "'a' has two limits"),
             (
                 r#"{"aggregate_default_qps":1,"aggregate_default_capacity":-1}"#,
-                "the capacity is no whole number",
+                "the capacity is not an integer",
             ),
         ] {
             let found = Throttle::parse(text.as_bytes()).unwrap_err();

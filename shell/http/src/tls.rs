@@ -69,7 +69,7 @@ impl Tls {
     /// Speaks TLS on a connection to `host`.
     pub async fn connect(&self, host: &str, stream: TcpStream) -> Result<TlsStream<TcpStream>, String> {
         let connector = self.keys.newest().connector;
-        let connector = connector.ok_or("--tls_ca is missing: it says whom to trust")?;
+        let connector = connector.ok_or("--tls_ca is missing: required to verify certificates")?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(host).map_err(|err| err.to_string())?;
         connector.connect(name, stream).await.map_err(|err| err.to_string())
@@ -128,12 +128,12 @@ impl<K: Clone> Followed<K> {
         let mut current = self.current.lock().expect("no code panics while it holds this lock");
         if current.looked.elapsed() >= LOOK_PAUSE {
             current.looked = Instant::now();
-            self.look(&mut current);
+            self.reload_changed(&mut current);
         }
         current.keys.clone()
     }
 
-    fn look(&self, current: &mut Current<K>) {
+    fn reload_changed(&self, current: &mut Current<K>) {
         let found = versions(&self.paths);
         if found == current.versions {
             return;
@@ -141,11 +141,11 @@ impl<K: Clone> Followed<K> {
         match (self.load)() {
             Ok(keys) => {
                 let first = self.paths.first().map(|path| path.display().to_string());
-                tracing::info!(file = first, "new connections use the changed files of TLS");
+                tracing::info!(file = first, "TLS certificates reloaded");
                 (current.keys, current.versions, current.refused) = (keys, found, None);
             }
             Err(why) if current.refused.as_ref() != Some(&found) => {
-                tracing::warn!(why, "the changed files of TLS are not used");
+                tracing::warn!(why, "cannot reload TLS certificates");
                 current.refused = Some(found);
             }
             Err(_) => (),
@@ -200,7 +200,7 @@ fn server(
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider());
             builder.with_client_cert_verifier(verifier.build().map_err(text)?)
         }
-        (None, true) => return Err("--tls_ca is missing: it says whose certificates count".to_owned()),
+        (None, true) => return Err("--tls_ca is missing: required to verify certificates".to_owned()),
         (_, false) => builder.with_no_client_auth(),
     };
     let mut config = builder.with_single_cert(chain, key(&files.key)?).map_err(text)?;
@@ -223,7 +223,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let found = read.map_err(|err| format!("cannot read {}: {err}", path.display()))?;
     match found.is_empty() {
-        true => Err(format!("{} holds no certificate", path.display())),
+        true => Err(format!("{} contains no certificate", path.display())),
         false => Ok(found),
     }
 }

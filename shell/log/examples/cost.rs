@@ -1,6 +1,6 @@
-//! What a logged transition costs, in processor time of the whole process: queue, format, limit of repeats, write.
+//! The cost of a logged transition in processor time of the whole process: queue, format, limit of repeats, write.
 //!
-//! `cargo run --release -p tepui-log --example cost -- FILE` writes the lines to FILE, as fast as they are taken.
+//! `cargo run --release -p tepui-log --example cost -- FILE` writes the lines to FILE as fast as possible.
 #![forbid(unsafe_code)]
 
 use std::fs::File;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tepui_log::{LogFormat, Settings, TransitionLog};
 
 const TRANSITIONS: u64 = 1_000_000;
-/// Handed over at once, as the machine does with what one turn released.
+/// Transitions per push, as after one turn of a machine.
 const BATCH: u64 = 4;
 /// Transitions that wait at the most, below the limit at which they are dropped.
 const WAITING_MAX: u64 = 10_000;

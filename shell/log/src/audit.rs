@@ -1,8 +1,8 @@
-//! A file of audit entries, one JSON object per line, appended by a thread of its own.
+//! The audit log file: one JSON object per line, appended by a dedicated thread.
 //!
-//! Senders never wait. An entry that finds the queue full, or that the file does not take (full disk), is lost: the log
-//! reports how many at once, and the file has an entry about them as soon as it takes lines again. A file that was renamed or
-//! removed is opened again under its name, so that it can be rotated.
+//! Senders never block. An entry is lost if the queue is full or the write fails (full disk): the number is logged at
+//! once and written as an entry after the next successful write. A renamed or removed file is reopened by name, so that
+//! it can be rotated.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
@@ -20,12 +20,12 @@ use crate::time::write_timestamp;
 pub const QUEUE_ENTRIES_MAX: usize = 8 * 1024;
 /// Bytes that are written at once.
 const BATCH_BYTES_MAX: usize = 256 * 1024;
-/// How long the end of a program waits for a disk that takes nothing.
+/// Limit for the last flush on exit.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
-/// The entries name people and what they did.
+/// Entries contain principals and their actions.
 const MODE: u32 = 0o600;
 
-/// The sender's end. A cheap clone; the thread ends after the last one is dropped.
+/// The sender. Cheap to clone; the thread exits after the last one is dropped.
 #[derive(Clone, Debug)]
 pub struct AuditLog {
     queue: SyncSender<Message>,
@@ -50,7 +50,7 @@ impl AuditLog {
         let (queue, messages) = sync_channel(limit);
         let lost = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&lost);
-        // If it panicked, the program would go on without a trail; `push` counts what is lost then.
+        // After a panic of this thread `push` counts all entries as lost.
         thread::Builder::new().name("audit".to_owned()).spawn(move || run(&messages, &counted, file))?;
         Ok(Self { queue, lost })
     }
@@ -66,7 +66,7 @@ impl AuditLog {
     pub fn flush(&self) {
         let (written, done) = sync_channel(1);
         if self.queue.try_send(Message::Flush(written)).is_ok() {
-            // A disk that takes nothing, or a thread that ended: there is nothing to wait for.
+            // A timeout means a blocked disk, an error an exited thread; both are ignored on exit.
             let _ = done.recv_timeout(FLUSH_TIMEOUT);
         }
     }
@@ -100,7 +100,7 @@ fn run(messages: &Receiver<Message>, lost: &AtomicU64, mut file: AuditFile) {
     }
 }
 
-/// Writes a batch, and before it how many entries were lost since the last one that was written.
+/// Writes a batch, preceded by the number of entries lost since the last successful write.
 fn write(file: &mut AuditFile, lost: &AtomicU64, batch: String) {
     let missing = lost.swap(0, Ordering::Relaxed);
     let lines = if missing == 0 { batch } else { report(missing) + &batch };
@@ -111,7 +111,7 @@ fn write(file: &mut AuditFile, lost: &AtomicU64, batch: String) {
         return;
     }
     if let Err((err, unwritten)) = file.append(lines.as_bytes()) {
-        // A report that was not written is no entry, and what it reports has to be reported again.
+        // A report that was not written does not count as an entry and is repeated.
         let is_reported = missing == 0 || unwritten < lines.matches('\n').count() as u64;
         let still_lost = if is_reported { unwritten } else { unwritten - 1 + missing };
         lost.fetch_add(still_lost, Ordering::Relaxed);
@@ -128,7 +128,7 @@ fn report(lost: u64) -> String {
 struct AuditFile {
     path: PathBuf,
     file: File,
-    /// The last line is not whole.
+    /// The last line is incomplete.
     torn: bool,
 }
 
@@ -186,7 +186,7 @@ impl AuditFile {
 fn open(path: &Path) -> io::Result<File> {
     // Opening a pipe would wait for its reader.
     if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
     let file = File::options().create(true).append(true).mode(MODE).open(path)?;
     if file.metadata()?.permissions().mode() & 0o7777 & !MODE != 0 {

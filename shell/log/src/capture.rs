@@ -1,4 +1,4 @@
-//! Lines as a string, for tests of what is logged.
+//! Captured log lines, for tests.
 
 use std::sync::{Arc, Mutex};
 

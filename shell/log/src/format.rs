@@ -1,7 +1,7 @@
 //! The format of a line: `time LEVEL event field=value …`, or the same as one JSON object.
 //!
-//! Text of users cannot forge or break lines: control characters and those that change the direction of text are
-//! escaped, long values are cut. Passwords in URLs are masked.
+//! User input cannot forge or break lines: control and bidirectional characters are escaped, long values are truncated.
+//! Passwords in URLs are masked.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -31,7 +31,7 @@ pub enum LogFormat {
 }
 
 impl LogFormat {
-    /// How many bytes at the start of a line only tell the time.
+    /// The length in bytes of the time at the start of a line.
     pub(crate) fn time_bytes(self) -> usize {
         match self {
             LogFormat::Text => TIMESTAMP_BYTES,
@@ -82,7 +82,7 @@ impl Style {
     }
 }
 
-/// The parts of a line; kept by each thread, so that a line needs no memory of its own.
+/// The parts of a line; one per thread, so that a line needs no allocation.
 #[derive(Default)]
 struct Buffers {
     event: String,
@@ -99,7 +99,7 @@ thread_local! {
 /// Formats an event and passes the line, with its newline, to `take`.
 pub(crate) fn with_line(style: Style, at: SystemTime, event: &Event<'_>, take: impl FnOnce(&str)) {
     BUFFERS.with(|buffers| {
-        // A value whose own formatting logs something would come here again: that inner line is lost.
+        // A value whose formatting logs would reenter here: the inner line is dropped.
         let Ok(mut buffers) = buffers.try_borrow_mut() else { return };
         buffers.event.clear();
         buffers.fields.clear();

@@ -26,6 +26,7 @@ use tracing_subscriber::{Registry, reload};
 pub use audit::AuditLog;
 pub use capture::capture;
 pub use format::{FIELD_BYTES_MAX, LogFormat};
+pub use time::timestamp;
 pub use transitions::TransitionLog;
 pub use writer::BUFFER_BYTES_MAX;
 
@@ -97,7 +98,7 @@ pub fn start(settings: Settings) -> Result<impl Fn(u32) + Send + Sync + 'static,
             1 => Targets::new().with_default(tracing::Level::DEBUG),
             _ => Targets::new().with_default(tracing::Level::TRACE),
         };
-        // Fails only after the subscriber is gone, and there is no log then.
+        // Fails only after the subscriber is dropped, when there is no log.
         let _ = control.reload(wanted);
     })
 }
@@ -109,7 +110,7 @@ pub fn flush() {
     }
 }
 
-/// Writes what is logged so far, and nothing after that.
+/// Flushes all lines and drops later ones.
 pub fn close() {
     if let Some(writer) = WRITER.get() {
         writer.close();

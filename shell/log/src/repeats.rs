@@ -1,7 +1,7 @@
-//! Repeated lines: of equal lines within some seconds only the first few are written, then one that tells how many came.
+//! Repeated lines: of equal lines within some seconds only the first few are written, then one with their number.
 //!
-//! A table of fixed size, by the hash of a line without its time: two busy lines that share a place push each other out,
-//! and are then written more often than they need be. No line is ever held back that was not written before.
+//! A table of fixed size, by the hash of a line without its time: two frequent lines that share a slot evict each other
+//! and are written more often than necessary. A line is suppressed only after it was written.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ pub(crate) struct HeldBack {
 }
 
 impl Repeats {
-    /// Whether to write a line, given without its time; and what was held back before and has to be written first.
+    /// Whether to write a line (passed without its time), and the suppressed line to write before it.
     pub fn admit(&mut self, now: Instant, line: &[u8]) -> (bool, Option<HeldBack>) {
         let hash = self.hasher.hash_one(line);
         if self.places.is_empty() {
@@ -70,7 +70,7 @@ impl Repeats {
         self.holding > 0
     }
 
-    /// What was held back in windows that are over, or, at the end of the program, in all.
+    /// Lines suppressed in expired windows, or, on exit, in all.
     pub fn expired(&mut self, now: Instant, all: bool) -> Vec<HeldBack> {
         if self.holding == 0 {
             return Vec::new();

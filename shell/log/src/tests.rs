@@ -44,7 +44,7 @@ fn json_lines_are_valid_objects() {
 }
 
 #[test]
-fn long_values_are_cut() {
+fn long_values_are_truncated() {
     let value = "ä".repeat(FIELD_BYTES_MAX);
     let text = capture(LogFormat::Text, || tracing::info!(value, "long"));
     let shown = "ä".repeat(FIELD_BYTES_MAX / 2);
@@ -54,7 +54,7 @@ fn long_values_are_cut() {
 }
 
 #[test]
-fn held_back_lines_keep_their_format() {
+fn buffered_lines_keep_their_format() {
     let style = |format| Style { format, colours: false };
     for (format, expected) in [(LogFormat::Text, " dropped=7"), (LogFormat::Json, "\"dropped\":7}")] {
         let line =

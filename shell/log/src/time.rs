@@ -12,6 +12,13 @@ const ERA_DAYS: u64 = 146_097;
 /// Days from 0000-03-01, where eras begin, to 1970-01-01.
 const EPOCH_DAYS: u64 = 719_468;
 
+/// `at` as `2026-01-01T00:00:00.000000Z`.
+pub fn timestamp(at: SystemTime) -> String {
+    let mut text = String::with_capacity(TIMESTAMP_BYTES);
+    write_timestamp(at, &mut text);
+    text
+}
+
 /// Appends `at`; times before 1970 appear as 1970.
 pub(crate) fn write_timestamp(at: SystemTime, into: &mut String) {
     let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -23,7 +30,7 @@ pub(crate) fn write_timestamp(at: SystemTime, into: &mut String) {
     let _ = write!(into, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z");
 }
 
-/// Years begin in March here: the leap day is the last one, and the lengths of months follow a straight line.
+/// Years start in March here: the leap day is the last one, and the lengths of months are linear.
 fn date(days_since_1970: u64) -> (u64, u64, u64) {
     let days = days_since_1970 + EPOCH_DAYS;
     let (era, day_of_era) = (days / ERA_DAYS, days % ERA_DAYS);
@@ -52,12 +59,9 @@ mod tests {
             (1_735_689_599, "2024-12-31T23:59:59.000000Z"),
             (4_107_542_400, "2100-03-01T00:00:00.000000Z"),
         ] {
-            let mut text = String::new();
-            write_timestamp(UNIX_EPOCH + Duration::from_secs(seconds), &mut text);
+            let text = timestamp(UNIX_EPOCH + Duration::from_secs(seconds));
             assert_eq!((text.as_str(), text.len()), (expected, TIMESTAMP_BYTES));
         }
-        let mut text = String::new();
-        write_timestamp(UNIX_EPOCH + Duration::new(1, 42_000), &mut text);
-        assert_eq!(text, "1970-01-01T00:00:01.000042Z");
+        assert_eq!(timestamp(UNIX_EPOCH + Duration::new(1, 42_000)), "1970-01-01T00:00:01.000042Z");
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn time_of_event() -> SystemTime {
     HAPPENED.get().unwrap_or_else(SystemTime::now)
 }
 
-/// The sender's end. Dropping it ends the thread after everything queued is logged.
+/// The sender. Dropping it stops the thread after all queued transitions are logged.
 #[derive(Debug)]
 pub struct TransitionLog<T> {
     queue: Sender<Batch<T>>,
@@ -55,12 +55,12 @@ impl<T: Send + 'static> TransitionLog<T> {
         let (queue, batches) = channel();
         let counts = Arc::new(Counts::default());
         let shared = Arc::clone(&counts);
-        // If it panicked, the program would go on without these lines; `push` counts them as dropped.
+        // After a panic of this thread `push` counts transitions as dropped.
         thread::Builder::new().name(name.to_owned()).spawn(move || run(&batches, &shared, log))?;
         Ok(Self { queue, counts, limit })
     }
 
-    /// Hands over what happened just now. Never waits.
+    /// Queues transitions that happened now. Never blocks.
     pub fn push(&self, transitions: Vec<T>) {
         if transitions.is_empty() {
             return;
@@ -106,12 +106,12 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_drops_transitions_and_counts_them() {
+    fn full_queue_drops_and_counts_transitions() {
         let (held, hold) = channel::<()>();
         let (seen, arrived) = channel();
         let log = TransitionLog::with_limit("test", 2, move |number: u32| {
             seen.send(number).unwrap();
-            // Until the test lets go.
+            // Blocks until the test releases it.
             let _ = hold.recv();
         })
         .unwrap();

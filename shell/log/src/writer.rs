@@ -1,4 +1,4 @@
-//! The thread that writes lines. Threads that log append to a buffer; what came within some milliseconds is written at once.
+//! The thread that writes lines. Logging threads append to a buffer; lines of a few milliseconds are written together.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ pub const BUFFER_BYTES_MAX: usize = 8 << 20;
 
 /// How long lines are gathered for one write.
 const GATHER: Duration = Duration::from_millis(10);
-/// How long the end of the program waits for a terminal or disk that takes nothing.
+/// Limit for the last flush on exit.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 const POISONED: &str = "no code panics while it holds this lock";
@@ -37,7 +37,7 @@ struct Pending {
     bytes_max: usize,
     dropped: u64,
     repeats: Repeats,
-    /// The thread is writing what it took.
+    /// The thread is writing a batch.
     writing: bool,
     /// Somebody waits until everything is written.
     flushing: bool,
@@ -75,7 +75,7 @@ impl Writer {
         let mut outputs: Vec<Box<dyn Write + Send>> = Vec::new();
         outputs.extend(file.map(|file| Box::new(file) as Box<dyn Write + Send>));
         outputs.extend(stderr.then(|| Box::new(io::stderr()) as Box<dyn Write + Send>));
-        // Lives as long as the process; it has nothing to panic by.
+        // Runs until the process exits and cannot panic.
         thread::Builder::new().name("log".to_owned()).spawn(move || own.run(outputs))?;
         Ok(writer)
     }
@@ -113,7 +113,7 @@ impl Writer {
         waited.expect(POISONED).0.flushing = false;
     }
 
-    /// Takes no more lines, and waits until those before are written.
+    /// Rejects further lines and waits until the earlier ones are written.
     pub fn close(&self) {
         self.lock().closed = true;
         self.flush();
@@ -132,7 +132,7 @@ impl Writer {
             let mut pending = self.lock();
             pending.writing = false;
             if lost {
-                // A full disk: reported once there is room. The other output may have the lines.
+                // A full disk: reported once there is room. The other output may still have the lines.
                 pending.dropped += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
             }
             self.emptied.notify_all();
@@ -164,7 +164,7 @@ impl Writer {
     }
 }
 
-/// A line that was held back, as it would be now, with how often it came.
+/// A suppressed line with the current time and its number of repeats.
 pub(crate) fn repeated(format: LogFormat, HeldBack { line, times }: &HeldBack) -> String {
     let mut text = String::with_capacity(line.len() + 64);
     if format == LogFormat::Json {
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
     use std::io::Read;
 
-    /// A writer into a pipe, and the pipe's other end.
+    /// A writer into a pipe, and the pipe's read end.
     fn piped(bytes_max: usize) -> (Arc<Writer>, io::PipeReader) {
         let (reader, writer) = io::pipe().unwrap();
         let file = File::from(std::os::fd::OwnedFd::from(writer));
@@ -217,11 +217,11 @@ mod tests {
     }
 
     #[test]
-    fn a_stuck_output_drops_lines_and_reports_how_many() {
+    fn blocked_output_drops_and_counts_lines() {
         const LIMIT: usize = 256 * 1024;
         let (writer, mut reader) = piped(LIMIT);
         let long = "x".repeat(64 * 1024);
-        // The pipe holds one line at most, the thread one buffer, and nothing is read until all are handed over.
+        // The pipe holds one line at most, the thread one buffer, and nothing is read before all lines are queued.
         let pushed = 4 * LIMIT / long.len();
         for number in 0..pushed {
             writer.push(&line(&format!("{number} {long}")));

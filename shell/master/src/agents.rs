@@ -7,15 +7,14 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use tepui_core_master::Input;
-use tepui_http::{CALL_BYTES_MAX, Encoding, Exchanges, HttpError, Request, Response};
+use tepui_http::{CALL_BYTES_MAX, Encoding, Exchanges, HttpError, Request, RequestBody, Response};
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_proto::{recordio, wire};
 use tepui_runtime::Handle;
 use tepui_types::ConnId;
 
-use crate::routes::{Kind, Program};
+use crate::program::{Kind, Program};
 
 pub(crate) async fn link(program: &Program, request: Request) -> Result<Response, HttpError> {
     request.expect_method("POST")?;
@@ -46,7 +45,7 @@ struct Reader {
 }
 
 impl Reader {
-    async fn run(mut self, mut body: Incoming) {
+    async fn run(mut self, mut body: RequestBody) {
         let why = loop {
             match body.frame().await {
                 None => break "it closed the link".to_owned(),
@@ -60,18 +59,29 @@ impl Reader {
                 }
             }
         };
-        tracing::debug!(conn = self.conn.0, why, "an agent's link ends");
+        tracing::debug!(conn = self.conn.0, why, "agent link closed");
         self.exchanges.abort(self.conn);
     }
 
     async fn take(&mut self, data: &[u8]) -> Result<(), String> {
         self.decoder.push(data);
+        let mut inputs = Vec::new();
+        let outcome = self.decode(&mut inputs);
+        // Also those before a record that is no call.
+        self.handle.send_all(inputs).await.map_err(|err| err.to_string())?;
+        if self.decoder.finish().is_ok() {
+            // Between records a link holds no buffer.
+            self.decoder = recordio::Decoder::new(CALL_BYTES_MAX);
+        }
+        outcome
+    }
+
+    fn decode(&mut self, inputs: &mut Vec<Input>) -> Result<(), String> {
         for record in self.decoder.by_ref() {
             let record = record.map_err(|err| err.to_string())?;
             let call: link::Call = wire::decode(&record, CALL_BYTES_MAX).map_err(|err| err.to_string())?;
             let principal = self.principal.clone();
-            let input = Input::Agent { conn: self.conn, principal, call: Box::new(call) };
-            self.handle.send(input).await.map_err(|err| err.to_string())?;
+            inputs.push(Input::Agent { conn: self.conn, principal, call: Box::new(call) });
         }
         Ok(())
     }

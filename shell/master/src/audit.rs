@@ -14,7 +14,7 @@ use tepui_proto::mesos::v1::{master, scheduler};
 use tepui_types::ConnId;
 
 use crate::log::operator::{Subject, subject};
-use crate::routes::Kind;
+use crate::program::Kind;
 
 type Entity = Vec<(&'static str, String)>;
 

@@ -8,7 +8,7 @@ use tepui_proto::mesos::v1::master::call::{
 };
 
 use crate::operator;
-use crate::routes::Program;
+use crate::program::Program;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Conversion {
@@ -26,7 +26,7 @@ pub(crate) async fn convert(
     request.expect_method("POST")?;
     let form = request.read_form().await?;
     let call = conversion.call(&form)?;
-    operator::ask(program, &request, call, Encoding::Json).await
+    operator::submit(program, &request, call, Encoding::Json).await
 }
 
 impl Conversion {

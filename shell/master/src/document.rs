@@ -5,7 +5,6 @@
 
 mod agent;
 mod framework;
-mod index;
 mod master;
 mod registry;
 mod roles;
@@ -22,14 +21,14 @@ use tepui_http::{Pen, Query, classic, write_json};
 use tepui_proto::json::JsonWriter;
 use tepui_types::{AgentId, FrameworkId, TaskId};
 
+use crate::index::Index;
 pub(crate) use agent::is_active;
 pub(crate) use framework::is_connected;
-pub(crate) use index::Index;
 pub(crate) use registry::registry;
 
 /// What documents say besides the state.
 #[derive(Debug, Default)]
-pub(crate) struct About {
+pub(crate) struct ServerInfo {
     pub flags: Vec<(String, String)>,
     pub cluster: Option<String>,
     /// Shown as `/master/log`.
@@ -86,7 +85,7 @@ const TASKS_LIMIT_DEFAULT: usize = 100;
 
 impl Document {
     /// Writes the document of a state, or of the part of it that was selected.
-    pub fn render(self, state: &State, about: &About, page: Page, pen: Pen) {
+    pub fn render(self, state: &State, about: &ServerInfo, page: Page, pen: Pen) {
         write_json(pen, |w| {
             w.object(|w| match self {
                 Document::State => master::members(w, state, &Index::new(state), about),
@@ -184,7 +183,7 @@ fn time(w: &mut JsonWriter, name: &str, wall: tepui_fsm::Wall) {
 }
 
 /// The flags and other members that both `/state` documents have.
-fn about_members(w: &mut JsonWriter, about: &About) {
+fn server_info_members(w: &mut JsonWriter, about: &ServerInfo) {
     w.optional_field("cluster", about.cluster.as_ref());
     w.optional_field("log_dir", classic::log_dir(about.own_log_file.as_deref()).as_ref());
     w.optional_field("external_log_file", about.external_log_file.as_ref());

@@ -11,13 +11,13 @@ use tepui_http::{
 };
 use tokio::sync::watch;
 
-use crate::document::{self, About, Document, Selection};
+use crate::document::{self, Document, Selection, ServerInfo};
 use crate::metrics::{self, Form, Queues, Sensors};
 use crate::read::{self, Part};
 
 pub(crate) struct Documents {
     pub states: watch::Receiver<Arc<State>>,
-    pub about: Arc<About>,
+    pub about: Arc<ServerInfo>,
     pub renderings: Renderings<Key>,
     pub authorizer: Authorizer,
 }
@@ -66,7 +66,7 @@ impl Documents {
             return Ok(tag(arrived.version).not_modified());
         }
         let selection = Selection::from_query(document, &request.query);
-        let (about, page) = (self.about_for(request), selection.page);
+        let (about, page) = (self.server_info_for(request), selection.page);
         let answer = Answer::Document(document, selection.clone());
         let draw = move |state: &State, pen: Pen| document.render(state, &about, page, pen);
         let rendition = self.rendition(answer, arrived.version, selection, request, draw);
@@ -124,10 +124,10 @@ impl Documents {
     }
 
     /// What documents contain besides the state, as the sender of the request may see it.
-    fn about_for(&self, request: &Request) -> Arc<About> {
+    fn server_info_for(&self, request: &Request) -> Arc<ServerInfo> {
         match self.authorizer.allows(request.subject(), Action::ViewFlags, None) {
             true => self.about.clone(),
-            false => Arc::new(About {
+            false => Arc::new(ServerInfo {
                 flags: Vec::new(),
                 cluster: self.about.cluster.clone(),
                 external_log_file: self.about.external_log_file.clone(),

@@ -6,7 +6,7 @@ use std::time::Instant;
 use http::header::{HeaderName, HeaderValue};
 use tepui_authz::Authorizer;
 use tepui_core_master::{Effect, State, Transition};
-use tepui_http::{Audit, Exchanges, HttpError, Renderings, Response, accepted, empty, message};
+use tepui_http::{Audit, Exchanges, HttpError, Pushes, Renderings, Response, accepted, empty, message};
 use tepui_log::TransitionLog;
 use tepui_proto::Wire;
 use tepui_types::{Answer, ConnId};
@@ -18,10 +18,10 @@ use crate::documents::Key;
 use crate::explain::Explainer;
 use crate::log;
 use crate::metered::AllocationTimes;
-use crate::routes::Kind;
+use crate::program::Kind;
 use crate::subscribers::{self, Feed, Item};
 
-const STREAM_ID: HeaderName = HeaderName::from_static("mesos-stream-id");
+pub(crate) const STREAM_ID: HeaderName = HeaderName::from_static("mesos-stream-id");
 
 pub(crate) struct Effects {
     exchanges: Exchanges<Kind>,
@@ -58,15 +58,15 @@ impl Effects {
     pub fn make_visible(&mut self, effects: Vec<Effect>) {
         let (snapshots, others): (Vec<_>, Vec<_>) =
             effects.into_iter().partition(|effect| matches!(effect, Effect::Publish { .. }));
-        let mut transitions = Vec::new();
-        snapshots
-            .into_iter()
-            .chain(others)
-            .for_each(|effect| self.make_one_visible(effect, &mut transitions));
+        let (mut transitions, mut pushes) = (Vec::new(), Pushes::default());
+        for effect in snapshots.into_iter().chain(others) {
+            self.make_one_visible(effect, &mut transitions, &mut pushes);
+        }
+        self.exchanges.flush(&mut pushes);
         self.log.push(transitions);
     }
 
-    fn make_one_visible(&mut self, effect: Effect, transitions: &mut Vec<Transition>) {
+    fn make_one_visible(&mut self, effect: Effect, transitions: &mut Vec<Transition>, pushes: &mut Pushes) {
         match effect {
             Effect::Transition(transition) => {
                 self.decisions.observe(&self.publisher.borrow(), &transition);
@@ -77,9 +77,12 @@ impl Effects {
                 let value = HeaderValue::from_str(&stream_id).expect("stream ids are UUIDs");
                 self.exchanges.open(conn, &[(STREAM_ID, value)]);
             }
-            Effect::Scheduler { conn, event } => self.exchanges.push(conn, &*event),
+            // One chunk for each event, as v1 has it; agents read records wherever they begin.
+            Effect::Scheduler { conn, event } => self.exchanges.collect(pushes, conn, &*event),
             Effect::OpenAgent { conn } => self.exchanges.open(conn, &[]),
-            Effect::Agent { conn, event } => self.exchanges.push(conn, &*event),
+            Effect::Agent { conn, event } | Effect::Kill { conn, event } => {
+                self.exchanges.collect_joined(pushes, conn, &*event);
+            }
             Effect::OpenOperator { conn, state, next } => {
                 self.subscribers.push(Item::Subscribe { conn, state, next });
             }
@@ -90,7 +93,10 @@ impl Effects {
                 self.subscribers.push(Item::Event { event, state });
             }
             Effect::CloseOperator { conn } => self.subscribers.push(Item::Unsubscribe { conn }),
-            Effect::CloseScheduler { conn } | Effect::CloseAgent { conn } => self.exchanges.close(conn),
+            Effect::CloseScheduler { conn } | Effect::CloseAgent { conn } => {
+                self.exchanges.flush(pushes);
+                self.exchanges.close(conn);
+            }
             Effect::Explained { conn, now, report } => {
                 let state = self.publisher.borrow().clone();
                 self.explainer.answer(conn, now, report, state);

@@ -19,18 +19,18 @@ use tepui_resources::{Name, Quantities, Role, Scalar};
 use tepui_types::{ConnId, FrameworkId};
 
 use crate::documents::Key;
-use crate::routes::{Kind, Program};
+use crate::program::{Kind, Program};
 
 /// What an endpoint explains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum About {
+pub(crate) enum SubjectKind {
     Framework,
     Role,
 }
 
 pub(crate) async fn explain(
     program: &Program,
-    about: About,
+    kind: SubjectKind,
     rest: &[String],
     request: &Request,
 ) -> Result<Response, HttpError> {
@@ -39,13 +39,13 @@ pub(crate) async fn explain(
     if name.is_empty() {
         return Err(HttpError::not_found());
     }
-    let subject = match about {
-        About::Framework => Subject::Framework(FrameworkId::new(name)),
-        About::Role => Subject::Role(Role::from(name.as_str())),
+    let subject = match kind {
+        SubjectKind::Framework => Subject::Framework(FrameworkId::new(name)),
+        SubjectKind::Role => Subject::Role(Role::from(name.as_str())),
     };
     check(program, &subject, request)?;
     let exchange = program.exchanges.begin(Kind::Operator, Encoding::Json, request);
-    program.tell(Input::Explain { conn: exchange.conn, subject }).await?;
+    program.send(Input::Explain { conn: exchange.conn, subject }).await?;
     Ok(exchange.answered().await)
 }
 
@@ -91,21 +91,21 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn sees_role(&self, role: &Role) -> bool {
+    fn can_view_role(&self, role: &Role) -> bool {
         self.authorizer.allows(subject(self.principal), Action::ViewRole, Some(role.as_str()))
     }
 
-    fn sees_framework(&self, id: &FrameworkId) -> bool {
+    fn can_view_framework(&self, id: &FrameworkId) -> bool {
         self.seen.frameworks.contains_key(id)
     }
 
     /// `framework m-0001`, or nothing that tells who it is.
     fn framework(&self, id: &FrameworkId) -> String {
-        if self.sees_framework(id) { format!("framework {id}") } else { "another framework".into() }
+        if self.can_view_framework(id) { format!("framework {id}") } else { "another framework".into() }
     }
 
     fn role(&self, role: &Role) -> String {
-        if self.sees_role(role) { format!("role {role}") } else { "another role".into() }
+        if self.can_view_role(role) { format!("role {role}") } else { "another role".into() }
     }
 }
 
@@ -159,7 +159,7 @@ fn standing(w: &mut JsonWriter, now: Mono, standing: &Standing, active: bool) {
     place(w, standing.place);
     let text = match (active, standing.suppressed) {
         (false, _) => "not connected".to_owned(),
-        (true, true) => "suppressed: it asked for no offers in this role".to_owned(),
+        (true, true) => "suppressed: the framework requested no offers in this role".to_owned(),
         (true, false) => place_text(standing.place),
     };
     w.field("place_text", text.as_str());
@@ -200,7 +200,7 @@ fn role(w: &mut JsonWriter, reader: &Reader<'_>, report: &RoleReport) {
         quantities(w, "surplus", &report.surplus);
         w.object_field("slack", |w| borrowing(w, &report.borrowing));
         w.array_field("frameworks", |w| {
-            for one in report.frameworks.iter().filter(|one| reader.sees_framework(&one.framework)) {
+            for one in report.frameworks.iter().filter(|one| reader.can_view_framework(&one.framework)) {
                 w.object(|w| {
                     standing(w, reader.now, one, one.active);
                     w.object_field("slack", |w| borrowing(w, &one.borrowing));
@@ -219,7 +219,9 @@ fn place(w: &mut JsonWriter, place: Option<Place>) {
 
 /// `2nd of 5`.
 fn place_text(place: Option<Place>) -> String {
-    let Some(Place { place, of }) = place else { return "nobody in it can be offered anything".to_owned() };
+    let Some(Place { place, of }) = place else {
+        return "no framework in this role can receive offers".to_owned();
+    };
     let ending = match (place % 10, place % 100) {
         (1, hundred) if hundred != 11 => "st",
         (2, hundred) if hundred != 12 => "nd",
@@ -278,7 +280,7 @@ fn words(reason: &Reason, reader: &Reader<'_>) -> String {
     let now = reader.now;
     match reason {
         Reason::Waiting => {
-            "nothing stands in the way; others come first, or it waits for the next batch".into()
+            "no obstacle: other frameworks are served first, or the next batch allocation is pending".into()
         }
         Reason::Offered { since } => {
             format!("offered to it already, for {}, and not answered yet", time(seconds(*since, now)))
@@ -286,21 +288,21 @@ fn words(reason: &Reason, reader: &Reader<'_>) -> String {
         Reason::AgentInactive => inactive(reader.seen),
         Reason::NotWhitelisted => "not on the whitelist".into(),
         Reason::LacksCapability(capability) => lacking(*capability),
-        Reason::Suppressed => "nothing but that it is suppressed: REVIVE asks for offers again".into(),
+        Reason::Suppressed => "only suppressed: REVIVE requests offers again".into(),
         Reason::FrameworkInactive => "nothing but that the framework is not connected".into(),
         Reason::OfferConstraint => "excluded by its own offer constraints".into(),
         Reason::HeldInOffer { by, since } => {
             let (by, since) = (reader.framework(by), time(seconds(*since, now)));
             format!("held in an outstanding offer by {by} for {since}")
         }
-        Reason::ReservedFor(role) => format!("what is free is reserved for {}", reader.role(role)),
+        Reason::ReservedFor(role) => format!("free resources are reserved for {}", reader.role(role)),
         Reason::InUse => "all that is fit for it is in use".into(),
-        Reason::BelowMinAllocatable => "what is fit for it is less than the smallest offer".into(),
+        Reason::BelowMinAllocatable => "suitable free resources are smaller than the minimum offer".into(),
         Reason::Refused { until, refused } => format!(
-            "filtered for another {} by its own decline of {refused}; REVIVE ends that",
+            "filtered for another {} after it declined {refused}; REVIVE removes the filter",
             time(seconds(now, *until))
         ),
-        Reason::QuotaLimit { role, .. } if !reader.sees_role(role) => {
+        Reason::QuotaLimit { role, .. } if !reader.can_view_role(role) => {
             "a role above it has reached its quota limit".into()
         }
         Reason::QuotaLimit { role, consumed, limits } => {
@@ -308,7 +310,7 @@ fn words(reason: &Reason, reader: &Reader<'_>) -> String {
             format!("role {role} has reached its quota limit: {}", full.collect::<Vec<_>>().join(", "))
         }
         Reason::Headroom { required } => {
-            format!("what is free is kept for guarantees that are not met: {required}")
+            format!("free resources are held back for unmet guarantees: {required}")
         }
         Reason::Borrows
         | Reason::OthersFirst
@@ -329,15 +331,17 @@ fn slack_words(reason: &Reason, reader: &Reader<'_>) -> String {
             format!("lent to it in an offer, for {since}, and not answered yet")
         }
         Reason::Borrows => "lent to it and in use".into(),
-        Reason::OthersFirst => "offered to it as a loan and not used: other borrowers are asked first".into(),
+        Reason::OthersFirst => "declined as a loan: other borrowers are served first".into(),
         Reason::NothingReserved => "nothing is reserved there that could be lent".into(),
         Reason::NotLent(None) => "nothing is lent in this cluster (--allocation_slack)".into(),
         Reason::NotLent(Some(owner)) => {
-            format!("what is reserved for {} is not lent (--allocation_slack_opt_out)", reader.role(owner))
+            format!("reservations of {} are not lent (--allocation_slack_opt_out)", reader.role(owner))
         }
-        Reason::LentTo(framework) => format!("what is idle is lent to {}", reader.framework(framework)),
-        Reason::ReservedFor(_) => "what is idle is reserved for its own role: it is offered, not lent".into(),
-        Reason::InUse => "the owners use what is reserved for them".into(),
+        Reason::LentTo(framework) => {
+            format!("idle reserved resources are lent to {}", reader.framework(framework))
+        }
+        Reason::ReservedFor(_) => "idle resources are reserved for its own role and offered directly".into(),
+        Reason::InUse => "the owners use their reservations".into(),
         Reason::BelowMinAllocatable => {
             "what could be lent is less than the smallest offer: it is added to an ordinary offer".into()
         }
@@ -385,7 +389,7 @@ fn inactive(state: &State) -> String {
         .collect();
     match some.is_empty() {
         true => "not connected, deactivated, draining or under disk pressure a moment ago".into(),
-        false => format!("not offered to anybody ({})", some.join(", ")),
+        false => format!("not offered ({})", some.join(", ")),
     }
 }
 
@@ -394,11 +398,11 @@ fn lacking(capability: Capability) -> String {
         Capability::GpuResources => "it has GPUs, and the framework lacks GPU_RESOURCES",
         Capability::RegionAware => "it is in another region, and the framework lacks REGION_AWARE",
         Capability::RevocableResources => {
-            "what is free is revocable, and the framework lacks REVOCABLE_RESOURCES"
+            "free resources are revocable, and the framework lacks REVOCABLE_RESOURCES"
         }
-        Capability::SharedResources => "what is free is shared, and the framework lacks SHARED_RESOURCES",
+        Capability::SharedResources => "free resources are shared, and the framework lacks SHARED_RESOURCES",
         Capability::ReservationRefinement => {
-            "what is free has a refined reservation, and the framework lacks RESERVATION_REFINEMENT"
+            "free resources have a refined reservation, and the framework lacks RESERVATION_REFINEMENT"
         }
         Capability::MultiRole => "the agent lacks MULTI_ROLE, which the framework has",
         Capability::HierarchicalRole => "the agent lacks HIERARCHICAL_ROLE, which the role needs",

@@ -6,12 +6,18 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tepui_authz::Authorizer;
-use tepui_http::{Audit, Handler, HttpError, Request, Response, leader_authority, redirect};
+use tepui_core_master::Input;
+use tepui_http::{Audit, Exchange, Handler, HttpError, Request, Response, leader_authority, redirect};
 use tepui_store::etcd::Observed;
 
-use crate::access;
+use crate::effects::STREAM_ID;
 use crate::options::Access;
-use crate::routes::{Endpoint, Local, Program, route};
+use crate::program::{Kind, Local, Program};
+use crate::routes::{Endpoint, route};
+use crate::{access, scheduler};
+
+/// Where calls of schedulers go.
+const CALL_PATHS: [&str; 2] = ["/api/v1/scheduler", "/master/api/v1/scheduler"];
 
 pub(crate) struct Front {
     local: Local,
@@ -76,7 +82,7 @@ impl Front {
     fn cannot_see(&self, why: String) {
         let mut blind = self.blind.lock().expect("no code panics while it holds this lock");
         if blind.as_ref() != Some(&why) {
-            tracing::warn!(why, "cannot see who leads");
+            tracing::warn!(why, "cannot determine the leader");
             *blind = Some(why);
         }
     }
@@ -105,7 +111,53 @@ impl Front {
     }
 }
 
+impl Front {
+    /// The master that leads, if calls of one connection may be handled together: those of a limited rate wait for each other.
+    fn batching(&self) -> Option<Arc<Program>> {
+        match &*self.lock() {
+            Standing::Leading(program) if !self.access.throttle.is_on() => Some(program.clone()),
+            Standing::Leading(_) | Standing::Standby { .. } => None,
+        }
+    }
+
+    async fn begin(
+        &self,
+        program: &Program,
+        mut request: Request,
+    ) -> Result<(Exchange<Kind>, Input), HttpError> {
+        let (endpoint, _) = route(&request, &self.access.firewall)?;
+        self.access.admit(endpoint, &mut request).await?;
+        access::check(&self.authorizer, endpoint, &request)?;
+        scheduler::begin(program, &mut request).await
+    }
+}
+
 impl Handler for Front {
+    /// Calls of a subscribed scheduler. One without the header may be a SUBSCRIBE, whose answer is a stream.
+    fn is_call(&self, head: &http::request::Parts) -> bool {
+        CALL_PATHS.contains(&head.uri.path()) && head.headers.contains_key(STREAM_ID)
+    }
+
+    async fn handle_all(self: Arc<Self>, requests: Vec<Request>) -> Vec<Response> {
+        let mut responses = Vec::with_capacity(requests.len());
+        let Some(program) = self.batching() else {
+            for request in requests {
+                responses.push(self.clone().handle(request).await);
+            }
+            return responses;
+        };
+        let (mut witnesses, mut begun) = (Vec::new(), Vec::new());
+        for request in requests {
+            witnesses.push(Audit::witness(&request));
+            begun.push(self.begin(&program, request).await);
+        }
+        for (witness, response) in witnesses.iter().zip(scheduler::answer_all(&program, begun).await) {
+            self.local.audit.conclude(witness, &response);
+            responses.push(response);
+        }
+        responses
+    }
+
     async fn handle(self: Arc<Self>, request: Request) -> Response {
         let witness = Audit::witness(&request);
         let response = self.respond(request).await.unwrap_or_else(Response::from);

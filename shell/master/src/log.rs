@@ -100,7 +100,9 @@ fn agent_disk_pressure(agent_id: &str, hostname: &str, pressure: Option<DiskPres
 
 fn registry_disk_pressure(is_on: bool, available_bytes: u64) {
     match is_on {
-        true => warn!(available_bytes, "disk pressure began: registry changes that need room are rejected"),
+        true => {
+            warn!(available_bytes, "disk pressure began: registry changes that need disk space are rejected")
+        }
         false => info!(available_bytes, "disk pressure ended"),
     }
 }

@@ -11,7 +11,7 @@ use tepui_proto::mesos::v1::master::call::{
 };
 
 use crate::operator;
-use crate::routes::Program;
+use crate::program::Program;
 
 /// Which way a machine goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(crate) async fn schedule(program: &Program, mut request: Request) -> Result<
         update_maintenance_schedule: update.into(),
         ..Default::default()
     };
-    operator::ask(program, &request, call, Encoding::Json).await
+    operator::submit(program, &request, call, Encoding::Json).await
 }
 
 pub(crate) fn status(program: &Program, request: &Request) -> Result<Response, HttpError> {
@@ -65,5 +65,5 @@ pub(crate) async fn machine(
             Call { r#type: Some(Type::STOP_MAINTENANCE), stop_maintenance: stop.into(), ..Default::default() }
         }
     };
-    operator::ask(program, &request, call, Encoding::Json).await
+    operator::submit(program, &request, call, Encoding::Json).await
 }

@@ -16,7 +16,7 @@ use tepui_http::{Encoding, Metrics, MetricsForm, Pen, System};
 use tepui_proto::mesos::v1::master::{Response, response};
 use tepui_runtime::{Commits, Statistics, TurnTimes};
 
-use crate::document::Index;
+use crate::index::Index;
 use crate::metered::AllocationTimes;
 use crate::roles::{Roles, total};
 
@@ -116,9 +116,12 @@ fn registrar(metrics: &mut Metrics, sensors: &Sensors) {
     metrics.gauge("registrar/state_fetch_ms", sensors.registry_fetch.as_secs_f64() * 1000.0);
     if let Some(room) = sensors.commits.room() {
         metrics.gauge("registrar/disk_pressure", f64::from(u8::from(room.is_short)));
-        metrics.gauge("registrar/disk_available_bytes", room.available_bytes as f64);
-        metrics.gauge("registrar/disk_reserve_bytes", room.reserve_bytes as f64);
-        metrics.gauge("registrar/disk_reserve_used_bytes", room.reserve_used_bytes as f64);
+        // etcd does not tell how much it has, and has no reserve.
+        if sensors.registry_file.is_some() {
+            metrics.gauge("registrar/disk_available_bytes", room.available_bytes as f64);
+            metrics.gauge("registrar/disk_reserve_bytes", room.reserve_bytes as f64);
+            metrics.gauge("registrar/disk_reserve_used_bytes", room.reserve_used_bytes as f64);
+        }
     }
     // v1's log has replicas; ours is one file, which is read before anybody can ask.
     metrics.gauge("registrar/log/recovered", 1.0);

@@ -16,8 +16,8 @@ use tepui_proto::mesos::v1::master::{Call, Response as Answer, response};
 
 use crate::audit;
 use crate::metrics::Form;
+use crate::program::{Kind, Program};
 use crate::read::Part;
-use crate::routes::{Kind, Program};
 
 /// The largest call of an operator: schedules, weights and quotas of large clusters fit, and are kept.
 pub(crate) const CALL_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -56,11 +56,11 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         }
         Type::LIST_FILES | Type::READ_FILE => {
             program.documents.allowed(&request, Action::AccessMesosLog, None)?;
-            look(program, call, encoding).await
+            read_log(program, call, encoding).await
         }
         Type::SUBSCRIBE => {
             audit::note_operator(&request, &call);
-            let exchange = tell(program, &request, call, encoding).await?;
+            let exchange = begin_exchange(program, &request, call, encoding).await?;
             Ok(exchange.answered().await)
         }
         Type::UPDATE_WEIGHTS
@@ -80,12 +80,12 @@ pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Resp
         | Type::SET_QUOTA
         | Type::REMOVE_QUOTA
         | Type::TEARDOWN
-        | Type::MARK_AGENT_GONE => ask(program, &request, call, encoding).await,
+        | Type::MARK_AGENT_GONE => submit(program, &request, call, encoding).await,
     }
 }
 
 /// Reads of the log's file.
-async fn look(program: &Program, call: Call, encoding: Encoding) -> Result<Response, HttpError> {
+async fn read_log(program: &Program, call: Call, encoding: Encoding) -> Result<Response, HttpError> {
     let attached = program.local.attached.clone();
     let answer = files::looking(move || {
         let mut answer = Answer::default();
@@ -115,7 +115,7 @@ fn set_logging_level(program: &Program, call: &Call) -> Result<Response, HttpErr
 
 /// Lets the machine decide about a change and answers when that is durable. While nothing can be made durable, nobody is
 /// left waiting: what was asked may come true later or not, as after a lost connection.
-pub(crate) async fn ask(
+pub(crate) async fn submit(
     program: &Program,
     request: &Request,
     call: Call,
@@ -126,7 +126,7 @@ pub(crate) async fn ask(
     if commits.is_stuck() {
         return Err(HttpError::unavailable(format!("{STUCK}; nothing was changed")));
     }
-    let exchange = tell(program, request, call, encoding).await?;
+    let exchange = begin_exchange(program, request, call, encoding).await?;
     let conn = exchange.conn;
     let mut answered = std::pin::pin!(exchange.answered());
     tokio::select! {
@@ -141,7 +141,7 @@ pub(crate) async fn ask(
 }
 
 /// Begins an exchange that the machine ends.
-async fn tell(
+async fn begin_exchange(
     program: &Program,
     request: &Request,
     call: Call,
@@ -150,6 +150,6 @@ async fn tell(
     let exchange = program.exchanges.begin(Kind::Operator, encoding, request);
     let input =
         Input::Operator { conn: exchange.conn, principal: request.principal_name(), call: Box::new(call) };
-    program.tell(input).await?;
+    program.send(input).await?;
     Ok(exchange)
 }

@@ -40,7 +40,7 @@ pub struct Access {
 
 impl Access {
     /// Whether every realm is closed.
-    pub fn authenticates_everybody(&self) -> bool {
+    pub fn authenticates_all_realms(&self) -> bool {
         self.readonly && self.readwrite && self.frameworks && self.agents
     }
 }

@@ -1,15 +1,13 @@
 //! `/quota`: what roles must be able to get and must not pass. GET shows it, POST sets it, DELETE takes it away.
 
 use http::Method;
-use tepui_core_master::State;
 use tepui_http::{Encoding, HttpError, Request, Response, json};
-use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::master::Call;
 use tepui_proto::mesos::v1::master::call::{RemoveQuota, SetQuota, Type};
-use tepui_proto::mesos::v1::quota::{QuotaInfo, QuotaRequest, QuotaStatus};
+use tepui_proto::mesos::v1::quota::QuotaRequest;
 
-use crate::operator;
-use crate::routes::Program;
+use crate::program::Program;
+use crate::{operator, read};
 
 /// `below`: the components behind `/quota`, which name the role to DELETE.
 pub(crate) async fn quota(
@@ -24,11 +22,11 @@ pub(crate) async fn quota(
         _ => {
             return Ok(json(
                 &request.query,
-                tepui_proto::json::to_vec(&status(&program.documents.seen_by(&request))),
+                tepui_proto::json::to_vec(&read::quota::status(&program.documents.seen_by(&request))),
             ));
         }
     };
-    operator::ask(program, &request, call, Encoding::Json).await
+    operator::submit(program, &request, call, Encoding::Json).await
 }
 
 fn set(body: &[u8]) -> Result<Call, HttpError> {
@@ -46,24 +44,4 @@ fn remove(below: &[String]) -> Result<Call, HttpError> {
     }
     let remove = RemoveQuota { role: below.join("/"), ..Default::default() };
     Ok(Call { r#type: Some(Type::REMOVE_QUOTA), remove_quota: remove.into(), ..Default::default() })
-}
-
-/// All quotas, in the new form and in the old one, which knows guarantees only.
-pub(crate) fn status(state: &State) -> QuotaStatus {
-    QuotaStatus {
-        infos: state.quotas.values().map(|config| old_form(config)).collect(),
-        configs: state.quotas.values().map(|config| (**config).clone()).collect(),
-        ..Default::default()
-    }
-}
-
-fn old_form(config: &pb::quota::QuotaConfig) -> QuotaInfo {
-    let resource = |(name, amount): (&String, &pb::value::Scalar)| pb::Resource {
-        name: name.clone(),
-        r#type: pb::value::Type::SCALAR,
-        scalar: amount.clone().into(),
-        ..Default::default()
-    };
-    let guarantee = config.guarantees.iter().map(resource).collect();
-    QuotaInfo { role: Some(config.role.clone()), guarantee, ..Default::default() }
 }

@@ -5,6 +5,7 @@
 mod agents;
 mod executors;
 mod frameworks;
+pub(crate) mod quota;
 mod tasks;
 
 use tepui_core_master::State;
@@ -16,7 +17,7 @@ use tepui_proto::mesos::v1::master::response::{self, GetState};
 use tepui_proto::mesos::v1::master::{Event, Response, event};
 use tepui_proto::{Enumeration, wire};
 
-use crate::document::Index;
+use crate::index::Index;
 use crate::roles::Roles;
 
 /// Told to operators when they subscribe, and kept by the machine.

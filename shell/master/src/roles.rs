@@ -8,7 +8,7 @@ use tepui_proto::mesos::v1::master::response::GetRoles;
 use tepui_resources::{Name, Quantities, Resource, Resources, Revocable, Role};
 use tepui_types::FrameworkId;
 
-use crate::document::Index;
+use crate::index::Index;
 use crate::slack;
 
 /// Every known role, by name.

@@ -1,32 +1,21 @@
-//! Which endpoint a request is for. The tables are the list of everything the master answers.
+//! Endpoints of the master: the table of paths and the dispatch to handlers.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use http::StatusCode;
-use tepui_core_master::{Input, State};
-use tepui_http::files::{self, Attached, Verb};
+use tepui_http::files::{self, Verb};
 use tepui_http::{
-    Audit, Exchanges, Firewall, Help, HttpError, Logging, Metrics, MetricsForm, Query, Request, Response,
-    RouteRow, Router, System, check_timeout, classic, empty, json, profiler, redirect, typed,
+    Firewall, Help, HttpError, Metrics, MetricsForm, Query, Request, Response, RouteRow, Router, System,
+    classic, empty, json, profiler, typed,
 };
-use tepui_runtime::{Closed, Handle};
-use tepui_store::etcd::Leadership;
 
 use crate::convert::Conversion;
 use crate::document::Document;
-use crate::documents::Documents;
-use crate::explain::About;
+use crate::explain::SubjectKind;
 use crate::maintenance::Machine;
-use crate::metrics::{Form, Queues, Sensors};
+use crate::metrics::Form;
+use crate::program::{Local, Program};
 use crate::{agents, convert, explain, maintenance, operator, pages, quota, scheduler, teardown, weights};
-
-/// What an exchange with the machine is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Kind {
-    Scheduler,
-    Agent,
-    Operator,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Endpoint {
@@ -41,7 +30,7 @@ pub(crate) enum Endpoint {
     Machine(Machine),
     Teardown,
     Weights,
-    Explain(About),
+    Explain(SubjectKind),
     Metrics(MetricsForm),
     LoggingToggle,
     SystemStats,
@@ -59,84 +48,68 @@ pub(crate) enum Endpoint {
 
 /// With and without `/master`.
 const OWN: &[RouteRow<Endpoint>] = &[
-    ("/api/v1", Endpoint::Operator, "Calls of operators: reads, changes, the event stream."),
-    (
-        "/api/v1/scheduler",
-        Endpoint::Scheduler,
-        "Calls of schedulers, and the event stream that SUBSCRIBE opens.",
-    ),
-    ("/api/v1/agent", Endpoint::Agent, "The link between this master and its agents."),
-    ("/state", Endpoint::Document(Document::State), "Everything about agents, frameworks and tasks."),
-    (
-        "/state-summary",
-        Endpoint::Document(Document::Summary),
-        "Agents and frameworks, with tasks counted instead of listed.",
-    ),
-    ("/slaves", Endpoint::Document(Document::Agents), "Agents; slave_id chooses one."),
+    ("/api/v1", Endpoint::Operator, "Operator API: reads, changes, event stream."),
+    ("/api/v1/scheduler", Endpoint::Scheduler, "Scheduler API."),
+    ("/api/v1/agent", Endpoint::Agent, "Link between agents and master."),
+    ("/state", Endpoint::Document(Document::State), "Complete state: agents, frameworks, tasks."),
+    ("/state-summary", Endpoint::Document(Document::Summary), "Agents and frameworks with task counts."),
+    ("/slaves", Endpoint::Document(Document::Agents), "Agents; slave_id selects one."),
     (
         "/frameworks",
         Endpoint::Document(Document::Frameworks),
-        "Frameworks with their tasks; framework_id chooses one.",
+        "Frameworks with their tasks; framework_id selects one.",
     ),
     (
         "/tasks",
         Endpoint::Document(Document::Tasks),
-        "Tasks; limit, offset, order=asc, framework_id and task_id choose some; show_reasons=true says why.",
+        "Tasks; select with limit, offset, order=asc, framework_id, task_id; show_reasons=true adds reasons.",
     ),
-    (
-        "/roles",
-        Endpoint::Document(Document::Roles),
-        "Roles: their frameworks, weights, quotas and resources.",
-    ),
-    ("/teardown", Endpoint::Teardown, "POST frameworkId=ID ends a framework with all of its tasks."),
+    ("/roles", Endpoint::Document(Document::Roles), "Roles with frameworks, weights, quotas and resources."),
+    ("/teardown", Endpoint::Teardown, "POST frameworkId=ID tears down a framework and kills its tasks."),
     (
         "/explain/framework",
-        Endpoint::Explain(About::Framework),
-        "Why the framework that is named behind it is offered what it is.",
+        Endpoint::Explain(SubjectKind::Framework),
+        "Explains the offers of a framework, given by its ID in the path.",
     ),
     (
         "/explain/role",
-        Endpoint::Explain(About::Role),
-        "Why the role that is named behind it is offered what it is.",
+        Endpoint::Explain(SubjectKind::Role),
+        "Explains the offers of a role, given in the path.",
     ),
-    ("/quota", Endpoint::Quota, "GET shows quotas, POST sets one, DELETE of a role below it takes one away."),
-    ("/weights", Endpoint::Weights, "GET shows the weights of roles, PUT sets them."),
-    ("/weight", Endpoint::Weights, "The same as /weights."),
+    ("/quota", Endpoint::Quota, "GET returns quotas, POST sets one, DELETE /quota/ROLE removes one."),
+    ("/weights", Endpoint::Weights, "GET returns the weights of roles, PUT sets them."),
+    ("/weight", Endpoint::Weights, "Alias of /weights."),
     (
         "/maintenance/schedule",
         Endpoint::MaintenanceSchedule,
-        "GET shows the maintenance schedule, POST replaces it.",
+        "GET returns the maintenance schedule, POST replaces it.",
     ),
-    ("/maintenance/status", Endpoint::MaintenanceStatus, "Machines that drain or are down."),
-    ("/machine/down", Endpoint::Machine(Machine::Down), "POST takes machines of the schedule out of use."),
-    ("/machine/up", Endpoint::Machine(Machine::Up), "POST brings machines back."),
+    ("/maintenance/status", Endpoint::MaintenanceStatus, "Draining and down machines."),
+    ("/machine/down", Endpoint::Machine(Machine::Down), "POST starts the maintenance of scheduled machines."),
+    ("/machine/up", Endpoint::Machine(Machine::Up), "POST ends the maintenance of machines."),
     ("/reserve", Endpoint::Convert(Conversion::Reserve), "POST reserves resources of an agent for a role."),
-    ("/unreserve", Endpoint::Convert(Conversion::Unreserve), "POST gives reserved resources back."),
+    ("/unreserve", Endpoint::Convert(Conversion::Unreserve), "POST unreserves resources of an agent."),
     (
         "/create-volumes",
         Endpoint::Convert(Conversion::CreateVolumes),
-        "POST makes persistent volumes of reserved disk.",
+        "POST creates persistent volumes from reserved disk.",
     ),
-    ("/destroy-volumes", Endpoint::Convert(Conversion::DestroyVolumes), "POST ends persistent volumes."),
-    ("/flags", Endpoint::Flags, "With which flags this program was started."),
-    ("/health", Endpoint::Health, "200 while this program answers."),
-    ("/redirect", Endpoint::Redirect, "To the leading master."),
-    ("/", Endpoint::Pages, "The operator pages."),
+    ("/destroy-volumes", Endpoint::Convert(Conversion::DestroyVolumes), "POST destroys persistent volumes."),
+    ("/flags", Endpoint::Flags, "Flags of this program."),
+    ("/health", Endpoint::Health, "200 if this program is healthy."),
+    ("/redirect", Endpoint::Redirect, "Redirects to the leading master."),
+    ("/", Endpoint::Pages, "Operator web pages."),
 ];
 
 /// Only as they stand.
 const SHARED: &[RouteRow<Endpoint>] = &[
-    ("/version", Endpoint::Version, "What was built, and when."),
+    ("/version", Endpoint::Version, "Version and build information."),
     ("/metrics", Endpoint::Metrics(MetricsForm::Text), "All metrics as Prometheus text."),
-    (
-        "/metrics/snapshot",
-        Endpoint::Metrics(MetricsForm::Snapshot),
-        "All metrics by the names of v1, as JSON.",
-    ),
-    ("/logging/toggle", Endpoint::LoggingToggle, "level and duration raise what is logged for a while."),
-    ("/profiler/start", Endpoint::Profiler, "There is no profiler; refused."),
-    ("/profiler/stop", Endpoint::Profiler, "There is no profiler; refused."),
-    ("/help", Endpoint::Help, "What this program answers; format=json for all of it."),
+    ("/metrics/snapshot", Endpoint::Metrics(MetricsForm::Snapshot), "All metrics with v1 names, as JSON."),
+    ("/logging/toggle", Endpoint::LoggingToggle, "Sets the logging level for a duration."),
+    ("/profiler/start", Endpoint::Profiler, "Not supported: rejected with 400."),
+    ("/profiler/stop", Endpoint::Profiler, "Not supported: rejected with 400."),
+    ("/help", Endpoint::Help, "List of endpoints; format=json for a complete list."),
     ("/system/stats.json", Endpoint::SystemStats, "Load and memory of this machine."),
     ("/registrar(1)/registry", Endpoint::Registry, "What outlives this master."),
     (
@@ -145,7 +118,7 @@ const SHARED: &[RouteRow<Endpoint>] = &[
         "Which agents the constraints of frameworks leave out.",
     ),
     ("/files/debug", Endpoint::Files(Verb::Debug), "Which paths are shown under which names."),
-    ("/files/browse", Endpoint::Files(Verb::Browse), "What is in the directory path."),
+    ("/files/browse", Endpoint::Files(Verb::Browse), "Lists the directory `path`."),
     ("/files/read", Endpoint::Files(Verb::Read), "A piece of the file path, from offset, of length bytes."),
     ("/files/download", Endpoint::Files(Verb::Download), "The whole file path."),
 ];
@@ -157,16 +130,6 @@ static HELP: LazyLock<Help> = LazyLock::new(|| ROUTER.help());
 pub(crate) fn route(request: &Request, firewall: &Firewall) -> Result<(Endpoint, Vec<String>), HttpError> {
     firewall.check(&ROUTER, &request.components)?;
     ROUTER.find(&request.components).ok_or_else(HttpError::not_found)
-}
-
-/// What is about this process and not about the cluster.
-#[derive(Clone, Debug)]
-pub(crate) struct Local {
-    pub flags: Vec<(String, String)>,
-    pub logging: Logging,
-    pub audit: Audit,
-    /// The files that operators may read.
-    pub attached: Vec<Attached>,
 }
 
 impl Endpoint {
@@ -211,7 +174,7 @@ impl Local {
         request: &Request,
     ) -> Result<Response, HttpError> {
         match endpoint {
-            Endpoint::Metrics(form) => Ok(standby_metrics(form.asked_for(&request.headers), &request.query)),
+            Endpoint::Metrics(form) => Ok(standby_metrics(form.negotiated(&request.headers), &request.query)),
             Endpoint::LoggingToggle => self.logging.toggle(request),
             Endpoint::SystemStats => Ok(json(&request.query, System::now().document())),
             Endpoint::Flags => Ok(json(&request.query, classic::flags(&self.flags))),
@@ -243,36 +206,7 @@ impl Local {
     }
 }
 
-/// What the handlers of requests share while this master leads.
-pub(crate) struct Program {
-    pub handle: Handle<Input>,
-    pub exchanges: Exchanges<Kind>,
-    pub documents: Documents,
-    pub local: Local,
-    pub sensors: Sensors,
-    /// None if nobody else could lead.
-    pub leadership: Option<Leadership>,
-}
-
-impl std::fmt::Debug for Program {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Program").finish_non_exhaustive()
-    }
-}
-
 impl Program {
-    pub fn state(&self) -> Arc<State> {
-        self.documents.state()
-    }
-
-    /// Tells the machine something, unless another master may lead by now.
-    pub async fn tell(&self, input: Input) -> Result<(), HttpError> {
-        if !self.leadership.as_ref().is_none_or(Leadership::holds) {
-            return Err(HttpError::unavailable("This master cannot reach the registry or leads no longer"));
-        }
-        self.handle.send(input).await.map_err(stopping)
-    }
-
     pub async fn respond(
         &self,
         endpoint: Endpoint,
@@ -293,7 +227,7 @@ impl Program {
             Endpoint::Weights => weights::weights(self, request, &rest).await,
             Endpoint::Explain(about) => explain::explain(self, about, &rest, &request).await,
             Endpoint::Metrics(form) => match rest.is_empty() {
-                true => self.metrics(Form::Document(form.asked_for(&request.headers)), &request).await,
+                true => self.metrics(Form::Document(form.negotiated(&request.headers)), &request).await,
                 false => Err(HttpError::not_found()),
             },
             Endpoint::Redirect => match rest.is_empty() {
@@ -313,27 +247,9 @@ impl Program {
             | Endpoint::Pages => self.local.respond(endpoint, rest, &request).await,
         }
     }
-
-    pub async fn metrics(&self, form: Form, request: &Request) -> Result<Response, HttpError> {
-        check_timeout(&request.query)?;
-        let queues = Queues {
-            inputs: self.handle.waiting(),
-            requests: self.exchanges.waiting(),
-            operators: self.exchanges.streams(Kind::Operator),
-            shared_renditions: 0,
-        };
-        self.documents.metrics(form, self.sensors.clone(), queues, request).await
-    }
-
-    /// To the leading master, which is this one.
-    fn redirect(&self) -> Response {
-        let state = self.state();
-        let info = &state.master_info;
-        redirect(&format!("//{}:{}", info.hostname.as_deref().unwrap_or("localhost"), info.port))
-    }
 }
 
-/// What a standby has to say of itself.
+/// Metrics of a standby.
 fn standby_metrics(form: MetricsForm, query: &Query) -> Response {
     let mut metrics = Metrics::default();
     metrics.gauge("master/elected", 0.0);
@@ -341,9 +257,4 @@ fn standby_metrics(form: MetricsForm, query: &Query) -> Response {
         MetricsForm::Snapshot => json(query, form.write(&metrics)),
         MetricsForm::Text | MetricsForm::OpenMetrics => typed(form.content_type(), form.write(&metrics)),
     }
-}
-
-/// The machine is ending.
-fn stopping(_: Closed) -> HttpError {
-    HttpError::unavailable("This master is stopping")
 }

@@ -2,76 +2,29 @@
 
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use tepui_http::files::Attached;
 use tepui_http::{Audit, Listening, Server};
 use tepui_log::AuditLog;
-use tepui_runtime::RuntimeFault;
-use tepui_store::{Headroom, Store, StoreFault, limit_mode, limit_own_directory};
+use tepui_store::{Headroom, Store, limit_mode, limit_own_directory};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::candidacy::Candidacy;
+use crate::fault::MasterFault;
 use crate::front::Front;
 use crate::options::{Options, RegistryAt};
-use crate::reign::Reign;
-use crate::routes::Local;
-use crate::term::{Term, master_info};
+use crate::program::Local;
+use crate::term::{REGISTRY_FILE, Term, master_info};
 
-/// The registry's file below the work directory.
-pub(crate) const REGISTRY_FILE: &str = "registry.redb";
 /// Nobody but the master reads its registry, and nobody lists the directory of it.
 const DIRECTORY_MODE: u32 = 0o711;
 const FILE_MODE: u32 = 0o600;
 
 /// Under what name the master's log is shown.
 const LOG: &str = "/master/log";
-
-/// Why a master could not be started.
-#[derive(Debug, thiserror::Error)]
-pub enum MasterFault {
-    #[error("cannot make the work directory {path}")]
-    WorkDir {
-        path: PathBuf,
-        #[source]
-        err: std::io::Error,
-    },
-    #[error("cannot open the registry")]
-    Store(#[from] StoreFault),
-    #[error("the registry cannot be understood: {0}")]
-    Registry(String),
-    #[error("a flag is wrong: {0}")]
-    Config(String),
-    #[error("--whitelist: cannot read {path}")]
-    Whitelist {
-        path: PathBuf,
-        #[source]
-        err: std::io::Error,
-    },
-    #[error("cannot listen on {address}")]
-    Listen {
-        address: SocketAddr,
-        #[source]
-        err: std::io::Error,
-    },
-    #[error("--audit_log: cannot write {path}")]
-    AuditLog {
-        path: PathBuf,
-        #[source]
-        err: std::io::Error,
-    },
-    #[error("cannot read random bytes")]
-    Entropy(#[source] std::io::Error),
-    #[error("cannot start a thread")]
-    Thread(#[source] std::io::Error),
-    #[error("{0}")]
-    Halted(String),
-    #[error("the task that holds the election failed: {0}")]
-    Reign(String),
-    #[error(transparent)]
-    Runtime(#[from] RuntimeFault),
-}
 
 /// A master that runs. Dropping it leaves it running; end it with `stop`.
 #[derive(Debug)]
@@ -124,7 +77,7 @@ pub async fn run(options: Options) -> Result<RunningMaster, MasterFault> {
     };
     let address = server.address();
     let listening = server.serve(front, server_limits, browsers, tls);
-    tracing::info!(%address, "master serves");
+    tracing::info!(%address, "master listening");
     Ok(RunningMaster { address, listening, rule, audit_log })
 }
 
@@ -133,7 +86,7 @@ fn elected(options: Options, local: Local, bound: SocketAddr, front: Arc<Front>)
         unreachable!("only a registry in etcd is opened by an election");
     };
     let (stop, stop_asked) = watch::channel(false);
-    let reign = Reign { options, local, bound, front, stop: stop_asked };
+    let reign = Candidacy { options, local, bound, front, stop: stop_asked };
     // Its failure is the master's: `ended` notices, `stop` says why.
     Rule::Elected { stop, reign: tokio::spawn(reign.run(address)) }
 }
@@ -163,7 +116,7 @@ impl RunningMaster {
             }
             Rule::Elected { stop, reign } => {
                 stop.send_replace(true);
-                reign.await.unwrap_or_else(|err| Err(MasterFault::Reign(err.to_string())))
+                reign.await.unwrap_or_else(|err| Err(MasterFault::Candidacy(err.to_string())))
             }
         };
         self.listening.stop().await;

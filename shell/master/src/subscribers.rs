@@ -1,7 +1,8 @@
 //! Subscribers of the operator event stream: each gets the state of one moment, then every event after it.
 //!
 //! The machine's thread appends to a bounded feed and never waits. One task takes all that is there, encodes it once and
-//! appends it to the queue of each subscriber; the queues have limits of their own (`StreamLimits`).
+//! appends it to the queue of each subscriber; the queues have limits of their own (`StreamLimits`). Many subscribers are
+//! woken group by group, so that other connections never wait behind all of them.
 //! Order is kept: a subscriber's state is that of its place in the feed.
 
 use std::collections::HashMap;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use tepui_authz::Authorizer;
 use tepui_core_master::{State, event_seen};
 use tepui_http::auth::subject;
-use tepui_http::{Encoding, Exchanges, Held, Lag, Principal, Renderings, Rendition};
+use tepui_http::{EncodedOnce, Encoding, Exchanges, Held, Lag, Principal, Renderings, Rendition};
 use tepui_proto::mesos::v1::master::{Event, event};
 use tepui_types::ConnId;
 use tokio::sync::Notify;
@@ -19,8 +20,8 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 use crate::documents::Key;
+use crate::program::Kind;
 use crate::read;
-use crate::routes::Kind;
 
 /// Events that wait to be delivered. With more, every subscriber is so far behind that all are dropped.
 const FEED_EVENTS_MAX: usize = 64 * 1024;
@@ -30,6 +31,10 @@ const DELIVERY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Events encoded at a time, so that the task does not hold its thread for long.
 const BATCH_EVENTS_MAX: usize = 256;
+
+/// Subscribers woken at once: at least so many, and so many groups over the time of a delivery.
+const GROUP_SUBSCRIBERS_MIN: usize = 8;
+const GROUPS_MAX: usize = 16;
 
 /// What the machine has for subscribers.
 #[derive(Debug)]
@@ -177,17 +182,16 @@ impl Delivery {
     }
 
     async fn deliver(&mut self, items: Vec<Item>) {
-        let mut events = Vec::new();
+        let (began, mut events) = (Instant::now(), Vec::new());
         for item in items {
-            if let Item::Event { event, state } = item {
-                events.push((event, state));
-                if events.len() >= BATCH_EVENTS_MAX {
-                    self.events(&std::mem::take(&mut events));
-                    tokio::task::yield_now().await;
+            match item {
+                Item::Event { event, state } => {
+                    events.push((event, state));
+                    continue;
                 }
-                continue;
+                Item::Subscribe { .. } | Item::Unsubscribe { .. } | Item::Overflow { .. } => (),
             }
-            self.events(&std::mem::take(&mut events));
+            self.events(std::mem::take(&mut events), began).await;
             match item {
                 Item::Event { .. } => (),
                 Item::Subscribe { conn, state, next } => self.subscribe(conn, state, &next),
@@ -195,11 +199,11 @@ impl Delivery {
                 Item::Overflow { discarded } => self.drop_all(discarded.len()),
             }
         }
-        self.events(&events);
+        self.events(events, began).await;
     }
 
-    /// Appends events to the queue of each subscriber that may see them.
-    fn events(&self, events: &[(Arc<Event>, Option<Arc<State>>)]) {
+    /// Appends events to the queue of each subscriber that may see them, group after group in the time of a delivery.
+    async fn events(&self, events: Vec<(Arc<Event>, Option<Arc<State>>)>, began: Instant) {
         if events.is_empty() {
             return;
         }
@@ -208,19 +212,42 @@ impl Delivery {
             let viewer = principal.filter(|_| self.authorizer.is_set());
             views.entry(viewer).or_default().push(conn);
         }
+        let subscribers = views.values().map(Vec::len).sum();
+        let mut batches = Vec::new();
         for (viewer, conns) in views {
-            if !self.authorizer.is_set() {
-                let events: Vec<&Event> = events.iter().map(|(event, _)| &**event).collect();
-                self.exchanges.push_all(&conns, &events, |lag| Some(dropped(lag)));
-                continue;
+            let mut seen = Vec::new();
+            for events in events.chunks(BATCH_EVENTS_MAX) {
+                seen.push((EncodedOnce::default(), self.seen_by(viewer.as_ref(), events)));
+                tokio::task::yield_now().await;
             }
-            let viewer = subject(viewer.as_ref());
-            let seen = |(event, state): &(Arc<Event>, Option<Arc<State>>)| {
-                event_seen(state.as_ref()?, event, &self.authorizer, viewer)
-            };
-            let seen: Vec<Event> = events.iter().filter_map(seen).collect();
-            self.exchanges.push_all(&conns, &seen.iter().collect::<Vec<_>>(), |lag| Some(dropped(lag)));
+            batches.push((conns, seen));
         }
+        let mut groups = Groups::new(subscribers, began);
+        for (conns, seen) in &batches {
+            for conns in conns.chunks(groups.size) {
+                sleep_until(groups.next(conns.len())).await;
+                for (encoded, events) in seen {
+                    let events: Vec<&Event> = events.iter().map(|event| &**event).collect();
+                    self.exchanges.push_encoded(conns, encoded, &events, |lag| Some(dropped(lag)));
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+    }
+
+    /// The events, or the parts of them, that a principal may see.
+    fn seen_by(
+        &self,
+        viewer: Option<&Principal>,
+        events: &[(Arc<Event>, Option<Arc<State>>)],
+    ) -> Vec<Arc<Event>> {
+        if !self.authorizer.is_set() {
+            return events.iter().map(|(event, _)| event.clone()).collect();
+        }
+        let seen = |(event, state): &(Arc<Event>, Option<Arc<State>>)| {
+            event_seen(state.as_ref()?, event, &self.authorizer, subject(viewer)).map(Arc::new)
+        };
+        events.iter().filter_map(seen).collect()
     }
 
     /// What happens while the state is rendered waits in the subscriber's queue. If the same view is being rendered already,
@@ -277,6 +304,28 @@ impl Delivery {
     }
 }
 
+/// How many subscribers are woken at once, and when the next of them are.
+struct Groups {
+    size: usize,
+    count: usize,
+    woken: usize,
+    began: Instant,
+}
+
+impl Groups {
+    fn new(subscribers: usize, began: Instant) -> Self {
+        let size = subscribers.div_ceil(GROUPS_MAX).max(GROUP_SUBSCRIBERS_MIN);
+        Self { size, count: subscribers.div_ceil(size).max(1), woken: 0, began }
+    }
+
+    /// When the next subscribers are woken, so many: in the past if the delivery is late.
+    fn next(&mut self, subscribers: usize) -> Instant {
+        let group = (self.woken / self.size) as u32;
+        self.woken += subscribers;
+        self.began + DELIVERY_INTERVAL * group / self.count as u32
+    }
+}
+
 /// The last event of a subscriber that fell behind.
 fn dropped(lag: Lag) -> Event {
     let message = format!("subscriber dropped: {lag}; subscribe again");
@@ -330,6 +379,23 @@ mod tests {
         assert_eq!(shown(&shared.lock()).0, ["overflow 65537"]);
         drop(feed);
         assert!(shared.lock().is_closed);
+    }
+
+    #[test]
+    fn many_subscribers_are_woken_in_groups_over_the_interval() {
+        let began = Instant::now();
+        // With one view of the state, or with one for each subscriber.
+        for views in [1, usize::MAX] {
+            for (subscribers, size, last_ms) in [(8, 8, 0), (9, 8, 25), (100, 8, 46), (1000, 63, 46)] {
+                let mut groups = Groups::new(subscribers, began);
+                assert_eq!(groups.size, size, "{subscribers}");
+                let step = if views == 1 { size } else { 1 };
+                let starts = (0..subscribers.div_ceil(step)).map(|_| groups.next(step));
+                let starts: Vec<Duration> = starts.map(|at| at - began).collect();
+                assert_eq!((starts[0].as_millis(), starts[starts.len() - 1].as_millis()), (0, last_ms));
+                assert!(starts.is_sorted());
+            }
+        }
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@ use tepui_proto::mesos::v1::master::Call;
 use tepui_proto::mesos::v1::master::call::{Teardown, Type};
 
 use crate::operator;
-use crate::routes::Program;
+use crate::program::Program;
 
 pub(crate) async fn teardown(program: &Program, mut request: Request) -> Result<Response, HttpError> {
     request.expect_method("POST")?;
@@ -17,5 +17,5 @@ pub(crate) async fn teardown(program: &Program, mut request: Request) -> Result<
     let framework_id = pb::FrameworkID { value: id.to_owned(), ..Default::default() };
     let teardown = Teardown { framework_id: framework_id.into(), ..Default::default() };
     let call = Call { r#type: Some(Type::TEARDOWN), teardown: teardown.into(), ..Default::default() };
-    operator::ask(program, &request, call, Encoding::Json).await
+    operator::submit(program, &request, call, Encoding::Json).await
 }

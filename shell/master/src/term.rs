@@ -19,17 +19,20 @@ use tepui_types::DiskRoom;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use crate::document::About;
+use crate::document::ServerInfo;
 use crate::documents::Documents;
 use crate::effects::Effects;
+use crate::fault::MasterFault;
 use crate::metered::{AllocationTimes, Metered};
 use crate::metrics::Sensors;
 use crate::options::{Options, RegistryAt};
-use crate::routes::{Kind, Local, Program};
-use crate::run::{MasterFault, REGISTRY_FILE};
+use crate::program::{Kind, Local, Program};
 use crate::whitelist;
 
-/// A machine that runs, and its surroundings.
+/// File of the registry in the work directory.
+pub(crate) const REGISTRY_FILE: &str = "registry.redb";
+
+/// A running state machine and its tasks.
 #[derive(Debug)]
 pub(crate) struct Term {
     pub program: Arc<Program>,
@@ -99,7 +102,7 @@ impl Term {
         if let (Some(path), Some(hosts)) = (options.whitelist.clone(), whitelist) {
             helpers.push(tokio::spawn(whitelist::follow(path, hosts, handle.clone())));
         }
-        let documents = Documents { states, about: Arc::new(about(options)), renderings, authorizer };
+        let documents = Documents { states, about: Arc::new(server_info(options)), renderings, authorizer };
         let sensors = Sensors {
             commits: running.commits(),
             turns: running.turns(),
@@ -133,7 +136,7 @@ impl Term {
         let result = self.running.stop().await;
         self.helpers.iter().for_each(JoinHandle::abort);
         if let Err(err) = self.delivery.await {
-            tracing::error!(%err, "the delivery of operator events failed");
+            tracing::error!(%err, "operator event thread has exited");
         }
         self.exchanges.close_all();
         result
@@ -157,14 +160,14 @@ fn log_ignored_weights(config: &Config, registry: &Registry) {
     if !ignored.is_empty() {
         tracing::warn!(
             ignored = ignored.join(", "),
-            "--weights counts at the first start only; change weights with `tepui weights set`"
+            "--weights applies to the first start only; change weights with `tepui weights set`"
         );
     }
 }
 
 /// What documents contain besides the state.
-fn about(options: &Options) -> About {
-    About {
+fn server_info(options: &Options) -> ServerInfo {
+    ServerInfo {
         flags: options.flags.clone(),
         cluster: options.cluster.clone(),
         external_log_file: options.external_log_file.as_ref().map(|file| file.display().to_string()),

@@ -4,6 +4,7 @@ mod explained;
 mod help;
 mod lent;
 mod obstacles;
+mod pipelined;
 mod shared;
 mod writes;
 

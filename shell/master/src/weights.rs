@@ -11,7 +11,7 @@ use tepui_proto::mesos::v1::master::call::{Type, UpdateWeights};
 use tepui_resources::check_role;
 
 use crate::operator;
-use crate::routes::Program;
+use crate::program::Program;
 
 /// How much of a body that is not JSON is told back.
 const ECHO_CHARS_MAX: usize = 200;
@@ -37,7 +37,7 @@ pub(crate) async fn weights(
     let update = UpdateWeights { weight_infos, ..Default::default() };
     let call =
         Call { r#type: Some(Type::UPDATE_WEIGHTS), update_weights: update.into(), ..Default::default() };
-    operator::ask(program, &request, call, Encoding::Json).await
+    operator::submit(program, &request, call, Encoding::Json).await
 }
 
 /// All that are not the default.

@@ -49,7 +49,7 @@ pub(crate) async fn follow(path: PathBuf, mut hosts: BTreeSet<String>, machine: 
             }
             Ok(_) => readable = true,
             Err(err) if readable => {
-                tracing::warn!(%err, path = %path.display(), "cannot read the whitelist; the last one holds");
+                tracing::warn!(%err, path = %path.display(), "cannot read the whitelist; the previous one stays in effect");
                 readable = false;
             }
             Err(_) => (),

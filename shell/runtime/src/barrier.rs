@@ -235,7 +235,7 @@ where
         Ok(())
     }
 
-    /// Waits for the next turn, looking at the room for records now and then; none if the machine has ended.
+    /// Waits for the next turn, looking at the room for records now and then; none if the state machine has terminated.
     fn next_turn(&mut self) -> Result<Option<Items<R, E>>, StoreFault> {
         loop {
             if self.shared.commits.room().is_none() {
@@ -291,15 +291,16 @@ impl<R, E, S> Committer<R, E, S> {
             match fault {
                 StoreFault::DiskFull { .. } => {
                     tracing::warn!(
-                        "the disk is full and the reserve used up; only what needs no record is done"
+                        "disk full and reserve used up: only effects without records are released"
                     );
                 }
-                other => tracing::warn!(%other, "waiting for the store before anything else is done"),
+                other => tracing::warn!(%other, "waiting for the store"),
             }
             while matches!(&result, Err(fault) if fault.is_passing()) && !*self.stop_asked.borrow() {
                 thread::sleep(PASSING_FAULT_PAUSE);
                 result = self.store.reopen().and_then(|()| self.store.commit(writes));
                 self.shared.commits.set_stuck(result.is_err());
+                self.look_at_room()?;
             }
             tracing::info!(durable = result.is_ok(), "no longer waiting to make records durable");
         }

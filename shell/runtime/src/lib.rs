@@ -62,7 +62,7 @@ impl Default for Limits {
 /// Why a machine stopped by itself.
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeFault {
-    #[error("{name} stops: its records cannot be made durable")]
+    #[error("{name} exits: cannot make its records durable")]
     Store {
         name: String,
         #[source]

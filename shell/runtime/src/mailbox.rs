@@ -4,7 +4,7 @@ use tokio::sync::mpsc;
 
 /// The machine has ended; nothing more can be said to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the machine has ended")]
+#[error("the state machine has terminated")]
 pub struct Closed;
 
 /// The sending end. A cheap clone.
@@ -29,6 +29,18 @@ impl<I> Handle<I> {
     /// Puts one input in, waiting for room. Inputs of one sender are taken in in its order.
     pub async fn send(&self, input: I) -> Result<(), Closed> {
         self.sender.send(input).await.map_err(|_| Closed)
+    }
+
+    /// Puts several inputs in, in their order, waiting for room. They are taken in together as far as the limits of a turn
+    /// allow.
+    pub async fn send_all(&self, inputs: Vec<I>) -> Result<(), Closed> {
+        let mut inputs = inputs.into_iter();
+        while inputs.len() > 0 {
+            let count = inputs.len().min(self.sender.max_capacity());
+            let places = self.sender.reserve_many(count).await.map_err(|_| Closed)?;
+            places.zip(inputs.by_ref()).for_each(|(place, input)| place.send(input));
+        }
+        Ok(())
     }
 
     /// As `send`, from a thread that may block. Never from a sink: it would wait for itself.

@@ -6,7 +6,7 @@ use tepui_store::Room;
 
 use crate::{Commits, Handle};
 
-/// Sends an input whenever the disk has become short of room, or is short no longer. Ends when the machine has ended.
+/// Sends an input whenever the disk has become short of room, or is short no longer. Ends when the state machine has terminated.
 pub async fn pass_room<I>(commits: Arc<Commits>, handle: Handle<I>, input: impl Fn(Room) -> I) {
     let mut rooms = commits.watch_room();
     let mut was_short = false;

@@ -323,3 +323,21 @@ fn records_go_on_in_the_reserve_and_the_machine_is_told() {
     block_on(running.stop()).unwrap();
     assert_eq!(keys(&Store::Memory(memory)), ["0", "1", "2", "one too many"]);
 }
+
+#[tokio::test]
+async fn inputs_sent_together_are_taken_in_together_and_in_order() {
+    let (handle, mut mailbox) = mailbox(4);
+    let sent: Vec<String> = (0..10).map(|number| number.to_string()).collect();
+    let expected = sent.clone();
+    // More than fit: the rest waits for room.
+    let sending = tokio::spawn(async move { handle.send_all(sent).await });
+    let mut seen = Vec::new();
+    while let Some(input) = mailbox.next().await {
+        seen.push(input);
+    }
+    assert_eq!(seen, expected);
+    assert_eq!(sending.await.unwrap(), Ok(()));
+    let (handle, closed) = super::mailbox(4);
+    drop(closed);
+    assert_eq!(handle.send_all(vec!["lost".to_owned()]).await, Err(Closed));
+}

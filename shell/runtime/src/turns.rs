@@ -119,7 +119,7 @@ where
         let stopwatch = Stopwatch::start();
         let mut out = Outbox::new();
         let now = self.clock.now();
-        let count = self.take_in(now, inputs, &mut out);
+        let count = self.ingest_inputs(now, inputs, &mut out);
         let (settling, most) = (Instant::now(), self.limits.settle_time_max);
         self.machine.settle(now, &mut || settling.elapsed() < most, &mut out);
         self.log_if_slow(now, count, out.len());
@@ -129,7 +129,7 @@ where
     }
 
     /// Lets the machine take in one input at least, and more while there is time; how many it took.
-    fn take_in(&mut self, now: Now, inputs: &mut Vec<M::Input>, out: &mut Outbox<M>) -> usize {
+    fn ingest_inputs(&mut self, now: Now, inputs: &mut Vec<M::Input>, out: &mut Outbox<M>) -> usize {
         let (stepping, most, there) = (Instant::now(), self.limits.step_time_max, inputs.len());
         while let Some(input) = inputs.pop() {
             self.machine.step(now, input, out);

@@ -1,11 +1,11 @@
-//! The embedded store: one database file, nothing to install.
+//! The embedded store: one database file.
 //!
-//! Owns the file and its lock. Every commit is a two-phase one: after a crash the engine then takes the newest commit or
-//! reports damage; it never falls back to an older commit, which would lose acknowledged writes. The file carries the
-//! number of its format, so that a later version can refuse or convert it instead of misreading it.
+//! Owns the file and its lock. Every commit is a two-phase commit: after a crash the engine opens the newest commit or
+//! reports damage; it never falls back to an older commit, which would lose acknowledged writes. The file contains its
+//! format version, so that a later version can reject or convert it.
 //!
-//! When the disk is full, commits go into the [reserve](crate::reserve) until there is room again. The engine does not
-//! outlive a failed write: it is closed, and opened again when its turn comes.
+//! While the disk is full, commits go into the [reserve](crate::reserve). The engine is closed after a failed write and
+//! reopened before the next use.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
@@ -22,7 +22,7 @@ use tepui_fsm::Write;
 use crate::reserve::Reserve;
 use crate::{Headroom, Room, StoreFault, available_bytes};
 
-/// The format of the file as a whole; what the values mean has versions of its own.
+/// The format of the file; the values have versions of their own.
 const FORMAT: u64 = 1;
 
 const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
@@ -37,7 +37,7 @@ pub struct Embedded {
     /// Tells its reserve from that of another file.
     identity: u64,
     headroom: Headroom,
-    /// None while there is no room to make it, or if it is not wanted.
+    /// `None` while there is no room for it, or if it is disabled.
     reserve: Option<Reserve>,
     /// Whether the disk was short when it was last looked at.
     is_short: bool,
@@ -62,15 +62,15 @@ impl Embedded {
         match Reserve::open(&self.path, self.headroom.reserve_bytes, self.identity) {
             Ok(reserve) => self.reserve = Some(reserve),
             Err(StoreFault::DiskFull { path }) => {
-                tracing::warn!(path = %path.display(), "no room for the reserve of records");
+                tracing::warn!(path = %path.display(), "no disk space for the reserve of records");
             }
             Err(fault) => return Err(fault),
         }
         Ok(())
     }
 
-    /// Closes the file and opens it as after a crash: with what the last successful commit left, or all of a later one. What
-    /// the reserve holds goes into it.
+    /// Closes and reopens the file as after a crash: with the last successful commit, or all of a later one. Commits in the
+    /// reserve are applied to it.
     pub fn reopen(&mut self) -> Result<(), StoreFault> {
         self.database = None;
         let (database, _) = guarded(&self.path, || open_database(&self.path))?;
@@ -86,7 +86,7 @@ impl Embedded {
         cleared.map_err(|err| StoreFault::io("clear the reserve of", &self.path, err))
     }
 
-    /// Looks at the disk; if it has room again, records in the reserve go into the file and the reserve is whole again.
+    /// Checks the disk; once it has room, commits in the reserve are applied to the file and the reserve is refilled.
     pub fn look_at_room(&mut self) -> Result<Room, StoreFault> {
         // A file system that cannot be looked at is not known to be short.
         let available_bytes = available_bytes(&self.path).unwrap_or(u64::MAX);
@@ -124,7 +124,7 @@ impl Embedded {
 
     fn reserve_capacity(&self) -> Result<u64, StoreFault> {
         let Some(reserve) = &self.reserve else { return Ok(0) };
-        reserve.capacity().map_err(|err| StoreFault::io("look at the reserve of", &self.path, err))
+        reserve.capacity().map_err(|err| StoreFault::io("inspect the reserve of", &self.path, err))
     }
 
     fn database(&self) -> Result<&Database, StoreFault> {
@@ -133,7 +133,7 @@ impl Embedded {
         self.database.as_ref().ok_or_else(closed)
     }
 
-    /// Everything: what the file holds, changed by what the reserve holds.
+    /// All records of the file and the reserve.
     pub fn load(&self) -> Result<Vec<(String, Vec<u8>)>, StoreFault> {
         let mut all = guarded(&self.path, || self.read())?;
         if let Some(reserve) = self.reserve.as_ref().filter(|reserve| !reserve.is_empty()) {
@@ -159,7 +159,7 @@ impl Embedded {
         Ok(all)
     }
 
-    /// Into the file, or into the reserve while there is no room for more in the file.
+    /// Commits to the file, or to the reserve while the disk is full.
     pub fn commit(&mut self, writes: &[Write]) -> Result<(), StoreFault> {
         if self.database.is_some() && !self.uses_reserve() {
             match self.write(writes) {
@@ -205,7 +205,7 @@ fn begin_write(
     Ok(transaction)
 }
 
-/// Opens the file, which is made first if there is none, and checks it. Second its identity.
+/// Opens the file, creating it if missing, and validates it. Also returns its identity.
 fn open_database(path: &Path) -> Result<(Database, u64), StoreFault> {
     match std::fs::metadata(path) {
         Ok(file) if file.len() == 0 => {
@@ -246,7 +246,7 @@ fn prepare(database: &Database, path: &Path) -> Result<u64, StoreFault> {
     Ok(identity)
 }
 
-/// Makes a new file under another name first: a crash in between leaves no file that looks damaged.
+/// Creates the file under a temporary name: a crash leaves no incomplete database.
 fn create(path: &Path) -> Result<(), StoreFault> {
     let mut draft = OsString::from(path);
     draft.push(".draft");
@@ -283,7 +283,7 @@ fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, StoreFault>) -> Resu
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let what = match panic.downcast_ref::<String>() {
             Some(text) => text.clone(),
-            None => panic.downcast_ref::<&str>().copied().unwrap_or("its content makes no sense").to_owned(),
+            None => panic.downcast_ref::<&str>().copied().unwrap_or("its content is invalid").to_owned(),
         };
         Err(StoreFault::Corrupt { path: path.to_path_buf(), what })
     })

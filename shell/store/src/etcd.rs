@@ -1,10 +1,9 @@
-//! etcd as the home of the registry and the judge of who leads.
+//! etcd as registry store and for leader election.
 //!
-//! Below one prefix lie the leader's key, bound to a lease that only a living leader renews, and the registry, one key
-//! per fact. Every write is a transaction that compares the leader's key first: a deposed master cannot write.
+//! Below one prefix are the leader's key, bound to a lease that the leader renews, and the registry, one key per fact.
+//! Every write is a transaction that compares the leader's key first: a deposed master cannot write.
 //!
-//! Spoken over etcd's own HTTP gateway (`/v3/…`, JSON), with TLS and a user of our own if the address says so. Never here:
-//! what records mean.
+//! Uses etcd's HTTP gateway (`/v3/…`, JSON), with TLS and a user if the address has them. Absent: the meaning of records.
 
 mod address;
 mod client;
@@ -17,7 +16,7 @@ pub use client::{Etcd, EtcdFault, EtcdTls};
 pub use election::{Candidate, Leadership, Observed};
 pub use records::EtcdRecords;
 
-/// Below the prefix: who leads.
+/// Below the prefix: the key of the leader.
 const LEADER: &str = "leader";
 /// Below the prefix: the records, each under its own key.
 const RECORDS: &str = "registry/";

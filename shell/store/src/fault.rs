@@ -1,4 +1,4 @@
-//! What can go wrong between us and the disk, or etcd. Every fault of a file names the file.
+//! Faults of the disk and of etcd. Every fault of a file names the file.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,9 @@ use redb::StorageError;
 pub enum StoreFault {
     #[error("cannot open {path}: another process is using it")]
     Locked { path: PathBuf },
-    #[error("{path} is damaged: {what}; restore it from a copy, or move it away to start anew")]
+    #[error(
+        "{path} is damaged: {what}; restore it from a backup, or move it away to start with an empty one"
+    )]
     Corrupt { path: PathBuf, what: String },
     #[error("{path} was written by another version: its format is {found}, this program reads {expected}")]
     Format { path: PathBuf, found: u64, expected: u64 },
@@ -43,7 +45,7 @@ impl StoreFault {
         match err.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => StoreFault::DiskFull { path },
             // The engine reads past the end of a file that is shorter than its header says.
-            ErrorKind::UnexpectedEof => StoreFault::Corrupt { path, what: "it ends too early".into() },
+            ErrorKind::UnexpectedEof => StoreFault::Corrupt { path, what: "it is truncated".into() },
             // The engine's word for a file that does not begin as its files do.
             ErrorKind::InvalidData => StoreFault::Corrupt { path, what: err.to_string() },
             _ => StoreFault::Io { doing, path, err },
@@ -56,7 +58,7 @@ impl StoreFault {
             redb::Error::Corrupted(what) => StoreFault::Corrupt { path: path.to_path_buf(), what },
             redb::Error::UpgradeRequired(found) => StoreFault::Corrupt {
                 path: path.to_path_buf(),
-                what: format!("its file format {found} is not known"),
+                what: format!("its file format {found} is unknown"),
             },
             redb::Error::Io(err) => StoreFault::io(doing, path, err),
             other => StoreFault::Engine { doing, path: path.to_path_buf(), what: other.to_string() },
@@ -75,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_named_as_such() {
+    fn full_disk_is_reported_as_disk_full() {
         let err = redb::Error::Io(Error::from(ErrorKind::StorageFull));
         let fault = StoreFault::engine("write to", Path::new("/w/registry.redb"), err);
         assert_eq!(fault.to_string(), "cannot write to /w/registry.redb: no space left on the disk");

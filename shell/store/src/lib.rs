@@ -1,11 +1,11 @@
-//! Where records become durable: a flat, ordered key space of bytes.
+//! Durable records: a flat, ordered key space of bytes.
 //!
-//! Fed by the runtime's commit thread, read once at start. What keys and values mean is the machine's business.
-//! A commit is all or nothing and is on disk when it returns. After a failed one nobody can say what the file holds
-//! until it is opened again; with a disk that was merely full, or an etcd that was merely away, that
-//! can be done, everything else is fatal. A full disk is not even a failure as long as the reserve of a file lasts.
+//! Written by the runtime's commit thread, read once at start. The meaning of keys and values belongs to the machine.
+//! A commit is atomic and durable when it returns. After a failed commit the content is undefined until the store is
+//! reopened, which is possible after a full disk or an unavailable etcd; every other fault is fatal. A full disk is no
+//! fault while the reserve lasts.
 //!
-//! Never here: threads, retries of a commit.
+//! Absent: threads, retries of a commit.
 #![forbid(unsafe_code)]
 
 mod embedded;
@@ -32,7 +32,7 @@ use tepui_fsm::Write;
 pub enum Store {
     /// One file; survives the process.
     Embedded(Embedded),
-    /// For tests and throw-away clusters; survives as long as a clone of it.
+    /// For tests and temporary clusters; lives as long as a clone of it.
     Memory(Memory),
     /// Shared by several masters, of which one leads; reading and writing wait for the network.
     Etcd(EtcdRecords),
@@ -48,7 +48,7 @@ impl Store {
         Store::Memory(Memory::default())
     }
 
-    /// Everything there is, in the order of the keys.
+    /// All records, in the order of their keys.
     pub fn load(&self) -> Result<Vec<(String, Vec<u8>)>, StoreFault> {
         match self {
             Store::Embedded(embedded) => embedded.load(),
@@ -66,8 +66,8 @@ impl Store {
         }
     }
 
-    /// After a failed commit: looks at the disk anew, so that the same writes can be tried again. They are puts and
-    /// deletes by key, so it does not matter how far the first try came.
+    /// Reopens the store after a failed commit, so that the same writes can be retried. Writes are puts and deletes by
+    /// key, so a partial first attempt does no harm.
     pub fn reopen(&mut self) -> Result<(), StoreFault> {
         match self {
             Store::Embedded(embedded) => embedded.reopen(),
@@ -75,13 +75,13 @@ impl Store {
         }
     }
 
-    /// Looks at the room there is, and puts records that are in the reserve where they belong if there is enough. None for
-    /// stores whose room is none of ours to watch.
+    /// Checks the available room and applies commits in the reserve if there is enough. `None` for a store in memory
+    /// without a limit.
     pub fn look_at_room(&mut self) -> Result<Option<Room>, StoreFault> {
         match self {
             Store::Embedded(embedded) => embedded.look_at_room().map(Some),
             Store::Memory(memory) => Ok(memory.look_at_room()),
-            Store::Etcd(_) => Ok(None),
+            Store::Etcd(records) => Ok(Some(records.look_at_room())),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Records that live as long as the process: for tests and throw-away clusters.
+//! Records in memory: for tests and temporary clusters.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ struct Content {
     values: BTreeMap<String, Vec<u8>>,
     full: bool,
     broken: bool,
-    /// How many commits a full disk takes; none: as a store whose room nobody watches.
+    /// The number of commits accepted while full; `None`: the room is not limited.
     reserve: Option<u64>,
     reserve_used: u64,
 }
@@ -48,7 +48,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Makes commits fail as a full disk does, until there is room again.
+    /// Makes commits fail as on a full disk.
     pub fn set_full(&self, full: bool) {
         self.lock().full = full;
     }

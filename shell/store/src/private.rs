@@ -1,16 +1,16 @@
-//! Directories and files that nobody but their owner reads: records hold the environment and the secrets of tasks.
+//! Directories and files readable by their owner only: records contain the environment and the secrets of tasks.
 
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
-/// Makes a directory that only its owner enters; one that exists becomes so.
+/// Creates a directory accessible by its owner only; the mode of an existing one is tightened.
 pub fn private_directory(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     limit_mode(path, 0o700)
 }
 
-/// Takes away what a mode has beyond `most`. Links are left alone, and so is what only others may change.
+/// Removes permissions beyond `most`. Symbolic links and files of other users are unchanged.
 pub fn limit_mode(path: &Path, most: u32) -> io::Result<()> {
     let found = std::fs::symlink_metadata(path)?;
     let (mode, limited) = (found.mode() & 0o7777, found.mode() & most);
@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn old_modes_are_limited_and_stricter_ones_stay() {
+    fn loose_modes_are_tightened_and_strict_ones_unchanged() {
         let dir = tempfile::tempdir().expect("a directory");
         let at = |name: &str| dir.path().join(name);
         for (name, old) in [("open", 0o755), ("path", 0o755), ("strict", 0o500)] {

@@ -1,11 +1,10 @@
-//! The reserve: room that is taken on the disk beforehand, for records that must become durable while the disk is full.
+//! The reserve: preallocated disk space for records that must become durable while the disk is full.
 //!
-//! A file beside the database, filled with zeros when it is made, so that writing into it needs no more room. It holds a
-//! list of commits, which counts as far as its head says. The head is there twice, written one after the other and
-//! synced in between: neither a crash nor a flipped bit takes an acknowledged commit away. Both copies unreadable, or a
-//! commit that does not match its checksum, is damage.
+//! A file next to the database, filled with zeros when created, so that writes need no more space. It contains a list of
+//! commits; the head holds its length. The head is stored twice, with a sync between the writes: neither a crash nor a
+//! flipped bit loses an acknowledged commit. Two unreadable heads, or a commit with a wrong checksum, are damage.
 //!
-//! Never here: when the reserve is used, and when its records go into the database.
+//! Absent: when the reserve is used, and when its commits are applied to the database.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
@@ -19,7 +18,7 @@ use crate::{StoreFault, limit_mode};
 
 /// What a head begins with.
 const MAGIC: [u8; 8] = *b"tepuires";
-/// Each copy of the head has a page of its own, so that one torn write cannot hit both.
+/// Each copy of the head has its own page, so that one torn write cannot damage both.
 const PAGE_BYTES: u64 = 4096;
 const HEAD_BYTES: usize = 40;
 const HEADS: u64 = 2;
@@ -84,7 +83,7 @@ struct Head {
 pub(crate) struct Reserve<M = File> {
     medium: M,
     head: Head,
-    /// What all commits together come to.
+    /// The combined writes of all commits.
     pending: BTreeMap<String, Option<Vec<u8>>>,
 }
 
@@ -102,7 +101,7 @@ impl<M: Medium> Reserve<M> {
             Some(head) if head.identity == identity => head,
             Some(head) if head.used > 0 => {
                 let why =
-                    "it holds records of another database; put the right one beside it, or move it away";
+                    "it contains records of another database; restore the matching one, or move it away";
                 return Err(ReserveFault::Damaged(why.into()));
             }
             None if heads.iter().flatten().any(|byte| *byte != 0) => {
@@ -188,15 +187,15 @@ impl<M: Medium> Reserve<M> {
         Ok(self.medium.size()?.saturating_sub(DATA_AT))
     }
 
-    /// What the commits together come to: the last write of each key.
+    /// The combined writes of all commits: the last write of each key.
     pub fn pending(&self) -> &BTreeMap<String, Option<Vec<u8>>> {
         &self.pending
     }
 }
 
 impl Reserve<File> {
-    /// Opens the reserve beside the database at `path`, or makes it, with room for `bytes` of commits. As many as the disk has
-    /// room for: whether that is enough, `capacity` tells.
+    /// Opens or creates the reserve of the database at `path`, with room for `bytes` of commits or as many as the disk has
+    /// room for; see `capacity`.
     pub fn open(path: &Path, bytes: u64, identity: u64) -> Result<Self, StoreFault> {
         let path = &reserve_path(path);
         let fault = |err| StoreFault::io("open", path, err);
@@ -224,7 +223,7 @@ pub fn reserve_path(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Appends zeros up to `size`, or as many as there is room for. What is longer already stays.
+/// Appends zeros up to `size`, or as many as there is room for. A longer file is unchanged.
 fn fill(file: &mut File, size: u64) -> io::Result<()> {
     let mut at = file.size()?;
     if at >= size {
@@ -235,7 +234,7 @@ fn fill(file: &mut File, size: u64) -> io::Result<()> {
         let piece = (size - at).min(ZEROS_BYTES as u64) as usize;
         match file.write_at(at, &zeros[..piece]) {
             Ok(()) => at += piece as u64,
-            // Heads without room for commits are worth nothing.
+            // Heads without room for commits are useless.
             Err(err) if is_full(&err) && at > DATA_AT => break,
             Err(err) => return Err(err),
         }
@@ -308,7 +307,7 @@ fn decode(mut bytes: &[u8]) -> Option<Vec<(String, Option<Vec<u8>>)>> {
     bytes.is_empty().then_some(writes)
 }
 
-/// FNV-1a: finds flipped bits; not meant against forgery, which the file's mode prevents.
+/// FNV-1a: detects flipped bits; forgery is prevented by the file's mode.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes
         .iter()

@@ -1,14 +1,14 @@
-//! How much room there is for records, and when that is too little.
+//! The room for records, and the threshold of disk pressure.
 
 use std::io;
 use std::path::Path;
 
 const MB: u64 = 1024 * 1024;
 
-/// What is kept free for records.
+/// The headroom for records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headroom {
-    /// Taken beforehand, for records that are made while the disk is full; 0: nothing is.
+    /// Preallocated for records written while the disk is full; 0 disables it.
     pub reserve_bytes: u64,
     /// With less than this left the disk is short; with twice as much no longer.
     pub available_bytes_min: u64,
@@ -20,7 +20,7 @@ impl Default for Headroom {
     }
 }
 
-/// The room there is.
+/// The available room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Nothing should be begun that needs room.
@@ -38,7 +38,7 @@ pub fn available_bytes(path: &Path) -> io::Result<u64> {
 }
 
 impl Headroom {
-    /// Whether the disk is short, if it `was` or was not before. It is until the reserve is whole again.
+    /// Whether the disk is short of room; `was`: the previous state. It stays short until the reserve is refilled.
     pub(crate) fn is_short(&self, was: bool, available: u64, is_reserve_whole: bool) -> bool {
         let enough = self.available_bytes_min.saturating_mul(if was { 2 } else { 1 });
         !is_reserve_whole || available < enough
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_disk_needs_twice_the_room_to_be_short_no_longer() {
+    fn disk_pressure_clears_at_twice_the_threshold() {
         let headroom = Headroom { reserve_bytes: 1, available_bytes_min: 100 };
         for (was, available, is_whole, is_short) in [
             (false, 100, true, false),

@@ -22,7 +22,7 @@ fn session(checkpoint: bool) -> Session {
 fn subscribed(checkpoint: bool) -> Session {
     let mut session = session(checkpoint);
     session.subscribe(ZERO);
-    session.hear(ZERO, event(Type::SUBSCRIBED));
+    session.receive(ZERO, event(Type::SUBSCRIBED));
     assert!(session.is_subscribed());
     session
 }
@@ -87,21 +87,21 @@ fn updates_are_complete() {
 #[test]
 fn what_is_not_acknowledged_goes_along() {
     let mut session = subscribed(true);
-    session.hear(ZERO, launch("t1"));
-    session.hear(ZERO, launch("t2"));
+    session.receive(ZERO, launch("t1"));
+    session.receive(ZERO, launch("t2"));
     session.update(running("t1"), [1; 16], 0.0);
     session.update(running("t1"), [2; 16], 0.0);
     assert_eq!(carried(&mut session.clone()), (vec!["t1".into(), "t2".into()], vec![1, 2]));
 
-    session.hear(ZERO, acknowledged("t1", 1));
+    session.receive(ZERO, acknowledged("t1", 1));
     assert_eq!(session.lost(SECOND, 0), Some(Event::Disconnected));
     assert_eq!(session.update(running("t2"), [3; 16], 0.0), None, "kept for the next subscription");
     assert_eq!(session.message(vec![1]), None);
     assert_eq!(carried(&mut session), (vec!["t2".into()], vec![2, 3]));
 
-    session.hear(ZERO, event(Type::SUBSCRIBED));
+    session.receive(ZERO, event(Type::SUBSCRIBED));
     for (id, uuid) in [("t1", 2), ("t2", 3)] {
-        session.hear(ZERO, acknowledged(id, uuid));
+        session.receive(ZERO, acknowledged(id, uuid));
     }
     assert_eq!(carried(&mut session), (vec![], vec![]));
 }
@@ -165,7 +165,7 @@ fn heartbeats_are_due_twice_an_hour() {
     assert_eq!(call.r#type, Some(call::Type::HEARTBEAT));
     assert_eq!(call.executor_id.value, "e");
     assert_eq!(session.due(HEARTBEAT_INTERVAL), Outcome::Continue);
-    assert_eq!(session.hear(ZERO, event(Type::HEARTBEAT)), None);
+    assert_eq!(session.receive(ZERO, event(Type::HEARTBEAT)), None);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn updates_made_while_subscribing_follow_the_subscription() {
     session.update(running("t"), [1; 16], 0.0);
     assert_eq!(carried(&mut session).1, [1]);
     assert_eq!(session.update(running("t"), [2; 16], 0.0), None);
-    session.hear(SECOND, event(Type::SUBSCRIBED));
+    session.receive(SECOND, event(Type::SUBSCRIBED));
     let followed: Vec<_> = session.held_back().iter().map(|call| call.update.status.uuid.clone()).collect();
     assert_eq!(followed, [Some(vec![2; 16])]);
     assert!(session.held_back().is_empty(), "only once");

@@ -50,7 +50,10 @@ fn subscribed() -> Session {
     let mut session = Session::new(framework());
     session.subscribe(Duration::ZERO);
     session.opened(Some("s".into()));
-    assert!(matches!(session.hear(Duration::ZERO, subscribed_event("F", 1.0)), Some(Event::Subscribed(_))));
+    assert!(matches!(
+        session.receive(Duration::ZERO, subscribed_event("F", 1.0)),
+        Some(Event::Subscribed(_))
+    ));
     session
 }
 
@@ -94,7 +97,7 @@ fn every_event_puts_off_the_end_of_patience() {
     let mut session = subscribed();
     let patience = SECOND * HEARTBEATS_MISSED_MAX;
     assert_eq!(session.deadline(), Some(patience));
-    assert_eq!(session.hear(SECOND, heartbeat_event()), None, "heartbeats are not told");
+    assert_eq!(session.receive(SECOND, heartbeat_event()), None, "heartbeats are not told");
     assert_eq!(session.deadline(), Some(SECOND + patience));
     assert!(!session.is_silent(patience));
     assert!(session.is_silent(SECOND + patience));
@@ -119,7 +122,7 @@ fn attempts_back_off_until_one_succeeds() {
     }
     assert_eq!(waits, [BACKOFF_FIRST, BACKOFF_FIRST * 2, BACKOFF_FIRST * 4, SECOND]);
     session.subscribe(Duration::ZERO);
-    session.hear(Duration::ZERO, subscribed_event("F", 15.0));
+    session.receive(Duration::ZERO, subscribed_event("F", 15.0));
     session.lost(Duration::ZERO, u64::MAX);
     assert_eq!(session.deadline(), Some(BACKOFF_FIRST));
 }
@@ -147,7 +150,7 @@ fn refusals_are_final_or_not() {
 #[test]
 fn an_error_event_ends_the_session() {
     let mut session = subscribed();
-    let heard = session.hear(SECOND, error_event("Framework failed over"));
+    let heard = session.receive(SECOND, error_event("Framework failed over"));
     assert_eq!(heard, Some(Event::Error("Framework failed over".into())));
     assert_eq!(session.lost(SECOND, 0), None);
     assert_eq!((session.state(), session.deadline()), (&State::Ended, None));

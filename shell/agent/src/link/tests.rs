@@ -86,7 +86,7 @@ async fn refusals_and_redirects_are_reasons() {
         (&redirect, "the leading master is at"),
         (
             "HTTP/1.1 307 Temporary Redirect\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n",
-            "which is no address",
+            "which is not a valid address",
         ),
         ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwhat?", "begin with its length"),
         ("garbage\r\n\r\n", "HTTP"),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::StatusCode;
 use tepui_container::{AttachFault, Input as Typing, Output, Piece};
-use tepui_core_agent::{Caller, ExecutorPhase, Input, State};
+use tepui_core_agent::{Caller, Input, State};
 use tepui_http::{Body, ChunkSender, Encoding, HttpError, Request, Response, StreamForm, empty, parse_call};
 use tepui_proto::Enumeration;
 use tepui_proto::mesos::v1::agent::call::Type;
@@ -20,7 +20,7 @@ use tepui_proto::recordio::{self, Decoder};
 use tepui_runtime::Handle;
 use tepui_types::{ConnId, ContainerId};
 
-use crate::routes::{Kind, Program, stopping};
+use crate::program::{Kind, Program, stopping};
 
 /// The largest record of typed input.
 const RECORD_BYTES_MAX: usize = 1024 * 1024;
@@ -165,7 +165,7 @@ async fn type_in(typing: &mut Typing, call: &Call) -> Result<(), HttpError> {
 /// The container, if there is one that may be attached to.
 fn known(state: &State, id: &ContainerId) -> Result<ContainerId, HttpError> {
     let executors = state.frameworks.values().flat_map(|framework| framework.executors.values());
-    let mut live = executors.filter(|executor| executor.phase != ExecutorPhase::Terminated);
+    let mut live = executors.filter(|executor| !executor.is_terminated());
     let is_known = state.containers.get(id).is_some_and(|one| !one.is_ended())
         || live.any(|one| one.container_id == *id);
     match is_known {
@@ -187,7 +187,7 @@ fn invalid(why: impl std::fmt::Display) -> HttpError {
     HttpError::bad_request(format!("Failed to validate agent::Call: {why}"))
 }
 
-/// Dropped when its client has gone away or its output has ended: then its container is destroyed.
+/// Dropped when its client has gone away or its output is closed: then its container is destroyed.
 #[derive(Debug)]
 struct Session {
     conn: ConnId,
@@ -197,7 +197,7 @@ struct Session {
 impl Drop for Session {
     fn drop(&mut self) {
         let (conn, handle) = (self.conn, self.handle.clone());
-        // If the machine has ended, the next start destroys the container.
+        // If the state machine has terminated, the next start destroys the container.
         tokio::spawn(async move { handle.send(Input::OperatorClosed { conn }).await.ok() });
     }
 }

@@ -30,7 +30,7 @@ fn what_can_be_asked_for() {
 struct Looked(RefCell<BTreeSet<ContainerId>>);
 
 impl Look for Looked {
-    fn look(&self, wanted: &BTreeSet<&ContainerId>) -> io::Result<BTreeMap<ContainerId, Usage>> {
+    fn measure(&self, wanted: &BTreeSet<&ContainerId>) -> io::Result<BTreeMap<ContainerId, Usage>> {
         self.0.borrow_mut().extend(wanted.iter().map(|id| (*id).clone()));
         Ok(BTreeMap::new())
     }

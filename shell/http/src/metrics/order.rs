@@ -1,6 +1,6 @@
 //! Samples in the order of their v1 names.
 //!
-//! Groups are many and alike: they are put in order by their paths, and what is inside each mostly has the order that
+//! Groups are many and alike: they are put in order by their paths, and the names inside a group mostly have the order that
 //! it had in the group before. Sorting all names as one list costs more than writing them.
 
 use std::ops::Range;
@@ -15,9 +15,9 @@ struct Run {
     samples: Range<usize>,
 }
 
-/// The names inside a run, in order. Kept from run to run.
+/// The names inside a run, in order. Reused from run to run.
 #[derive(Default)]
-struct Inside {
+struct RunNames {
     names: String,
     ends: Vec<usize>,
     order: Vec<usize>,
@@ -26,7 +26,7 @@ struct Inside {
 impl Metrics {
     /// Hands out every sample under its v1 name, in the order of the names.
     pub(super) fn each(&self, mut take: impl FnMut(&str, f64)) {
-        let (mut inside, mut name) = (Inside::default(), String::new());
+        let (mut names_in_run, mut name) = (RunNames::default(), String::new());
         for run in self.sorted_runs() {
             let samples = &self.samples[run.samples];
             name.clear();
@@ -35,10 +35,10 @@ impl Metrics {
                 samples.iter().for_each(|sample| take(&name, sample.value));
                 continue;
             }
-            inside.sort(samples);
-            for at in &inside.order {
+            names_in_run.sort(samples);
+            for at in &names_in_run.order {
                 name.truncate(run.path.len());
-                name.push_str(inside.name(*at));
+                name.push_str(names_in_run.name(*at));
                 take(&name, samples[*at].value);
             }
         }
@@ -75,7 +75,7 @@ impl Metrics {
     }
 }
 
-impl Inside {
+impl RunNames {
     fn sort(&mut self, samples: &[Sample]) {
         self.names.clear();
         self.ends.clear();

@@ -1,4 +1,4 @@
-//! The file as operators find it: whole lines, its mode, its rotation, and what is lost.
+//! The file: complete lines, mode, rotation, lost entries.
 
 use super::*;
 
@@ -33,7 +33,7 @@ fn entries_are_lines_with_their_time_in_a_private_file() {
 }
 
 #[test]
-fn a_rotated_file_is_opened_again_by_its_name() {
+fn rotated_file_is_reopened() {
     let dir = tempfile::tempdir().unwrap();
     let (path, old) = (dir.path().join("audit"), dir.path().join("audit.1"));
     let log = AuditLog::start(&path).unwrap();
@@ -51,7 +51,7 @@ fn a_rotated_file_is_opened_again_by_its_name() {
 }
 
 #[test]
-fn a_full_queue_loses_entries_and_counts_them() {
+fn full_queue_drops_and_counts_entries() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("audit");
     let (queue, messages) = sync_channel(2);
@@ -68,7 +68,7 @@ fn a_full_queue_loses_entries_and_counts_them() {
 
 /// `/dev/full` refuses every byte, as a full disk does.
 #[test]
-fn a_full_disk_loses_entries_until_it_has_room_again() {
+fn full_disk_drops_entries_until_it_has_room() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("audit");
     let lost = AtomicU64::new(0);
@@ -86,7 +86,7 @@ fn a_full_disk_loses_entries_until_it_has_room_again() {
 }
 
 #[test]
-fn a_torn_line_does_not_swallow_the_next() {
+fn torn_line_does_not_corrupt_the_next() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("audit");
     let mut file = AuditFile::open(&path).unwrap();
@@ -97,7 +97,7 @@ fn a_torn_line_does_not_swallow_the_next() {
 }
 
 #[test]
-fn what_is_no_file_is_refused() {
+fn non_regular_file_is_rejected() {
     let dir = tempfile::tempdir().unwrap();
     assert!(AuditLog::start(dir.path()).is_err());
     assert!(AuditLog::start(&dir.path().join("missing/audit")).is_err());

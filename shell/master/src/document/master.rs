@@ -4,9 +4,9 @@ use tepui_core_master::State;
 use tepui_http::classic;
 use tepui_proto::json::JsonWriter;
 
-use super::{About, Index, about_members, agent, framework, time};
+use super::{Index, ServerInfo, agent, framework, server_info_members, time};
 
-pub(super) fn members(w: &mut JsonWriter, state: &State, index: &Index, about: &About) {
+pub(super) fn members(w: &mut JsonWriter, state: &State, index: &Index, about: &ServerInfo) {
     let active = state.agents.values().filter(|one| agent::is_active(one)).count();
     classic::version_members(w);
     time(w, "start_time", state.started_at);
@@ -16,7 +16,7 @@ pub(super) fn members(w: &mut JsonWriter, state: &State, index: &Index, about: &
     w.field("deactivated_slaves", &((state.agents.size() - active) as f64));
     w.field("unreachable_slaves", &(state.unreachable_agents.size() as f64));
     leader_members(w, state);
-    about_members(w, about);
+    server_info_members(w, about);
     w.array_field("slaves", |w| {
         state.agents.values().for_each(|one| w.object(|w| agent::members(w, one, state, index)));
     });

@@ -7,7 +7,7 @@ use tepui_proto::mesos::v1::{OperationState, TaskState};
 use tepui_resources::{Name, Quantities, Resources};
 
 use super::names::{ACTIVE_TASKS, OPERATION_STATES, OPERATIONS, TERMINAL_TASKS, legacy};
-use crate::document::Index;
+use crate::index::Index;
 use crate::roles::Roles;
 use crate::slack;
 

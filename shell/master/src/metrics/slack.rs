@@ -7,7 +7,7 @@ use tepui_core_master::State;
 use tepui_http::{Group, Metrics};
 use tepui_resources::{Quantities, Resources, Role};
 
-use crate::document::Index;
+use crate::index::Index;
 use crate::slack::{lendable, lent};
 
 #[derive(Default)]

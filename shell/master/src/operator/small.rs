@@ -7,8 +7,8 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::master::call::Type;
 use tepui_proto::mesos::v1::master::{Response as Answer, response};
 
-use crate::quota;
-use crate::routes::Program;
+use crate::program::Program;
+use crate::read;
 
 pub(super) fn answer(program: &Program, kind: Type, request: &Request) -> Result<Answer, HttpError> {
     if let Some(action) = needed(kind) {
@@ -50,7 +50,7 @@ pub(super) fn answer(program: &Program, kind: Type, request: &Request) -> Result
             answer.get_weights = weights(&state).into();
         }
         Type::GET_QUOTA => {
-            let status = quota::status(&state).into();
+            let status = read::quota::status(&state).into();
             answer.r#type = Some(response::Type::GET_QUOTA);
             answer.get_quota = response::GetQuota { status, ..Default::default() }.into();
         }

@@ -7,7 +7,8 @@ use tepui_proto::mesos::v1::master::response::{GetAgents, get_agents};
 use tepui_resources::Format;
 
 use super::time;
-use crate::document::{Index, is_active};
+use crate::document::is_active;
+use crate::index::Index;
 
 pub(super) fn json(w: &mut JsonWriter, state: &State, index: &Index) {
     w.array_field("agents", |w| state.agents.values().for_each(|agent| w.value(&entry(agent, index))));

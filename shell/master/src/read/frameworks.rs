@@ -11,7 +11,8 @@ use tepui_proto::mesos::v1::master::response::{GetFrameworks, get_frameworks};
 use tepui_resources::Format;
 
 use super::time;
-use crate::document::{Index, is_connected};
+use crate::document::is_connected;
+use crate::index::Index;
 
 pub(super) fn json(w: &mut JsonWriter, state: &State, index: &Index) {
     w.array_field("frameworks", |w| {

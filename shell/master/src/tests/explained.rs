@@ -54,11 +54,11 @@ async fn each_obstacle_is_told_in_plain_words() {
     told.scheduler(&format!("{decline}{}]}}", offer["id"])).await;
     let text = told.reason("FILTERED").await;
     assert!(text.starts_with("1 agent: filtered for another "), "{text}");
-    assert!(text.ends_with(" by its own decline of cpus:4; mem:1024; REVIVE ends that"), "{text}");
+    assert!(text.ends_with(" after it declined cpus:4; mem:1024; REVIVE removes the filter"), "{text}");
 
     told.scheduler(r#""type":"SUPPRESS""#).await;
     let standing = told.standing(|standing| standing["suppressed"] == true).await;
-    assert_eq!(standing["place_text"], "suppressed: it asked for no offers in this role");
+    assert_eq!(standing["place_text"], "suppressed: the framework requested no offers in this role");
 
     let limits = r#"{"cpus":{"value":0},"mem":{"value":0}}"#;
     told.operator(&format!(
@@ -72,11 +72,11 @@ async fn each_obstacle_is_told_in_plain_words() {
     let deactivate = r#"{"type":"DEACTIVATE_AGENT","deactivate_agent":{"agent_id":"#;
     told.operator(&format!("{deactivate}{agent_id}}}}}")).await;
     let text = told.reason("AGENT_INACTIVE").await;
-    assert_eq!(text, "1 agent: not offered to anybody (1 deactivated)");
+    assert_eq!(text, "1 agent: not offered (1 deactivated)");
     let reactivate = r#"{"type":"REACTIVATE_AGENT","reactivate_agent":{"agent_id":"#;
     told.operator(&format!("{reactivate}{agent_id}}}}}")).await;
     drop(agent);
     let text = told.reason("AGENT_INACTIVE").await;
-    assert_eq!(text, "1 agent: not offered to anybody (1 not connected)");
+    assert_eq!(text, "1 agent: not offered (1 not connected)");
     told.master.stop().await.unwrap();
 }

@@ -25,13 +25,13 @@ const CASES: &[Case] = &[
         has: "cpus(web):4;mem(web):1024",
         wants: "",
         reason: "RESERVED",
-        text: "1 agent: what is free is reserved for role web",
+        text: "1 agent: free resources are reserved for role web",
     },
     Case {
         has: "cpus:0.001;mem:31",
         wants: "",
         reason: "BELOW_MIN_ALLOCATABLE",
-        text: "1 agent: what is fit for it is less than the smallest offer",
+        text: "1 agent: suitable free resources are smaller than the minimum offer",
     },
     Case {
         has: "cpus:4;mem:1024",
@@ -117,7 +117,7 @@ async fn agents_that_drain_or_cannot_be_reached() {
     let drain = format!(r#"{{"type":"DRAIN_AGENT","drain_agent":{{"agent_id":{agent_id}}}}}"#);
     assert_eq!(post(&master, "/api/v1", "", &drain).await.status, 200);
     let answer = explained(&master, &id, |answer| first_reason(answer)["reason"] == "AGENT_INACTIVE").await;
-    assert_eq!(first_reason(&answer)["text"], "1 agent: not offered to anybody (1 drained)");
+    assert_eq!(first_reason(&answer)["text"], "1 agent: not offered (1 drained)");
 
     drop(agent);
     let answer = explained(&master, &id, |answer| answer["agents"]["registered"] == 0).await;

@@ -336,7 +336,7 @@ async fn resources_are_reserved_and_agents_deactivated() {
         400 Failed to parse 'resources' in the body of the request: syntax error at line 1 near: x
         202
         202
-        409 cpus(reservations: [(DYNAMIC,ads)]):1 is not there, or in use
+        409 cpus(reservations: [(DYNAMIC,ads)]):1 does not exist or is in use
         400 Invalid CREATE operation on agent ID at slave(1)@127.0.0.1:5051 (a1): Resource cpus(reservations: [(DYNAMIC,ads)]):1 is not a persistent volume: 'disk.persistence' must be set
         400 Invalid DESTROY operation on agent ID at slave(1)@127.0.0.1:5051 (a1): Resource cpus(reservations: [(DYNAMIC,ads)]):1 is not a persistent volume: 'disk.persistence' must be set
         405 allow: post 405 Method Not Allowed. Expecting one of { 'POST' }, but received 'PUT'.

@@ -29,7 +29,7 @@ fn filled(path: &Path, count: usize) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn what_was_committed_is_there_after_reopening() {
+fn commits_survive_reopening() {
     let (_dir, path) = place();
     let mut store = open(&path).unwrap();
     assert_eq!(store.load().unwrap(), []);
@@ -43,7 +43,7 @@ fn what_was_committed_is_there_after_reopening() {
 }
 
 #[test]
-fn a_file_in_use_is_refused_by_name() {
+fn file_in_use_is_rejected_by_name() {
     let (_dir, path) = place();
     let _first = open(&path).unwrap();
     let fault = open(&path).unwrap_err();
@@ -52,7 +52,7 @@ fn a_file_in_use_is_refused_by_name() {
 }
 
 #[test]
-fn another_format_is_refused() {
+fn unknown_format_is_rejected() {
     let (_dir, path) = place();
     filled(&path, 1);
     {
@@ -66,14 +66,14 @@ fn another_format_is_refused() {
 }
 
 #[test]
-fn a_directory_that_is_missing_is_a_fault_with_its_path() {
+fn missing_directory_is_reported_with_its_path() {
     let fault = open(Path::new("/nowhere/at/all/records.redb")).unwrap_err();
     assert!(matches!(fault, StoreFault::Io { .. }), "{fault}");
     assert!(fault.to_string().contains("/nowhere/at/all"), "{fault}");
 }
 
 #[test]
-fn a_truncated_or_foreign_file_is_a_fault_and_not_a_panic() {
+fn truncated_or_foreign_file_is_reported() {
     let (_dir, path) = place();
     filled(&path, 500);
     let whole = fs::read(&path).unwrap();
@@ -88,7 +88,7 @@ fn a_truncated_or_foreign_file_is_a_fault_and_not_a_panic() {
 }
 
 #[test]
-fn a_flipped_byte_is_found_or_harmless() {
+fn flipped_byte_is_detected_or_harmless() {
     let (_dir, path) = place();
     let expected = filled(&path, 200);
     let whole = fs::read(&path).unwrap();
@@ -110,9 +110,9 @@ fn a_flipped_byte_is_found_or_harmless() {
 /// Where the engine's header holds its flags.
 const GOD_BYTE: usize = 9;
 
-/// A file as `kill -9` leaves it, damaged anywhere: acknowledged writes are there, or the damage is reported.
+/// A file after `kill -9`, damaged anywhere: acknowledged writes are present, or the damage is reported.
 #[test]
-fn damage_after_a_crash_never_goes_back_to_an_older_commit() {
+fn damage_after_a_crash_never_reverts_to_an_older_commit() {
     let (_dir, path) = place();
     let mut store = open(&path).unwrap();
     for round in 0..20_u8 {
@@ -126,7 +126,7 @@ fn damage_after_a_crash_never_goes_back_to_an_older_commit() {
     let mut rng = Rng::seeded(11);
     // A bit of every byte of the header, and a sample of the pages.
     let header: Vec<_> = (0..320).map(|at| (at, rng.below(8) as u32)).collect();
-    // The bit that says which of two commits is the newest: flipped, it is what a crash before the flip leaves.
+    // The bit that selects the newer of two commits: flipped, it is the state of a crash before the commit.
     let header = header.into_iter().filter(|place| *place != (GOD_BYTE, 0));
     let used = crashed.iter().rposition(|byte| *byte != 0).unwrap() as u64;
     let pages: Vec<_> = (0..100).map(|_| (rng.below(used) as usize, rng.below(8) as u32)).collect();
@@ -143,10 +143,10 @@ fn damage_after_a_crash_never_goes_back_to_an_older_commit() {
     assert!(found > 0);
 }
 
-/// A disk that is filled while commits go on: nothing that was acknowledged is lost, not by a crash either, and when there is
-/// room again the reserve is whole again.
+/// The disk is filled during commits: acknowledged writes survive, also a crash, and the reserve is refilled once there
+/// is room.
 #[test]
-fn commits_go_on_in_the_reserve_while_the_disk_is_full() {
+fn commits_use_the_reserve_while_the_disk_is_full() {
     let dir = TempDir::new().unwrap();
     let Some(disk) = tepui_facilities::Disk::mount(dir.path(), 8) else { return };
     let path = disk.path().join("records.redb");
@@ -198,7 +198,7 @@ fn commits_go_on_in_the_reserve_while_the_disk_is_full() {
 }
 
 #[test]
-fn a_disk_without_room_for_the_reserve_gets_one_later() {
+fn reserve_is_allocated_once_the_disk_has_room() {
     let dir = TempDir::new().unwrap();
     let Some(disk) = tepui_facilities::Disk::mount(dir.path(), 8) else { return };
     let path = disk.path().join("records.redb");

@@ -1,11 +1,11 @@
-//! `etcd://host:2379,host:2379/prefix`, over TLS as `etcds://…`; with `user:password@` before the hosts if etcd asks who we
-//! are. In name and password everything may be written as `%XX`.
+//! `etcd://host:2379,host:2379/prefix`, over TLS as `etcds://…`; with `user:password@` before the hosts if etcd requires
+//! authentication. Name and password may be percent-encoded.
 
 use std::str::FromStr;
 
 use percent_encoding::percent_decode_str;
 
-/// The port of etcd when an address does not say.
+/// The default port of etcd.
 const ETCD_PORT: u16 = 2379;
 
 /// Where etcd listens and where in it a cluster lives.
@@ -13,7 +13,7 @@ const ETCD_PORT: u16 = 2379;
 pub struct EtcdAddress {
     /// `host:port` each.
     pub endpoints: Vec<String>,
-    /// Begins and does not end with a slash.
+    /// Has a leading and no trailing slash.
     pub prefix: String,
     /// Over TLS.
     pub is_secure: bool,
@@ -76,7 +76,7 @@ impl FromStr for EtcdAddress {
         }
         let (login, hosts) = match authority.rsplit_once('@') {
             Some((said, hosts)) => {
-                let login = login(said).ok_or_else(|| wrong("before the @ there is no user:password"))?;
+                let login = login(said).ok_or_else(|| wrong("expected user:password before the @"))?;
                 (Some(login), hosts)
             }
             None => (None, authority),
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses() {
+    fn etcd_addresses_are_parsed() {
         let address: EtcdAddress = "etcd://a,b:1,[::1],[::1]:7/x/y/".parse().unwrap();
         assert_eq!(address.endpoints, ["a:2379", "b:1", "[::1]:2379", "[::1]:7"]);
         assert_eq!(address.prefix, "/x/y");

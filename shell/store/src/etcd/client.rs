@@ -1,4 +1,4 @@
-//! Requests to etcd: one after the other member is tried, the one that answered stays the first.
+//! Requests to etcd: members are tried in turn, starting with the last one that answered.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -32,14 +32,14 @@ const LOGIN_PATIENCE: Duration = Duration::from_secs(5);
 /// The largest answer to a name and a password.
 const TOKEN_BYTES_MAX: usize = 64 * 1024;
 
-/// Why etcd did not do what it was asked.
+/// The reason why a request to etcd failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EtcdFault {
-    /// Nobody answered, or who answered has no quorum. Whether the request was carried out is not known.
+    /// No member answered, or there is no quorum. The request may have been executed.
     #[error("etcd is not available: {0}")]
     Unavailable(String),
     /// It answered and refused.
-    #[error("etcd refuses: {0}")]
+    #[error("etcd rejected the request: {0}")]
     Refused(String),
 }
 
@@ -52,11 +52,11 @@ pub struct Etcd {
     first: Arc<AtomicUsize>,
     /// How long one member may take.
     patience: Duration,
-    /// What etcd gave for our name and password, the last time it asked.
+    /// The token of the last login.
     token: Arc<Mutex<Option<HeaderValue>>>,
 }
 
-/// Connections to members, and whom they trust.
+/// Connections to members and their trust anchors.
 #[derive(Debug)]
 struct Http {
     client: HttpClient,
@@ -66,12 +66,12 @@ struct Http {
 
 type HttpClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
-/// Says whom to trust; asked before every request, so that renewed certificates count. A cheap clone.
+/// Supplies the TLS configuration before every request, so that renewed certificates take effect. Cheap to clone.
 #[derive(Clone)]
 pub struct EtcdTls(Arc<dyn Fn() -> Arc<ClientConfig> + Send + Sync>);
 
 impl EtcdTls {
-    /// `config` gives the same one until another is to be used.
+    /// `config` returns the same `Arc` until the configuration changes.
     pub fn new(config: impl Fn() -> Arc<ClientConfig> + Send + Sync + 'static) -> Self {
         Self(Arc::new(config))
     }
@@ -85,7 +85,7 @@ impl std::fmt::Debug for EtcdTls {
 
 impl Http {
     fn new(tls: Option<EtcdTls>) -> Self {
-        let config = tls.as_ref().map_or_else(trust_nobody, |tls| (tls.0)());
+        let config = tls.as_ref().map_or_else(empty_trust, |tls| (tls.0)());
         Self { client: client(&config), config, tls }
     }
 
@@ -105,7 +105,7 @@ fn client(config: &Arc<ClientConfig>) -> HttpClient {
     let mut connector = HttpConnector::new();
     connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
     connector.set_nodelay(true);
-    // Members are named as https:// or http://, as the address says.
+    // The scheme of members, https:// or http://, is that of the address.
     connector.enforce_http(false);
     let secured = HttpsConnectorBuilder::new()
         .with_tls_config(ClientConfig::clone(config))
@@ -116,7 +116,7 @@ fn client(config: &Arc<ClientConfig>) -> HttpClient {
 }
 
 impl Etcd {
-    /// Must be used inside a tokio runtime. `tls` says whom to trust if the address is one over TLS.
+    /// Must be used inside a tokio runtime. `tls` is required for an address with TLS.
     pub fn new(address: EtcdAddress, patience: Duration, tls: Option<EtcdTls>) -> Self {
         let http = Arc::new(Mutex::new(Http::new(tls)));
         Self { address: Arc::new(address), http, first: Arc::default(), patience, token: Arc::default() }
@@ -126,7 +126,7 @@ impl Etcd {
         &self.address
     }
 
-    /// Asks each member once, beginning with the one that answered last.
+    /// Tries each member once, starting with the one that answered last.
     pub(super) async fn call(&self, path: &str, body: &Value) -> Result<Value, EtcdFault> {
         let answer = self.open(path, body).await?;
         let reading = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect();
@@ -135,11 +135,11 @@ impl Etcd {
         serde_json::from_slice(&whole.to_bytes()).map_err(unavailable)
     }
 
-    /// As `call`, for an answer that is a stream. If etcd wants to know who asks, it is told, and asked once more.
+    /// As `call`, for a streamed answer. Logs in and retries once if etcd requires authentication.
     pub(super) async fn open(&self, path: &str, body: &Value) -> Result<http::Response<Incoming>, EtcdFault> {
         let body = Bytes::from(body.to_string());
         match (self.open_once(path, body.clone(), self.patience).await, &self.address.login) {
-            (Err(EtcdFault::Refused(words)), Some(login)) if wants_login(&words) => {
+            (Err(EtcdFault::Refused(words)), Some(login)) if requires_login(&words) => {
                 self.log_in(login).await?;
                 self.open_once(path, body, self.patience).await
             }
@@ -153,12 +153,13 @@ impl Etcd {
         let body = json!({"name": login.user, "password": login.password}).to_string();
         let answer = self.open_once("auth/authenticate", body.into(), LOGIN_PATIENCE).await?.into_body();
         let read = Limited::new(answer, TOKEN_BYTES_MAX).collect();
-        let whole =
-            tokio::time::timeout(LOGIN_PATIENCE, read).await.map_err(|_| unavailable("no token comes"))?;
+        let whole = tokio::time::timeout(LOGIN_PATIENCE, read)
+            .await
+            .map_err(|_| unavailable("the token is missing"))?;
         let answer: Value =
             serde_json::from_slice(&whole.map_err(unavailable)?.to_bytes()).map_err(unavailable)?;
         let token = answer["token"].as_str().and_then(|token| HeaderValue::from_str(token).ok());
-        let mut token = token.ok_or_else(|| unavailable("what it gives is no token"))?;
+        let mut token = token.ok_or_else(|| unavailable("the answer is not a token"))?;
         token.set_sensitive(true);
         self.set_token(Some(token));
         Ok(())
@@ -178,7 +179,7 @@ impl Etcd {
         let first = self.first.load(Ordering::Relaxed);
         let mut last = unavailable("it has no address");
         for member in (0..members).map(|step| (first + step) % members) {
-            match self.ask(member, path, body.clone(), patience).await {
+            match self.request(member, path, body.clone(), patience).await {
                 Err(fault @ EtcdFault::Unavailable(_)) => last = fault,
                 outcome => {
                     self.first.store(member, Ordering::Relaxed);
@@ -189,7 +190,7 @@ impl Etcd {
         Err(last)
     }
 
-    async fn ask(
+    async fn request(
         &self,
         member: usize,
         path: &str,
@@ -200,7 +201,7 @@ impl Etcd {
         let scheme = if self.address.is_secure { "https" } else { "http" };
         let mut request = http::Request::post(format!("{scheme}://{endpoint}/v3/{path}"))
             .header(http::header::CONTENT_TYPE, "application/json")
-            // Without it etcd takes its own certificate for the one that asks.
+            // Without this header etcd authenticates the gateway's own certificate.
             .header(http::header::ACCEPT, "application/json");
         if let Some(token) = &*self.token.lock().expect("no code panics while it holds this lock") {
             request = request.header(http::header::AUTHORIZATION, token);
@@ -217,15 +218,15 @@ impl Etcd {
     }
 }
 
-/// For an address without TLS, whose connector never needs to trust anybody.
-fn trust_nobody() -> Arc<ClientConfig> {
+/// For an address without TLS, whose connector verifies no certificate.
+fn empty_trust() -> Arc<ClientConfig> {
     let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
     let builder = builder.with_safe_default_protocol_versions().expect("the provider has all of them");
     Arc::new(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
 }
 
-/// Whether a refusal means that etcd does not know, or no longer knows, who asks.
-fn wants_login(words: &str) -> bool {
+/// Whether a rejection means that the login is missing or has expired.
+fn requires_login(words: &str) -> bool {
     ["user name is empty", "invalid auth token", "revision of auth store is old"]
         .iter()
         .any(|said| words.contains(said))
@@ -242,7 +243,7 @@ async fn refusal(endpoint: &str, answer: http::Response<Incoming>) -> EtcdFault 
     let status = answer.status().as_u16();
     let words = match Limited::new(answer.into_body(), 64 * 1024).collect().await {
         Ok(body) => String::from_utf8_lossy(&body.to_bytes()).into_owned(),
-        Err(_) => String::new(), // The status says enough.
+        Err(_) => String::new(), // The status is sufficient.
     };
     match is_passing(status, &words) {
         true => unavailable(format!("{endpoint}: {status} {words}")),
@@ -274,7 +275,7 @@ pub(super) fn number(value: &Value) -> i64 {
     value.as_str().and_then(|text| text.parse().ok()).or_else(|| value.as_i64()).unwrap_or(0)
 }
 
-/// The end of the keys that begin with `prefix`.
+/// The end of the key range with this prefix.
 pub(super) fn range_end(prefix: &[u8]) -> Vec<u8> {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {

@@ -1,7 +1,7 @@
-//! Who leads: one key, made by whoever finds it absent, bound to a lease.
+//! Leader election: one key, created by the first candidate that finds it absent, bound to a lease.
 //!
-//! A leader renews its lease and trusts itself only as long as the last renewal reaches by its own clock: a process
-//! that was stopped and goes on knows at once that it may have been replaced. Having doubted once, it has lost.
+//! A leader renews its lease and acts as leader only until the last renewal expires by its own clock: a process that was
+//! paused detects at once that it may have been replaced. Leadership that expired once is lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,21 +25,21 @@ const WATCH_BYTES_MAX: usize = 1024 * 1024;
 pub struct Candidate {
     etcd: Etcd,
     lease_time: Duration,
-    /// What the leader's key says of this master.
+    /// The value of the leader's key: the description of this master.
     introduction: Vec<u8>,
 }
 
-/// What a candidate sees while it waits.
+/// What a candidate observes while it waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Observed {
-    /// This one leads; what it says of itself.
+    /// The description of the current leader.
     Leader(Vec<u8>),
     NoLeader,
-    /// etcd does not say.
+    /// The leader cannot be determined.
     Unknown(String),
 }
 
-/// Being the leader, as long as it lasts. A cheap clone.
+/// The leadership of this master. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Leadership {
     shared: Arc<Shared>,
@@ -50,7 +50,7 @@ struct Shared {
     etcd: Etcd,
     lease: i64,
     lease_time: Duration,
-    /// The revision at which the leader's key was made: what writes are fenced by.
+    /// The revision at which the leader's key was created: the fencing token of writes.
     revision: i64,
     began: Instant,
     /// Milliseconds after `began` until which this master may trust that it leads.
@@ -64,7 +64,7 @@ impl Candidate {
         Self { etcd, lease_time, introduction }
     }
 
-    /// Waits until this master leads. `observe` hears what happens meanwhile.
+    /// Waits until this master leads. `observe` receives the changes meanwhile.
     pub async fn campaign(&self, mut observe: impl FnMut(Observed)) -> Leadership {
         loop {
             match self.try_once(&mut observe).await {
@@ -150,14 +150,14 @@ impl Leadership {
             tokio::select! {
                 _ = told.wait_for(|lost| *lost) => return,
                 () = watching.as_mut() => return self.lose(),
-                // A renewal that hangs must not keep the doubt from coming in time.
+                // A renewal that hangs must not delay the expiry.
                 () = tokio::time::sleep(self.trusted_for()) => (),
                 () = async { self.renew().await; tokio::time::sleep(pause).await } => (),
             }
         }
     }
 
-    /// Gives the seat up, so that another need not wait for the lease to end.
+    /// Resigns, so that the next leader need not wait for the lease to expire.
     pub async fn resign(&self) {
         self.lose();
         self.shared.etcd.revoke(self.shared.lease).await;
@@ -188,7 +188,7 @@ impl Leadership {
         }
     }
 
-    /// The lease lasts from when it was asked for, less a tenth for clocks that do not run alike.
+    /// The lease counts from the request, less a tenth for clock drift.
     fn renewed(&self, asked: Instant) {
         let until = asked + self.shared.lease_time * 9 / 10;
         let ms = until.saturating_duration_since(self.shared.began).as_millis() as u64;
@@ -215,12 +215,12 @@ pub(super) struct LeaderKey {
 }
 
 impl Etcd {
-    /// What the leader says of itself; none if there is no leader.
+    /// The description of the leader; `None` without a leader.
     pub async fn leader(&self) -> Result<Option<Vec<u8>>, EtcdFault> {
         Ok(self.leader_key().await?.map(|leader| leader.value))
     }
 
-    /// Ends when another leads than the one that said this of itself. Cancel safe.
+    /// Returns once the leader is not the described one. Cancel safe.
     pub async fn leader_replaced(&self, said: &[u8]) {
         loop {
             match self.leader_key().await {
@@ -228,7 +228,7 @@ impl Etcd {
                     self.key_deleted(LEADER, leader.revision + 1).await
                 }
                 Ok(Some(_)) => return,
-                // Nobody leads, or nobody says who: the old one may come back.
+                // No leader, or etcd is unavailable: the old leader may still return.
                 Ok(None) | Err(_) => tokio::time::sleep(RETRY_PAUSE).await,
             }
         }
@@ -253,7 +253,7 @@ impl Etcd {
             "filters": ["NOPUT"],
         }});
         if let Err(fault) = self.watch(&request).await {
-            tracing::debug!(%fault, "a watch on etcd broke");
+            tracing::debug!(%fault, "watch on etcd closed");
             tokio::time::sleep(RETRY_PAUSE).await;
         }
     }
@@ -272,16 +272,16 @@ impl Etcd {
                 }
             }
             if unread.len() > WATCH_BYTES_MAX {
-                return Err(unavailable("a watch says too much at once"));
+                return Err(unavailable("a watch message is too large"));
             }
         }
         Ok(())
     }
 
-    /// Ends a lease; without quorum it ends by itself.
+    /// Revokes a lease; without quorum it expires instead.
     async fn revoke(&self, lease: i64) {
         if let Err(fault) = self.call("lease/revoke", &json!({"ID": lease.to_string()})).await {
-            tracing::debug!(%fault, "cannot end a lease; it ends by itself");
+            tracing::debug!(%fault, "cannot revoke a lease; it expires by itself");
         }
     }
 }

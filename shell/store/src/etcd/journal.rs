@@ -1,5 +1,5 @@
-//! A commit that is too large for one transaction, as bytes: written down whole before it is carried out, so that
-//! whoever leads next can carry it out to the end.
+//! The encoding of a commit that is too large for one transaction: it is stored as a whole before it is applied, so that
+//! the next leader can complete it.
 
 use tepui_fsm::Write;
 
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn journal_round_trips() {
         let writes = vec![Write::put("a", b"1".to_vec()), Write::delete("b"), Write::put("c", Vec::new())];
         let text = encode(&writes);
         assert_eq!(decode(&text), Some(writes));

@@ -8,9 +8,9 @@ use tokio::runtime;
 
 use super::client::{bytes, number, range_end, read_bytes};
 use super::{Etcd, EtcdFault, JOURNAL, Leadership, RECORDS, journal};
-use crate::StoreFault;
+use crate::{Room, StoreFault};
 
-/// Operations in one transaction; etcd refuses more than 128 unless it is told otherwise.
+/// Operations in one transaction; by default etcd rejects more than 128.
 const TRANSACTION_WRITES_MAX: usize = 100;
 
 /// Bytes of keys and values in one transaction; etcd refuses requests of more than 1.5 MiB.
@@ -19,7 +19,7 @@ const TRANSACTION_BYTES_MAX: usize = 1024 * 1024;
 /// Records read at once.
 const PAGE_RECORDS: usize = 1000;
 
-/// Below the journal's prefix: written last, when all of its parts are there.
+/// Below the journal's prefix: written last, after all parts.
 const JOURNAL_COMPLETE: &str = "complete";
 
 /// The registry in etcd, for one term of one leader.
@@ -29,6 +29,21 @@ pub struct EtcdRecords {
     leadership: Leadership,
     /// Where requests run; callers block.
     runtime: runtime::Handle,
+    /// The last observed state.
+    room: Room,
+}
+
+/// An etcd without an alarm: how much room it has is not known.
+const ENOUGH: Room =
+    Room { is_short: false, available_bytes: u64::MAX, reserve_bytes: 0, reserve_used_bytes: 0 };
+
+/// The room according to the status of a member. An alarm is known to all members and blocks all writes.
+pub(super) fn room(status: &Value) -> Room {
+    let mut alarms = status["errors"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    match alarms.any(|alarm| alarm.contains("NOSPACE")) {
+        true => Room { is_short: true, available_bytes: 0, ..ENOUGH },
+        false => ENOUGH,
+    }
 }
 
 /// What became of a transaction.
@@ -41,10 +56,19 @@ enum Outcome {
 impl EtcdRecords {
     /// Must be called inside a tokio runtime.
     pub fn new(etcd: Etcd, leadership: Leadership) -> Self {
-        Self { etcd, leadership, runtime: runtime::Handle::current() }
+        Self { etcd, leadership, runtime: runtime::Handle::current(), room: ENOUGH }
     }
 
-    /// Everything there is. From a thread that may block.
+    /// Checks etcd for a NOSPACE alarm; returns the last observed state if no member answers. Blocks.
+    pub(crate) fn look_at_room(&mut self) -> Room {
+        let asked = self.runtime.block_on(self.etcd.call("maintenance/status", &json!({})));
+        if let Ok(status) = asked {
+            self.room = room(&status);
+        }
+        self.room
+    }
+
+    /// All records. Blocks.
     pub(crate) fn load(&self) -> Result<Vec<(String, Vec<u8>)>, StoreFault> {
         self.runtime.block_on(async {
             self.finish_journal().await?;
@@ -52,7 +76,7 @@ impl EtcdRecords {
         })
     }
 
-    /// All or nothing. From a thread that may block.
+    /// Commits atomically. Blocks.
     pub(crate) fn commit(&self, writes: &[Write]) -> Result<(), StoreFault> {
         // A transaction may name a key only once; the last write of it counts.
         let last: BTreeMap<&str, &Write> = writes.iter().map(|write| (write.key.as_str(), write)).collect();
@@ -75,7 +99,7 @@ impl EtcdRecords {
         self.transact(vec![self.delete_all(JOURNAL)]).await
     }
 
-    /// Carries out what an earlier leader had begun, or forgets what it had not even written down.
+    /// Completes a journal of an earlier leader, or discards one that was not stored completely.
     async fn finish_journal(&self) -> Result<(), StoreFault> {
         let found = self.range(JOURNAL).await?;
         if found.is_empty() {
@@ -85,14 +109,14 @@ impl EtcdRecords {
             let parts = found.iter().filter(|(name, _)| name.starts_with("part/"));
             let text: Vec<u8> = parts.flat_map(|(_, part)| part.clone()).collect();
             let writes = journal::decode(&text).ok_or_else(|| StoreFault::Etcd {
-                what: "its journal of a large commit makes no sense".to_owned(),
+                what: "its journal of a large commit is invalid".to_owned(),
             })?;
             self.apply(&writes.iter().collect::<Vec<_>>()).await?;
         }
         self.transact(vec![self.delete_all(JOURNAL)]).await
     }
 
-    /// In as few transactions as may be. They may be repeated: nobody else writes while this master leads.
+    /// In as few transactions as possible. They may be repeated: only the leader writes.
     async fn apply(&self, writes: &[&Write]) -> Result<(), StoreFault> {
         let mut rest = writes;
         while !rest.is_empty() {

@@ -1,4 +1,4 @@
-//! A medium that fails, tears and forgets at its n-th write: acknowledged commits are there, or the damage is reported.
+//! A medium that fails, tears or loses its n-th write: acknowledged commits are present, or the damage is reported.
 
 use tepui_fsm::Rng;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const IDENTITY: u64 = 7;
 
-/// Bytes that survive, and the write at which everything ends.
+/// The durable bytes, and the write at which the medium fails.
 #[derive(Clone, Debug)]
 struct Flaky {
     bytes: Vec<u8>,
@@ -63,7 +63,7 @@ fn apply(values: &mut BTreeMap<String, Option<Vec<u8>>>, writes: &[Write]) {
 }
 
 #[test]
-fn commits_are_there_after_reopening_and_gone_after_clearing() {
+fn reserve_commits_survive_reopening_until_cleared() {
     let mut reserve = Reserve::load(Flaky::sized(4096), IDENTITY).unwrap();
     let mut expected = BTreeMap::new();
     for round in 0..5 {
@@ -77,7 +77,7 @@ fn commits_are_there_after_reopening_and_gone_after_clearing() {
 }
 
 #[test]
-fn a_reserve_that_is_used_up_rejects_what_does_not_fit_and_keeps_the_rest() {
+fn exhausted_reserve_rejects_commits_that_do_not_fit() {
     let mut reserve = Reserve::load(Flaky::sized(300), IDENTITY).unwrap();
     reserve.append(&batch(0)).unwrap();
     let used = reserve.used();
@@ -106,7 +106,7 @@ fn play(mut reserve: Reserve<Flaky>) -> (Vec<BTreeMap<String, Option<Vec<u8>>>>,
     (vec![current], reserve.medium)
 }
 
-/// The power goes at every single write: whatever was acknowledged before is there afterwards.
+/// Power failure at every single write: all acknowledged commits are present afterwards.
 #[test]
 fn acknowledged_commits_survive_a_crash_at_any_write() {
     for crash in 2..30 {
@@ -119,7 +119,7 @@ fn acknowledged_commits_survive_a_crash_at_any_write() {
 }
 
 #[test]
-fn a_flipped_bit_is_harmless_or_reported() {
+fn flipped_bit_is_detected_or_harmless() {
     let mut reserve = Reserve::load(Flaky::sized(4096), IDENTITY).unwrap();
     (0..10).for_each(|round| reserve.append(&batch(round)).unwrap());
     let expected = reserve.pending().clone();
@@ -144,7 +144,7 @@ fn a_flipped_bit_is_harmless_or_reported() {
 }
 
 #[test]
-fn records_of_another_database_are_refused_and_an_empty_reserve_is_taken_over() {
+fn reserve_of_another_database_is_rejected_unless_empty() {
     let mut reserve = Reserve::load(Flaky::sized(4096), IDENTITY).unwrap();
     let empty = reserve.medium.clone();
     assert!(Reserve::load(empty, IDENTITY + 1).unwrap().is_empty());

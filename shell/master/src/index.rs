@@ -1,4 +1,4 @@
-//! What readers need besides the snapshot's own maps: sums of what is used and offered, and lists per framework.
+//! Sums of used and offered resources, and lists per framework, derived from a snapshot for readers.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;

@@ -12,13 +12,13 @@ use tepui_store::etcd::{Candidate, Etcd, EtcdAddress, EtcdRecords, EtcdTls, Lead
 use tepui_store::{Store, StoreFault};
 use tokio::sync::watch;
 
+use crate::fault::MasterFault;
 use crate::front::Front;
 use crate::options::Options;
-use crate::routes::Local;
-use crate::run::MasterFault;
+use crate::program::Local;
 use crate::term::{Term, master_info};
 
-pub(crate) struct Reign {
+pub(crate) struct Candidacy {
     pub options: Options,
     pub local: Local,
     pub bound: SocketAddr,
@@ -35,7 +35,7 @@ enum End {
     Failed(RuntimeFault),
 }
 
-impl Reign {
+impl Candidacy {
     /// Until asked to stop, or until something is wrong that another term would not heal.
     pub async fn run(mut self, address: EtcdAddress) -> Result<(), MasterFault> {
         // A renewal must have asked every member before the lease ends.

@@ -45,17 +45,17 @@ const SIGNALS: [&str; 31] = [
 
 /// The end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum CommandExit {
     Exited(i32),
     Signalled { signal: i32, core_dumped: bool },
 }
 
-impl Ending {
+impl CommandExit {
     /// Reads the message of a status; none if it says something else.
     ///
     /// ```
-    /// use tepui_client::ending::Ending;
-    /// assert_eq!(Ending::read("Command exited with status 7"), Some(Ending::Exited(7)));
+    /// use tepui_client::exit::CommandExit;
+    /// assert_eq!(CommandExit::read("Command exited with status 7"), Some(CommandExit::Exited(7)));
     /// ```
     pub fn read(message: &str) -> Option<Self> {
         if let Some(code) = message.strip_prefix(EXITED) {
@@ -83,7 +83,7 @@ impl Ending {
     }
 }
 
-impl std::fmt::Display for Ending {
+impl std::fmt::Display for CommandExit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match *self {
             Self::Exited(code) => write!(f, "{EXITED}{code}"),
@@ -114,10 +114,10 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let signalled = |signal, core_dumped| Ending::Signalled { signal, core_dumped };
+        let signalled = |signal, core_dumped| CommandExit::Signalled { signal, core_dumped };
         let table = [
-            (Ending::Exited(0), "Command exited with status 0", 0),
-            (Ending::Exited(255), "Command exited with status 255", 255),
+            (CommandExit::Exited(0), "Command exited with status 0", 0),
+            (CommandExit::Exited(255), "Command exited with status 255", 255),
             (signalled(1, false), "Command terminated with signal Hangup", 129),
             (signalled(9, false), "Command terminated with signal Killed", 137),
             (signalled(11, true), "Command terminated with signal Segmentation fault (core dumped)", 139),
@@ -126,16 +126,16 @@ mod tests {
         ];
         for (ending, message, code) in table {
             assert_eq!(ending.to_string(), message);
-            assert_eq!(Ending::read(message), Some(ending), "{message}");
+            assert_eq!(CommandExit::read(message), Some(ending), "{message}");
             assert_eq!(ending.code(), code, "{message}");
         }
         for message in
             ["Container exited with status 137", "Container exited with status 137: Memory limit exceeded"]
         {
-            assert_eq!(Ending::read(message), Some(Ending::Exited(137)), "{message}");
+            assert_eq!(CommandExit::read(message), Some(CommandExit::Exited(137)), "{message}");
         }
         for other in ["", "Command exited with status x", "Command terminated with signal Tickle", "killed"] {
-            assert_eq!(Ending::read(other), None, "{other}");
+            assert_eq!(CommandExit::read(other), None, "{other}");
         }
     }
 }

@@ -1,0 +1,177 @@
+//! The agent as request handlers use it: the mailbox of its state machine, open exchanges, snapshots, renderings.
+//!
+//! Absent: endpoints and their handlers (`routes`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tepui_authz::{Action, Subject};
+use tepui_container::Containerizer;
+use tepui_core_agent::{Input, Phase, State};
+use tepui_http::auth::subject;
+use tepui_http::{
+    Audit, Encoding, EntityTag, Exchanges, HttpError, Logging, MetricsForm, Pen, Principal, Renderings,
+    Request, Response, accepts_gzip, check_timeout, files, json, write_json,
+};
+use tepui_proto::json::JsonWriter;
+use tepui_proto::mesos::v1::agent::Call;
+use tepui_proto::mesos::v1::agent::call::Type;
+use tepui_runtime::{Closed, Commits, Handle};
+use tokio::sync::watch;
+
+use crate::access::Access;
+use crate::document::ServerInfo;
+use crate::image_gc::ImageGc;
+use crate::read::{self, Sources};
+use crate::statistics::Measuring;
+use crate::visible::{Look, visible};
+use crate::{attached, document, metrics};
+
+/// The API that an exchange belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    Executor,
+    Operator,
+}
+
+/// State shared by request handlers.
+pub(crate) struct Program {
+    pub handle: Handle<Input>,
+    pub exchanges: Exchanges<Kind>,
+    pub about: Arc<ServerInfo>,
+    pub states: watch::Receiver<Arc<State>>,
+    pub commits: Arc<Commits>,
+    /// The masters of `--master`.
+    pub masters: Vec<String>,
+    pub logging: Logging,
+    pub containerizer: Containerizer,
+    pub measuring: Measuring,
+    /// Of `/state`, compressed or not, as each sees it.
+    pub renderings: Renderings<(bool, Option<Option<Principal>>)>,
+    pub access: Access,
+    pub audit: Audit,
+    pub image_gc: Option<ImageGc>,
+    pub docker_volumes: tepui_container::DockerVolumeOptions,
+    /// Heartbeat interval of attached container streams.
+    pub http_heartbeat_interval: Duration,
+}
+
+impl Program {
+    pub fn state(&self) -> Arc<State> {
+        self.states.borrow().clone()
+    }
+
+    /// The part of the state that the sender of the request may view.
+    pub fn seen_by(&self, request: &Request, look: Look) -> Arc<State> {
+        visible(&self.state(), &self.access.authorizer, request.subject(), look)
+    }
+
+    /// What documents say besides the state, as who sent the request may see it.
+    pub fn server_info_for(&self, request: &Request) -> Arc<ServerInfo> {
+        match self.access.authorizer.allows(request.subject(), Action::ViewFlags, None) {
+            true => self.about.clone(),
+            false => Arc::new(ServerInfo {
+                flags: Vec::new(),
+                pid: self.about.pid.clone(),
+                external_log_file: self.about.external_log_file.clone(),
+                own_log_file: self.about.own_log_file.clone(),
+            }),
+        }
+    }
+
+    /// The files that who sent the request may read.
+    pub fn attached_for(&self, request: &Request) -> impl FnOnce() -> Vec<files::Attached> + Send + 'static {
+        let state = self.seen_by(request, Look::Sandboxes);
+        let log_seen = self.access.authorizer.allows(request.subject(), Action::AccessMesosLog, None);
+        let log = self.about.log_file().filter(|_| log_seen);
+        move || attached::all(&state, log.as_deref())
+    }
+
+    /// The state, once it is known; rendered once for all who ask.
+    pub async fn state_document(&self, request: &Request) -> Result<Response, HttpError> {
+        let arrived = self.state();
+        if arrived.phase == Phase::Recovering {
+            return Err(HttpError::unavailable("Agent has not finished recovery"));
+        }
+        let tag = |version| EntityTag::new(arrived.started_at.0, version);
+        if tag(arrived.version).is_known(&request.headers) {
+            return Ok(tag(arrived.version).not_modified());
+        }
+        let is_script = request.query.get("jsonp").is_some();
+        let gzip = accepts_gzip(&request.headers) && !is_script;
+        let (states, about) = (self.states.clone(), self.server_info_for(request));
+        let (authorizer, reader) = (self.access.authorizer.clone(), request.principal.clone());
+        let is_limited = authorizer.is_set() || request.subject() == Subject::Claims;
+        let viewer = is_limited.then(|| reader.clone());
+        let rendition = self.renderings.get((gzip, viewer), arrived.version, gzip, move |pen: Pen| {
+            let state = states.borrow().clone();
+            pen.set_version(state.version);
+            let seen = visible(&state, &authorizer, subject(reader.as_ref()), Look::Everything);
+            write_json(pen, |w| document::state(w, &seen, &about));
+        });
+        let response = match is_script {
+            true => json(&request.query, rendition.whole().await?),
+            false => rendition.clone().response("application/json").await?,
+        };
+        Ok(tag(rendition.version()).on(response))
+    }
+
+    /// A v1 read, answered where it may take its time.
+    pub async fn read(
+        &self,
+        call: Call,
+        encoding: Encoding,
+        request: &Request,
+    ) -> Result<Response, HttpError> {
+        let look = match call.r#type {
+            Some(Type::GET_CONTAINERS) => Look::Containers,
+            _ => Look::Everything,
+        };
+        let sources = Sources {
+            room: self.commits.room(),
+            state: self.seen_by(request, look),
+            about: self.server_info_for(request),
+            logging_level: self.logging.level(),
+            measuring: self.measuring.clone(),
+            counts: self.containerizer.counts(),
+        };
+        let draw = move |mut pen: Pen| {
+            pen.write(read::encoded(&sources, &call, encoding).to_vec());
+            pen.finish();
+        };
+        self.alone(encoding.name(), accepts_gzip(&request.headers), draw).await
+    }
+
+    pub fn volume_drivers(&self) -> Vec<u8> {
+        let mut w = JsonWriter::new();
+        w.object(|w| w.field("drivers", &self.docker_volumes.drivers()));
+        w.into_vec()
+    }
+
+    pub async fn metrics(&self, form: MetricsForm, request: &Request) -> Result<Response, HttpError> {
+        check_timeout(&request.query)?;
+        let metrics = metrics::collect(&self.state(), &self.containerizer.counts(), self.commits.room());
+        match form {
+            MetricsForm::Snapshot => Ok(json(&request.query, form.write(&metrics))),
+            MetricsForm::Text | MetricsForm::OpenMetrics => {
+                let draw = move |pen: Pen| form.draw(&metrics, pen);
+                self.alone(form.content_type(), accepts_gzip(&request.headers), draw).await
+            }
+        }
+    }
+
+    /// An answer for one reader.
+    async fn alone(
+        &self,
+        content_type: &'static str,
+        gzip: bool,
+        draw: impl FnOnce(Pen) + Send + 'static,
+    ) -> Result<Response, HttpError> {
+        self.renderings.alone(gzip, draw).response(content_type).await
+    }
+}
+
+/// The state machine has stopped.
+pub(crate) fn stopping(_: Closed) -> HttpError {
+    HttpError::unavailable("This agent is stopping")
+}
