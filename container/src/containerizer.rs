@@ -5,7 +5,9 @@
 //! Never here: decisions about tasks or executors; whatever an operation names that does not exist is answered or
 //! ignored, never an error of ours.
 
+mod command_line;
 mod container;
+mod fault;
 mod in_docker;
 mod isolate;
 mod memory;
@@ -14,6 +16,7 @@ mod provision;
 mod recovery;
 mod restore;
 mod session;
+mod update;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -26,17 +29,20 @@ use tepui_types::{
 };
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
-use self::container::{Around, Command, Container, Update};
+use self::container::{Command, Container, LaunchDependencies};
 use self::paths::Paths;
 use self::recovery::State;
+use self::update::Update;
 use crate::cgroups::machine::MachineMemory;
 use crate::cgroups::oom_watch::OomSources;
 use crate::docker::{Docker, DockerOptions, DockerSite};
 use crate::docker_volume::{DockerVolumeOptions, DockerVolumes};
 use crate::fetcher::{Fetcher, FetcherCounts, Settings};
-use crate::images::{ImageOptions, Images};
+use crate::host::background::blocking;
+use crate::images::{ImageFault, ImageOptions, Images};
 use crate::isolators::watcher::Watching;
-use crate::isolators::{self, Isolation, IsolatorOptions};
+use crate::isolators::{self, Isolation, IsolatorOptions, OptionsFault};
+use crate::launcher::CgroupFault;
 use crate::launcher::linux::{self, CgroupOptions, Launcher, Linux};
 use crate::pulls::{Pull, Pulls};
 use crate::runtime_dir::{self, RuntimeDir};
@@ -93,8 +99,14 @@ pub enum ContainerizerFault {
     },
     #[error("{0} must be an absolute path")]
     Relative(PathBuf),
-    #[error("{0}")]
-    Isolation(String),
+    #[error(transparent)]
+    Isolators(#[from] OptionsFault),
+    #[error(transparent)]
+    Cgroups(#[from] CgroupFault),
+    #[error(transparent)]
+    Images(#[from] ImageFault),
+    #[error("--image_providers needs the isolator 'filesystem/linux'")]
+    ImagesNeedMounts,
     #[error("{0}")]
     Docker(String),
 }
@@ -140,12 +152,12 @@ impl Containerizer {
         }
         std::fs::create_dir_all(&options.work_dir).map_err(directory(&options.work_dir))?;
         let runtime = RuntimeDir::open(&options.runtime_dir).map_err(directory(&options.runtime_dir))?;
-        isolators::check(&options.isolation, &options.isolators).map_err(ContainerizerFault::Isolation)?;
+        isolators::check(&options.isolation, &options.isolators)?;
         let devices = &options.isolators.allowed_devices;
         let (cgroups, work_dir) = (&options.cgroups, &options.work_dir);
         let linux = linux::choose(options.launcher, &options.isolation, cgroups, devices, &runtime, work_dir);
-        let linux = linux.map_err(ContainerizerFault::Isolation)?;
-        let images = open_images(&options).map_err(ContainerizerFault::Isolation)?;
+        let linux = linux?;
+        let images = open_images(&options)?;
         let has_drivers = options.isolation.has("docker/volume");
         let volumes = has_drivers.then(|| DockerVolumes::open(&options.docker_volumes, &options.runtime_dir));
         let volumes = volumes.transpose().map_err(directory(&options.runtime_dir))?;
@@ -216,7 +228,7 @@ impl Containerizer {
     }
 
     /// Removes images that no container uses, but for those of these names (see [`crate::image_names`]).
-    pub async fn prune_images(&self, wanted: BTreeSet<String>) -> Result<(), String> {
+    pub async fn prune_images(&self, wanted: BTreeSet<String>) -> Result<(), ImageFault> {
         match &self.images {
             Some(images) => images.prune(wanted).await,
             None => Ok(()), // There are none.
@@ -241,11 +253,11 @@ impl Containerizer {
 }
 
 /// The store of images, if containers may have any.
-fn open_images(options: &Options) -> Result<Option<Images>, String> {
+fn open_images(options: &Options) -> Result<Option<Images>, ContainerizerFault> {
     if options.images.docker && !options.isolation.mounts() {
-        return Err(String::from("--image_providers needs the isolator 'filesystem/linux'"));
+        return Err(ContainerizerFault::ImagesNeedMounts);
     }
-    Images::open(&options.images, &options.work_dir)
+    Ok(Images::open(&options.images, &options.work_dir)?)
 }
 
 /// The Docker engine, if one is to be used.
@@ -305,7 +317,7 @@ impl Context {
         self.events.send(event).await.ok(); // Closed: the agent is going down and will ask again after its restart.
     }
 
-    fn tell(&self, message: Message) {
+    fn send(&self, message: Message) {
         if let Some(messages) = self.messages.upgrade() {
             messages.send(message).ok();
         }
@@ -401,7 +413,7 @@ impl Dispatcher {
             spec.id.parent().and_then(|parent| self.entries.get(parent)).map(|entry| entry.sandbox.clone());
         let container = self.enter(&spec.id, PathBuf::from(&spec.sandbox));
         let parent_ready = self.parent_ready(&spec.id);
-        let around = Around { sandbox: parent, ready: parent_ready, paths_ready };
+        let around = LaunchDependencies { sandbox: parent, ready: parent_ready, paths_ready };
         tokio::spawn(container.launch(spec, around)); // Says by itself how it ends.
     }
 
@@ -513,9 +525,9 @@ impl Dispatcher {
 
     async fn remove_runtime(&self, id: ContainerId) {
         let runtime = self.context.runtime.clone();
-        let removed = tokio::task::spawn_blocking(move || runtime.remove(&id)).await;
-        if let Ok(Err(err)) = removed {
-            tracing::warn!(%err, "cannot remove the runtime directory of an ended container");
+        let removed = blocking(move || runtime.remove(&id)).await;
+        if let Err(err) = removed.unwrap_or_else(|fault| Err(fault.into())) {
+            tracing::warn!(%err, "cannot remove the runtime directory of a terminated container");
         }
     }
 
@@ -540,7 +552,15 @@ impl Dispatcher {
     async fn recover(&mut self, known: Vec<tepui_types::KnownContainer>) {
         // Asked again, what is in the table already is no news.
         let known: Vec<_> = known.into_iter().filter(|known| !self.entries.contains_key(&known.id)).collect();
-        let found = recovery::look(&self.context, known, self.entries.keys().cloned().collect()).await;
+        let busy = self.entries.keys().cloned().collect();
+        let found = match recovery::find_containers(&self.context, known, busy).await {
+            Ok(found) => found,
+            Err(fault) => {
+                // Without an answer the agent stays in recovery and declares no container lost.
+                tracing::error!(%fault, "cannot recover containers; restart the agent");
+                return;
+            }
+        };
         let mut containers = Vec::new();
         let mut watched = Vec::new();
         for found in found.known {

@@ -14,8 +14,11 @@ mod end_all;
 mod fetcher;
 mod host;
 mod images;
+mod isolation;
 mod isolators;
 mod launcher;
+mod meter;
+mod plan;
 mod pulls;
 mod runtime_dir;
 mod sandbox;
@@ -25,6 +28,7 @@ mod usage;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+pub use cgroups::devices::AllowedDevice;
 pub use cgroups::machine::{MachineMemory, pressure};
 pub use containerizer::{Containerizer, ContainerizerFault, Counts, Options};
 pub use docker::DockerOptions;
@@ -34,21 +38,26 @@ pub use fetcher::FetcherCounts;
 pub use host::open_files::raise_open_files;
 #[cfg(feature = "fuzz")]
 pub use images::fuzz;
-pub use images::{Backend, ImageOptions, Logins, image_names};
+pub use images::{
+    Backend, DocumentFault, EntryFault, HelperFault, ImageFault, ImageOptions, LoginFault, Logins,
+    RegistryFault, UserFault, image_names,
+};
+pub use isolation::{Isolation, IsolationFault};
 pub use isolators::used_bytes as disk_used;
 pub use isolators::{
-    AllowedDevice, DiskUse, Isolation, IsolationFault, IsolatorOptions, parse_capabilities, parse_devices,
-    ports,
+    DeviceFault, FlagFault, IsolatorOptions, OptionsFault, parse_capabilities, parse_devices, ports,
 };
+pub use launcher::CgroupFault;
 pub use launcher::linux::{CgroupOptions, Launcher, isolation_of_host};
-pub use stdio::{AttachFault, ContainerLogger, Input, Output, Piece, Rotation, Writer};
-pub use usage::{Memory, Meter, Shortages, Throttled, Usage};
+pub use meter::Meter;
+pub use stdio::{AttachFault, ContainerLogger, Input, Output, Piece, Rotation, RotationFault, Writer};
+pub use usage::{DiskUse, Memory, Shortages, Throttled, Usage};
 
 /// The hidden command of our program that [`init_main`] serves.
 pub const HELPER_COMMAND: &str = "container-init";
 
 /// Whether cgroups can be made below `root` on this machine by this user; if not, why.
-pub fn cgroups_usable(root: &std::path::Path) -> Result<(), String> {
+pub fn cgroups_usable(root: &std::path::Path) -> Result<(), CgroupFault> {
     launcher::linux::usable(root).map(drop)
 }
 
@@ -68,7 +77,7 @@ pub fn init_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Some(FETCH) => fetcher::job::work().map(|()| ExitCode::SUCCESS),
         Some(REMOUNT) => launcher::remount::work().map(|()| ExitCode::SUCCESS),
         Some(DOCKER) => docker::run::work(),
-        Some(INSIDE) => launcher::inside::work(&args[1..]).map(|()| ExitCode::SUCCESS),
+        Some(INSIDE) => launcher::task_entry::work(&args[1..]).map(|()| ExitCode::SUCCESS),
         _ => {
             eprintln!("{HELPER_COMMAND} is for the agent's own use");
             return ExitCode::from(2);

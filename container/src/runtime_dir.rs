@@ -21,9 +21,8 @@ use tepui_types::{ContainerId, Volume};
 use crate::cgroups::Cgroups;
 use crate::host::beneath;
 use crate::host::process::{self, Process};
-use crate::isolators::DiskUse;
-use crate::isolators::Plan;
-use crate::isolators::watcher::Given;
+use crate::plan::Plan;
+use crate::usage::DiskUse;
 
 const PID: &str = "pid";
 const STATUS: &str = "status";
@@ -102,6 +101,18 @@ pub(crate) struct InDocker {
     /// The OOM score of its processes while they use no more memory than requested. Set for those that may use more.
     #[serde(default)]
     pub oom_score_adj: Option<i32>,
+}
+
+/// What a container was given of what is looked at.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct WatchedResources {
+    /// Paths with the bytes they may hold.
+    pub disk: Vec<(PathBuf, u64)>,
+    /// The same of disks of their own: looked at only.
+    #[serde(default)]
+    pub whole_disks: Vec<(PathBuf, u64)>,
+    /// From and to, both included.
+    pub ports: Vec<(u16, u16)>,
 }
 
 /// A persistent volume that is mounted in a container's sandbox.
@@ -304,13 +315,13 @@ impl ContainerDir {
     }
 
     /// Keeps what the container was given of what is looked at now and then.
-    pub fn write_given(&self, given: &Given) -> io::Result<()> {
+    pub fn write_given(&self, given: &WatchedResources) -> io::Result<()> {
         let draft = self.path.join(format!("{GIVEN}.draft"));
         std::fs::write(&draft, serde_json::to_vec(given)?)?;
         std::fs::rename(&draft, self.path.join(GIVEN))
     }
 
-    pub fn given(&self) -> Given {
+    pub fn given(&self) -> WatchedResources {
         let text = std::fs::read(self.path.join(GIVEN)).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
     }

@@ -1,6 +1,6 @@
-//! One task of an executor, from its launch to its last update: what every executor does alike.
+//! One task of an executor, from its launch to its last update: the part that all executors share.
 //!
-//! Owned by the executors' machines, which add how a task is started, signalled and waited for.
+//! Owned by the executors' machines, which start, signal and wait for the task.
 
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -9,18 +9,18 @@ use tepui_client::shorthand::from_duration_info;
 use tepui_client::v1::task_status::Reason;
 use tepui_client::v1::{ContainerID, KillPolicy, NetworkInfo, TaskInfo, TaskState, TaskStatus};
 
-use crate::checks::{Checks, Outcome, Probe, Report, Which};
-use crate::ending;
+use crate::checks::{CheckKind, Checks, Outcome, Probe, Report};
+use crate::exit;
 use crate::machine::Moment;
 use crate::status::Statuses;
 
-/// How long a task has after SIGTERM if no kill policy says otherwise.
+/// The grace period of a task without a kill policy.
 const KILL_GRACE: Duration = Duration::from_secs(3);
 
 #[derive(Debug)]
 pub struct Activity {
     pub task: TaskInfo,
-    /// How long it has after SIGTERM if no kill policy says otherwise.
+    /// The grace period if there is no kill policy.
     pub default_grace: Duration,
     checks: Checks,
     is_running: bool,
@@ -29,14 +29,14 @@ pub struct Activity {
     killing: Option<Killing>,
 }
 
-/// Why a task is killed; decides in which state it ends.
+/// The cause of a kill; determines the terminal state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The framework asked, the executor shuts down, or another task of the group ended badly.
-    Asked,
+    /// By the framework, by shutdown of the executor, or because another task of the group failed.
+    Requested,
     Unhealthy,
     /// It took longer than its max_completion_time.
-    OutOfTime,
+    CompletionTime,
 }
 
 #[derive(Debug)]
@@ -47,16 +47,16 @@ struct Killing {
     cause: Cause,
 }
 
-/// What the passing of time asks for.
+/// Actions that are due.
 #[derive(Debug, Default)]
 pub struct Due {
     pub escalate: bool,
-    pub out_of_time: bool,
-    pub probes: Vec<(Which, Probe)>,
+    pub completion_time_reached: bool,
+    pub probes: Vec<(CheckKind, Probe)>,
 }
 
 impl Activity {
-    /// A task that is launched now; `container` if it gets one of its own.
+    /// A task that is launched now; `container` if it has its own.
     pub fn new(now: Duration, task: TaskInfo, container: Option<ContainerID>) -> Self {
         let limit = task.max_completion_time.as_option().map(from_duration_info);
         let mut checks = Checks::new(now, &task);
@@ -76,7 +76,7 @@ impl Activity {
         self.statuses.state(moment.uuid(), state, self.checks.status())
     }
 
-    /// It has addresses of its own.
+    /// Sets the task's own addresses.
     pub fn reached_at(&mut self, networks: Vec<NetworkInfo>) {
         self.statuses.network_infos = networks;
     }
@@ -91,7 +91,7 @@ impl Activity {
         Some(self.update(moment, TaskState::TASK_RUNNING))
     }
 
-    /// The agent is away: nobody could be told what checks say.
+    /// Checks are paused while the agent is disconnected: their results could not be sent.
     pub fn pause_checks(&mut self) {
         self.checks.pause();
     }
@@ -102,7 +102,7 @@ impl Activity {
         }
     }
 
-    /// The time between SIGTERM and SIGKILL: as the call says, else the task, else the default.
+    /// The grace period between SIGTERM and SIGKILL: that of the call, else of the task, else the default.
     pub fn kill_grace(&self, policy: Option<&KillPolicy>) -> Duration {
         let grace = |policy: &KillPolicy| policy.grace_period.as_option().map(from_duration_info);
         let own = || self.task.kill_policy.as_option().and_then(grace);
@@ -122,19 +122,19 @@ impl Activity {
         true
     }
 
-    /// Whether the time after SIGTERM is over.
+    /// Whether the grace period has expired.
     pub fn is_escalated(&self) -> bool {
         self.killing.as_ref().is_some_and(|killing| killing.escalate_at.is_none())
     }
 
-    /// Takes in what came of a check: the update to send, and whether the task is to be killed for it.
+    /// Ingests the outcome of a check: the update to send, and whether to kill the task.
     pub fn probed(
         &mut self,
         moment: &mut Moment<'_>,
-        which: Which,
+        kind: CheckKind,
         outcome: Outcome,
     ) -> Option<(TaskStatus, bool)> {
-        let report = self.checks.take(moment.now, which, outcome)?;
+        let report = self.checks.take(moment.now, kind, outcome)?;
         let uuid = moment.uuid();
         Some(match report {
             Report::Healthy => (self.statuses.health(uuid, true), false),
@@ -143,21 +143,21 @@ impl Activity {
         })
     }
 
-    /// The last update. `exit` is how its command ended, if that is known.
+    /// The terminal update. `exit` is the exit status of its command, if known.
     pub fn ended(&mut self, uuid: [u8; 16], exit: Option<ExitStatus>, message: String) -> TaskStatus {
         let cause = self.killing.as_ref().map(|killing| killing.cause);
         let state = match (cause, exit) {
-            (Some(Cause::OutOfTime), _) => TaskState::TASK_FAILED,
-            (Some(Cause::Asked | Cause::Unhealthy), _) => TaskState::TASK_KILLED,
-            (None, Some(exit)) => ending::state(exit),
+            (Some(Cause::CompletionTime), _) => TaskState::TASK_FAILED,
+            (Some(Cause::Requested | Cause::Unhealthy), _) => TaskState::TASK_KILLED,
+            (None, Some(exit)) => exit::state(exit),
             (None, None) => TaskState::TASK_FAILED,
         };
         let mut status = self.statuses.state(uuid, state, self.checks.status());
         status.message = Some(message);
         match cause {
-            Some(Cause::OutOfTime) => status.reason = Some(Reason::REASON_MAX_COMPLETION_TIME_REACHED),
+            Some(Cause::CompletionTime) => status.reason = Some(Reason::REASON_MAX_COMPLETION_TIME_REACHED),
             Some(Cause::Unhealthy) => status.healthy = Some(false),
-            Some(Cause::Asked) | None => (),
+            Some(Cause::Requested) | None => (),
         }
         status
     }
@@ -166,7 +166,7 @@ impl Activity {
         let killing = self.killing.as_mut();
         Due {
             escalate: killing.is_some_and(|k| k.escalate_at.take_if(|at| *at <= now).is_some()),
-            out_of_time: self.completion_at.take_if(|at| *at <= now).is_some(),
+            completion_time_reached: self.completion_at.take_if(|at| *at <= now).is_some(),
             probes: self.checks.due(now),
         }
     }

@@ -1,6 +1,6 @@
-//! Health checks and checks of one task: when to probe, and what the answers mean.
+//! Health checks and checks of one task: schedule and evaluation.
 //!
-//! Pure: probes are made elsewhere ([`probe`]) and their outcomes fed back. Used by every executor.
+//! Pure: attempts are made by [`probe`], which returns their outcomes. Used by every executor.
 
 pub(crate) mod probe;
 
@@ -18,7 +18,7 @@ const CONSECUTIVE_FAILURES: u32 = 3;
 
 /// The two kinds of checks that a task can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Which {
+pub enum CheckKind {
     Health,
     Check,
 }
@@ -27,11 +27,11 @@ pub enum Which {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probe {
     pub target: Target,
-    /// None: as long as it takes.
+    /// `None`: no timeout.
     pub timeout: Option<Duration>,
 }
 
-/// What an attempt looks at. Addresses are those of the loopback interface.
+/// The target of an attempt. Addresses are those of the loopback interface.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Target {
     Command(CommandInfo),
@@ -39,7 +39,7 @@ pub enum Target {
     Tcp { ipv6: bool, port: u16 },
 }
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     Exited(i32),
@@ -47,11 +47,11 @@ pub enum Outcome {
     Connected(bool),
     /// It ran out of time or could not be carried out: a failure without a value.
     Failed(String),
-    /// It says nothing about the task, for example because the agent was away.
+    /// Inconclusive, for example because the agent was disconnected.
     Skipped,
 }
 
-/// What the framework, or the executor, has to know.
+/// A result to report to the framework or to act on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Report {
     Healthy,
@@ -59,7 +59,7 @@ pub enum Report {
     Unhealthy {
         kill: bool,
     },
-    /// The value of the check is a new one; see [`Checks::status`].
+    /// The value of the check changed; see [`Checks::status`].
     Changed,
 }
 
@@ -86,7 +86,7 @@ struct Health {
 struct Plan {
     probe: Probe,
     interval: Duration,
-    /// None while an attempt is under way.
+    /// `None` while an attempt is in progress.
     next_at: Option<Duration>,
 }
 
@@ -107,7 +107,7 @@ impl Checks {
         self.status.as_ref()
     }
 
-    /// No attempts until [`Checks::resume`]; an outcome that comes meanwhile means nothing.
+    /// No attempts until [`Checks::resume`]; outcomes are discarded meanwhile.
     pub fn pause(&mut self) {
         self.paused = true;
     }
@@ -132,26 +132,26 @@ impl Checks {
     }
 
     /// The attempts to be made now.
-    pub fn due(&mut self, now: Duration) -> Vec<(Which, Probe)> {
+    pub fn due(&mut self, now: Duration) -> Vec<(CheckKind, Probe)> {
         if self.paused {
             return Vec::new();
         }
         let health = self.health.as_mut().and_then(|health| health.plan.due(now));
         let check = self.check.as_mut().and_then(|plan| plan.due(now));
-        let health = health.map(|probe| (Which::Health, probe));
-        health.into_iter().chain(check.map(|probe| (Which::Check, probe))).collect()
+        let health = health.map(|probe| (CheckKind::Health, probe));
+        health.into_iter().chain(check.map(|probe| (CheckKind::Check, probe))).collect()
     }
 
-    /// Takes in what came of an attempt.
-    pub fn take(&mut self, now: Duration, which: Which, outcome: Outcome) -> Option<Report> {
+    /// Ingests the outcome of an attempt.
+    pub fn take(&mut self, now: Duration, kind: CheckKind, outcome: Outcome) -> Option<Report> {
         let paused = self.paused;
-        match which {
-            Which::Health => {
+        match kind {
+            CheckKind::Health => {
                 let health = self.health.as_mut()?;
                 health.plan.next_at = Some(now + health.plan.interval);
                 if paused { None } else { health.take(now, &outcome) }
             }
-            Which::Check => {
+            CheckKind::Check => {
                 let plan = self.check.as_mut()?;
                 plan.next_at = Some(now + plan.interval);
                 if paused { None } else { self.compare(&outcome) }
@@ -231,7 +231,7 @@ fn seconds(value: Option<f64>, default: f64) -> Duration {
     Duration::try_from_secs_f64(value.unwrap_or(default)).unwrap_or(Duration::ZERO)
 }
 
-/// None if the check is of a kind that we do not know; then it is never made.
+/// `None` for an unknown kind of check, which is never run.
 fn health_target(check: &HealthCheck) -> Option<Target> {
     let kind = check.r#type.or_else(|| {
         // Old frameworks leave the type out.
@@ -292,7 +292,7 @@ fn empty_status(check: &CheckInfo) -> CheckStatusInfo {
     status
 }
 
-/// The value that an outcome gives; None if it says nothing.
+/// The value of an outcome; `None` if it is inconclusive.
 fn valued(last: &CheckStatusInfo, outcome: &Outcome) -> Option<CheckStatusInfo> {
     let mut status = empty_status(&CheckInfo { r#type: last.r#type, ..Default::default() });
     match outcome {

@@ -1,4 +1,4 @@
-//! The command executor: runs the one command of one task, without a container of its own.
+//! The command executor: runs the command of one task, without a nested container.
 
 pub mod machine;
 
@@ -15,8 +15,7 @@ use crate::rim::{self, Hands, Reports};
 use crate::{kill, process};
 use machine::{CommandMachine, Effect, Ended, Happening, Started};
 
-/// The whole life of a command executor. `args` are those after the words that select it on the command line; none
-/// are needed, those of other executors with the same role are ignored.
+/// Runs a command executor until it exits. `args` are the arguments after those that select it; they are ignored.
 pub fn main(args: &[String]) -> ExitCode {
     if let Some(code) = process::become_task() {
         return code;
@@ -32,7 +31,7 @@ struct CommandHands {
     sandbox: PathBuf,
     own_args: Vec<String>,
     reports: Reports<Happening>,
-    /// Of the command. The machine sends no signal once it knows of the end.
+    /// The command's pid. The machine sends no signal after its exit.
     pid: Option<i32>,
 }
 
@@ -62,7 +61,7 @@ impl CommandHands {
             }
             Err(error) => Err(format!("Failed to start the command: {error}")),
         };
-        // An error means that the executor has ended.
+        // An error means that the executor has exited.
         let _ = self.reports.happenings.send(Happening::Spawned(outcome)).await;
     }
 

@@ -14,12 +14,11 @@ use tepui_client::operator::Client;
 use tepui_client::v1::ContainerID;
 use tracing::warn;
 
-use crate::checks::{Probe, Target, Which, probe};
+use crate::checks::{CheckKind, Probe, Target, probe};
 use crate::rim::{self, Hands, Reports};
 use machine::{DefaultMachine, Effect, Happening, Id};
 
-/// The whole life of a default executor. No arguments are needed; those of other executors with the same role are
-/// ignored.
+/// Runs a default executor until it exits. Arguments are ignored.
 pub fn main(_args: &[String]) -> ExitCode {
     rim::run(|environment, reports| {
         let client = Client::at(environment.agent.clone()).with_credential(environment.credential.clone());
@@ -65,11 +64,11 @@ impl DefaultHands {
 
     fn kill(&self, container: &ContainerID, signal: Signal) {
         let (client, call) = (self.client.clone(), calls::kill(container, signal as i32));
-        // Goes on until the agent has it; the answer to `Wait` tells the end.
+        // Retried until the agent accepts it; the answer to `Wait` reports the exit.
         tokio::spawn(async move { nested::kill(&client, &call).await });
     }
 
-    fn probe(&self, id: Id, container: ContainerID, which: Which, attempt: Probe) {
+    fn probe(&self, id: Id, container: ContainerID, which: CheckKind, attempt: Probe) {
         let client = self.client.clone();
         self.reports.later(async move {
             let outcome = match &attempt.target {

@@ -1,11 +1,11 @@
-//! The docker executor: runs the one command of one task in a container of a Docker engine.
+//! The docker executor: runs the command of one task in a container of a Docker engine.
 //!
-//! It decides as the command executor does; only its hands are others. What the containerizer knows of the container
-//! comes in the environment; the command and its own environment come with the task.
+//! It uses the machine of the command executor. The containerizer passes the container's configuration in the
+//! environment; the command and its environment are part of the task.
 
-mod end;
+mod command_check;
 mod network;
-mod trial;
+mod termination;
 
 use std::ops::ControlFlow;
 use std::process::ExitCode;
@@ -21,12 +21,12 @@ use crate::command::machine::{CommandMachine, Effect, Happening, Started};
 use crate::process;
 use crate::rim::{self, Hands, Reports};
 
-/// The whole life of a docker executor.
+/// Runs a docker executor until it exits.
 pub fn main(_: &[String]) -> ExitCode {
     let setup = match Setup::from_env() {
         Ok(setup) => setup,
-        Err(why) => {
-            eprintln!("{why}");
+        Err(error) => {
+            eprintln!("{error}");
             return ExitCode::FAILURE;
         }
     };
@@ -59,11 +59,11 @@ impl Hands<CommandMachine> for DockerHands {
         match effect {
             Effect::Update(status) => self.reports.update(status).await,
             Effect::Spawn(task) => {
-                // Reports how far it comes.
+                // Reports its progress.
                 tokio::spawn(container.run(*task, self.reports.clone()));
             }
             Effect::Signal(signal) => {
-                tokio::spawn(container.signal(signal)); // Its end, or SIGKILL when time is up, tells what came of it.
+                tokio::spawn(container.signal(signal)); // Its exit, or the later SIGKILL, shows the outcome.
             }
             Effect::Probe(which, attempt) => {
                 self.reports.later(async move { Happening::Probed(which, container.probe(&attempt).await) });
@@ -78,23 +78,23 @@ impl Container {
     async fn run(self, task: TaskInfo, reports: Reports<Happening>) {
         let mut document = document(&self.setup.document, &task);
         let mut watch = EndWatch::begin(&self.engine, &self.setup, &mut document).await;
-        // An error of sending means that the executor has ended.
+        // A send error means that the executor has exited.
         let running = match self.start(&task, &document).await {
             Ok((running, started)) => {
                 let _ = reports.happenings.send(Happening::Spawned(Ok(started))).await;
                 running
             }
             Err(fault) => {
-                let why = format!("Failed to start the container: {fault}");
-                let _ = reports.happenings.send(Happening::Spawned(Err(why))).await;
+                let error = format!("Failed to start the container: {fault}");
+                let _ = reports.happenings.send(Happening::Spawned(Err(error))).await;
                 return;
             }
         };
         let output = match Output::own() {
             Ok(output) => output,
             Err(err) => {
-                let why = format!("Failed to pass on the container's output: {err}");
-                let _ = reports.happenings.send(Happening::Ended(Err(why))).await;
+                let error = format!("Failed to pass on the container's output: {err}");
+                let _ = reports.happenings.send(Happening::Ended(Err(error))).await;
                 return;
             }
         };
@@ -104,7 +104,10 @@ impl Container {
         let ended = match running.follow(output).await {
             Ok(code) => {
                 let config = &self.setup.document["HostConfig"];
-                Ok(end::ended(code, watch.explain(&self.engine, &self.setup.name, config, code).await))
+                Ok(termination::ended(
+                    code,
+                    watch.explain(&self.engine, &self.setup.name, config, code).await,
+                ))
             }
             Err(fault) => Err(format!("Failed to get exit status of container: {fault}")),
         };
@@ -113,7 +116,7 @@ impl Container {
 
     async fn start(&self, task: &TaskInfo, document: &Value) -> Result<(Running, Started), EngineFault> {
         let running = tepui_docker::start(&self.engine, &self.setup.name, document).await?;
-        // One that ended at once may be gone already; there is nothing to tell of it then.
+        // A container that exited at once may be removed already.
         let Ok(Some(found)) = self.engine.inspect(&self.setup.name).await else {
             return Ok((running, Started::default()));
         };
@@ -126,7 +129,7 @@ impl Container {
         Ok((running, started))
     }
 
-    /// A container is asked to end by the signal that its image wants.
+    /// A polite kill uses the stop signal of the image.
     async fn signal(self, signal: Signal) {
         let wanted = self.found.get().and_then(|found| found.stop_signal.as_deref());
         let name = match signal {
@@ -142,7 +145,7 @@ impl Container {
         match &probe.target {
             Target::Command(command) => {
                 let exec = Exec { arguments: arguments(command), environment: variables(command) };
-                trial::run(self, &exec, probe.timeout).await
+                command_check::run(self, &exec, probe.timeout).await
             }
             Target::Http { .. } | Target::Tcp { .. } => {
                 let pid = self.found.get().map_or(0, |found| found.state.pid);
@@ -161,7 +164,7 @@ fn arguments(command: &CommandInfo) -> Vec<String> {
     }
 }
 
-/// What the containerizer made, completed by what only the task says.
+/// The containerizer's configuration, completed with the fields of the task.
 fn document(prepared: &Value, task: &TaskInfo) -> Value {
     let command = &task.command;
     let mut document =
@@ -189,7 +192,7 @@ fn variables(command: &CommandInfo) -> Vec<String> {
     command.environment.variables.iter().map(|one| format!("{}={}", one.name, value(one))).collect()
 }
 
-/// The container's own addresses, in what the task said about its network.
+/// The container's addresses in the task's network information.
 fn networks(task: &TaskInfo, found: &Inspected) -> Vec<NetworkInfo> {
     let address = |address: tepui_docker::Address| network_info::IPAddress {
         protocol: Some(match address.is_ipv6 {
@@ -220,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_task_completes_the_document() {
+    fn task_fields_complete_the_container_config() {
         let prepared = json!({"Image": "i", "Env": ["MESOS_SANDBOX=/s", "A=3"]});
         let head = "'name':'t','task_id':{'value':'t'},'agent_id':{'value':'a'}";
         let shell = task(&format!(

@@ -9,9 +9,9 @@ use std::path::Path;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
-/// Processes that fork while we look are found by looking again; a tree that still grows after this many looks is
+/// Processes that fork during a scan are found by the next one; a tree that still grows after this many scans is
 /// signalled as far as it is known.
-const LOOKS_MAX: usize = 5;
+const SCANS_MAX: usize = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Process {
@@ -24,14 +24,14 @@ struct Process {
 /// Sends `signal` to the tree of `root`. Processes that are already gone are no error.
 pub fn signal_tree(root: i32, signal: Signal) {
     let mut signalled = BTreeSet::new();
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..SCANS_MAX {
         let tree = members(root, i32::try_from(std::process::id()).unwrap_or(0), &processes());
         let new: Vec<i32> = tree.difference(&signalled).copied().collect();
         if new.is_empty() {
             return;
         }
         for pid in new {
-            // ESRCH: it ended between the look and the signal. EPERM: it runs as somebody else; nothing we can do.
+            // ESRCH: it exited after the scan. EPERM: it runs as another user and cannot be signalled.
             let _ = nix::sys::signal::kill(Pid::from_raw(pid), signal);
             signalled.insert(pid);
         }
@@ -94,9 +94,9 @@ mod tests {
             (51, 50, 50, 50), // a check of the executor, in its group
             (60, 50, 60, 60), // the task
             (61, 60, 60, 60), // its child
-            (62, 61, 62, 60), // a job in a group of its own
+            (62, 61, 62, 60), // a job in its own process group
             (63, 1, 60, 60),  // an orphan in the task's session
-            (64, 61, 64, 64), // started a session of its own
+            (64, 61, 64, 64), // started its own session
             (65, 1, 64, 64),  // an orphan in that one
             (70, 1, 70, 70),  // a stranger
         ]
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_real_tree_dies() {
+    fn process_tree_is_killed() {
         use std::os::unix::process::{CommandExt, ExitStatusExt};
         let mut child = std::process::Command::new("sh")
             .args(["-c", "sleep 1000 & sleep 1000 & echo ready; wait"])

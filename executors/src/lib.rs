@@ -1,17 +1,18 @@
-//! The executors that come with the cluster: `command` runs one command, `docker` runs one in a container of a Docker
-//! engine, `default` runs groups of tasks in nested containers of the agent.
+//! The built-in executors: `command` runs one command, `container` holds the resources of a Docker container that clients
+//! start themselves, `docker` runs one command in a Docker container, `default` runs task groups in nested containers of
+//! the agent.
 //!
-//! Each is a pure machine (events and happenings in, effects out) with hands that do processes and HTTP. They are
-//! ordinary users of the client library and know nothing of the agent beyond its v1 API.
-//! The machines are public for tests that drive them over other hands.
+//! Each is a pure machine (events and happenings in, effects out) and an I/O part that performs the effects. They use the
+//! client library and the v1 API of the agent only. The machines are public for the simulator.
 #![forbid(unsafe_code)]
 
 mod activity;
 pub mod checks;
 pub mod command;
+pub mod container;
 pub mod default;
 pub mod docker;
-mod ending;
+mod exit;
 mod kill;
 pub mod machine;
 mod process;

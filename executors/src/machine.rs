@@ -1,4 +1,4 @@
-//! What every executor machine is: pure, fed with events of the agent and with what its hands report.
+//! The trait of executor machines: pure, with events of the agent and happenings of the I/O part as input.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tepui_client::executor::Event;
 use tepui_client::random;
 use tepui_client::v1::framework_info::{Capability, capability};
 
-/// The agent ends an executor that stays longer than its shutdown grace period; tasks get this much less.
+/// The agent kills an executor that exceeds its shutdown grace period; tasks get this much less.
 pub const SHUTDOWN_MARGIN: Duration = Duration::from_secs(2);
 /// How long an executor stays for the acknowledgement of its last update.
 pub const ACKNOWLEDGEMENT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -34,11 +34,11 @@ pub trait Machine {
     /// What the hands do.
     type Effect;
 
-    fn hear(&mut self, moment: &mut Moment<'_>, event: Event, out: &mut Vec<Self::Effect>);
+    fn on_event(&mut self, moment: &mut Moment<'_>, event: Event, out: &mut Vec<Self::Effect>);
 
     fn happened(&mut self, moment: &mut Moment<'_>, happening: Self::Happening, out: &mut Vec<Self::Effect>);
 
-    /// The agent is gone for good: nobody hears what this executor says.
+    /// The agent is permanently gone: updates can no longer be sent.
     fn abandoned(&mut self, moment: &mut Moment<'_>, out: &mut Vec<Self::Effect>);
 
     /// Time has passed.

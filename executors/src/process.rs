@@ -1,7 +1,7 @@
-//! Real processes from a `CommandInfo`: its two forms, its environment, and a session of its own.
+//! Processes from a `CommandInfo`: shell and argv form, environment, session.
 //!
-//! A task gets its own session by a second start of this very program, which makes the session and then becomes the
-//! task: that way no code runs between fork and exec.
+//! A task gets its own session through a second start of this program, which creates the session and then executes the
+//! task: no code runs between fork and exec.
 
 use std::io::IsTerminal;
 use std::os::unix::process::CommandExt;
@@ -14,9 +14,9 @@ use tepui_proto::json;
 
 /// Set for the second start only: the command to become, as JSON.
 const BECOME: &str = "TEPUI_BECOME_TASK";
-/// What the executor proves with who it is; no business of its tasks.
+/// The executor's authentication token; removed from the environment of tasks.
 const TOKEN: &str = "MESOS_EXECUTOR_AUTHENTICATION_TOKEN";
-/// Set if the task has a file system of its own: the words, one a line, that let a command in.
+/// Set if the task has its own root filesystem: the arguments, one per line, of the launcher that enters it.
 const LAUNCHER: &str = "TEPUI_TASK_LAUNCHER";
 /// Set by the agent: the allocator of this very program is to do without large pages. Tasks need not.
 const SMALL_PAGES: &str = "MIMALLOC_ALLOW_THP";
@@ -25,7 +25,7 @@ const EXIT_NOT_FOUND: u8 = 127;
 
 /// The process for a command: `sh -c value`, or `value` with exactly the given arguments (the first is its own name).
 ///
-/// It inherits the environment of this process but the executor's token, overlaid by the command's.
+/// It inherits the environment of this process without the executor's token, overridden by the command's.
 pub fn command(info: &CommandInfo) -> Command {
     let value = info.value.as_deref().unwrap_or_default();
     let mut command = match info.shell.unwrap_or(true) {
@@ -69,7 +69,7 @@ pub fn hide() {
 }
 
 /// As [`command`], in the file system of the task if that has its own.
-pub fn beside_task(info: &CommandInfo) -> Command {
+pub fn outside_task(info: &CommandInfo) -> Command {
     let command = command(info);
     let Some(mut inside) = launcher() else { return command };
     inside.arg(command.get_program()).args(command.get_args());
@@ -90,8 +90,8 @@ fn launcher() -> Option<Command> {
     Some(command)
 }
 
-/// The process for a task: as [`command`], in a session of its own, unless there is a terminal to share. A task with a
-/// file system of its own is started by who made that, and who knows what the image adds to the command.
+/// The process for a task: as [`command`], in its own session unless it shares a terminal. A task with its own root
+/// filesystem is started by the launcher, which adds the image's defaults to the command.
 ///
 /// `own_args` are those arguments of this process that make it call [`become_task`] first.
 pub fn session_leader(info: &CommandInfo, own_args: &[String]) -> std::io::Result<Command> {
@@ -114,7 +114,7 @@ pub fn session_leader(info: &CommandInfo, own_args: &[String]) -> std::io::Resul
     Ok(starter)
 }
 
-/// If this is a second start: makes the session and becomes the task, or says why not. `None` if it is not.
+/// On a second start, creates the session and executes the task; returns only on failure. `None` on a first start.
 pub fn become_task() -> Option<ExitCode> {
     let text = std::env::var(BECOME).ok()?;
     let error = match json::from_slice::<CommandInfo>(text.as_bytes()) {
@@ -137,8 +137,8 @@ pub fn become_task() -> Option<ExitCode> {
     Some(ExitCode::from(EXIT_NOT_FOUND))
 }
 
-/// Makes a group of our own the one at the terminal: keys that make signals are for the task, not for its executor. The
-/// session stays: the terminal is the session's, and in another one it would be nobody's.
+/// Puts the task into its own foreground process group: terminal signals are for the task, not for its executor. The
+/// session is unchanged because it owns the terminal.
 fn take_terminal() {
     let own = Pid::from_raw(0);
     // Who is not at the terminal yet would be stopped for taking it.
@@ -159,7 +159,7 @@ fn has_terminal() -> bool {
     std::io::stdin().is_terminal()
 }
 
-/// The arguments of this process before `args`, which are its last ones: what selects the executor.
+/// The arguments of this process before the trailing `args`: those that select the executor.
 pub fn args_before(args: &[String]) -> Vec<String> {
     let all: Vec<String> = std::env::args().skip(1).collect();
     let before = all.len().saturating_sub(args.len());
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_and_the_environment() {
+    fn shell_and_argv_commands_get_their_environment() {
         let variable = |name: &str, value: &str, kind| Variable {
             name: name.into(),
             value: Some(value.into()),

@@ -1,4 +1,4 @@
-//! Drives an executor machine: events, happenings and deadlines in, effects to the hands, until one of them is the end.
+//! Drives an executor machine: passes it events, happenings and deadlines, and performs its effects until it exits.
 
 use std::ops::ControlFlow;
 use std::process::ExitCode;
@@ -12,14 +12,14 @@ use tracing::{info, warn};
 
 use crate::machine::{Machine, Moment};
 
-/// Happenings on their way to the machine. When full, whoever reports waits.
+/// Happenings queued for the machine. Senders block when it is full.
 const HAPPENINGS_QUEUE_MAX: usize = 1024;
-/// After the last update there is nothing left to say; this is for log lines and sockets to drain.
+/// Time for log lines and sockets to drain after the last update.
 const BLOCKING_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Carries out effects.
 pub trait Hands<M: Machine> {
-    /// Does one effect; `Break` ends the executor. What takes time goes on by itself and reports by `happenings`.
+    /// Performs one effect; `Break` exits the executor. Long operations run in the background and report through `happenings`.
     fn perform(&mut self, effect: M::Effect) -> impl Future<Output = ControlFlow<ExitCode>>;
 }
 
@@ -33,21 +33,21 @@ pub struct Reports<H> {
 impl<H: Send + 'static> Reports<H> {
     pub async fn update(&self, status: TaskStatus) {
         info!(task = status.task_id.value, state = ?status.state, message = status.message, "update");
-        // An error means that the session has ended, which the machine hears by itself.
+        // An error means that the session has terminated, which the machine receives as an event.
         let _ = self.reporter.update(status).await;
     }
 
-    /// Reports what a future gives, when it is done.
+    /// Reports the result of a future.
     pub fn later(&self, happening: impl Future<Output = H> + Send + 'static) {
         let happenings = self.happenings.clone();
         tokio::spawn(async move {
-            // An error means that the executor has ended.
+            // An error means that the executor has exited.
             let _ = happenings.send(happening.await).await;
         });
     }
 }
 
-/// Runs an executor in the environment that its agent gave it, to its end.
+/// Runs an executor in the environment set by its agent, until it exits.
 pub fn run<M, H>(start: impl FnOnce(&Environment, Reports<M::Happening>) -> (M, H)) -> ExitCode
 where
     M: Machine,
@@ -100,7 +100,7 @@ async fn drive<M: Machine, H: Hands<M>>(
                     if let Event::Error(message) = &event {
                         warn!(message, "error from the agent");
                     }
-                    machine.hear(&mut moment(&mut uuid), event, &mut effects);
+                    machine.on_event(&mut moment(&mut uuid), event, &mut effects);
                 }
                 None => {
                     connected = false;

@@ -1,4 +1,4 @@
-//! Status updates of one task: what each carries, and what carries over from one to the next.
+//! Status updates of one task, and the fields that carry over from one to the next.
 
 use tepui_client::v1::task_status::Reason;
 use tepui_client::v1::{
@@ -11,7 +11,7 @@ pub struct Statuses {
     task_id: TaskID,
     /// The container of a task that does not run in the executor's own.
     container_id: Option<ContainerID>,
-    /// Where a task is reached that has addresses of its own.
+    /// The task's own addresses.
     pub network_infos: Vec<NetworkInfo>,
     last: TaskStatus,
 }

@@ -6,7 +6,7 @@ use tepui_client::v1::TaskStatus;
 
 use crate::machine::Moment;
 
-/// The parts of a status that tests look at.
+/// The parts of a status that tests compare.
 pub fn status_text(status: &TaskStatus) -> String {
     let mut text = format!("update {} {:?}", status.task_id.value, status.state);
     if let Some(reason) = status.reason {

@@ -1,4 +1,4 @@
-//! HTTPS for health checks. A check asks its own task on the loopback interface, so no certificate is verified.
+//! HTTPS for health checks. A check connects to its own task on the loopback interface, so no certificate is verified.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 
-/// Connects with or without TLS, as the scheme of the URI says.
+/// Connects with or without TLS, depending on the URI's scheme.
 pub fn connector() -> HttpsConnector<HttpConnector> {
     let provider = Arc::new(ring::default_provider());
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider))

@@ -16,7 +16,7 @@ use tepui_proto::json;
 
 const KIND: &str = "TEPUI_TEST_EXECUTOR";
 
-/// Not a test of its own: becomes an executor when one of the tests below starts this binary.
+/// Not a test by itself: runs an executor when one of the tests below starts this binary.
 #[test]
 fn as_executor() {
     let code = match std::env::var(KIND).as_deref() {
@@ -58,7 +58,7 @@ impl Agent {
         Self { server, sandbox, executor, stream: None }
     }
 
-    /// Takes a subscription; gives what it carries.
+    /// Accepts a subscription and returns its call.
     async fn subscribe(&mut self) -> Call {
         let asked = self.server.asked().await;
         let call: Call = asked.message();
@@ -105,14 +105,14 @@ impl Agent {
         });
     }
 
-    /// Acknowledges the next update; gives its state and message.
+    /// Acknowledges the next update and returns its state and message.
     async fn state(&mut self) -> (TaskState, String) {
         let status = self.update().await;
         self.acknowledge(&status);
         (status.state, status.message.unwrap_or_default())
     }
 
-    /// A pipe in the sandbox; the future gives what is written to it.
+    /// A named pipe in the sandbox; the future returns its content.
     fn pipe(&self, name: &str) -> impl Future<Output = String> + use<> {
         let path = self.sandbox.path().join(name);
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
@@ -165,7 +165,7 @@ async fn a_command_runs_in_its_own_session_and_is_killed() {
 }
 
 #[tokio::test]
-async fn updates_outlive_a_restart_of_the_agent() {
+async fn unacknowledged_updates_survive_agent_restart() {
     let mut agent = Agent::start("command").await;
     agent.subscribe().await;
     let said = agent.pipe("said");
@@ -178,7 +178,7 @@ async fn updates_outlive_a_restart_of_the_agent() {
 
     agent.stream = None;
     let carried = agent.subscribe().await.subscribe;
-    // Whether the acknowledgement was read before the stream closed is anybody's guess; RUNNING was never confirmed.
+    // The acknowledgement may or may not have been read before the stream closed; RUNNING was never acknowledged.
     let uuids: Vec<_> =
         carried.unacknowledged_updates.iter().map(|update| update.status.uuid.clone()).collect();
     assert!(uuids.ends_with(std::slice::from_ref(&running.uuid)) && uuids.len() <= 2, "{uuids:?}");
@@ -191,7 +191,7 @@ async fn updates_outlive_a_restart_of_the_agent() {
 }
 
 #[tokio::test]
-async fn a_command_that_is_not_there() {
+async fn missing_command_is_task_failed() {
     let mut agent = Agent::start("command").await;
     agent.subscribe().await;
     let arguments = vec!["no-such".into()];

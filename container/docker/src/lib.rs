@@ -4,17 +4,21 @@
 //! command line, tasks, agents.
 #![forbid(unsafe_code)]
 
-mod around;
 mod engine;
-mod memory;
-mod run;
-mod why;
+mod parent_cgroup;
 
-pub use around::remove_around;
+mod memory;
+mod oom;
+mod run;
+mod task;
+
 pub use engine::{
-    Address, Created, Engine, EngineFault, Exec, Execution, Image, Inspected, Listed, Logs, Network, State,
-    Stream, Waiting,
+    Address, ContainerEvent, ContainerEvents, Created, Engine, EngineFault, Exec, Execution, Image,
+    Inspected, Listed, Logs, Network, State, Stream, Waiting,
 };
+pub use parent_cgroup::remove_parent_cgroup;
+
 pub use memory::{Memory, MemoryWatch};
+pub use oom::{EndWatch, OomCause, OutOfMemory};
 pub use run::{Output, Running, Setup, command, start};
-pub use why::{EndWatch, OutOfMemory, Whose};
+pub use task::{ContainerReport, ContainerTask, MissingImage};

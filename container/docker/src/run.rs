@@ -47,7 +47,7 @@ impl Setup {
     /// What this process was told; the message is complete.
     pub fn from_env() -> Result<Setup, String> {
         let text = std::env::var(SETUP).map_err(|err| format!("{SETUP} is not set: {err}"))?;
-        serde_json::from_str(&text).map_err(|err| format!("{SETUP} makes no sense: {err}"))
+        serde_json::from_str(&text).map_err(|err| format!("{SETUP} is invalid: {err}"))
     }
 }
 

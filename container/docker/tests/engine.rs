@@ -146,5 +146,5 @@ async fn the_engines_own_words() {
 
     let nobody = Engine::at(&dockerd.socket().with_extension("no"));
     let fault = nobody.inspect("c-d").await.expect_err("nobody is there").to_string();
-    assert!(fault.contains("the Docker engine is not there at"), "{fault}");
+    assert!(fault.contains("the Docker engine does not answer at"), "{fault}");
 }

@@ -56,11 +56,11 @@ impl Burst {
             Version::V2 => pressure(&place).map(News::Pressure),
         };
         let news = news.unwrap_or_else(|err| {
-            tracing::warn!(cgroup = %place.cgroup.display(), %err, "cannot hear of crossed requests, looking instead");
+            tracing::warn!(cgroup = %place.cgroup.display(), %err, "cannot subscribe to memory events, polling instead");
             News::None
         });
         let mut burst = Burst { place, score, above: None, news };
-        burst.look();
+        burst.poll();
         Some(burst)
     }
 
@@ -76,10 +76,10 @@ impl Burst {
             }
             News::None => tokio::time::sleep(LOOK).await,
         }
-        self.look();
+        self.poll();
     }
 
-    fn look(&mut self) {
+    fn poll(&mut self) {
         let Some(above) = self.is_above() else { return };
         if self.above.replace(above) != Some(above) {
             oom::score_all(&self.place.cgroup, if above { SCORE_ABOVE } else { self.score });

@@ -11,8 +11,8 @@ use tepui_proto::mesos::v1::cgroup_info::blkio;
 use tepui_proto::mesos::v1::cgroup_info::blkio::throttling::Statistics;
 
 use super::{Cgroups, Controller, Place, Version, destroy};
+use crate::host::kernel_file::read_kernel_file;
 use crate::host::process::Process;
-use crate::host::shown::shown;
 use crate::usage::{Memory, Throttled, Usage};
 
 /// The most a file may hold and still mean that there is a limit.
@@ -140,7 +140,7 @@ pub(super) fn memory_of(place: &Place) -> Option<Memory> {
 }
 
 fn blkio_of(place: &Place) -> Option<blkio::Statistics> {
-    let text = |file: &str| shown(&place.cgroup.join(file));
+    let text = |file: &str| read_kernel_file(&place.cgroup.join(file));
     let throttling = match place.version {
         Version::V1 => {
             let served = |unit: &str| {
@@ -226,7 +226,7 @@ fn value(op: blkio::Operation, value: u64) -> blkio::Value {
 }
 
 fn number(cgroup: &Path, file: &str) -> Option<u64> {
-    shown(&cgroup.join(file))?.trim().parse().ok()
+    read_kernel_file(&cgroup.join(file))?.trim().parse().ok()
 }
 
 /// A file of lines `name number`.
@@ -234,7 +234,7 @@ struct Keyed(String);
 
 impl Keyed {
     fn read(cgroup: &Path, file: &str) -> Option<Keyed> {
-        shown(&cgroup.join(file)).map(Keyed)
+        read_kernel_file(&cgroup.join(file)).map(Keyed)
     }
 
     fn get(&self, key: &str) -> Option<u64> {

@@ -117,7 +117,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn who_asks_for_nothing_is_promised_nothing() {
+    fn no_request_means_minimum_shares() {
         let demand = demand(0.0, Some(f64::INFINITY), 0.0, Some(f64::INFINITY));
         assert_eq!((demand.cpus, demand.mem_bytes, demand.bursts()), (0.0, 0, true));
         assert_eq!(Demand::new(&[], &BTreeMap::new()).mem_bytes, MEM_BYTES_MIN, "but not without a limit");
@@ -130,7 +130,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn who_may_burst() {
+    fn burst_requires_a_higher_limit() {
         for (request, limit, bursts) in [
             (64.0, None, false),
             (64.0, Some(64.0), false),

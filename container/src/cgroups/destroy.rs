@@ -14,6 +14,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
 use super::{Cgroups, Place, Version};
 
+use crate::host::background::{Interrupted, blocking};
+
 /// The pause between two attempts grows from the first to the second.
 const PAUSE_MS_MIN: u64 = 1;
 const PAUSE_MS_MAX: u64 = 200;
@@ -36,18 +38,21 @@ pub(crate) async fn kill(cgroups: &Cgroups) -> bool {
     let (mut pause, mut attempt) = (PAUSE_MS_MIN, 0u32);
     loop {
         let round = place.clone();
-        match tokio::task::spawn_blocking(move || kill_round(&round, attempt == 0)).await {
-            Ok(Ok(Left::Nobody)) => return true,
-            Ok(Ok(Left::Somebody)) => (),
+        match blocking(move || kill_round(&round, attempt == 0)).await {
+            Ok(Ok(Remaining::Empty)) => return true,
+            Ok(Ok(Remaining::Processes)) => (),
             Ok(Err(err)) if err.kind() == io::ErrorKind::NotFound => return false, // Removed under us: it was empty.
             Ok(Err(err)) => {
-                tracing::debug!(cgroup = %place.cgroup.display(), %err, "cannot kill a cgroup, trying again")
+                tracing::debug!(cgroup = %place.cgroup.display(), %err, "cannot kill a cgroup, retrying")
             }
-            Err(_) => return false, // The runtime is shutting down; whoever comes next starts over.
+            Err(Interrupted::GoingDown) => return false, // The next agent starts over.
+            Err(fault @ Interrupted::Panicked(_)) => {
+                tracing::error!(cgroup = %place.cgroup.display(), %fault, "cannot kill a cgroup, retrying");
+            }
         }
         attempt = attempt.saturating_add(1);
         if attempt == KILLS_BEFORE_WARNING {
-            tracing::warn!(cgroup = %place.cgroup.display(), "processes of a container do not die, still trying");
+            tracing::warn!(cgroup = %place.cgroup.display(), "processes of a container survive SIGKILL, retrying");
         }
         tokio::time::sleep(Duration::from_millis(pause)).await;
         pause = (pause * 2).min(PAUSE_MS_MAX);
@@ -60,8 +65,14 @@ pub(crate) async fn remove(cgroups: &Cgroups) {
         cgroups.places.iter().filter(|place| place.own).map(|place| place.cgroup.clone()).collect();
     let mut pause = PAUSE_MS_MIN;
     for attempt in 1..=REMOVALS_MAX {
-        let removed = tokio::task::spawn_blocking(move || remove_all(left)).await;
-        left = removed.unwrap_or_default(); // The runtime is shutting down; whoever comes next starts over.
+        let all = left.clone();
+        match blocking(move || remove_all(all)).await {
+            Ok(remaining) => left = remaining,
+            Err(Interrupted::GoingDown) => return, // The next agent starts over.
+            Err(fault @ Interrupted::Panicked(_)) => {
+                tracing::error!(%fault, "cannot remove cgroups, retrying")
+            }
+        }
         if left.is_empty() {
             return;
         }
@@ -85,18 +96,20 @@ fn remove_all(mut cgroups: Vec<PathBuf>) -> Vec<PathBuf> {
 }
 
 /// What an attempt left behind.
-enum Left {
-    Nobody,
-    Somebody,
+enum Remaining {
+    Empty,
+    Processes,
 }
 
 /// One attempt.
-fn kill_round(place: &Place, is_first: bool) -> io::Result<Left> {
+fn kill_round(place: &Place, is_first: bool) -> io::Result<Remaining> {
     let there = processes_below(&place.cgroup)?;
     if there.is_empty() {
-        return Ok(Left::Nobody);
+        return Ok(Remaining::Empty);
     }
-    let few = Some(&there).filter(|there| is_first && there.len() <= FEW).and_then(|there| Few::open(there));
+    let few = Some(&there)
+        .filter(|there| is_first && there.len() <= FEW)
+        .and_then(|there| HeldProcesses::open(there));
     match (place.version, &few) {
         (Version::V2, _) if write(&place.cgroup, "cgroup.kill", "1").is_ok() => (),
         (Version::V1, Some(few)) => few.kill(&processes_below(&place.cgroup)?),
@@ -108,17 +121,17 @@ fn kill_round(place: &Place, is_first: bool) -> io::Result<Left> {
         }
     }
     match few {
-        Some(few) if few.have_ended() && processes_below(&place.cgroup)?.is_empty() => Ok(Left::Nobody),
-        Some(_) | None => Ok(Left::Somebody),
+        Some(few) if few.have_ended() && processes_below(&place.cgroup)?.is_empty() => Ok(Remaining::Empty),
+        Some(_) | None => Ok(Remaining::Processes),
     }
 }
 
 /// Processes that are held fast: their numbers may be used again, what is held means them.
-struct Few(Vec<(i32, OwnedFd)>);
+struct HeldProcesses(Vec<(i32, OwnedFd)>);
 
-impl Few {
+impl HeldProcesses {
     /// None if the kernel cannot do that.
-    fn open(pids: &[i32]) -> Option<Few> {
+    fn open(pids: &[i32]) -> Option<HeldProcesses> {
         let mut found = Vec::new();
         for pid in pids {
             match pidfd_open(Pid::from_raw(*pid)?, PidfdFlags::empty()) {
@@ -127,7 +140,7 @@ impl Few {
                 Err(_) => return None,
             }
         }
-        Some(Few(found))
+        Some(HeldProcesses(found))
     }
 
     /// Kills those who are in the cgroup, as looked at since they are held.

@@ -3,9 +3,10 @@
 //! The rules are the same on both versions: v1 takes them as text, v2 as a program for the kernel. Pure.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use crate::host::bpf::{self, Instruction};
-use crate::isolators::plan::NodeKind;
+use crate::plan::NodeKind;
 
 /// What a process may do with a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,22 @@ pub(crate) struct Rule {
     pub major: Option<u32>,
     pub minor: Option<u32>,
     pub access: DeviceAccess,
+}
+
+/// A device of the host that containers may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AllowedDevice {
+    pub(crate) path: PathBuf,
+    pub(crate) kind: NodeKind,
+    pub(crate) major: u32,
+    pub(crate) minor: u32,
+    pub(crate) access: DeviceAccess,
+}
+
+impl AllowedDevice {
+    pub(crate) fn rule(&self) -> Rule {
+        Rule { kind: self.kind, major: Some(self.major), minor: Some(self.minor), access: self.access }
+    }
 }
 
 const MAKE: DeviceAccess = DeviceAccess { read: false, write: false, mknod: true };

@@ -16,6 +16,7 @@ pub(crate) mod machine;
 pub(crate) mod mark;
 pub(crate) mod oom;
 pub(crate) mod oom_watch;
+pub(crate) mod place;
 pub(crate) mod plan;
 pub(crate) mod shortage;
 mod v1;
@@ -27,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::demand::{Demand, Limit, Policy};
 use self::devices::Rule;
-pub(crate) use self::layout::{Cgroups, Place};
+pub(crate) use self::place::{Cgroups, Place};
 use self::plan::Step;
 pub(crate) use self::v1::cpu::{cpu_quota_us, cpu_shares};
 

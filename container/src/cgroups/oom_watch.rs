@@ -103,7 +103,7 @@ impl OomWatch {
     /// Waits until the container is out of memory. Cancel safe.
     pub async fn next(&mut self) -> Termination {
         loop {
-            if let Some(found) = self.look() {
+            if let Some(found) = self.poll() {
                 return found;
             }
             tokio::select! {
@@ -114,7 +114,7 @@ impl OomWatch {
     }
 
     /// Why the container is out of memory, if it is.
-    pub fn look(&mut self) -> Option<Termination> {
+    pub fn poll(&mut self) -> Option<Termination> {
         let is_at_limit = match &mut self.events {
             Events::V1(notifications) => Some(notifications.is_at_limit()),
             Events::V2(_) | Events::None => None,

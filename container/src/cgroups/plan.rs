@@ -12,6 +12,8 @@ use crate::host::bpf;
 /// How often, and how long between, a limit is tried that those below are in the way of.
 const YIELD_TRIES_MAX: usize = 20;
 const YIELD_PAUSE: Duration = Duration::from_millis(10);
+/// While no nested cgroup has more: a removed one counts until the kernel has released it, on a loaded machine for longer.
+const RELEASE_TRIES_MAX: usize = 500;
 
 /// One change below a cgroup mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +108,7 @@ impl Step {
             },
             Step::Offer { file, value } => {
                 if let Err(err) = write(file, value) {
-                    tracing::debug!(file = %file.display(), value, %err, "the kernel does not take it");
+                    tracing::debug!(file = %file.display(), value, %err, "the kernel rejected a cgroup value");
                 }
                 Ok(())
             }
@@ -150,16 +152,16 @@ impl fmt::Display for Step {
 /// A step that could not be done.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {step}: {err}")]
-pub(crate) struct PlanFault {
+pub struct StepFault {
     step: String,
     err: io::Error,
 }
 
 /// Does all steps, in order; stops at the first that fails.
-pub(crate) fn apply(steps: &[Step]) -> Result<(), PlanFault> {
+pub(crate) fn apply(steps: &[Step]) -> Result<(), StepFault> {
     let mut writer = Writer::default();
     for step in steps {
-        step.apply(&mut writer).map_err(|err| PlanFault { step: step.to_string(), err })?;
+        step.apply(&mut writer).map_err(|err| StepFault { step: step.to_string(), err })?;
     }
     Ok(())
 }
@@ -190,14 +192,25 @@ fn open(file: &Path) -> io::Result<File> {
 }
 
 fn write_patiently(file: &Path, value: &str) -> io::Result<()> {
-    for _ in 0..YIELD_TRIES_MAX {
+    for attempt in 0..RELEASE_TRIES_MAX {
         match write(file, value) {
             Err(err) if err.kind() == io::ErrorKind::InvalidInput => std::thread::sleep(YIELD_PAUSE),
             done => return done,
         }
+        if attempt >= YIELD_TRIES_MAX && has_more_below(file, value) {
+            break;
+        }
     }
     tracing::info!(file = %file.display(), value, "a nested cgroup has more: the former limit stays");
     Ok(())
+}
+
+/// Whether a nested cgroup has more than this in its file of the same name. Endless counts as nothing: it follows its parent.
+fn has_more_below(file: &Path, value: &str) -> bool {
+    let (Some(cgroup), Some(name)) = (file.parent(), file.file_name()) else { return false };
+    let entries = std::fs::read_dir(cgroup).into_iter().flatten().flatten();
+    let mut nested = entries.filter_map(|entry| std::fs::read_to_string(entry.path().join(name)).ok());
+    nested.any(|has| number(has.trim()).zip(number(value)).is_some_and(|(has, value)| has > value))
 }
 
 fn inherit(file: &Path) -> io::Result<()> {
@@ -230,6 +243,19 @@ pub(super) fn show(steps: &[Step]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nested_cgroups_with_a_higher_limit_are_found() {
+        let cgroup = tempfile::tempdir().unwrap();
+        let file = cgroup.path().join("quota");
+        std::fs::write(&file, "150000").unwrap();
+        assert!(!has_more_below(&file, "50000"));
+        for (nested, expected) in [("-1", false), ("50000", false), ("100000", true)] {
+            std::fs::create_dir_all(cgroup.path().join("b")).unwrap();
+            std::fs::write(cgroup.path().join("b/quota"), nested).unwrap();
+            assert_eq!(has_more_below(&file, "50000"), expected, "{nested}");
+        }
+    }
 
     #[test]
     fn each_kind_of_step() {

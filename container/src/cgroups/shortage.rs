@@ -11,22 +11,15 @@ use std::path::Path;
 
 use rustix::event::EventfdFlags;
 
+use crate::host::kernel_file::read_kernel_file;
 use crate::host::process::Process;
-use crate::host::shown::shown;
+use crate::usage::Shortages;
 
 /// An event counts for its own level and those before it.
 const LEVELS: [&str; 3] = ["low", "medium", "critical"];
 
 /// What the supervisor's descriptors for them are called, from the first on; it has few others.
 const FIRST_DESCRIPTOR: RawFd = 64;
-
-/// Counted since the container started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shortages {
-    pub low: u64,
-    pub medium: u64,
-    pub critical: u64,
-}
 
 /// Lets the kernel count for as long as this process lives. `cgroup` is one of v1 that counts memory.
 pub(crate) fn count(cgroup: &Path) -> io::Result<()> {
@@ -48,7 +41,7 @@ pub(crate) fn count(cgroup: &Path) -> io::Result<()> {
 pub(crate) fn read(supervisor: Process) -> Option<Shortages> {
     let level = |offset: RawFd| {
         let path = format!("/proc/{}/fdinfo/{}", supervisor.pid, FIRST_DESCRIPTOR + offset);
-        counted(&shown(Path::new(&path))?)
+        counted(&read_kernel_file(Path::new(&path))?)
     };
     let found = Shortages { low: level(0)?, medium: level(1)?, critical: level(2)? };
     // Looked at afterwards: somebody else may have the pid by now.

@@ -3,29 +3,31 @@
 //! Fed by the table through an inbox; until the command is started, anything but an update ends the launch. The task
 //! ends without a word when the table is gone: the container itself goes on.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tepui_proto::mesos::v1 as pb;
 use tepui_types::{ContainerEvent, ContainerId, LaunchSpec, LaunchStage, Termination, Volume};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::command_line::command_line;
+use super::fault::{ContainerFault, DockerFault};
 use super::isolate::isolate;
 use super::memory::{Limited, MemoryWatch};
 use super::provision;
+use super::update::Update;
 use super::{Context, Message, in_docker, session};
 use crate::cgroups::destroy;
+use crate::host::background::{Interrupted, blocking};
 use crate::host::beneath;
 use crate::host::process::Process;
 use crate::host::user::Identity;
 use crate::host::{open_files, pages};
-use crate::isolators::Plan;
-use crate::isolators::watcher::{Given, Watched, Watcher};
+use crate::isolators::watcher::{Watched, Watcher, watched_resources};
 use crate::launcher::remount::{self, Remount};
-use crate::launcher::{InitSpec, posix, tree};
+use crate::launcher::{InitSpec, supervisor, tree};
+use crate::plan::Plan;
 use crate::runtime_dir::{Claim, ContainerDir, Mounted};
 use crate::sandbox::{self, Sandbox, SandboxFault};
 use crate::stdio::board::FINISH_MAX;
@@ -58,16 +60,8 @@ pub(super) enum Command {
     },
 }
 
-/// What a running container is to have from now on.
-#[derive(Debug)]
-pub(super) struct Update {
-    pub resources: Vec<pb::Resource>,
-    pub limits: BTreeMap<String, f64>,
-    pub volumes: Vec<Volume>,
-}
-
 /// What a launch has to wait for and to know of others.
-pub(super) struct Around {
+pub(super) struct LaunchDependencies {
     /// The parent's.
     pub sandbox: Option<PathBuf>,
     /// The parent is launched and has done what it was asked to before.
@@ -104,6 +98,12 @@ struct Waiting {
     children: Vec<(oneshot::Sender<()>, watch::Receiver<()>)>,
 }
 
+impl Stop {
+    fn failed(stage: LaunchStage, fault: ContainerFault) -> Stop {
+        Stop::Failed { stage, message: fault.to_string() }
+    }
+}
+
 impl Container {
     pub fn new(
         context: Arc<Context>,
@@ -115,7 +115,7 @@ impl Container {
         Container { context, id, sandbox, inbox, _life: life }
     }
 
-    pub async fn launch(mut self, spec: LaunchSpec, around: Around) {
+    pub async fn launch(mut self, spec: LaunchSpec, around: LaunchDependencies) {
         let mut waiting = Waiting::default();
         let started = self.start(&spec, around, &mut waiting).await;
         match started {
@@ -139,7 +139,7 @@ impl Container {
                 tracing::debug!(container = %self.id, ?stage, message, "container failed to launch");
                 let id = self.id.clone();
                 self.context.emit(ContainerEvent::LaunchFailed { id, stage, message }).await;
-                self.context.tell(Message::Ended { id: self.id, launched: false });
+                self.context.send(Message::Ended { id: self.id, launched: false });
             }
             Err(Stop::Abandoned) => (),
         }
@@ -148,11 +148,11 @@ impl Container {
     async fn start(
         &mut self,
         spec: &LaunchSpec,
-        around: Around,
+        around: LaunchDependencies,
         waiting: &mut Waiting,
     ) -> Result<Process, Stop> {
         let context = self.context.clone();
-        let failed = |message| Stop::Failed { stage: LaunchStage::Start, message };
+        let failed = |fault: ContainerFault| Stop::failed(LaunchStage::Start, fault);
         let docker = in_docker::choose(&context, spec).map_err(failed)?;
         let (original, spec) = (spec, docker.as_ref().map_or(spec, |docker| &docker.host));
         let mounted = docker.is_some() || context.options.isolation.mounts();
@@ -163,7 +163,7 @@ impl Container {
         let preparing = async {
             closed(around.paths_ready).await;
             if let Some(ready) = around.ready {
-                ready.await.map_err(|_| failed(String::from("Parent container does not run")))?;
+                ready.await.map_err(|_| failed(ContainerFault::ParentNotRunning))?;
             }
             let _turn = context.launches.acquire().await;
             prepare(&context, spec, user, around.sandbox, mounted).await
@@ -175,9 +175,16 @@ impl Container {
         }
         let fetching = fetch(&context, spec, init.identity.as_ref());
         self.unless_stopped(LaunchStage::Fetch, waiting, fetching).await?;
-        self.runtime().make().map_err(|err| failed(format!("cannot make the runtime directory: {err}")))?;
+        self.runtime().make().map_err(|err| failed(ContainerFault::RuntimeDirectory(err)))?;
         if let Some(docker) = &docker {
-            let pulling = async { docker.docker.pull(original).await.map_err(failed) };
+            let pulling = async {
+                docker
+                    .docker
+                    .pull(original)
+                    .await
+                    .map_err(DockerFault::Engine)
+                    .map_err(|fault| failed(fault.into()))
+            };
             self.unless_stopped(LaunchStage::Fetch, waiting, pulling).await?;
             init.identity = None; // Who asks the engine must be allowed to; the container has users of its own.
         }
@@ -188,10 +195,10 @@ impl Container {
             None => isolate(&context, spec, provisioned, parent_sandbox.as_deref(), &mut init).await,
         };
         let started = match isolated {
-            Ok(()) => posix::start(&context.options.program, &spec.id.to_string(), &init)
+            Ok(()) => supervisor::start(&context.options.program, &spec.id.to_string(), &init)
                 .await
-                .map_err(|fault| fault.to_string()),
-            Err(why) => Err(why),
+                .map_err(ContainerFault::from),
+            Err(fault) => Err(fault),
         };
         if started.is_err() {
             self.end_unheard().await;
@@ -245,7 +252,7 @@ impl Container {
         let mut limitation = None;
         let mut watcher = self.watcher(process);
         if self.runtime().is_ending() {
-            self.context.tell(Message::Ending(self.id.clone())); // An agent before us began with it.
+            self.context.send(Message::Ending(self.id.clone())); // An agent before us began with it.
         }
         let first = loop {
             tokio::select! {
@@ -259,7 +266,7 @@ impl Container {
                     gone = true;
                     let limited = memory.judge(&context, &self.id, self.runtime().status());
                     limitation = limitation.or_else(|| limited.and_then(|limited| self.limited(limited)));
-                    self.context.tell(Message::Ending(self.id.clone()));
+                    self.context.send(Message::Ending(self.id.clone()));
                 }
                 command = self.inbox.recv() => match command {
                     None => return,
@@ -287,7 +294,7 @@ impl Container {
 
     /// Lets a container be destroyed for a reason. Returns the reason.
     fn limited(&self, (id, why): Limited) -> Option<Termination> {
-        self.context.tell(Message::Limited { id, why: why.clone() });
+        self.context.send(Message::Limited { id, why: why.clone() });
         Some(why)
     }
 
@@ -301,7 +308,7 @@ impl Container {
         mut memory: MemoryWatch,
     ) {
         if let Err(err) = self.runtime().write_ending() {
-            tracing::debug!(container = %self.id, %err, "cannot keep that a container ends");
+            tracing::debug!(container = %self.id, %err, "cannot persist the termination of a container");
         }
         let cgroups = self.runtime().cgroups();
         let emptied = destroy::kill(&cgroups).await;
@@ -330,9 +337,9 @@ impl Container {
         let termination = Termination { status: Some(status), ..killed.unwrap_or_default() };
         destroy::remove(&cgroups).await;
         provision::remove(&self.context, &self.id).await;
-        tracing::debug!(container = %self.id, status, why = termination.message, "container ended");
+        tracing::debug!(container = %self.id, status, why = termination.message, "container terminated");
         self.context.emit(ContainerEvent::Exited { id: self.id.clone(), termination }).await;
-        self.context.tell(Message::Ended { id: self.id, launched: true });
+        self.context.send(Message::Ended { id: self.id, launched: true });
     }
 
     /// Looks for what no kernel limits.
@@ -365,12 +372,12 @@ impl Container {
     async fn signal(&self, process: Process, signal: i32) {
         let sent = match signal {
             libc::SIGKILL => {
-                self.context.tell(Message::Ending(self.id.clone()));
+                self.context.send(Message::Ending(self.id.clone()));
                 return;
             }
             libc::SIGSTOP | libc::SIGCONT => {
-                let all = tokio::task::spawn_blocking(move || tree::signal_below(process, signal)).await;
-                all.unwrap_or(Ok(()))
+                let all = blocking(move || tree::signal_below(process, signal)).await;
+                all.unwrap_or_else(|fault| Err(fault.into()))
             }
             signal => process.signal(signal).map(drop),
         };
@@ -385,9 +392,9 @@ impl Container {
             return self.say_updated(updated).await;
         }
         let Update { resources, limits, volumes: after } = update;
-        let given = Given::new(&self.sandbox.to_string_lossy(), &resources, &after);
+        let given = watched_resources(&self.sandbox.to_string_lossy(), &resources, &after);
         if let Err(err) = self.runtime().write_given(&given) {
-            tracing::warn!(container = %self.id, %err, "cannot keep what a container was given");
+            tracing::warn!(container = %self.id, %err, "cannot persist the resources of a container");
         }
         let resized = match &self.context.linux {
             Some(linux) => linux.update(&self.id, &resources, &limits).await,
@@ -395,18 +402,23 @@ impl Container {
         };
         let changed = match resized {
             Ok(()) => self.update_volumes(volumes, after).await,
-            Err(why) => Err(why),
+            Err(fault) => Err(fault.into()),
         };
         self.say_updated(changed).await;
     }
 
-    async fn say_updated(&self, updated: Result<(), String>) {
-        if let Err(message) = updated {
+    async fn say_updated(&self, updated: Result<(), ContainerFault>) {
+        if let Err(fault) = updated {
+            let message = fault.to_string();
             self.context.emit(ContainerEvent::UpdateFailed { id: self.id.clone(), message }).await;
         }
     }
 
-    async fn update_volumes(&self, volumes: &mut Vec<Volume>, after: Vec<Volume>) -> Result<(), String> {
+    async fn update_volumes(
+        &self,
+        volumes: &mut Vec<Volume>,
+        after: Vec<Volume>,
+    ) -> Result<(), ContainerFault> {
         if self.context.options.isolation.mounts() {
             return self.remount_volumes(after).await;
         }
@@ -415,21 +427,18 @@ impl Container {
         }
         let before = std::mem::replace(volumes, after.clone());
         let (context, sandbox) = (self.context.clone(), self.sandbox.display().to_string());
-        let changed = tokio::task::spawn_blocking(move || {
-            sandbox::update_volumes(&context.options.work_dir, &sandbox, &before, &after)
-        });
-        changed.await.unwrap_or(Ok(())).map_err(|fault| fault.to_string())
+        let change = move || sandbox::update_volumes(&context.options.work_dir, &sandbox, &before, &after);
+        Ok(blocking(change).await??)
     }
 
     /// Changes what is mounted in the container. What is written down is what is there.
-    async fn remount_volumes(&self, after: Vec<Volume>) -> Result<(), String> {
+    async fn remount_volumes(&self, after: Vec<Volume>) -> Result<(), ContainerFault> {
         let (before, wanted) =
             (self.runtime().volumes(), after.iter().map(Mounted::from).collect::<Vec<_>>());
         let Some(init) = self.runtime().init().filter(|_| before != wanted) else { return Ok(()) };
         let (context, sandbox) = (self.context.clone(), self.sandbox.display().to_string());
         let given = move || sandbox::give_volumes(&context.options.work_dir, &sandbox, &after);
-        let given = tokio::task::spawn_blocking(given).await.unwrap_or(Ok(()));
-        given.map_err(|fault| fault.to_string())?;
+        blocking(given).await??;
         let missing_in = |others: &[Mounted]| {
             let others = others.to_vec();
             move |one: &Mounted| !others.contains(one)
@@ -440,8 +449,8 @@ impl Container {
             gone: before.iter().filter(|one| missing_in(&wanted)(one)).cloned().collect(),
             new: wanted.iter().filter(|one| missing_in(&before)(one)).cloned().collect(),
         };
-        remount::ask(&self.context.options.program, &what).await?;
-        self.runtime().write_volumes(&wanted).map_err(|err| format!("cannot keep its volumes: {err}"))
+        remount::request(&self.context.options.program, &what).await?;
+        self.runtime().write_volumes(&wanted).map_err(ContainerFault::persist("volumes"))
     }
 
     fn runtime(&self) -> ContainerDir {
@@ -486,9 +495,12 @@ async fn prepare(
         sandbox.prepare(&copy, parent.as_deref(), mounted)?;
         Ok(identity)
     };
-    let done: Result<_, SandboxFault> = match tokio::task::spawn_blocking(work).await {
+    let done: Result<_, SandboxFault> = match blocking(work).await {
         Ok(done) => done,
-        Err(_) => return Err(Stop::Abandoned), // The runtime is shutting down.
+        Err(Interrupted::GoingDown) => return Err(Stop::Abandoned),
+        Err(fault @ Interrupted::Panicked(_)) => {
+            return Err(Stop::Failed { stage: LaunchStage::Sandbox, message: fault.to_string() });
+        }
     };
     done.map_err(|fault| {
         let (stage, message) = match &fault {
@@ -511,7 +523,11 @@ async fn fetch(context: &Context, spec: &LaunchSpec, identity: Option<&Identity>
 }
 
 /// What the supervisor has to know.
-fn init_spec(context: &Context, spec: &LaunchSpec, identity: Option<Identity>) -> Result<InitSpec, String> {
+fn init_spec(
+    context: &Context,
+    spec: &LaunchSpec,
+    identity: Option<Identity>,
+) -> Result<InitSpec, ContainerFault> {
     let work_dir = &context.options.work_dir;
     let sandbox = beneath::relative(work_dir, Path::new(&spec.sandbox));
     let (program, arguments) = command_line(&spec.command)?;
@@ -522,16 +538,16 @@ fn init_spec(context: &Context, spec: &LaunchSpec, identity: Option<Identity>) -
     environment.entry(String::from("PATH")).or_insert_with(|| String::from(PATH));
     let has_nul = |text: &String| text.contains('\0');
     if has_nul(&program) || arguments.iter().any(has_nul) || environment.values().any(has_nul) {
-        return Err(String::from("the command or its environment holds a NUL character"));
+        return Err(ContainerFault::NulCharacter);
     }
     if let Some(name) = environment.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
-        return Err(format!("'{}' cannot be the name of an environment variable", name.escape_debug()));
+        return Err(ContainerFault::VariableName(name.clone()));
     }
     let stdio = plan::plan(&context.options.container_logger, spec)?;
     Ok(InitSpec {
         runtime: context.runtime.container(&spec.id).path().to_owned(),
         work_dir: work_dir.clone(),
-        sandbox: sandbox.ok_or("the sandbox is not below the work directory")?.to_owned(),
+        sandbox: sandbox.ok_or(ContainerFault::SandboxOutside)?.to_owned(),
         directory: None,
         stdio,
         program,
@@ -543,17 +559,5 @@ fn init_spec(context: &Context, spec: &LaunchSpec, identity: Option<Identity>) -
         oom_score_adj: None,
         open_files: open_files::started_with(),
         plan: Plan::default(),
-    })
-}
-
-/// What a command runs, and what with: the first is its name for itself.
-pub(super) fn command_line(command: &pb::CommandInfo) -> Result<(String, Vec<String>), String> {
-    let value = command.value.clone().unwrap_or_default();
-    if value.is_empty() {
-        return Err(String::from("the command has no value"));
-    }
-    Ok(match command.shell.unwrap_or(true) {
-        true => (String::from("/bin/sh"), vec![String::from("sh"), String::from("-c"), value]),
-        false => (value, command.arguments.clone()),
     })
 }

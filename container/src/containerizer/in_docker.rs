@@ -1,14 +1,19 @@
 //! The part of a container's life that is a Docker engine's: who takes it, what is written down of it, its changes, its end.
 
+use std::pin::Pin;
+
 use tepui_types::{ContainerId, LaunchSpec};
 
 use super::Context;
-use super::container::Update;
-use super::memory::Search;
+use super::fault::{ContainerFault, DockerFault};
+use super::update::Update;
 use crate::docker::{self, Docker};
 use crate::host::process::Process;
 use crate::runtime_dir::{InDocker, Mounted};
 use crate::sandbox;
+
+/// The end of a search for a process.
+pub(super) type Search = Pin<Box<dyn Future<Output = Process> + Send>>;
 
 /// A container for a Docker engine: the engine, and what runs on the host for it.
 pub(super) struct OnDocker {
@@ -19,42 +24,40 @@ pub(super) struct OnDocker {
 }
 
 /// Which containerizer takes the container: `None` is ours.
-pub(super) fn choose(context: &Context, spec: &LaunchSpec) -> Result<Option<OnDocker>, String> {
+pub(super) fn choose(context: &Context, spec: &LaunchSpec) -> Result<Option<OnDocker>, ContainerFault> {
     let parent_in_docker =
         spec.id.parent().is_some_and(|parent| context.runtime.container(parent).docker().is_some());
     match (docker::is_docker(spec), &context.docker) {
-        _ if parent_in_docker => Err(String::from("nothing can be nested in a DOCKER container")),
+        _ if parent_in_docker => Err(DockerFault::Nested.into()),
         (true, Some(docker)) => {
             let user = user_inside(context, spec)?;
             let end = context.runtime.container(&spec.id).docker_end_path();
-            let host = docker.on_host(spec, user, end)?;
+            let host = docker.on_host(spec, user, end).map_err(DockerFault::Engine)?;
             Ok(Some(OnDocker { docker: docker.clone(), host, oom_score_adj: docker::followed_score(spec) }))
         }
-        (true, None) => Err(String::from("no containerizer for DOCKER containers")),
-        (false, _) if !context.options.mesos => {
-            Err(String::from("no containerizer for containers other than DOCKER"))
-        }
+        (true, None) => Err(DockerFault::NoDocker.into()),
+        (false, _) if !context.options.mesos => Err(DockerFault::OnlyDocker.into()),
         (false, _) => Ok(None),
     }
 }
 
 /// As whom a container runs whose framework may not use root; others have the user of their image.
-fn user_inside(context: &Context, spec: &LaunchSpec) -> Result<Option<(u32, u32)>, String> {
+fn user_inside(context: &Context, spec: &LaunchSpec) -> Result<Option<(u32, u32)>, ContainerFault> {
     if !spec.no_root {
         return Ok(None);
     }
     let identity = sandbox::identity(spec.user.as_deref(), context.options.switch_user);
     let ids = identity.and_then(|identity| sandbox::not_root(identity.as_ref()));
-    ids.map(Some).map_err(|fault| fault.to_string())
+    Ok(ids.map(Some)?)
 }
 
 /// Writes down that an engine is about to have a container, and with which volumes.
-pub(super) fn keep(context: &Context, spec: &LaunchSpec, docker: &OnDocker) -> Result<(), String> {
+pub(super) fn keep(context: &Context, spec: &LaunchSpec, docker: &OnDocker) -> Result<(), ContainerFault> {
     let (dir, volumes) = (context.runtime.container(&spec.id), spec.volumes.iter().map(Mounted::from));
     let kept = dir.write_volumes(&volumes.collect::<Vec<_>>());
     let in_docker = InDocker { of_task: spec.of_task, process: None, oom_score_adj: docker.oom_score_adj };
     let kept = kept.and_then(|()| dir.write_docker(in_docker));
-    kept.map_err(|err| format!("cannot keep that it is a DOCKER container: {err}"))
+    kept.map_err(ContainerFault::persist("type"))
 }
 
 /// Holds a running container to what it is to have from now on. An engine cannot give it other volumes.
@@ -63,20 +66,19 @@ pub(super) async fn update(
     id: &ContainerId,
     in_docker: InDocker,
     update: Update,
-) -> Result<(), String> {
+) -> Result<(), ContainerFault> {
     let after: Vec<Mounted> = update.volumes.iter().map(Mounted::from).collect();
     let dir = context.runtime.container(id);
     match &context.docker {
         _ if in_docker.of_task => Ok(()), // It was made with all that its task may use.
-        _ if after != dir.volumes() => {
-            Err(String::from("the persistent volumes of a running DOCKER container cannot be changed"))
-        }
+        _ if after != dir.volumes() => Err(DockerFault::Volumes.into()),
         Some(docker) => {
-            let oom_score_adj = docker.update(id, &update.resources, &update.limits).await?;
+            let oom_score_adj = docker.update(id, &update.resources, &update.limits).await;
+            let oom_score_adj = oom_score_adj.map_err(DockerFault::Engine)?;
             let written = dir.write_docker(InDocker { oom_score_adj, ..in_docker });
-            written.map_err(|err| format!("cannot persist its OOM score: {err}"))
+            written.map_err(ContainerFault::persist("OOM score"))
         }
-        None => Err(String::from("there is no Docker engine to ask")),
+        None => Err(DockerFault::NoEngine.into()),
     }
 }
 
@@ -102,7 +104,7 @@ pub(super) async fn end(context: &Context, id: &ContainerId) {
     match (dir.docker(), &context.docker) {
         (Some(_), Some(docker)) => docker.end(id, dir.status() == Some(0)).await,
         (Some(_), None) => {
-            tracing::warn!(container = %id, "its Docker container may go on: there is no engine to ask");
+            tracing::warn!(container = %id, "its Docker container may still run: no engine is available");
         }
         (None, _) => (),
     }

@@ -5,11 +5,14 @@ use std::path::Path;
 use tepui_types::{ContainerId, LaunchSpec};
 
 use super::Context;
+use super::fault::ContainerFault;
 use super::provision::Provisioned;
 use crate::cgroups::{Controller, Place, Version};
-use crate::isolators::watcher::Given;
-use crate::isolators::{self, Parent, Plan, Site};
+use crate::host::background::blocking;
+use crate::isolators::watcher::watched_resources;
+use crate::isolators::{self, Parent, Site};
 use crate::launcher::InitSpec;
+use crate::plan::Plan;
 use crate::runtime_dir::Mounted;
 
 /// Makes what the container is to be kept in, and tells the supervisor.
@@ -19,7 +22,7 @@ pub(super) async fn isolate(
     provisioned: Provisioned,
     parent_sandbox: Option<&Path>,
     init: &mut InitSpec,
-) -> Result<(), String> {
+) -> Result<(), ContainerFault> {
     let parent = spec.id.parent().map(|parent| parent_of(context, parent, parent_sandbox));
     init.plan = isolators::plan(&Site {
         spec,
@@ -33,9 +36,9 @@ pub(super) async fn isolate(
     })?;
     provisioned.enter(context, spec, init)?;
     keep_mounts(context, spec, &init.plan).await?;
-    let given = Given::new(&spec.sandbox, &spec.resources, &spec.volumes);
+    let given = watched_resources(&spec.sandbox, &spec.resources, &spec.volumes);
     let kept = context.runtime.container(&spec.id).write_given(&given);
-    kept.map_err(|err| format!("cannot keep what it was given: {err}"))?;
+    kept.map_err(ContainerFault::persist("resources"))?;
     let Some(linux) = &context.linux else { return Ok(()) };
     let cgroups = linux.prepare(spec).await?;
     init.cgroups = cgroups.places.iter().map(Place::processes).collect();
@@ -46,18 +49,17 @@ pub(super) async fn isolate(
 }
 
 /// Makes what is mounted from, and writes down which persistent volumes are.
-async fn keep_mounts(context: &Context, spec: &LaunchSpec, plan: &Plan) -> Result<(), String> {
+async fn keep_mounts(context: &Context, spec: &LaunchSpec, plan: &Plan) -> Result<(), ContainerFault> {
     if !context.options.isolation.mounts() {
         return Ok(());
     }
     let (dir, plan) = (context.runtime.container(&spec.id), plan.clone());
     let volumes: Vec<Mounted> = spec.volumes.iter().map(Mounted::from).collect();
     let work = move || {
-        isolators::directories::make(&plan)?;
-        dir.write_volumes(&volumes).map_err(|err| format!("cannot keep its volumes: {err}"))
+        isolators::directories::make(&plan).map_err(ContainerFault::Directories)?;
+        dir.write_volumes(&volumes).map_err(ContainerFault::persist("volumes"))
     };
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err(String::from("the agent is going down")))
+    blocking(work).await?
 }
 
 /// The container around a nested one, as far as isolators care: its namespaces may be those of one further out.

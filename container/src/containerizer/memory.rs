@@ -2,19 +2,15 @@
 //!
 //! For containers in cgroups of our own as for those of a Docker engine, once the first process of these is found.
 
-use std::pin::Pin;
-
 use tepui_types::{ContainerId, Termination};
 
-use super::{Context, in_docker};
+use super::Context;
+use super::in_docker::{self, Search};
 use crate::cgroups::Controller;
 use crate::cgroups::burst::{self, Burst};
 use crate::cgroups::oom_watch::{self, OomWatch, Subject};
 use crate::docker;
 use crate::host::process::Process;
-
-/// The end of a search for a process.
-pub(super) type Search = Pin<Box<dyn Future<Output = Process> + Send>>;
 
 /// A container to destroy, and the reason.
 pub(super) type Limited = (ContainerId, Termination);
@@ -65,7 +61,7 @@ impl MemoryWatch {
             return Some((id.clone(), docker::termination(why)));
         }
         if let Some(oom) = self.oom.as_mut().filter(|oom| oom.owner() == id) {
-            return oom.look().map(|why| (id.clone(), why));
+            return oom.poll().map(|why| (id.clone(), why));
         }
         // Its memory is counted with that of others: if it ended in order, the kill was not about it.
         if status == Some(0) {

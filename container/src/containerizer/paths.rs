@@ -12,6 +12,7 @@ use tepui_types::ContainerEvent;
 use tokio::sync::{Semaphore, watch};
 
 use super::Context;
+use crate::host::background::{Interrupted, blocking};
 use crate::host::beneath;
 
 /// Removing large trees loads a disk; more at once would not be faster.
@@ -36,7 +37,7 @@ impl Paths {
     /// Removes a tree below the work directory.
     pub fn remove(&mut self, path: String) {
         self.spawn(path, |work_dir, path| {
-            let outside = || io::Error::other("refused: it is not below the work directory");
+            let outside = || io::Error::other("rejected: it is not below the work directory");
             beneath::remove_tree(work_dir, beneath::relative(work_dir, path).ok_or_else(outside)?)
         });
     }
@@ -72,12 +73,13 @@ impl Paths {
             }
             let turn = turns.acquire().await;
             let (work_dir, at) = (context.options.work_dir.clone(), path.clone());
-            let result = tokio::task::spawn_blocking(move || work(&work_dir, Path::new(&at))).await;
+            let result = blocking(move || work(&work_dir, Path::new(&at))).await;
             drop((turn, done));
             let error = match result {
                 Ok(Ok(())) => None,
                 Ok(Err(err)) => Some(err.to_string()),
-                Err(_) => return, // The runtime is shutting down.
+                Err(Interrupted::GoingDown) => return,
+                Err(fault @ Interrupted::Panicked(_)) => Some(fault.to_string()),
             };
             context.emit(ContainerEvent::PathDone { path, error }).await;
         });
@@ -89,7 +91,7 @@ fn check_volume(work_dir: &Path, path: &Path) -> io::Result<()> {
     let steps_up = path.components().any(|part| part == Component::ParentDir);
     match path.is_absolute() && !steps_up && !work_dir.starts_with(path) {
         true => Ok(()),
-        false => Err(io::Error::other("refused: it cannot be the directory of a volume")),
+        false => Err(io::Error::other("rejected: it is not a valid volume directory")),
     }
 }
 

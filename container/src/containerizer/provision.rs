@@ -9,13 +9,14 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_types::{ContainerId, LaunchSpec};
 
 use super::Context;
-use super::container::command_line;
+use super::command_line::command_line;
+use super::fault::ContainerFault;
+use crate::host::background::blocking;
 use crate::host::user::Identity;
-use crate::images::{Overlay, Runtime, rootfs};
-use crate::isolators::Plan;
-use crate::isolators::plan::{Make, Mount, Root, Source, Target};
+use crate::images::{Runtime, rootfs};
 use crate::launcher::InitSpec;
-use crate::launcher::inside::{self, Inside};
+use crate::launcher::task_entry::{self, TaskEntry};
+use crate::plan::{Make, Mount, Overlay, Plan, Root, Source, Target};
 
 /// A container has the network of the host, and finds its way about there as the host does.
 const NETWORK_FILES: [&str; 3] = ["etc/hosts", "etc/hostname", "etc/resolv.conf"];
@@ -36,20 +37,18 @@ pub(super) struct Provisioned {
     overlays: Vec<Overlay>,
 }
 
-pub(super) async fn provision(context: &Context, spec: &LaunchSpec) -> Result<Provisioned, String> {
+pub(super) async fn provision(context: &Context, spec: &LaunchSpec) -> Result<Provisioned, ContainerFault> {
     let mut all = Provisioned::default();
     let wanted = images_of(spec);
     if let (Some(volumes), Some(info)) = (&context.volumes, &spec.container) {
-        all.ready = volumes.mount(&spec.id, &info.volumes).await?;
+        all.ready = volumes.mount(&spec.id, &info.volumes).await.map_err(ContainerFault::VolumeDriver)?;
         all.of_drivers = all.ready.values().cloned().collect();
     }
     if wanted.is_empty() {
         return Ok(all);
     }
     let Some(images) = &context.images else {
-        return Err(String::from(
-            "this agent has no images: it was started without --image_providers=docker",
-        ));
+        return Err(ContainerFault::NoImages);
     };
     let _turn = context.launches.acquire().await;
     for (volume, image) in wanted {
@@ -83,7 +82,7 @@ fn images_of(spec: &LaunchSpec) -> Vec<(Option<usize>, &pb::Image)> {
 
 impl Provisioned {
     /// The launch with what the image says about it; an executor outside of its task's image has nothing of that.
-    pub fn complete<'a>(&self, spec: &'a LaunchSpec) -> Result<Cow<'a, LaunchSpec>, String> {
+    pub fn complete<'a>(&self, spec: &'a LaunchSpec) -> Result<Cow<'a, LaunchSpec>, ContainerFault> {
         if self.rootfs.is_none() || spec.task.is_some() {
             return Ok(Cow::Borrowed(spec));
         }
@@ -94,9 +93,14 @@ impl Provisioned {
     }
 
     /// Adds to a launch what comes of the images; its plan is made.
-    pub fn enter(self, context: &Context, spec: &LaunchSpec, init: &mut InitSpec) -> Result<(), String> {
+    pub fn enter(
+        self,
+        context: &Context,
+        spec: &LaunchSpec,
+        init: &mut InitSpec,
+    ) -> Result<(), ContainerFault> {
         if let (Some(volumes), Some(user)) = (&context.volumes, &init.identity) {
-            volumes.give(&self.of_drivers, (user.uid, user.gid))?;
+            volumes.give(&self.of_drivers, (user.uid, user.gid)).map_err(ContainerFault::VolumeDriver)?;
         }
         init.plan.overlays = self.overlays;
         if self.rootfs.is_none() {
@@ -133,7 +137,7 @@ fn stay_outside(
     task: &pb::CommandInfo,
     sandbox: Option<(String, String)>,
     init: &mut InitSpec,
-) -> Result<(), String> {
+) -> Result<(), ContainerFault> {
     let command = runtime.command(task)?;
     let mut environment = runtime.environment(task);
     // The executor itself has not all of them, see the agent's environment of generated executors.
@@ -144,7 +148,7 @@ fn stay_outside(
     let (task_program, arguments) = command_line(&command)?;
     let plan = &mut init.plan;
     plan.stays_outside = true;
-    let inside = Inside {
+    let inside = TaskEntry {
         plan: Plan {
             rootfs: plan.rootfs.clone(),
             working_directory: plan.working_directory.clone(),
@@ -158,10 +162,10 @@ fn stay_outside(
         program: task_program,
         arguments,
     };
-    let text = serde_json::to_string(&inside).map_err(|err| format!("cannot describe its place: {err}"))?;
-    init.environment.insert(String::from(inside::INSIDE), text);
+    let text = serde_json::to_string(&inside).map_err(ContainerFault::Describe)?;
+    init.environment.insert(String::from(task_entry::INSIDE), text);
     let words = [&program.display().to_string(), crate::HELPER_COMMAND, crate::INSIDE].join("\n");
-    init.environment.insert(String::from(inside::LAUNCHER), words);
+    init.environment.insert(String::from(task_entry::LAUNCHER), words);
     Ok(())
 }
 
@@ -172,8 +176,8 @@ pub(super) async fn remove(context: &Arc<Context>, id: &ContainerId) {
     }
     let (work_dir, id) = (context.options.work_dir.clone(), id.clone());
     let name = id.to_string();
-    let removed = tokio::task::spawn_blocking(move || rootfs::remove(&work_dir, &id)).await;
-    if let Ok(Err(err)) = removed {
+    let removed = blocking(move || rootfs::remove(&work_dir, &id)).await;
+    if let Err(err) = removed.unwrap_or_else(|fault| Err(fault.into())) {
         tracing::warn!(container = name, %err, "cannot remove the root file system of a container");
     }
 }
@@ -186,8 +190,8 @@ pub(super) async fn remove_forgotten(context: &Arc<Context>, known: BTreeSet<Con
         tokio::spawn(async move { volumes.release_forgotten(&known).await });
     }
     let work_dir = context.options.work_dir.clone();
-    let listed = tokio::task::spawn_blocking(move || rootfs::list(&work_dir)).await;
-    let listed = listed.unwrap_or_else(|_| Ok(Vec::new())).unwrap_or_else(|err| {
+    let listed = blocking(move || rootfs::list(&work_dir)).await;
+    let listed = listed.unwrap_or_else(|fault| Err(fault.into())).unwrap_or_else(|err| {
         tracing::warn!(%err, "cannot list root file systems, some may be left");
         Vec::new()
     });

@@ -13,6 +13,7 @@ use tepui_types::{ContainerId, KnownContainer, Termination};
 use super::{Context, provision, restore};
 use crate::cgroups::destroy;
 use crate::docker;
+use crate::host::background::{Interrupted, blocking};
 use crate::host::process::Process;
 use crate::launcher::tree;
 use crate::runtime_dir::{self, Claim, ContainerDir, RuntimeDir};
@@ -37,18 +38,17 @@ pub(super) enum State {
 }
 
 /// Compares what should exist with what is there; `busy` is in use by this agent already.
-pub(super) async fn look(
+pub(super) async fn find_containers(
     context: &Arc<Context>,
     known: Vec<KnownContainer>,
     busy: BTreeSet<ContainerId>,
-) -> Found {
+) -> Result<Found, Interrupted> {
     let context = context.clone();
-    let looked = tokio::task::spawn_blocking(move || {
+    let look = move || {
         restore::restore(&context, &known);
         look_now(&context.runtime, known, &busy)
-    });
-    let looked = looked.await;
-    looked.unwrap_or(Found { known: Vec::new(), orphans: Vec::new() }) // The runtime is shutting down.
+    };
+    blocking(look).await
 }
 
 fn look_now(runtime: &RuntimeDir, mut known: Vec<KnownContainer>, busy: &BTreeSet<ContainerId>) -> Found {
@@ -82,7 +82,7 @@ fn inspect(runtime: &RuntimeDir, id: &ContainerId) -> State {
 fn try_inspect(runtime: &RuntimeDir, id: &ContainerId) -> io::Result<State> {
     let dir = runtime.container(id);
     if !dir.exists() {
-        return Ok(State::Ended(unknown("nothing is known about its processes")));
+        return Ok(State::Ended(unknown("its processes are unknown")));
     }
     let claim = match dir.claimed()? {
         Claim::None if dir.claim(None)? => Claim::Void,
@@ -133,7 +133,7 @@ pub(super) fn destroy_orphans(context: &Arc<Context>, orphans: Vec<ContainerId>)
         let mut family: Vec<ContainerId> = family.cloned().collect();
         family.sort_by_key(|id| std::cmp::Reverse(depth(id)));
         match context.runtime.container(&top).status() {
-            Some(status) => tracing::info!(container = %top, status, "forgetting a container that ended"),
+            Some(status) => tracing::info!(container = %top, status, "removing a terminated container"),
             None => tracing::info!(container = %top, "destroying an orphaned container"),
         }
         // A failure leaves the directory, and the next start tries again.
@@ -159,8 +159,8 @@ async fn destroy_family(context: Arc<Context>, top: ContainerId, family: Vec<Con
             docker.remove_for_good(&docker::name(&id)).await;
         }
     }
-    let removed = tokio::task::spawn_blocking(move || context.runtime.remove(&top)).await;
-    if let Ok(Err(err)) = removed {
+    let removed = blocking(move || context.runtime.remove(&top)).await;
+    if let Err(err) = removed.unwrap_or_else(|fault| Err(fault.into())) {
         tracing::warn!(%err, "cannot remove the runtime directory of an orphaned container");
     }
 }
@@ -173,7 +173,10 @@ pub(super) async fn remove_cgroups(context: Arc<Context>, id: ContainerId) {
 }
 
 fn unknown(why: &str) -> Termination {
-    Termination { message: Some(format!("Container ended unseen: {why}")), ..Default::default() }
+    Termination {
+        message: Some(format!("Container terminated while the agent was down: {why}")),
+        ..Default::default()
+    }
 }
 
 fn ancestors(id: &ContainerId) -> impl Iterator<Item = &ContainerId> {

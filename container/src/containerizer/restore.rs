@@ -13,7 +13,7 @@ use tepui_types::{ContainerId, KnownContainer};
 
 use super::Context;
 use crate::host::process::{self, Process, Stat};
-use crate::isolators::watcher::Given;
+use crate::isolators::watcher::watched_resources;
 use crate::launcher::linux::Linux;
 use crate::runtime_dir::{Init, Mounted, is_valid};
 
@@ -37,7 +37,7 @@ pub(super) fn restore(context: &Context, known: &[KnownContainer]) {
             restore_abandoned(context, &known.id);
         }
         if let Err(err) = restore_given(context, known) {
-            tracing::warn!(container = %known.id, %err, "cannot keep what a container was given");
+            tracing::warn!(container = %known.id, %err, "cannot persist the resources of a container");
         }
     }
 }
@@ -48,7 +48,7 @@ fn restore_given(context: &Context, known: &KnownContainer) -> io::Result<()> {
     if !dir.exists() {
         return Ok(());
     }
-    dir.write_given(&Given::new(&known.sandbox, &known.resources, &known.volumes))?;
+    dir.write_given(&watched_resources(&known.sandbox, &known.resources, &known.volumes))?;
     match context.options.isolation.mounts() {
         true => dir.write_volumes(&known.volumes.iter().map(Mounted::from).collect::<Vec<_>>()),
         false => Ok(()),
@@ -66,13 +66,13 @@ fn restore_abandoned(context: &Context, id: &ContainerId) {
     let written =
         dir.make().and_then(|()| dir.write_cgroups(&cgroups)).and_then(|()| dir.claim(Some(NOBODY)));
     if let Err(err) = written {
-        tracing::warn!(container = %id, %err, "its directory was deleted and cannot be made");
+        tracing::warn!(container = %id, %err, "its directory was deleted and cannot be created");
     }
 }
 
 fn restore_supervised(context: &Context) {
     let all = process::all().unwrap_or_default();
-    let inside = context.linux.as_ref().map(Linux::everybody).unwrap_or_default();
+    let inside = context.linux.as_ref().map(Linux::all_processes).unwrap_or_default();
     let mut found: Vec<(ContainerId, &Stat)> = all
         .iter()
         .filter(|stat| !stat.ended && !inside.contains(&stat.process.pid) && is_ours(stat.process.pid))
@@ -86,7 +86,9 @@ fn restore_supervised(context: &Context) {
         }
         match rewrite(context, &id, stat, &all) {
             Ok(()) => tracing::warn!(container = %id, "its directory was deleted; written again"),
-            Err(err) => tracing::warn!(container = %id, %err, "its directory was deleted and cannot be made"),
+            Err(err) => {
+                tracing::warn!(container = %id, %err, "its directory was deleted and cannot be created")
+            }
         }
     }
 }

@@ -27,7 +27,7 @@ pub(super) async fn header(image: &str, logins: &Logins) -> Result<Option<String
         Some(_) | None => HUB.to_vec(),
     };
     for host in hosts {
-        let login = match logins.find(host).await? {
+        let login = match logins.find(host).await.map_err(|fault| fault.to_string())? {
             Some(Login::Token(token)) => json!({"identitytoken": token, "serveraddress": host}),
             Some(login) => match login.pair() {
                 Some((name, secret)) => {
@@ -46,7 +46,7 @@ pub(super) async fn header(image: &str, logins: &Logins) -> Result<Option<String
 pub(super) fn fetched(sandbox: &Path) -> Result<Option<Logins>, String> {
     for (directory, file) in FILES {
         match read(sandbox, directory, file) {
-            Ok(text) => return Logins::parse(&text).map(Some),
+            Ok(text) => return Logins::parse(&text).map(Some).map_err(|fault| fault.to_string()),
             Err(err) if err.kind() == io::ErrorKind::NotFound => (),
             Err(err) => return Err(format!("cannot read '{file}' of the sandbox: {err}")),
         }

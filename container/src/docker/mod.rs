@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tepui_docker::{Engine, Listed, OutOfMemory, Setup, Whose};
+use tepui_docker::{Engine, Listed, OomCause, OutOfMemory, Setup};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::task_status::Reason;
@@ -25,6 +25,7 @@ use tepui_types::{ContainerId, LaunchSpec, Termination};
 
 pub(crate) use self::limits::followed_score;
 use crate::cgroups::{Cgroups, Controller, Demand, Limit, Place, Policy, Version, oom};
+use crate::host::background::blocking;
 use crate::host::process::Process;
 use crate::images::Logins;
 use crate::pulls::Pulls;
@@ -98,13 +99,13 @@ impl Docker {
     /// Somebody must listen at the socket.
     pub fn open(options: DockerOptions, site: DockerSite) -> Result<Docker, String> {
         std::os::unix::net::UnixStream::connect(&options.socket).map_err(|err| {
-            format!("the Docker engine is not there at {}: {err}", options.socket.display())
+            format!("the Docker engine does not answer at {}: {err}", options.socket.display())
         })?;
         Ok(Docker { engine: Engine::at(&options.socket), options, site, pulls: Pulls::default() })
     }
 
     /// What is started on the host for a container. What cannot be had is refused here, by the name of its field.
-    /// `user`: as whom it must run, with no way to become another. `end`: where the process tells why a container ended,
+    /// `user`: as whom it must run, with no way to become another. `end`: where the process tells why a container terminated,
     /// unless it is an executor, which tells the framework.
     pub fn on_host(
         &self,
@@ -151,8 +152,8 @@ impl Docker {
             return Ok(());
         }
         let sandbox = PathBuf::from(&spec.sandbox);
-        let fetched = tokio::task::spawn_blocking(move || login::fetched(&sandbox)).await;
-        let logins = fetched.unwrap_or(Ok(None))?; // Else the agent is going down.
+        let logins =
+            blocking(move || login::fetched(&sandbox)).await.map_err(|fault| fault.to_string())??;
         let logins = logins.as_ref().unwrap_or(&self.options.logins);
         let header = login::header(&info.image, logins).await?;
         self.pulls.time(self.engine.pull(&info.image, header.as_deref())).await.map_err(told)
@@ -217,7 +218,7 @@ impl Docker {
     pub async fn end(&self, id: &ContainerId, in_order: bool) {
         let name = name(id);
         if let Err(fault) = self.engine.stop(&name, self.options.stop_timeout).await {
-            tracing::warn!(container = %id, %fault, "cannot end a container, it is tried again");
+            tracing::warn!(container = %id, %fault, "cannot kill a container, retrying");
         }
         let (docker, looks) = (self.clone(), if in_order { 0 } else { LATE_LOOKS });
         // What it does not manage is done by the next start of the agent.
@@ -239,7 +240,7 @@ impl Docker {
         }
         let listed = match self.engine.list(NAME_PREFIX).await {
             Ok(listed) => listed,
-            Err(fault) => return tracing::warn!(%fault, "cannot look for orphaned containers"),
+            Err(fault) => return tracing::warn!(%fault, "cannot list orphaned containers"),
         };
         let known: BTreeSet<String> = known.iter().map(name).collect();
         let label = self.site.work_dir.display().to_string();
@@ -253,7 +254,7 @@ impl Docker {
             self.engine.stop(&orphan.id, self.options.stop_timeout).await.ok(); // To remove it ends it too.
             self.remove(&orphan.id).await;
             let names = orphan.names.iter().map(|name| name.trim_start_matches('/'));
-            names.for_each(|name| tepui_docker::remove_around(&self.site.cgroups_root, name));
+            names.for_each(|name| tepui_docker::remove_parent_cgroup(&self.site.cgroups_root, name));
         }
     }
 
@@ -271,7 +272,7 @@ impl Docker {
         if let Err(fault) = self.engine.remove(name).await {
             tracing::warn!(container = name, %fault, "cannot remove a container");
         }
-        tepui_docker::remove_around(&self.site.cgroups_root, name);
+        tepui_docker::remove_parent_cgroup(&self.site.cgroups_root, name);
     }
 }
 
@@ -288,9 +289,9 @@ fn has_room(place: &Place, demand: &Demand) -> bool {
 /// What the end of a container for want of memory means.
 pub(crate) fn termination(why: OutOfMemory) -> Termination {
     let reason = match why.whose {
-        Whose::Own => Some(Reason::REASON_CONTAINER_LIMITATION_MEMORY),
-        Whose::OthersOverRequest => Some(Reason::REASON_MEMORY_REQUEST_EXCEEDED),
-        Whose::OthersWithinRequest => None,
+        OomCause::Own => Some(Reason::REASON_CONTAINER_LIMITATION_MEMORY),
+        OomCause::OthersOverRequest => Some(Reason::REASON_MEMORY_REQUEST_EXCEEDED),
+        OomCause::OthersWithinRequest => None,
     };
     Termination {
         state: reason.map(|_| TaskState::TASK_FAILED),

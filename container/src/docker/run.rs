@@ -47,7 +47,7 @@ async fn run(setup: &Setup) -> io::Result<i64> {
         tokio::select! {
             code = &mut following => {
                 let code = code.map_err(io::Error::other)?;
-                tell(setup, watch.explain(&engine, &setup.name, &setup.document["HostConfig"], code).await)?;
+                write_outcome(setup, watch.explain(&engine, &setup.name, &setup.document["HostConfig"], code).await)?;
                 return Ok(code);
             }
             Some(name) = signals.recv() => {
@@ -60,7 +60,7 @@ async fn run(setup: &Setup) -> io::Result<i64> {
 }
 
 /// An exit code is all that is heard of this process; what it does not tell is left for the agent to read.
-fn tell(setup: &Setup, why: Option<OutOfMemory>) -> io::Result<()> {
+fn write_outcome(setup: &Setup, why: Option<OutOfMemory>) -> io::Result<()> {
     match (&setup.end, why) {
         (Some(file), Some(why)) => std::fs::write(file, serde_json::to_vec(&why)?),
         (_, None) | (None, _) => Ok(()),

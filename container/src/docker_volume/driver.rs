@@ -109,11 +109,11 @@ impl Driver {
         let address = dirs.iter().find_map(|dir| in_dir(dir, name));
         let nowhere = || {
             let dirs: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
-            DriverFault::Unusable(format!("there is no such driver in {}", dirs.join(", ")))
+            DriverFault::Unusable(format!("no such driver in {}", dirs.join(", ")))
         };
         let address = address.ok_or_else(nowhere)?.map_err(DriverFault::Unusable)?;
         let driver = Driver { address };
-        let answer = driver.ask("Plugin.Activate", &Call::default(), timeout).await?;
+        let answer = driver.call_driver("Plugin.Activate", &Call::default(), timeout).await?;
         if !answer.implements.iter().any(|kind| kind == KIND) {
             return Err(DriverFault::Unusable(format!("it is a plugin, but no {KIND}")));
         }
@@ -125,7 +125,7 @@ impl Driver {
     /// Where its volumes are. Nothing depends on it here: a volume is mounted where its container is, and the driver knows
     /// whether it is the same one elsewhere. Drivers of old do not know the call, and have volumes of one machine.
     async fn scope(&self, timeout: Duration) -> Result<Scope, DriverFault> {
-        match self.ask("VolumeDriver.Capabilities", &Call::default(), timeout).await {
+        match self.call_driver("VolumeDriver.Capabilities", &Call::default(), timeout).await {
             Ok(answer) => Ok(Scope::parse(&answer.capabilities.scope)),
             Err(DriverFault::Refused(_)) => Ok(Scope::Local),
             Err(fault) => Err(fault),
@@ -140,7 +140,7 @@ impl Driver {
         timeout: Duration,
     ) -> Result<(), DriverFault> {
         let call = Call { name, opts: Some(options), ..Default::default() };
-        match self.ask("VolumeDriver.Create", &call, timeout).await {
+        match self.call_driver("VolumeDriver.Create", &call, timeout).await {
             Err(DriverFault::Refused(why)) => match self.path(name, timeout).await {
                 Ok(_) => Ok(()),
                 Err(DriverFault::Refused(_)) => Err(DriverFault::Refused(why)),
@@ -153,28 +153,28 @@ impl Driver {
     /// Mounts a volume for `id` and says where.
     pub async fn mount(&self, name: &str, id: &str, timeout: Duration) -> Result<PathBuf, DriverFault> {
         let call = Call { name, id, ..Default::default() };
-        let answer = self.ask("VolumeDriver.Mount", &call, timeout).await?;
+        let answer = self.call_driver("VolumeDriver.Mount", &call, timeout).await?;
         let path = match answer.mountpoint.filter(|path| !path.is_empty()) {
             Some(path) => path,
             None => self.path(name, timeout).await?.unwrap_or_default(),
         };
         match Path::new(&path).is_absolute() {
             true => Ok(PathBuf::from(path)),
-            false => Err(DriverFault::Unusable(format!("it says that it is mounted at '{path}'"))),
+            false => Err(DriverFault::Unusable(format!("it reports the mount point '{path}'"))),
         }
     }
 
     pub async fn unmount(&self, name: &str, id: &str, timeout: Duration) -> Result<(), DriverFault> {
         let call = Call { name, id, ..Default::default() };
-        self.ask("VolumeDriver.Unmount", &call, timeout).await.map(drop)
+        self.call_driver("VolumeDriver.Unmount", &call, timeout).await.map(drop)
     }
 
     async fn path(&self, name: &str, timeout: Duration) -> Result<Option<String>, DriverFault> {
         let call = Call { name, ..Default::default() };
-        Ok(self.ask("VolumeDriver.Path", &call, timeout).await?.mountpoint)
+        Ok(self.call_driver("VolumeDriver.Path", &call, timeout).await?.mountpoint)
     }
 
-    async fn ask(
+    async fn call_driver(
         &self,
         call: &'static str,
         with: &Call<'_>,
@@ -190,9 +190,7 @@ impl Driver {
             (_, Ok(Answer { err: Some(why), .. })) if !why.is_empty() => Err(DriverFault::Refused(why)),
             (true, Ok(answer)) => Ok(answer),
             (true, Err(_)) if body.is_empty() => Ok(Answer::default()),
-            (true, Err(err)) => {
-                Err(DriverFault::Unusable(format!("{call}: its answer cannot be understood: {err}")))
-            }
+            (true, Err(err)) => Err(DriverFault::Unusable(format!("{call}: invalid answer: {err}"))),
             (false, _) => Err(DriverFault::Refused(String::from_utf8_lossy(&body).trim().to_owned())),
         }
     }

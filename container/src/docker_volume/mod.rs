@@ -53,6 +53,19 @@ impl Default for DockerVolumeOptions {
     }
 }
 
+impl DockerVolumeOptions {
+    /// Names of the drivers that can be found now, sorted.
+    pub fn drivers(&self) -> Vec<String> {
+        let files = self.plugin_dirs.iter().flat_map(|dir| std::fs::read_dir(dir).into_iter().flatten());
+        let name = |file: io::Result<std::fs::DirEntry>| {
+            let path = file.ok()?.path();
+            let is_driver = matches!(path.extension()?.to_str()?, "sock" | "spec" | "json");
+            is_driver.then(|| path.file_stem()?.to_str().map(str::to_owned)).flatten()
+        };
+        files.filter_map(name).collect::<BTreeSet<String>>().into_iter().collect()
+    }
+}
+
 /// A volume, wherever it is used.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Volume {
@@ -63,11 +76,11 @@ struct Volume {
 /// What a container uses.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Checkpoint {
-    volumes: Vec<Kept>,
+    volumes: Vec<MountedVolume>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Kept {
+struct MountedVolume {
     #[serde(flatten)]
     volume: Volume,
     /// Written when all volumes of the container are mounted; until then nobody knows.
@@ -118,12 +131,15 @@ impl DockerVolumes {
         if wanted.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let write = |volumes: Vec<Kept>| {
+        let write = |volumes: Vec<MountedVolume>| {
             let written = self.write(id, &Checkpoint { volumes });
-            written.map_err(|err| format!("cannot keep which volumes it uses: {err}"))
+            written.map_err(|err| format!("cannot persist its volumes: {err}"))
         };
         write(
-            wanted.iter().map(|(_, volume, _)| Kept { volume: volume.clone(), mountpoint: None }).collect(),
+            wanted
+                .iter()
+                .map(|(_, volume, _)| MountedVolume { volume: volume.clone(), mountpoint: None })
+                .collect(),
         )?;
         let (mut ready, mut kept) = (BTreeMap::new(), Vec::new());
         for (index, volume, options) in wanted {
@@ -133,7 +149,7 @@ impl DockerVolumes {
             };
             let path = mounted.map_err(named)?;
             ready.insert(index, path.clone());
-            kept.push(Kept { volume, mountpoint: Some(path) });
+            kept.push(MountedVolume { volume, mountpoint: Some(path) });
         }
         write(kept)?;
         Ok(ready)
@@ -144,7 +160,7 @@ impl DockerVolumes {
         let volumes = match self.checkpoint(id) {
             Ok(checkpoint) => checkpoint.volumes,
             Err(err) => {
-                return tracing::warn!(container = %id, %err, "cannot read which volumes a container used");
+                return tracing::warn!(container = %id, %err, "cannot read the volumes of a container");
             }
         };
         let mut kept = Vec::new();
@@ -152,7 +168,7 @@ impl DockerVolumes {
             if let Err(fault) = self.unmount_one(id, &one.volume).await {
                 let Volume { driver, name } = &one.volume;
                 tracing::warn!(container = %id, driver, volume = name, %fault,
-                    "cannot unmount a volume, the next start tries again");
+                    "cannot unmount a volume, retrying at the next start");
                 kept.push(one);
             }
         }
@@ -162,7 +178,7 @@ impl DockerVolumes {
         };
         match settled {
             Err(err) if err.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(container = %id, %err, "cannot keep which volumes a container uses");
+                tracing::warn!(container = %id, %err, "cannot persist the volumes of a container");
             }
             Ok(()) | Err(_) => (),
         }

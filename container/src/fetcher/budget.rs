@@ -9,7 +9,8 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 use tepui_proto::mesos::v1 as pb;
 
-use super::job::Fault;
+use super::fault::Fault;
+use crate::host::background::{Interrupted, blocking};
 use crate::isolators::{sandbox_quota, used_bytes};
 
 /// How often the sandbox is measured while an archive is unpacked.
@@ -50,9 +51,10 @@ impl Budget {
     pub async fn exceeded(self) {
         loop {
             tokio::time::sleep(MEASURE_INTERVAL).await;
-            // Fails only when the program ends.
-            if tokio::task::spawn_blocking(move || self.is_exceeded()).await.unwrap_or(false) {
-                return;
+            match blocking(move || self.is_exceeded()).await {
+                Ok(false) | Err(Interrupted::GoingDown) => (),
+                // What cannot be measured is not let grow.
+                Ok(true) | Err(Interrupted::Panicked(_)) => return,
             }
         }
     }

@@ -98,7 +98,7 @@ impl Cache {
         F: Future<Output = Outcome> + Send + 'static,
     {
         let key = (owner, uri.to_owned());
-        let mut waiter = match self.look(&key, name) {
+        let mut waiter = match self.lookup(&key, name) {
             Looked::There(file) => return Ok(file),
             Looked::Coming(waiter) => waiter,
             Looked::Missing { path, sender, waiter } => {
@@ -115,7 +115,7 @@ impl Cache {
             Ok(answer) => answer.clone(),
             Err(_) => None,
         };
-        answer.unwrap_or_else(|| Err(Refusal::Failed(String::from("the download was given up"))))
+        answer.unwrap_or_else(|| Err(Refusal::Failed(String::from("the download was aborted"))))
     }
 
     /// How many bytes it holds, and how many it may.
@@ -123,7 +123,7 @@ impl Cache {
         (self.lock().bytes, self.bytes_max)
     }
 
-    fn look(&self, key: &Key, name: &str) -> Looked {
+    fn lookup(&self, key: &Key, name: &str) -> Looked {
         let mut state = self.lock();
         state.clock += 1;
         let clock = state.clock;
@@ -172,7 +172,7 @@ impl Cache {
                     Outcome::Failed { message } => Err(Refusal::Failed(message)),
                 },
                 (Err(refusal), _) => Err(refusal),
-                (Ok(_), None) => Err(Refusal::Failed(String::from("the download was given up"))),
+                (Ok(_), None) => Err(Refusal::Failed(String::from("the download was aborted"))),
             }
         };
         tokio::select! {

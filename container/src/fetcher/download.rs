@@ -20,7 +20,7 @@ use hyper_util::rt::TokioExecutor;
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 
-use super::job::Fault;
+use super::fault::Fault;
 
 const REDIRECTS_MAX: usize = 20;
 
@@ -93,7 +93,7 @@ pub(crate) async fn send(
     headers: Vec<(HeaderName, HeaderValue)>,
     body: String,
 ) -> Result<Response<Incoming>, Fault> {
-    let told = |err: String| Fault::Told(format!("cannot make the request: {err}"));
+    let told = |err: String| Fault::Told(format!("cannot send the request: {err}"));
     let (target, login) = split_login(uri).ok_or_else(|| told(String::from("the URL has no host")))?;
     let host = target.authority().map_or("", Authority::as_str);
     let mut request = Request::builder()

@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use tokio::process::Command;
 
 use super::budget::Budget;
-use super::job::Fault;
+use super::fault::Fault;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -67,7 +67,7 @@ pub(super) async fn extract(kind: Kind, archive: &Path, name: &Path, budget: Bud
     match (is_too_large, status.success()) {
         (true, _) => Err(budget.fault()),
         (false, true) => Ok(()),
-        (false, false) => Err(Fault::Told(format!("cannot extract it: '{tool}' ended with {status}"))),
+        (false, false) => Err(Fault::Told(format!("cannot extract it: '{tool}' exited with {status}"))),
     }
 }
 

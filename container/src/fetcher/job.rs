@@ -12,6 +12,7 @@ use nix::unistd::Gid;
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
+use super::fault::Fault;
 use super::{download, extract};
 use crate::host::beneath;
 use crate::host::user::Identity;
@@ -61,24 +62,6 @@ pub(super) enum Outcome {
     Failed {
         message: String,
     },
-}
-
-/// Why one file could not be brought.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Fault {
-    #[error("it is larger than the cache")]
-    TooLarge,
-    #[error("{0}")]
-    Told(String),
-    #[error("{what}: {err}")]
-    Io { what: String, err: io::Error },
-}
-
-impl Fault {
-    pub fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Fault {
-        let what = what.into();
-        move |err| Fault::Io { what, err }
-    }
 }
 
 /// Does one job. Must be the first thing the process does.

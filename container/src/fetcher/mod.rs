@@ -8,6 +8,7 @@ mod budget;
 mod cache;
 pub(crate) mod download;
 mod extract;
+mod fault;
 pub(crate) mod job;
 mod uri;
 

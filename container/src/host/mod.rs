@@ -5,11 +5,12 @@
 
 #![allow(unsafe_code)]
 
+pub(crate) mod background;
 pub(crate) mod beneath;
 pub(crate) mod bpf;
 pub(crate) mod event;
+pub(crate) mod kernel_file;
 pub(crate) mod open_files;
 pub(crate) mod pages;
 pub(crate) mod process;
-pub(crate) mod shown;
 pub(crate) mod user;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use flate2::bufread::MultiGzDecoder;
 
 use super::digest::{Digest, Hashed};
+use super::fault::{DocumentFault, ImageFault};
 use super::unpack::{Form, unpack};
 use super::zstd::{Zstd, is_zstd};
 
@@ -49,30 +50,30 @@ impl Blob {
     }
 
     /// All of a document.
-    pub fn read(&self, what: &str) -> Result<Vec<u8>, String> {
+    pub fn read(&self, what: &str) -> Result<Vec<u8>, ImageFault> {
         if self.size > DOCUMENT_BYTES_MAX {
-            return Err(format!("{what} has {} bytes, more than {DOCUMENT_BYTES_MAX}", self.size));
+            let (what, bytes, bytes_max) = (what.to_owned(), self.size, DOCUMENT_BYTES_MAX);
+            return Err(DocumentFault::TooLarge { what, bytes, bytes_max }.into());
         }
         let mut bytes = Vec::new();
         let read = self.open().and_then(|mut file| file.read_to_end(&mut bytes));
-        read.map_err(|err| format!("cannot read {what}: {err}"))?;
+        read.map_err(ImageFault::io(format!("cannot read {what}")))?;
         self.digest.as_ref().map_or(Ok(()), |digest| digest.check(what, &bytes))?;
         Ok(bytes)
     }
 
     /// Unpacks a layer into an empty directory. It must be what both digests say, the one it comes with and the one it
     /// has without compression.
-    pub fn unpack(&self, diff_id: &Digest, root: &Path, form: Form) -> Result<(), String> {
-        let told = |err: io::Error| err.to_string();
-        let reader = Inflated::new(self.open().map_err(told)?).map_err(told)?;
+    pub fn unpack(&self, diff_id: &Digest, root: &Path, form: Form) -> Result<(), ImageFault> {
+        let reader = Inflated::new(self.open()?)?;
         let contents = unpack(Hashed::new(reader), root, form)?;
         // The reader stays ours: what follows the archive counts too, and so does what was read of the file.
-        let (found, reader) = contents.finish_with().map_err(told)?;
-        let compressed = reader.finish().map_err(told)?;
+        let (found, reader) = contents.finish_with()?;
+        let compressed = reader.finish()?;
         if let Some(digest) = &self.digest {
             digest.compare("the layer", &compressed)?;
         }
-        diff_id.compare("the layer", &found)
+        Ok(diff_id.compare("the layer", &found)?)
     }
 }
 
@@ -153,7 +154,7 @@ mod tests {
         std::fs::write(&file, [b"before", bytes, b"after"].concat()).expect("written");
         std::fs::create_dir(&root).expect("made");
         let blob = Blob { file, offset: 6, size: bytes.len() as u64, digest };
-        blob.unpack(diff_id, &root, Form::Plain)?;
+        blob.unpack(diff_id, &root, Form::Plain).map_err(|fault| fault.to_string())?;
         assert_eq!(std::fs::read(root.join("a")).expect("there"), b"content");
         Ok(())
     }

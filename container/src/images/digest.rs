@@ -6,6 +6,8 @@ use std::io::{self, Read};
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
+use super::fault::DocumentFault;
+
 const PREFIX: &str = "sha256:";
 const HEX_CHARS: usize = 64;
 
@@ -15,15 +17,15 @@ const HEX_CHARS: usize = 64;
 pub(crate) struct Digest(String);
 
 impl Digest {
-    pub fn parse(text: &str) -> Result<Digest, String> {
+    pub fn parse(text: &str) -> Result<Digest, DocumentFault> {
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         match text.strip_prefix(PREFIX) {
             Some(hex) if hex.len() == HEX_CHARS && hex.bytes().all(is_digit) => Ok(Digest(hex.to_owned())),
-            _ => Err(format!("'{text}' is not a digest: sha256: and {HEX_CHARS} hexadecimal digits")),
+            _ => Err(DocumentFault::Digest(text.to_owned())),
         }
     }
 
-    pub fn of_hex(hex: &str) -> Result<Digest, String> {
+    pub fn of_hex(hex: &str) -> Result<Digest, DocumentFault> {
         Digest::parse(&format!("{PREFIX}{hex}"))
     }
 
@@ -40,15 +42,16 @@ impl Digest {
     }
 
     /// Whether `bytes` are what the digest says.
-    pub fn check(&self, what: &str, bytes: &[u8]) -> Result<(), String> {
+    pub fn check(&self, what: &str, bytes: &[u8]) -> Result<(), DocumentFault> {
         self.compare(what, &Digest::of(bytes))
     }
 
-    pub fn compare(&self, what: &str, found: &Digest) -> Result<(), String> {
+    pub fn compare(&self, what: &str, found: &Digest) -> Result<(), DocumentFault> {
         if self == found {
             return Ok(());
         }
-        Err(format!("{what} is damaged: its digest is {found}, not {self}"))
+        let (found, expected) = (found.to_string(), self.to_string());
+        Err(DocumentFault::Damaged { what: what.to_owned(), found, expected })
     }
 }
 
@@ -59,9 +62,9 @@ impl fmt::Display for Digest {
 }
 
 impl TryFrom<String> for Digest {
-    type Error = String;
+    type Error = DocumentFault;
 
-    fn try_from(text: String) -> Result<Digest, String> {
+    fn try_from(text: String) -> Result<Digest, DocumentFault> {
         Digest::parse(&text)
     }
 }
@@ -121,7 +124,9 @@ mod tests {
         for bad in ["", "sha256:", "sha512:00", &empty[7..], &empty.to_uppercase(), "sha256:../../etc"] {
             assert!(Digest::parse(bad).is_err(), "{bad}");
         }
-        assert!(Digest::of(b"").check("it", b"x").expect_err("another").contains("not sha256:e3b0"));
+        assert!(
+            Digest::of(b"").check("it", b"x").expect_err("another").to_string().contains("not sha256:e3b0")
+        );
     }
 
     #[test]

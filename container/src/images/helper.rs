@@ -10,7 +10,8 @@ use serde::Deserialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
-use super::login::Login;
+use super::credential::Login;
+use super::fault::{HelperFault, LoginFault};
 
 /// A helper may ask somebody on the network.
 const TIME_MAX: Duration = Duration::from_secs(30);
@@ -33,19 +34,19 @@ struct Answer {
 }
 
 /// The login for a host; none if the helper knows none.
-pub(super) async fn get(name: &str, host: &str) -> Result<Option<Login>, String> {
+pub(super) async fn get(name: &str, host: &str) -> Result<Option<Login>, LoginFault> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     if name.is_empty() || !name.bytes().all(is_plain) {
-        return Err(format!("'{}' cannot be the name of a credential helper", name.escape_debug()));
+        return Err(LoginFault::HelperName(name.to_owned()));
     }
     let program = format!("docker-credential-{name}");
-    let asked = tokio::time::timeout(TIME_MAX, ask(&program, if host == HUB.0 { HUB.1 } else { host })).await;
-    let said = asked.unwrap_or_else(|_| Err(format!("it took more than {} seconds", TIME_MAX.as_secs())));
-    let failed = |why: String| format!("the credential helper '{program}' failed: {why}");
+    let asked =
+        tokio::time::timeout(TIME_MAX, run_helper(&program, if host == HUB.0 { HUB.1 } else { host })).await;
+    let said = asked.unwrap_or_else(|_| Err(HelperFault::Late(TIME_MAX.as_secs())));
+    let failed = |why| LoginFault::Helper { program: program.clone(), why };
     match said.map_err(failed)? {
         (true, text) => {
-            let answer: Answer =
-                serde_json::from_slice(&text).map_err(|_| failed("its answer makes no sense".into()))?;
+            let answer: Answer = serde_json::from_slice(&text).map_err(|_| failed(HelperFault::Answer))?;
             Ok(Some(match answer.username.as_str() {
                 TOKEN_USER => Login::Token(answer.secret),
                 name => Login::basic(name, &answer.secret),
@@ -54,29 +55,27 @@ pub(super) async fn get(name: &str, host: &str) -> Result<Option<Login>, String>
         (false, text) if String::from_utf8_lossy(&text).contains(UNKNOWN) => Ok(None),
         (false, text) => {
             let text: String = String::from_utf8_lossy(&text).chars().take(SHOWN_CHARS_MAX).collect();
-            Err(failed(text.trim().to_owned()))
+            Err(failed(HelperFault::Reported(text.trim().to_owned())))
         }
     }
 }
 
 /// Whether it succeeded, and what it said. It ends with this future.
-async fn ask(program: &str, server: &str) -> Result<(bool, Vec<u8>), String> {
-    let told = |err: std::io::Error| err.to_string();
+async fn run_helper(program: &str, server: &str) -> Result<(bool, Vec<u8>), HelperFault> {
     let mut child = Command::new(program)
         .arg("get")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .kill_on_drop(true)
-        .spawn()
-        .map_err(told)?;
+        .spawn()?;
     let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
     if let Some(mut stdin) = stdin {
         stdin.write_all(format!("{server}\n").as_bytes()).await.ok(); // Who does not want to know may still answer.
     }
     let mut text = Vec::new();
     if let Some(stdout) = stdout {
-        stdout.take(BYTES_MAX).read_to_end(&mut text).await.map_err(told)?;
+        stdout.take(BYTES_MAX).read_to_end(&mut text).await?;
     }
-    Ok((child.wait().await.map_err(told)?.success(), text))
+    Ok((child.wait().await?.success(), text))
 }

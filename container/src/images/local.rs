@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use super::blob::Blob;
 use super::digest::Digest;
+use super::fault::{DocumentFault, ImageFault};
 use super::manifest::{Descriptor, Manifest};
 use super::reference::Reference;
 use super::tar::{Kind, Tar};
@@ -32,7 +33,7 @@ pub(super) struct Found {
 }
 
 /// Finds an image, or says where it was looked for.
-pub(super) fn find(dir: &Path, reference: &Reference) -> Result<Found, String> {
+pub(super) fn find(dir: &Path, reference: &Reference) -> Result<Found, ImageFault> {
     let (name, full) = (reference.name(), reference.to_string());
     let version = |tag: &str| format!("{name}:{tag}");
     let written = reference.tag.as_deref().map_or_else(|| name.clone(), version);
@@ -45,14 +46,13 @@ pub(super) fn find(dir: &Path, reference: &Reference) -> Result<Found, String> {
         } else {
             continue;
         };
-        return files
-            .and_then(|files| files.image(reference))
-            .map_err(|why| format!("the image '{full}' in '{}': {why}", dir.display()));
+        return files.and_then(|files| files.image(reference)).map_err(|fault| ImageFault::InDirectory {
+            image: full.clone(),
+            directory: dir.to_owned(),
+            fault: fault.into(),
+        });
     }
-    Err(format!(
-        "there is no image '{full}': neither '{written}.tar' nor '{written}/' is in '{}'",
-        dir.display()
-    ))
+    Err(ImageFault::NotFound { image: full, written, directory: dir.to_owned() })
 }
 
 /// Files by their names in an archive or a layout.
@@ -76,11 +76,11 @@ struct Saved {
 }
 
 impl Files {
-    fn of_archive(path: &Path) -> Result<Files, String> {
-        let file = File::open(path).map_err(|err| err.to_string())?;
+    fn of_archive(path: &Path) -> Result<Files, ImageFault> {
+        let file = File::open(path)?;
         let mut tar = Tar::new(BufReader::with_capacity(1 << 16, file));
         let mut entries = BTreeMap::new();
-        while let Some(entry) = tar.next().map_err(|err| err.to_string())? {
+        while let Some(entry) = tar.next()? {
             let place = match entry.kind {
                 Kind::File => Place::Content { offset: tar.position(), size: entry.size },
                 // Relative to where it is, unless it is a hard link.
@@ -92,26 +92,26 @@ impl Files {
             };
             entries.insert(plain(&entry.path), place);
             if entries.len() > ARCHIVE_ENTRIES_MAX {
-                return Err(format!("the archive holds more than {ARCHIVE_ENTRIES_MAX} files"));
+                return Err(DocumentFault::TooManyFiles(ARCHIVE_ENTRIES_MAX).into());
             }
         }
         Ok(Files::Archive { path: path.to_owned(), entries })
     }
 
-    fn image(&self, reference: &Reference) -> Result<Found, String> {
+    fn image(&self, reference: &Reference) -> Result<Found, ImageFault> {
         match self.blob(DOCKER_MANIFEST) {
             Ok(manifest) => self.saved_image(&manifest.read(DOCKER_MANIFEST)?, reference),
             Err(_) => {
-                let neither = |_| format!("it has neither a {DOCKER_MANIFEST} nor an {OCI_INDEX}");
+                let neither = |_| DocumentFault::NoManifest { docker: DOCKER_MANIFEST, oci: OCI_INDEX };
                 let index = self.blob(OCI_INDEX).map_err(neither)?;
                 self.oci_image(&index.read(OCI_INDEX)?, reference)
             }
         }
     }
 
-    fn saved_image(&self, manifest: &[u8], reference: &Reference) -> Result<Found, String> {
+    fn saved_image(&self, manifest: &[u8], reference: &Reference) -> Result<Found, ImageFault> {
         let all: Vec<Saved> = serde_json::from_slice(manifest)
-            .map_err(|err| format!("{DOCKER_MANIFEST} cannot be understood: {err}"))?;
+            .map_err(|err| DocumentFault::Json { what: DOCKER_MANIFEST, err })?;
         let full = reference.to_string();
         let is_meant = |saved: &Saved| {
             saved.repo_tags.iter().flatten().filter_map(|tag| Reference::parse(tag).ok()).any(|tag| {
@@ -124,7 +124,7 @@ impl Files {
             several => several
                 .iter()
                 .find(|saved| is_meant(saved))
-                .ok_or_else(|| format!("none of its {} images is called so", several.len()))?,
+                .ok_or(DocumentFault::NoneCalledSo(several.len()))?,
         };
         let mut config = self.blob(&saved.config)?;
         // It is called by its digest, in one way or the other.
@@ -134,7 +134,7 @@ impl Files {
         Ok(Found { config, layers })
     }
 
-    fn oci_image(&self, index: &[u8], reference: &Reference) -> Result<Found, String> {
+    fn oci_image(&self, index: &[u8], reference: &Reference) -> Result<Found, ImageFault> {
         let index = Manifest::parse(index)?;
         let is_meant = |one: &&Descriptor| match (&reference.digest, one.annotations.get(REF_NAME)) {
             (Some(digest), _) => one.digest == *digest,
@@ -146,7 +146,7 @@ impl Files {
         let mut descriptor = match named {
             Some(named) => named.clone(),
             None if has_names && index.manifests.len() > 1 => {
-                return Err(format!("none of its images is called '{}'", reference.tag()));
+                return Err(DocumentFault::NoneCalled(reference.tag().to_owned()).into());
             }
             None => index.for_this_machine()?.clone(),
         };
@@ -162,18 +162,18 @@ impl Files {
                 layers: layers.collect::<Result<_, _>>()?,
             });
         }
-        Err(format!("its indexes lead to others more than {DEPTH_MAX} times"))
+        Err(DocumentFault::IndexDepth(DEPTH_MAX).into())
     }
 
-    fn addressed(&self, digest: &Digest) -> Result<Blob, String> {
+    fn addressed(&self, digest: &Digest) -> Result<Blob, ImageFault> {
         Ok(self.blob(&format!("blobs/sha256/{}", digest.hex()))?.with_digest(digest.clone()))
     }
 
-    fn blob(&self, name: &str) -> Result<Blob, String> {
-        let missing = || format!("'{name}' is missing");
+    fn blob(&self, name: &str) -> Result<Blob, ImageFault> {
+        let missing = || DocumentFault::Missing(name.to_owned());
         match self {
             Files::Layout(root) => {
-                Blob::of_file(root.join(plain(Path::new(name)))).map_err(|err| format!("'{name}': {err}"))
+                Blob::of_file(root.join(plain(Path::new(name)))).map_err(ImageFault::io(format!("'{name}'")))
             }
             Files::Archive { path, entries } => {
                 let mut at = plain(Path::new(name));
@@ -190,7 +190,7 @@ impl Files {
                         Place::Link(to) => at = to.clone(),
                     }
                 }
-                Err(missing())
+                Err(missing().into())
             }
         }
     }

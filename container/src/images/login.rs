@@ -3,12 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use http::HeaderValue;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::credential::Login;
+use super::fault::LoginFault;
 use super::helper;
 
 /// By host. Never shown.
@@ -21,15 +20,6 @@ pub struct Logins {
     store: Option<String>,
 }
 
-/// What a registry wants to know of us.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) enum Login {
-    /// `name:secret` in base64.
-    Basic(String),
-    /// To be exchanged for one that the registry takes.
-    Token(String),
-}
-
 #[derive(Deserialize)]
 struct Auth {
     auth: Option<String>,
@@ -40,21 +30,21 @@ struct Auth {
 
 impl Logins {
     /// What somebody brought along: programs that it names are not run.
-    pub fn parse(text: &[u8]) -> Result<Logins, String> {
+    pub fn parse(text: &[u8]) -> Result<Logins, LoginFault> {
         let logins = Logins::of_operator(text)?;
         Ok(Logins { hosts: logins.hosts, ..Default::default() })
     }
 
     /// What the operator gave.
-    pub fn of_operator(text: &[u8]) -> Result<Logins, String> {
-        let mut document: BTreeMap<String, Value> = serde_json::from_slice(text).map_err(garbled)?;
+    pub fn of_operator(text: &[u8]) -> Result<Logins, LoginFault> {
+        let mut document: BTreeMap<String, Value> = serde_json::from_slice(text)?;
         let helpers: BTreeMap<String, String> = match document.remove("credHelpers") {
-            Some(helpers) => serde_json::from_value(helpers).map_err(garbled)?,
+            Some(helpers) => serde_json::from_value(helpers)?,
             None => BTreeMap::new(),
         };
         let store = document.remove("credsStore").and_then(|name| name.as_str().map(str::to_owned));
         let hosts: BTreeMap<String, Auth> = match document.remove("auths") {
-            Some(auths) => serde_json::from_value(auths).map_err(garbled)?,
+            Some(auths) => serde_json::from_value(auths)?,
             // What is not a host's is a setting of Docker's.
             None => document
                 .into_iter()
@@ -72,7 +62,7 @@ impl Logins {
     }
 
     /// The login for a host, if there is one.
-    pub(crate) async fn find(&self, host: &str) -> Result<Option<Login>, String> {
+    pub(crate) async fn find(&self, host: &str) -> Result<Option<Login>, LoginFault> {
         let known = || self.hosts.get(host).cloned();
         match self.helpers.get(host).or(self.store.as_ref()) {
             Some(program) => Ok(helper::get(program, host).await?.or_else(known)),
@@ -91,32 +81,6 @@ impl Auth {
             _ => None,
         }
     }
-}
-
-impl Login {
-    pub(super) fn basic(name: &str, secret: &str) -> Login {
-        Login::Basic(STANDARD.encode(format!("{name}:{secret}")))
-    }
-
-    /// What to show to a host; none of what has to be exchanged first.
-    pub(super) fn header(&self) -> Option<HeaderValue> {
-        let Login::Basic(auth) = self else { return None };
-        let mut header = HeaderValue::try_from(format!("Basic {auth}")).ok()?;
-        header.set_sensitive(true);
-        Some(header)
-    }
-
-    /// The same as a name and a secret.
-    pub(crate) fn pair(&self) -> Option<(String, String)> {
-        let Login::Basic(auth) = self else { return None };
-        let text = String::from_utf8(STANDARD.decode(auth).ok()?).ok()?;
-        let (name, secret) = text.split_once(':')?;
-        Some((name.to_owned(), secret.trim_end_matches('\0').to_owned()))
-    }
-}
-
-fn garbled(err: serde_json::Error) -> String {
-    format!("the logins for registries cannot be understood: {err}")
 }
 
 /// Hosts are written as URLs too.

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::digest::Digest;
+use super::fault::DocumentFault;
 
 /// Layers of one image; overlay file systems take as many.
 const LAYERS_MAX: usize = 500;
@@ -52,34 +53,33 @@ pub(super) struct RootFs {
 }
 
 impl Manifest {
-    pub fn parse(bytes: &[u8]) -> Result<Manifest, String> {
-        let manifest: Manifest = serde_json::from_slice(bytes)
-            .map_err(|err| format!("the manifest cannot be understood: {err}"))?;
+    pub fn parse(bytes: &[u8]) -> Result<Manifest, DocumentFault> {
+        let manifest: Manifest =
+            serde_json::from_slice(bytes).map_err(|err| DocumentFault::Json { what: "manifest", err })?;
         match manifest.schema_version {
             2 => Ok(manifest),
-            other => Err(format!("the manifest is of schema {other}, only 2 is supported")),
+            other => Err(DocumentFault::Schema(other)),
         }
     }
 
     /// The one of an index for this machine.
-    pub fn for_this_machine(&self) -> Result<&Descriptor, String> {
+    pub fn for_this_machine(&self) -> Result<&Descriptor, DocumentFault> {
         let architecture = architecture();
         let fits = |one: &&Descriptor| match &one.platform {
             Some(platform) => platform.os == "linux" && platform.architecture == architecture,
             None => self.manifests.len() == 1,
         };
-        let none = || format!("the image has nothing for linux/{architecture}");
-        self.manifests.iter().find(fits).ok_or_else(none)
+        self.manifests.iter().find(fits).ok_or(DocumentFault::Architecture(architecture))
     }
 }
 
 impl Config {
-    pub fn parse(bytes: &[u8]) -> Result<Config, String> {
+    pub fn parse(bytes: &[u8]) -> Result<Config, DocumentFault> {
         let config: Config = serde_json::from_slice(bytes)
-            .map_err(|err| format!("the configuration of the image cannot be understood: {err}"))?;
+            .map_err(|err| DocumentFault::Json { what: "image configuration", err })?;
         match config.rootfs.diff_ids.len() {
             0..=LAYERS_MAX => Ok(config),
-            count => Err(format!("the image has {count} layers, more than {LAYERS_MAX}")),
+            count => Err(DocumentFault::TooManyLayers { count, count_max: LAYERS_MAX }),
         }
     }
 }

@@ -6,7 +6,9 @@
 
 mod blob;
 mod copy;
+mod credential;
 mod digest;
+mod fault;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 mod helper;
@@ -33,16 +35,19 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_types::ContainerId;
 use tokio::sync::oneshot;
 
+pub(crate) use self::credential::Login;
+pub use self::fault::{
+    DocumentFault, EntryFault, HelperFault, ImageFault, LoginFault, RegistryFault, UserFault,
+};
 use self::local::Found;
-pub(crate) use self::login::Login;
 pub use self::login::Logins;
 use self::reference::Reference;
 use self::registry::Registry;
 pub use self::rootfs::Backend;
-pub(crate) use self::rootfs::Overlay;
 use self::rootfs::{Rootfs, Rootfses};
 pub(crate) use self::runtime::Runtime;
 use self::store::{Hold, Image, Staged, Store};
+use crate::host::background::{self, Interrupted};
 use crate::host::user::Identity;
 use crate::pulls::{Pull, Pulls};
 
@@ -67,7 +72,7 @@ pub(crate) struct Made {
     pub rootfs: Rootfs,
     pub runtime: Runtime,
     /// Who the image says runs in it.
-    pub user: Option<Result<Identity, String>>,
+    pub user: Option<Result<Identity, ImageFault>>,
 }
 
 /// The images of an agent whose containers may have some.
@@ -84,22 +89,20 @@ pub(crate) struct Images {
 
 impl Images {
     /// `None` if images are not wanted.
-    pub fn open(options: &ImageOptions, work_dir: &Path) -> Result<Option<Images>, String> {
+    pub fn open(options: &ImageOptions, work_dir: &Path) -> Result<Option<Images>, ImageFault> {
         if !options.docker {
             return Ok(None);
         }
         if !options.docker_store_dir.is_absolute() {
-            let path = options.docker_store_dir.display();
-            return Err(format!("--docker_store_dir must be an absolute path, not '{path}'"));
+            return Err(ImageFault::RelativeStore(options.docker_store_dir.clone()));
         }
         let rootfses = Rootfses::open(&rootfs::root(work_dir), options.backend)?;
         let store = rootfses
             .used()
             .and_then(|used| Store::open(&options.docker_store_dir, rootfses.backend().form(), &used));
-        let store = store.map_err(|err| {
-            format!("cannot use --docker_store_dir={}: {err}", options.docker_store_dir.display())
-        })?;
-        tracing::info!(backend = ?rootfses.backend(), registry = options.docker_registry, "images can be used");
+        let path = options.docker_store_dir.display();
+        let store = store.map_err(ImageFault::io(format!("cannot use --docker_store_dir={path}")))?;
+        tracing::info!(backend = ?rootfses.backend(), registry = options.docker_registry, "image provisioning enabled");
         let origin = Origin::parse(&options.docker_registry)?;
         let logins = options.docker_config.clone();
         Ok(Some(Images { origin, logins, store, rootfses, pulls: Arc::default(), times: Pulls::default() }))
@@ -116,7 +119,12 @@ impl Images {
     }
 
     /// Makes the `index`th root file system of a container.
-    pub async fn provision(&self, id: &ContainerId, index: usize, image: &pb::Image) -> Result<Made, String> {
+    pub async fn provision(
+        &self,
+        id: &ContainerId,
+        index: usize,
+        image: &pb::Image,
+    ) -> Result<Made, ImageFault> {
         let (image, hold) = self.get(image).await?;
         let (images, id) = (self.clone(), id.clone());
         let (done, made) = oneshot::channel();
@@ -130,39 +138,40 @@ impl Images {
                 tracing::warn!(container = %id, %err, "cannot remove the root file system of a container");
             }
         });
-        made.await.unwrap_or_else(|_| Err(going_down()))
+        made.await.unwrap_or(Err(ImageFault::Interrupted(Interrupted::GoingDown)))
     }
 
-    fn make(&self, id: &ContainerId, index: usize, image: &Image) -> Result<Made, String> {
-        let named = |why: String| format!("the image '{}': {why}", image.reference);
-        let runtime = self.store.config(image).and_then(|config| Runtime::parse(&config)).map_err(named)?;
+    fn make(&self, id: &ContainerId, index: usize, image: &Image) -> Result<Made, ImageFault> {
+        let named = ImageFault::of(&image.reference);
+        let config = self.store.config(image).map_err(&named)?;
+        let runtime = Runtime::parse(&config).map_err(|fault| named(fault.into()))?;
         let layers: Vec<PathBuf> = image.layers.iter().map(|layer| self.store.layer(layer)).collect();
         let rootfs = self.rootfses.make(id, index, image, &layers);
-        let rootfs = rootfs.map_err(|err| named(format!("cannot make a root file system of it: {err}")))?;
-        let user = runtime.user().map(|user| user::look_up(user, &layers).map_err(named));
+        let rootfs = rootfs.map_err(|err| named(ImageFault::io("cannot create its root filesystem")(err)))?;
+        let user =
+            runtime.user().map(|user| user::look_up(user, &layers).map_err(|fault| named(fault.into())));
         Ok(Made { rootfs, runtime, user })
     }
 
     /// Forgets images that no container uses, but for those that are named, and removes what only they had.
-    pub async fn prune(&self, wanted: BTreeSet<String>) -> Result<(), String> {
+    pub async fn prune(&self, wanted: BTreeSet<String>) -> Result<(), ImageFault> {
         let images = self.clone();
         let sweep = move || {
             let used = || images.rootfses.used();
-            let swept = images.store.sweep(|image| wanted.contains(&image.reference), used);
-            swept.map_err(|err| err.to_string())
+            Ok(images.store.sweep(|image| wanted.contains(&image.reference), used)?)
         };
         let waste = blocking(sweep).await?;
         // What is not deleted now is when the agent starts next.
         tokio::task::spawn_blocking(move || {
             if let Err(err) = waste.delete() {
-                tracing::warn!(%err, "cannot delete what is left of images");
+                tracing::warn!(%err, "cannot delete remains of images");
             }
         });
         Ok(())
     }
 
     /// The image, from the store or from where images come from.
-    async fn get(&self, image: &pb::Image) -> Result<(Image, Hold), String> {
+    async fn get(&self, image: &pb::Image) -> Result<(Image, Hold), ImageFault> {
         let reference = reference_of(image)?;
         let turn = self.turn(&reference);
         let _turn = turn.lock().await;
@@ -184,8 +193,8 @@ impl Images {
         image: &pb::Image,
         reference: &Reference,
         hold: Hold,
-    ) -> Result<(Image, Hold), String> {
-        let named = |why: String| format!("the image '{reference}': {why}");
+    ) -> Result<(Image, Hold), ImageFault> {
+        let named = ImageFault::of(reference);
         match &self.origin {
             Origin::Directory(dir) => {
                 let (dir, wanted) = (dir.clone(), reference.clone());
@@ -205,7 +214,7 @@ impl Images {
         found: Found,
         mut hold: Hold,
         staged: Option<Staged>,
-    ) -> Result<(Image, Hold), String> {
+    ) -> Result<(Image, Hold), ImageFault> {
         let (store, reference) = (self.store.clone(), reference.clone());
         let put = move || {
             let put = store.put(&reference, &found, &mut hold);
@@ -221,17 +230,16 @@ impl Images {
         image: &pb::image::Docker,
         reference: &Reference,
         mut hold: Hold,
-    ) -> Result<(Image, Hold), String> {
+    ) -> Result<(Image, Hold), ImageFault> {
         let own = match image.config.as_option() {
             Some(secret) => {
                 let value = secret.value.as_option();
-                let value =
-                    value.ok_or("its logins are a secret by reference, and there is no secret resolver")?;
+                let value = value.ok_or(ImageFault::SecretByReference)?;
                 Some(Logins::parse(&value.data)?)
             }
             None => None,
         };
-        let staged = self.store.stage().map_err(|err| format!("cannot make room for it: {err}"))?;
+        let staged = self.store.stage().map_err(ImageFault::io("cannot allocate space for it"))?;
         let logins = own.as_ref().unwrap_or(&self.logins);
         let found = registry.pull(reference, logins, &self.store, staged.path(), &mut hold).await?;
         self.put(reference, found, hold, Some(staged)).await
@@ -252,7 +260,7 @@ enum Origin {
 }
 
 impl Origin {
-    fn parse(text: &str) -> Result<Origin, String> {
+    fn parse(text: &str) -> Result<Origin, ImageFault> {
         match Path::new(text).is_absolute() {
             true => Ok(Origin::Directory(PathBuf::from(text))),
             false => Registry::parse(text).map(Origin::Registry),
@@ -261,17 +269,15 @@ impl Origin {
 }
 
 async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, String> + Send + 'static,
-) -> Result<T, String> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(going_down()))
-}
-
-fn going_down() -> String {
-    String::from("the agent is going down")
+    work: impl FnOnce() -> Result<T, ImageFault> + Send + 'static,
+) -> Result<T, ImageFault> {
+    background::blocking(work).await?
 }
 
 /// The names by which images are kept.
-pub fn image_names<'a>(images: impl IntoIterator<Item = &'a pb::Image>) -> Result<BTreeSet<String>, String> {
+pub fn image_names<'a>(
+    images: impl IntoIterator<Item = &'a pb::Image>,
+) -> Result<BTreeSet<String>, ImageFault> {
     images.into_iter().map(|image| Ok(reference_of(image)?.to_string())).collect()
 }
 
@@ -280,9 +286,9 @@ pub(crate) fn host_of(image: &str) -> Option<Option<String>> {
     Reference::parse(image).ok().map(|reference| reference.host)
 }
 
-fn reference_of(image: &pb::Image) -> Result<Reference, String> {
+fn reference_of(image: &pb::Image) -> Result<Reference, ImageFault> {
     match image.r#type == pb::image::Type::DOCKER {
         true => Reference::parse(&image.docker.name),
-        false => Err(String::from("only images of the type DOCKER are supported")),
+        false => Err(ImageFault::Type),
     }
 }

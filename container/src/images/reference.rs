@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::digest::Digest;
+use super::fault::ImageFault;
 
 const TAG: &str = "latest";
 const CHARS_MAX: usize = 512;
@@ -17,12 +18,8 @@ pub(crate) struct Reference {
 }
 
 impl Reference {
-    pub fn parse(text: &str) -> Result<Reference, String> {
-        parse(text).ok_or_else(|| {
-            format!(
-                "'{text}' is not the name of an image: [host/]repository[:tag] or [host/]repository@digest"
-            )
-        })
+    pub fn parse(text: &str) -> Result<Reference, ImageFault> {
+        parse(text).ok_or_else(|| ImageFault::Name(text.to_owned()))
     }
 
     pub fn tag(&self) -> &str {

@@ -13,9 +13,11 @@ use serde::Deserialize;
 use tokio::io::AsyncWriteExt;
 
 use super::blob::Blob;
+use super::credential::Login;
 use super::digest::Digest;
+use super::fault::{DocumentFault, ImageFault, RegistryFault};
 use super::local::Found;
-use super::login::{Login, Logins};
+use super::login::Logins;
 use super::manifest::{Config, Manifest};
 use super::reference::Reference;
 use super::store::{Hold, Store};
@@ -55,8 +57,8 @@ struct Token {
 }
 
 impl Registry {
-    pub fn parse(url: &str) -> Result<Registry, String> {
-        let bad = || format!("--docker_registry={url} is neither a directory nor http(s)://host[:port]");
+    pub fn parse(url: &str) -> Result<Registry, ImageFault> {
+        let bad = || ImageFault::RegistryFlag(url.to_owned());
         let base: Uri = url.trim_end_matches('/').parse().map_err(|_| bad())?;
         let is_plain = matches!(base.scheme_str(), Some("http" | "https")) && base.path() == "/";
         if is_plain && base.authority().is_some() { Ok(Registry { base }) } else { Err(bad()) }
@@ -70,7 +72,7 @@ impl Registry {
         store: &Store,
         staged: &Path,
         hold: &mut Hold,
-    ) -> Result<Found, String> {
+    ) -> Result<Found, ImageFault> {
         let own = self.base.authority().map_or("", |host| host.as_str());
         let host = reference.host.as_deref().unwrap_or(own);
         let scheme = if host == own { self.base.scheme_str().unwrap_or("https") } else { "https" };
@@ -79,7 +81,7 @@ impl Registry {
         let base = format!("{scheme}://{host}");
         let mut pull = Pull { base, repository, logins, authorization: None };
         let manifest = pull.manifest(reference).await?;
-        let config = manifest.config.as_ref().ok_or("the manifest names no configuration")?;
+        let config = manifest.config.as_ref().ok_or(DocumentFault::NoConfiguration)?;
         let config_blob = pull.blob(&config.digest, staged).await?;
         let diff_ids = Config::parse(&config_blob.read("the configuration")?)?.rootfs.diff_ids;
         hold.add(diff_ids.iter().cloned()); // Those that are not brought must stay.
@@ -97,7 +99,7 @@ impl Registry {
 
 impl Pull<'_> {
     /// The one for this machine.
-    async fn manifest(&mut self, reference: &Reference) -> Result<Manifest, String> {
+    async fn manifest(&mut self, reference: &Reference) -> Result<Manifest, ImageFault> {
         let first = self.document(&reference.version(), reference.digest.as_ref()).await?;
         if first.manifests.is_empty() {
             return Ok(first);
@@ -106,37 +108,37 @@ impl Pull<'_> {
         self.document(&digest.to_string(), Some(&digest)).await
     }
 
-    async fn document(&mut self, version: &str, digest: Option<&Digest>) -> Result<Manifest, String> {
+    async fn document(&mut self, version: &str, digest: Option<&Digest>) -> Result<Manifest, ImageFault> {
         let path = format!("/v2/{}/manifests/{version}", self.repository);
         let bytes = small(self.get(&path).await?).await?;
         digest.map_or(Ok(()), |digest| digest.check("the manifest", &bytes))?;
-        Manifest::parse(&bytes)
+        Ok(Manifest::parse(&bytes)?)
     }
 
-    async fn blob(&mut self, digest: &Digest, staged: &Path) -> Result<Blob, String> {
+    async fn blob(&mut self, digest: &Digest, staged: &Path) -> Result<Blob, ImageFault> {
         let mut body = self.get(&format!("/v2/{}/blobs/{digest}", self.repository)).await?.into_body();
         let file = staged.join(digest.hex());
-        let cannot = |err: std::io::Error| format!("cannot write '{}': {err}", file.display());
-        let mut to = tokio::fs::File::create(&file).await.map_err(cannot)?;
+        let cannot = || ImageFault::io(format!("cannot write '{}'", file.display()));
+        let mut to = tokio::fs::File::create(&file).await.map_err(cannot())?;
         let mut bytes = 0;
         while let Some(frame) = within(body.frame()).await? {
-            let frame = frame.map_err(|err| format!("the download broke off: {}", download::chain(&err)))?;
+            let frame = frame.map_err(|err| RegistryFault::BrokenDownload(download::chain(&err)))?;
             let Ok(chunk) = frame.into_data() else { continue };
             bytes += chunk.len() as u64;
             if bytes > BLOB_BYTES_MAX {
-                return Err(format!("a layer has more than {BLOB_BYTES_MAX} bytes"));
+                return Err(RegistryFault::LayerBytes(BLOB_BYTES_MAX).into());
             }
-            to.write_all(&chunk).await.map_err(cannot)?;
+            to.write_all(&chunk).await.map_err(cannot())?;
         }
-        to.flush().await.map_err(cannot)?;
-        let blob = Blob::of_file(file.clone()).map_err(cannot)?;
+        to.flush().await.map_err(cannot())?;
+        let blob = Blob::of_file(file.clone()).map_err(cannot())?;
         Ok(blob.with_digest(digest.clone()))
     }
 
     /// Asks, logs in if that is wanted, and follows where the answer leads.
-    async fn get(&mut self, path: &str) -> Result<Response<Incoming>, String> {
+    async fn get(&mut self, path: &str) -> Result<Response<Incoming>, ImageFault> {
         let start: Uri =
-            format!("{}{path}", self.base).parse().map_err(|_| format!("'{path}' is no path"))?;
+            format!("{}{path}", self.base).parse().map_err(|_| RegistryFault::Path(path.to_owned()))?;
         let mut response = request(&start, self.authorization.as_ref()).await?;
         if response.status() == StatusCode::UNAUTHORIZED {
             self.authorization = Some(self.log_in(&response).await?);
@@ -148,7 +150,7 @@ impl Pull<'_> {
             let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
             match location.filter(|_| status.is_redirection()) {
                 Some(location) => {
-                    let next = download::resolve(&uri, location).ok_or("it leads to an unusable place")?;
+                    let next = download::resolve(&uri, location).ok_or(RegistryFault::Redirect)?;
                     // A login is for its host only.
                     let login = self.authorization.as_ref().filter(|_| next.authority() == uri.authority());
                     response = request(&next, login).await?;
@@ -158,26 +160,25 @@ impl Pull<'_> {
                 None => return Err(refusal(&uri, response).await),
             }
         }
-        Err(format!("it leads on more than {REDIRECTS_MAX} times"))
+        Err(RegistryFault::Redirects(REDIRECTS_MAX).into())
     }
 
     /// What to show from now on, by what the registry asked for.
-    async fn log_in(&self, asked: &Response<Incoming>) -> Result<HeaderValue, String> {
+    async fn log_in(&self, asked: &Response<Incoming>) -> Result<HeaderValue, ImageFault> {
         let challenge = asked.headers().get(WWW_AUTHENTICATE).and_then(|header| header.to_str().ok());
-        let challenge = challenge.ok_or("the registry wants a login, but does not say which")?;
+        let challenge = challenge.ok_or(RegistryFault::NoChallenge)?;
         let host = self.base.split_once("://").map_or("", |(_, host)| host);
         let login = self.logins.find(host).await?;
         let (kind, rest) = challenge.split_once(' ').unwrap_or((challenge, ""));
         if kind.eq_ignore_ascii_case("basic") {
             let header = login.and_then(|login| login.header());
-            return header
-                .ok_or_else(|| format!("the registry '{host}' wants a login, and --docker_config has none"));
+            return header.ok_or_else(|| RegistryFault::NoCredentials(host.to_owned()).into());
         }
         if !kind.eq_ignore_ascii_case("bearer") {
-            return Err(format!("the registry wants a login of the kind '{kind}', which is not known"));
+            return Err(RegistryFault::Challenge(kind.to_owned()).into());
         }
         let value = |key: &str| parameter(rest, key);
-        let realm = value("realm").ok_or("the registry wants a token, but does not say from whom")?;
+        let realm = value("realm").ok_or(RegistryFault::NoRealm)?;
         let encode = |text: &str| {
             percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
         };
@@ -187,8 +188,7 @@ impl Pull<'_> {
         if let Some(service) = value("service") {
             query += &format!("&service={}", encode(service));
         }
-        let place =
-            |url: &str| url.parse::<Uri>().map_err(|_| format!("'{realm}' is no place to get a token from"));
+        let place = |url: &str| url.parse::<Uri>().map_err(|_| RegistryFault::Realm(realm.to_owned()));
         let (uri, response) = match &login {
             Some(Login::Token(token)) => {
                 let (uri, token) = (place(realm)?, encode(token));
@@ -204,10 +204,9 @@ impl Pull<'_> {
         if response.status() != StatusCode::OK {
             return Err(refusal(&uri, response).await);
         }
-        let token: Token = serde_json::from_slice(&small(response).await?)
-            .map_err(|err| format!("the token of the registry cannot be understood: {err}"))?;
+        let token: Token = serde_json::from_slice(&small(response).await?).map_err(RegistryFault::Token)?;
         let mut header = HeaderValue::try_from(format!("Bearer {}", token.token))
-            .map_err(|_| String::from("the token of the registry cannot be used"))?;
+            .map_err(|_| RegistryFault::UnusableToken)?;
         header.set_sensitive(true);
         Ok(header)
     }
@@ -227,34 +226,37 @@ fn parameter<'a>(challenge: &'a str, key: &str) -> Option<&'a str> {
     None
 }
 
-async fn request(uri: &Uri, authorization: Option<&HeaderValue>) -> Result<Response<Incoming>, String> {
+async fn request(uri: &Uri, authorization: Option<&HeaderValue>) -> Result<Response<Incoming>, ImageFault> {
     let mut headers = vec![(ACCEPT, HeaderValue::from_static(MANIFESTS))];
     headers.extend(authorization.map(|value| (AUTHORIZATION, value.clone())));
-    within(download::get(uri, headers)).await?.map_err(|fault| fault.to_string())
+    Ok(within(download::get(uri, headers))
+        .await?
+        .map_err(|fault| RegistryFault::Download(fault.to_string()))?)
 }
 
 /// Asks for a token of the registry's in exchange for another one.
-async fn exchange(uri: &Uri, body: String) -> Result<Response<Incoming>, String> {
+async fn exchange(uri: &Uri, body: String) -> Result<Response<Incoming>, ImageFault> {
     let form = HeaderValue::from_static("application/x-www-form-urlencoded");
     let sending = download::send(Method::POST, uri, vec![(CONTENT_TYPE, form)], body);
-    within(sending).await?.map_err(|fault| fault.to_string())
+    Ok(within(sending).await?.map_err(|fault| RegistryFault::Download(fault.to_string()))?)
 }
 
-async fn small(response: Response<Incoming>) -> Result<Vec<u8>, String> {
+async fn small(response: Response<Incoming>) -> Result<Vec<u8>, ImageFault> {
     let body = within(Limited::new(response.into_body(), DOCUMENT_BYTES_MAX).collect()).await?;
-    Ok(body.map_err(|err| format!("the answer of the registry broke off: {err}"))?.to_bytes().to_vec())
+    Ok(body.map_err(|err| RegistryFault::BrokenAnswer(err.to_string()))?.to_bytes().to_vec())
 }
 
-async fn refusal(uri: &Uri, response: Response<Incoming>) -> String {
+async fn refusal(uri: &Uri, response: Response<Incoming>) -> ImageFault {
     let status = response.status();
     let text = small(response).await.unwrap_or_default();
     let text: String = String::from_utf8_lossy(&text).chars().take(ERROR_SHOWN_CHARS_MAX).collect();
     let host = uri.authority().map_or("", |host| host.as_str());
-    format!("'{host}{}' answered {status}: {}", uri.path(), text.trim())
+    let (place, text) = (format!("{host}{}", uri.path()), text.trim().to_owned());
+    RegistryFault::Status { place, status, text }.into()
 }
 
-async fn within<T>(work: impl Future<Output = T>) -> Result<T, String> {
-    let late = |_| format!("the registry sent nothing for {} seconds", STALL_MAX.as_secs());
+async fn within<T>(work: impl Future<Output = T>) -> Result<T, ImageFault> {
+    let late = |_| RegistryFault::Stalled(STALL_MAX.as_secs()).into();
     tokio::time::timeout(STALL_MAX, work).await.map_err(late)
 }
 

@@ -9,15 +9,16 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
 use tepui_types::ContainerId;
 
 use super::copy;
 use super::digest::Digest;
+use super::fault::ImageFault;
 use super::store::Image;
 use super::unpack::Form;
 use crate::host::beneath;
 use crate::launcher::overlay;
+use crate::plan::Overlay;
 use crate::runtime_dir;
 
 const ROOTFSES: &str = "rootfses";
@@ -28,14 +29,6 @@ const IMAGE: &str = "image";
 pub enum Backend {
     Overlay,
     Copy,
-}
-
-/// A tree that is to be mounted in a container's namespace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Overlay {
-    /// Holds `rootfs`, `upper`, `work` and a link `l/<n>` to every layer, the highest first.
-    pub directory: PathBuf,
-    pub layers: usize,
 }
 
 /// A root file system that was made for a container.
@@ -62,21 +55,21 @@ impl Backend {
 
 impl Rootfses {
     /// The backend is `wanted`, or the first that works here.
-    pub fn open(root: &Path, wanted: Option<Backend>) -> Result<Rootfses, String> {
-        let told = |err: io::Error| format!("cannot use '{}': {err}", root.display());
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(told)?;
-        std::fs::set_permissions(root, PermissionsExt::from_mode(0o700)).map_err(told)?;
+    pub fn open(root: &Path, wanted: Option<Backend>) -> Result<Rootfses, ImageFault> {
+        let told = || ImageFault::io(format!("cannot use '{}'", root.display()));
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(told())?;
+        std::fs::set_permissions(root, PermissionsExt::from_mode(0o700)).map_err(told())?;
         let overlays = || try_overlay(&root.join("trial"));
         let backend = match (wanted, overlays) {
             (Some(Backend::Copy), _) => Backend::Copy,
             (Some(Backend::Overlay), overlays) => {
-                overlays().map_err(|err| format!("the overlay backend cannot be used: {err}"))?;
+                overlays().map_err(ImageFault::io("the overlay backend cannot be used"))?;
                 Backend::Overlay
             }
             (None, overlays) => match overlays() {
                 Ok(()) => Backend::Overlay,
                 Err(err) => {
-                    tracing::info!(%err, "root file systems are copied: overlays cannot be used");
+                    tracing::info!(%err, "overlay not available: root filesystems are copied");
                     Backend::Copy
                 }
             },
@@ -215,7 +208,9 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         // In the way of the trial.
         std::fs::write(dir.path().join("trial"), "").expect("written");
-        let open = |wanted| Rootfses::open(dir.path(), wanted).map(|made| made.backend());
+        let open = |wanted| {
+            Rootfses::open(dir.path(), wanted).map(|made| made.backend()).map_err(|fault| fault.to_string())
+        };
         assert_eq!(open(None), Ok(Backend::Copy));
         assert_eq!(open(Some(Backend::Copy)), Ok(Backend::Copy));
         let refused = open(Some(Backend::Overlay)).expect_err("it was asked for");

@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use tepui_proto::mesos::v1 as pb;
 
+use super::fault::{DocumentFault, ImageFault};
+
 /// The part of an image's configuration that is about running it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
@@ -25,9 +27,9 @@ struct Document {
 }
 
 impl Runtime {
-    pub fn parse(config: &[u8]) -> Result<Runtime, String> {
+    pub fn parse(config: &[u8]) -> Result<Runtime, DocumentFault> {
         let document: Document = serde_json::from_slice(config)
-            .map_err(|err| format!("the configuration of the image cannot be understood: {err}"))?;
+            .map_err(|err| DocumentFault::Json { what: "image configuration", err })?;
         Ok(document.config.unwrap_or_default())
     }
 
@@ -41,15 +43,14 @@ impl Runtime {
     }
 
     /// The command with what the image adds, by the table of v1.
-    pub fn command(&self, given: &pb::CommandInfo) -> Result<pb::CommandInfo, String> {
+    pub fn command(&self, given: &pb::CommandInfo) -> Result<pb::CommandInfo, ImageFault> {
         if given.shell.unwrap_or(true) || given.value.is_some() {
             return Ok(given.clone());
         }
         let (entrypoint, cmd) = (some(&self.entrypoint), some(&self.cmd));
         let words: Vec<String> = match (entrypoint, cmd.split_first()) {
             ([], None) => {
-                let why = "No executable is found: neither the command nor the image names one";
-                return Err(String::from(why));
+                return Err(ImageFault::NoExecutable);
             }
             ([], Some((_, _))) if given.arguments.is_empty() => cmd.to_vec(),
             ([], Some((program, _))) => [std::slice::from_ref(program), &given.arguments].concat(),
@@ -106,7 +107,7 @@ mod tests {
                 Ok(command) => {
                     format!("{} | {}", command.value.unwrap_or_default(), command.arguments.join(" "))
                 }
-                Err(why) => why,
+                Err(fault) => fault.to_string(),
             };
             assert!(shown.starts_with(runs), "{image} {shell} {value:?} {arguments}: {shown}");
         }

@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use super::digest::Digest;
+use super::fault::{DocumentFault, ImageFault};
 use super::local::Found;
 use super::manifest::Config;
 use super::reference::Reference;
@@ -40,13 +41,13 @@ pub(crate) struct Image {
 pub(crate) struct Store {
     root: PathBuf,
     form: Form,
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<StoreState>>,
     /// Makes names in `staging` and `gc`.
     named: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct StoreState {
     images: Vec<Image>,
     /// How many are about to use a layer or a configuration.
     held: BTreeMap<Digest, usize>,
@@ -65,19 +66,19 @@ impl Store {
         }
         let images = match std::fs::read(root.join(IMAGES)) {
             Ok(text) => serde_json::from_slice(&text).unwrap_or_else(|err| {
-                tracing::warn!(%err, store = %root.display(), "the list of images is damaged: all are read again");
+                tracing::warn!(%err, store = %root.display(), "image list damaged: reading all images again");
                 Vec::new()
             }),
             Err(err) if err.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(err) => return Err(err),
         };
-        let kept = Arc::new(Mutex::new(Kept { images, held: BTreeMap::new() }));
+        let kept = Arc::new(Mutex::new(StoreState { images, held: BTreeMap::new() }));
         let store = Store { root: root.to_owned(), form, kept, named: Arc::default() };
         store.move_out(&store.lock(), used)?.delete()?;
         Ok(store)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, StoreState> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -99,30 +100,32 @@ impl Store {
     }
 
     /// Takes in what was found.
-    pub fn put(&self, reference: &Reference, found: &Found, hold: &mut Hold) -> Result<Image, String> {
+    pub fn put(&self, reference: &Reference, found: &Found, hold: &mut Hold) -> Result<Image, ImageFault> {
         let config_bytes = found.config.read("the configuration")?;
         let config = Config::parse(&config_bytes)?;
         let layers = config.rootfs.diff_ids;
         hold.add(layers.iter().cloned().chain([Digest::of(&config_bytes)]));
         if layers.len() != found.layers.len() {
-            let (said, there) = (layers.len(), found.layers.len());
-            return Err(format!("the configuration names {said} layers, the manifest {there}"));
+            let (configuration, manifest) = (layers.len(), found.layers.len());
+            return Err(DocumentFault::LayerCounts { configuration, manifest }.into());
         }
         for (index, (diff_id, blob)) in layers.iter().zip(&found.layers).enumerate() {
             if !self.layer(diff_id).is_dir() {
-                let place = |why: String| format!("layer {} of {}: {why}", index + 1, layers.len());
-                self.take_in(diff_id, |staged| blob.unpack(diff_id, staged, self.form)).map_err(place)?;
+                let (number, count) = (index + 1, layers.len());
+                let place = |fault: ImageFault| ImageFault::Layer { number, count, fault: fault.into() };
+                self.ingest_layers(diff_id, |staged| blob.unpack(diff_id, staged, self.form))
+                    .map_err(place)?;
             }
         }
         let image = Image { reference: reference.to_string(), config: Digest::of(&config_bytes), layers };
-        self.write_down(&image, &config_bytes).map_err(|err| format!("cannot keep the image: {err}"))?;
+        self.write_down(&image, &config_bytes).map_err(ImageFault::io("cannot store the image"))?;
         Ok(image)
     }
 
     /// The configuration of an image that is here.
-    pub fn config(&self, image: &Image) -> Result<Vec<u8>, String> {
+    pub fn config(&self, image: &Image) -> Result<Vec<u8>, ImageFault> {
         let read = std::fs::read(self.root.join(CONFIGS).join(image.config.hex()));
-        let bytes = read.map_err(|err| format!("cannot read its configuration: {err}"))?;
+        let bytes = read.map_err(ImageFault::io("cannot read its configuration"))?;
         image.config.check("the configuration", &bytes)?;
         Ok(bytes)
     }
@@ -135,15 +138,14 @@ impl Store {
         })
     }
 
-    fn take_in(
+    fn ingest_layers(
         &self,
         digest: &Digest,
-        unpack: impl FnOnce(&Path) -> Result<(), String>,
-    ) -> Result<(), String> {
-        let told = |err: io::Error| err.to_string();
-        let staged = self.stage().map_err(told)?;
+        unpack: impl FnOnce(&Path) -> Result<(), ImageFault>,
+    ) -> Result<(), ImageFault> {
+        let staged = self.stage()?;
         unpack(staged.path())?;
-        self.settle(staged.path(), digest).map_err(told)
+        Ok(self.settle(staged.path(), digest)?)
     }
 
     /// A directory for what is on its way into the store.
@@ -205,7 +207,7 @@ impl Store {
     }
 
     /// Moves what belongs to no image and is not used to `gc`.
-    fn move_out(&self, kept: &Kept, used: &BTreeSet<Digest>) -> io::Result<Waste> {
+    fn move_out(&self, kept: &StoreState, used: &BTreeSet<Digest>) -> io::Result<Waste> {
         let of_images = kept.images.iter().flat_map(Image::digests);
         let needed: BTreeSet<Digest> =
             of_images.chain(kept.held.keys().cloned()).chain(used.iter().cloned()).collect();
@@ -247,7 +249,7 @@ impl Hold {
         self.add_to(&mut store.lock(), digests);
     }
 
-    fn add_to(&mut self, kept: &mut Kept, digests: impl IntoIterator<Item = Digest>) {
+    fn add_to(&mut self, kept: &mut StoreState, digests: impl IntoIterator<Item = Digest>) {
         for digest in digests {
             *kept.held.entry(digest.clone()).or_default() += 1;
             self.digests.push(digest);

@@ -100,7 +100,7 @@ impl<R: Read> Tar<R> {
         while filled < BLOCK {
             match self.reader.read(&mut header[filled..])? {
                 0 if filled == 0 => return Ok(None),
-                0 => return Err(bad("the archive ends in the middle of a header")),
+                0 => return Err(bad("the archive is truncated in a header")),
                 read => filled += read,
             }
         }
@@ -138,7 +138,7 @@ impl<R: Read> Tar<R> {
         let id = |given: Option<u32>, field: &[u8]| {
             let id = given.map_or_else(|| number(field), |id| Ok(id.into()))?;
             let id = u32::try_from(id).ok().filter(|id| *id != u32::MAX);
-            id.ok_or_else(|| bad("the owner of an entry is no user or group"))
+            id.ok_or_else(|| bad("the owner of an entry is not a user or group"))
         };
         Ok(Entry {
             path: PathBuf::from(OsString::from_vec(path)),
@@ -185,7 +185,7 @@ impl<R: Read> Tar<R> {
         let skipped = io::copy(&mut (&mut self.reader).take(rest), &mut io::sink())?;
         (self.content, self.padding) = (0, 0);
         self.position += skipped;
-        if skipped == rest { Ok(()) } else { Err(bad("the archive ends in the middle of an entry")) }
+        if skipped == rest { Ok(()) } else { Err(bad("the archive is truncated in an entry")) }
     }
 }
 
@@ -194,7 +194,7 @@ impl<R: Read> Read for Tar<R> {
         let wanted = buffer.len().min(usize::try_from(self.content).unwrap_or(usize::MAX));
         let read = self.reader.read(&mut buffer[..wanted])?;
         if read == 0 && wanted > 0 {
-            return Err(bad("the archive ends in the middle of an entry"));
+            return Err(bad("the archive is truncated in an entry"));
         }
         self.content -= read as u64;
         self.position += read as u64;
@@ -244,7 +244,7 @@ fn without_nul(mut bytes: Vec<u8>) -> Vec<u8> {
 
 /// Lines of `<length> <key>=<value>`, where the length is that of the whole line.
 fn read_pax(mut rest: &[u8], extended: &mut Extended) -> io::Result<()> {
-    let wrong = || bad("an extended header cannot be understood");
+    let wrong = || bad("invalid extended header");
     while !rest.is_empty() {
         let blank = rest.iter().position(|byte| *byte == b' ').ok_or_else(wrong)?;
         let length: usize =
@@ -260,7 +260,7 @@ fn read_pax(mut rest: &[u8], extended: &mut Extended) -> io::Result<()> {
 
 impl Extended {
     fn set(&mut self, key: &str, value: &[u8]) -> io::Result<()> {
-        let wrong = || bad(&format!("'{key}' of an extended header is no number"));
+        let wrong = || bad(&format!("'{key}' of an extended header is not a number"));
         let text = || std::str::from_utf8(value).map_err(|_| wrong());
         match key {
             "path" => self.path = Some(value.to_vec()),
@@ -386,8 +386,8 @@ mod tests {
     fn damage_is_told() {
         let whole = TarBuilder::new().file("a", &[7; 600]).finish();
         for (bytes, why) in [
-            (&whole[..700], "in the middle of an entry"),
-            (&whole[..100], "in the middle of a header"),
+            (&whole[..700], "truncated in an entry"),
+            (&whole[..100], "truncated in a header"),
             (&[b'x'; 512][..], "not a tar archive"),
         ] {
             let err = read_all(bytes).expect_err("it is damaged");
@@ -401,7 +401,7 @@ mod tests {
         for key in ["uid", "gid"] {
             let nobodys = TarBuilder::new().pax(&[(key, "4294967295")]).file("a", b"").finish();
             let err = read_all(&nobodys).expect_err("nobody has it");
-            assert!(err.to_string().contains("is no user or group"), "{err}");
+            assert!(err.to_string().contains("is not a user or group"), "{err}");
         }
         let sparse = TarBuilder::new().pax(&[("GNU.sparse.major", "1")]).file("a", b"").finish();
         assert!(read_all(&sparse).is_err());

@@ -15,6 +15,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
 use serde::{Deserialize, Serialize};
 
+use super::fault::EntryFault;
 use super::tar::{Entry, Kind, Tar};
 use crate::host::beneath;
 
@@ -50,49 +51,49 @@ struct Unpacking<'a, R> {
 }
 
 /// Unpacks into `root`, an empty directory. Returns what comes after the archive.
-pub(super) fn unpack<R: Read>(reader: R, root: &Path, form: Form) -> Result<R, String> {
+pub(super) fn unpack<R: Read>(reader: R, root: &Path, form: Form) -> Result<R, EntryFault> {
     let mut unpacking =
         Unpacking { root, form, tar: Tar::new(reader), entries: 0, bytes: 0, directories: BTreeMap::new() };
-    while let Some(entry) = unpacking.tar.next().map_err(|err| err.to_string())? {
+    while let Some(entry) = unpacking.tar.next().map_err(EntryFault::Io)? {
         unpacking.count(&entry)?;
-        let path = checked(&entry.path).map_err(|why| format!("'{}': {why}", entry.path.display()))?;
-        unpacking.make(&path, &entry).map_err(|why| format!("'{}': {why}", path.display()))?;
+        let path = checked(&entry.path).map_err(at(&entry.path))?;
+        unpacking.make(&path, &entry).map_err(at(&path))?;
     }
     unpacking.finish_directories()?;
     Ok(unpacking.tar.into_inner())
 }
 
 /// A relative path without `.` and `..`; empty for the root itself.
-fn checked(path: &Path) -> Result<PathBuf, String> {
+fn checked(path: &Path) -> Result<PathBuf, EntryFault> {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {
             Component::Normal(name) => plain.push(name),
             Component::CurDir => (),
-            Component::ParentDir => return Err(String::from("the path holds '..'")),
-            Component::RootDir | Component::Prefix(_) => return Err(String::from("the path is absolute")),
+            Component::ParentDir => return Err(EntryFault::ParentDirectory),
+            Component::RootDir | Component::Prefix(_) => return Err(EntryFault::Absolute),
         }
     }
     match plain.components().count() <= DEPTH_MAX {
         true => Ok(plain),
-        false => Err(format!("the path has more than {DEPTH_MAX} parts")),
+        false => Err(EntryFault::Depth(DEPTH_MAX)),
     }
 }
 
 impl<R: Read> Unpacking<'_, R> {
-    fn count(&mut self, entry: &Entry) -> Result<(), String> {
+    fn count(&mut self, entry: &Entry) -> Result<(), EntryFault> {
         self.entries += 1;
         self.bytes = self.bytes.saturating_add(entry.size);
         if self.entries > ENTRIES_MAX {
-            return Err(format!("the layer holds more than {ENTRIES_MAX} entries"));
+            return Err(EntryFault::Entries(ENTRIES_MAX));
         }
         if self.bytes > BYTES_MAX {
-            return Err(format!("the layer holds more than {BYTES_MAX} bytes"));
+            return Err(EntryFault::Bytes(BYTES_MAX));
         }
         Ok(())
     }
 
-    fn make(&mut self, path: &Path, entry: &Entry) -> Result<(), String> {
+    fn make(&mut self, path: &Path, entry: &Entry) -> Result<(), EntryFault> {
         let Some(name) = path.file_name() else {
             self.directories.insert(PathBuf::new(), (entry.mode, entry.changed));
             return Ok(());
@@ -102,13 +103,13 @@ impl<R: Read> Unpacking<'_, R> {
         if name.as_bytes().starts_with(WHITEOUT) {
             return self.white_out(&dir, name);
         }
-        let there = file_type(&dir, name).map_err(told)?;
+        let there = file_type(&dir, name).map_err(EntryFault::Io)?;
         if entry.kind == Kind::Directory && there == Some(FileType::Directory) {
             self.directories.insert(path.to_owned(), (entry.mode, entry.changed));
-            return own(&dir, name, entry).map_err(told);
+            return own(&dir, name, entry).map_err(EntryFault::Io);
         }
         if there.is_some() {
-            remove(&dir, name).map_err(told)?;
+            remove(&dir, name).map_err(EntryFault::Io)?;
         }
         let made = match entry.kind {
             Kind::File => self.make_file(&dir, name),
@@ -125,9 +126,9 @@ impl<R: Read> Unpacking<'_, R> {
                 .map_err(io::Error::from),
             // Every container has its own /dev; what is there could not be seen.
             Kind::Character | Kind::Block if path.starts_with("dev") => return Ok(()),
-            Kind::Character | Kind::Block => return Err(String::from("a device outside of /dev")),
+            Kind::Character | Kind::Block => return Err(EntryFault::Device),
         };
-        made.and_then(|()| own(&dir, name, entry)).map_err(told)
+        made.and_then(|()| own(&dir, name, entry)).map_err(EntryFault::Io)
     }
 
     fn make_file(&mut self, dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
@@ -138,25 +139,28 @@ impl<R: Read> Unpacking<'_, R> {
     }
 
     /// To a file of the same layer: there is no other way to have one file by two names.
-    fn link(&self, dir: &OwnedFd, name: &OsStr, to: &Path) -> Result<(), String> {
-        let to = checked(to).map_err(|why| format!("a hard link to '{}': {why}", to.display()))?;
-        let (Some(file), Some(above)) = (to.file_name(), to.parent()) else {
-            return Err(String::from("a hard link to nothing"));
+    fn link(&self, dir: &OwnedFd, name: &OsStr, to: &Path) -> Result<(), EntryFault> {
+        let failed = |to: &Path| {
+            let to = to.to_owned();
+            move |fault: EntryFault| EntryFault::HardLink { to, fault: fault.into() }
         };
-        let failed = |why: String| format!("a hard link to '{}': {why}", to.display());
-        let source = beneath::open_dir(self.root, above).map_err(|err| failed(through_a_link(err)))?;
+        let to = checked(to).map_err(failed(to))?;
+        let (Some(file), Some(above)) = (to.file_name(), to.parent()) else {
+            return Err(EntryFault::LinkToNothing);
+        };
+        let source = beneath::open_dir(self.root, above).map_err(|err| failed(&to)(through_a_link(err)))?;
         let linked = rustix::fs::linkat(&source, file, dir, name, AtFlags::empty());
-        linked.map_err(|err| failed(told(err.into())))
+        linked.map_err(|err| failed(&to)(EntryFault::Io(err.into())))
     }
 
-    fn white_out(&self, dir: &OwnedFd, name: &OsStr) -> Result<(), String> {
+    fn white_out(&self, dir: &OwnedFd, name: &OsStr) -> Result<(), EntryFault> {
         let bytes = name.as_bytes();
         if bytes != OPAQUE && bytes.starts_with(BOOKKEEPING) {
             return Ok(());
         }
         let gone = OsStr::from_bytes(&bytes[WHITEOUT.len()..]);
         if gone.is_empty() || gone == "." || gone == ".." {
-            return Err(String::from("a whiteout of nothing"));
+            return Err(EntryFault::WhiteoutOfNothing);
         }
         let done = match self.form {
             Form::Plain => {
@@ -164,7 +168,7 @@ impl<R: Read> Unpacking<'_, R> {
                 rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(0o600)).map(drop)
             }
             Form::Overlay if bytes == OPAQUE => set_opaque(dir),
-            Form::Overlay => match file_type(dir, gone).map_err(told)? {
+            Form::Overlay => match file_type(dir, gone).map_err(EntryFault::Io)? {
                 // Replaced by what came before in this very layer.
                 Some(FileType::Directory) => {
                     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -174,7 +178,7 @@ impl<R: Read> Unpacking<'_, R> {
                 None => rustix::fs::mknodat(dir, gone, FileType::CharacterDevice, Mode::empty(), 0),
             },
         };
-        done.map_err(|err| told(err.into()))
+        done.map_err(|err| EntryFault::Io(err.into()))
     }
 
     /// A directory in the place of one that was just said to be gone shows nothing of it.
@@ -186,13 +190,13 @@ impl<R: Read> Unpacking<'_, R> {
         Ok(set_opaque(&rustix::fs::openat(dir, name, flags, Mode::empty())?)?)
     }
 
-    fn finish_directories(&self) -> Result<(), String> {
+    fn finish_directories(&self) -> Result<(), EntryFault> {
         for (path, (mode, changed)) in &self.directories {
             // One that was replaced later by something else is no directory any more.
             let Ok(dir) = beneath::open_dir(self.root, path) else { continue };
             let set = rustix::fs::fchmod(&dir, Mode::from_raw_mode(*mode))
                 .and_then(|()| rustix::fs::futimens(&dir, &times(*changed)));
-            set.map_err(|err| format!("'{}': {}", path.display(), told(err.into())))?;
+            set.map_err(|err| at(path)(EntryFault::Io(err.into())))?;
         }
         Ok(())
     }
@@ -239,15 +243,16 @@ fn times(changed: i64) -> Timestamps {
     Timestamps { last_access: time, last_modification: time }
 }
 
-fn through_a_link(err: io::Error) -> String {
+fn through_a_link(err: io::Error) -> EntryFault {
     match err.raw_os_error() {
-        Some(libc::ELOOP | libc::ENOTDIR) => String::from("the path goes through a link or a file"),
-        _ => told(err),
+        Some(libc::ELOOP | libc::ENOTDIR) => EntryFault::ThroughLink,
+        _ => EntryFault::Io(err),
     }
 }
 
-fn told(err: io::Error) -> String {
-    err.to_string()
+fn at(path: &Path) -> impl FnOnce(EntryFault) -> EntryFault {
+    let path = path.to_owned();
+    move |fault| EntryFault::At { path, fault: fault.into() }
 }
 
 #[cfg(test)]
@@ -261,7 +266,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let bytes = tar.finish();
         let done = unpack(bytes.as_slice(), dir.path(), form).map(drop);
-        (dir, done)
+        (dir, done.map_err(|fault| fault.to_string()))
     }
 
     #[test]
@@ -297,18 +302,18 @@ mod tests {
         let out = outside.path().display().to_string();
         std::fs::write(outside.path().join("precious"), "kept").expect("written");
         let cases = [
-            (TarBuilder::new().file("../x", b"x"), "holds '..'"),
-            (TarBuilder::new().file("a/../../x", b"x"), "holds '..'"),
+            (TarBuilder::new().file("../x", b"x"), "contains '..'"),
+            (TarBuilder::new().file("a/../../x", b"x"), "contains '..'"),
             (TarBuilder::new().file(&format!("{out}/x"), b"x"), "is absolute"),
-            (TarBuilder::new().symlink("l", &out).file("l/x", b"x"), "goes through a link"),
-            (TarBuilder::new().symlink("l", "..").directory("l/x", 0o755), "goes through a link"),
+            (TarBuilder::new().symlink("l", &out).file("l/x", b"x"), "traverses a link"),
+            (TarBuilder::new().symlink("l", "..").directory("l/x", 0o755), "traverses a link"),
             (TarBuilder::new().hard_link("x", &format!("{out}/precious")), "is absolute"),
-            (TarBuilder::new().hard_link("x", "../precious"), "holds '..'"),
+            (TarBuilder::new().hard_link("x", "../precious"), "contains '..'"),
             (
                 TarBuilder::new().symlink("l", &out).hard_link("x", "l/precious"),
-                "a hard link to 'l/precious': the path goes through a link",
+                "a hard link to 'l/precious': the path traverses a link",
             ),
-            (TarBuilder::new().symlink("l", &out).file("l/.wh.precious", b""), "goes through a link"),
+            (TarBuilder::new().symlink("l", &out).file("l/.wh.precious", b""), "traverses a link"),
             (TarBuilder::new().file("a/.wh...", b""), "a whiteout of nothing"),
             (TarBuilder::new().file(".wh.", b""), "a whiteout of nothing"),
             (TarBuilder::new().device("etc/disk"), "a device outside of /dev"),

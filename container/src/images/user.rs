@@ -9,32 +9,33 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
+use super::fault::UserFault;
 use crate::host::beneath;
 use crate::host::user::Identity;
 
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Who `user` of an image is; `layers` are its own, the lowest first.
-pub(super) fn look_up(user: &str, layers: &[PathBuf]) -> Result<Identity, String> {
+pub(super) fn look_up(user: &str, layers: &[PathBuf]) -> Result<Identity, UserFault> {
     let passwd = find(layers, "passwd").unwrap_or_default();
     let group = find(layers, "group").unwrap_or_default();
     identity(user, &passwd, &group)
 }
 
-fn identity(user: &str, passwd: &str, group: &str) -> Result<Identity, String> {
+fn identity(user: &str, passwd: &str, group: &str) -> Result<Identity, UserFault> {
     let (name, group_name) = user.split_once(':').map_or((user, None), |(user, group)| (user, Some(group)));
     let known = lines(passwd).find(|line| line[0] == name || line.get(2) == Some(&name));
     let uid = match (number(name), &known) {
         (Some(uid), _) => uid,
         (None, Some(line)) => field(line, 2)?,
-        (None, None) => return Err(format!("the image's user '{name}' is not in its /etc/passwd")),
+        (None, None) => return Err(UserFault::User(name.to_owned())),
     };
     let own = lines(group).find(|line| Some(line[0]) == group_name);
     let gid = match (group_name.map(|name| (name, number(name))), own, &known) {
         (Some((_, Some(gid))), _, _) => gid,
         (Some(_), Some(line), _) => field(&line, 2)?,
         (Some((name, None)), None, _) => {
-            return Err(format!("the image's group '{name}' is not in its /etc/group"));
+            return Err(UserFault::Group(name.to_owned()));
         }
         (None, _, Some(line)) => field(line, 3)?,
         (None, _, None) => 0,
@@ -58,9 +59,9 @@ fn number(text: &str) -> Option<u32> {
     text.parse().ok()
 }
 
-fn field(line: &[&str], index: usize) -> Result<u32, String> {
+fn field(line: &[&str], index: usize) -> Result<u32, UserFault> {
     let number = line.get(index).and_then(|text| number(text));
-    number.ok_or_else(|| format!("the image's files about users are damaged at '{}'", line[0]))
+    number.ok_or_else(|| UserFault::Damaged(line[0].to_owned()))
 }
 
 /// The file of the highest layer that has it, unless one above says that it is gone.
@@ -114,7 +115,7 @@ mod tests {
         ] {
             let shown = match identity(user, passwd, group) {
                 Ok(found) => format!("{} {} {:?}", found.uid, found.gid, found.groups),
-                Err(why) => why,
+                Err(fault) => fault.to_string(),
             };
             assert_eq!(shown, expected, "{user}");
         }

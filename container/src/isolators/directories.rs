@@ -2,14 +2,16 @@
 
 use std::io;
 
-use super::plan::{NewDirectory, Plan};
 use crate::host::beneath;
+use crate::plan::{NewDirectory, Plan};
 
 const MODE: u32 = 0o755;
 
-pub(crate) fn make(plan: &Plan) -> Result<(), String> {
+pub(crate) fn make(plan: &Plan) -> io::Result<()> {
     plan.directories.iter().try_for_each(|one| {
-        make_one(one).map_err(|err| format!("cannot make the directory '{}': {err}", one.source))
+        make_one(one).map_err(|err| {
+            io::Error::new(err.kind(), format!("cannot create the directory '{}': {err}", one.source))
+        })
     })
 }
 

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
 use tepui_proto::mesos::v1::{self as pb, resource::disk_info::source::Type, task_status::Reason};
 use tepui_types::{Termination, Volume};
+
+use crate::usage::DiskUse;
 
 const BYTES_PER_MB: f64 = 1024.0 * 1024.0;
 /// What the kernel counts blocks in, whatever a file system does.
@@ -49,14 +50,6 @@ pub(crate) fn sandbox_quota(resources: &[pb::Resource]) -> Option<u64> {
 
 fn bytes(mb: f64) -> u64 {
     (mb * BYTES_PER_MB) as u64 // Saturates.
-}
-
-/// What a path held when it was last looked at, and what it may hold.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DiskUse {
-    pub path: PathBuf,
-    pub limit_bytes: u64,
-    pub used_bytes: u64,
 }
 
 /// What the paths hold. Blocking, and as long as the trees are large.

@@ -3,18 +3,16 @@
 
 use tepui_proto::mesos::v1::environment::variable::Type;
 
-use super::plan::Plan;
+use super::fault::PlanFault;
 use super::site::Site;
+use crate::plan::Plan;
 
-pub(super) fn plan(site: &Site, _: &mut Plan) -> Result<(), String> {
+pub(super) fn plan(site: &Site, _: &mut Plan) -> Result<(), PlanFault> {
     let variables = &site.spec.command.environment.variables;
     let unresolved =
         variables.iter().find(|one| one.r#type == Some(Type::SECRET) && !one.secret.value.is_set());
     match unresolved {
-        Some(variable) => Err(format!(
-            "the environment variable '{}' is a secret given by reference, and there is no secret resolver",
-            variable.name
-        )),
+        Some(variable) => Err(PlanFault::SecretByReference(variable.name.clone())),
         None => Ok(()),
     }
 }

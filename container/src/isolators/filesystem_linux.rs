@@ -3,8 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::plan::{Make, Mount, Namespace, NodeKind, Plan, Root, Source, Target};
+use super::fault::PlanFault;
 use super::site::Site;
+use crate::plan::{Make, Mount, Namespace, NodeKind, Plan, Root, Source, Target};
 
 /// Character devices that every container has: name, major, minor.
 const NODES: [(&str, u32, u32); 6] =
@@ -37,7 +38,7 @@ const MASKED: [&str; 11] = [
 ];
 
 /// Comes first: what other isolators mount is on top of it.
-pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), String> {
+pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), PlanFault> {
     plan.namespaces.insert(Namespace::Mount);
     if let Some(rootfs) = site.rootfs {
         plan.rootfs = Some(rootfs.to_owned());
@@ -63,7 +64,7 @@ pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), String> {
 }
 
 /// Comes after the namespaces are chosen: what of the machine is hidden depends on them.
-pub(super) fn hide(site: &Site, plan: &mut Plan) -> Result<(), String> {
+pub(super) fn hide(site: &Site, plan: &mut Plan) -> Result<(), PlanFault> {
     if site.rootfs.is_some() && plan.namespaces.contains(&Namespace::Pid) {
         let masks = MASKED.map(|path| Mount::Mask { target: in_rootfs(path, Make::Optional) });
         plan.mounts.extend(masks);

@@ -2,16 +2,17 @@
 //!
 //! Belongs to filesystem/linux: v1 has no isolator of that name.
 
-use super::plan::{Join, Namespace, Plan};
+use super::fault::PlanFault;
 use super::site::Site;
+use crate::plan::{Join, Namespace, Plan};
 
 /// The kernel's.
 const HOSTNAME_BYTES_MAX: usize = 64;
 
-pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), String> {
+pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), PlanFault> {
     match site.spec.container.as_ref().and_then(|info| info.hostname.as_deref()) {
         Some(name) if name.is_empty() || name.len() > HOSTNAME_BYTES_MAX || name.contains('\0') => {
-            return Err(format!("container.hostname must have 1 to {HOSTNAME_BYTES_MAX} bytes"));
+            return Err(PlanFault::Hostname { bytes_max: HOSTNAME_BYTES_MAX });
         }
         Some(name) => {
             plan.namespaces.insert(Namespace::Uts);

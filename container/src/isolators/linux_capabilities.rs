@@ -6,28 +6,28 @@
 use tepui_proto::Enumeration;
 use tepui_proto::mesos::v1::{self as pb, capability_info::Capability};
 
-use super::plan::{Capabilities, Plan};
+use super::fault::{FlagFault, PlanFault};
 use super::site::Site;
+use crate::plan::{Capabilities, Plan};
 
 /// The first capability has this number in the protocol, and zero in the kernel.
 const FIRST: i32 = 1000;
 
-pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), String> {
+pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), PlanFault> {
     let info = site.linux_info();
-    let set = |info: &pb::CapabilityInfo, field: &str| {
-        bits(&info.capabilities).ok_or_else(|| format!("linux_info.{field}: a capability is unknown"))
+    let set = |info: &pb::CapabilityInfo, field: &'static str| {
+        bits(&info.capabilities).ok_or(PlanFault::UnknownCapability(field))
     };
-    let asked =
-        |field: &str, value: Option<&pb::CapabilityInfo>| value.map(|value| set(value, field)).transpose();
+    let asked = |field: &'static str, value: Option<&pb::CapabilityInfo>| {
+        value.map(|value| set(value, field)).transpose()
+    };
     let old = asked("capability_info", info.and_then(|info| info.capability_info.as_option()))?;
     let effective =
         asked("effective_capabilities", info.and_then(|info| info.effective_capabilities.as_option()))?;
     let bounding =
         asked("bounding_capabilities", info.and_then(|info| info.bounding_capabilities.as_option()))?;
     if old.is_some() && effective.is_some() {
-        return Err(String::from(
-            "linux_info: only one of effective_capabilities and capability_info may be set",
-        ));
+        return Err(PlanFault::TwoCapabilitySets);
     }
     let options = &site.options;
     if let (true, Some(asked)) = (site.spec.no_root, effective.or(old)) {
@@ -47,14 +47,10 @@ pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), String> {
     Ok(())
 }
 
-fn check_within(asked: u64, allowed: u64) -> Result<(), String> {
-    match asked & !allowed {
+fn check_within(requested: u64, allowed: u64) -> Result<(), PlanFault> {
+    match requested & !allowed {
         0 => Ok(()),
-        _ => Err(format!(
-            "Requested capabilities '{}', but only '{}' are allowed",
-            names(asked),
-            names(allowed)
-        )),
+        _ => Err(PlanFault::Capabilities { requested: names(requested), allowed: names(allowed) }),
     }
 }
 
@@ -66,12 +62,13 @@ struct Named {
 }
 
 /// From what a flag says, `{"capabilities":["NET_RAW"]}`, to bits by the kernel's numbers.
-pub fn parse(text: &str) -> Result<u64, String> {
+pub fn parse(text: &str) -> Result<u64, FlagFault> {
     const RIGHT: &str = r#"write {"capabilities":["NET_RAW","MKNOD"]}"#;
-    let named: Named = serde_json::from_str(text).map_err(|err| format!("{err}; {RIGHT}"))?;
+    let named: Named = serde_json::from_str(text).map_err(|err| FlagFault::Json { err, right: RIGHT })?;
     named.capabilities.iter().try_fold(0, |bits, name| {
         let known = Capability::from_proto_name(name).and_then(number);
-        Ok(bits | 1 << known.ok_or_else(|| format!("there is no capability '{name}'; {RIGHT}"))?)
+        let unknown = || FlagFault::UnknownCapability { name: name.clone(), right: RIGHT };
+        Ok(bits | 1 << known.ok_or_else(unknown)?)
     })
 }
 

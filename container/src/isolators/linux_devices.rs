@@ -7,28 +7,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::fault::{DeviceFault, FlagFault, PlanFault};
 use super::filesystem_linux::below_root;
-use super::plan::{Make, Mount, NodeKind, Plan, Root, Target};
 use super::site::Site;
-use crate::cgroups::devices::{DeviceAccess, Rule};
+use crate::cgroups::devices::{AllowedDevice, DeviceAccess};
+use crate::plan::{Make, Mount, NodeKind, Plan, Root, Target};
 
-/// A device of the host that containers may use.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AllowedDevice {
-    path: PathBuf,
-    kind: NodeKind,
-    major: u32,
-    minor: u32,
-    access: DeviceAccess,
-}
-
-impl AllowedDevice {
-    pub(crate) fn rule(&self) -> Rule {
-        Rule { kind: self.kind, major: Some(self.major), minor: Some(self.minor), access: self.access }
-    }
-}
-
-pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), String> {
+pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), PlanFault> {
     if site.rootfs.is_some() {
         plan.mounts.extend(site.options.allowed_devices.iter().map(node));
     }
@@ -77,18 +62,18 @@ struct ListedAccess {
 }
 
 /// From what the flag says; every device must be there.
-pub fn parse(text: &str) -> Result<Vec<AllowedDevice>, String> {
+pub fn parse(text: &str) -> Result<Vec<AllowedDevice>, FlagFault> {
     const RIGHT: &str =
         r#"write {"allowed_devices":[{"device":{"path":"/dev/fuse"},"access":{"read":true}}]}"#;
-    let listed: Listed = serde_json::from_str(text).map_err(|err| format!("{err}; {RIGHT}"))?;
-    listed.allowed_devices.into_iter().map(look).collect()
+    let listed: Listed = serde_json::from_str(text).map_err(|err| FlagFault::Json { err, right: RIGHT })?;
+    listed.allowed_devices.into_iter().map(resolve_device).collect()
 }
 
-fn look(ListedDevice { device, access }: ListedDevice) -> Result<AllowedDevice, String> {
+fn resolve_device(ListedDevice { device, access }: ListedDevice) -> Result<AllowedDevice, FlagFault> {
     let ListedAccess { read, write, mknod } = access;
-    let wrong = |why: String| format!("the device '{}': {why}", device.path.display());
+    let wrong = |why| FlagFault::Device { path: device.path.clone(), why };
     if !(read || write || mknod) {
-        return Err(wrong(String::from("one of read, write and mknod must be allowed")));
+        return Err(wrong(DeviceFault::NoAccess));
     }
     let (kind, number) = number(&device.path).map_err(wrong)?;
     Ok(AllowedDevice {
@@ -100,11 +85,11 @@ fn look(ListedDevice { device, access }: ListedDevice) -> Result<AllowedDevice, 
     })
 }
 
-fn number(path: &Path) -> Result<(NodeKind, u64), String> {
-    let found = std::fs::metadata(path).map_err(|err| err.to_string())?;
+fn number(path: &Path) -> Result<(NodeKind, u64), DeviceFault> {
+    let found = std::fs::metadata(path)?;
     match found.file_type() {
         kind if kind.is_char_device() => Ok((NodeKind::Character, found.rdev())),
         kind if kind.is_block_device() => Ok((NodeKind::Block, found.rdev())),
-        _ => Err(String::from("it is no device")),
+        _ => Err(DeviceFault::NotADevice),
     }
 }

@@ -6,12 +6,13 @@ use std::path::PathBuf;
 
 use tepui_proto::mesos::v1::linux_info::IpcMode;
 
-use super::plan::{Join, Make, Mount, Namespace, Plan, Root, Source, Target};
+use super::fault::PlanFault;
 use super::site::Site;
+use crate::plan::{Join, Make, Mount, Namespace, Plan, Root, Source, Target};
 
 const BYTES_PER_MB: u64 = 1024 * 1024;
 
-pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), String> {
+pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), PlanFault> {
     let mode = site.linux_info().and_then(|info| info.ipc_mode).unwrap_or(IpcMode::UNKNOWN);
     let shm_size = site.linux_info().and_then(|info| info.shm_size);
     let bytes_max = shm_size.map(|size| u64::from(size) * BYTES_PER_MB).or(site.options.default_shm_bytes);
@@ -22,20 +23,16 @@ pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), String> {
         }
         IpcMode::SHARE_PARENT => {
             if shm_size.is_some() {
-                return Err(String::from(
-                    "Shared memory size cannot be set for a container that shares its parent's",
-                ));
+                return Err(PlanFault::SharedMemoryOfParent);
             }
             if !site.is_nested() && site.options.disallow_sharing_agent_ipc_namespace {
-                return Err(String::from("Sharing agent IPC namespace is not allowed"));
+                return Err(PlanFault::AgentNamespace("IPC"));
             }
             join_parent(site, plan);
             parents_shm(site, plan);
         }
         IpcMode::UNKNOWN if shm_size.is_some() => {
-            return Err(String::from(
-                "Shared memory size can only be set together with the private IPC mode",
-            ));
+            return Err(PlanFault::SharedMemoryNotPrivate);
         }
         IpcMode::UNKNOWN if site.is_nested() => {
             join_parent(site, plan);

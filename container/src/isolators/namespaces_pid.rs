@@ -1,13 +1,14 @@
 //! namespaces/pid: a container sees its own processes only, those nested in it included; it may ask to see all that its
 //! parent sees.
 
-use super::plan::{Join, Make, Mount, Namespace, Plan, Root, Target};
+use super::fault::PlanFault;
 use super::site::Site;
+use crate::plan::{Join, Make, Mount, Namespace, Plan, Root, Target};
 
-pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), String> {
+pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), PlanFault> {
     let shares = site.linux_info().and_then(|info| info.share_pid_namespace).unwrap_or(false);
     if shares && !site.is_nested() && site.options.disallow_sharing_agent_pid_namespace {
-        return Err(String::from("Sharing agent pid namespace is not allowed"));
+        return Err(PlanFault::AgentNamespace("pid"));
     }
     if let Some(process) = site.parent.and_then(|parent| parent.process) {
         let join = plan.join.get_or_insert_with(|| Join { process, namespaces: Default::default() });

@@ -2,30 +2,27 @@
 
 use tepui_proto::mesos::v1::r_limit_info::r_limit::Type;
 
-use super::plan::{Plan, Rlimit};
+use super::fault::{PlanFault, RlimitFault};
 use super::site::Site;
+use crate::plan::{Plan, Rlimit};
 
-pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), String> {
+pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), PlanFault> {
     let info = site.spec.container.as_ref().and_then(|info| info.rlimit_info.as_option());
     for limit in info.iter().flat_map(|info| &info.rlimits) {
         let kind = limit.r#type.unwrap_or(Type::UNKNOWN);
         let name = format!("{kind:?}");
-        let resource = resource(kind).ok_or("rlimit_info: a limit has no known type")?;
+        let resource = resource(kind).ok_or(PlanFault::Rlimit(RlimitFault::UnknownType))?;
         match (limit.soft, limit.hard) {
             (Some(soft), Some(hard)) if soft > hard => {
-                return Err(format!(
-                    "rlimit_info: the soft limit {soft} of {name} is above its hard limit {hard}"
-                ));
+                return Err(PlanFault::Rlimit(RlimitFault::SoftAboveHard { name, soft, hard }));
             }
             (Some(_), None) | (None, Some(_)) => {
-                return Err(format!(
-                    "rlimit_info: {name} must have both a soft and a hard limit, or neither"
-                ));
+                return Err(PlanFault::Rlimit(RlimitFault::OneOfTwo(name)));
             }
             (Some(_), Some(_)) | (None, None) => (),
         }
         if plan.rlimits.iter().any(|other| other.resource == resource) {
-            return Err(format!("rlimit_info: {name} is given twice"));
+            return Err(PlanFault::Rlimit(RlimitFault::Twice(name)));
         }
         plan.rlimits.push(Rlimit { name, resource, soft: limit.soft, hard: limit.hard });
     }

@@ -1,7 +1,7 @@
 //! Sessions: whoever looks into a container sees what that sees, and nothing of its own.
 
-use super::plan::{Join, Namespace, Plan};
 use super::site::Site;
+use crate::plan::{Join, Namespace, Plan};
 
 /// What a session has from the container it looks into.
 pub(super) const IS_JOINED: [&str; 3] = ["filesystem/linux", "namespaces/ipc", "namespaces/pid"];

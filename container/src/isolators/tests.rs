@@ -9,6 +9,7 @@ use tepui_types::{ContainerId, LaunchSpec, Volume};
 use super::*;
 use crate::host::process::Process;
 use crate::host::user::Identity;
+use crate::isolation::{BUILT, FILESYSTEM_LINUX, IsolationFault, NEED_MOUNTS};
 use crate::runtime_dir::Mounted;
 
 /// A launch to plan for.
@@ -422,8 +423,8 @@ fn rlimits() {
         rlimit RLMT_CORE infinity infinity
         error: rlimit_info: the soft limit 21 of RLMT_NOFILE is above its hard limit 20
         error: rlimit_info: RLMT_NOFILE must have both a soft and a hard limit, or neither
-        error: rlimit_info: RLMT_NOFILE is given twice
-        error: rlimit_info: a limit has no known type
+        error: rlimit_info: RLMT_NOFILE is listed twice
+        error: rlimit_info: a limit has an unknown type
     "#]]
     .assert_eq(&all.concat());
 }
@@ -555,7 +556,7 @@ fn volumes_that_cannot_be() {
         error: volumes[0] 'a': the host path '/no/such/path' does not exist
         error: volumes[0] 'a': a path of the own sandbox needs an absolute container_path
         error: volumes[0] '/no/such/path': container_path does not exist on the host
-        error: volumes[0] '../a': container_path must not be empty and must not hold '..'
+        error: volumes[0] '../a': container_path must not be empty and must not contain '..'
         error: volumes[0] '/tmp': the sandbox path '../own' must be relative and stay inside the sandbox
         error: volumes[0] 'in': only a nested container has a parent
         error: volumes[0] 'in': the sandbox path '../x' must be relative and stay inside the sandbox
@@ -591,14 +592,14 @@ fn secrets() {
     "#]]);
     let by_name = volume("{'type':'REFERENCE','reference':{'name':'x'}}");
     volumes("filesystem/linux,volume/secret", root(), &[&by_name]).check(expect![[r#"
-        error: volumes[0] 'keys/k': a secret by reference, and there is no secret resolver
+        error: volumes[0] 'keys/k': secrets by reference are not supported
     "#]]);
     let mut case = case("posix/cpu", root(), Default::default());
     let variables = "{\"variables\":[{\"name\":\"KEY\",\"type\":\"SECRET\",\"secret\":{\"type\":\"REFERENCE\",\"reference\":{\"name\":\"x\"}}}]}";
     case.spec.command.environment =
         tepui_proto::json::from_slice::<pb::Environment>(variables.as_bytes()).expect("valid").into();
     case.check(expect![[r#"
-        error: the environment variable 'KEY' is a secret given by reference, and there is no secret resolver
+        error: the environment variable 'KEY' is a secret by reference, which is not supported
     "#]]);
 }
 

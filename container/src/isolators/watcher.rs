@@ -4,11 +4,9 @@
 //! One per running root container, in its task; those nested in it are counted with it. What it was given is kept in the
 //! runtime directory, so that a later agent goes on looking.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::{ContainerId, Termination, Volume};
 use tokio::sync::Semaphore;
@@ -16,27 +14,19 @@ use tokio::time::Instant;
 
 use super::{Isolation, IsolatorOptions, disk_du, network_ports};
 use crate::cgroups::{Cgroups, destroy};
+use crate::host::background::{Interrupted, blocking};
 use crate::host::process::Process;
 use crate::launcher::tree;
-use crate::runtime_dir::ContainerDir;
+use crate::runtime_dir::{ContainerDir, WatchedResources};
 
-/// What a container was given of what is looked at.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Given {
-    /// Paths with the bytes they may hold.
-    pub disk: Vec<(PathBuf, u64)>,
-    /// The same of disks of their own: looked at only.
-    #[serde(default)]
-    pub whole_disks: Vec<(PathBuf, u64)>,
-    /// From and to, both included.
-    pub ports: Vec<(u16, u16)>,
-}
-
-impl Given {
-    pub fn new(sandbox: &str, resources: &[pb::Resource], volumes: &[Volume]) -> Given {
-        let (disk, whole_disks) = disk_du::quotas(sandbox, resources, volumes);
-        Given { disk, whole_disks, ports: network_ports::ports(resources) }
-    }
+/// What of a container's resources is looked at.
+pub(crate) fn watched_resources(
+    sandbox: &str,
+    resources: &[pb::Resource],
+    volumes: &[Volume],
+) -> WatchedResources {
+    let (disk, whole_disks) = disk_du::quotas(sandbox, resources, volumes);
+    WatchedResources { disk, whole_disks, ports: network_ports::ports(resources) }
 }
 
 /// Who to look at.
@@ -61,7 +51,7 @@ pub(crate) struct Watching {
 pub(crate) struct Watcher {
     options: Arc<IsolatorOptions>,
     watched: Watched,
-    given: Given,
+    given: WatchedResources,
     /// When to look next; unset: never.
     disk: Option<Instant>,
     ports: Option<Instant>,
@@ -74,7 +64,7 @@ impl Watching {
         Watching { isolation: isolation.clone(), options, turn }
     }
 
-    pub fn follow(&self, watched: Watched, given: Given) -> Watcher {
+    pub fn follow(&self, watched: Watched, given: WatchedResources) -> Watcher {
         let root = watched.id.parent().is_none();
         let from = |name, interval| (root && self.isolation.has(name)).then(|| Instant::now() + interval);
         Watcher {
@@ -89,7 +79,7 @@ impl Watching {
 }
 
 impl Watcher {
-    pub fn give(&mut self, given: Given) {
+    pub fn give(&mut self, given: WatchedResources) {
         self.given = given;
     }
 
@@ -123,12 +113,12 @@ impl Watcher {
             let found = disk_du::exceeded(&uses);
             uses.extend(disk_du::measure(&given.whole_disks));
             if let Err(err) = dir.write_disk(&uses) {
-                tracing::debug!(%err, "cannot keep what a container holds");
+                tracing::debug!(%err, "cannot persist the resources of a container");
             }
             found
         };
-        let found = tokio::task::spawn_blocking(look).await.ok()??;
-        tracing::info!(container = %id, why = found.message, "container took more disk than it was given");
+        let found = examined(&id, blocking(look).await)?;
+        tracing::info!(container = %id, why = found.message, "container exceeded its disk resources");
         self.options.enforce_container_disk_quota.then_some(found)
     }
 
@@ -137,13 +127,23 @@ impl Watcher {
             (self.given.ports.clone(), self.watched.clone(), self.options.clone());
         let look = move || {
             let processes = watched.processes();
-            network_ports::unallocated(&processes, &given, &options).map(|found| (watched.id, found))
+            network_ports::unallocated(&processes, &given, &options)
         };
-        let (id, found) = tokio::task::spawn_blocking(look).await.ok()??;
-        let found = network_ports::limitation(&id, &found);
-        tracing::info!(container = %id, why = found.message, "container listens where it may not");
+        let id = self.watched.id.clone();
+        let found = network_ports::limitation(&id, &examined(&id, blocking(look).await)?);
+        tracing::info!(container = %id, why = found.message, "container listens on a port outside of its resources");
         self.options.enforce_container_ports.then_some(found)
     }
+}
+
+/// What an examination found; one that failed found nothing and is repeated.
+fn examined<T>(id: &ContainerId, found: Result<Option<T>, Interrupted>) -> Option<T> {
+    found.unwrap_or_else(|fault| {
+        if let Interrupted::Panicked(_) = fault {
+            tracing::error!(container = %id, %fault, "cannot measure a container");
+        }
+        None
+    })
 }
 
 impl Watched {

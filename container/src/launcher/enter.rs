@@ -14,12 +14,13 @@ use nix::sched::CloneFlags;
 use nix::sys::signal::SigSet;
 
 use super::failure::{Failure, Pipe};
-use super::mounts::{Mounts, text};
+use super::mounts::Mounts;
 use super::rights::Rights;
+use super::system_calls::text;
 use super::{InitSpec, shepherd};
 use crate::host::pages;
 use crate::host::process::Process;
-use crate::isolators::plan::{Join, Namespace, Plan};
+use crate::plan::{Join, Namespace, Plan};
 
 /// What the child does, ready to be done.
 pub(super) struct Entry {
@@ -116,7 +117,7 @@ impl Entry {
 
     /// Nothing but system calls: it runs between fork and exec.
     pub fn enter(&self) -> io::Result<()> {
-        self.do_enter().map_err(|failure| failure.say(self.failure.writer()))
+        self.do_enter().map_err(|failure| failure.write_to(self.failure.writer()))
     }
 
     fn do_enter(&self) -> Result<(), Failure> {
@@ -202,15 +203,13 @@ impl Entry {
         // SAFETY: a constant string that ends with NUL. WHY: the file is that of this process, so not opened before.
         let file =
             unsafe { libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC) };
-        check(file.min(0)).map_err(Failure::at("its score for want of memory"))?;
+        check(file.min(0)).map_err(Failure::at("its OOM score"))?;
         Ok(Some(file))
     }
 
     fn set_score(&self, file: Option<RawFd>) -> Result<(), Failure> {
         match (file, &self.oom_score_adj) {
-            (Some(file), Some(score)) => {
-                write(file, score.as_bytes()).map_err(Failure::at("its score for want of memory"))
-            }
+            (Some(file), Some(score)) => write(file, score.as_bytes()).map_err(Failure::at("its OOM score")),
             (None, _) | (_, None) => Ok(()),
         }
     }
@@ -259,7 +258,7 @@ fn open_namespaces(join: &Join) -> io::Result<Vec<(OwnedFd, CloneFlags)>> {
     // Looked at after they were opened: somebody else may have the pid by now.
     match Process::is_alive(join.process) {
         true => Ok(opened),
-        false => Err(io::Error::other("the container around it has ended")),
+        false => Err(io::Error::other("its parent container has terminated")),
     }
 }
 

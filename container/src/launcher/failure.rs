@@ -3,17 +3,17 @@
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use crate::isolators::plan::Plan;
+use crate::plan::Plan;
 
 /// A step of the plan that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Failure {
-    what: What,
+    what: FailedStep,
     errno: i32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum FailedStep {
     /// By its place in the plan.
     Mount(usize),
     Rlimit(usize),
@@ -28,34 +28,34 @@ const BYTES_MAX: usize = 256;
 
 impl Failure {
     pub fn at(step: &'static str) -> impl Fn(io::Error) -> Failure {
-        move |err| Failure { what: What::Step(step), errno: errno(&err) }
+        move |err| Failure { what: FailedStep::Step(step), errno: errno(&err) }
     }
 
     pub fn of_mount(index: usize, err: &io::Error) -> Failure {
-        Failure { what: What::Mount(index), errno: errno(err) }
+        Failure { what: FailedStep::Mount(index), errno: errno(err) }
     }
 
     pub fn of_rlimit(index: usize, err: &io::Error) -> Failure {
-        Failure { what: What::Rlimit(index), errno: errno(err) }
+        Failure { what: FailedStep::Rlimit(index), errno: errno(err) }
     }
 
     /// For a process that can say it itself; nothing that is mounted fails there.
     pub fn in_words(self) -> io::Error {
         let what = match self.what {
-            What::Step(step) => step,
-            What::Mount(_) => "a mount",
-            What::Rlimit(_) => "a limit",
+            FailedStep::Step(step) => step,
+            FailedStep::Mount(_) => "a mount",
+            FailedStep::Rlimit(_) => "a limit",
         };
         io::Error::other(format!("cannot set up {what}: {}", io::Error::from_raw_os_error(self.errno)))
     }
 
     /// Says it, and becomes what std passes on. System calls only.
-    pub fn say(self, pipe: RawFd) -> io::Error {
+    pub fn write_to(self, pipe: RawFd) -> io::Error {
         let mut bytes = [0; BYTES_MAX];
         let (kind, index, text) = match self.what {
-            What::Step(text) => (STEPS, 0, text.as_bytes()),
-            What::Mount(index) => (MOUNTS, index, &b""[..]),
-            What::Rlimit(index) => (RLIMITS, index, &b""[..]),
+            FailedStep::Step(text) => (STEPS, 0, text.as_bytes()),
+            FailedStep::Mount(index) => (MOUNTS, index, &b""[..]),
+            FailedStep::Rlimit(index) => (RLIMITS, index, &b""[..]),
         };
         let text = &text[..text.len().min(BYTES_MAX - 9)];
         bytes[0] = kind;
@@ -73,7 +73,7 @@ fn errno(err: &io::Error) -> i32 {
 }
 
 /// What was said, in words; `None` if nothing was.
-pub(super) fn heard(pipe: OwnedFd, plan: &Plan) -> Option<String> {
+pub(super) fn read_failure(pipe: OwnedFd, plan: &Plan) -> Option<String> {
     rustix::io::ioctl_fionbio(&pipe, true).ok()?;
     let mut bytes = Vec::new();
     // It ends by "would block" if a copy of the other end is still open somewhere.
@@ -109,7 +109,7 @@ impl Pipe {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::isolators::plan::{Make, Mount, Root, Target};
+    use crate::plan::{Make, Mount, Root, Target};
 
     #[test]
     fn what_is_said_is_heard() {
@@ -129,9 +129,9 @@ mod tests {
         ] {
             let pipe = Pipe::new().expect("a pipe");
             if let Some(failure) = failure {
-                failure.say(pipe.writer());
+                failure.write_to(pipe.writer());
             }
-            assert_eq!(heard(pipe.read, &plan).as_deref(), words);
+            assert_eq!(read_failure(pipe.read, &plan).as_deref(), words);
         }
     }
 }

@@ -170,10 +170,11 @@ fn begin(spec: &InitSpec, prepared: &mut Prepared, entry: Entry) -> Result<Start
     match start(spec, ends, &entry) {
         Ok(child) => {
             let running = keep_init(spec, prepared, &entry, child);
-            running.map(Started::Runs).map_err(|err| format!("cannot keep its first process: {err}"))
+            running.map(Started::Runs).map_err(|err| format!("cannot persist its first process: {err}"))
         }
         Err(err) => {
-            let heard = entry.failure.read.try_clone().ok().and_then(|pipe| failure::heard(pipe, &spec.plan));
+            let heard =
+                entry.failure.read.try_clone().ok().and_then(|pipe| failure::read_failure(pipe, &spec.plan));
             if let Some(message) = heard {
                 return Err(message);
             }
@@ -259,6 +260,8 @@ fn serve_until_end_of(child: &Child, board: &mut Board) -> ExitStatus {
                         return status;
                     }
                 }
+                // As in `next_signal`.
+                _ if signal.ssi_pid == std::process::id() => (),
                 // SAFETY, WHY: as in `wait_for`.
                 signal => unsafe {
                     libc::kill(command, signal);
@@ -287,15 +290,17 @@ fn wait_for(child: &Child) -> ExitStatus {
     }
 }
 
+/// The next signal that somebody else sent. Writing to a peer that is gone makes the kernel send SIGPIPE in our own name:
+/// that one is not for the command.
 fn next_signal() -> i32 {
     // SAFETY: an all-zero siginfo and a set filled by the C library are valid values, both ours.
     // WHY: safe wrappers panic on real-time signals.
     unsafe {
-        let mut set = std::mem::zeroed();
+        let (mut set, mut info): (_, libc::siginfo_t) = (std::mem::zeroed(), std::mem::zeroed());
         libc::sigfillset(&mut set);
         loop {
-            let signal = libc::sigwaitinfo(&set, std::ptr::null_mut());
-            if signal > 0 {
+            let signal = libc::sigwaitinfo(&set, &mut info);
+            if signal > 0 && (signal == libc::SIGCHLD || info.si_pid() != libc::getpid()) {
                 return signal;
             }
         }

@@ -11,14 +11,17 @@ use std::sync::Arc;
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::{ContainerId, LaunchSpec};
 
+use super::fault::CgroupFault;
+use crate::cgroups::devices::AllowedDevice;
 use crate::cgroups::hierarchy::Hierarchies;
 use crate::cgroups::layout::{Above, Layout};
 use crate::cgroups::machine::MachineMemory;
 use crate::cgroups::mark::Mark;
 use crate::cgroups::oom_watch::Subject;
 use crate::cgroups::{Cgroups, Controller, Demand, Place, Policy, Version, destroy, devices, oom, plan};
+use crate::host::background::blocking;
 use crate::host::user;
-use crate::isolators::{AllowedDevice, Isolation};
+use crate::isolation::Isolation;
 use crate::runtime_dir::{RuntimeDir, is_valid};
 
 /// How containers are started.
@@ -79,23 +82,24 @@ pub(crate) fn choose(
     devices: &[AllowedDevice],
     runtime: &RuntimeDir,
     work_dir: &Path,
-) -> Result<Option<Linux>, String> {
+) -> Result<Option<Linux>, CgroupFault> {
     let layout = match launcher {
-        Launcher::Posix => Err(String::from("the launcher is posix")),
+        Launcher::Posix => Err(CgroupFault::PosixLauncher),
         Launcher::Auto | Launcher::Linux => try_layout(isolation, options, devices),
     };
     match (layout, launcher, isolation.needs_linux()) {
         (Ok(layout), _, _) => {
-            tracing::info!(root = %options.root.display(), "containers are started in cgroups");
-            let mark =
-                Mark::open(work_dir).map_err(|err| format!("cannot keep whose its cgroups are: {err}"))?;
+            tracing::info!(root = %options.root.display(), "linux launcher enabled");
+            let mark = Mark::open(work_dir).map_err(CgroupFault::Mark)?;
             let (layout, runtime) = (Arc::new(layout), runtime.clone());
             Ok(Some(Linux { layout, runtime, mark }))
         }
-        (Err(why), Launcher::Linux, _) => Err(format!("the linux launcher cannot be used: {why}")),
-        (Err(why), _, Some(isolator)) => Err(format!("'{isolator}' needs the linux launcher: {why}")),
-        (Err(why), Launcher::Auto, None) => {
-            tracing::info!(why, "containers are started without cgroups: nothing is limited");
+        (Err(fault), Launcher::Linux, _) => Err(CgroupFault::LinuxLauncher(fault.into())),
+        (Err(fault), _, Some(isolator)) => {
+            Err(CgroupFault::NeedsLinuxLauncher { isolator, fault: fault.into() })
+        }
+        (Err(fault), Launcher::Auto, None) => {
+            tracing::info!(why = %fault, "posix launcher enabled: no limits are enforced");
             Ok(None)
         }
         (Err(_), Launcher::Posix, None) => Ok(None),
@@ -103,17 +107,17 @@ pub(crate) fn choose(
 }
 
 /// The most of cpu, memory and process isolation that works on this machine; the reason if nothing does.
-pub fn isolation_of_host(options: &CgroupOptions) -> Result<Isolation, String> {
+pub fn isolation_of_host(options: &CgroupOptions) -> Result<Isolation, CgroupFault> {
     let choices = ["cgroups/cpu,cgroups/mem,cgroups/pids", "cgroups/cpu,cgroups/mem"];
-    let mut why = String::new();
+    let mut missing = CgroupFault::NotMounted;
     for choice in choices {
-        let isolation = Isolation::parse(choice.split(',')).map_err(|fault| fault.to_string())?;
+        let isolation = Isolation::parse(choice.split(','))?;
         match try_layout(&isolation, options, &[]) {
             Ok(_) => return Ok(isolation),
-            Err(missing) => why = missing,
+            Err(fault) => missing = fault,
         }
     }
-    Err(why)
+    Err(missing)
 }
 
 /// Makes and removes the cgroups of a container that never is: what an operator asked for must not fail task by task.
@@ -121,7 +125,7 @@ fn try_layout(
     isolation: &Isolation,
     options: &CgroupOptions,
     allowed: &[AllowedDevice],
-) -> Result<Layout, String> {
+) -> Result<Layout, CgroupFault> {
     let hierarchies = usable(&options.root)?;
     let layout = Layout {
         controllers: controllers(isolation, &hierarchies)?,
@@ -137,31 +141,33 @@ fn try_layout(
     for place in &cgroups.places {
         destroy::remove_tree(&place.cgroup).ok(); // Empty, and in nobody's way.
     }
-    tried.map(|()| layout).map_err(|fault| fault.to_string())
+    Ok(tried.map(|()| layout)?)
 }
 
 /// Whether cgroups can be made here, and if not, why.
-pub(crate) fn usable(root: &Path) -> Result<Hierarchies, String> {
+pub(crate) fn usable(root: &Path) -> Result<Hierarchies, CgroupFault> {
     if !user::are_root() {
-        return Err(String::from("the agent is not root"));
+        return Err(CgroupFault::NotRoot);
     }
     if root.as_os_str().is_empty() || !crate::host::beneath::is_inner(root) {
-        return Err(format!("'{}' is not a relative path of a cgroup", root.display()));
+        return Err(CgroupFault::Root(root.to_owned()));
     }
-    let hierarchies =
-        Hierarchies::detect().map_err(|err| format!("cannot find out what is mounted: {err}"))?;
+    let hierarchies = Hierarchies::detect().map_err(CgroupFault::MountTable)?;
     let Some(core) = hierarchies.of(Controller::Core) else {
-        return Err(String::from("neither the v1 freezer nor cgroup v2 is mounted"));
+        return Err(CgroupFault::NotMounted);
     };
     let path = core.mount.join(root);
     match std::fs::create_dir_all(&path) {
         Ok(()) => Ok(hierarchies),
-        Err(err) => Err(format!("cannot make the cgroup {}: {err}", path.display())),
+        Err(err) => Err(CgroupFault::Create { path, err }),
     }
 }
 
 /// What was asked for by name must be there; `cgroups/all` takes what is.
-fn controllers(isolation: &Isolation, hierarchies: &Hierarchies) -> Result<BTreeSet<Controller>, String> {
+fn controllers(
+    isolation: &Isolation,
+    hierarchies: &Hierarchies,
+) -> Result<BTreeSet<Controller>, CgroupFault> {
     let available = hierarchies.available();
     let mut chosen = isolation.controllers();
     chosen.insert(Controller::Core);
@@ -173,24 +179,21 @@ fn controllers(isolation: &Isolation, hierarchies: &Hierarchies) -> Result<BTree
         Some(Controller::Devices)
             if hierarchies.of(Controller::Core).is_some_and(|one| one.version == Version::V2) =>
         {
-            Err(String::from(
-                "'cgroups/devices' needs a kernel that runs programs for cgroups v2 (CONFIG_CGROUP_BPF)",
-            ))
+            Err(CgroupFault::DevicesNeedPrograms)
         }
-        Some(missing) => Err(format!("the cgroup controller '{}' is not mounted here", missing.v1_name())),
+        Some(missing) => Err(CgroupFault::NoController(missing.v1_name())),
         None => Ok(chosen),
     }
 }
 
 impl Linux {
     /// Makes a container's cgroups and sets what it may use.
-    pub async fn prepare(&self, spec: &LaunchSpec) -> Result<Cgroups, String> {
+    pub async fn prepare(&self, spec: &LaunchSpec) -> Result<Cgroups, CgroupFault> {
         let (linux, spec) = (self.clone(), spec.clone());
-        let prepared = tokio::task::spawn_blocking(move || linux.prepare_now(&spec)).await;
-        prepared.unwrap_or_else(|_| Err(String::from("the agent is going down")))
+        blocking(move || linux.prepare_now(&spec)).await?
     }
 
-    fn prepare_now(&self, spec: &LaunchSpec) -> Result<Cgroups, String> {
+    fn prepare_now(&self, spec: &LaunchSpec) -> Result<Cgroups, CgroupFault> {
         let shared = spec.id.parent().filter(|_| shares_cgroups(spec));
         let shared = shared.map(|parent| self.runtime.container(parent).cgroups());
         let demand = Demand::new(&spec.resources, &spec.limits);
@@ -203,7 +206,7 @@ impl Linux {
         cgroups.holds_tasks = spec.holds_tasks;
         cgroups.oom_score_adj = cgroups.score(&demand, memory_bytes());
         let kept = self.runtime.container(&spec.id).write_cgroups(&cgroups);
-        kept.map_err(|err| format!("cannot keep its cgroups: {err}"))?;
+        kept.map_err(CgroupFault::Persist)?;
         let applied = match plan::apply(&steps) {
             // Somebody may have removed what was made when the agent started, or have made it anew with less.
             Err(_) => {
@@ -213,7 +216,7 @@ impl Linux {
             }
             applied => applied,
         };
-        applied.map_err(|fault| fault.to_string())?;
+        applied?;
         if let Some(core) = cgroups.core().filter(|_| spec.id.parent().is_none()) {
             self.mark.put(&core.cgroup);
         }
@@ -221,13 +224,13 @@ impl Linux {
     }
 
     /// What has cgroups of its own below another container must say what it needs, or how far it may go.
-    fn check_requests(&self, spec: &LaunchSpec) -> Result<(), String> {
+    fn check_requests(&self, spec: &LaunchSpec) -> Result<(), CgroupFault> {
         let requested =
             |name: &str| spec.resources.iter().any(|one| one.name == name && one.scalar.value > 0.0);
         let given = |name: &str| requested(name) || spec.limits.contains_key(name);
         for (name, controller) in [("cpus", Controller::Cpu), ("mem", Controller::Memory)] {
             if self.layout.controllers.contains(&controller) && !given(name) {
-                return Err(format!("a container with cgroups of its own needs '{name}'"));
+                return Err(CgroupFault::MissingRequest(name));
             }
         }
         Ok(())
@@ -243,7 +246,7 @@ impl Linux {
     }
 
     /// Every process in any container.
-    pub fn everybody(&self) -> BTreeSet<i32> {
+    pub fn all_processes(&self) -> BTreeSet<i32> {
         let core = self.layout.hierarchies.of(Controller::Core);
         let root = core.map(|core| core.mount.join(&self.layout.root));
         root.and_then(|root| destroy::processes_below(&root).ok()).into_iter().flatten().collect()
@@ -279,22 +282,21 @@ impl Linux {
         id: &ContainerId,
         resources: &[pb::Resource],
         limits: &BTreeMap<String, f64>,
-    ) -> Result<(), String> {
+    ) -> Result<(), CgroupFault> {
         let (linux, id, demand) = (self.clone(), id.clone(), Demand::new(resources, limits));
-        let updated = tokio::task::spawn_blocking(move || linux.update_now(&id, &demand)).await;
-        updated.unwrap_or(Ok(()))
+        blocking(move || linux.update_now(&id, &demand)).await?
     }
 
-    fn update_now(&self, id: &ContainerId, demand: &Demand) -> Result<(), String> {
+    fn update_now(&self, id: &ContainerId, demand: &Demand) -> Result<(), CgroupFault> {
         let dir = self.runtime.container(id);
         let before = dir.cgroups();
-        plan::apply(&before.settle(demand, &self.layout.policy, false)).map_err(|fault| fault.to_string())?;
+        plan::apply(&before.settle(demand, &self.layout.policy, false))?;
         let oom_score_adj = before.score(demand, memory_bytes());
         if !before.holds_tasks || before.oom_score_adj == oom_score_adj {
             return Ok(());
         }
         let after = Cgroups { oom_score_adj, ..before };
-        dir.write_cgroups(&after).map_err(|err| format!("cannot keep its cgroups: {err}"))?;
+        dir.write_cgroups(&after).map_err(CgroupFault::Persist)?;
         if let Some(place) = after.own(Controller::Memory).filter(|_| oom_score_adj.is_none()) {
             oom::score_all(&place.cgroup, oom::own_score()); // Nobody follows its use any more.
         }

@@ -1,24 +1,26 @@
 //! Launchers: from a prepared sandbox to a running command that outlives the agent.
 //!
-//! `posix` runs in the agent and starts our own program again as a supervisor, through `starter`; `init` is that supervisor; `tree` finds
-//! and ends everything a container ever started. `enter` is what the Linux launcher adds to it: the last steps of the
-//! command's process before it becomes the command, with `mounts` and `rights`; `shepherd` is the tiny init that stays in
-//! a container's namespaces; `failure` says which step could not be done.
+//! `supervisor` runs in the agent and starts our own program again as a supervisor, through `starter`; `init` is that
+//! supervisor; `tree` finds and kills everything a container ever started. `enter` is what the Linux launcher adds to it: the last
+//! steps of the command's process before it becomes the command, with `mounts` and `rights`; `shepherd` is the tiny init that
+//! stays in a container's namespaces; `failure` says which step could not be done.
 
 #![allow(unsafe_code)]
 
 mod enter;
 mod failure;
+mod fault;
 pub(crate) mod init;
-pub(crate) mod inside;
 pub(crate) mod linux;
 mod mounts;
 pub(crate) mod overlay;
-pub(crate) mod posix;
 pub(crate) mod remount;
 mod rights;
 mod shepherd;
 mod starter;
+pub(crate) mod supervisor;
+mod system_calls;
+pub(crate) mod task_entry;
 pub(crate) mod tree;
 
 use std::collections::BTreeMap;
@@ -26,9 +28,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::fault::CgroupFault;
 use crate::host::process::Process;
 use crate::host::user::Identity;
-use crate::isolators::Plan;
+use crate::plan::Plan;
 use crate::stdio::plan::StdioPlan;
 
 /// What the supervisor is told, on its standard input: it is never on a disk, because environments hold secrets.

@@ -6,14 +6,17 @@
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 use super::failure::Failure;
 use super::overlay;
-use crate::isolators::plan::{Make, Mount, NodeKind, Plan, Root, Secret, Source, Target};
+use super::system_calls::{
+    done, duplicate, fd_path, mount, move_mount, open, open_file, open_tree, openat2, owned, text,
+};
+use crate::plan::{Make, Mount, NodeKind, Plan, Root, Secret, Source, Target};
 
 /// Where the content of secrets is while it is made; in the sandbox, gone afterwards.
 const STAGE: &CStr = c".tepui-secret";
@@ -145,18 +148,6 @@ pub(super) fn clone_tree(root: RawFd, path: &Path) -> io::Result<OwnedFd> {
     open_tree(root, &text(path)?)
 }
 
-fn open_tree(root: RawFd, path: &CStr) -> io::Result<OwnedFd> {
-    let flags = libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | libc::AT_RECURSIVE as libc::c_uint;
-    // SAFETY: a path that ends with NUL; the descriptor is nobody else's. WHY: mount(2) sees one namespace only.
-    owned(unsafe { libc::syscall(libc::SYS_open_tree, root, path.as_ptr(), flags) } as RawFd)
-}
-
-fn move_mount(tree: RawFd, on: RawFd) -> io::Result<()> {
-    let (empty, flags) = (c"".as_ptr(), libc::MOVE_MOUNT_F_EMPTY_PATH | libc::MOVE_MOUNT_T_EMPTY_PATH);
-    // SAFETY: descriptors and constant strings. WHY: the only call that takes mounts of another namespace.
-    done(unsafe { libc::syscall(libc::SYS_move_mount, tree, empty, on, empty, flags) } as libc::c_int)
-}
-
 /// Goes into a namespace and comes back with a copy of what is mounted there.
 fn take_tree(namespace: &OwnedFd, path: &CStr) -> io::Result<OwnedFd> {
     let (home, sandbox) = (open_file(c"/proc/self/ns/mnt")?, open(c".")?);
@@ -179,7 +170,7 @@ fn prepare(mount: &Mount) -> io::Result<Step> {
         Mount::Parents { process, path, target } => {
             let namespace = File::open(format!("/proc/{}/ns/mnt", process.pid))?.into();
             if !process.is_alive() {
-                return Err(io::Error::other("the container around it has ended"));
+                return Err(io::Error::other("its parent container has terminated"));
             }
             Step::Tree { namespace, path: text(path)?, tree: AtomicI32::new(-1), target: place(target)? }
         }
@@ -242,10 +233,6 @@ fn place(target: &Target) -> io::Result<Place> {
         }
     }
     Ok(Place { root: target.root, parts, make: target.make })
-}
-
-pub(super) fn text(path: impl AsRef<Path>) -> io::Result<CString> {
-    Ok(CString::new(path.as_ref().as_os_str().as_bytes())?)
 }
 
 impl Step {
@@ -493,87 +480,5 @@ fn pivot(rootfs: &OwnedFd) -> io::Result<()> {
         done(libc::syscall(libc::SYS_pivot_root, c".".as_ptr(), c".".as_ptr()) as libc::c_int)?;
         done(libc::umount2(c".".as_ptr(), libc::MNT_DETACH))?;
         done(libc::chdir(c"/".as_ptr()))
-    }
-}
-
-pub(super) fn mount(
-    source: Option<&CStr>,
-    target: &CStr,
-    kind: Option<&CStr>,
-    flags: libc::c_ulong,
-    data: Option<&CStr>,
-) -> io::Result<()> {
-    let or_null = |text: Option<&CStr>| text.map_or(std::ptr::null(), CStr::as_ptr);
-    // SAFETY: strings that end with NUL, or null where the kernel takes that. WHY: std does not mount.
-    done(unsafe { libc::mount(or_null(source), target.as_ptr(), or_null(kind), flags, or_null(data).cast()) })
-}
-
-pub(super) fn open(path: &CStr) -> io::Result<OwnedFd> {
-    // SAFETY: a path that ends with NUL; the descriptor is nobody else's. WHY: std's error path may allocate.
-    owned(unsafe { libc::open(path.as_ptr(), libc::O_PATH | libc::O_CLOEXEC) })
-}
-
-fn open_file(path: &CStr) -> io::Result<OwnedFd> {
-    // SAFETY: as above. WHY: as above.
-    owned(unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) })
-}
-
-fn openat2(root: RawFd, path: &CStr, flags: i32, resolve: u64) -> io::Result<OwnedFd> {
-    // SAFETY: all zero is a valid value. WHY: the struct cannot be made otherwise.
-    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
-    how.flags = (flags | libc::O_CLOEXEC) as u64;
-    how.resolve = resolve;
-    // SAFETY: the struct and its size are right; the descriptor is nobody else's. WHY: the only call that confines links.
-    owned(unsafe { libc::syscall(libc::SYS_openat2, root, path.as_ptr(), &how, size_of_val(&how)) } as RawFd)
-}
-
-fn duplicate(fd: &OwnedFd) -> io::Result<OwnedFd> {
-    // SAFETY: the new descriptor is nobody else's. WHY: std's error path may allocate.
-    owned(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3) })
-}
-
-fn owned(fd: RawFd) -> io::Result<OwnedFd> {
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: a fresh descriptor that the kernel just gave us. WHY: it must be closed.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-pub(super) fn done(result: libc::c_int) -> io::Result<()> {
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// `/proc/self/fd/<n>` without allocating.
-fn fd_path<'a>(fd: &impl AsRawFd, buffer: &'a mut [u8; 32]) -> &'a CStr {
-    const PREFIX: &[u8] = b"/proc/self/fd/";
-    buffer[..PREFIX.len()].copy_from_slice(PREFIX);
-    let (mut number, mut digits, mut count) = (fd.as_raw_fd().unsigned_abs(), [0u8; 10], 0);
-    loop {
-        digits[count] = b'0' + (number % 10) as u8;
-        number /= 10;
-        count += 1;
-        if number == 0 {
-            break;
-        }
-    }
-    for index in 0..count {
-        buffer[PREFIX.len() + index] = digits[count - 1 - index];
-    }
-    buffer[PREFIX.len() + count] = 0;
-    CStr::from_bytes_until_nul(buffer).unwrap_or(c"")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_of_descriptors() {
-        let mut buffer = [0; 32];
-        let null = std::fs::File::open("/dev/null").expect("there").into();
-        let fd: OwnedFd = null;
-        let expected = format!("/proc/self/fd/{}", fd.as_raw_fd());
-        assert_eq!(fd_path(&fd, &mut buffer).to_str(), Ok(expected.as_str()));
     }
 }

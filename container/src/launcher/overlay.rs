@@ -6,8 +6,8 @@ use std::os::fd::AsRawFd;
 
 use nix::sched::CloneFlags;
 
-use super::mounts::{done, mount, open, text};
-use crate::images::Overlay;
+use super::system_calls::{done, mount, open, text};
+use crate::plan::Overlay;
 
 /// An overlay, ready to be mounted.
 pub(super) struct Step {

@@ -28,8 +28,17 @@ pub(crate) struct Remount {
     pub new: Vec<Mounted>,
 }
 
+/// Why the volumes of a running container cannot be changed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RemountFault {
+    #[error("{0}")]
+    Failed(String),
+    #[error("cannot change the volumes of a container: {0}")]
+    Helper(io::Error),
+}
+
 /// Has it done by a process of its own; the error is its last words.
-pub(crate) async fn ask(program: &Path, what: &Remount) -> Result<(), String> {
+pub(crate) async fn request(program: &Path, what: &Remount) -> Result<(), RemountFault> {
     let done = async {
         let mut child = tokio::process::Command::new(program)
             .args([crate::HELPER_COMMAND, crate::REMOUNT])
@@ -47,8 +56,8 @@ pub(crate) async fn ask(program: &Path, what: &Remount) -> Result<(), String> {
     };
     match done.await {
         Ok(output) if output.status.success() => Ok(()),
-        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
-        Err(err) => Err(format!("cannot change the volumes of a container: {err}")),
+        Ok(output) => Err(RemountFault::Failed(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+        Err(err) => Err(RemountFault::Helper(err)),
     }
 }
 

@@ -8,7 +8,7 @@ use nix::unistd::Gid;
 
 use super::failure::Failure;
 use crate::host::user::Identity;
-use crate::isolators::plan::{Capabilities, Filter, Plan, Rlimit};
+use crate::plan::{Capabilities, Filter, Plan, Rlimit};
 
 /// No kernel has more.
 const CAPABILITIES_MAX: u32 = 64;

@@ -44,7 +44,7 @@ fn watch(child: libc::pid_t, status: Option<RawFd>) -> ! {
     }
     loop {
         if let Some(how) = reap(child) {
-            tell(status, how);
+            write_status(status, how);
             // SAFETY: ends this process at once; nothing of it is needed any more. WHY: no destructor of a copy may run.
             unsafe { libc::_exit(0) };
         }
@@ -74,7 +74,7 @@ fn reap(child: libc::pid_t) -> Option<i32> {
     }
 }
 
-fn tell(status: Option<RawFd>, how: i32) {
+fn write_status(status: Option<RawFd>, how: i32) {
     if let Some(status) = status {
         let bytes = how.to_ne_bytes();
         // SAFETY: the memory is ours. WHY: no allocation. Nobody to hear it: the supervisor is gone.

@@ -37,7 +37,7 @@ pub(super) fn start(command: Command, ends: Ends) -> io::Result<Child> {
     if let Err(mpsc::SendError(job)) = thread.send(Job { command, stdin, stdout, done }) {
         return spawn(job.command, ends);
     }
-    answer.recv().unwrap_or_else(|_| Err(io::Error::other("the thread that starts programs ended")))
+    answer.recv().unwrap_or_else(|_| Err(io::Error::other("the thread that starts programs has exited")))
 }
 
 fn spawn(mut command: Command, ends: Ends) -> io::Result<Child> {

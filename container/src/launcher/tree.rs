@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::host::background::{Interrupted, blocking};
 use crate::host::process::{self, Process, Stat};
 
 /// How often a tree is looked at again while it is being stopped; who forks faster is killed as found.
@@ -113,18 +114,21 @@ pub(crate) async fn destroy(supervisor: Process, sandbox: PathBuf) {
     loop {
         let sandbox = sandbox.clone();
         let patient = attempt < SUPERVISOR_GRACE_ATTEMPTS;
-        let round = tokio::task::spawn_blocking(move || destroy_round(supervisor, &sandbox, patient)).await;
+        let round = blocking(move || destroy_round(supervisor, &sandbox, patient)).await;
         match round {
             Ok(Ok(0)) => return,
             Ok(Ok(_)) => (),
             Ok(Err(err)) => {
-                tracing::debug!(pid = supervisor.pid, %err, "cannot end a container, trying again")
+                tracing::debug!(pid = supervisor.pid, %err, "cannot kill a container, retrying")
             }
-            Err(_) => return, // The runtime is shutting down; whoever comes next starts over.
+            Err(Interrupted::GoingDown) => return, // The next agent starts over.
+            Err(fault @ Interrupted::Panicked(_)) => {
+                tracing::error!(pid = supervisor.pid, %fault, "cannot kill a container, retrying");
+            }
         }
         attempt = attempt.saturating_add(1);
         if attempt == KILL_ATTEMPTS_BEFORE_WARNING {
-            tracing::warn!(pid = supervisor.pid, "processes of a container do not die, still trying");
+            tracing::warn!(pid = supervisor.pid, "processes of a container survive SIGKILL, retrying");
         }
         tokio::time::sleep(Duration::from_millis(pause)).await;
         pause = (pause * 2).min(KILL_PAUSE_MS_MAX);

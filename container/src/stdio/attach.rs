@@ -86,7 +86,7 @@ async fn attach(dir: &ContainerDir, wish: Kind) -> Result<(Reader, OwnedWriteHal
     match reader.next().await?.kind {
         Kind::Welcome => Ok((reader, writer)),
         Kind::Busy => Err(AttachFault::Busy),
-        _ => Err(lost("its output has ended")),
+        _ => Err(lost("its output is closed")),
     }
 }
 
@@ -110,7 +110,7 @@ impl Output {
             Kind::Stdout => Ok(Some(Piece::Stdout(bytes))),
             Kind::Stderr => Ok(Some(Piece::Stderr(bytes))),
             Kind::End => Ok(None),
-            _ => Err(lost("it said something that is not output")),
+            _ => Err(lost("it sent a frame that is not output")),
         }
     }
 }
@@ -121,7 +121,7 @@ impl Input {
         match self.reader.next().await?.kind {
             Kind::End => Ok(()),
             Kind::NoTerminal => Err(AttachFault::NoTerminal),
-            _ => Err(lost("it said something that is not an answer")),
+            _ => Err(lost("it sent a frame that is not an answer")),
         }
     }
 
@@ -166,7 +166,7 @@ impl Reader {
             match self.decoder.next() {
                 Ok(Some(frame)) => return Ok(frame),
                 Ok(None) => (),
-                Err(_) => return Err(lost("it said something that is not a frame")),
+                Err(_) => return Err(lost("it sent data that is not a frame")),
             }
             match self.reader.read(&mut self.piece).await.map_err(AttachFault::Lost)? {
                 0 => return Err(AttachFault::Lost(io::Error::from(io::ErrorKind::UnexpectedEof))),

@@ -156,7 +156,7 @@ impl Board {
         let now = Instant::now();
         for source in ready {
             match source {
-                Source::Signals => (), // Whose they are.
+                Source::Signals => (), // OomCause they are.
                 Source::Door => self.open_to_newcomers(),
                 Source::Newcomer(at) => self.hear_newcomer(at, now),
                 Source::Listener(at) => self.attend(at, now),
@@ -265,16 +265,16 @@ impl Board {
                 self.is_held = false;
                 let mut listener = Listener::new(socket, now);
                 if self.said_end {
-                    listener.say(Kind::End, &[], now);
+                    listener.push(Kind::End, &[], now);
                 }
                 self.listeners.push(listener);
             }
             Ok(Some(Frame { kind: Kind::Type, .. })) if self.typist.is_none() => {
-                tell(&socket, if self.said_end { Kind::End } else { Kind::Welcome });
+                write_kind(&socket, if self.said_end { Kind::End } else { Kind::Welcome });
                 self.typist = Some((socket, decoder)).filter(|_| !self.said_end);
                 self.heed_typist();
             }
-            Ok(Some(Frame { kind: Kind::Type, .. })) => tell(&socket, Kind::Busy),
+            Ok(Some(Frame { kind: Kind::Type, .. })) => write_kind(&socket, Kind::Busy),
             Ok(Some(_)) | Err(Nonsense) => (),
         }
     }
@@ -330,7 +330,7 @@ impl Board {
             }
             (None, Ok(_)) => {
                 if let Some((socket, _)) = self.typist.take() {
-                    tell(&socket, Kind::NoTerminal);
+                    write_kind(&socket, Kind::NoTerminal);
                 }
             }
             (_, Err(Nonsense)) => self.typist = None,
@@ -356,7 +356,7 @@ impl Board {
             Ok(length) if length > 0 => {
                 let piece = &piece[..length];
                 self.logs[usize::from(kind == Kind::Stderr)].write(piece);
-                self.listeners.iter_mut().for_each(|listener| listener.say(kind, piece, now));
+                self.listeners.iter_mut().for_each(|listener| listener.push(kind, piece, now));
                 true
             }
             Err(err) if matches!(err.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => false,
@@ -393,9 +393,9 @@ impl Board {
     /// All output was moved.
     fn say_end(&mut self, now: Instant) {
         self.said_end = true;
-        self.listeners.iter_mut().for_each(|listener| listener.say(Kind::End, &[], now));
+        self.listeners.iter_mut().for_each(|listener| listener.push(Kind::End, &[], now));
         if let Some((socket, _)) = self.typist.take() {
-            tell(&socket, Kind::End);
+            write_kind(&socket, Kind::End);
         }
     }
 }
@@ -432,7 +432,7 @@ fn receive(mut socket: &UnixStream, decoder: &mut Decoder) -> io::Result<()> {
 }
 
 /// A word that always fits: nothing else is ever said to who types.
-fn tell(mut socket: &UnixStream, kind: Kind) {
+fn write_kind(mut socket: &UnixStream, kind: Kind) {
     socket.write_all(&frame::encoded(kind, &[])).ok();
 }
 

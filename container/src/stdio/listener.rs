@@ -31,11 +31,11 @@ impl Listener {
     pub fn new(socket: UnixStream, now: Instant) -> Listener {
         let mut listener =
             Listener { socket, backlog: Backlog::default(), full_since: None, took_last: now, gone: false };
-        listener.say(Kind::Welcome, &[], now);
+        listener.push(Kind::Welcome, &[], now);
         listener
     }
 
-    pub fn say(&mut self, kind: Kind, bytes: &[u8], now: Instant) {
+    pub fn push(&mut self, kind: Kind, bytes: &[u8], now: Instant) {
         if self.backlog.is_empty() {
             self.took_last = now;
         }
@@ -95,10 +95,10 @@ mod tests {
         assert_eq!((listener.is_full(), listener.deadline(false)), (false, None));
         let piece = vec![b'x'; frame::FRAME_BYTES_MAX];
         while !listener.is_full() {
-            listener.say(Kind::Stdout, &piece, start);
+            listener.push(Kind::Stdout, &piece, start);
         }
         let later = start + Duration::from_secs(3);
-        listener.say(Kind::Stdout, &piece, later);
+        listener.push(Kind::Stdout, &piece, later);
         assert_eq!(listener.deadline(false), Some(start + HOLD_UP_MAX), "counted from when it was full");
         assert_eq!(listener.deadline(true), Some(start + SILENCE_MAX));
         drop(theirs);

@@ -16,4 +16,4 @@ pub(crate) mod plan;
 mod terminal;
 
 pub use attach::{AttachFault, Input, Output, Piece, Writer};
-pub use plan::{ContainerLogger, Rotation};
+pub use plan::{ContainerLogger, Rotation, RotationFault};

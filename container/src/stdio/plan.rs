@@ -53,7 +53,22 @@ impl StdioPlan {
     }
 }
 
-pub(crate) fn plan(logger: &ContainerLogger, spec: &LaunchSpec) -> Result<StdioPlan, String> {
+/// Why output files cannot be rotated as requested.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RotationFault {
+    #[error("{name} is not a size: '{value}'")]
+    Size { name: String, value: String },
+    #[error("{name}: {fault}")]
+    Variable { name: String, fault: Box<RotationFault> },
+    #[error("output files cannot be smaller than {ROTATION_BYTES_MIN} bytes")]
+    TooSmall,
+    #[error("at most {KEPT_MAX} rotated files can be kept")]
+    TooMany,
+    #[error("'rotate {0}' is not a number of files")]
+    Number(String),
+}
+
+pub(crate) fn plan(logger: &ContainerLogger, spec: &LaunchSpec) -> Result<StdioPlan, RotationFault> {
     let tty = spec.container.as_ref().and_then(|container| container.tty_info.as_option());
     let side = |cells: u32| u16::try_from(cells).unwrap_or(u16::MAX);
     let terminal = tty.map(|tty| Terminal {
@@ -71,36 +86,43 @@ pub(crate) fn plan(logger: &ContainerLogger, spec: &LaunchSpec) -> Result<StdioP
 }
 
 /// What the container's own environment says, else what the operator said.
-fn chosen(default: Rotation, spec: &LaunchSpec, prefix: &str, stream: &str) -> Result<Rotation, String> {
+fn chosen(
+    default: Rotation,
+    spec: &LaunchSpec,
+    prefix: &str,
+    stream: &str,
+) -> Result<Rotation, RotationFault> {
     let mut rotation = default;
     let variable = |name: String| spec.environment.get(&name).map(|value| (name, value));
     if let Some((name, value)) = variable(format!("{prefix}MAX_{stream}_SIZE")) {
-        rotation.bytes_max = bytes(value).ok_or_else(|| format!("{name} is not a size: '{value}'"))?;
+        rotation.bytes_max =
+            bytes(value).ok_or_else(|| RotationFault::Size { name, value: value.clone() })?;
     }
     if let Some((name, value)) = variable(format!("{prefix}LOGROTATE_{stream}_OPTIONS")) {
-        let kept = parse_options(value).map_err(|why| format!("{name}: {why}"))?;
+        let kept =
+            parse_options(value).map_err(|fault| RotationFault::Variable { name, fault: fault.into() })?;
         rotation.kept_max = kept.unwrap_or(rotation.kept_max);
     }
     check(rotation)
 }
 
 /// Whether files may be exchanged like this.
-pub(crate) fn check(rotation: Rotation) -> Result<Rotation, String> {
+pub(crate) fn check(rotation: Rotation) -> Result<Rotation, RotationFault> {
     match (rotation.bytes_max >= ROTATION_BYTES_MIN, rotation.kept_max <= KEPT_MAX) {
         (true, true) => Ok(rotation),
-        (false, _) => Err(format!("output files cannot be smaller than {ROTATION_BYTES_MIN} bytes")),
-        (true, false) => Err(format!("not more than {KEPT_MAX} older output files can be kept")),
+        (false, _) => Err(RotationFault::TooSmall),
+        (true, false) => Err(RotationFault::TooMany),
     }
 }
 
 /// The `rotate N` among the options of logrotate, one on a line. The others (`compress`, `missingok`, …) are about how
 /// that program works, which we do not need; they change nothing.
-pub(crate) fn parse_options(text: &str) -> Result<Option<u32>, String> {
+pub(crate) fn parse_options(text: &str) -> Result<Option<u32>, RotationFault> {
     let mut kept = None;
     for line in text.split(['\n', ';']) {
         if let Some(("rotate", number)) = line.trim().split_once(char::is_whitespace) {
             let number = number.trim();
-            kept = Some(number.parse().map_err(|_| format!("'rotate {number}' is not a number of files"))?);
+            kept = Some(number.parse().map_err(|_| RotationFault::Number(number.to_owned()))?);
         }
     }
     Ok(kept)
@@ -122,7 +144,7 @@ fn bytes(text: &str) -> Option<u64> {
 
 impl Rotation {
     /// With what logrotate's options say, or why it cannot be.
-    pub fn with_options(self, options: &str) -> Result<Rotation, String> {
+    pub fn with_options(self, options: &str) -> Result<Rotation, RotationFault> {
         let kept_max = parse_options(options)?.unwrap_or(self.kept_max);
         check(Rotation { kept_max, ..self })
     }
@@ -164,7 +186,7 @@ mod tests {
             ("rotate 3; nocompress", Ok(Some(3))),
             ("rotate many", Err("'rotate many' is not a number of files".to_owned())),
         ] {
-            assert_eq!(parse_options(text), expected, "{text}");
+            assert_eq!(parse_options(text).map_err(|fault| fault.to_string()), expected, "{text}");
         }
         let rotation = Rotation { bytes_max: 4096, kept_max: 9 };
         assert_eq!(rotation.with_options("rotate 2"), Ok(Rotation { kept_max: 2, ..rotation }));

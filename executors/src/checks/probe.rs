@@ -1,6 +1,6 @@
-//! Makes one attempt of a check: runs a command, asks over HTTP, opens a connection.
+//! One attempt of a check: runs a command, sends an HTTP request, or opens a connection.
 //!
-//! Never here: what an outcome means.
+//! Absent: evaluation of the outcome.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Stdio;
@@ -25,14 +25,14 @@ pub async fn make(probe: &Probe) -> Outcome {
     let attempt = async {
         match &probe.target {
             Target::Command(command) => run(command).await,
-            Target::Http { https, ipv6, port, path } => ask(*https, *ipv6, *port, path).await,
+            Target::Http { https, ipv6, port, path } => http_get(*https, *ipv6, *port, path).await,
             Target::Tcp { ipv6, port } => {
                 Outcome::Connected(TcpStream::connect((loopback(*ipv6), *port)).await.is_ok())
             }
         }
     };
     match probe.timeout {
-        // Giving an attempt up also ends the command that it runs.
+        // Dropping the attempt also kills its command.
         Some(timeout) => tokio::time::timeout(timeout, attempt)
             .await
             .unwrap_or_else(|_| Outcome::Failed(format!("timed out after {timeout:?}"))),
@@ -47,7 +47,7 @@ fn loopback(ipv6: bool) -> IpAddr {
     }
 }
 
-/// Kills what is left of a command when an attempt is given up.
+/// Kills the process tree of a command when the attempt is dropped.
 struct Tree(Option<i32>);
 
 impl Drop for Tree {
@@ -59,8 +59,8 @@ impl Drop for Tree {
 }
 
 async fn run(info: &CommandInfo) -> Outcome {
-    let mut command = tokio::process::Command::from(process::beside_task(info));
-    // Its output goes where the executor's own words go, not among those of the task.
+    let mut command = tokio::process::Command::from(process::outside_task(info));
+    // Its output goes to the executor's stderr, not to the task's output.
     command.stdout(Stdio::from(std::io::stderr())).process_group(0);
     let mut child = match command.spawn() {
         Ok(child) => child,
@@ -76,7 +76,7 @@ async fn run(info: &CommandInfo) -> Outcome {
     }
 }
 
-async fn ask(https: bool, ipv6: bool, port: u16, path: &str) -> Outcome {
+async fn http_get(https: bool, ipv6: bool, port: u16, path: &str) -> Outcome {
     let host = if ipv6 { "[::1]" } else { "127.0.0.1" };
     let scheme = if https { "https" } else { "http" };
     let path = if path.is_empty() { "/" } else { path };

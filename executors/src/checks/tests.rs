@@ -22,14 +22,14 @@ fn command_health() -> HealthCheck {
 }
 
 #[test]
-fn defaults() {
+fn absent_fields_have_v1_defaults() {
     let mut checks = health(command_health());
     assert_eq!(checks.deadline(), Some(at(15)));
     assert!(checks.due(at(14)).is_empty());
     let expected = Probe { target: Target::Command(shell("true")), timeout: Some(at(20)) };
-    assert_eq!(checks.due(at(15)), [(Which::Health, expected)]);
+    assert_eq!(checks.due(at(15)), [(CheckKind::Health, expected)]);
     assert_eq!(checks.deadline(), None, "one attempt at a time");
-    assert_eq!(checks.take(at(17), Which::Health, Outcome::Exited(0)), Some(Report::Healthy));
+    assert_eq!(checks.take(at(17), CheckKind::Health, Outcome::Exited(0)), Some(Report::Healthy));
     assert_eq!(checks.deadline(), Some(at(27)), "from the end of one attempt to the start of the next");
 }
 
@@ -68,13 +68,13 @@ fn health_reports() {
     for (consecutive_failures, steps) in table {
         let mut checks = health(HealthCheck { consecutive_failures, ..command_health() });
         for (second, outcome, report) in steps {
-            assert_eq!(checks.take(at(second), Which::Health, outcome), report, "at {second}");
+            assert_eq!(checks.take(at(second), CheckKind::Health, outcome), report, "at {second}");
         }
     }
 }
 
 #[test]
-fn which_answers_are_healthy() {
+fn http_statuses_200_to_399_are_healthy() {
     for (outcome, healthy) in [
         (Outcome::Status(200), true),
         (Outcome::Status(399), true),
@@ -85,13 +85,13 @@ fn which_answers_are_healthy() {
         (Outcome::Exited(2), false),
     ] {
         let mut checks = health(command_health());
-        let report = checks.take(at(11), Which::Health, outcome.clone());
+        let report = checks.take(at(11), CheckKind::Health, outcome.clone());
         assert_eq!(report == Some(Report::Healthy), healthy, "{outcome:?}");
     }
 }
 
 #[test]
-fn targets() {
+fn targets_follow_the_check_kind() {
     let http = HTTPCheckInfo {
         scheme: Some("https".into()),
         protocol: Some(Protocol::IPv6),
@@ -144,23 +144,23 @@ fn checks_report_changes_only() {
         (Outcome::Failed("timed out".into()), Some(Report::Changed), None),
         (Outcome::Status(200), Some(Report::Changed), Some(200)),
     ] {
-        assert_eq!(checks.take(at(1), Which::Check, outcome.clone()), report, "{outcome:?}");
+        assert_eq!(checks.take(at(1), CheckKind::Check, outcome.clone()), report, "{outcome:?}");
         assert_eq!(status(&checks), code, "{outcome:?}");
     }
 }
 
 #[test]
-fn a_pause_makes_attempts_and_outcomes_void() {
+fn pause_discards_pending_attempts_and_outcomes() {
     let mut checks =
         health(HealthCheck { delay_seconds: Some(0.0), timeout_seconds: Some(0.0), ..command_health() });
     assert_eq!(checks.due(at(0))[0].1.timeout, None, "zero means as long as it takes");
     checks.pause();
-    assert_eq!(checks.take(at(20), Which::Health, Outcome::Exited(1)), None);
+    assert_eq!(checks.take(at(20), CheckKind::Health, Outcome::Exited(1)), None);
     assert!(checks.due(at(100)).is_empty());
     assert_eq!(checks.deadline(), None);
     checks.resume();
     assert_eq!(checks.deadline(), Some(at(30)));
     checks.stop();
     assert_eq!(checks.deadline(), None);
-    assert_eq!(checks.take(at(31), Which::Health, Outcome::Exited(1)), None);
+    assert_eq!(checks.take(at(31), CheckKind::Health, Outcome::Exited(1)), None);
 }

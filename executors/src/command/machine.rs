@@ -1,6 +1,6 @@
-//! The decisions of executors with one task, from its LAUNCH to the acknowledgement of its end.
+//! The decisions of executors with one task, from its LAUNCH to the acknowledgement of its terminal update.
 //!
-//! Fed by the hands of `command` and of `docker`. Never here: processes, sockets, clocks.
+//! Driven by `command` and `docker`. Absent: processes, sockets, clocks.
 
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use tepui_client::v1::task_status::Reason;
 use tepui_client::v1::{NetworkInfo, TaskInfo, TaskResourceLimitation, TaskState, TaskStatus};
 
 use crate::activity::{Activity, Cause};
-use crate::checks::{Outcome, Probe, Which};
-use crate::ending;
+use crate::checks::{CheckKind, Outcome, Probe};
+use crate::exit;
 use crate::machine::{ACKNOWLEDGEMENT_TIMEOUT, Machine, Moment, SHUTDOWN_MARGIN, has_capability};
 use crate::status::Statuses;
 
@@ -22,40 +22,40 @@ pub enum Effect {
     Update(TaskStatus),
     /// Start the task's command; answered by `Spawned`, later by `Ended`.
     Spawn(Box<TaskInfo>),
-    /// To the whole tree of the command; nothing if it has ended.
+    /// To the process tree of the command; ignored after its exit.
     Signal(Signal),
     /// Answered by `Probed`.
-    Probe(Which, Probe),
+    Probe(CheckKind, Probe),
     Exit(u8),
 }
 
 #[derive(Clone, Debug)]
 pub enum Happening {
     Spawned(Result<Started, String>),
-    /// How the command ended, or why that cannot be known.
+    /// The exit of the command, or why it is unknown.
     Ended(Result<Ended, String>),
-    Probed(Which, Outcome),
+    Probed(CheckKind, Outcome),
 }
 
 /// What is known about a command once it runs.
 #[derive(Clone, Debug, Default)]
 pub struct Started {
-    /// For frameworks that want to know more.
+    /// The `data` field of the status.
     pub data: Option<Vec<u8>>,
     /// Its addresses, if it has its own.
     pub network_infos: Vec<NetworkInfo>,
 }
 
-/// How a command ended.
+/// The exit of a command.
 #[derive(Clone, Debug)]
 pub struct Ended {
     pub exit: ExitStatus,
     pub message: String,
-    /// Set if the OOM killer ended it, which its exit status does not tell.
+    /// Set if the OOM killer killed it, which the exit status does not show.
     pub limited: Option<Limited>,
 }
 
-/// What a task says that the OOM killer ended.
+/// The status of a task killed by the OOM killer.
 #[derive(Clone, Debug)]
 pub struct Limited {
     pub reason: Option<Reason>,
@@ -64,7 +64,7 @@ pub struct Limited {
 
 impl From<ExitStatus> for Ended {
     fn from(exit: ExitStatus) -> Self {
-        Self { exit, message: ending::describe(exit), limited: None }
+        Self { exit, message: exit::describe(exit), limited: None }
     }
 }
 
@@ -93,7 +93,7 @@ enum Phase {
 }
 
 impl CommandMachine {
-    /// `shutdown_grace` is the time from SHUTDOWN until the agent ends this executor by force.
+    /// `shutdown_grace` is the time from SHUTDOWN until the agent kills this executor.
     pub fn new(kind: &'static str, shutdown_grace: Duration, default_grace: Option<Duration>) -> Self {
         Self {
             kind,
@@ -134,7 +134,7 @@ impl CommandMachine {
         activity.reached_at(started.network_infos);
         out.push(match activity.running(moment) {
             Some(status) => Effect::Update(TaskStatus { data: started.data, ..status }),
-            // The kill came first.
+            // The kill arrived before the launch completed.
             None if activity.is_escalated() => Effect::Signal(Signal::SIGKILL),
             None => Effect::Signal(Signal::SIGTERM),
         });
@@ -145,7 +145,7 @@ impl CommandMachine {
         if !activity.kill(moment.now, grace, cause) {
             return;
         }
-        if self.reports_killing && cause != Cause::OutOfTime {
+        if self.reports_killing && cause != Cause::CompletionTime {
             out.push(Effect::Update(activity.update(moment, TaskState::TASK_KILLING)));
         }
         out.push(Effect::Signal(Signal::SIGTERM));
@@ -156,13 +156,13 @@ impl CommandMachine {
             Phase::Idle => self.exit(0, out),
             Phase::Active(_) => {
                 let grace = self.shutdown_grace.saturating_sub(SHUTDOWN_MARGIN);
-                self.kill(moment, grace, Cause::Asked, out);
+                self.kill(moment, grace, Cause::Requested, out);
             }
-            Phase::Reported { .. } | Phase::Over => (), // The last update is on its way.
+            Phase::Reported { .. } | Phase::Over => (), // The terminal update is in flight.
         }
     }
 
-    /// Reports the end of the task and waits for the agent to take note of it.
+    /// Sends the terminal update and waits for its acknowledgement.
     fn end(&mut self, moment: &mut Moment<'_>, ended: Result<Ended, String>, out: &mut Vec<Effect>) {
         let Phase::Active(activity) = &mut self.phase else { return };
         if self.abandoned {
@@ -185,7 +185,7 @@ impl CommandMachine {
         self.phase = Phase::Reported { uuid, give_up_at };
     }
 
-    fn probed(&mut self, moment: &mut Moment<'_>, which: Which, outcome: Outcome, out: &mut Vec<Effect>) {
+    fn probed(&mut self, moment: &mut Moment<'_>, which: CheckKind, outcome: Outcome, out: &mut Vec<Effect>) {
         let Phase::Active(activity) = &mut self.phase else { return };
         let Some((status, kill)) = activity.probed(moment, which, outcome) else { return };
         let grace = activity.kill_grace(None);
@@ -205,7 +205,7 @@ impl Machine for CommandMachine {
     type Happening = Happening;
     type Effect = Effect;
 
-    fn hear(&mut self, moment: &mut Moment<'_>, event: Event, out: &mut Vec<Effect>) {
+    fn on_event(&mut self, moment: &mut Moment<'_>, event: Event, out: &mut Vec<Effect>) {
         match event {
             Event::Subscribed(subscribed) => {
                 let capabilities = &subscribed.framework_info.capabilities;
@@ -233,7 +233,7 @@ impl Machine for CommandMachine {
                     && *activity.task.task_id == task_id
                 {
                     let grace = activity.kill_grace(policy.as_ref());
-                    self.kill(moment, grace, Cause::Asked, out);
+                    self.kill(moment, grace, Cause::Requested, out);
                 }
             }
             Event::Acknowledged { uuid: stored, .. } => {
@@ -242,7 +242,7 @@ impl Machine for CommandMachine {
                 }
             }
             Event::LaunchGroup(_) | Event::Shutdown => self.shutdown(moment, out), // It cannot run groups.
-            Event::Message(_) | Event::Error(_) => (), // After an error the session ends, see `abandoned`.
+            Event::Message(_) | Event::Error(_) => (), // After an error the session closes, see `abandoned`.
         }
     }
 
@@ -269,8 +269,8 @@ impl Machine for CommandMachine {
                 let due = activity.due(moment.now);
                 out.extend(due.escalate.then_some(Effect::Signal(Signal::SIGKILL)));
                 out.extend(due.probes.into_iter().map(|(which, probe)| Effect::Probe(which, probe)));
-                if due.out_of_time {
-                    self.kill(moment, Duration::ZERO, Cause::OutOfTime, out);
+                if due.completion_time_reached {
+                    self.kill(moment, Duration::ZERO, Cause::CompletionTime, out);
                 }
             }
             Phase::Reported { give_up_at: Some(at), .. } if *at <= moment.now => self.exit(1, out),

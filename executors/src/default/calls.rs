@@ -13,7 +13,7 @@ fn call_of(kind: call::Type) -> Call {
     Call { r#type: Some(kind), ..Default::default() }
 }
 
-/// Launches a task in its container. Answered alike if it is running already, so it can be repeated.
+/// Launches a task in its container. Idempotent, so that it can be retried.
 pub fn launch(task: &TaskInfo, container_id: &ContainerID, container_ip: &str) -> Call {
     let mut command = (*task.command).clone();
     set_variable(&mut command, "MESOS_CONTAINER_IP", container_ip);

@@ -15,8 +15,8 @@ use tepui_client::v1::framework_info::capability;
 use tepui_client::v1::{ContainerID, KillPolicy, TaskInfo, TaskState, TaskStatus};
 
 use crate::activity::{Activity, Cause};
-use crate::checks::{Outcome, Probe, Target, Which};
-use crate::ending;
+use crate::checks::{CheckKind, Outcome, Probe, Target};
+use crate::exit;
 use crate::machine::{ACKNOWLEDGEMENT_TIMEOUT, Machine, Moment, SHUTDOWN_MARGIN, has_capability};
 use crate::status::Statuses;
 
@@ -32,11 +32,11 @@ pub enum Effect {
     Launch(Box<TaskInfo>, ContainerID),
     /// Show the container's sandbox under the task's name.
     Link(Id, ContainerID),
-    /// Answered by `Waited`, when the container has ended.
+    /// Answered by `Waited` when the container has terminated.
     Wait(Id, ContainerID),
     Kill(ContainerID, Signal),
     /// Answered by `Probed`.
-    Probe(Id, ContainerID, Which, Probe),
+    Probe(Id, ContainerID, CheckKind, Probe),
     Exit(u8),
 }
 
@@ -44,16 +44,16 @@ pub enum Effect {
 pub enum Happening {
     Launched(Id, Result<(), String>),
     Waited(Id, Waited),
-    Probed(Id, Which, Outcome),
+    Probed(Id, CheckKind, Outcome),
 }
 
 /// What became of a container.
 #[derive(Clone, Debug)]
 pub enum Waited {
     Ended(Box<WaitNestedContainer>),
-    /// The agent does not know it.
+    /// The container is unknown to the agent.
     Unknown,
-    /// The agent will not say.
+    /// The agent rejected the call.
     Failed(String),
 }
 
@@ -66,12 +66,11 @@ pub struct DefaultMachine {
     container: Option<ContainerID>,
     groups: u64,
     tasks: BTreeMap<Id, Task>,
-    /// The last updates of tasks that have ended.
+    /// Terminal updates that are not acknowledged.
     unacknowledged: BTreeSet<[u8; 16]>,
     shutting_down: bool,
     connected: bool,
-    /// How long the executor stays for acknowledgements once its last task has ended; no clock runs while the agent is
-    /// away.
+    /// Deadline for acknowledgements after the last task has terminated; suspended while the agent is disconnected.
     leave_at: Option<Duration>,
 }
 
@@ -84,7 +83,7 @@ struct Task {
 }
 
 impl DefaultMachine {
-    /// `shutdown_grace` is the time from SHUTDOWN until the agent ends this executor by force.
+    /// `shutdown_grace` is the time from SHUTDOWN until the agent kills this executor.
     pub fn new(shutdown_grace: Duration) -> Self {
         Self {
             shutdown_grace,
@@ -166,7 +165,7 @@ impl DefaultMachine {
         out.push(Effect::Link(id.clone(), task.container.clone()));
         out.push(match task.activity.running(moment) {
             Some(status) => Effect::Update(status),
-            // The kill came first.
+            // The kill arrived before the launch completed.
             None if task.activity.is_escalated() => Effect::Kill(task.container.clone(), Signal::SIGKILL),
             None => Effect::Kill(task.container.clone(), Signal::SIGTERM),
         });
@@ -187,13 +186,13 @@ impl DefaultMachine {
         };
         let Some(task) = self.tasks.get_mut(id) else { return };
         let grace = match cause {
-            Cause::OutOfTime => Duration::ZERO,
-            Cause::Asked | Cause::Unhealthy => task.activity.kill_grace(policy).min(longest),
+            Cause::CompletionTime => Duration::ZERO,
+            Cause::Requested | Cause::Unhealthy => task.activity.kill_grace(policy).min(longest),
         };
         if !task.activity.kill(moment.now, grace, cause) {
             return;
         }
-        if self.reports_killing && cause != Cause::OutOfTime {
+        if self.reports_killing && cause != Cause::CompletionTime {
             out.push(Effect::Update(task.activity.update(moment, TaskState::TASK_KILLING)));
         }
         if task.launched {
@@ -205,12 +204,12 @@ impl DefaultMachine {
         self.shutting_down = true;
         let ids: Vec<Id> = self.tasks.keys().cloned().collect();
         for id in ids {
-            self.kill(moment, &id, None, Cause::Asked, out);
+            self.kill(moment, &id, None, Cause::Requested, out);
         }
         self.leave_if_done(moment.now, out);
     }
 
-    /// Reports the end of a task; a bad end takes the rest of its group along.
+    /// Sends the terminal update of a task; a failure kills the rest of its group.
     fn ended(&mut self, moment: &mut Moment<'_>, id: Id, end: TaskEnd, out: &mut Vec<Effect>) {
         let Some(mut task) = self.tasks.remove(&id) else { return };
         let uuid = moment.uuid();
@@ -222,13 +221,13 @@ impl DefaultMachine {
             let group = self.tasks.iter().filter(|(_, other)| other.group == task.group);
             let ids: Vec<Id> = group.map(|(id, _)| id.clone()).collect();
             for id in ids {
-                self.kill(moment, &id, None, Cause::Asked, out);
+                self.kill(moment, &id, None, Cause::Requested, out);
             }
         }
         self.leave_if_done(moment.now, out);
     }
 
-    /// An executor whose tasks have all ended leaves when the agent knows, or does not want to.
+    /// Exits once all tasks have terminated and their updates are acknowledged or the deadline has passed.
     fn leave_if_done(&mut self, now: Duration, out: &mut Vec<Effect>) {
         if !self.tasks.is_empty() {
             return;
@@ -246,7 +245,7 @@ impl DefaultMachine {
         &mut self,
         moment: &mut Moment<'_>,
         id: Id,
-        which: Which,
+        which: CheckKind,
         outcome: Outcome,
         out: &mut Vec<Effect>,
     ) {
@@ -271,40 +270,40 @@ fn in_environment(task: &TaskInfo, mut probe: Probe) -> Probe {
     probe
 }
 
-/// How a task ended, as far as is known.
+/// The termination of a task, as far as it is known.
 struct TaskEnd {
     exit: Option<ExitStatus>,
     message: String,
-    said: WaitNestedContainer,
+    answer: WaitNestedContainer,
 }
 
 impl TaskEnd {
     fn not_launched(message: String) -> Self {
-        Self { exit: None, message, said: WaitNestedContainer::default() }
+        Self { exit: None, message, answer: WaitNestedContainer::default() }
     }
 
     fn of(waited: Waited) -> Self {
         match waited {
-            Waited::Ended(said) => {
-                let exit = said.exit_status.map(ExitStatus::from_raw);
-                let message = exit.map_or_else(|| NO_INFORMATION.to_owned(), ending::describe);
-                Self { exit, message, said: *said }
+            Waited::Ended(answer) => {
+                let exit = answer.exit_status.map(ExitStatus::from_raw);
+                let message = exit.map_or_else(|| NO_INFORMATION.to_owned(), exit::describe);
+                Self { exit, message, answer: *answer }
             }
             Waited::Unknown => Self::not_launched(NO_INFORMATION.to_owned()),
             Waited::Failed(message) => Self::not_launched(message),
         }
     }
 
-    /// The last update. The agent knows better why a container ended: out of memory, for example.
+    /// The terminal update. State and reason of the agent take precedence, such as an OOM kill.
     fn status(self, activity: &mut Activity, uuid: [u8; 16]) -> TaskStatus {
-        let message = match &self.said.message {
-            Some(said) => format!("{}: {said}", self.message),
+        let message = match &self.answer.message {
+            Some(answer) => format!("{}: {answer}", self.message),
             None => self.message,
         };
         let mut status = activity.ended(uuid, self.exit, message);
-        status.state = self.said.state.unwrap_or(status.state);
-        status.reason = self.said.reason.or(status.reason);
-        status.limitation = self.said.limitation;
+        status.state = self.answer.state.unwrap_or(status.state);
+        status.reason = self.answer.reason.or(status.reason);
+        status.limitation = self.answer.limitation;
         status
     }
 }
@@ -313,7 +312,7 @@ impl Machine for DefaultMachine {
     type Happening = Happening;
     type Effect = Effect;
 
-    fn hear(&mut self, moment: &mut Moment<'_>, event: Event, out: &mut Vec<Effect>) {
+    fn on_event(&mut self, moment: &mut Moment<'_>, event: Event, out: &mut Vec<Effect>) {
         match event {
             Event::Subscribed(subscribed) => self.subscribed(moment.now, &subscribed),
             Event::Disconnected => {
@@ -325,7 +324,7 @@ impl Machine for DefaultMachine {
             }
             Event::LaunchGroup(tasks) => self.launch_group(moment, tasks, out),
             Event::Kill { task_id, policy } => {
-                self.kill(moment, &task_id.value, policy.as_ref(), Cause::Asked, out);
+                self.kill(moment, &task_id.value, policy.as_ref(), Cause::Requested, out);
             }
             Event::Acknowledged { uuid, .. } => {
                 let known = <[u8; 16]>::try_from(uuid).is_ok_and(|uuid| self.unacknowledged.remove(&uuid));
@@ -334,7 +333,7 @@ impl Machine for DefaultMachine {
                 }
             }
             Event::Launch(_) | Event::Shutdown => self.shutdown(moment, out), // It runs groups only.
-            Event::Message(_) | Event::Error(_) => (), // After an error the session ends, see `abandoned`.
+            Event::Message(_) | Event::Error(_) => (), // After an error the session closes, see `abandoned`.
         }
     }
 
@@ -346,13 +345,13 @@ impl Machine for DefaultMachine {
         }
     }
 
-    /// Without the agent there is no way to kill containers; whoever ends this executor ends them too.
+    /// Without the agent containers cannot be killed; they die with this executor.
     fn abandoned(&mut self, _: &mut Moment<'_>, out: &mut Vec<Effect>) {
         out.push(Effect::Exit(1));
     }
 
     fn due(&mut self, moment: &mut Moment<'_>, out: &mut Vec<Effect>) {
-        let mut out_of_time = Vec::new();
+        let mut completion_time_reached = Vec::new();
         for (id, task) in &mut self.tasks {
             let due = task.activity.due(moment.now);
             if due.escalate && task.launched {
@@ -362,10 +361,10 @@ impl Machine for DefaultMachine {
                 let probe = in_environment(&task.activity.task, probe);
                 out.push(Effect::Probe(id.clone(), task.container.clone(), which, probe));
             }
-            out_of_time.extend(due.out_of_time.then(|| id.clone()));
+            completion_time_reached.extend(due.completion_time_reached.then(|| id.clone()));
         }
-        for id in out_of_time {
-            self.kill(moment, &id, None, Cause::OutOfTime, out);
+        for id in completion_time_reached {
+            self.kill(moment, &id, None, Cause::CompletionTime, out);
         }
         if self.leave_at.is_some_and(|at| at <= moment.now) {
             self.leave_if_done(moment.now, out);

@@ -1,5 +1,5 @@
-//! Nested containers through the agent's API. Calls are repeated while the agent is away: it may be restarting, and the
-//! executor ends by itself if the agent stays away for too long.
+//! Nested containers through the agent's API. Calls are retried while the agent is disconnected: it may be restarting,
+//! and the executor exits if the agent does not return in time.
 
 use std::convert::Infallible;
 use std::io::Write;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tepui_client::operator::Client;
 use tepui_client::operator::attach::Output;
-use tepui_client::operator::session::Heard;
+use tepui_client::operator::session::ContainerOutput;
 use tepui_client::v1::agent::{Call, Response};
 use tepui_client::v1::{CommandInfo, ContainerID};
 use tepui_client::{Fault, random};
@@ -23,7 +23,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// How long a check that ran out of time may take to die before its container is left to the agent.
 const CHECK_CLEANUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Sends a call until the agent answers it one way or the other.
+/// Retries a call until the agent answers it.
 async fn send(client: &Client, call: &Call) -> Result<Response, Fault> {
     loop {
         match client.agent(call).await {
@@ -102,8 +102,8 @@ pub async fn run_check(
         }
         Err(timeout) => {
             let (client, container) = (client.clone(), container);
-            // Nobody listens to it any more, so the agent ends it. The next attempt does not wait for that; what is left
-            // behind goes with the task's container.
+            // The agent kills the session because its stream is closed. The next attempt does not wait for that; leftovers
+            // are removed with the task's container.
             tokio::spawn(async move {
                 let _ = tokio::time::timeout(CHECK_CLEANUP_TIMEOUT, client.agent(&wait)).await;
                 remove(&client, &container).await;
@@ -113,17 +113,18 @@ pub async fn run_check(
     }
 }
 
-/// What a check says goes where the executor's own words go. The end of it is told by who waits.
+/// Writes the output of a check to the executor's stderr. Its exit is returned by the wait.
 async fn pass_on(mut output: Output) -> Infallible {
-    while let Ok(Some(Heard::Stdout(bytes) | Heard::Stderr(bytes))) = output.next().await {
+    while let Ok(Some(ContainerOutput::Stdout(bytes) | ContainerOutput::Stderr(bytes))) = output.next().await
+    {
         let _ = std::io::stderr().write_all(&bytes); // A full disk is no verdict either.
     }
-    // Kept open: a session ends when nobody listens.
+    // Kept open: the agent kills a session when its stream closes.
     std::future::pending().await
 }
 
 async fn remove(client: &Client, container: &ContainerID) {
-    // If it cannot be removed it goes with the task's container.
+    // On failure it is removed with the task's container.
     let _ = client.agent(&calls::remove(container)).await;
 }
 

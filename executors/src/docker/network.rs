@@ -1,6 +1,6 @@
-//! Makes an attempt of a check from inside a container's network, where its loopback interface is.
+//! An attempt of a check in a container's network namespace, through its loopback interface.
 //!
-//! A thread goes there for each attempt and ends with it: it cannot come back.
+//! Each attempt has its own thread, which enters the namespace and exits with the attempt.
 
 use std::fs::File;
 
@@ -15,9 +15,9 @@ pub(super) async fn probe(pid: i32, probe: Probe) -> Outcome {
     let (done, outcome) = oneshot::channel();
     let started = std::thread::Builder::new().name("check".into()).spawn(move || {
         let made = enter(pid).and_then(|()| make(&probe));
-        // Nobody listens any more once the executor ends.
+        // The receiver is gone once the executor exits.
         let _ = done.send(made.unwrap_or_else(|err| {
-            Outcome::Failed(format!("cannot look from inside the container's network: {err}"))
+            Outcome::Failed(format!("cannot enter the container's network namespace: {err}"))
         }));
     });
     match started {

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// What the engine itself said is in the message, word for word.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineFault {
-    #[error("cannot {doing}: the Docker engine is not there at {}: {err}", socket.display())]
+    #[error("cannot {doing}: the Docker engine does not answer at {}: {err}", socket.display())]
     Connect { doing: &'static str, socket: PathBuf, err: io::Error },
     #[error("cannot {doing}: {message}")]
     Refused { doing: &'static str, status: u16, message: String },
@@ -15,11 +15,11 @@ pub enum EngineFault {
     TimedOut { doing: &'static str, limit: Duration },
     #[error("cannot {doing}: the connection to the Docker engine broke: {why}")]
     Broken { doing: &'static str, why: String },
-    #[error("cannot {doing}: the Docker engine's answer makes no sense: {why}")]
+    #[error("cannot {doing}: invalid answer of the Docker engine: {why}")]
     Garbled { doing: &'static str, why: String },
     #[error("cannot {doing}: the Docker engine's answer is larger than {bytes_max} bytes")]
     TooLarge { doing: &'static str, bytes_max: usize },
-    #[error("the Docker engine speaks version '{theirs}' of its API; {}.{} is the oldest that will do", min.0, min.1)]
+    #[error("the Docker engine has API version '{theirs}'; {}.{} or newer is required", min.0, min.1)]
     Version { theirs: String, min: (u32, u32) },
 }
 
@@ -34,6 +34,16 @@ impl EngineFault {
             | EngineFault::TooLarge { .. }
             | EngineFault::Version { .. } => None,
         }
+    }
+
+    /// Whether something that the call names is not there.
+    pub fn is_missing(&self) -> bool {
+        self.status() == Some(404)
+    }
+
+    /// Whether nobody can say if the engine has done it.
+    pub fn is_uncertain(&self) -> bool {
+        matches!(self, EngineFault::TimedOut { .. } | EngineFault::Broken { .. })
     }
 
     /// Whether something of that name is there already.

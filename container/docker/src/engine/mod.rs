@@ -3,6 +3,7 @@
 //! Each call has a connection of its own, so that a slow one holds up nobody and to drop a future is to hang up.
 
 mod answers;
+mod events;
 mod fault;
 mod logs;
 mod transport;
@@ -17,6 +18,7 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 pub use self::answers::{Address, Created, Image, Inspected, Listed, Network, State};
+pub use self::events::{ContainerEvent, ContainerEvents};
 pub use self::fault::EngineFault;
 pub use self::logs::{Logs, Stream};
 use self::transport::Call;
@@ -80,7 +82,7 @@ impl Engine {
         let negotiate = async {
             let call =
                 Call { doing: "ask for the version", method: Method::GET, path: "/_ping".into(), body: None };
-            let theirs = transport::ask(&self.socket, &call, CALL_TIMEOUT).await?.api_version();
+            let theirs = transport::send_call(&self.socket, &call, CALL_TIMEOUT).await?.api_version();
             choose_version(theirs.as_deref().unwrap_or_default())
         };
         self.version.get_or_try_init(|| negotiate).await.map(String::as_str)
@@ -91,9 +93,10 @@ impl Engine {
         self.json("ask for the engine's ways", Method::GET, "/info", None).await
     }
 
-    /// Makes a container from a document of the API.
+    /// Makes a container from a document of the API. Without a name, the engine chooses one.
     pub async fn create(&self, name: &str, document: &Value) -> Result<Created, EngineFault> {
-        let path = format!("/containers/create?name={}", escaped(name));
+        let name = if name.is_empty() { String::new() } else { format!("?name={}", escaped(name)) };
+        let path = format!("/containers/create{name}");
         self.json("create the container", Method::POST, &path, Some(document)).await
     }
 
@@ -129,7 +132,7 @@ impl Engine {
     pub async fn stop(&self, name: &str, grace: Duration) -> Result<(), EngineFault> {
         let path = format!("/containers/{}/stop?t={}", escaped(name), grace.as_secs());
         let call = self.call("stop the container", Method::POST, &path, None).await?;
-        let done = transport::ask(&self.socket, &call, CALL_TIMEOUT.saturating_add(grace)).await;
+        let done = transport::send_call(&self.socket, &call, CALL_TIMEOUT.saturating_add(grace)).await;
         fault::unless_missing(done).map(drop)
     }
 
@@ -144,7 +147,7 @@ impl Engine {
     pub async fn remove(&self, name: &str) -> Result<(), EngineFault> {
         let path = format!("/containers/{}?force=1&v=1", escaped(name));
         let call = self.call("remove the container", Method::DELETE, &path, None).await?;
-        let done = transport::ask(&self.socket, &call, CALL_TIMEOUT).await.map(drop);
+        let done = transport::send_call(&self.socket, &call, CALL_TIMEOUT).await.map(drop);
         // In conflict with another removal that is under way already.
         fault::unless_missing(fault::unless_conflict(done)).map(drop)
     }
@@ -160,6 +163,22 @@ impl Engine {
         let filters = json!({"name": [format!("^/{prefix}")]}).to_string();
         let path = format!("/containers/json?all=1&filters={}", escaped(&filters));
         self.json("list containers", Method::GET, &path, None).await
+    }
+
+    /// Every container with a label, given as `key=value`, running or not.
+    pub async fn list_labelled(&self, label: &str) -> Result<Vec<Listed>, EngineFault> {
+        let filters = json!({"label": [label]}).to_string();
+        let path = format!("/containers/json?all=1&filters={}", escaped(&filters));
+        self.json("list containers", Method::GET, &path, None).await
+    }
+
+    /// What happens to a container from now on.
+    pub async fn events(&self, id: &str) -> Result<ContainerEvents, EngineFault> {
+        let filters = json!({"type": ["container"], "container": [id]}).to_string();
+        let path = format!("/events?filters={}", escaped(&filters));
+        self.open("subscribe to events of the container", Method::GET, &path, None)
+            .await
+            .map(ContainerEvents::new)
     }
 
     /// `None` if it is not there.
@@ -204,7 +223,7 @@ impl Engine {
     /// Whether somebody in a container was killed for want of memory since a time, in seconds. For ends that `inspect`
     /// does not explain: the engine may have heard of the end first.
     pub async fn was_out_of_memory(&self, name: &str, since: u64, now: u64) -> Result<bool, EngineFault> {
-        let doing = "look for events of the container";
+        let doing = "watch events of the container";
         let filters = json!({"container": [name], "event": ["oom"]}).to_string();
         let until = now + OOM_EVENT_DELAY_SECS;
         let path = format!("/events?since={since}&until={until}&filters={}", escaped(&filters));
@@ -231,14 +250,14 @@ impl Engine {
         body: Option<&Value>,
     ) -> Result<T, EngineFault> {
         let call = self.call(doing, method, path, body).await?;
-        let answer = transport::ask(&self.socket, &call, CALL_TIMEOUT).await?;
+        let answer = transport::send_call(&self.socket, &call, CALL_TIMEOUT).await?;
         serde_json::from_slice(&answer.body)
             .map_err(|err| EngineFault::Garbled { doing, why: err.to_string() })
     }
 
     async fn done(&self, doing: &'static str, path: &str) -> Result<(), EngineFault> {
         let call = self.call(doing, Method::POST, path, None).await?;
-        transport::ask(&self.socket, &call, CALL_TIMEOUT).await.map(drop)
+        transport::send_call(&self.socket, &call, CALL_TIMEOUT).await.map(drop)
     }
 
     async fn open(

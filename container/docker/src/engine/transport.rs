@@ -66,7 +66,7 @@ impl Answer {
 }
 
 /// Makes a call and reads its whole answer.
-pub(super) async fn ask(socket: &Path, call: &Call, limit: Duration) -> Result<Whole, EngineFault> {
+pub(super) async fn send_call(socket: &Path, call: &Call, limit: Duration) -> Result<Whole, EngineFault> {
     let asked = async {
         let response = send(socket, call, None).await?;
         let (head, body) = response.into_parts();

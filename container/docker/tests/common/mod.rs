@@ -35,23 +35,71 @@ pub enum Networks {
 
 pub struct Dockerd {
     dir: tempfile::TempDir,
-    child: Child,
+    child: Option<Child>,
+    networks: Networks,
+    name: Option<String>,
+    arguments: Vec<String>,
 }
 
 impl Dockerd {
     /// An engine that answers, with [`IMAGE`].
     pub fn start(networks: Networks) -> Dockerd {
+        let dockerd = Self::without_image(networks, None, &[]);
+        dockerd.import(IMAGE);
+        dockerd
+    }
+
+    /// An engine that answers, without any image. Its own name is `name` if that is given.
+    pub fn without_image(networks: Networks, name: Option<&str>, arguments: &[String]) -> Dockerd {
         let dir = tempfile::Builder::new().prefix("tepui-dockerd-").tempdir().expect("a directory");
-        // Killed with whoever runs the test, should that be killed.
-        let mut command = match networks {
-            Networks::Host => Command::new("setpriv"),
-            Networks::Own => {
-                let mut command = Command::new("unshare");
-                command.args(["--net", "setpriv"]);
-                command
-            }
+        let mut dockerd = Dockerd {
+            dir,
+            child: None,
+            networks,
+            name: name.map(str::to_owned),
+            arguments: arguments.to_vec(),
         };
-        command.args(["--pdeathsig", "TERM", "dockerd", "--iptables=false"]);
+        dockerd.restart();
+        dockerd
+    }
+
+    /// Kills the engine and those that it started, as a crash of the machine would; containers may go on.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().expect("the engine can be killed");
+            child.wait().expect("the engine can be waited for");
+        }
+        // It was killed too. Where nobody reaps it, the next engine would take it for a running one.
+        std::fs::remove_file(self.dir.path().join("exec/containerd/containerd.pid")).ok();
+    }
+
+    /// Ends the engine in order, with its containers.
+    pub fn stop(&mut self) {
+        let Some(mut child) = self.child.take() else { return };
+        if let Some(pid) = Pid::from_raw(child.id().cast_signed()) {
+            kill_process(pid, Signal::TERM).ok(); // It may have ended by itself.
+        }
+        let begun = Instant::now();
+        while matches!(child.try_wait(), Ok(None)) {
+            if begun.elapsed() > patience() {
+                child.kill().ok();
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Starts the engine again after it was killed or stopped.
+    pub fn restart(&mut self) {
+        let (networks, dir) = (self.networks, &self.dir);
+        let mut command = Command::new("unshare");
+        command.args((networks == Networks::Own).then_some("--net"));
+        match &self.name {
+            // The name of the machine is the name of the engine.
+            Some(name) => command.args(["--uts", "sh", "-c", "busybox hostname \"$0\" && exec \"$@\"", name]),
+            None => &mut command,
+        };
+        // Killed with whoever runs the test, should that be killed.
+        command.args(["setpriv", "--pdeathsig", "TERM", "dockerd", "--iptables=false"]).args(&self.arguments);
         // Without rules of the kernel's, a process of the engine's passes on what comes to a published port.
         match networks {
             Networks::Host => command.args(["--bridge=none", "--userland-proxy=false"]),
@@ -61,17 +109,20 @@ impl Dockerd {
             command.arg(flag).arg(dir.path().join(name));
         }
         command.arg("--host").arg(format!("unix://{}", dir.path().join("docker.sock").display()));
-        let log = std::fs::File::create(dir.path().join("log")).expect("a file");
+        let log =
+            std::fs::File::options().create(true).append(true).open(dir.path().join("log")).expect("a file");
         // A machine without a disk has neither other file systems to layer nor a root to leave.
         if std::env::var_os("DOCKER_RAMDISK").is_some() {
             command.arg("--storage-driver=vfs");
         }
         command.stdin(Stdio::null()).stdout(log.try_clone().expect("a file")).stderr(log);
         let child = command.spawn().expect("setpriv of util-linux and dockerd of docker.io are installed");
-        let mut dockerd = Dockerd { dir, child };
-        dockerd.wait_until_it_answers();
-        dockerd.import(IMAGE);
-        dockerd
+        self.child = Some(child);
+        self.wait_until_it_answers();
+    }
+
+    fn id(&self) -> u32 {
+        self.child.as_ref().expect("the engine runs").id()
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -81,7 +132,8 @@ impl Dockerd {
     fn wait_until_it_answers(&mut self) {
         let begun = Instant::now();
         while request(&self.socket(), "GET", "/_ping", &[]).is_none_or(|(status, _)| status != 200) {
-            let ended = self.child.try_wait().expect("a child");
+            let child = self.child.as_mut().expect("the engine runs");
+            let ended = child.try_wait().expect("a child");
             let log = || std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
             assert!(ended.is_none() && begun.elapsed() < patience(), "dockerd does not answer:\n{}", log());
             std::thread::sleep(LOOK_EVERY);
@@ -89,8 +141,9 @@ impl Dockerd {
     }
 
     /// Makes an image of nothing but busybox.
-    fn import(&self, name: &str) {
+    pub fn import(&self, name: &str) {
         let root = self.dir.path().join("root");
+        std::fs::remove_dir_all(&root).ok(); // There is none before the first image.
         std::fs::create_dir_all(root.join("bin")).expect("made");
         std::fs::create_dir_all(root.join("tmp")).expect("made");
         std::fs::copy("/bin/busybox", root.join("bin/busybox")).expect("busybox-static is installed");
@@ -106,7 +159,7 @@ impl Dockerd {
     pub fn ask(&self, port: u16) -> String {
         let request = r"printf 'GET / HTTP/1.0\r\n\r\n'";
         let script = format!("busybox ip link set lo up && {request} | busybox nc -w 5 127.0.0.1 {port}");
-        let engine = self.child.id().to_string();
+        let engine = self.id().to_string();
         let asked = Command::new("nsenter").args(["-t", &engine, "-n", "sh", "-c", &script]).output();
         let asked = asked.expect("nsenter of util-linux is installed");
         String::from_utf8_lossy(&asked.stdout).into_owned()
@@ -159,16 +212,7 @@ impl Dockerd {
 impl Drop for Dockerd {
     fn drop(&mut self) {
         self.remove_containers();
-        if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
-            kill_process(pid, Signal::TERM).ok(); // It may have ended by itself.
-        }
-        let begun = Instant::now();
-        while matches!(self.child.try_wait(), Ok(None)) {
-            if begun.elapsed() > patience() {
-                self.child.kill().ok();
-            }
-            std::thread::sleep(LOOK_EVERY);
-        }
+        self.stop();
         let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
         let ours = mounts.lines().filter_map(|line| line.split(' ').nth(1));
         let mut ours: Vec<&str> = ours.filter(|path| Path::new(path).starts_with(self.dir.path())).collect();

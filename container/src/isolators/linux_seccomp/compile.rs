@@ -5,7 +5,8 @@
 
 use super::profile::{Action, Argument, Comparison, Condition, Profile, Rule};
 use super::syscalls;
-use crate::isolators::plan::Filter;
+use crate::isolators::fault::SeccompFault;
+use crate::plan::Filter;
 
 /// What a machine has, as far as rules care.
 #[derive(Clone, Copy, Debug)]
@@ -52,9 +53,13 @@ enum Goal {
     Fail,
 }
 
-pub(super) fn compile(profile: &Profile, machine: &Machine, capabilities: u64) -> Result<Filter, String> {
+pub(super) fn compile(
+    profile: &Profile,
+    machine: &Machine,
+    capabilities: u64,
+) -> Result<Filter, SeccompFault> {
     if !profile.is_for(machine.architecture) {
-        return Err(format!("it has no rules for {}", machine.architecture));
+        return Err(SeccompFault::Architecture(machine.architecture));
     }
     let kill = answer(Action::KillProcess, None);
     let mut program = vec![
@@ -71,7 +76,7 @@ pub(super) fn compile(profile: &Profile, machine: &Machine, capabilities: u64) -
     }
     program.push((RETURN, 0, 0, answer(profile.default_action, profile.default_errno_ret)));
     match program.len() {
-        length if length > INSTRUCTIONS_MAX => Err(format!("it is too long: {length} instructions")),
+        length if length > INSTRUCTIONS_MAX => Err(SeccompFault::TooLong { instructions: length }),
         _ => Ok(Filter(program)),
     }
 }

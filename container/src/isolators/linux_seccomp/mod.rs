@@ -14,20 +14,21 @@ use tepui_proto::mesos::v1::capability_info::Capability;
 
 use self::compile::Machine;
 use self::profile::Profile;
-use super::plan::{Filter, Plan};
+use super::fault::{OptionsFault, PlanFault, SeccompFault};
 use super::site::Site;
 use super::{IsolatorOptions, linux_capabilities};
+use crate::plan::{Filter, Plan};
 
 /// No profile is longer.
 const PROFILE_BYTES_MAX: u64 = 1024 * 1024;
 
-pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), String> {
+pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), PlanFault> {
     let info = site.linux_info().and_then(|info| info.seccomp.as_option());
     let asked = info.and_then(|info| info.profile_name.as_deref());
     let unconfined = info.and_then(|info| info.unconfined).unwrap_or(false);
     let name = match (asked, unconfined) {
         (Some(_), true) => {
-            return Err(String::from("linux_info.seccomp: profile_name cannot be set if unconfined is"));
+            return Err(PlanFault::ProfileOfUnconfined);
         }
         (None, true) => return Ok(()),
         (asked, false) => asked.or(site.options.seccomp_profile_name.as_deref()),
@@ -35,31 +36,31 @@ pub(super) fn plan(site: &Site, plan: &mut Plan) -> Result<(), String> {
     if let Some(name) = name {
         let capabilities = plan.capabilities.map_or(u64::MAX, |sets| sets.effective.unwrap_or(sets.bounding));
         let filter = load(site.options, name, capabilities);
-        plan.seccomp.push(filter.map_err(|why| format!("the seccomp profile '{name}': {why}"))?);
+        plan.seccomp.push(filter.map_err(|fault| PlanFault::Seccomp { name: name.to_owned(), fault })?);
     }
     Ok(())
 }
 
 /// What an operator chose must hold for tasks that say nothing.
-pub(crate) fn check(options: &IsolatorOptions) -> Result<(), String> {
+pub(crate) fn check(options: &IsolatorOptions) -> Result<(), OptionsFault> {
     if options.seccomp_config_dir.is_none() {
-        return Err(String::from("'linux/seccomp' needs --seccomp_config_dir"));
+        return Err(OptionsFault::SeccompDirectory);
     }
     match &options.seccomp_profile_name {
         Some(name) => load(options, name, u64::MAX)
             .map(drop)
-            .map_err(|why| format!("--seccomp_profile_name={name}: {why}")),
+            .map_err(|fault| OptionsFault::SeccompProfile { name: name.clone(), fault }),
         None => Ok(()),
     }
 }
 
-fn load(options: &IsolatorOptions, name: &str, capabilities: u64) -> Result<Filter, String> {
-    let dir = options.seccomp_config_dir.as_deref().ok_or("there is no --seccomp_config_dir")?;
+fn load(options: &IsolatorOptions, name: &str, capabilities: u64) -> Result<Filter, SeccompFault> {
+    let dir = options.seccomp_config_dir.as_deref().ok_or(SeccompFault::NoDirectory)?;
     if name.is_empty() || name.contains('/') || name == ".." {
-        return Err(String::from("it must be the name of a file in --seccomp_config_dir"));
+        return Err(SeccompFault::Name);
     }
-    let text = read(&dir.join(name)).map_err(|err| format!("cannot read it: {err}"))?;
-    let profile = Profile::parse(&text).map_err(|why| format!("cannot be understood: {why}"))?;
+    let text = read(&dir.join(name)).map_err(SeccompFault::Read)?;
+    let profile = Profile::parse(&text).map_err(SeccompFault::Invalid)?;
     compile::compile(&profile, &machine()?, capabilities)
 }
 
@@ -70,11 +71,11 @@ fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(text)
 }
 
-fn machine() -> Result<Machine, String> {
+fn machine() -> Result<Machine, SeccompFault> {
     let (architecture, short_name, audit) = match std::env::consts::ARCH {
         "x86_64" => ("SCMP_ARCH_X86_64", "amd64", 0xc000_003e),
         "aarch64" => ("SCMP_ARCH_AARCH64", "arm64", 0xc000_00b7),
-        other => return Err(format!("filters are not made for {other}")),
+        other => return Err(SeccompFault::Unsupported(other)),
     };
     let kernel = rustix::system::uname();
     let kernel = kernel.release().to_str().ok().and_then(compile::version).unwrap_or((0, 0));

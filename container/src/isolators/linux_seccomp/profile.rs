@@ -4,6 +4,8 @@
 
 use serde::Deserialize;
 
+use crate::isolators::fault::ProfileFault;
+
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Profile {
@@ -104,14 +106,14 @@ fn or_empty<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Vec<Argument>,
 }
 
 impl Profile {
-    pub fn parse(text: &[u8]) -> Result<Profile, String> {
-        let profile: Profile = serde_json::from_slice(text).map_err(|err| err.to_string())?;
+    pub fn parse(text: &[u8]) -> Result<Profile, ProfileFault> {
+        let profile: Profile = serde_json::from_slice(text)?;
         for rule in &profile.syscalls {
             if let Some(argument) = rule.args.iter().find(|argument| argument.index > 5) {
-                return Err(format!("a system call has no argument {}", argument.index));
+                return Err(ProfileFault::Argument(argument.index));
             }
             if rule.names().next().is_none() {
-                return Err(String::from("a rule of 'syscalls' has no names"));
+                return Err(ProfileFault::NoNames);
             }
         }
         Ok(profile)

@@ -18,7 +18,7 @@ async fn outcome(target: Target, timeout: Option<Duration>) -> Outcome {
 
 type Table = &'static [(&'static str, &'static str)];
 
-/// Answers each path as the table says: status line and headers.
+/// Answers each path with the status line and headers of the table.
 async fn serve(table: Table) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let port = listener.local_addr().expect("bound").port();
@@ -53,7 +53,7 @@ async fn serve_tls(table: Table) -> u16 {
     port
 }
 
-/// Of nobody, signed by nobody, for this test only.
+/// A self-signed test certificate.
 const KEY: &str = "MC4CAQAwBQYDK2VwBCIEIIPuFjDHsOBzYCG0H3I96jkoDVpQCgqLhwsuzdUAFeLG";
 const CERTIFICATE: &str = "MIIBNjCB6aADAgECAhQJFoNoVd7c5ElTBvItQfkvLlgEBTAFBgMrZXAwETEPMA0GA1UEAwwGbm9ib2R5MB4\
     XDTI2MTExNTIxMzgzN1oXDTM2MTExMjIxMzgzN1owETEPMA0GA1UEAwwGbm9ib2R5MCowBQYDK2VwAyEAyIcsEB5mifAYuxuepaK8agngKwH\
@@ -73,7 +73,7 @@ async fn answer(mut stream: impl AsyncReadExt + AsyncWriteExt + Unpin, table: Ta
 }
 
 #[tokio::test]
-async fn http() {
+async fn http_probe_reports_the_status() {
     let port = serve(&[
         ("/", "200 OK"),
         ("/teapot", "418 No"),
@@ -103,14 +103,14 @@ async fn https_with_any_certificate() {
 }
 
 #[tokio::test]
-async fn tcp() {
+async fn tcp_probe_reports_the_connection() {
     let port = serve(&[]).await;
     assert_eq!(outcome(Target::Tcp { ipv6: false, port }, None).await, Outcome::Connected(true));
     assert_eq!(outcome(Target::Tcp { ipv6: true, port }, None).await, Outcome::Connected(false));
 }
 
 #[tokio::test]
-async fn commands() {
+async fn command_probe_reports_the_exit_status() {
     let command = |text: &str| Target::Command(shell(text));
     assert_eq!(outcome(command("exit 7"), None).await, Outcome::Exited(7));
     assert_eq!(outcome(command("kill -9 $$"), None).await, Outcome::Failed("the check was killed".into()));

@@ -1,4 +1,4 @@
-//! The command executor, step by step: what happens, and what it does about it.
+//! The command executor step by step: inputs and effects.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -19,16 +19,16 @@ enum Step {
 
 use Step::{Abandoned, Due, Happened, Hear};
 
-/// Plays steps at the given tenths of seconds; each line is one effect, under the step that caused it.
+/// Plays steps at the given tenths of seconds; each line is one effect, below the step that caused it.
 fn check(steps: Vec<(u64, Step)>, expected: Expect) {
     let mut machine = CommandMachine::new("command", Duration::from_secs(5), None);
     let (mut ids, mut story) = (0, String::new());
     let Hear(subscribed) = subscribed(&[]) else { panic!("an event") };
-    at(Duration::ZERO, &mut ids, |moment| machine.hear(moment, subscribed, &mut Vec::new()));
+    at(Duration::ZERO, &mut ids, |moment| machine.on_event(moment, subscribed, &mut Vec::new()));
     for (tenths, step) in steps {
         let mut out = Vec::new();
         at(Duration::from_millis(tenths * 100), &mut ids, |moment| match step {
-            Hear(event) => machine.hear(moment, event, &mut out),
+            Hear(event) => machine.on_event(moment, event, &mut out),
             Happened(happening) => machine.happened(moment, happening, &mut out),
             Abandoned => machine.abandoned(moment, &mut out),
             Due => machine.due(moment, &mut out),
@@ -42,7 +42,7 @@ fn check(steps: Vec<(u64, Step)>, expected: Expect) {
                     format!("  spawn {}\n", task.command.value.as_deref().unwrap_or_default())
                 }
                 Effect::Signal(signal) => format!("  {signal}\n"),
-                Effect::Probe(which, _) => format!("  probe {which:?}\n"),
+                Effect::Probe(kind, _) => format!("  probe {kind:?}\n"),
                 Effect::Exit(code) => format!("  exit {code}\n"),
             };
         }
@@ -87,7 +87,7 @@ fn acknowledged(id: u8) -> Step {
 }
 
 #[test]
-fn a_task_finishes() {
+fn exit_status_0_is_task_finished() {
     check(
         vec![
             (0, subscribed(&[])),
@@ -116,7 +116,7 @@ fn a_task_finishes() {
 }
 
 #[test]
-fn a_task_fails_and_nobody_listens() {
+fn failed_task_exits_without_acknowledgement() {
     check(
         vec![(0, launch(task())), (0, spawned()), (10, exited(3 << 8)), (600, Due), (610, Due)],
         expect![[r#"
@@ -136,7 +136,7 @@ fn a_task_fails_and_nobody_listens() {
 
 /// The OOM killer took a part of the task: it failed, whatever its exit status, unless it was being killed.
 #[test]
-fn oom_kill_fails_a_task_whatever_its_exit_status() {
+fn oom_kill_fails_a_task_regardless_of_exit_status() {
     let limited = || {
         let limited = Limited { reason: Some(Reason::REASON_CONTAINER_LIMITATION_MEMORY), limitation: None };
         let (exit, message) = (ExitStatus::from_raw(0), String::from("out of memory"));
@@ -171,7 +171,7 @@ fn oom_kill_fails_a_task_whatever_its_exit_status() {
 }
 
 #[test]
-fn a_command_that_does_not_start() {
+fn spawn_failure_is_task_failed() {
     check(
         vec![
             (0, launch(task())),
@@ -191,7 +191,7 @@ fn a_command_that_does_not_start() {
 }
 
 #[test]
-fn kills_escalate_and_only_get_shorter() {
+fn kill_escalates_and_grace_period_only_shrinks() {
     check(
         vec![
             (0, subscribed(&[capability::Type::TASK_KILLING_STATE])),
@@ -226,7 +226,7 @@ fn kills_escalate_and_only_get_shorter() {
 }
 
 #[test]
-fn the_task_has_its_own_kill_policy_and_its_exit_code_does_not_matter() {
+fn killed_task_uses_its_kill_policy_and_ignores_exit_code() {
     let policy =
         KillPolicy { grace_period: duration_info(Duration::from_secs(7)).into(), ..Default::default() };
     let other = Hear(Event::Kill { task_id: task_id("other"), policy: None });
@@ -254,7 +254,7 @@ fn the_task_has_its_own_kill_policy_and_its_exit_code_does_not_matter() {
 }
 
 #[test]
-fn out_of_time() {
+fn max_completion_time_fails_the_task() {
     let limit = duration_info(Duration::from_secs(2));
     check(
         vec![
@@ -292,7 +292,7 @@ fn unhealthy_tasks_are_killed() {
         consecutive_failures: Some(2),
         ..Default::default()
     };
-    let probed = |code| Happened(Happening::Probed(Which::Health, Outcome::Exited(code)));
+    let probed = |code| Happened(Happening::Probed(CheckKind::Health, Outcome::Exited(code)));
     check(
         vec![
             (0, launch(TaskInfo { health_check: health_check.into(), ..task() })),
@@ -337,7 +337,7 @@ fn checks_are_in_every_update() {
     let http = check_info::Http { port: 80, ..Default::default() };
     let check_info =
         CheckInfo { r#type: Some(check_info::Type::HTTP), http: http.into(), ..Default::default() };
-    let probed = |status| Happened(Happening::Probed(Which::Check, Outcome::Status(status)));
+    let probed = |status| Happened(Happening::Probed(CheckKind::Check, Outcome::Status(status)));
     check(
         vec![
             (0, launch(TaskInfo { check: check_info.into(), ..task() })),
@@ -372,7 +372,7 @@ fn checks_are_in_every_update() {
 }
 
 #[test]
-fn shutdowns() {
+fn shutdown_kills_the_task_within_the_grace_period() {
     check(
         vec![(0, Hear(Event::Shutdown))],
         expect![[r#"
@@ -405,7 +405,7 @@ fn shutdowns() {
 }
 
 #[test]
-fn an_executor_whose_agent_is_gone_ends_its_task_and_itself() {
+fn lost_agent_terminates_task_and_executor() {
     check(
         vec![(0, launch(task())), (0, spawned()), (10, Abandoned), (11, exited(15))],
         expect![[r#"
@@ -423,7 +423,7 @@ fn an_executor_whose_agent_is_gone_ends_its_task_and_itself() {
 }
 
 #[test]
-fn a_second_task_is_refused() {
+fn second_task_is_rejected() {
     let second = TaskInfo { task_id: task_id("second").into(), ..task() };
     check(
         vec![(0, launch(task())), (0, launch(second)), (0, Hear(Event::LaunchGroup(vec![])))],
@@ -440,7 +440,7 @@ fn a_second_task_is_refused() {
 }
 
 #[test]
-fn a_last_update_waits_for_an_agent_that_restarts() {
+fn last_update_waits_for_agent_restart() {
     check(
         vec![
             (0, launch(task())),

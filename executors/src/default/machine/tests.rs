@@ -1,4 +1,4 @@
-//! The default executor, step by step: what happens, and what it does about it.
+//! The default executor step by step: inputs and effects.
 
 use expect_test::{Expect, expect};
 use tepui_client::shorthand::{capability, container_id, duration_info, shell, task_id};
@@ -20,14 +20,14 @@ enum Step {
 
 use Step::{Abandoned, Due, Happened, Hear};
 
-/// Plays steps at the given tenths of seconds; each line is one effect, under the step that caused it.
+/// Plays steps at the given tenths of seconds; each line is one effect, below the step that caused it.
 fn check(steps: Vec<(u64, Step)>, expected: Expect) {
     let mut machine = DefaultMachine::new(Duration::from_secs(5));
     let (mut ids, mut story) = (0, String::new());
     for (tenths, step) in steps {
         let mut out = Vec::new();
         at(Duration::from_millis(tenths * 100), &mut ids, |moment| match step {
-            Hear(event) => machine.hear(moment, event, &mut out),
+            Hear(event) => machine.on_event(moment, event, &mut out),
             Happened(happening) => machine.happened(moment, happening, &mut out),
             Abandoned => machine.abandoned(moment, &mut out),
             Due => machine.due(moment, &mut out),
@@ -48,7 +48,7 @@ fn effect_text(effect: &Effect) -> String {
         Effect::Link(id, container) => format!("link {id} to {}", container.value),
         Effect::Wait(id, container) => format!("wait {id} in {}", container.value),
         Effect::Kill(container, signal) => format!("{signal} to {}", container.value),
-        Effect::Probe(id, container, which, _) => format!("probe {id} in {} {which:?}", container.value),
+        Effect::Probe(id, container, kind, _) => format!("probe {id} in {} {kind:?}", container.value),
         Effect::Exit(code) => format!("exit {code}"),
     }
 }
@@ -100,7 +100,7 @@ fn kill_policy(seconds: u64) -> KillPolicy {
 }
 
 #[test]
-fn a_group_finishes() {
+fn group_finishes() {
     check(
         vec![
             (0, subscribed(&[])),
@@ -139,7 +139,7 @@ fn a_group_finishes() {
 }
 
 #[test]
-fn a_failure_takes_its_group_along_with_each_ones_own_kill_policy() {
+fn failed_task_kills_its_group_with_their_kill_policies() {
     let patient = TaskInfo { kill_policy: kill_policy(9).into(), ..task("b") };
     check(
         vec![
@@ -199,7 +199,7 @@ fn a_failure_takes_its_group_along_with_each_ones_own_kill_policy() {
 }
 
 #[test]
-fn a_launch_that_fails() {
+fn failed_launch_fails_the_group() {
     check(
         vec![
             (0, subscribed(&[])),
@@ -233,7 +233,7 @@ fn a_launch_that_fails() {
 }
 
 #[test]
-fn the_agent_knows_why() {
+fn wait_result_supplies_state_and_reason() {
     let ended = WaitNestedContainer {
         exit_status: Some(9),
         state: Some(TaskState::TASK_FAILED),
@@ -329,7 +329,7 @@ fn shutdown_caps_kill_policies() {
 }
 
 #[test]
-fn unhealthy_and_out_of_time() {
+fn unhealthy_and_timed_out_tasks_are_killed() {
     let health_check = HealthCheck {
         r#type: Some(health_check::Type::COMMAND),
         command: shell("ping").into(),
@@ -349,7 +349,7 @@ fn unhealthy_and_out_of_time() {
             (5, launched("sick")),
             (5, launched("slow")),
             (15, Due),
-            (16, Happened(Happening::Probed("sick".into(), Which::Health, Outcome::Exited(1)))),
+            (16, Happened(Happening::Probed("sick".into(), CheckKind::Health, Outcome::Exited(1)))),
             (17, exited("sick", 15)),
             (30, Due),
             (30, Due),
@@ -389,7 +389,7 @@ fn unhealthy_and_out_of_time() {
 }
 
 #[test]
-fn last_updates_wait_for_an_agent_that_restarts() {
+fn last_updates_wait_for_agent_restart() {
     check(
         vec![
             (0, subscribed(&[])),
