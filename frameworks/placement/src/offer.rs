@@ -29,7 +29,7 @@ impl HeldOffer {
 pub fn totals<'o>(offers: impl IntoIterator<Item = &'o HeldOffer>, kind: Kind) -> Quantities {
     let mut sum = Quantities::new();
     for offer in offers {
-        sum += &usable(&offer.resources, kind).scalar_quantities();
+        sum += &offer.resources.quantities_of(|resource| is_usable(resource, kind));
     }
     sum
 }
@@ -37,10 +37,12 @@ pub fn totals<'o>(offers: impl IntoIterator<Item = &'o HeldOffer>, kind: Kind) -
 /// The scalars of one kind that a task may take a part of. Volumes and shared resources are asked for by their identity,
 /// never as an amount.
 pub(crate) fn usable(resources: &Resources, kind: Kind) -> Resources {
-    resources.filter(|resource| {
-        resource.amount().is_some()
-            && Kind::of(resource) == kind
-            && !resource.is_indivisible()
-            && !resource.is_persistent_volume()
-    })
+    resources.filter(|resource| is_usable(resource, kind))
+}
+
+fn is_usable(resource: &Resource, kind: Kind) -> bool {
+    resource.amount().is_some()
+        && Kind::of(resource) == kind
+        && !resource.is_indivisible()
+        && !resource.is_persistent_volume()
 }

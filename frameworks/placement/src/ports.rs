@@ -19,15 +19,26 @@ pub(crate) fn choose(requested: &[Port], offered: &Ranges) -> Result<Vec<u64>, M
             }
         }
     }
-    let exact = taken.clone();
-    let mut free = offered.values().filter(|number| !exact.contains(number));
+    let short = || Misfit::Ports { requested: requested.len(), have: offered.count() };
     let mut chosen = Vec::with_capacity(requested.len());
+    // A port of certain ranges has less to choose from than one of any: it goes first.
+    let mut within = Vec::new();
+    for port in requested {
+        if let Port::Within(ranges) = port {
+            let free = offered.intersection(ranges).values().find(|number| !taken.contains(number));
+            let number = free.ok_or_else(short)?;
+            taken.insert(number);
+            within.push(number);
+        }
+    }
+    let reserved = taken.clone();
+    let mut free = offered.values().filter(|number| !reserved.contains(number));
+    let mut within = within.into_iter();
     for port in requested {
         chosen.push(match port {
             Port::Exactly(number) => *number,
-            Port::Any => {
-                free.next().ok_or(Misfit::Ports { requested: requested.len(), have: offered.count() })?
-            }
+            Port::Any => free.next().ok_or_else(short)?,
+            Port::Within(_) => within.next().ok_or_else(short)?,
         });
     }
     Ok(chosen)

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use tepui_resources::Quantities;
+use tepui_resources::{Quantities, Ranges};
 
 /// Amounts by name and host ports. A request of nothing fits wherever there is an offer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,9 +14,11 @@ pub struct Request {
 }
 
 /// One port of the host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Port {
     Exactly(u64),
     /// Any port that is offered and that no other port of the request needs.
     Any,
+    /// As `Any`, of these ranges.
+    Within(Ranges),
 }

@@ -4,14 +4,17 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 mod external;
 mod placement;
+mod served;
 
 pub use external::{ExternalVolume, Sharing, VolumeMode};
 pub(crate) use external::{PORTWORX_PLUGIN, REXRAY_PLUGIN, size_is_in_gb};
 pub use placement::{Constraint, Operator, Subject};
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServiceSpec {
     pub name: String,
     pub web_url: Option<String>,
@@ -35,13 +38,13 @@ impl ServiceSpec {
 }
 
 /// When failed pods are replaced without an operator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplacementPolicy {
     pub permanent_failure_timeout_secs: u64,
     pub min_replace_delay_secs: u64,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PodSpec {
     pub name: String,
     pub count: u32,
@@ -75,7 +78,7 @@ impl PodSpec {
     }
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskSpec {
     pub name: String,
     pub goal: Goal,
@@ -96,7 +99,7 @@ pub struct TaskSpec {
     pub shm_size_mb: Option<u64>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Goal {
     Running,
     /// Runs to its end once for every configuration.
@@ -105,14 +108,14 @@ pub enum Goal {
     Once,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigTemplate {
     pub name: String,
     pub dest: String,
     pub content: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HealthCheck {
     pub cmd: String,
     pub interval_secs: u64,
@@ -122,7 +125,7 @@ pub struct HealthCheck {
     pub timeout_secs: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadinessCheck {
     pub cmd: String,
     pub interval_secs: u64,
@@ -130,32 +133,32 @@ pub struct ReadinessCheck {
     pub timeout_secs: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Discovery {
     pub prefix: Option<String>,
     pub visibility: Visibility,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Visibility {
     Framework,
     Cluster,
     External,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransportEncryption {
     pub name: String,
     pub kind: EncryptionKind,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EncryptionKind {
     Tls,
     Keystore,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResourceSet {
     pub id: String,
     pub cpus: Option<f64>,
@@ -166,19 +169,19 @@ pub struct ResourceSet {
     pub limits: Limits,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Limits {
     pub cpus: Option<Limit>,
     pub memory_mb: Option<Limit>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Limit {
     Unlimited,
     Amount(f64),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Port {
     pub name: String,
     /// 0 is any free port.
@@ -190,20 +193,20 @@ pub struct Port {
     pub ranges: Vec<(u16, u16)>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vip {
     pub prefix: String,
     pub port: u16,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Volume {
     pub path: String,
     pub kind: VolumeKind,
     pub size_mb: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VolumeKind {
     Root,
     /// A disk of its own; with profiles, one of those.
@@ -212,21 +215,21 @@ pub enum VolumeKind {
     },
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostVolume {
     pub host_path: String,
     pub container_path: String,
     pub mode: VolumeMode,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Secret {
     pub secret: String,
     pub env_key: Option<String>,
     pub file: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Network {
     pub name: String,
     /// Host port and container port.
@@ -234,34 +237,34 @@ pub struct Network {
     pub labels: Vec<(String, String)>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RLimit {
     pub name: String,
     /// Soft and hard; `None` is unlimited.
     pub values: Option<(u64, u64)>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Seccomp {
     Default,
     Unconfined,
     Profile(String),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum IpcMode {
     Private,
     ShareParent,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanSpec {
     pub name: String,
     pub parallel: bool,
     pub phases: Vec<PhaseSpec>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseSpec {
     pub name: String,
     pub pod: String,
@@ -274,7 +277,7 @@ pub struct PhaseSpec {
 /// Groups of tasks in the order of their launch; the tasks of a group are launched together.
 pub type Groups = Vec<Vec<String>>;
 
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StepsSpec {
     pub by_index: BTreeMap<u32, Groups>,
     pub default: Option<Groups>,

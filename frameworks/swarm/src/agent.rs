@@ -22,6 +22,8 @@ pub struct Agent {
     pub socket: String,
     pub offers: BTreeMap<OfferId, HeldOffer>,
     pub engine: EngineLink,
+    /// The master says that it is no more part of the cluster. Its next offer proves the contrary.
+    pub failed: bool,
 }
 
 /// The connection to the engine of an agent. It does not depend on the offers held.
@@ -48,7 +50,14 @@ pub struct Engine {
 
 impl Agent {
     pub fn new(hostname: String, address: EngineAddress, socket: String) -> Self {
-        Self { hostname, address, socket, offers: BTreeMap::new(), engine: EngineLink::Connecting }
+        Self {
+            hostname,
+            address,
+            socket,
+            offers: BTreeMap::new(),
+            engine: EngineLink::Connecting,
+            failed: false,
+        }
     }
 
     /// The last that is known of its engine.

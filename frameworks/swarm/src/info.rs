@@ -1,7 +1,9 @@
 //! The rows of `docker info`: offers, engines with their type of resources, what is reserved of each kind.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use tepui_placement::Kind;
@@ -9,14 +11,44 @@ use tepui_resources::{Name, Resource, Scalar, Value};
 use tepui_types::AgentId;
 
 use crate::agent::{Agent, EngineLink};
-use crate::manager::{Phase, View};
+use crate::manager::{Container, Phase, View};
 use crate::schedule::Scheduler;
 
 const KIBI: f64 = 1024.0;
 const BYTES_PER_MEBIBYTE: f64 = KIBI * KIBI;
 
-/// Pairs of a key and a value, in the order in which the docker CLI prints them.
-pub fn status_rows(view: &View, scheduler: &Scheduler, role: &str) -> Vec<[String; 2]> {
+/// Containers by their state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub running: usize,
+    pub paused: usize,
+    pub stopped: usize,
+}
+
+impl Counts {
+    /// `state` as an engine lists it.
+    pub fn add(&mut self, state: &str) {
+        match state {
+            "running" | "restarting" => self.running += 1,
+            "paused" => self.paused += 1,
+            _ => self.stopped += 1,
+        }
+    }
+
+    pub fn total(&self) -> usize {
+        self.running + self.paused + self.stopped
+    }
+}
+
+/// Pairs of a key and a value, in the order in which the docker CLI prints them. `by_agent`: the containers of the view;
+/// `counts`: their states, as far as engines have listed them.
+pub fn status_rows(
+    view: &View,
+    scheduler: &Scheduler,
+    role: &str,
+    by_agent: &BTreeMap<&str, Vec<&Arc<Container>>>,
+    counts: &BTreeMap<&str, Counts>,
+) -> Vec<[String; 2]> {
     let row = |key: &str, value: String| [key.to_string(), value];
     let filters: Vec<&str> = scheduler.filters.iter().map(|filter| filter.as_str()).collect();
     let mut offers: Vec<_> = view.agents.values().flat_map(|agent| agent.offers.values()).collect();
@@ -38,12 +70,20 @@ pub fn status_rows(view: &View, scheduler: &Scheduler, role: &str) -> Vec<[Strin
     }
     rows.push(row("Nodes", view.agents.size().to_string()));
     for (id, agent) in view.agents.iter() {
-        engine_rows(view, id, agent, &mut rows);
+        let containers = by_agent.get(id.as_str()).map(Vec::as_slice).unwrap_or_default();
+        let counts = counts.get(id.as_str()).copied().unwrap_or_default();
+        engine_rows(containers, counts, id, agent, &mut rows);
     }
     rows
 }
 
-fn engine_rows(view: &View, id: &AgentId, agent: &Agent, rows: &mut Vec<[String; 2]>) {
+fn engine_rows(
+    containers: &[&Arc<Container>],
+    counts: Counts,
+    id: &AgentId,
+    agent: &Agent,
+    rows: &mut Vec<[String; 2]>,
+) {
     let status = match &agent.engine {
         EngineLink::Connecting => "Pending",
         EngineLink::Up(_) => "Healthy",
@@ -53,12 +93,11 @@ fn engine_rows(view: &View, id: &AgentId, agent: &Agent, rows: &mut Vec<[String;
     let mut push = |key: &str, value: String| rows.push([format!("  └ {key}"), value]);
     push("ID", id.to_string());
     push("Status", status.to_string());
-    let held: Vec<_> = view
-        .on_agent(id)
-        .into_iter()
-        .filter(|it| matches!(it.phase, Phase::Launching | Phase::Created))
-        .collect();
-    push("Containers", held.len().to_string());
+    let held: Vec<_> =
+        containers.iter().filter(|it| matches!(it.phase, Phase::Launching | Phase::Created)).collect();
+    let Counts { running, paused, stopped } = counts;
+    let states = format!("({running} Running, {paused} Paused, {stopped} Stopped)");
+    push("Containers", format!("{} {states}", counts.total()));
     for kind in Kind::ALL {
         let own = held.iter().filter(|it| it.kind() == kind);
         let (cpus, memory) =

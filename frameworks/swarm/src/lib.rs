@@ -36,8 +36,8 @@ pub use agent::{Agent, Engine, EngineLink};
 pub use expression::{Expression, ExpressionError, Operator};
 pub use filter::{Filter, Soft};
 pub use go::duration_text;
-pub use info::{amount_text, status_rows};
-pub use manage::{Command, HELP, Host, Manage, UsageError};
+pub use info::{Counts, amount_text, status_rows};
+pub use manage::{Command, HELP, Host, Manage, Replication, TlsPaths, UsageError};
 pub use manager::{
     AgentRecord, Config, Container, Created, Effect, EngineEvent, EngineOperation, Input, Launch, Manager,
     Offer, Phase, Record, RecoverError, RequestId, Update, View,
@@ -49,6 +49,6 @@ pub use rejection::Rejection;
 pub use res_type::{Choice, RES_TYPE, ResTypeError};
 pub use schedule::{ScheduleError, Scheduler};
 pub use select::{Candidate, Selection, explain, select};
-pub use spec::{Amounts, Binding, ContainerSpec, NAME_LABEL, Reschedule, TASK_LABEL};
+pub use spec::{Amounts, Binding, ContainerSpec, FRAMEWORK_LABEL, NAME_LABEL, Reschedule, TASK_LABEL};
 pub use strategy::Strategy;
 pub use tepui_placement::Kind;

@@ -22,6 +22,7 @@ use words::Words;
 const DEFAULT_HOST: &str = "tcp://127.0.0.1:2375";
 const DEFAULT_STATE: &str = "/var/lib/tepui/swarm";
 const DEFAULT_SOCKET: &str = "/var/run/docker.sock";
+const REPLICATION_TTL: Duration = Duration::from_secs(20);
 
 /// What `tepui swarm …` is to do.
 #[derive(Clone, Debug)]
@@ -38,6 +39,13 @@ pub struct Manage {
     pub scheduler: Scheduler,
     /// Where to listen.
     pub hosts: Vec<Host>,
+    /// For clients and engines alike; none: neither uses TLS.
+    pub tls: Option<TlsPaths>,
+    pub replication: Option<Replication>,
+    /// Names of this manager besides those of the machine, for the check of `Host`.
+    pub allowed_hosts: Vec<String>,
+    /// Pages of every web site may use the API.
+    pub cors: bool,
     pub cluster: ClusterOptions,
     /// Directory of the records.
     pub state: String,
@@ -49,6 +57,24 @@ pub struct Manage {
     pub log_level: String,
     /// Options that were given and mean nothing here.
     pub ignored: Vec<String>,
+}
+
+/// Files in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsPaths {
+    pub cert: String,
+    pub key: String,
+    /// Who vouches for peers; none: peers are not verified.
+    pub ca: Option<String>,
+}
+
+/// One of several managers leads; the others stand by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replication {
+    /// `host:port` where the others reach this manager.
+    pub advertise: String,
+    /// How long a leader that is gone is still taken for one.
+    pub ttl: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,7 +126,7 @@ impl Command {
 impl Manage {
     /// In the order of classic Swarm's checks.
     fn of(words: &Words, variable: &impl Fn(&str) -> Option<String>) -> Result<Manage, UsageError> {
-        check_tls(words)?;
+        let tls = tls(words)?;
         check_engine_options(words)?;
         let master = match &words.arguments[..] {
             [master] => master.clone(),
@@ -118,12 +144,9 @@ impl Manage {
         }
         let cluster = ClusterOptions::parse(&words.all("cluster-opt"), variable)
             .map_err(|error| UsageError(error.to_string()))?;
-        let hosts = hosts(words, variable)?;
-        if words.has("replication") {
-            return Err(fault(
-                "--replication is not supported yet; run one manager, which continues from its records",
-            ));
-        }
+        let is_verified = tls.as_ref().is_some_and(|tls| tls.ca.is_some());
+        let hosts = hosts(words, variable, is_verified)?;
+        let replication = replication(words, variable, &master)?;
         let mut ignored: Vec<String> =
             words::IGNORED.iter().filter(|it| words.has(it)).map(|it| format!("--{it}")).collect();
         ignored.extend(cluster.ignored.iter().map(|key| format!("--cluster-opt {key}")));
@@ -131,6 +154,10 @@ impl Manage {
             master,
             scheduler,
             hosts,
+            tls,
+            replication,
+            allowed_hosts: allowed_hosts(words),
+            cors: words.has("api-enable-cors") || words.has("cors"),
             cluster,
             state: words.last("state-dir").unwrap_or(DEFAULT_STATE).to_owned(),
             executor: words.last("executor").map(str::to_owned),
@@ -139,6 +166,12 @@ impl Manage {
             ignored,
         })
     }
+}
+
+fn allowed_hosts(words: &Words) -> Vec<String> {
+    let given = words.all("allowed-hosts");
+    let names = given.iter().flat_map(|names| names.split(',')).map(str::trim);
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
 fn log_level(words: &Words) -> Result<String, UsageError> {
@@ -152,23 +185,60 @@ fn log_level(words: &Words) -> Result<String, UsageError> {
     }
 }
 
-fn check_tls(words: &Words) -> Result<(), UsageError> {
-    let has = |name: &str| words.has(name);
-    if has("tls") || has("tlsverify") {
-        if !has("tlscert") || !has("tlskey") {
-            return Err(fault("--tlscert and --tlskey must be provided when using --tls"));
+fn tls(words: &Words) -> Result<Option<TlsPaths>, UsageError> {
+    let path = |name: &str| words.last(name).filter(|path| !path.is_empty()).map(str::to_owned);
+    let (cert, key, ca) = (path("tlscert"), path("tlskey"), path("tlscacert"));
+    if !words.has("tls") && !words.has("tlsverify") {
+        if cert.is_some() || key.is_some() || ca.is_some() {
+            return Err(fault(
+                "--tlscert, --tlskey and --tlscacert require the use of either --tls or --tlsverify",
+            ));
         }
-        if has("tlsverify") && !has("tlscacert") {
-            return Err(fault("--tlscacert must be provided when using --tlsverify"));
-        }
-        return Err(fault("--tls is not supported yet; listen on a loopback address or a Unix socket"));
+        return Ok(None);
     }
-    if has("tlscert") || has("tlskey") || has("tlscacert") {
+    let (Some(cert), Some(key)) = (cert, key) else {
+        return Err(fault("--tlscert and --tlskey must be provided when using --tls"));
+    };
+    match (words.has("tlsverify"), ca) {
+        (true, None) => Err(fault("--tlscacert must be provided when using --tlsverify")),
+        (true, ca) => Ok(Some(TlsPaths { cert, key, ca })),
+        (false, _) => Ok(Some(TlsPaths { cert, key, ca: None })),
+    }
+}
+
+fn replication(
+    words: &Words,
+    variable: &impl Fn(&str) -> Option<String>,
+    master: &str,
+) -> Result<Option<Replication>, UsageError> {
+    if !words.has("replication") {
+        return Ok(None);
+    }
+    let advertise = words.last("advertise").map(str::to_owned).or_else(|| variable("SWARM_ADVERTISE"));
+    let advertise = advertise.filter(|address| !address.is_empty());
+    let advertise = advertise
+        .ok_or_else(|| fault("--advertise address must be provided when using --leader-election"))?;
+    let is_address = advertise
+        .rsplit_once(':')
+        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0));
+    if !is_address {
+        return Err(fault("--advertise should be of the form ip:port or hostname:port"));
+    }
+    let ttl = match words.last("replication-ttl") {
+        None => REPLICATION_TTL,
+        Some(text) => go::parse_duration(text)
+            .map_err(|error| UsageError(format!("invalid --replication-ttl: {error}")))?,
+    };
+    if ttl.is_zero() {
+        return Err(fault("--replication-ttl should be a positive number"));
+    }
+    if !master.starts_with("etcd://") && !master.starts_with("etcds://") {
         return Err(fault(
-            "--tlscert, --tlskey and --tlscacert require the use of either --tls or --tlsverify",
+            "Leader election is only supported with consul, etcd and zookeeper discovery. \
+             Name the master by etcd://host:port/prefix.",
         ));
     }
-    Ok(())
+    Ok(Some(Replication { advertise, ttl }))
 }
 
 /// Nothing is polled, but what is wrong is said.
@@ -212,18 +282,22 @@ fn scheduler(words: &Words) -> Result<Scheduler, UsageError> {
     Ok(Scheduler { filters, strategy })
 }
 
-fn hosts(words: &Words, variable: &impl Fn(&str) -> Option<String>) -> Result<Vec<Host>, UsageError> {
+fn hosts(
+    words: &Words,
+    variable: &impl Fn(&str) -> Option<String>,
+    is_verified: bool,
+) -> Result<Vec<Host>, UsageError> {
     let mut given = words.all("host");
     if given.is_empty() {
         let one = variable("SWARM_HOST").filter(|host| !host.is_empty());
         given.push(one.unwrap_or_else(|| DEFAULT_HOST.to_owned()));
     }
-    given.iter().map(|host| Host::parse(host)).collect()
+    given.iter().map(|host| Host::parse(host, is_verified)).collect()
 }
 
 impl Host {
-    /// Everybody who can connect is root on every engine: without TLS, only this machine may.
-    fn parse(text: &str) -> Result<Host, UsageError> {
+    /// Everybody who can connect is root on every engine: unless clients are verified, only this machine may.
+    fn parse(text: &str, is_verified: bool) -> Result<Host, UsageError> {
         if let Some(path) = text.strip_prefix("unix://") {
             return Ok(Host::Unix(path.to_owned()));
         }
@@ -233,10 +307,10 @@ impl Host {
         port.parse::<u16>().map_err(|_| wrong())?;
         let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<core::net::IpAddr>();
         let is_loopback = host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback());
-        if !is_loopback {
+        if !is_loopback && !is_verified {
             return Err(UsageError(format!(
-                "--host {text:?}: everybody who can connect is root on every engine; without TLS, which is not supported yet, \
-                 listen on a loopback address or a Unix socket"
+                "--host {text:?}: everybody who can connect is root on every engine; use --tlsverify, or listen on a loopback \
+                 address or a Unix socket"
             )));
         }
         Ok(Host::Tcp(address.to_owned()))

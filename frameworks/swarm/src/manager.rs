@@ -5,8 +5,11 @@
 //! Invariants: a name belongs to one container or one pending create; an accepted offer is held no longer; a container
 //! that waits is either in the queue or launching, never both.
 
+mod adopt;
 mod create;
+mod crowd;
 mod effect;
+mod engine;
 mod input;
 mod offers;
 mod queue;
@@ -28,12 +31,16 @@ pub use input::{EngineEvent, Input, Offer, RequestId, Update};
 pub use record::{AgentRecord, Container, Phase, Record, RecoverError};
 pub use view::View;
 
-use crate::agent::{Agent, EngineLink};
+use crowd::Crowd;
+
+use crate::agent::Agent;
 use crate::schedule::{ScheduleError, Scheduler};
 use crate::spec::ContainerSpec;
 
 /// Creates that wait for offers. One more is rejected.
 pub const PENDING_CREATES_MAX: usize = 4096;
+/// Between two questions to the master about launches that it has not answered: a master may fail with a launch in its hands.
+const LAUNCH_RECONCILE_INTERVAL: Duration = Duration::from_secs(15);
 
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -55,9 +62,21 @@ pub struct Manager {
     framework_id: Option<String>,
     connected: bool,
     agents: view::Map<AgentId, Arc<Agent>>,
+    crowds: BTreeMap<AgentId, Crowd>,
+    /// The agent of each offer held.
+    holders: BTreeMap<OfferId, AgentId>,
     containers: view::Map<TaskId, Arc<Container>>,
-    /// Of containers and of creates that wait.
+    by_name: view::Map<String, TaskId>,
+    by_id: view::Map<String, TaskId>,
+    /// Of containers, of creates that wait, and reserved for a rename.
     names: BTreeSet<String>,
+    /// Names that engines are about to give to containers.
+    renaming: BTreeSet<String>,
+    /// Containers of the records whose names are to be compared with the engine's: it may have renamed them before that was
+    /// recorded.
+    recovered: BTreeSet<TaskId>,
+    /// Containers of this life that their engine has not shown yet. A list may be older than a container.
+    unseen: BTreeSet<TaskId>,
     /// In the order of their arrival.
     pending: BTreeMap<PendingId, Pending>,
     next_pending: u64,
@@ -67,6 +86,8 @@ pub struct Manager {
     unconnected: Vec<AgentId>,
     /// Creates to be tried in the next turns.
     untried: VecDeque<PendingId>,
+    /// Whether a create found no node, or lost the rest of an offer to another one, since filters were cleared last.
+    wants_offers: bool,
     changed: bool,
 }
 
@@ -77,6 +98,7 @@ struct PendingId(u64);
 enum Timer {
     Create(PendingId),
     Offer(AgentId, OfferId),
+    Reconcile,
 }
 
 /// A container that has no agent yet.
@@ -93,6 +115,17 @@ struct Pending {
     error: Option<ScheduleError>,
     /// The task whose container is placed again after its node failed; it ran, so it is started again.
     replaces: Option<TaskId>,
+    /// The container is on its engine already, only its task has terminated.
+    adopts: Option<Adoption>,
+}
+
+/// A container that gets another task.
+#[derive(Clone, Debug)]
+struct Adoption {
+    container: Arc<Container>,
+    /// It runs without resources, because its executor died or because it was started at the engine: if no task can be had, it is
+    /// killed.
+    is_orphan: bool,
 }
 
 impl Manager {
@@ -108,21 +141,29 @@ impl Manager {
             framework_id: None,
             connected: false,
             agents: view::Map::new_sync(),
+            crowds: BTreeMap::new(),
+            holders: BTreeMap::new(),
             containers: view::Map::new_sync(),
+            by_name: view::Map::new_sync(),
+            by_id: view::Map::new_sync(),
             names: BTreeSet::new(),
+            renaming: BTreeSet::new(),
+            recovered: BTreeSet::new(),
+            unseen: BTreeSet::new(),
             pending: BTreeMap::new(),
             next_pending: 0,
             launching: BTreeMap::new(),
             timers: Deadlines::new(),
             unconnected: Vec::new(),
             untried: VecDeque::new(),
+            wants_offers: false,
             changed: true,
         };
         for (key, value) in records {
             match record::read(&key, &value)? {
                 record::Stored::Framework(id) => manager.framework_id = Some(id),
-                record::Stored::Agent(agent) => manager.adopt_agent(agent),
-                record::Stored::Container(container) => manager.adopt(*container)?,
+                record::Stored::Agent(agent) => manager.restore_agent(agent),
+                record::Stored::Container(container) => manager.restore(*container)?,
             }
         }
         Ok(manager)
@@ -138,75 +179,92 @@ impl Manager {
             connected: self.connected,
             agents: self.agents.clone(),
             containers: self.containers.clone(),
+            by_name: self.by_name.clone(),
+            by_id: self.by_id.clone(),
             pending: self.pending.len(),
         }
     }
 
-    fn adopt_agent(&mut self, record: AgentRecord) {
+    fn restore_agent(&mut self, record: AgentRecord) {
         let id = AgentId::new(record.id);
         self.agents
             .insert_mut(id.clone(), Arc::new(Agent::new(record.hostname, record.engine, record.socket)));
         self.unconnected.push(id);
     }
 
-    fn adopt(&mut self, container: Container) -> Result<(), RecoverError> {
+    fn restore(&mut self, container: Container) -> Result<(), RecoverError> {
         self.names.extend(Some(container.occupant.name.clone()).filter(|name| !name.is_empty()));
         if container.phase == Phase::Rescheduling {
             self.requeue_replacement(&container)?;
         }
-        self.containers.insert_mut(TaskId::new(&*container.task), Arc::new(container));
+        self.recovered.insert(TaskId::new(&*container.task));
+        self.index(Arc::new(container));
         Ok(())
     }
 
     fn put_container(&mut self, container: Container, out: &mut Outbox<Self>) {
         let container = Arc::new(container);
-        self.containers.insert_mut(TaskId::new(&*container.task), container.clone());
+        self.index(container.clone());
         self.changed = true;
         out.record(Record::Container(container));
     }
 
+    fn index(&mut self, container: Arc<Container>) {
+        let task = TaskId::new(&*container.task);
+        if let Some(before) = self.containers.get(&task) {
+            self.by_name.remove_mut(&before.occupant.name);
+        }
+        self.by_name.insert_mut(container.occupant.name.clone(), task.clone());
+        if !container.occupant.id.is_empty() {
+            self.by_id.insert_mut(container.occupant.id.clone(), task.clone());
+        }
+        let crowd = self.crowds.entry(AgentId::new(&*container.agent)).or_default();
+        crowd.put(task.clone(), container.clone());
+        self.containers.insert_mut(task, container);
+    }
+
     fn forget_container(&mut self, task: &TaskId, out: &mut Outbox<Self>) -> Option<Arc<Container>> {
+        let container = self.unindex(task)?;
+        out.record(Record::Forgotten(task.clone()));
+        self.forget_failed(&AgentId::new(&*container.agent), out);
+        Some(container)
+    }
+
+    /// Another task takes over: no moment without a record of the container, and none with two.
+    fn replace_container(
+        &mut self,
+        task: TaskId,
+        container: Container,
+        out: &mut Outbox<Self>,
+    ) -> Option<Arc<Container>> {
+        // A list that is older than the container says no more about it because another task holds it now.
+        let is_unseen = self.unseen.contains(&task) && !container.occupant.id.is_empty();
+        let before = self.unindex(&task);
+        let container = Arc::new(container);
+        self.unseen.extend(is_unseen.then(|| TaskId::new(&*container.task)));
+        self.index(container.clone());
+        out.record(Record::Replaced(task, container));
+        before
+    }
+
+    fn unindex(&mut self, task: &TaskId) -> Option<Arc<Container>> {
         let container = self.containers.get(task)?.clone();
         self.containers.remove_mut(task);
+        self.by_name.remove_mut(&container.occupant.name);
+        self.by_id.remove_mut(&container.occupant.id);
+        self.unseen.remove(task);
+        self.recovered.remove(task);
+        let agent = AgentId::new(&*container.agent);
+        if let Some(crowd) = self.crowds.get_mut(&agent) {
+            crowd.remove(task);
+        }
         self.changed = true;
-        out.record(Record::Forgotten(task.clone()));
         Some(container)
     }
 
     fn agent_mut(&mut self, id: &AgentId) -> Option<&mut Agent> {
         self.changed = true;
         self.agents.get_mut(id).map(Arc::make_mut)
-    }
-
-    fn on_engine(&mut self, id: &AgentId, event: EngineEvent, out: &mut Outbox<Self>) {
-        let Some(agent) = self.agent_mut(id) else { return };
-        match event {
-            EngineEvent::Up(engine) => {
-                let occupants: BTreeSet<String> = engine.occupants.iter().map(|it| it.id.clone()).collect();
-                agent.engine = EngineLink::Up(engine);
-                self.forget_removed(id, &occupants, out);
-                self.try_all();
-            }
-            EngineEvent::Down(error) => {
-                let last = agent.engine().cloned();
-                agent.engine = EngineLink::Down { error, last };
-                self.decline_all(id, out);
-            }
-        }
-    }
-
-    /// Containers that terminated and that their engine has no more: removed by the engine itself or by somebody else.
-    fn forget_removed(&mut self, agent: &AgentId, occupants: &BTreeSet<String>, out: &mut Outbox<Self>) {
-        let is_removed = |it: &Container| {
-            it.agent == agent.as_str()
-                && matches!(it.phase, Phase::Ended { .. })
-                && !occupants.contains(&it.occupant.id)
-        };
-        let removed = self.containers.iter().filter(|(_, it)| is_removed(it)).map(|(task, _)| task.clone());
-        let removed: Vec<TaskId> = removed.collect();
-        for task in removed {
-            self.on_removed(&task, out);
-        }
     }
 }
 
@@ -223,25 +281,28 @@ impl Fsm for Manager {
             Input::Rescinded(offer) => self.on_rescinded(&offer),
             Input::AgentFailed(agent) => self.on_agent_failed(&agent, out),
             Input::Update(update) => self.on_update(now, update, out),
-            Input::Engine { agent, event } => self.on_engine(&agent, event, out),
+            Input::Engine { agent, event } => self.on_engine(now, &agent, event, out),
             Input::Create { request, name, spec } => self.on_create(now, request, name, spec, out),
+            Input::Hold { request, task } => self.on_hold(now, request, &task, out),
             Input::Abandoned(request) => self.on_abandoned(request, out),
             Input::Removed(task) => self.on_removed(&task, out),
+            Input::Rename { request, task, name } => self.on_rename(request, task, name, out),
             Input::Renamed { task, name } => self.on_renamed(&task, name, out),
+            Input::RenameFailed { name } => self.on_rename_failed(&name),
         }
     }
 
     fn settle(&mut self, now: Now, budget: &mut Budget<'_>, out: &mut Outbox<Self>) {
         for agent in core::mem::take(&mut self.unconnected) {
-            if let Some(address) = self.agents.get(&agent).map(|it| it.address.clone()) {
-                out.effect(Effect::Connect { agent, address });
-            }
+            self.connect_again(agent, out);
         }
         self.try_pending(now, budget, out);
+        self.ask_for_offers(out);
         while let Some(timer) = self.timers.pop_due(now.mono) {
             match timer {
                 Timer::Create(id) => self.on_create_timeout(id, out),
                 Timer::Offer(agent, offer) => self.on_offer_timeout(&agent, &offer, out),
+                Timer::Reconcile => self.reconcile_launches(now, out),
             }
         }
         if core::mem::take(&mut self.changed) {

@@ -25,6 +25,9 @@ pub struct Node<'a> {
     pub res_type: Option<&'static str>,
     /// From 0, which no container is placed on, to `HEALTH_MAX`.
     pub health: i64,
+    /// How many containers are on it.
+    pub crowd: usize,
+    /// Empty if the request does not depend on them.
     pub occupants: Vec<&'a Occupant>,
     pub images: &'a [Image],
     pub cpus: Scalar,

@@ -19,6 +19,9 @@ pub struct Occupant {
     pub bindings: Vec<HostBinding>,
     /// `80/tcp`, exposed in the network of the host.
     pub host_mode_ports: Vec<String>,
+    /// As its engine listed it last.
+    #[serde(default)]
+    pub is_running: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +65,7 @@ impl Occupant {
                 .collect(),
             bindings: ports.filter_map(binding).collect(),
             host_mode_ports: Vec::new(),
+            is_running: matches!(listed["State"].as_str(), Some("running" | "paused" | "restarting")),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Answers to a client that is not served: a status of HTTP and the text that the docker CLI prints.
 //!
-//! Never 404 for a placement: the CLI would pull the image and create the container again.
+//! 404 only for an image that the engine could not pull: the CLI pulls it then, with its credentials, and creates the
+//! container again. Never for a placement.
 
 use alloc::string::String;
 use core::fmt;
@@ -13,6 +14,8 @@ pub enum Rejection {
     Conflict(String),
     /// The request is right, but cannot be carried out.
     Failed(String),
+    /// No engine could pull the image without credentials.
+    NoImage(String),
     /// Too much is under way; the client may come again.
     Busy(String),
 }
@@ -22,6 +25,7 @@ impl Rejection {
         match self {
             Rejection::BadParameter(_) => 400,
             Rejection::Conflict(_) => 409,
+            Rejection::NoImage(_) => 404,
             Rejection::Failed(_) => 500,
             Rejection::Busy(_) => 503,
         }
@@ -32,6 +36,7 @@ impl Rejection {
             Rejection::BadParameter(text)
             | Rejection::Conflict(text)
             | Rejection::Failed(text)
+            | Rejection::NoImage(text)
             | Rejection::Busy(text) => text,
         }
     }

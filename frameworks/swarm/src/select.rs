@@ -28,6 +28,9 @@ const EXPLAINED_ENGINES_MAX: usize = 20;
 pub struct Candidate<'a> {
     pub id: &'a AgentId,
     pub agent: &'a Agent,
+    /// How many containers are on its engine.
+    pub crowd: usize,
+    /// Empty if the spec does not depend on them.
     pub occupants: Vec<&'a Occupant>,
 }
 
@@ -132,6 +135,7 @@ impl<'a> Candidate<'a> {
             labels: &engine.labels,
             res_type,
             health: if self.agent.is_healthy() { HEALTH_MAX } else { 0 },
+            crowd: self.crowd,
             occupants: self.occupants.clone(),
             images: &engine.images,
             cpus,

@@ -26,6 +26,8 @@ use swarm_env::SwarmEnv;
 
 /// Label with the id of the task that holds the resources of a container.
 pub const TASK_LABEL: &str = "com.docker.swarm.mesos.task";
+/// Label with the id of the framework that the task belongs to.
+pub const FRAMEWORK_LABEL: &str = "com.docker.swarm.mesos.framework";
 /// Label with the name that the user gave.
 pub const NAME_LABEL: &str = "com.docker.swarm.mesos.name";
 
@@ -46,6 +48,8 @@ pub struct ContainerSpec {
     pub bindings: Vec<Binding>,
     pub volumes_from: Vec<String>,
     pub links: Vec<String>,
+    /// The engine removes the container when it exits.
+    pub auto_remove: bool,
 }
 
 /// One port of a container on a port of the host.
@@ -89,6 +93,7 @@ impl ContainerSpec {
             bindings: bindings(&host)?,
             volumes_from: strings(&host, "VolumesFrom")?,
             links: strings(&host, "Links")?,
+            auto_remove: flag(&host, "AutoRemove")?,
             labels,
             document,
         };
@@ -102,6 +107,12 @@ impl ContainerSpec {
             self.labels.iter().map(|(key, value)| (key.clone(), Value::from(value.clone()))).collect();
         document.insert("Labels".to_owned(), Value::Object(labels));
         Value::Object(document).to_string()
+    }
+
+    /// Whether it matters for placement which containers are on an engine, not only how many.
+    pub fn depends_on_occupants(&self) -> bool {
+        let has_ports = !self.bindings.is_empty() || self.is_host_network() && !self.exposed_ports.is_empty();
+        has_ports || !self.affinities.is_empty() || !self.dependencies().is_empty()
     }
 
     pub fn is_host_network(&self) -> bool {
@@ -118,8 +129,15 @@ impl ContainerSpec {
     }
 
     /// The labels of the container once it is placed.
-    pub fn placed_labels(&self, kind: Kind, task: &str, name: &str) -> BTreeMap<String, String> {
+    pub fn placed_labels(
+        &self,
+        kind: Kind,
+        framework: &str,
+        task: &str,
+        name: &str,
+    ) -> BTreeMap<String, String> {
         let mut labels = self.labels.clone();
+        labels.insert(FRAMEWORK_LABEL.to_owned(), framework.to_owned());
         labels.insert(RES_TYPE.to_owned(), kind.as_str().to_owned());
         labels.insert(TASK_LABEL.to_owned(), task.to_owned());
         labels.insert(NAME_LABEL.to_owned(), name.to_owned());
@@ -211,6 +229,14 @@ fn text(document: &Map<String, Value>, field: &str) -> Result<String, Rejection>
         None | Some(Value::Null) => Ok(String::new()),
         Some(Value::String(text)) => Ok(text.clone()),
         Some(_) => Err(bad(format!("{field} must be a string"))),
+    }
+}
+
+fn flag(document: &Map<String, Value>, field: &str) -> Result<bool, Rejection> {
+    match document.get(field) {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(_) => Err(bad(format!("{field} must be true or false"))),
     }
 }
 

@@ -35,6 +35,7 @@ pub fn body(options: &str) -> Value {
             "--reserve" => {
                 host("MemoryReservation", json!(next().parse::<i64>().expect("MiB") << 20), &mut document)
             }
+            "--rm" => document["HostConfig"]["AutoRemove"] = json!(true),
             "--net" => host("NetworkMode", json!(next()), &mut document),
             "--link" => push(&mut document["HostConfig"]["Links"], json!(next())),
             "--volumes-from" => push(&mut document["HostConfig"]["VolumesFrom"], json!(next())),
@@ -100,6 +101,8 @@ pub fn occupant(text: &str) -> Occupant {
     for word in words {
         if let Some((key, value)) = word.split_once('=') {
             occupant.labels.insert(key.into(), value.into());
+        } else if word == "running" {
+            occupant.is_running = true;
         } else if let Some(port) = word.strip_prefix('!') {
             occupant.host_mode_ports.push(port.to_owned() + "/tcp");
         } else {

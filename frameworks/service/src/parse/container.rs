@@ -27,6 +27,11 @@ const RLIMITS: [&str; 16] = [
 const SHM_SIZE_MB_MAX: i64 = 1 << 40;
 
 pub fn uri(reader: &mut Reader, field: &Field<'_>) -> Option<String> {
+    // Specs of the SDK list `{{BOOTSTRAP_URI}}`; without the variable tasks get the bootstrap of the scheduler.
+    if field.is_null() {
+        reader.warning(field.at, &field.path, "is empty and has no effect");
+        return None;
+    }
     let uri = reader.filled_text(field)?;
     let forbidden = |c: char| c.is_control() || c.is_whitespace() || "\"<>\\^`{|}".contains(c);
     let escapes = uri.split('%').skip(1);

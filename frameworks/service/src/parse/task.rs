@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::{Input, check_name, container, resources};
-use crate::mustache;
 use crate::reader::{Field, Members, Reader};
 use crate::spec::{
     ConfigTemplate, Discovery, EncryptionKind, Goal, HealthCheck, IpcMode, ReadinessCheck, ResourceSet,
     TaskSpec, TransportEncryption, Visibility,
 };
+use crate::{bootstrap, mustache};
 
 const KILL_GRACE_PERIOD_SECS_MAX: i64 = 3600;
 const SECONDS_MAX: i64 = 10 * 365 * 24 * 3600;
@@ -56,6 +56,20 @@ pub fn task(
         shm_size_mb,
     };
     reader.reject_unknown(&members);
+    if !task.transport_encryption.is_empty() {
+        reader.warning(
+            members.at,
+            &format!("{}.transport-encryption", members.path),
+            "certificates are not issued; the task is launched only by agents that resolve secrets by name",
+        );
+    }
+    if !task.configs.is_empty() && cmd.as_deref().is_some_and(|cmd| !bootstrap::is_mentioned(cmd)) {
+        reader.warning(
+            members.at,
+            &format!("{}.configs", members.path),
+            "are rendered by `./bootstrap`, which `cmd` does not run",
+        );
+    }
     Some(TaskSpec { goal: goal?, cmd: cmd?, ..task })
 }
 

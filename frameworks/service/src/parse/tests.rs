@@ -103,7 +103,7 @@ pods:
       server:
         goal: RUNNING
         essential: false
-        cmd: ./run
+        cmd: ./bootstrap && ./run
         resource-set: shared
         env: {A: 1, B: }
         labels: "a:1,b:x:y"
@@ -126,7 +126,9 @@ plans:
 
 #[test]
 fn every_key_of_a_full_spec_is_read() {
-    let spec = good(FULL);
+    let (spec, report) = read(FULL, &BTreeMap::new()).unwrap_or_else(|report| panic!("{report}"));
+    let warnings: Vec<&str> = report.problems.iter().map(|problem| problem.path.as_str()).collect();
+    assert_eq!(warnings, ["pods.node.tasks.server.transport-encryption"], "{report}");
     assert_eq!((spec.principal.as_str(), spec.user.as_str()), ("/team/db-principal", "nobody"));
     let policy = spec.replacement.expect("policy");
     assert_eq!((policy.permanent_failure_timeout_secs, policy.min_replace_delay_secs), (30, 600));
@@ -157,6 +159,20 @@ fn every_key_of_a_full_spec_is_read() {
     let steps = phase.steps.as_ref().expect("steps");
     assert_eq!(steps.groups(0).map(Vec::len), Some(2));
     assert_eq!(steps.groups(2).map(Vec::len), Some(1));
+}
+
+#[test]
+fn configs_without_bootstrap_and_empty_uris_are_warned_of() {
+    let text = FULL.replace("./bootstrap && ./run", "./run").replace("a%20b.tgz\"]", "a%20b.tgz\", null]");
+    let (spec, report) = read(&text, &BTreeMap::new()).expect("valid");
+    assert_eq!(spec.pods[0].uris.len(), 1);
+    let report = report.to_string();
+    for expected in [
+        "warning: pods.node.uris[1]: is empty and has no effect",
+        "warning: pods.node.tasks.server.configs: are rendered by `./bootstrap`, which `cmd` does not run",
+    ] {
+        assert!(report.contains(expected), "{report}");
+    }
 }
 
 #[test]

@@ -54,7 +54,7 @@ impl Backoff {
         }
         let length_ms = match self.delays.get(task) {
             Some(Delay { length_ms, state: DelayState::Reached(at) })
-                if now.saturating_sub(*at) >= *length_ms =>
+                if now.saturating_sub(*at) >= (*length_ms).max(self.policy.initial_ms) =>
             {
                 self.policy.initial_ms
             }
@@ -67,7 +67,41 @@ impl Backoff {
 
     fn longer(&self, length_ms: Millis) -> Millis {
         let grown = (length_ms as f64 * self.policy.factor.max(1.0)).ceil();
-        (grown as Millis).min(self.policy.max_ms)
+        (grown as Millis).max(self.policy.initial_ms).min(self.policy.max_ms)
+    }
+
+    /// A task failed that nothing launches at the moment: it had reached its goal. The first such failure is not delayed, so that a
+    /// task that ran for long is back at once; those that follow soon are.
+    pub fn on_crash(&mut self, now: Millis, task: &str) {
+        let is_first = match self.delays.get(task) {
+            None => true,
+            Some(Delay { length_ms, state: DelayState::Reached(at) }) => {
+                now.saturating_sub(*at) >= (*length_ms).max(self.policy.initial_ms)
+            }
+            Some(Delay { state: DelayState::Until(_), .. }) => false,
+        };
+        match is_first && self.policy.enabled {
+            true => {
+                let delay = Delay { length_ms: 0, state: DelayState::Until(now) };
+                self.delays.insert(task.to_owned(), delay);
+            }
+            false => self.on_failure(now, task),
+        }
+    }
+
+    /// Length and end of the delay of a task, to be recorded.
+    pub fn delay(&self, task: &str) -> Option<(Millis, Millis)> {
+        match self.delays.get(task)? {
+            Delay { length_ms, state: DelayState::Until(until) } => Some((*length_ms, *until)),
+            Delay { state: DelayState::Reached(_), .. } => None,
+        }
+    }
+
+    /// Restores a recorded delay.
+    pub fn restore(&mut self, task: &str, length_ms: Millis, until: Millis) {
+        if self.policy.enabled {
+            self.delays.insert(task.to_owned(), Delay { length_ms, state: DelayState::Until(until) });
+        }
     }
 
     /// A task reached its goal and is ready.

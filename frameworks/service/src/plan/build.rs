@@ -1,6 +1,7 @@
 //! Plans out of a service spec and what is stored of its tasks.
 
-use super::backoff::{Backoff, Millis};
+use std::sync::Arc;
+
 use super::{Phase, Plan, PodInstance, Progress, Step, StepTask, Strategy, TaskState, Work};
 use crate::spec::{Goal, PhaseSpec, PlanSpec, PodSpec, ServiceSpec};
 
@@ -34,16 +35,10 @@ pub type Records<'r> = &'r dyn Fn(&PodInstance, &str) -> Option<TaskRecord>;
 
 /// The plan named `deploy`: the spec's `update` plan once a deployment was complete, else its `deploy` plan, else one serial
 /// phase for each pod.
-pub fn deploy(
-    spec: &ServiceSpec,
-    was_deployed: bool,
-    now: Millis,
-    records: Records<'_>,
-    ids: Ids<'_>,
-) -> Plan {
+pub fn deploy(spec: &ServiceSpec, was_deployed: bool, records: Records<'_>, ids: Ids<'_>) -> Plan {
     let update = spec.plan("update").filter(|_| was_deployed);
     match update.or_else(|| spec.plan("deploy")) {
-        Some(plan) => from_spec("deploy", spec, plan, now, records, ids),
+        Some(plan) => from_spec("deploy", spec, plan, records, ids),
         None => {
             let phase = |pod: &PodSpec| PhaseSpec {
                 name: pod.name.clone(),
@@ -54,41 +49,34 @@ pub fn deploy(
             };
             let phases = spec.pods.iter().map(phase).collect();
             let generated = PlanSpec { name: "deploy".to_owned(), parallel: false, phases };
-            from_spec("deploy", spec, &generated, now, records, ids)
+            from_spec("deploy", spec, &generated, records, ids)
         }
     }
 }
 
 /// Plans besides `deploy` and `update`; they wait for `start`.
-pub fn custom(spec: &ServiceSpec, now: Millis, records: Records<'_>, ids: Ids<'_>) -> Vec<Plan> {
+pub fn custom(spec: &ServiceSpec, records: Records<'_>, ids: Ids<'_>) -> Vec<Plan> {
     let others = spec.plans.iter().filter(|plan| plan.name != "deploy" && plan.name != "update");
     others
         .map(|plan| {
-            let mut plan = from_spec(&plan.name, spec, plan, now, records, ids);
+            let mut plan = from_spec(&plan.name, spec, plan, records, ids);
             plan.hold();
             plan
         })
         .collect()
 }
 
-fn from_spec(
-    name: &str,
-    spec: &ServiceSpec,
-    plan: &PlanSpec,
-    now: Millis,
-    records: Records<'_>,
-    ids: Ids<'_>,
-) -> Plan {
+fn from_spec(name: &str, spec: &ServiceSpec, plan: &PlanSpec, records: Records<'_>, ids: Ids<'_>) -> Plan {
     let mut phases = Vec::new();
     for phase in &plan.phases {
         let pod = spec.pod(&phase.pod).expect("a checked spec names existing pods");
-        phases.push(self::phase(phase, pod, now, records, ids));
+        phases.push(self::phase(phase, pod, records, ids));
     }
     let strategy = if plan.parallel { Strategy::Parallel } else { Strategy::Serial };
     Plan::new(name, strategy, phases)
 }
 
-fn phase(spec: &PhaseSpec, pod: &PodSpec, now: Millis, records: Records<'_>, ids: Ids<'_>) -> Phase {
+fn phase(spec: &PhaseSpec, pod: &PodSpec, records: Records<'_>, ids: Ids<'_>) -> Phase {
     let mut steps = Vec::new();
     // In a parallel phase pods are independent, and the steps of one pod follow each other.
     let mut before: Vec<Vec<usize>> = Vec::new();
@@ -104,23 +92,39 @@ fn phase(spec: &PhaseSpec, pod: &PodSpec, now: Millis, records: Records<'_>, ids
     let strategy = match (spec.parallel, &spec.steps) {
         (false, _) => Strategy::Serial,
         (true, None) => Strategy::Parallel,
-        (true, Some(_)) => Strategy::Dependency(before),
+        (true, Some(_)) => Strategy::Dependency(Arc::new(before)),
     };
     let phase = Phase::new(ids(), spec.name.clone(), strategy, steps);
-    if spec.canary { phase.with_canary(now, &Backoff::default()) } else { phase }
+    if spec.canary { phase.with_canary() } else { phase }
 }
 
 fn launch(pod: &PodInstance, spec: &PodSpec, group: &[String], records: Records<'_>, ids: Ids<'_>) -> Step {
-    let goal = |name: &str| spec.task(name).expect("a checked spec names existing tasks").goal;
-    let stored: Vec<Option<TaskRecord>> = group.iter().map(|name| records(pod, name)).collect();
-    let reached = |(name, record): (&String, &Option<TaskRecord>)| {
-        record.as_ref().is_none_or(|record| record.permanently_failed || record.reached(goal(name)))
+    let task = |name: &String| {
+        let goal = spec.task(name).expect("a checked spec names existing tasks").goal;
+        let (progress, task_id) = progress(goal, records(pod, name));
+        StepTask { name: name.clone(), goal, task_id, progress }
     };
-    let known = stored.iter().any(Option::is_some);
-    let complete = known && group.iter().zip(&stored).all(reached);
-    let progress = if complete { Progress::Complete } else { Progress::Pending };
-    let task = |name: &String| StepTask { name: name.clone(), goal: goal(name), task_id: None, progress };
     Step::launch(ids(), pod.clone(), group.iter().map(task).collect())
+}
+
+/// How far a stored task is. One that is being launched is followed, not launched again.
+fn progress(goal: Goal, record: Option<TaskRecord>) -> (Progress, Option<String>) {
+    let Some(record) = record else { return (Progress::Pending, None) };
+    if record.permanently_failed || record.reached(goal) {
+        return (Progress::Complete, Some(record.task_id));
+    }
+    if !record.is_current {
+        return (Progress::Pending, None);
+    }
+    let progress = match record.state {
+        TaskState::Starting => Progress::Starting,
+        TaskState::Running { .. } => Progress::Started,
+        TaskState::Failed => Progress::Delayed,
+        TaskState::Finished | TaskState::Lost | TaskState::GoneByOperator | TaskState::Unknown => {
+            Progress::Pending
+        }
+    };
+    (progress, Some(record.task_id))
 }
 
 /// A pod instance that the spec has no more: its tasks and the reservations that it holds.
@@ -178,5 +182,5 @@ pub fn uninstall(task_ids: &[String], resources: &[(String, Vec<String>)], ids: 
     let last = phases.len() - 1;
     let before =
         (0..=last).map(|phase| if phase == last { (0..last).collect() } else { Vec::new() }).collect();
-    Plan::new("deploy", Strategy::Dependency(before), phases)
+    Plan::new("deploy", Strategy::Dependency(Arc::new(before)), phases)
 }

@@ -4,12 +4,14 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::backoff::{Backoff, Millis};
 use super::status::Status;
 use crate::spec::Goal;
 
 /// Instance of a pod.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PodInstance {
     pub pod: String,
     pub index: u32,
@@ -34,6 +36,10 @@ pub struct Step {
     /// Environment that `start` of a plan gave.
     pub parameters: BTreeMap<String, String>,
     interrupted: bool,
+    /// An operator set its progress.
+    is_forced: bool,
+    /// Tasks of runs before the last restart: what became of them does not count.
+    discarded: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,7 +100,28 @@ impl Step {
     }
 
     pub fn new(id: String, name: String, work: Work) -> Step {
-        Step { id, name, work, errors: Vec::new(), parameters: BTreeMap::new(), interrupted: false }
+        Step {
+            id,
+            name,
+            work,
+            errors: Vec::new(),
+            parameters: BTreeMap::new(),
+            interrupted: false,
+            is_forced: false,
+            discarded: Vec::new(),
+        }
+    }
+
+    /// A step that is complete stays so until it is restarted.
+    pub fn is_complete(&self) -> bool {
+        let all = match &self.work {
+            Work::Launch { tasks, .. } => tasks.iter().all(|task| task.progress == Progress::Complete),
+            Work::KillTask { progress, .. }
+            | Work::Unreserve { progress, .. }
+            | Work::EraseTask { progress, .. }
+            | Work::Deregister { progress } => *progress == Progress::Complete,
+        };
+        all && self.errors.is_empty()
     }
 
     /// Delays that are over count as pending.
@@ -145,15 +172,50 @@ impl Step {
         }
     }
 
+    /// As `set`, by an operator.
+    pub fn force(&mut self, to: Progress) {
+        self.is_forced = !self.is_complete();
+        self.set(to);
+    }
+
+    pub fn is_forced(&self) -> bool {
+        self.is_forced
+    }
+
     /// Starts again: earlier tasks and failures do not count any more.
     pub fn restart(&mut self, backoff: &mut Backoff) {
         if let Work::Launch { pod, tasks } = &mut self.work {
-            for task in tasks {
-                backoff.clear(&pod.task_name(&task.name));
-                task.task_id = None;
-            }
+            self.discarded = tasks.iter_mut().filter_map(|task| task.task_id.take()).collect();
+            tasks.iter().for_each(|task| backoff.clear(&pod.task_name(&task.name)));
         }
+        self.is_forced = false;
         self.set(Progress::Pending);
+    }
+
+    pub fn discarded(&self) -> &[String] {
+        &self.discarded
+    }
+
+    /// Discards the stored tasks of a step that has launched none; another plan, or an earlier run, may have launched them.
+    pub fn discard_stored(&mut self, stored: &dyn Fn(&PodInstance, &str) -> Option<String>) {
+        let Work::Launch { pod, tasks } = &self.work else { return };
+        let is_pending =
+            tasks.iter().all(|task| task.task_id.is_none() && task.progress == Progress::Pending);
+        if is_pending {
+            let ids = tasks.iter().filter_map(|task| stored(pod, &task.name));
+            let new: Vec<String> = ids.filter(|id| !self.discarded.contains(id)).collect();
+            self.discarded.extend(new);
+        }
+    }
+
+    /// Discards tasks that a step was built with.
+    pub fn discard(&mut self, ids: &[String]) {
+        self.discarded = ids.to_vec();
+        let Work::Launch { tasks, .. } = &mut self.work else { return };
+        for task in tasks.iter_mut().filter(|task| task.task_id.as_ref().is_some_and(|id| ids.contains(id))) {
+            task.task_id = None;
+            task.progress = Progress::Pending;
+        }
     }
 
     pub fn hold(&mut self, interrupted: bool) {
@@ -180,9 +242,20 @@ impl Step {
         }
     }
 
+    /// Whether the step launched a task.
+    pub fn has_task(&self, task_id: &str) -> bool {
+        match &self.work {
+            Work::Launch { tasks, .. } => tasks.iter().any(|task| task.task_id.as_deref() == Some(task_id)),
+            Work::KillTask { .. }
+            | Work::Unreserve { .. }
+            | Work::EraseTask { .. }
+            | Work::Deregister { .. } => false,
+        }
+    }
+
     /// A task changed its state. Tasks that the step did not launch, and complete steps, are not affected.
     pub fn on_task(&mut self, now: Millis, task_id: &str, state: TaskState, backoff: &mut Backoff) {
-        if self.progress(now, backoff) == Progress::Complete {
+        if self.is_complete() {
             return;
         }
         let Work::Launch { pod, tasks } = &mut self.work else { return };

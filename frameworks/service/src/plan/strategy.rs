@@ -1,6 +1,7 @@
 //! Which elements of a plan or phase may go on, given which of them are complete.
 
 use std::fmt;
+use std::sync::Arc;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Strategy {
@@ -8,20 +9,25 @@ pub enum Strategy {
     Serial,
     Parallel,
     /// For each element, those that must be complete before it.
-    Dependency(Vec<Vec<usize>>),
+    Dependency(Arc<Vec<Vec<usize>>>),
 }
 
 impl Strategy {
-    /// The incomplete elements that may go on.
-    pub fn allowed(&self, complete: &[bool]) -> Vec<usize> {
-        let incomplete = (0..complete.len()).filter(|element| !complete[*element]);
+    /// Those of the incomplete elements that may go on. `open` is in order of `position`.
+    pub fn allowed<T: Copy>(
+        &self,
+        open: &[T],
+        position: impl Fn(&T) -> usize,
+        is_open: impl Fn(usize) -> bool,
+    ) -> Vec<T> {
         match self {
-            Strategy::Serial => incomplete.take(1).collect(),
-            Strategy::Parallel => incomplete.collect(),
+            Strategy::Serial => open.first().copied().into_iter().collect(),
+            Strategy::Parallel => open.to_vec(),
             Strategy::Dependency(before) => {
-                let met =
-                    |element: &usize| before.get(*element).into_iter().flatten().all(|own| complete[*own]);
-                incomplete.filter(met).collect()
+                let met = |element: &&T| {
+                    !before.get(position(element)).into_iter().flatten().any(|own| is_open(*own))
+                };
+                open.iter().filter(met).copied().collect()
             }
         }
     }
@@ -43,7 +49,7 @@ mod tests {
 
     #[test]
     fn strategies_allow_elements() {
-        let chains = Strategy::Dependency(vec![vec![], vec![0], vec![], vec![0, 2]]);
+        let chains = Strategy::Dependency(Arc::new(vec![vec![], vec![0], vec![], vec![0, 2]]));
         let cases: &[(&Strategy, &[bool], &[usize])] = &[
             (&Strategy::Serial, &[false, false, false], &[0]),
             (&Strategy::Serial, &[true, false, true], &[1]),
@@ -55,7 +61,9 @@ mod tests {
             (&chains, &[true, false, true, false], &[1, 3]),
         ];
         for (strategy, complete, expected) in cases {
-            assert_eq!(strategy.allowed(complete), *expected, "{strategy} {complete:?}");
+            let open: Vec<usize> = (0..complete.len()).filter(|element| !complete[*element]).collect();
+            let allowed = strategy.allowed(&open, |element| *element, |element| !complete[element]);
+            assert_eq!(allowed, *expected, "{strategy} {complete:?}");
         }
     }
 }

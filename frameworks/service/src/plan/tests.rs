@@ -46,34 +46,39 @@ impl Bench {
 
     fn deploy(pods: &[(&str, u32)], plans: &str) -> Bench {
         let spec = spec(pods, plans);
-        let mut all = vec![super::deploy(&spec, false, 0, &nothing, &mut ids())];
-        all.extend(custom(&spec, 0, &nothing, &mut ids()));
+        let mut all = vec![super::deploy(&spec, false, &nothing, &mut ids())];
+        all.extend(custom(&spec, &nothing, &mut ids()));
         Bench::new(all)
     }
 
     /// Names of the candidates.
     fn candidates(&self) -> Vec<String> {
-        let name = |it: Candidate| self.plans[it.plan].phases[it.phase].steps[it.step].name.clone();
+        let name = |it: Candidate| self.plans[it.plan].step(it.phase, it.step).expect("a step").name.clone();
         candidates(&self.plans, self.now, &self.backoff).into_iter().map(name).collect()
     }
 
     /// Launches all candidates; ids are those of the step with the task's name.
     fn launch(&mut self) {
         for it in candidates(&self.plans, self.now, &self.backoff) {
-            let step = &mut self.plans[it.plan].phases[it.phase].steps[it.step];
-            if let Work::Launch { pod, tasks } = &step.work {
-                let ids: Vec<(String, String)> =
-                    tasks.iter().map(|task| (task.name.clone(), pod.task_name(&task.name))).collect();
-                step.on_launch(&ids);
-            } else {
-                step.set(Progress::Complete);
-            }
+            self.plans[it.plan].update(it.phase, it.step, |step| {
+                if let Work::Launch { pod, tasks } = &step.work {
+                    let ids: Vec<(String, String)> =
+                        tasks.iter().map(|task| (task.name.clone(), pod.task_name(&task.name))).collect();
+                    step.on_launch(&ids);
+                } else {
+                    step.set(Progress::Complete);
+                }
+            });
         }
     }
 
     fn task(&mut self, id: &str, state: TaskState) {
+        let mut parts = id.split('-');
+        let pod = parts.next().expect("a pod").to_owned();
+        let index = parts.next().and_then(|index| index.parse().ok()).expect("an index");
+        let pod = PodInstance { pod, index };
         for plan in &mut self.plans {
-            plan.on_task(self.now, id, state, &mut self.backoff);
+            plan.on_task(self.now, &pod, id, state, &mut self.backoff);
         }
     }
 
@@ -92,7 +97,7 @@ impl Bench {
         let plan = &self.plans[plan];
         let phase = |phase: &Phase| {
             let steps: Vec<String> =
-                phase.steps.iter().map(|step| step.status(self.now, &self.backoff).to_string()).collect();
+                phase.steps().map(|step| step.status(self.now, &self.backoff).to_string()).collect();
             format!("{} {} [{}]", phase.name, phase.status(self.now, &self.backoff), steps.join(" "))
         };
         let phases: Vec<String> = plan.phases.iter().map(phase).collect();
@@ -217,7 +222,7 @@ fn custom_plans_wait_for_start_and_stop_sets_them_back() {
     let start = Action::Start { parameters: parameters.clone() };
     assert_eq!(bench.apply(1, start.clone()), Outcome::Done);
     assert_eq!(bench.candidates(), ["x-0:[b]"]);
-    assert_eq!(bench.plans[1].phases[0].steps[0].parameters, parameters);
+    assert_eq!(bench.plans[1].step(0, 0).expect("a step").parameters, parameters);
     bench.launch();
     bench.task("x-0-b", TaskState::Finished);
     assert_eq!(bench.shown(1), "COMPLETE; p COMPLETE [COMPLETE]");
@@ -245,7 +250,7 @@ fn stored_tasks_decide_which_steps_are_complete_at_the_start() {
         (running, true, false, TaskState::Finished, Status::Complete),
         (running, false, false, TaskState::Finished, Status::Pending),
         (running, false, true, TaskState::Finished, Status::Complete),
-        (TaskState::Running { ready: false }, true, false, TaskState::Finished, Status::Pending),
+        (TaskState::Running { ready: false }, true, false, TaskState::Finished, Status::Started),
         (running, true, false, TaskState::Lost, Status::Pending),
     ];
     for (a, is_current, permanently_failed, b, expected) in cases {
@@ -259,7 +264,7 @@ fn stored_tasks_decide_which_steps_are_complete_at_the_start() {
                 permanently_failed: permanently_failed && task == "a",
             })
         };
-        let plan = super::deploy(&spec, false, 0, &records, &mut ids());
+        let plan = super::deploy(&spec, false, &records, &mut ids());
         assert_eq!(
             plan.status(0, &Backoff::default()),
             expected,
@@ -273,10 +278,10 @@ fn the_update_plan_stands_in_for_deploy_once_deployed() {
     let plans = "plans: {deploy: {phases: {first: {pod: x}}}, update: {phases: {second: {pod: x}}}}";
     let spec = spec(&[("x", 1)], plans);
     for (was_deployed, expected) in [(false, "first"), (true, "second")] {
-        let plan = super::deploy(&spec, was_deployed, 0, &nothing, &mut ids());
+        let plan = super::deploy(&spec, was_deployed, &nothing, &mut ids());
         assert_eq!((plan.name.as_str(), plan.phases[0].name.as_str()), ("deploy", expected));
     }
-    assert_eq!(custom(&spec, 0, &nothing, &mut ids()), []);
+    assert_eq!(custom(&spec, &nothing, &mut ids()), []);
 }
 
 #[test]

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 /// Name of Portworx's Docker plugin.
 pub const PORTWORX_PLUGIN: &str = "pxd";
 /// Name of REX-Ray's Docker plugin.
@@ -11,7 +13,7 @@ pub const REXRAY_PLUGIN: &str = "rexray";
 
 const MB_PER_GB: u64 = 1024;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExternalVolume {
     /// Key in the file.
     pub key: String,
@@ -26,13 +28,13 @@ pub struct ExternalVolume {
     pub sharing: Sharing,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VolumeMode {
     ReadWrite,
     ReadOnly,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sharing {
     /// A volume for each pod instance.
     PodExclusive,

@@ -1,6 +1,7 @@
 //! Placement constraints in Marathon's notation, as JSON or as text.
 
 use regex::Regex;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Limit of the constraints of a pod.
@@ -9,14 +10,14 @@ const CONSTRAINTS_MAX: usize = 64;
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 /// All constraints of a pod must hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Constraint {
     pub subject: Subject,
     pub operator: Operator,
 }
 
 /// What of an agent a constraint looks at.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Subject {
     Hostname,
     Region,
@@ -24,7 +25,7 @@ pub enum Subject {
     Attribute(String),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Operator {
     /// At most so many pods of the type for each value. `UNIQUE` is one.
     MaxPer(u32),

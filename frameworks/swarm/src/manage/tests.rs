@@ -79,6 +79,20 @@ fn wrong_command_lines_have_the_texts_of_classic_swarm() {
         ("manage --best m:1", "flag provided but not defined: -best. See 'swarm manage --help'."),
         ("manage -H x m:1", "--host \"x\" must be tcp://IP:PORT or unix:///PATH"),
         ("-l loud manage m:1", "--log-level must be debug, info, warn, error, fatal or panic, not \"loud\""),
+        ("manage --replication m:1", "--advertise address must be provided when using --leader-election"),
+        (
+            "manage --replication --advertise x m:1",
+            "--advertise should be of the form ip:port or hostname:port",
+        ),
+        (
+            "manage --replication --advertise x:1 --replication-ttl 0s m:1",
+            "--replication-ttl should be a positive number",
+        ),
+        (
+            "manage --replication --advertise x:1 m:1",
+            "Leader election is only supported with consul, etcd and zookeeper discovery. \
+             Name the master by etcd://host:port/prefix.",
+        ),
         ("create x", "the `create` command takes no arguments. See 'swarm create --help'."),
         ("frob", "no such command: frob; there are: manage, list, join, create"),
     ] {
@@ -89,12 +103,26 @@ fn wrong_command_lines_have_the_texts_of_classic_swarm() {
 }
 
 #[test]
+fn tls_and_replication_are_read() {
+    let line = "manage --tlsverify --tlscert c --tlskey k --tlscacert a -H 0.0.0.0:3376 m:1";
+    let tls = TlsPaths { cert: "c".to_owned(), key: "k".to_owned(), ca: Some("a".to_owned()) };
+    let verified = manage(line, &[]);
+    assert_eq!(verified.tls, Some(tls.clone()));
+    assert_eq!(verified.hosts, [Host::Tcp("0.0.0.0:3376".to_owned())], "verified clients come from anywhere");
+    let unverified = manage("manage --tls --tlscert c --tlskey k --tlscacert a m:1", &[]);
+    assert_eq!(unverified.tls, Some(TlsPaths { ca: None, ..tls }));
+    let line = "manage --replication --replication-ttl 5s etcd://e:1/x";
+    let replicated = manage(line, &[("SWARM_ADVERTISE", "h:2")]);
+    let ttl = Duration::from_secs(5);
+    assert_eq!(replicated.replication, Some(Replication { advertise: "h:2".to_owned(), ttl }));
+}
+
+#[test]
 fn commands_of_other_drivers_say_what_to_do_instead() {
     for (line, part) in [
         ("list token://x", "`docker info` at the manager shows them"),
         ("join --advertise=a:1 x", "start an agent beside each of them"),
         ("create", "name the master instead"),
-        ("manage --replication m:1", "--replication is not supported yet"),
     ] {
         let text = parse(line, &[]).expect_err(line);
         assert!(text.contains(part), "{line}: {text}");

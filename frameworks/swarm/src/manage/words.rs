@@ -22,7 +22,7 @@ const SWITCHES: [&str; 10] = [
 ];
 
 /// Options with a value: (name, other name).
-const VALUES: [(&str, &str); 22] = [
+const VALUES: [(&str, &str); 23] = [
     ("log-level", "l"),
     ("strategy", ""),
     ("filter", "f"),
@@ -45,13 +45,12 @@ const VALUES: [(&str, &str); 22] = [
     ("executor", ""),
     ("engine-socket", ""),
     ("ttl", ""),
+    ("allowed-hosts", ""),
 ];
 
 /// Options that are read and mean nothing: engines tell what happens by themselves.
-pub(super) const IGNORED: [&str; 12] = [
+pub(super) const IGNORED: [&str; 9] = [
     "experimental",
-    "replication-ttl",
-    "advertise",
     "engine-refresh-min-interval",
     "engine-refresh-max-interval",
     "engine-failure-retry",
@@ -60,7 +59,6 @@ pub(super) const IGNORED: [&str; 12] = [
     "discovery-opt",
     "refresh-on-node-filter",
     "container-name-refresh-filter",
-    "api-enable-cors",
 ];
 
 pub const HELP: &str = "\
@@ -68,9 +66,15 @@ Serve the Docker API for the whole cluster.
 
 Usage: tepui swarm manage [OPTIONS] MASTER
 
+TEPUI_PRINCIPAL and TEPUI_SECRET, or TEPUI_TOKEN_FILE, authenticate the framework to the master;
+TEPUI_TLS_CA, TEPUI_TLS_CERT and TEPUI_TLS_KEY are for TLS with master and etcd.
+
 MASTER is host:port, several of them separated by commas, or etcd://host:port/prefix (variable SWARM_DISCOVERY).
 
   --host, -H HOST            Listen on tcp://IP:PORT or unix:///PATH; may be repeated (variable SWARM_HOST) [default: tcp://127.0.0.1:2375]
+  --allowed-hosts NAME       Names that clients may use for this manager, besides those of this machine: names, addresses,
+                             .domain, or * for any; separated by commas, may be repeated
+  --api-enable-cors, --cors  Let pages of every web site use the API
   --strategy NAME            Order of nodes: spread, binpack, random [default: spread]
   --filter, -f NAME          Filter of nodes; may be repeated and replaces all
                              [default: health, port, containerslots, dependency, affinity, constraint, whitelist]
@@ -83,7 +87,15 @@ MASTER is host:port, several of them separated by commas, or etcd://host:port/pr
                                (variable SWARM_MESOS_OFFER_REFUSE_TIMEOUT) [default: 5s]
       mesos.checkpointfailover Whether agents checkpoint the tasks (variable SWARM_MESOS_CHECKPOINT_FAILOVER) [default: true]
       mesos.enablerevocable    Whether to use revocable resources (variable SWARM_MESOS_ENABLE_REVOCABLE) [default: false]
-  --state-dir PATH           Directory of the records of containers [default: /var/lib/tepui/swarm]
+  --tlsverify                Use TLS and verify clients and engines
+  --tls                      Use TLS without verifying peers
+  --tlscacert PATH           CA certificates that sign those of clients and engines
+  --tlscert PATH             Certificate of the manager
+  --tlskey PATH              Key of the manager
+  --replication              Stand by while another manager leads; needs a MASTER of the form etcd://…, where records are kept too
+  --replication-ttl TIME     Time after which a leader that is gone is replaced [default: 20s]
+  --advertise, --addr ADDR   host:port of this manager for the others (variable SWARM_ADVERTISE)
+  --state-dir PATH           Directory of the records of containers, without --replication [default: /var/lib/tepui/swarm]
   --executor PATH            Path of the tepui binary on the agents [default: the path of this binary]
   --engine-socket PATH       Unix socket of the engine on agents without the attribute docker_socket [default: /var/run/docker.sock]
   --log-level, -l LEVEL      debug, info, warn, error, fatal, panic [default: info]

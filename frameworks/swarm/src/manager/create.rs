@@ -10,7 +10,8 @@ use tepui_fsm::{Now, Outbox};
 use tepui_types::{AgentId, TaskId};
 
 use super::{
-    Container, Effect, Manager, PENDING_CREATES_MAX, Pending, PendingId, RecoverError, RequestId, Timer,
+    Container, Created, Effect, Manager, PENDING_CREATES_MAX, Pending, PendingId, RecoverError, RequestId,
+    Timer,
 };
 use crate::go;
 use crate::rejection::Rejection;
@@ -44,6 +45,7 @@ impl Manager {
             deadline,
             error: None,
             replaces: None,
+            adopts: None,
         };
         self.enqueue(pending);
     }
@@ -55,7 +57,7 @@ impl Manager {
         name.map_or(Ok(()), |name| check_name(name).and_then(|()| self.check_free(name)))
     }
 
-    fn check_free(&self, name: &str) -> Result<(), Rejection> {
+    pub(super) fn check_free(&self, name: &str) -> Result<(), Rejection> {
         if !self.names.contains(name) {
             return Ok(());
         }
@@ -78,10 +80,9 @@ impl Manager {
 
     /// A container whose node failed waits for another for as long as it takes.
     pub(super) fn requeue_replacement(&mut self, container: &Container) -> Result<(), RecoverError> {
-        let spec =
-            ContainerSpec::parse(container.body.as_bytes(), self.config.revocable).map_err(|rejection| {
-                RecoverError { key: container.task.clone(), error: rejection.message().to_owned() }
-            })?;
+        let spec = ContainerSpec::parse(container.body.as_bytes(), true).map_err(|rejection| {
+            RecoverError { key: container.task.clone(), error: rejection.message().to_owned() }
+        })?;
         let name = Some(container.occupant.name.clone()).filter(|name| !name.is_empty());
         let replaces = Some(TaskId::new(&*container.task));
         let spec = Arc::new(spec);
@@ -93,6 +94,7 @@ impl Manager {
             deadline: None,
             error: None,
             replaces,
+            adopts: None,
         });
         Ok(())
     }
@@ -101,13 +103,20 @@ impl Manager {
         let Some(pending) = self.pending.remove(&id) else { return };
         self.changed = true;
         self.release_name(&pending);
+        if let Some(adoption) = &pending.adopts {
+            self.give_up_adoption(adoption, out);
+        }
         let Some(request) = pending.request else { return };
         let after = go::duration_text(self.config.task_timeout);
         let mut text = format!("container failed to start after {after}");
         if let Some(error) = &pending.error {
             text += &format!(": {error}");
         }
-        for line in explain(&self.config.scheduler, &pending.spec, &self.candidates()) {
+        let mut candidates = self.candidates(&pending.spec);
+        if let Some(adoption) = &pending.adopts {
+            candidates.retain(|candidate| candidate.id.as_str() == adoption.container.agent);
+        }
+        for line in explain(&self.config.scheduler, &pending.spec, &candidates) {
             text += &format!("\n  {line}");
         }
         out.effect(Effect::Reply { request, answer: Err(Rejection::Failed(text)) });
@@ -136,29 +145,49 @@ impl Manager {
     }
 
     pub(super) fn release_name(&mut self, pending: &Pending) {
-        if let Some(name) = &pending.name {
+        if let (Some(name), None) = (&pending.name, &pending.adopts) {
             self.names.remove(name);
         }
     }
 
+    /// Names are unique in the cluster, not only on one engine: the name is reserved before the engine is asked.
+    pub(super) fn on_rename(
+        &mut self,
+        request: RequestId,
+        task: TaskId,
+        name: String,
+        out: &mut Outbox<Self>,
+    ) {
+        let answer = match self.containers.get(&task).filter(|it| !it.occupant.id.is_empty()) {
+            None => Err(Rejection::Failed("the container is no longer there".to_owned())),
+            Some(container) => {
+                let id = container.occupant.id.clone();
+                check_name(&name).and_then(|()| self.check_free(&name)).map(|()| Created { task, id })
+            }
+        };
+        if answer.is_ok() {
+            self.names.insert(name.clone());
+            self.renaming.insert(name);
+        }
+        out.effect(Effect::Reply { request, answer });
+    }
+
     pub(super) fn on_renamed(&mut self, task: &TaskId, name: String, out: &mut Outbox<Self>) {
-        let Some(container) = self.containers.get(task) else { return };
+        let Some(container) = self.containers.get(task) else {
+            return self.on_rename_failed(&name);
+        };
         let mut container = (**container).clone();
+        self.renaming.remove(&name);
+        self.recovered.remove(task);
         self.names.remove(&container.occupant.name);
         self.names.insert(name.clone());
         container.occupant.name = name;
         self.put_container(container, out);
     }
 
-    /// Whether a name can be given to a container, for a rename.
-    pub fn check_rename(view: &super::View, name: &str) -> Result<(), Rejection> {
-        check_name(name)?;
-        match view.containers.values().any(|container| container.occupant.name == name) {
-            false => Ok(()),
-            true => Err(Rejection::Conflict(format!(
-                "Conflict: The name {name} is already assigned, or in pending tasks. You have to delete (or rename) \
-                 that container to be able to assign {name} to a container again."
-            ))),
+    pub(super) fn on_rename_failed(&mut self, name: &str) {
+        if self.renaming.remove(name) {
+            self.names.remove(name);
         }
     }
 }

@@ -19,6 +19,8 @@ use crate::rejection::Rejection;
 pub enum Effect {
     Accept(Box<Launch>),
     Decline(Vec<OfferId>),
+    /// Clear all filters: a create waits.
+    Revive,
     Acknowledge {
         agent: AgentId,
         task: TaskId,
@@ -70,6 +72,10 @@ pub struct Launch {
     pub document: String,
     /// Start it at once: it is placed again after it ran elsewhere.
     pub start: bool,
+    /// The engine's id of the container, if it is there already and only its task is new.
+    pub adopt: Option<String>,
+    /// It is adopted because it runs without a task; if it does not run any more, there is nothing to hold.
+    pub is_orphan: bool,
     pub refuse: Duration,
 }
 
@@ -89,6 +95,7 @@ impl fmt::Display for Effect {
                 write!(f, "accept {} launch {task} on {agent} {kind} {resources}", list(offers))
             }
             Effect::Decline(offers) => write!(f, "decline {}", list(offers)),
+            Effect::Revive => f.write_str("revive"),
             Effect::Acknowledge { task, .. } => write!(f, "acknowledge {task}"),
             Effect::Kill { task, agent } => write!(f, "kill {task} on {agent}"),
             Effect::Reconcile(tasks) => {

@@ -39,13 +39,28 @@ pub enum Input {
         name: Option<String>,
         spec: Box<ContainerSpec>,
     },
-    /// The client of a create has closed its connection.
+    /// A client is about to start a container whose task has terminated: another task is to hold its resources first.
+    Hold {
+        request: RequestId,
+        task: TaskId,
+    },
+    /// The client of a create or a hold has closed its connection.
     Abandoned(RequestId),
     /// The container is removed from its engine.
     Removed(TaskId),
+    /// A client asks for another name. Answered as a create is; then the name is reserved until the engine has it.
+    Rename {
+        request: RequestId,
+        task: TaskId,
+        name: String,
+    },
     /// The container has another name on its engine.
     Renamed {
         task: TaskId,
+        name: String,
+    },
+    /// The engine rejected the name that was reserved.
+    RenameFailed {
         name: String,
     },
 }
@@ -80,6 +95,10 @@ pub struct Update {
     pub uuid: Option<Vec<u8>>,
     /// Id and name that the engine gave to the container, from the executor.
     pub container: Option<(String, String)>,
+    /// The image that the engine could not pull, from the executor.
+    pub missing_image: Option<String>,
     /// Whether the executor itself says so: then the container has really terminated.
     pub by_executor: bool,
+    /// Whether the task has an executor: in an answer to a reconciliation, whether the master knows the task.
+    pub has_executor: bool,
 }

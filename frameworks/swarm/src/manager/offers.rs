@@ -11,30 +11,35 @@ use tepui_types::{AgentId, OfferId, TaskId};
 
 use super::{AgentRecord, Effect, Manager, Offer, Phase, Record, Timer};
 use crate::agent::{Agent, EngineLink};
+use crate::rejection::Rejection;
 
 impl Manager {
     /// Earlier offers are void; the master says what became of the tasks.
     pub(super) fn on_subscribed(&mut self, framework_id: String, out: &mut Outbox<Self>) {
         self.on_disconnected();
         self.connected = true;
+        let is_known = self.framework_id.is_some();
         if self.framework_id.as_ref() != Some(&framework_id) {
             self.framework_id = Some(framework_id.clone());
             out.record(Record::Framework(framework_id));
         }
-        let is_open = |phase: &Phase| matches!(phase, Phase::Launching | Phase::Created);
-        let open = self.containers.iter().filter(|(_, container)| is_open(&container.phase));
+        let open = self.containers.iter().filter(|(_, container)| container.is_open());
         let open: Vec<_> = open.map(|(task, it)| (task.clone(), AgentId::new(&*it.agent))).collect();
         if !open.is_empty() {
             out.effect(Effect::Reconcile(open));
         }
+        if is_known {
+            // Every live task: one that is on no record must not go on.
+            out.effect(Effect::Reconcile(Vec::new()));
+        }
+        self.try_all();
     }
 
     pub(super) fn on_disconnected(&mut self) {
         self.connected = false;
         self.changed = true;
-        let agents: Vec<AgentId> = self.agents.keys().cloned().collect();
-        for agent in agents {
-            self.take_offers(&agent);
+        for (offer, agent) in core::mem::take(&mut self.holders) {
+            self.take_offer(&agent, &offer);
         }
     }
 
@@ -67,11 +72,13 @@ impl Manager {
         let resources = self.usable(resources);
         let deadline = now.mono + self.config.offer_timeout;
         let Some(agent) = self.agent_mut(&agent_id) else { return };
+        agent.failed = false;
         if let EngineLink::Down { .. } = agent.engine {
             out.effect(Effect::Decline(Vec::from([id])));
             return;
         }
         agent.offers.insert(id.clone(), HeldOffer { id: id.clone(), resources });
+        self.holders.insert(id.clone(), agent_id.clone());
         self.timers.set(Timer::Offer(agent_id, id), deadline);
     }
 
@@ -81,8 +88,7 @@ impl Manager {
     }
 
     pub(super) fn on_rescinded(&mut self, offer: &OfferId) {
-        let holder = self.agents.iter().find(|(_, agent)| agent.offers.contains_key(offer));
-        if let Some(agent) = holder.map(|(id, _)| id.clone()) {
+        if let Some(agent) = self.holders.get(offer).cloned() {
             self.take_offer(&agent, offer);
         }
     }
@@ -96,12 +102,17 @@ impl Manager {
     /// An agent without containers is of no interest any more; the engine of another may still be there.
     pub(super) fn on_agent_failed(&mut self, agent: &AgentId, out: &mut Outbox<Self>) {
         self.take_offers(agent);
-        let is_used = self.containers.values().any(|container| container.agent == agent.as_str());
-        if !is_used && self.agents.remove_mut(agent) {
-            self.changed = true;
-            out.record(Record::AgentForgotten(agent.clone()));
-            out.effect(Effect::Disconnect(agent.clone()));
+        if let Some(agent) = self.agent_mut(agent) {
+            agent.failed = true;
         }
+        // Updates that the agent had not sent yet are lost with it.
+        let open =
+            self.crowds.get(agent).into_iter().flat_map(|crowd| crowd.own()).filter(|(_, it)| it.is_open());
+        let open: Vec<_> = open.map(|(task, _)| (task.clone(), agent.clone())).collect();
+        if !open.is_empty() {
+            out.effect(Effect::Reconcile(open));
+        }
+        self.forget_failed(agent, out);
     }
 
     pub(super) fn decline_all(&mut self, agent: &AgentId, out: &mut Outbox<Self>) {
@@ -113,6 +124,7 @@ impl Manager {
 
     pub(super) fn take_offer(&mut self, agent: &AgentId, offer: &OfferId) -> Option<HeldOffer> {
         self.timers.clear(&Timer::Offer(agent.clone(), offer.clone()));
+        self.holders.remove(offer);
         self.agent_mut(agent)?.offers.remove(offer)
     }
 
@@ -129,6 +141,10 @@ impl Manager {
         let Some(container) = self.forget_container(task, out) else { return };
         self.names.remove(&container.occupant.name);
         self.pending.retain(|_, pending| pending.replaces.as_ref() != Some(task));
+        if let Some(request) = self.launching.remove(task).and_then(|pending| pending.request) {
+            let answer = Err(Rejection::Failed("the container was removed while it was created".into()));
+            out.effect(Effect::Reply { request, answer });
+        }
         if !matches!(container.phase, Phase::Ended { .. }) {
             out.effect(Effect::Kill { task: task.clone(), agent: AgentId::new(&*container.agent) });
         }

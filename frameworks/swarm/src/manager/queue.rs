@@ -1,22 +1,26 @@
 //! The queue: creates are tried in the order of their arrival whenever offers or engines have changed.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use tepui_fsm::{Budget, Now, Outbox};
 use tepui_placement::Kind;
-use tepui_types::TaskId;
+use tepui_types::{AgentId, TaskId};
 
-use super::{Container, Effect, Launch, Manager, Pending, PendingId, Phase, Timer};
+use super::{
+    Container, Effect, EngineOperation, LAUNCH_RECONCILE_INTERVAL, Launch, Manager, Pending, PendingId,
+    Phase, Timer,
+};
 use crate::occupant::Occupant;
 use crate::select::{Candidate, Selection, select};
-use crate::spec::TASK_LABEL;
+use crate::spec::ContainerSpec;
 
 /// Hex digits in the id of a task.
 const TASK_ID_DIGITS: usize = 12;
+/// Bytes of an image's name in the name of a container.
+const IMAGE_NAME_BYTES_MAX: usize = 40;
 
 impl Manager {
     /// Something has changed that may help those that wait.
@@ -35,10 +39,34 @@ impl Manager {
         }
     }
 
+    /// Filters of declined and accepted offers hold back what a waiting create may need: they are cleared for it.
+    pub(super) fn ask_for_offers(&mut self, out: &mut Outbox<Self>) {
+        if self.untried.is_empty() && core::mem::take(&mut self.wants_offers) && !self.pending.is_empty() {
+            out.effect(Effect::Revive);
+        }
+    }
+
+    /// A master that failed may have lost a launch; the next one says so.
+    pub(super) fn reconcile_launches(&mut self, now: Now, out: &mut Outbox<Self>) {
+        let launches = self.containers.iter().filter(|(_, it)| it.phase == Phase::Launching);
+        let launches: Vec<_> = launches.map(|(task, it)| (task.clone(), AgentId::new(&*it.agent))).collect();
+        if launches.is_empty() {
+            return;
+        }
+        self.timers.set(Timer::Reconcile, now.mono + LAUNCH_RECONCILE_INTERVAL);
+        if self.connected {
+            out.effect(Effect::Reconcile(launches));
+        }
+    }
+
     fn attempt(&mut self, now: Now, id: PendingId, out: &mut Outbox<Self>) {
         let mut rng = self.rng.fork();
         let Some(pending) = self.pending.get(&id) else { return };
-        match select(&self.config.scheduler, &pending.spec, &self.candidates(), &mut rng) {
+        let selected = match &pending.adopts {
+            Some(adoption) => self.refit(&adoption.container, &pending.spec),
+            None => select(&self.config.scheduler, &pending.spec, &self.candidates(&pending.spec), &mut rng),
+        };
+        match selected {
             Ok(selection) => {
                 self.timers.clear(&Timer::Create(id));
                 if let Some(pending) = self.pending.remove(&id) {
@@ -47,19 +75,33 @@ impl Manager {
             }
             Err(error) => {
                 if let Some(pending) = self.pending.get_mut(&id) {
+                    self.wants_offers |= pending.error.is_none();
                     pending.error = Some(error);
                 }
             }
         }
     }
 
-    fn launch(&mut self, now: Now, pending: Pending, selection: Selection, out: &mut Outbox<Self>) {
+    fn launch(&mut self, now: Now, mut pending: Pending, selection: Selection, out: &mut Outbox<Self>) {
         let Selection { agent, kind, placement } = selection;
-        let task = self.task_id(pending.name.as_deref());
-        let name = pending.name.clone().unwrap_or_default();
+        let adopted = self.adopted(&mut pending);
+        let (task, name) = self.task_and_name(&pending);
         let spec = &pending.spec;
-        let labels = spec.placed_labels(kind, task.as_str(), &name);
+        let given = pending.name.as_deref().unwrap_or_default();
+        let framework = self.framework_id.as_deref().unwrap_or_default();
+        let labels = spec.placed_labels(kind, framework, task.as_str(), given);
         let document = spec.placed_document(&labels, &placement.ports);
+        let occupant = match &adopted {
+            Some(container) => container.occupant.clone(),
+            None => Occupant {
+                id: String::new(),
+                name: name.clone(),
+                labels,
+                bindings: spec.host_bindings(&placement.ports),
+                host_mode_ports: if spec.is_host_network() { spec.exposed_ports.clone() } else { Vec::new() },
+                is_running: false,
+            },
+        };
         let container = Container {
             task: task.as_str().into(),
             agent: agent.as_str().into(),
@@ -67,15 +109,10 @@ impl Manager {
             cpus_thousandths: spec.amounts.cpus.thousandths(),
             memory_bytes: spec.amounts.memory_bytes,
             phase: Phase::Launching,
-            occupant: Occupant {
-                id: String::new(),
-                name,
-                labels,
-                bindings: spec.host_bindings(&placement.ports),
-                host_mode_ports: if spec.is_host_network() { spec.exposed_ports.clone() } else { Vec::new() },
-            },
-            body: spec.body(),
-            created_nanos: now.wall.0,
+            occupant,
+            body: adopted.as_ref().map_or_else(|| spec.body(), |container| container.body.clone()),
+            created_nanos: adopted.as_ref().map_or(now.wall.0, |container| container.created_nanos),
+            restarted: pending.replaces.is_some(),
         };
         let launch = Launch {
             task: task.clone(),
@@ -84,50 +121,83 @@ impl Manager {
             kind,
             resources: placement.resources,
             limits: spec.amounts.limits().collect(),
-            name: pending.name.clone(),
+            name: Some(name),
             image: spec.image.clone(),
             socket: self.agents.get(&agent).map(|agent| agent.socket.clone()).unwrap_or_default(),
             document: format!("{document}"),
             start: pending.replaces.is_some(),
+            adopt: adopted.as_ref().map(|container| container.occupant.id.clone()),
+            is_orphan: pending.adopts.as_ref().is_some_and(|adoption| adoption.is_orphan),
             refuse: self.config.refuse_timeout,
         };
         for offer in &placement.offers {
             self.take_offer(&agent, offer);
         }
-        if let Some(replaced) = &pending.replaces {
-            self.forget_container(replaced, out);
+        let adopted = adopted.map(|container| TaskId::new(&*container.task));
+        match (&pending.replaces, adopted) {
+            (Some(replaced), _) => self.replace(replaced.clone(), container, out),
+            (None, Some(adopted)) => drop(self.replace_container(adopted, container, out)),
+            (None, None) => self.put_container(container, out),
         }
-        self.put_container(container, out);
         out.effect(Effect::Accept(Box::new(launch)));
-        self.launching.insert(task, pending);
-    }
-
-    fn task_id(&mut self, name: Option<&str>) -> TaskId {
-        let digits = format!("{:016x}", self.rng.next_u64());
-        let digits = &digits[..TASK_ID_DIGITS];
-        TaskId::new(name.map_or_else(|| digits.into(), |name| format!("{name}.{digits}")))
-    }
-
-    /// Every agent whose engine was ever reached, with all that occupies it: ours, whether the engine shows it yet or not, and
-    /// what others have there.
-    pub(super) fn candidates(&self) -> Vec<Candidate<'_>> {
-        let mut own: BTreeMap<&str, Vec<&Occupant>> = BTreeMap::new();
-        for container in self.containers.values().filter(|it| it.phase != Phase::Rescheduling) {
-            own.entry(container.agent.as_str()).or_default().push(&container.occupant);
+        if self.launching.is_empty() {
+            self.timers.set(Timer::Reconcile, now.mono + LAUNCH_RECONCILE_INTERVAL);
         }
-        self.agents
-            .iter()
+        self.launching.insert(task, pending);
+        self.wants_offers = true;
+    }
+
+    /// The container is placed again: what is left of it on its old node must not run.
+    fn replace(&mut self, task: TaskId, container: Container, out: &mut Outbox<Self>) {
+        let Some(before) = self.replace_container(task, container, out) else { return };
+        let agent = AgentId::new(&*before.agent);
+        if !before.occupant.id.is_empty() {
+            let operation = EngineOperation::Remove(before.occupant.id.clone());
+            out.effect(Effect::Engine { agent: agent.clone(), operation });
+        }
+        self.forget_failed(&agent, out);
+    }
+
+    /// A new id for the task, and the name of the container. Engines would choose names that are unique on one of them only.
+    fn task_and_name(&mut self, pending: &Pending) -> (TaskId, String) {
+        loop {
+            let digits = format!("{:016x}", self.rng.next_u64());
+            let digits = &digits[..TASK_ID_DIGITS];
+            let (task, name) = match &pending.name {
+                Some(name) => (format!("{name}.{digits}"), name.clone()),
+                None => (digits.into(), format!("{}-{digits}", image_name(&pending.spec.image))),
+            };
+            if self.names.insert(name.clone()) || pending.name.is_some() {
+                return (TaskId::new(task), name);
+            }
+        }
+    }
+
+    /// Every agent, with what occupies its engine as far as the spec depends on it.
+    pub(super) fn candidates(&self, spec: &ContainerSpec) -> Vec<Candidate<'_>> {
+        let empty = || (0, Vec::new());
+        let crowd = |id: &AgentId, agent| {
+            self.crowds.get(id).map_or_else(empty, |crowd| match spec.depends_on_occupants() {
+                true => (crowd.len(), crowd.occupants(agent).collect()),
+                false => (crowd.len(), Vec::new()),
+            })
+        };
+        let agents = self.agents.iter();
+        agents
             .map(|(id, agent)| {
-                let mut occupants = own.remove(id.as_str()).unwrap_or_default();
-                let foreign = agent.engine().into_iter().flat_map(|engine| &engine.occupants);
-                let is_ours = |it: &Occupant| {
-                    it.labels
-                        .get(TASK_LABEL)
-                        .is_some_and(|task| self.containers.contains_key(&TaskId::new(&**task)))
-                };
-                occupants.extend(foreign.filter(|it| !is_ours(it)));
-                Candidate { id, agent, occupants }
+                let (crowd, occupants) = crowd(id, &**agent);
+                Candidate { id, agent, crowd, occupants }
             })
             .collect()
     }
+}
+
+/// The last part of an image's name, as far as it can be part of a container's name.
+fn image_name(image: &str) -> String {
+    let last = image.rsplit('/').next().unwrap_or_default();
+    let last = last.split([':', '@']).next().unwrap_or_default();
+    let is_allowed = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    let name: String = last.chars().filter(is_allowed).take(IMAGE_NAME_BYTES_MAX).collect();
+    let name = name.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
+    if name.is_empty() { "container".into() } else { name.into() }
 }

@@ -27,6 +27,8 @@ pub enum Record {
     AgentForgotten(AgentId),
     Container(Arc<Container>),
     Forgotten(TaskId),
+    /// The container of the first task has another; one write.
+    Replaced(TaskId, Arc<Container>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +53,9 @@ pub struct Container {
     /// The body of the call that created it: it may be placed again.
     pub body: String,
     pub created_nanos: u64,
+    /// Placed again after its node failed: it must not be lost if that fails, and no client waits for it.
+    #[serde(default)]
+    pub restarted: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +84,11 @@ pub(super) enum Stored {
 }
 
 impl Container {
+    /// Its task holds resources, as far as is known.
+    pub fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Launching | Phase::Created)
+    }
+
     pub fn kind(&self) -> Kind {
         if self.revocable { Kind::Revocable } else { Kind::Regular }
     }
@@ -86,19 +96,22 @@ impl Container {
 
 impl Durable for Record {
     fn writes(&self, into: &mut Vec<Write>) {
-        into.push(match self {
-            Record::Framework(id) => Write::put(FRAMEWORK_KEY, id.as_bytes()),
+        let forget = |task: &TaskId| Write::delete(format!("{CONTAINER_PREFIX}{task}"));
+        let put = |container: &Container| {
+            let value = serde_json::to_vec(container).expect("a container is plain data");
+            Write::put(format!("{CONTAINER_PREFIX}{}", container.task), value)
+        };
+        match self {
+            Record::Framework(id) => into.push(Write::put(FRAMEWORK_KEY, id.as_bytes())),
             Record::Agent(agent) => {
                 let value = serde_json::to_vec(agent).expect("an agent is plain data");
-                Write::put(format!("{AGENT_PREFIX}{}", agent.id), value)
+                into.push(Write::put(format!("{AGENT_PREFIX}{}", agent.id), value));
             }
-            Record::AgentForgotten(agent) => Write::delete(format!("{AGENT_PREFIX}{agent}")),
-            Record::Container(container) => {
-                let value = serde_json::to_vec(&**container).expect("a container is plain data");
-                Write::put(format!("{CONTAINER_PREFIX}{}", container.task), value)
-            }
-            Record::Forgotten(task) => Write::delete(format!("{CONTAINER_PREFIX}{task}")),
-        });
+            Record::AgentForgotten(agent) => into.push(Write::delete(format!("{AGENT_PREFIX}{agent}"))),
+            Record::Container(container) => into.push(put(container)),
+            Record::Forgotten(task) => into.push(forget(task)),
+            Record::Replaced(task, container) => into.extend([forget(task), put(container)]),
+        }
     }
 }
 
@@ -125,6 +138,9 @@ impl fmt::Display for Record {
             Record::Framework(id) => write!(f, "record framework {id}"),
             Record::Agent(agent) => write!(f, "record agent {} {}", agent.id, agent.engine),
             Record::AgentForgotten(agent) => write!(f, "record agent {agent} forgotten"),
+            Record::Replaced(task, container) => {
+                write!(f, "{}, replaces {task}", Record::Container(container.clone()))
+            }
             Record::Container(it) => {
                 let phase = match &it.phase {
                     Phase::Launching => "launching".into(),

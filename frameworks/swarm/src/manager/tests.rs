@@ -1,7 +1,9 @@
 //! Scripts: offers, creates, updates and engines in, records and effects out.
 
+mod faults;
 mod script;
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,7 +13,7 @@ use tepui_types::AgentId;
 
 use script::{World, check, config};
 
-use crate::info::status_rows;
+use crate::info::{Counts, status_rows};
 use crate::schedule::Scheduler;
 
 #[test]
@@ -29,6 +31,7 @@ fn a_create_waits_for_an_engine_and_an_offer() {
             > subscribe F1
             record framework F1
             > create 1 web -c 1 -m 20
+            revive
             > offer O1 A1 cpus:2;mem:100
             record agent A1 a1:2375
             connect A1 a1:2375
@@ -41,6 +44,298 @@ fn a_create_waits_for_an_engine_and_an_offer() {
             record t1 on A1 regular created as c0ffee
             reply 1 created c0ffee
             acknowledge t1
+        "#]],
+    );
+}
+
+#[test]
+fn container_that_exited_is_held_again_before_it_starts() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:2;mem:100
+        up A1 node-0
+        create 1 web -c 1
+        update t1 STARTING id=id-web
+        up A1 node-0 web
+        hold 2 t1
+        update t1 FINISHED
+        hold 3 t1
+        hold 4 t1
+        abandon 3
+        hold 5 t1
+        offer O2 A1 cpus:1
+        update t2 STARTING id=id-web
+        update t2 FAILED
+        hold 6 t2
+        offer O3 A1 cpus:1
+        update t3 FAILED No such container
+        create 7 web -c 1
+        hold 8 t3
+        wait 5
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:2;mem:100
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 STARTING id=id-web
+            record t1 on A1 regular created as id-web
+            reply 1 created id-web
+            acknowledge t1
+            > up A1 node-0 web
+            > hold 2 t1
+            reply 2 created id-web
+            > update t1 FINISHED
+            record t1 on A1 regular ended TASK_FINISHED
+            acknowledge t1
+            > hold 3 t1
+            revive
+            > hold 4 t1
+            reply 4 409 Conflict: the container is being started already
+            > abandon 3
+            > hold 5 t1
+            revive
+            > offer O2 A1 cpus:1
+            record t2 on A1 regular launching, replaces t1
+            accept O2 launch t2 on A1 regular cpus(allocated: *):1
+            > update t2 STARTING id=id-web
+            record t2 on A1 regular created as id-web
+            reply 5 created id-web
+            acknowledge t2
+            > update t2 FAILED
+            record t2 on A1 regular ended TASK_FAILED
+            acknowledge t2
+            > hold 6 t2
+            revive
+            > offer O3 A1 cpus:1
+            record t3 on A1 regular launching, replaces t2
+            accept O3 launch t3 on A1 regular cpus(allocated: *):1
+            > update t3 FAILED No such container
+            record t3 on A1 regular ended TASK_FAILED
+            reply 6 500 No such container
+            acknowledge t3
+            > create 7 web -c 1
+            reply 7 409 Conflict: The name web is already assigned or in pending tasks. You have to delete (or rename) that container to be able to assign web to a container again.
+            > hold 8 t3
+            revive
+            > wait 5
+            reply 8 500 container failed to start after 5s: no resources available to schedule container
+              node-0: no offers
+        "#]],
+    );
+}
+
+#[test]
+fn container_of_a_dead_executor_is_adopted_or_killed() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:2;mem:100
+        up A1 node-0
+        create 1 web -c 1
+        update t1 RUNNING id=id-web
+        up A1 node-0 web
+        update t1 FAILED EXECUTOR_TERMINATED by-agent
+        offer O2 A1 cpus:1
+        update t2 RUNNING id=id-web
+        update t2 FAILED EXECUTOR_TERMINATED by-agent
+        wait 5
+        hold 2 t2
+        offer O3 A1 cpus:1
+        update t3 RUNNING id=id-web
+        update t3 FAILED PREEMPTED by-agent
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:2;mem:100
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 RUNNING id=id-web
+            record t1 on A1 regular created as id-web
+            reply 1 created id-web
+            acknowledge t1
+            > up A1 node-0 web
+            > update t1 FAILED EXECUTOR_TERMINATED by-agent
+            record t1 on A1 regular ended TASK_FAILED REASON_EXECUTOR_TERMINATED
+            acknowledge t1
+            revive
+            > offer O2 A1 cpus:1
+            record t2 on A1 regular launching, replaces t1
+            accept O2 launch t2 on A1 regular cpus(allocated: *):1
+            > update t2 RUNNING id=id-web
+            record t2 on A1 regular created as id-web
+            acknowledge t2
+            > update t2 FAILED EXECUTOR_TERMINATED by-agent
+            record t2 on A1 regular ended TASK_FAILED REASON_EXECUTOR_TERMINATED
+            acknowledge t2
+            revive
+            > wait 5
+            engine A1 kill id-web
+            > hold 2 t2
+            revive
+            > offer O3 A1 cpus:1
+            record t3 on A1 regular launching, replaces t2
+            accept O3 launch t3 on A1 regular cpus(allocated: *):1
+            > update t3 RUNNING id=id-web
+            record t3 on A1 regular created as id-web
+            reply 2 created id-web
+            acknowledge t3
+            > update t3 FAILED PREEMPTED by-agent
+            engine A1 kill id-web
+            record t3 on A1 regular ended TASK_FAILED REASON_CONTAINER_PREEMPTED
+            acknowledge t3
+        "#]],
+    );
+}
+
+#[test]
+fn container_that_was_started_at_its_engine_is_adopted_or_killed() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:2;mem:100
+        up A1 node-0
+        create 1 web -c 1
+        update t1 RUNNING id=id-web
+        up A1 node-0 web
+        update t1 FINISHED
+        up A1 node-0 web running
+        up A1 node-0 web running
+        offer O2 A1 cpus:1
+        update t2 FAILED it does not run any more
+        up A1 node-0 web running
+        wait 5
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:2;mem:100
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 RUNNING id=id-web
+            record t1 on A1 regular created as id-web
+            reply 1 created id-web
+            acknowledge t1
+            > up A1 node-0 web
+            > update t1 FINISHED
+            record t1 on A1 regular ended TASK_FINISHED
+            acknowledge t1
+            > up A1 node-0 web running
+            revive
+            > up A1 node-0 web running
+            > offer O2 A1 cpus:1
+            record t2 on A1 regular launching, replaces t1
+            accept O2 launch t2 on A1 regular cpus(allocated: *):1
+            > update t2 FAILED it does not run any more
+            record t2 on A1 regular ended TASK_FINISHED
+            engine A1 kill id-web
+            acknowledge t2
+            > up A1 node-0 web running
+            revive
+            > wait 5
+            engine A1 kill id-web
+        "#]],
+    );
+}
+
+#[test]
+fn preempted_container_is_not_placed_again() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 rev cpus:2
+        up A1 node-0
+        create 1 web -c 1 -e constraint:res-type==revocable -e reschedule:on-node-failure
+        update t1 RUNNING id=id-web
+        up A1 node-0 web
+        update t1 GONE RECONCILIATION by-agent
+        update t1 GONE PREEMPTED by-agent Reclaimed by its owner
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 rev cpus:2
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1 -e constraint:res-type==revocable -e reschedule:on-node-failure
+            record t1 on A1 revocable launching
+            accept O1 launch t1 on A1 revocable cpus(allocated: *){REV: USAGE_SLACK}:1
+            > update t1 RUNNING id=id-web
+            record t1 on A1 revocable created as id-web
+            reply 1 created id-web
+            acknowledge t1
+            > up A1 node-0 web
+            > update t1 GONE RECONCILIATION by-agent
+            acknowledge t1
+            > update t1 GONE PREEMPTED by-agent Reclaimed by its owner
+            engine A1 kill id-web
+            record t1 on A1 revocable ended TASK_GONE REASON_CONTAINER_PREEMPTED
+            acknowledge t1
+        "#]],
+    );
+}
+
+#[test]
+fn launch_that_a_master_lost_goes_back_to_the_queue() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:2;mem:100
+        up A1 node-0
+        create 1 web -c 1
+        disconnect
+        subscribe F1
+        wait 14
+        wait 1
+        offer O2 A1 cpus:2;mem:100
+        update t1 GONE RECONCILIATION unknown
+        update t2 STARTING id=c0ffee
+        wait 15
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:2;mem:100
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > disconnect
+            > subscribe F1
+            reconcile t1
+            reconcile
+            > wait 14
+            > wait 1
+            reconcile t1
+            > offer O2 A1 cpus:2;mem:100
+            > update t1 GONE RECONCILIATION unknown
+            record t1 forgotten
+            acknowledge t1
+            record t2 on A1 regular launching
+            accept O2 launch t2 on A1 regular cpus(allocated: *):1
+            > update t2 STARTING id=c0ffee
+            record t2 on A1 regular created as c0ffee
+            reply 1 created c0ffee
+            acknowledge t2
+            > wait 15
         "#]],
     );
 }
@@ -68,7 +363,9 @@ fn a_create_without_a_node_says_why() {
             connect A1 a1:2375
             > up A1 node-0
             > create 1 web -c 2
+            revive
             > create 2 db -c 1 -e constraint:node==node-9
+            revive
             > wait 4
             > create 3 web -c 1
             reply 3 409 Conflict: The name web is already assigned or in pending tasks. You have to delete (or rename) that container to be able to assign web to a container again.
@@ -80,6 +377,7 @@ fn a_create_without_a_node_says_why() {
             [node==node-9]
               node-0: filter constraint [node==node-9]
             > create 4 web -c 2
+            revive
             > wait 5
             reply 4 500 container failed to start after 5s: no resources available to schedule container
               node-0: requested 2 regular cpus, offered 1
@@ -138,6 +436,40 @@ fn names_belong_to_one_container() {
 }
 
 #[test]
+fn missing_image_is_not_found_and_frees_the_name() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1
+        update t1 FAILED no-image cannot pull the image: denied
+        offer O2 A1 cpus:1
+        create 2 web -c 1
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 FAILED no-image cannot pull the image: denied
+            record t1 forgotten
+            reply 1 404 No such image: busybox: cannot pull the image: denied
+            acknowledge t1
+            > offer O2 A1 cpus:1
+            > create 2 web -c 1
+            record t2 on A1 regular launching
+            accept O2 launch t2 on A1 regular cpus(allocated: *):1
+        "#]],
+    );
+}
+
+#[test]
 fn an_offer_that_is_gone_sends_the_container_back_into_the_queue() {
     check(
         "
@@ -165,6 +497,7 @@ fn an_offer_that_is_gone_sends_the_container_back_into_the_queue() {
             > update t1 DROPPED INVALID_OFFERS by-agent Offer O1 is no longer valid
             record t1 forgotten
             acknowledge t1
+            revive
             > offer O2 A1 cpus:1
             record t2 on A1 regular launching
             accept O2 launch t2 on A1 regular cpus(allocated: *):1
@@ -208,6 +541,7 @@ fn offers_are_held_for_a_time_and_rescinded_ones_are_not_used() {
             > wait 1
             decline O2
             > create 1 web -c 1
+            revive
             > down A1 refused
             > offer O3 A1 cpus:1
             decline O3
@@ -220,7 +554,7 @@ fn offers_are_held_for_a_time_and_rescinded_ones_are_not_used() {
 }
 
 #[test]
-fn a_failed_launch_is_told_to_the_client() {
+fn a_failed_launch_is_reported_to_the_client() {
     check(
         "
         subscribe F1
@@ -297,8 +631,10 @@ fn a_client_that_leaves_takes_its_container_along() {
             > subscribe F1
             record framework F1
             > create 1 web -c 1
+            revive
             > abandon 1
             > create 2 web -c 1
+            revive
             > offer O1 A1 cpus:9
             record agent A1 a1:2375
             connect A1 a1:2375
@@ -324,6 +660,7 @@ fn a_client_that_leaves_takes_its_container_along() {
             record t2 forgotten
             acknowledge t2
             > create 4 web -c 1
+            revive
         "#]],
     );
 }
@@ -393,7 +730,6 @@ fn ends_are_kept_until_the_container_is_removed() {
             acknowledge t3
             > update t3 FINISHED removed by the engine before it was said
             record t3 on A1 regular ended TASK_FINISHED
-            record t3 forgotten
             acknowledge t3
         "#]],
     );
@@ -442,6 +778,7 @@ fn a_killed_manager_finds_its_containers_again() {
             connect A1 a1:2375
             > subscribe F1
             reconcile t2 t1
+            reconcile
             > update t1 RUNNING id=c1
             acknowledge t1
             > update t2 UNKNOWN by-agent
@@ -450,6 +787,7 @@ fn a_killed_manager_finds_its_containers_again() {
             > create 3 web -c 1
             reply 3 409 Conflict: The name web is already assigned or in pending tasks. You have to delete (or rename) that container to be able to assign web to a container again.
             > create 4 db -c 1
+            revive
             > removed t1
             record t1 forgotten
             kill t1 on A1
@@ -510,25 +848,28 @@ fn a_container_moves_when_its_node_fails() {
             > update t1 UNREACHABLE by-agent
             record t1 on A1 regular rescheduling
             acknowledge t1
+            revive
             > update t2 UNREACHABLE by-agent
             acknowledge t2
             > restart
             connect A1 a1:2375
             > subscribe F1
             reconcile t2
+            reconcile
+            revive
             > offer O3 A2 cpus:1
             record agent A2 a2:2375
             connect A2 a2:2375
             > up A2 node-1
-            record t1 forgotten
-            record t3 on A2 regular launching
+            record t3 on A2 regular launching, replaces t1
+            engine A1 remove c1
             accept O3 launch t3 on A2 regular cpus(allocated: *):1
             > update t3 DROPPED INVALID_OFFERS by-agent gone
             record t3 on A2 regular rescheduling
             acknowledge t3
+            revive
             > offer O4 A2 cpus:1
-            record t3 forgotten
-            record t4 on A2 regular launching
+            record t4 on A2 regular launching, replaces t3
             accept O4 launch t4 on A2 regular cpus(allocated: *):1
             > update t4 RUNNING id=c4
             record t4 on A2 regular created as c4
@@ -607,6 +948,7 @@ fn without_the_option_revocable_resources_are_left_alone() {
         connect A1 a1:2375
         > up A1 node-0
         > create 1 web -c 2
+        revive
         > wait 5
         reply 1 500 container failed to start after 5s: no resources available to schedule container
           node-0: requested 2 regular cpus, offered 1
@@ -627,7 +969,9 @@ fn info_shows_offers_and_engines_by_kind() {
         offer O3 A2 rev cpus:0.5
         ",
     );
-    let rows = status_rows(&world.view(), &Scheduler::default(), "primary");
+    let counts = BTreeMap::from([("A1", Counts { running: 1, paused: 0, stopped: 1 })]);
+    let view = world.view();
+    let rows = status_rows(&view, &Scheduler::default(), "primary", &view.by_agent(), &counts);
     let text: Vec<String> = rows.iter().map(|[key, value]| format!("{key}: {value}")).collect();
     expect![[r#"
         Role: primary
@@ -645,7 +989,7 @@ fn info_shows_offers_and_engines_by_kind() {
          node-0: a1:2375
           └ ID: A1
           └ Status: Healthy
-          └ Containers: 1
+          └ Containers: 2 (1 Running, 0 Paused, 1 Stopped)
           └ Reserved CPUs (regular): 1 / 4
           └ Reserved Memory (regular): 20 MiB / 1.002 GiB
           └ Reserved CPUs (revocable): 0 / 4
@@ -654,7 +998,7 @@ fn info_shows_offers_and_engines_by_kind() {
          a2:2375: a2:2375
           └ ID: A2
           └ Status: Pending
-          └ Containers: 0
+          └ Containers: 0 (0 Running, 0 Paused, 0 Stopped)
           └ Reserved CPUs (regular): 0 / 0
           └ Reserved Memory (regular): 0 B / 0 B
           └ Reserved CPUs (revocable): 0 / 0.5

@@ -7,28 +7,31 @@ use alloc::string::String;
 use tepui_fsm::{Now, Outbox};
 use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::task_status::Reason;
-use tepui_types::{AgentId, TaskStateExt};
+use tepui_types::{AgentId, TaskId, TaskStateExt};
 
-use super::{Container, Created, Effect, EngineOperation, Manager, Pending, Phase, Update};
+use super::{Container, Created, Effect, EngineOperation, Manager, Phase, Update};
 use crate::rejection::Rejection;
 use crate::spec::{ContainerSpec, Reschedule};
 
 impl Manager {
-    pub(super) fn on_update(&mut self, _: Now, update: Update, out: &mut Outbox<Self>) {
+    pub(super) fn on_update(&mut self, now: Now, update: Update, out: &mut Outbox<Self>) {
         let known = self.containers.get(&update.task).map(|container| (**container).clone());
         match known {
             None => self.on_unknown(&update, out),
             Some(container) => match (&container.phase, Fate::of(&update)) {
+                (Phase::Rescheduling | Phase::Ended { .. }, _) if is_live(&update) => {
+                    self.on_node_back(container, &update, out)
+                }
                 (Phase::Ended { .. } | Phase::Rescheduling, _) | (_, Fate::Underway) => (),
                 (Phase::Launching, Fate::Held) => self.on_created(container, &update, out),
                 (Phase::Launching, Fate::Unreachable | Fate::Terminal) => {
-                    self.on_not_created(container, &update, out)
+                    self.on_not_created(now, container, &update, out)
                 }
                 (Phase::Created, Fate::Held) => (),
                 // The agent may come back, and the container with it.
                 (Phase::Created, Fate::Unreachable) if !is_lost_node(&container, &update) => (),
                 (Phase::Created, Fate::Unreachable | Fate::Terminal) => {
-                    self.on_ended(container, &update, out)
+                    self.on_ended(now, container, &update, out)
                 }
             },
         }
@@ -42,17 +45,32 @@ impl Manager {
         let Some(agent) = &update.agent else { return };
         if !update.state.is_terminal() && Fate::of(update) != Fate::Unreachable {
             out.effect(Effect::Kill { task: update.task.clone(), agent: agent.clone() });
-            if let Some((id, _)) = &update.container {
+            let left = update.container.as_ref().filter(|(id, _)| !self.by_id.contains_key(id));
+            if let Some((id, _)) = left {
                 let operation = EngineOperation::Remove(id.clone());
                 out.effect(Effect::Engine { agent: agent.clone(), operation });
             }
         }
     }
 
+    /// The node came back before the container had another, or after it was given up.
+    fn on_node_back(&mut self, container: Container, update: &Update, out: &mut Outbox<Self>) {
+        self.pending
+            .retain(|_, pending| pending.replaces.as_ref().map(TaskId::as_str) != Some(&container.task));
+        if update.container.is_some() {
+            self.on_created(container, update, out);
+        } else {
+            let phase = if container.occupant.id.is_empty() { Phase::Launching } else { Phase::Created };
+            self.put_container(Container { phase, ..container }, out);
+        }
+        self.answer_holds(&update.task, out);
+    }
+
     fn on_created(&mut self, mut container: Container, update: &Update, out: &mut Outbox<Self>) {
-        let Some((id, name)) = update.container.clone() else { return };
+        let Some((id, _)) = update.container.clone() else { return };
         let waiting = self.launching.remove(&update.task);
-        if waiting.as_ref().is_some_and(|pending| pending.abandoned) {
+        let is_new = container.occupant.id.is_empty();
+        if is_new && waiting.as_ref().is_some_and(|pending| pending.abandoned) {
             let (agent, operation) = (AgentId::new(&*container.agent), EngineOperation::Remove(id));
             out.effect(Effect::Engine { agent, operation });
             self.on_removed(&update.task, out);
@@ -60,10 +78,7 @@ impl Manager {
         }
         container.phase = Phase::Created;
         container.occupant.id = id.clone();
-        if container.occupant.name.is_empty() {
-            self.names.insert(name.clone());
-            container.occupant.name = name;
-        }
+        self.unseen.insert(update.task.clone());
         self.put_container(container, out);
         if let Some(request) = waiting.and_then(|pending| pending.request) {
             out.effect(Effect::Reply { request, answer: Ok(Created { task: update.task.clone(), id }) });
@@ -71,61 +86,83 @@ impl Manager {
     }
 
     /// The task terminated before the engine had the container.
-    fn on_not_created(&mut self, container: Container, update: &Update, out: &mut Outbox<Self>) {
+    fn on_not_created(&mut self, now: Now, container: Container, update: &Update, out: &mut Outbox<Self>) {
         let waiting = self.launching.remove(&update.task);
-        if let Some(pending) = waiting.as_ref().filter(|pending| pending.replaces.is_some()) {
+        if waiting.is_none() && !container.occupant.id.is_empty() && is_never_launched(update) {
+            return self.on_adoption_lost(now, container, out);
+        }
+        if !container.occupant.id.is_empty() {
+            let (is_invalid, message) = (is_invalid_offer(update), failure(update));
+            return self.on_not_adopted(container, waiting, is_invalid, update, message, out);
+        }
+        if container.restarted && self.requeue_replacement(&container).is_ok() {
             // Nobody waits for the answer: the container stays on record until it has another node.
-            self.enqueue(Pending { replaces: Some(update.task.clone()), ..pending.clone() });
             self.put_container(Container { phase: Phase::Rescheduling, ..container }, out);
             return;
         }
         self.forget_container(&update.task, out);
-        match waiting {
+        self.names.remove(&container.occupant.name);
+        // Launched by an earlier life of the manager: its client is gone.
+        let Some(pending) = waiting else { return };
+        if is_invalid_offer(update) && !pending.abandoned {
             // The offers were taken away between selection and accept: back into the queue, with the same deadline.
-            Some(pending) if is_invalid_offer(update) && !pending.abandoned => self.enqueue(pending),
-            Some(pending) => {
-                self.release_name(&pending);
-                if let Some(request) = pending.request {
-                    let answer = Err(Rejection::Failed(failure(update)));
-                    out.effect(Effect::Reply { request, answer });
-                }
-            }
-            // Launched by an earlier life of the manager: its client is gone.
-            None => drop(self.names.remove(&container.occupant.name)),
+            self.names.extend(pending.name.clone());
+            self.enqueue(pending);
+        } else if let Some(request) = pending.request {
+            let answer = match &update.missing_image {
+                Some(image) => Rejection::NoImage(format!("No such image: {image}: {}", failure(update))),
+                None => Rejection::Failed(failure(update)),
+            };
+            out.effect(Effect::Reply { request, answer: Err(answer) });
         }
     }
 
-    fn on_ended(&mut self, mut container: Container, update: &Update, out: &mut Outbox<Self>) {
+    fn on_ended(&mut self, now: Now, mut container: Container, update: &Update, out: &mut Outbox<Self>) {
         let agent = AgentId::new(&*container.agent);
         if is_lost_node(&container, update) && self.requeue_replacement(&container).is_ok() {
             container.phase = Phase::Rescheduling;
             self.put_container(container, out);
             return;
         }
-        if !update.by_executor {
+        let is_orphan = !update.by_executor && update.reason == Some(ORPHANED);
+        match (update.by_executor, is_orphan) {
+            (true, _) => (),
             // The executor is gone and may have left the container behind.
-            let operation = EngineOperation::Kill(container.occupant.id.clone());
-            out.effect(Effect::Engine { agent, operation });
+            (false, true) => self.adopt_orphan(now, &container, out),
+            (false, false) => {
+                let operation = EngineOperation::Kill(container.occupant.id.clone());
+                out.effect(Effect::Engine { agent, operation });
+            }
         }
         container.phase = Phase::Ended {
             state: format!("{:?}", update.state),
             reason: update.reason.map(|reason| format!("{reason:?}")),
             message: update.message.clone(),
         };
-        let is_removed = self.is_removed(&container);
+        let is_removed = !is_orphan && self.is_removed(&container);
         self.put_container(container, out);
         if is_removed {
             self.on_removed(&update.task, out);
         }
     }
 
-    /// The engine removes some containers by itself when they exit (`docker run --rm`), and says so before the executor does.
+    /// The engine removes some containers by itself when they exit (`docker run --rm`). Others were removed if the engine has
+    /// shown them before and shows them no more.
     fn is_removed(&self, container: &Container) -> bool {
+        if spec(container).is_some_and(|spec| spec.auto_remove) {
+            return true;
+        }
+        if self.unseen.contains(&TaskId::new(&*container.task)) {
+            return false;
+        }
         let agent = self.agents.get(&AgentId::new(&*container.agent));
         let engine = agent.filter(|agent| agent.is_healthy()).and_then(|agent| agent.engine());
         engine.is_some_and(|engine| !engine.occupants.iter().any(|it| it.id == container.occupant.id))
     }
 }
+
+/// The executor died; its container may run on.
+const ORPHANED: Reason = Reason::REASON_EXECUTOR_TERMINATED;
 
 /// What an update means for the container of the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +177,12 @@ enum Fate {
 
 impl Fate {
     fn of(update: &Update) -> Fate {
+        let is_repeated = update.reason == Some(Reason::REASON_RECONCILIATION) && update.has_executor;
         match update.state {
+            // The executor reports the container as soon as the engine has created it, long before it is started.
+            TaskState::TASK_STARTING if update.container.is_some() => Fate::Held,
+            // The agent sends the update itself, with its reason, until it is acknowledged.
+            state if state.is_terminal() && is_repeated => Fate::Underway,
             TaskState::TASK_STAGING | TaskState::TASK_STARTING | TaskState::TASK_KILLING => Fate::Underway,
             TaskState::TASK_RUNNING => Fate::Held,
             TaskState::TASK_UNREACHABLE => Fate::Unreachable,
@@ -158,6 +200,12 @@ impl Fate {
     }
 }
 
+/// The task is on its agent, and the master says so.
+fn is_live(update: &Update) -> bool {
+    use TaskState::{TASK_RUNNING, TASK_STAGING, TASK_STARTING};
+    matches!(update.state, TASK_STAGING | TASK_STARTING | TASK_RUNNING)
+}
+
 /// The node failed and the container is to run on another.
 fn is_lost_node(container: &Container, update: &Update) -> bool {
     let failed = matches!(
@@ -168,12 +216,28 @@ fn is_lost_node(container: &Container, update: &Update) -> bool {
             | TaskState::TASK_UNREACHABLE
             | TaskState::TASK_UNKNOWN
     );
-    let spec = || ContainerSpec::parse(container.body.as_bytes(), true);
-    failed && spec().is_ok_and(|spec| spec.reschedule == Reschedule::OnNodeFailure)
+    // Its owner wanted the resources back: the node is there, and the container must not run elsewhere by itself.
+    let preempted = update.reason == Some(Reason::REASON_CONTAINER_PREEMPTED);
+    failed && !preempted && spec(container).is_some_and(|spec| spec.reschedule == Reschedule::OnNodeFailure)
 }
 
+fn spec(container: &Container) -> Option<ContainerSpec> {
+    ContainerSpec::parse(container.body.as_bytes(), true).ok()
+}
+
+/// The master does not have the task, though its agent may be there.
+fn is_never_launched(update: &Update) -> bool {
+    use TaskState::{TASK_DROPPED, TASK_GONE, TASK_UNKNOWN};
+    let is_told = update.by_executor || update.has_executor;
+    let preempted = update.reason == Some(Reason::REASON_CONTAINER_PREEMPTED);
+    matches!(update.state, TASK_DROPPED | TASK_GONE | TASK_UNKNOWN) && !is_told && !preempted
+}
+
+/// The master never launched it: the offers were gone, or the call did not arrive.
 fn is_invalid_offer(update: &Update) -> bool {
-    update.reason == Some(Reason::REASON_INVALID_OFFERS)
+    let is_unlaunched =
+        matches!(update.reason, Some(Reason::REASON_INVALID_OFFERS | Reason::REASON_RECONCILIATION));
+    is_unlaunched && !update.by_executor
 }
 
 fn failure(update: &Update) -> String {

@@ -17,6 +17,7 @@ fn node(engine: &Engine, health: i64) -> Node<'_> {
         labels: &engine.labels,
         res_type: Some("regular"),
         health,
+        crowd: engine.occupants.len(),
         occupants: engine.occupants.iter().collect(),
         images: &engine.images,
         cpus: Scalar::from_thousandths(2000),

@@ -9,8 +9,11 @@ use crate::testing::{agent, agent_with, engine, spec};
 
 fn outcome_by(scheduler: &Scheduler, options: &str, agents: &[Agent]) -> String {
     let ids: Vec<AgentId> = agents.iter().map(|agent| AgentId::new(agent.name())).collect();
-    let candidates: Vec<Candidate<'_>> =
-        ids.iter().zip(agents).map(|(id, agent)| Candidate { id, agent, occupants: vec![] }).collect();
+    let candidates: Vec<Candidate<'_>> = ids
+        .iter()
+        .zip(agents)
+        .map(|(id, agent)| Candidate { id, agent, crowd: 0, occupants: vec![] })
+        .collect();
     match select(scheduler, &spec(options), &candidates, &mut Rng::seeded(1)) {
         Ok(Selection { agent, kind, .. }) => format!("{agent} {kind}"),
         Err(error) => error.to_string(),
@@ -83,8 +86,11 @@ fn random_never_takes_a_node_without_room() {
     for seed in 0..32 {
         let scheduler = Scheduler { strategy: Strategy::Random, ..Scheduler::default() };
         let ids: Vec<AgentId> = agents.iter().map(|agent| AgentId::new(agent.name())).collect();
-        let candidates: Vec<Candidate<'_>> =
-            ids.iter().zip(&agents).map(|(id, agent)| Candidate { id, agent, occupants: vec![] }).collect();
+        let candidates: Vec<Candidate<'_>> = ids
+            .iter()
+            .zip(&agents)
+            .map(|(id, agent)| Candidate { id, agent, crowd: 0, occupants: vec![] })
+            .collect();
         let selected =
             select(&scheduler, &spec("-c 4"), &candidates, &mut Rng::seeded(seed)).expect("there is room");
         assert_eq!((selected.agent.as_str(), selected.kind), ("c", Kind::Regular), "seed {seed}");
@@ -129,8 +135,11 @@ fn every_engine_is_explained() {
         slow,
     ];
     let ids: Vec<AgentId> = (0..agents.len()).map(|at| AgentId::new(format!("A{at}"))).collect();
-    let candidates: Vec<Candidate<'_>> =
-        ids.iter().zip(&agents).map(|(id, agent)| Candidate { id, agent, occupants: vec![] }).collect();
+    let candidates: Vec<Candidate<'_>> = ids
+        .iter()
+        .zip(&agents)
+        .map(|(id, agent)| Candidate { id, agent, crowd: 0, occupants: vec![] })
+        .collect();
     let explained = |options: &str| explain(&Scheduler::default(), &spec(options), &candidates).join("\n");
     expect_test::expect![[r#"
         small: requested 3 regular cpus, offered 1; requested 3 revocable cpus, offered 2

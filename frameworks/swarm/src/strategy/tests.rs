@@ -17,6 +17,7 @@ fn rank(strategy: Strategy, options: &str, nodes: &[(&str, i64, i64, usize)]) ->
         labels: &engine.labels,
         res_type: None,
         health: HEALTH_MAX,
+        crowd: engine.occupants.len(),
         occupants: engine.occupants.iter().collect(),
         images: &[],
         cpus: Scalar::from_thousandths(cpus * 1000),

@@ -82,6 +82,14 @@ impl World {
                 let event = EngineEvent::Up(Arc::new(engine(name, &[], &occupants, &[])));
                 Input::Engine { agent: AgentId::new(agent), event }
             }
+            // The engine shows the container of a task under a name.
+            "left" => {
+                let (agent, task, name) = (word(), word(), word());
+                let (task, framework) = (self.task(task), crate::FRAMEWORK_LABEL);
+                let text = format!("{name} {}={task} {framework}=F1", crate::TASK_LABEL);
+                let event = EngineEvent::Up(Arc::new(engine("node-0", &[], &[&text], &[])));
+                Input::Engine { agent: AgentId::new(agent), event }
+            }
             "down" => {
                 Input::Engine { agent: AgentId::new(word()), event: EngineEvent::Down(word().to_owned()) }
             }
@@ -94,8 +102,19 @@ impl World {
                     spec: Box::new(spec(options)),
                 }
             }
+            "hold" => {
+                let (request, task) = (word(), word());
+                let request = RequestId(request.parse().expect("a number"));
+                Input::Hold { request, task: self.task(task) }
+            }
             "abandon" => Input::Abandoned(RequestId(rest.parse().expect("a number"))),
             "removed" => Input::Removed(self.task(rest)),
+            "rename" => {
+                let (request, task, name) = (word(), word(), word());
+                let request = RequestId(request.parse().expect("a number"));
+                Input::Rename { request, task: self.task(task), name: name.to_owned() }
+            }
+            "rename-failed" => Input::RenameFailed { name: rest.to_owned() },
             "renamed" => {
                 let (task, name) = (word(), word());
                 Input::Renamed { task: self.task(task), name: name.to_owned() }
@@ -114,16 +133,20 @@ impl World {
         self.settle(out);
     }
 
-    /// `t1 STATE [REASON] [id=ENGINE-ID] [by-agent] [message…]`.
+    /// `t1 STATE [REASON] [id=ENGINE-ID] [by-agent] [unknown] [no-image] [message…]`.
     fn update(&self, text: &str) -> Input {
         let mut words = text.split(' ');
         let task = self.task(words.next().expect("a task"));
         let state = state(words.next().expect("a state"));
         let (mut reason, mut container, mut by_executor, mut message) = (None, None, true, Vec::new());
+        let (mut has_executor, mut missing_image) = (true, None);
         for word in words {
             match word {
                 "by-agent" => by_executor = false,
+                "unknown" => (by_executor, has_executor) = (false, false),
+                "no-image" => missing_image = Some("busybox".to_owned()),
                 "INVALID_OFFERS" => reason = Some(Reason::REASON_INVALID_OFFERS),
+                "RECONCILIATION" => reason = Some(Reason::REASON_RECONCILIATION),
                 "PREEMPTED" => reason = Some(Reason::REASON_CONTAINER_PREEMPTED),
                 "EXECUTOR_TERMINATED" => reason = Some(Reason::REASON_EXECUTOR_TERMINATED),
                 word => match word.strip_prefix("id=") {
@@ -135,7 +158,18 @@ impl World {
         let agent = self.manager.containers.get(&task).map_or("A1", |container| container.agent.as_str());
         let agent = Some(AgentId::new(agent));
         let (uuid, message) = (Some(Vec::from([1])), message.join(" "));
-        Input::Update(Update { task, agent, state, reason, message, uuid, container, by_executor })
+        Input::Update(Update {
+            task,
+            agent,
+            state,
+            reason,
+            message,
+            uuid,
+            container,
+            missing_image,
+            by_executor,
+            has_executor,
+        })
     }
 
     fn task(&self, alias: &str) -> TaskId {
@@ -170,7 +204,9 @@ impl World {
             Item::Effect(Effect::Publish(_)) => return,
             Item::Effect(effect) => effect.to_string(),
         };
-        if let Item::Record(crate::Record::Container(container)) = &item {
+        if let Item::Record(crate::Record::Container(container) | crate::Record::Replaced(_, container)) =
+            &item
+        {
             let task = TaskId::new(&*container.task);
             if !self.tasks.contains(&task) {
                 self.tasks.push(task);

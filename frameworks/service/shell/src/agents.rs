@@ -1,0 +1,201 @@
+//! Facts about the agents of the cluster that offers do not carry: totals, isolators, volume drivers.
+//!
+//! Asked of the master, and of agents if the service has external volumes, while there is work. Optional knowledge: an agent
+//! that does not answer is not excluded.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tepui_client::operator::Client;
+use tepui_client::{Credential, Endpoint};
+use tepui_proto::mesos::v1::{self as pb, master};
+use tepui_resources::Resources;
+use tepui_service::scheduler::{AgentFacts, Input, View};
+use tepui_types::AgentId;
+use tokio::sync::{Mutex, watch};
+use tokio::task::JoinSet;
+use tracing::debug;
+
+/// Between two reads while there is work.
+const READ_INTERVAL: Duration = Duration::from_secs(10);
+/// How long what an agent said of its isolators and drivers counts.
+const DRIVERS_AGE_MAX: Duration = Duration::from_secs(20);
+/// Agents that are asked at the same time.
+const QUERIES_MAX: usize = 16;
+/// How long offers wait for what their agents tell.
+const PREPARE_TIMEOUT: Duration = Duration::from_secs(5);
+const COMPLETE: &str = "COMPLETE";
+
+/// Isolators and volume drivers of an agent, as far as it tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Drivers {
+    isolators: Option<Vec<String>>,
+    volume_plugins: Option<Vec<String>>,
+}
+
+/// What is known of agents, and since when. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Agents {
+    pub client: Client,
+    pub credential: Option<Credential>,
+    pub inputs: tepui_runtime::Handle<Input>,
+    pub views: watch::Receiver<Arc<View>>,
+    pub known: Arc<Mutex<Known>>,
+}
+
+pub(crate) type Known = HashMap<AgentId, (Instant, Drivers)>;
+
+impl Agents {
+    /// Runs until the machine is gone.
+    pub async fn watch(mut self) {
+        loop {
+            if self.views.wait_for(has_work).await.is_err() {
+                return;
+            }
+            if self.refresh().await.is_err() {
+                return;
+            }
+            tokio::time::sleep(READ_INTERVAL).await;
+        }
+    }
+
+    /// Learns the drivers of agents before their first offers are used, if the service has external volumes.
+    pub async fn prepare(&self, offers: &[pb::Offer]) {
+        if !uses_external_volumes(&self.views.borrow()) {
+            return;
+        }
+        let is_known = {
+            let known = self.known.lock().await;
+            offers.iter().all(|offer| known.contains_key(&AgentId::new(offer.agent_id.value.clone())))
+        };
+        // Without an answer in time the agents count as unknown, which excludes none.
+        if !is_known && tokio::time::timeout(PREPARE_TIMEOUT, self.refresh()).await.is_err() {
+            debug!("agents did not tell their volume drivers in time");
+        }
+    }
+
+    async fn refresh(&self) -> Result<(), tepui_runtime::Closed> {
+        match self.read().await {
+            Some(agents) => self.inputs.send(Input::Agents(agents)).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn read(&self) -> Option<Vec<AgentFacts>> {
+        let call = master::Call { r#type: Some(master::call::Type::GET_AGENTS), ..Default::default() };
+        let answer = match self.client.master(&call).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                debug!(%error, "cannot list the agents");
+                return None;
+            }
+        };
+        let agents = answer.get_agents.into_option()?.agents;
+        let uses_drivers = uses_external_volumes(&self.views.borrow());
+        let mut known = self.known.lock().await;
+        if uses_drivers {
+            self.ask_agents(&agents, &mut known).await;
+        }
+        Some(agents.iter().filter_map(|agent| facts(agent, &known)).collect())
+    }
+
+    async fn ask_agents(&self, agents: &[master::response::get_agents::Agent], known: &mut Known) {
+        let is_fresh =
+            |id: &AgentId, known: &Known| known.get(id).is_some_and(|(at, _)| at.elapsed() < DRIVERS_AGE_MAX);
+        let mut queries = JoinSet::new();
+        let ids: Vec<AgentId> = agents.iter().filter_map(id_of).collect();
+        known.retain(|id, _| ids.contains(id));
+        for agent in agents {
+            let (Some(id), Some(pid)) = (id_of(agent), agent.pid.as_deref()) else { continue };
+            let Ok(endpoint) = Endpoint::from_pid(pid) else { continue };
+            if is_fresh(&id, known) {
+                continue;
+            }
+            if queries.len() >= QUERIES_MAX
+                && let Some(Ok((id, drivers))) = queries.join_next().await
+            {
+                known.insert(id, (Instant::now(), drivers));
+            }
+            let client = Client::at(endpoint).with_credential(self.credential.clone());
+            queries.spawn(async move { (id, drivers_of(&client).await) });
+        }
+        while let Some(done) = queries.join_next().await {
+            if let Ok((id, drivers)) = done {
+                known.insert(id, (Instant::now(), drivers));
+            }
+        }
+    }
+}
+
+fn has_work(view: &Arc<View>) -> bool {
+    let is_open = |name: &String| view.plan(name).is_some_and(|plan| plan.status != COMPLETE);
+    view.connected && view.plan_names().iter().any(is_open)
+}
+
+fn uses_external_volumes(view: &View) -> bool {
+    let target = view.target.as_ref().and_then(|id| view.configurations.get(id));
+    target.is_some_and(|spec| spec.pods.iter().any(|pod| !pod.external_volumes.is_empty()))
+}
+
+fn id_of(agent: &master::response::get_agents::Agent) -> Option<AgentId> {
+    let id = agent.agent_info.as_option()?.id.as_option()?;
+    Some(AgentId::new(id.value.clone()))
+}
+
+/// What an agent tells of its isolators and drivers.
+async fn drivers_of(client: &Client) -> Drivers {
+    let isolators = client.get("/flags").await.ok().and_then(|flags| isolators(&flags));
+    let plugins = client.get("/volume_drivers").await.ok().and_then(|document| plugins(&document));
+    Drivers { isolators, volume_plugins: plugins }
+}
+
+fn isolators(flags: &Value) -> Option<Vec<String>> {
+    let text = flags["flags"]["isolation"].as_str()?;
+    Some(text.split(',').map(|name| name.trim().to_owned()).collect())
+}
+
+fn plugins(document: &Value) -> Option<Vec<String>> {
+    let drivers = document["drivers"].as_array()?.iter();
+    Some(drivers.filter_map(|name| name.as_str().map(str::to_owned)).collect())
+}
+
+fn facts(agent: &master::response::get_agents::Agent, known: &Known) -> Option<AgentFacts> {
+    let (id, info) = (id_of(agent)?, agent.agent_info.as_option()?);
+    let drivers = known.get(&id).map(|(_, drivers)| drivers.clone()).unwrap_or_default();
+    let domain = info.domain.as_option().and_then(|domain| domain.fault_domain.as_option());
+    Some(AgentFacts {
+        id,
+        hostname: info.hostname.clone(),
+        region: domain.and_then(|domain| domain.region.as_option()).map(|region| region.name.clone()),
+        zone: domain.and_then(|domain| domain.zone.as_option()).map(|zone| zone.name.clone()),
+        attributes: info.attributes.iter().map(attribute).collect(),
+        total: Resources::from_proto(&agent.total_resources).ok()?,
+        is_deactivated: !agent.active || agent.deactivated == Some(true) || agent.drain_info.is_set(),
+        isolators: drivers.isolators,
+        volume_plugins: drivers.volume_plugins,
+    })
+}
+
+fn attribute(attribute: &pb::Attribute) -> (String, String) {
+    let scalar = attribute.scalar.as_option().map(|scalar| format!("{:.3}", scalar.value));
+    let text = attribute.text.as_option().map(|text| text.value.clone());
+    (attribute.name.clone(), text.or(scalar).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn agents_tell_their_isolators_and_drivers() {
+        let flags = json!({"flags": {"isolation": "filesystem/linux, docker/volume"}});
+        assert_eq!(isolators(&flags).expect("told"), ["filesystem/linux", "docker/volume"]);
+        assert_eq!(isolators(&json!({"flags": {}})), None);
+        assert_eq!(plugins(&json!({"drivers": ["btrfs"]})).expect("told"), ["btrfs"]);
+        assert_eq!(plugins(&json!([])), None);
+    }
+}

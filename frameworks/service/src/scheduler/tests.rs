@@ -1,0 +1,10 @@
+//! Scripts: offers, statuses and commands in, records and effects out.
+
+mod cluster;
+mod deploy;
+mod model;
+mod recovery;
+mod restart;
+mod script;
+mod update;
+mod upload;

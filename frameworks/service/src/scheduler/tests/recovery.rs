@@ -1,0 +1,828 @@
+//! Failures of tasks, agents and pods, and the commands that operators have for them.
+
+use expect_test::expect;
+
+use super::script::check;
+
+const PAIR: &str = "
+name: svc
+pods:
+  node:
+    count: 1
+    tasks:
+      main:
+        goal: RUNNING
+        cmd: main
+        cpus: 1
+        memory: 100
+        ports: {p: {port: 0}}
+        volume: {path: data, type: ROOT, size: 10}
+      side: {goal: RUNNING, cmd: side, cpus: 0.5, memory: 50, essential: false}
+";
+
+const PLAIN: &str = "
+name: svc
+pods:
+  node:
+    count: 1
+    tasks:
+      main: {goal: RUNNING, cmd: main, cpus: 1, memory: 100}
+";
+
+#[test]
+fn a_failed_pod_is_launched_again_with_its_reservations_and_delayed_when_it_fails_again() {
+    check(
+        &[("pair", PAIR)],
+        "
+        agent A1 cpus:4;mem:4096;disk:10000;ports:[1000-2000]
+        target pair
+        subscribe
+        offers
+        run all
+        fail node-0-main
+        show plan recovery
+        killed node-0-side
+        offers
+        fail node-0-main
+        show plan recovery
+        show health
+        show pods
+        wait 9
+        offers
+        wait 1
+        killed node-0-side
+        offers
+        run all
+        show plan recovery
+        wait 100
+        fail node-0-side
+        offers
+        ",
+        expect![[r#"
+            > agent A1 cpus:4;mem:4096;disk:10000;ports:[1000-2000]
+            > target pair
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main +task/node-0-side +status/node-0-side
+            accept O1 of A1
+                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6 ports:[1000-1000]@#7 disk:10@#8 cpus:0.5@#9 mem:50@#10
+                CREATE disk[data]:10@#8
+                LAUNCH_GROUP svc__node-0-main__#11 with cpus:1@#5 mem:100@#6 ports:[1000-1000]@#7 disk[data]:10@#8 in svc__node__#12 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+                LAUNCH_GROUP svc__node-0-side__#13 with cpus:0.5@#9 mem:50@#10 in svc__node__#12 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            record +status/node-0-side
+            record +property/last-completed-update-type
+            suppress
+            > fail node-0-main
+            record +status/node-0-main
+            kill svc__node-0-side__#13
+            revive
+            > show plan recovery
+            recovery (parallel strategy) (PENDING)
+              node-0:[main, side] (serial strategy) (PENDING)
+                node-0:[main, side] (PENDING) waits for node-0-side to terminate
+            > killed node-0-side
+            record +status/node-0-side
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main +task/node-0-side +status/node-0-side
+            accept O2 of A1
+                LAUNCH_GROUP svc__node-0-main__#14 with cpus:1@#5 mem:100@#6 ports:[1000-1000]@#7 disk[data]:10@#8 in svc__node__#15 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+                LAUNCH_GROUP svc__node-0-side__#16 with cpus:0.5@#9 mem:50@#10 in svc__node__#15 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            > fail node-0-main
+            record +status/node-0-main
+            suppress
+            > show plan recovery
+            recovery (parallel strategy) (DELAYED)
+              node-0:[main, side] (serial strategy) (DELAYED)
+                node-0:[main, side] (DELAYED) launched again in 10 s, after TASK_FAILED of node-0-main: exit 1
+            > show health
+            208
+            > show pods
+            node-0: node-0-main FAILED, node-0-side STAGING
+            > wait 9
+            > offers
+            decline O3 for 3600 s
+            > wait 1
+            revive
+            > killed node-0-side
+            record +status/node-0-side
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main +task/node-0-side +status/node-0-side
+            accept O4 of A1
+                LAUNCH_GROUP svc__node-0-main__#17 with cpus:1@#5 mem:100@#6 ports:[1000-1000]@#7 disk[data]:10@#8 in svc__node__#18 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+                LAUNCH_GROUP svc__node-0-side__#19 with cpus:0.5@#9 mem:50@#10 in svc__node__#18 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            > run all
+            record +status/node-0-main
+            record +status/node-0-side
+            suppress
+            > show plan recovery
+            recovery (parallel strategy) (COMPLETE)
+              node-0:[main, side] (serial strategy) (COMPLETE)
+                node-0:[main, side] (COMPLETE)
+            > wait 100
+            > fail node-0-side
+            record +status/node-0-side
+            revive
+            > offers
+            record +pod/node-0 +task/node-0-side +status/node-0-side
+            accept O5 of A1
+                LAUNCH_GROUP svc__node-0-side__#20 with cpus:0.5@#9 mem:50@#10 in svc__node__#18 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+        "#]],
+    );
+}
+
+#[test]
+fn restart_keeps_the_agent_and_replace_leaves_it() {
+    check(
+        &[("pair", PAIR)],
+        "
+        agent A1 cpus:4;mem:4096;disk:10000;ports:[1000-2000]
+        target pair
+        subscribe
+        offers
+        run all
+        pod-restart node-0
+        killed all
+        offers
+        run all
+        pod-replace node-0
+        agent A2 cpus:4;mem:4096;disk:10000;ports:[1000-2000]
+        killed node-0-main
+        offers A2
+        killed node-0-side
+        show plan recovery
+        offers
+        run all
+        show reservations
+        show plan recovery
+        pod-replace node-7
+        pod-restart other
+        ",
+        expect![[r#"
+            > agent A1 cpus:4;mem:4096;disk:10000;ports:[1000-2000]
+            > target pair
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main +task/node-0-side +status/node-0-side
+            accept O1 of A1
+                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6 ports:[1000-1000]@#7 disk:10@#8 cpus:0.5@#9 mem:50@#10
+                CREATE disk[data]:10@#8
+                LAUNCH_GROUP svc__node-0-main__#11 with cpus:1@#5 mem:100@#6 ports:[1000-1000]@#7 disk[data]:10@#8 in svc__node__#12 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+                LAUNCH_GROUP svc__node-0-side__#13 with cpus:0.5@#9 mem:50@#10 in svc__node__#12 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            record +status/node-0-side
+            record +property/last-completed-update-type
+            suppress
+            > pod-restart node-0
+            record +pod/node-0
+            kill svc__node-0-main__#11
+            kill svc__node-0-side__#13
+            reply pod node-0 [node-0-main, node-0-side]
+            > killed all
+            record +status/node-0-main
+            revive
+            record +status/node-0-side
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main +task/node-0-side +status/node-0-side
+            accept O2 of A1
+                LAUNCH_GROUP svc__node-0-main__#14 with cpus:1@#5 mem:100@#6 ports:[1000-1000]@#7 disk[data]:10@#8 in svc__node__#15 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+                LAUNCH_GROUP svc__node-0-side__#16 with cpus:0.5@#9 mem:50@#10 in svc__node__#15 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            > run all
+            record +status/node-0-main
+            record +status/node-0-side
+            suppress
+            > pod-replace node-0
+            record +pod/node-0
+            kill svc__node-0-main__#14
+            kill svc__node-0-side__#16
+            reply pod node-0 [node-0-main, node-0-side]
+            > agent A2 cpus:4;mem:4096;disk:10000;ports:[1000-2000]
+            > killed node-0-main
+            record +status/node-0-main
+            > offers A2
+            > killed node-0-side
+            record +status/node-0-side
+            record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6 +garbage/#7 +garbage/#8 +garbage/#9 +garbage/#10
+            record +pod/node-0 +task/node-0-main +status/node-0-main +task/node-0-side +status/node-0-side
+            accept O3 of A2
+                RESERVE cpus:0.1@#17 mem:32@#18 disk:256@#19 cpus:1@#20 mem:100@#21 ports:[1000-1000]@#22 disk:10@#23 cpus:0.5@#24 mem:50@#25
+                CREATE disk[data]:10@#23
+                LAUNCH_GROUP svc__node-0-main__#26 with cpus:1@#20 mem:100@#21 ports:[1000-1000]@#22 disk[data]:10@#23 in svc__node__#27 with cpus:0.1@#17 mem:32@#18 disk:256@#19
+                LAUNCH_GROUP svc__node-0-side__#28 with cpus:0.5@#24 mem:50@#25 in svc__node__#27 with cpus:0.1@#17 mem:32@#18 disk:256@#19
+            record +pod/node-0
+            > show plan recovery
+            recovery (parallel strategy) (STARTING)
+              node-0:[main, side] (serial strategy) (STARTING)
+                node-0:[main, side] (STARTING) waits for TASK_RUNNING
+            > offers
+            record +garbage/#9 +garbage/#2 +garbage/#5 +garbage/#3 +garbage/#10 +garbage/#6 +garbage/#4 +garbage/#8 +garbage/#7
+            accept O4 of A1
+                UNRESERVE cpus:0.5@#9
+                UNRESERVE cpus:0.1@#2
+                UNRESERVE cpus:1@#5
+                UNRESERVE mem:32@#3
+                UNRESERVE mem:50@#10
+                UNRESERVE mem:100@#6
+                UNRESERVE disk:256@#4
+                DESTROY disk[data]:10@#8
+                UNRESERVE disk:10@#8
+                UNRESERVE ports:[1000-1000]@#7
+            record -garbage/#9
+            record -garbage/#2
+            record -garbage/#5
+            record -garbage/#3
+            record -garbage/#10
+            record -garbage/#6
+            record -garbage/#4
+            record -garbage/#8
+            record -garbage/#7
+            > run all
+            record +status/node-0-main
+            record +status/node-0-side
+            decline O5 for 3600 s
+            > show reservations
+            A2: cpus(reservations: [(DYNAMIC,svc-role,svc-principal,{framework_id: F1, resource_id: #17})]):0.1
+            A2: cpus(reservations: [(DYNAMIC,svc-role,svc-principal,{framework_id: F1, resource_id: #20})]):1
+            A2: cpus(reservations: [(DYNAMIC,svc-role,svc-principal,{framework_id: F1, resource_id: #24})]):0.5
+            A2: mem(reservations: [(DYNAMIC,svc-role,svc-principal,{framework_id: F1, resource_id: #21})]):100
+            A2: mem(reservations: [(DYNAMIC,svc-role,svc-principal,{framework_id: F1, resource_id: #18})]):32
+            A2: mem(reservations: [(DYNAMIC,svc-role,svc-principal,{framework_id: F1, resource_id: #25})]):50
+            A2: disk(reservations: [(DYNAMIC,svc-role,svc-principal,{framework_id: F1, resource_id: #19})]):256
+            A2: disk(reservations: [(DYNAMIC,svc-role,svc-principal,{framework_id: F1, resource_id: #23})])[#29:data]:10
+            A2: ports(reservations: [(DYNAMIC,svc-role,svc-principal,{framework_id: F1, resource_id: #22})]):[1000-1000]
+            > show plan recovery
+            recovery (parallel strategy) (COMPLETE)
+              node-0:[main, side] (serial strategy) (COMPLETE)
+                node-0:[main, side] (COMPLETE)
+            > pod-replace node-7
+            reply Pod node-7 not found
+            > pod-restart other
+            reply Pod other not found
+        "#]],
+    );
+}
+
+#[test]
+fn pause_and_resume_launch_the_task_with_another_command() {
+    check(
+        &[("pair", PAIR)],
+        "
+        agent A1 cpus:4;mem:4096;disk:10000;ports:[1000-2000]
+        target pair
+        subscribe
+        offers
+        run all
+        pause node-0 main
+        show pods
+        killed node-0-main
+        offers
+        show task node-0-main
+        run all
+        show pods
+        pause node-0 nothing
+        resume node-0 main
+        killed node-0-main
+        offers
+        show pods
+        run all
+        show pods
+        show plan deploy
+        ",
+        expect![[r##"
+            > agent A1 cpus:4;mem:4096;disk:10000;ports:[1000-2000]
+            > target pair
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main +task/node-0-side +status/node-0-side
+            accept O1 of A1
+                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6 ports:[1000-1000]@#7 disk:10@#8 cpus:0.5@#9 mem:50@#10
+                CREATE disk[data]:10@#8
+                LAUNCH_GROUP svc__node-0-main__#11 with cpus:1@#5 mem:100@#6 ports:[1000-1000]@#7 disk[data]:10@#8 in svc__node__#12 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+                LAUNCH_GROUP svc__node-0-side__#13 with cpus:0.5@#9 mem:50@#10 in svc__node__#12 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            record +status/node-0-side
+            record +property/last-completed-update-type
+            suppress
+            > pause node-0 main
+            record +override/node-0-main
+            kill svc__node-0-main__#11
+            reply pod node-0 [node-0-main]
+            > show pods
+            node-0: node-0-main PAUSING, node-0-side RUNNING
+            > killed node-0-main
+            record +status/node-0-main
+            revive
+            > offers
+            record +pod/node-0 +override/node-0-main +task/node-0-main +status/node-0-main
+            accept O2 of A1
+                LAUNCH_GROUP svc__node-0-main__#14 with cpus:1@#5 mem:100@#6 ports:[1000-1000]@#7 disk[data]:10@#8 in svc__node__#12 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            > show task node-0-main
+            agent_id: {"value":"A1"}
+            command: {"env":{[{"FRAMEWORK_HOST"="svc.autoip.dcos.thisdcos.directory"},{"FRAMEWORK_NAME"="svc"},{"FRAMEWORK_VIP_HOST"="svc.l4lb.thisdcos.directory"},{"PLACEMENT_REFERENCED_REGION"="false"},{"PLACEMENT_REFERENCED_ZONE"="false"},{"POD_INSTANCE_INDEX"="0"},{"SCHEDULER_API_HOSTNAME"="api"},{"SCHEDULER_API_PORT"="8080"},{"TASK_NAME"="node-0-main"},{"node-0-main"="true"}]},"shell":true,"user":"root"="echo This task is PAUSED; while sleep 3600; do :; done"}
+            container: {"linux_info":{"share_cgroups":false,"share_pid_namespace":false},"type":"MESOS"}
+            discovery: {"node-0-main","ports":{"ports":[{"p","number":1000,"protocol":"tcp","visibility":"CLUSTER"}]},"visibility":"CLUSTER"}
+            executor: {"linux_info":{"share_cgroups":false},"type":"MESOS"}
+            kill_policy: {"grace_period":{"nanoseconds":0}}
+            labels: {"labels":[{"key":"target_configuration"="#1"},{"key":"task_type"="node"},{"key":"index"="0"},{"key":"offer_attributes"=""},{"key":"offer_hostname"="host-a1"}]}
+            name: "node-0-main"
+            task_id: {"value":"svc__node-0-main__#14"}
+            > run all
+            record +status/node-0-main
+            record +override/node-0-main
+            suppress
+            > show pods
+            node-0: node-0-main PAUSED, node-0-side RUNNING
+            > pause node-0 nothing
+            reply Task nothing not found
+            > resume node-0 main
+            record +override/node-0-main
+            kill svc__node-0-main__#14
+            reply pod node-0 [node-0-main]
+            > killed node-0-main
+            record +status/node-0-main
+            > offers
+            record +pod/node-0 +override/node-0-main +task/node-0-main +status/node-0-main
+            accept O3 of A1
+                LAUNCH_GROUP svc__node-0-main__#15 with cpus:1@#5 mem:100@#6 ports:[1000-1000]@#7 disk[data]:10@#8 in svc__node__#12 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            > show pods
+            node-0: node-0-main STARTING, node-0-side RUNNING
+            > run all
+            record +status/node-0-main
+            record -override/node-0-main
+            > show pods
+            node-0: node-0-main RUNNING, node-0-side RUNNING
+            > show plan deploy
+            deploy (serial strategy) (COMPLETE)
+              node (serial strategy) (COMPLETE)
+                node-0:[main, side] (COMPLETE)
+        "##]],
+    );
+}
+
+#[test]
+fn an_unreachable_agent_may_come_back_and_a_gone_one_does_not() {
+    check(
+        &[("plain", PLAIN)],
+        "
+        agent A1 cpus:4;mem:4096;disk:10000
+        target plain
+        subscribe
+        offers
+        run all
+        unreachable A1
+        show plan recovery
+        agent A2 cpus:4;mem:4096;disk:10000
+        offers
+        reachable A1
+        show plan recovery
+        gone A1
+        offers
+        run all
+        show pods
+        ",
+        expect![[r#"
+            > agent A1 cpus:4;mem:4096;disk:10000
+            > target plain
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O1 of A1
+                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6
+                LAUNCH_GROUP svc__node-0-main__#7 with cpus:1@#5 mem:100@#6 in svc__node__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            record +property/last-completed-update-type
+            suppress
+            > unreachable A1
+            record +status/node-0-main
+            revive
+            > show plan recovery
+            recovery (parallel strategy) (PENDING)
+              node-0:[main] (serial strategy) (PENDING)
+                node-0:[main] (PENDING) agent host-a1 is unreachable, node-0-main may still run there; the pod continues when the agent is back, or is replaced by `pod replace node-0`
+            > agent A2 cpus:4;mem:4096;disk:10000
+            > offers
+            > reachable A1
+            record +status/node-0-main
+            decline O2 for 3600 s
+            suppress
+            > show plan recovery
+            recovery (parallel strategy) (COMPLETE)
+              node-0:[main] (serial strategy) (COMPLETE)
+                node-0:[main] (COMPLETE)
+            > gone A1
+            record +status/node-0-main
+            record -pod/node-0
+            reconcile probe__svc__A1
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O3 of A2
+                RESERVE cpus:0.1@#9 mem:32@#10 disk:256@#11 cpus:1@#12 mem:100@#13
+                LAUNCH_GROUP svc__node-0-main__#14 with cpus:1@#12 mem:100@#13 in svc__node__#15 with cpus:0.1@#9 mem:32@#10 disk:256@#11
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            > show pods
+            node-0: node-0-main RUNNING
+        "#]],
+    );
+}
+
+#[test]
+fn a_replaced_pod_does_not_wait_for_an_unreachable_agent_that_is_cleaned_when_it_returns() {
+    check(
+        &[("plain", PLAIN)],
+        "
+        agent A1 cpus:4;mem:4096;disk:10000
+        target plain
+        subscribe
+        offers
+        run all
+        unreachable A1
+        agent A2 cpus:4;mem:4096;disk:10000
+        pod-replace node-0
+        offers
+        run node-0-main
+        reachable A1
+        offers A1
+        show reservations
+        ",
+        expect![[r#"
+            > agent A1 cpus:4;mem:4096;disk:10000
+            > target plain
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O1 of A1
+                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6
+                LAUNCH_GROUP svc__node-0-main__#7 with cpus:1@#5 mem:100@#6 in svc__node__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            record +property/last-completed-update-type
+            suppress
+            > unreachable A1
+            record +status/node-0-main
+            revive
+            > agent A2 cpus:4;mem:4096;disk:10000
+            > pod-replace node-0
+            record +pod/node-0
+            record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            reply pod node-0 [node-0-main]
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O2 of A2
+                RESERVE cpus:0.1@#9 mem:32@#10 disk:256@#11 cpus:1@#12 mem:100@#13
+                LAUNCH_GROUP svc__node-0-main__#14 with cpus:1@#12 mem:100@#13 in svc__node__#15 with cpus:0.1@#9 mem:32@#10 disk:256@#11
+            record +pod/node-0
+            > run node-0-main
+            record +status/node-0-main
+            > reachable A1
+            kill svc__node-0-main__#7
+            > offers A1
+            > show reservations
+            A1: cpus(reservations: [(DYNAMIC,svc-role,svc-principal,{framework_id: F1, resource_id: #2})]):0.1
+            A1: cpus(reservations: [(DYNAMIC,svc-role,svc-principal,{framework_id: F1, resource_id: #5})]):1
+            A1: mem(reservations: [(DYNAMIC,svc-role,svc-principal,{framework_id: F1, resource_id: #3})]):32
+            A1: mem(reservations: [(DYNAMIC,svc-role,svc-principal,{framework_id: F1, resource_id: #6})]):100
+            A1: disk(reservations: [(DYNAMIC,svc-role,svc-principal,{framework_id: F1, resource_id: #4})]):256
+            A2: cpus(reservations: [(DYNAMIC,svc-role,svc-principal,{framework_id: F1, resource_id: #9})]):0.1
+            A2: cpus(reservations: [(DYNAMIC,svc-role,svc-principal,{framework_id: F1, resource_id: #12})]):1
+            A2: mem(reservations: [(DYNAMIC,svc-role,svc-principal,{framework_id: F1, resource_id: #10})]):32
+            A2: mem(reservations: [(DYNAMIC,svc-role,svc-principal,{framework_id: F1, resource_id: #13})]):100
+            A2: disk(reservations: [(DYNAMIC,svc-role,svc-principal,{framework_id: F1, resource_id: #11})]):256
+        "#]],
+    );
+}
+
+#[test]
+fn a_drained_agent_is_left() {
+    check(
+        &[("plain", PLAIN), ("pair", PAIR)],
+        "
+        agent A1 cpus:4;mem:4096;disk:10000
+        agent A2 cpus:4;mem:4096;disk:10000
+        target plain
+        subscribe
+        offers A1
+        run all
+        drained all
+        offers A2
+        run all
+        show pods
+        show plan recovery
+        ",
+        expect![[r#"
+            > agent A1 cpus:4;mem:4096;disk:10000
+            > agent A2 cpus:4;mem:4096;disk:10000
+            > target plain
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > offers A1
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O1 of A1
+                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6
+                LAUNCH_GROUP svc__node-0-main__#7 with cpus:1@#5 mem:100@#6 in svc__node__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            record +property/last-completed-update-type
+            suppress
+            > drained all
+            record +status/node-0-main
+            record +pod/node-0
+            record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            revive
+            > offers A2
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O2 of A2
+                RESERVE cpus:0.1@#9 mem:32@#10 disk:256@#11 cpus:1@#12 mem:100@#13
+                LAUNCH_GROUP svc__node-0-main__#14 with cpus:1@#12 mem:100@#13 in svc__node__#15 with cpus:0.1@#9 mem:32@#10 disk:256@#11
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            > show pods
+            node-0: node-0-main RUNNING
+            > show plan recovery
+            recovery (parallel strategy) (COMPLETE)
+              node-0:[main] (serial strategy) (COMPLETE)
+                node-0:[main] (COMPLETE)
+        "#]],
+    );
+}
+
+const POLICY: &str = "
+name: svc
+replacement-failure-policy: {permanent-failure-timeout-secs: 60, min-replace-delay-secs: 100}
+pods:
+  node:
+    count: 2
+    tasks:
+      main: {goal: RUNNING, cmd: main, cpus: 1, memory: 100}
+";
+
+#[test]
+fn pods_that_fail_for_too_long_are_replaced_one_after_the_other() {
+    check(
+        &[("policy", POLICY)],
+        "
+        agent A1 cpus:8;mem:4096;disk:10000
+        target policy
+        subscribe
+        offers
+        run all
+        offers
+        run all
+        agent A2 cpus:8;mem:4096;disk:10000
+        unreachable A1
+        wait 59
+        show plan recovery
+        restart
+        subscribe
+        target policy
+        wait 1
+        offers
+        run all
+        wait 99
+        wait 1
+        offers
+        run all
+        show pods
+        ",
+        expect![[r#"
+            > agent A1 cpus:8;mem:4096;disk:10000
+            > target policy
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O1 of A1
+                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6
+                LAUNCH_GROUP svc__node-0-main__#7 with cpus:1@#5 mem:100@#6 in svc__node__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            record +pod/node-0
+            > offers
+            record +pod/node-1 +task/node-1-main +status/node-1-main
+            accept O2 of A1
+                RESERVE cpus:0.1@#9 mem:32@#10 disk:256@#11 cpus:1@#12 mem:100@#13
+                LAUNCH_GROUP svc__node-1-main__#14 with cpus:1@#12 mem:100@#13 in svc__node__#15 with cpus:0.1@#9 mem:32@#10 disk:256@#11
+            record +pod/node-1
+            > run all
+            record +status/node-1-main
+            record +pod/node-1
+            record +property/last-completed-update-type
+            suppress
+            > agent A2 cpus:8;mem:4096;disk:10000
+            > unreachable A1
+            record +status/node-1-main
+            record +pod/node-1
+            revive
+            record +status/node-0-main
+            record +pod/node-0
+            > wait 59
+            > show plan recovery
+            recovery (parallel strategy) (PENDING)
+              node-1:[main] (serial strategy) (PENDING)
+                node-1:[main] (PENDING) agent host-a1 is unreachable, node-1-main may still run there; the pod continues when the agent is back, or is replaced by `pod replace node-1`
+              node-0:[main] (serial strategy) (PENDING)
+                node-0:[main] (PENDING) agent host-a1 is unreachable, node-0-main may still run there; the pod continues when the agent is back, or is replaced by `pod replace node-0`
+            > restart
+            > subscribe
+            reconcile svc__node-0-main__#7
+            reconcile svc__node-1-main__#14
+            > target policy
+            reply target #1 unchanged
+            > wait 1
+            record +property/last-replacement
+            record +pod/node-0
+            record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O3 of A2
+                RESERVE cpus:0.1@#16 mem:32@#17 disk:256@#18 cpus:1@#19 mem:100@#20
+                LAUNCH_GROUP svc__node-0-main__#21 with cpus:1@#19 mem:100@#20 in svc__node__#22 with cpus:0.1@#16 mem:32@#17 disk:256@#18
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            record +pod/node-0
+            > wait 99
+            > wait 1
+            record +property/last-replacement
+            record +pod/node-1
+            record -pod/node-1 +garbage/#9 +garbage/#10 +garbage/#11 +garbage/#12 +garbage/#13
+            > offers
+            record +pod/node-1 +task/node-1-main +status/node-1-main
+            accept O4 of A2
+                RESERVE cpus:0.1@#23 mem:32@#24 disk:256@#25 cpus:1@#26 mem:100@#27
+                LAUNCH_GROUP svc__node-1-main__#28 with cpus:1@#26 mem:100@#27 in svc__node__#29 with cpus:0.1@#23 mem:32@#24 disk:256@#25
+            record +pod/node-1
+            > run all
+            record +status/node-1-main
+            record +pod/node-1
+            > show pods
+            node-0: node-0-main RUNNING
+            node-1: node-1-main RUNNING
+        "#]],
+    );
+}
+
+#[test]
+fn a_task_that_comes_back_after_its_pod_was_released_is_killed() {
+    check(
+        &[("plain", PLAIN)],
+        "
+        agent A1 cpus:4;mem:4096;disk:10000
+        target plain
+        subscribe
+        offers
+        run all
+        unreachable A1
+        pod-replace node-0
+        reachable A1
+        show plan recovery
+        killed all
+        offers
+        run all
+        show plan recovery
+        ",
+        expect![[r#"
+            > agent A1 cpus:4;mem:4096;disk:10000
+            > target plain
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O1 of A1
+                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6
+                LAUNCH_GROUP svc__node-0-main__#7 with cpus:1@#5 mem:100@#6 in svc__node__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            record +property/last-completed-update-type
+            suppress
+            > unreachable A1
+            record +status/node-0-main
+            revive
+            > pod-replace node-0
+            record +pod/node-0
+            record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            reply pod node-0 [node-0-main]
+            > reachable A1
+            record +status/node-0-main
+            kill svc__node-0-main__#7
+            > show plan recovery
+            recovery (parallel strategy) (PENDING)
+              node-0:[main] (serial strategy) (PENDING)
+                node-0:[main] (PENDING) waits for node-0-main to terminate
+            > killed all
+            record +status/node-0-main
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            record +garbage/#2 +garbage/#5 +garbage/#3 +garbage/#6 +garbage/#4
+            accept O2 of A1
+                RESERVE cpus:0.1@#9 mem:32@#10 disk:256@#11 cpus:1@#12 mem:100@#13
+                LAUNCH_GROUP svc__node-0-main__#14 with cpus:1@#12 mem:100@#13 in svc__node__#15 with cpus:0.1@#9 mem:32@#10 disk:256@#11
+                UNRESERVE cpus:0.1@#2
+                UNRESERVE cpus:1@#5
+                UNRESERVE mem:32@#3
+                UNRESERVE mem:100@#6
+                UNRESERVE disk:256@#4
+            record +pod/node-0
+            record -garbage/#2
+            record -garbage/#5
+            record -garbage/#3
+            record -garbage/#6
+            record -garbage/#4
+            > run all
+            record +status/node-0-main
+            suppress
+            > show plan recovery
+            recovery (parallel strategy) (COMPLETE)
+              node-0:[main] (serial strategy) (COMPLETE)
+                node-0:[main] (COMPLETE)
+        "#]],
+    );
+}
+
+#[test]
+fn kills_of_a_replacement_are_repeated_after_a_restart_of_the_scheduler() {
+    check(
+        &[("pair", PAIR)],
+        "
+        agent A1 cpus:4;mem:4096;disk:10000;ports:[1000-2000]
+        target pair
+        subscribe
+        offers
+        run all
+        pod-replace node-0
+        restart
+        target pair
+        subscribe
+        ",
+        expect![[r#"
+            > agent A1 cpus:4;mem:4096;disk:10000;ports:[1000-2000]
+            > target pair
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main +task/node-0-side +status/node-0-side
+            accept O1 of A1
+                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6 ports:[1000-1000]@#7 disk:10@#8 cpus:0.5@#9 mem:50@#10
+                CREATE disk[data]:10@#8
+                LAUNCH_GROUP svc__node-0-main__#11 with cpus:1@#5 mem:100@#6 ports:[1000-1000]@#7 disk[data]:10@#8 in svc__node__#12 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+                LAUNCH_GROUP svc__node-0-side__#13 with cpus:0.5@#9 mem:50@#10 in svc__node__#12 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            record +status/node-0-side
+            record +property/last-completed-update-type
+            suppress
+            > pod-replace node-0
+            record +pod/node-0
+            kill svc__node-0-main__#11
+            kill svc__node-0-side__#13
+            reply pod node-0 [node-0-main, node-0-side]
+            > restart
+            > target pair
+            reply target #1 unchanged
+            > subscribe
+            reconcile svc__node-0-main__#11
+            reconcile svc__node-0-side__#13
+            kill svc__node-0-main__#11
+            kill svc__node-0-side__#13
+            suppress
+        "#]],
+    );
+}

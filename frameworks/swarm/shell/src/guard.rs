@@ -1,0 +1,106 @@
+//! Protection against web pages: whoever can use this API is root on every engine.
+//!
+//! A page of another site must neither act nor read. `Host` must be a name of this program (DNS rebinding), and a request
+//! that a browser marks as coming from another site is rejected, also a read: events and upgraded streams are reads.
+//! Clients that are not browsers send no such marks. `--api-enable-cors` opens the API to every page.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, CONTENT_TYPE,
+    HeaderValue,
+};
+use http::{Method, Request, Response, StatusCode};
+use tepui_http::BrowserPolicy;
+use tepui_swarm::Manage;
+
+use crate::body::{self, Body};
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Guard {
+    policy: BrowserPolicy,
+    cors: bool,
+}
+
+impl Guard {
+    /// Rejects names that are none.
+    pub fn of(manage: &Manage) -> Result<Self, String> {
+        let advertised =
+            manage.replication.iter().filter_map(|it| Some(it.advertise.rsplit_once(':')?.0.to_owned()));
+        let names: Vec<String> = manage.allowed_hosts.iter().cloned().chain(advertised).collect();
+        let policy = BrowserPolicy::new(&names, false)?;
+        let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        Ok(Self { policy: policy.with_own_names(None, Some(loopback), loopback), cors: manage.cors })
+    }
+
+    /// An answer if the request is not passed on to the API: a rejection, or the permission that a page asks for.
+    /// `local`: where the request arrived; none on a Unix socket, which no page can reach by a name.
+    pub fn answer<B>(&self, request: &Request<B>, local: Option<SocketAddr>) -> Option<Response<Body>> {
+        if self.cors {
+            let is_question = request.method() == Method::OPTIONS;
+            return is_question.then(|| self.with_headers(Response::new(body::empty())));
+        }
+        let checked = match local {
+            Some(local) => self.policy.check_all(request, local),
+            None => BrowserPolicy::check_site(request.headers()),
+        };
+        checked.err().map(|error| rejection(error.status, &error.message))
+    }
+
+    pub fn with_headers(&self, mut response: Response<Body>) -> Response<Body> {
+        if !self.cors {
+            return response;
+        }
+        let headers = response.headers_mut();
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        let allowed = "Origin, X-Requested-With, Content-Type, Accept, X-Registry-Auth";
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(allowed));
+        let methods = "HEAD, GET, POST, DELETE, PUT, OPTIONS";
+        headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
+        response
+    }
+}
+
+fn rejection(status: StatusCode, message: &str) -> Response<Body> {
+    let mut response = Response::new(body::full(format!("{}\n", serde_json::json!({"message": message}))));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_other_sites_are_rejected() {
+        let local: SocketAddr = "127.0.0.1:2375".parse().expect("an address");
+        for (line, on_tcp, on_unix, with_cors) in [
+            ("GET /info | host: 127.0.0.1:2375", 200, 200, 200),
+            ("GET /info | host: localhost:2375", 200, 200, 200),
+            ("GET /info | host: docker", 400, 200, 200),
+            ("GET /info | host: evil.example:2375", 400, 200, 200),
+            ("GET /info | host: 127.0.0.1:2375 | origin: http://evil.example", 403, 403, 200),
+            ("GET /info | host: 127.0.0.1:2375 | sec-fetch-site: cross-site", 403, 403, 200),
+            ("GET /events | host: 127.0.0.1:2375 | sec-fetch-site: same-origin", 200, 200, 200),
+            ("GET /containers/x/attach/ws | host: 127.0.0.1:2375 | origin: null", 403, 403, 200),
+            ("POST /containers/create | host: 127.0.0.1:2375 | origin: http://127.0.0.1:2375", 200, 200, 200),
+            ("POST /containers/create | host: 127.0.0.1:2375 | origin: http://127.0.0.1:8080", 403, 403, 200),
+            ("POST /containers/create | host: 127.0.0.1:2375", 200, 200, 200),
+        ] {
+            let mut parts = line.split(" | ");
+            let (method, target) = parts.next().and_then(|first| first.split_once(' ')).expect("a request");
+            let mut request = Request::builder().method(method).uri(target);
+            for (name, value) in parts.filter_map(|part| part.split_once(": ")) {
+                request = request.header(name, value);
+            }
+            let request = request.body(()).expect("a request");
+            let status = |cors: bool, local: Option<SocketAddr>| {
+                let guard = Guard { policy: BrowserPolicy::default(), cors };
+                guard.answer(&request, local).map_or(200, |answer| answer.status().as_u16())
+            };
+            let found = (status(false, Some(local)), status(false, None), status(true, Some(local)));
+            assert_eq!(found, (on_tcp, on_unix, with_cors), "{line}");
+        }
+    }
+}

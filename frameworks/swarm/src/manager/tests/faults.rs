@@ -1,0 +1,677 @@
+//! Faults in their order: each script is one that a seed of the model found.
+
+use expect_test::expect;
+
+use super::script::check;
+
+#[test]
+fn a_list_older_than_a_container_does_not_remove_it() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1
+        update t1 STARTING id=id-c1
+        update t1 FINISHED
+        up A1 node-0
+        up A1 node-0 c1
+        up A1 node-0
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 STARTING id=id-c1
+            record t1 on A1 regular created as id-c1
+            reply 1 created id-c1
+            acknowledge t1
+            > update t1 FINISHED
+            record t1 on A1 regular ended TASK_FINISHED
+            acknowledge t1
+            > up A1 node-0
+            > up A1 node-0 c1
+            > up A1 node-0
+            record t1 forgotten
+        "#]],
+    );
+}
+
+#[test]
+fn a_container_that_the_engine_removes_by_itself_ends_with_its_task() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web --rm
+        update t1 STARTING id=id-c1
+        update t1 FINISHED
+        create 2 web -c 1
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web --rm
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 STARTING id=id-c1
+            record t1 on A1 regular created as id-c1
+            reply 1 created id-c1
+            acknowledge t1
+            > update t1 FINISHED
+            record t1 on A1 regular ended TASK_FINISHED
+            record t1 forgotten
+            acknowledge t1
+            > create 2 web -c 1
+            revive
+        "#]],
+    );
+}
+
+#[test]
+fn containers_without_a_name_get_one_that_no_engine_chose() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        offer O2 A1 cpus:1
+        up A1 node-0
+        create 1 - -c 1 registry:5000/team/web@sha256:00
+        create 2 - -c 1 registry:5000/team/web@sha256:00
+        update t1 STARTING id=c1
+        update t2 FAILED
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > offer O2 A1 cpus:1
+            > up A1 node-0
+            > create 1 - -c 1 registry:5000/team/web@sha256:00
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > create 2 - -c 1 registry:5000/team/web@sha256:00
+            record t2 on A1 regular launching
+            accept O2 launch t2 on A1 regular cpus(allocated: *):1
+            > update t1 STARTING id=c1
+            record t1 on A1 regular created as c1
+            reply 1 created c1
+            acknowledge t1
+            > update t2 FAILED
+            record t2 forgotten
+            reply 2 500 Container failed to create
+            acknowledge t2
+        "#]],
+    );
+}
+
+#[test]
+fn a_node_that_comes_back_keeps_its_container() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1 -e reschedule:on-node-failure
+        update t1 STARTING id=c1
+        update t1 UNREACHABLE by-agent
+        update t1 STARTING RECONCILIATION by-agent
+        offer O2 A1 cpus:1
+        wait 9
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1 -e reschedule:on-node-failure
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 STARTING id=c1
+            record t1 on A1 regular created as c1
+            reply 1 created c1
+            acknowledge t1
+            > update t1 UNREACHABLE by-agent
+            record t1 on A1 regular rescheduling
+            acknowledge t1
+            revive
+            > update t1 STARTING RECONCILIATION by-agent
+            record t1 on A1 regular created as c1
+            acknowledge t1
+            > offer O2 A1 cpus:1
+            > wait 9
+        "#]],
+    );
+}
+
+#[test]
+fn a_container_on_its_way_to_another_node_survives_the_manager() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1 -e reschedule:on-node-failure
+        update t1 STARTING id=c1
+        update t1 GONE by-agent
+        offer O2 A1 cpus:1
+        restart
+        subscribe F1
+        update t2 GONE RECONCILIATION unknown
+        offer O3 A1 cpus:1
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1 -e reschedule:on-node-failure
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 STARTING id=c1
+            record t1 on A1 regular created as c1
+            reply 1 created c1
+            acknowledge t1
+            > update t1 GONE by-agent
+            record t1 on A1 regular rescheduling
+            acknowledge t1
+            revive
+            > offer O2 A1 cpus:1
+            record t2 on A1 regular launching, replaces t1
+            engine A1 remove c1
+            accept O2 launch t2 on A1 regular cpus(allocated: *):1
+            > restart
+            connect A1 a1:2375
+            > subscribe F1
+            reconcile t2
+            reconcile
+            > update t2 GONE RECONCILIATION unknown
+            record t2 on A1 regular rescheduling
+            acknowledge t2
+            revive
+            > offer O3 A1 cpus:1
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_left_of_a_forgotten_container_is_removed() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1
+        left A1 t1 web
+        update t1 UNREACHABLE by-agent
+        left A1 t1 web
+        left A1 t1 made-of-its-image
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > left A1 t1 web
+            > update t1 UNREACHABLE by-agent
+            record t1 forgotten
+            reply 1 500 Container failed to create
+            acknowledge t1
+            > left A1 t1 web
+            engine A1 remove id-web
+            > left A1 t1 made-of-its-image
+        "#]],
+    );
+}
+
+#[test]
+fn a_name_is_reserved_while_the_engine_renames() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1
+        update t1 STARTING id=c1
+        rename 2 t1 www
+        create 3 www -c 1
+        rename-failed www
+        rename 4 t1 web
+        rename 5 t1 a/b
+        rename 6 t1 www
+        renamed t1 www
+        create 7 web -c 1
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 STARTING id=c1
+            record t1 on A1 regular created as c1
+            reply 1 created c1
+            acknowledge t1
+            > rename 2 t1 www
+            reply 2 created c1
+            > create 3 www -c 1
+            reply 3 409 Conflict: The name www is already assigned or in pending tasks. You have to delete (or rename) that container to be able to assign www to a container again.
+            > rename-failed www
+            > rename 4 t1 web
+            reply 4 409 Conflict: The name web is already assigned or in pending tasks. You have to delete (or rename) that container to be able to assign web to a container again.
+            > rename 5 t1 a/b
+            reply 5 400 Invalid container name (a/b), only [a-zA-Z0-9][a-zA-Z0-9_.-] are allowed, 2 to 200 characters
+            > rename 6 t1 www
+            reply 6 created c1
+            > renamed t1 www
+            record t1 on A1 regular created as c1
+            > create 7 web -c 1
+            revive
+        "#]],
+    );
+}
+
+#[test]
+fn a_rename_that_the_manager_did_not_live_to_record_is_found() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1
+        update t1 STARTING id=id-www
+        restart
+        up A1 node-0 www
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 STARTING id=id-www
+            record t1 on A1 regular created as id-www
+            reply 1 created id-www
+            acknowledge t1
+            > restart
+            connect A1 a1:2375
+            > up A1 node-0 www
+            record t1 on A1 regular created as id-www
+        "#]],
+    );
+}
+
+#[test]
+fn answers_of_the_master_do_not_overtake_the_agent() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1
+        update t1 FINISHED RECONCILIATION by-agent
+        update t1 STARTING id=c1
+        update t1 FINISHED
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 FINISHED RECONCILIATION by-agent
+            acknowledge t1
+            > update t1 STARTING id=c1
+            record t1 on A1 regular created as c1
+            reply 1 created c1
+            acknowledge t1
+            > update t1 FINISHED
+            record t1 on A1 regular ended TASK_FINISHED
+            acknowledge t1
+        "#]],
+    );
+}
+
+#[test]
+fn an_agent_that_failed_is_asked_for_and_then_forgotten() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1
+        update t1 STARTING id=c1
+        agent-failed A1
+        update t1 GONE by-agent
+        removed t1
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 STARTING id=c1
+            record t1 on A1 regular created as c1
+            reply 1 created c1
+            acknowledge t1
+            > agent-failed A1
+            reconcile t1
+            > update t1 GONE by-agent
+            engine A1 kill c1
+            record t1 on A1 regular ended TASK_GONE
+            acknowledge t1
+            > removed t1
+            record t1 forgotten
+            record agent A1 forgotten
+            disconnect A1
+        "#]],
+    );
+}
+
+#[test]
+fn agents_without_containers_are_not_recovered() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        restart
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > restart
+            record agent A1 forgotten
+        "#]],
+    );
+}
+
+#[test]
+fn a_container_that_is_renamed_while_it_waits_for_a_task_keeps_its_name() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1
+        update t1 STARTING id=id-c1
+        update t1 FINISHED
+        hold 2 t1
+        renamed t1 www
+        offer O2 A1 cpus:1
+        create 3 web -c 1
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 STARTING id=id-c1
+            record t1 on A1 regular created as id-c1
+            reply 1 created id-c1
+            acknowledge t1
+            > update t1 FINISHED
+            record t1 on A1 regular ended TASK_FINISHED
+            acknowledge t1
+            > hold 2 t1
+            revive
+            > renamed t1 www
+            record t1 on A1 regular ended TASK_FINISHED
+            > offer O2 A1 cpus:1
+            record t2 on A1 regular launching, replaces t1
+            accept O2 launch t2 on A1 regular cpus(allocated: *):1
+            > create 3 web -c 1
+            revive
+        "#]],
+    );
+}
+
+#[test]
+fn a_container_whose_executor_died_is_not_taken_as_removed() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web --rm
+        update t1 STARTING id=id-c1
+        update t1 FAILED EXECUTOR_TERMINATED by-agent
+        restart
+        subscribe F1
+        up A1 node-0 c1 running
+        offer O2 A1 cpus:1
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web --rm
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 STARTING id=id-c1
+            record t1 on A1 regular created as id-c1
+            reply 1 created id-c1
+            acknowledge t1
+            > update t1 FAILED EXECUTOR_TERMINATED by-agent
+            record t1 on A1 regular ended TASK_FAILED REASON_EXECUTOR_TERMINATED
+            acknowledge t1
+            revive
+            > restart
+            connect A1 a1:2375
+            > subscribe F1
+            reconcile
+            > up A1 node-0 c1 running
+            record t1 on A1 regular ended TASK_FAILED REASON_EXECUTOR_TERMINATED
+            revive
+            > offer O2 A1 cpus:1
+            record t2 on A1 regular launching, replaces t1
+            accept O2 launch t2 on A1 regular cpus(allocated: *):1
+        "#]],
+    );
+}
+
+#[test]
+fn a_task_that_comes_back_after_all_holds_its_container() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1
+        update t1 STARTING id=id-c1
+        update t1 FINISHED
+        offer O2 A1 cpus:1
+        hold 2 t1
+        update t2 UNREACHABLE by-agent
+        hold 3 t2
+        update t2 STARTING RECONCILIATION by-agent
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 STARTING id=id-c1
+            record t1 on A1 regular created as id-c1
+            reply 1 created id-c1
+            acknowledge t1
+            > update t1 FINISHED
+            record t1 on A1 regular ended TASK_FINISHED
+            acknowledge t1
+            > offer O2 A1 cpus:1
+            > hold 2 t1
+            record t2 on A1 regular launching, replaces t1
+            accept O2 launch t2 on A1 regular cpus(allocated: *):1
+            > update t2 UNREACHABLE by-agent
+            record t2 on A1 regular ended TASK_FINISHED
+            reply 2 500 Container failed to create
+            acknowledge t2
+            > hold 3 t2
+            revive
+            > update t2 STARTING RECONCILIATION by-agent
+            record t2 on A1 regular created as id-c1
+            reply 3 created id-c1
+            acknowledge t2
+        "#]],
+    );
+}
+
+#[test]
+fn list_older_than_a_container_does_not_remove_it_when_its_task_changes() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1
+        update t1 STARTING id=id-web
+        update t1 FINISHED
+        hold 2 t1
+        offer O2 A1 cpus:1
+        update t2 DROPPED INVALID_OFFERS by-agent Offer O2 is no longer valid
+        up A1 node-0
+        up A1 node-0 web
+        up A1 node-0
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 STARTING id=id-web
+            record t1 on A1 regular created as id-web
+            reply 1 created id-web
+            acknowledge t1
+            > update t1 FINISHED
+            record t1 on A1 regular ended TASK_FINISHED
+            acknowledge t1
+            > hold 2 t1
+            revive
+            > offer O2 A1 cpus:1
+            record t2 on A1 regular launching, replaces t1
+            accept O2 launch t2 on A1 regular cpus(allocated: *):1
+            > update t2 DROPPED INVALID_OFFERS by-agent Offer O2 is no longer valid
+            record t2 on A1 regular ended TASK_FINISHED
+            acknowledge t2
+            > up A1 node-0
+            > up A1 node-0 web
+            > up A1 node-0
+            record t2 forgotten
+        "#]],
+    );
+}
+
+#[test]
+fn adoption_lost_with_the_manager_is_repeated() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1
+        update t1 RUNNING id=id-web
+        up A1 node-0 web running
+        offer O2 A1 cpus:1
+        update t1 FAILED EXECUTOR_TERMINATED by-agent
+        restart
+        subscribe F1
+        up A1 node-0 web running
+        update t2 GONE unknown
+        offer O3 A1 cpus:1
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 RUNNING id=id-web
+            record t1 on A1 regular created as id-web
+            reply 1 created id-web
+            acknowledge t1
+            > up A1 node-0 web running
+            > offer O2 A1 cpus:1
+            > update t1 FAILED EXECUTOR_TERMINATED by-agent
+            record t1 on A1 regular ended TASK_FAILED REASON_EXECUTOR_TERMINATED
+            acknowledge t1
+            record t2 on A1 regular launching, replaces t1
+            accept O2 launch t2 on A1 regular cpus(allocated: *):1
+            > restart
+            connect A1 a1:2375
+            > subscribe F1
+            reconcile t2
+            reconcile
+            > up A1 node-0 web running
+            > update t2 GONE unknown
+            record t2 on A1 regular ended TASK_FAILED
+            acknowledge t2
+            revive
+            > offer O3 A1 cpus:1
+            record t3 on A1 regular launching, replaces t2
+            accept O3 launch t3 on A1 regular cpus(allocated: *):1
+        "#]],
+    );
+}
