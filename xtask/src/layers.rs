@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::report;
+use crate::{modules, report};
 
 /// What tests need of the machine: for the tests of every crate, and for nothing else.
 const FACILITIES: &str = "test/facilities";
@@ -43,8 +43,46 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("executors", &["api/proto", "client", "container/docker"]),
     // The algebra of resources and the mechanism of machines are published crates like the client.
     ("frameworks/placement", &["core/types", "core/resources"]),
-    ("frameworks/service", &[]),
+    (
+        "frameworks/service",
+        &["api/proto", "core/fsm", "core/types", "core/resources", "frameworks/placement"],
+    ),
     ("frameworks/swarm", &["api/proto", "core/fsm", "core/types", "core/resources", "frameworks/placement"]),
+    // The process around the decisions: the mechanism of shells (turns, records, sockets) and the client library, nothing of
+    // the master or the agent.
+    (
+        "frameworks/service/shell",
+        &[
+            "api/proto",
+            "core/fsm",
+            "core/types",
+            "core/resources",
+            "client",
+            "frameworks/placement",
+            "frameworks/service",
+            "shell/http",
+            "shell/log",
+            "shell/runtime",
+            "shell/store",
+        ],
+    ),
+    (
+        "frameworks/swarm/shell",
+        &[
+            "api/proto",
+            "core/fsm",
+            "core/types",
+            "core/resources",
+            "client",
+            "container/docker",
+            "frameworks/placement",
+            "frameworks/swarm",
+            "shell/http",
+            "shell/log",
+            "shell/runtime",
+            "shell/store",
+        ],
+    ),
     ("shell/log", &[]),
     ("shell/store", &["core/fsm"]),
     ("shell/runtime", &["core/fsm", "shell/store"]),
@@ -95,6 +133,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "container",
             "executors",
             "frameworks/service",
+            "frameworks/service/shell",
+            "frameworks/swarm",
+            "frameworks/swarm/shell",
         ],
     ),
     (FACILITIES, &[]),
@@ -115,7 +156,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("test/e2e", &["api/proto", "client"]),
-    ("test/bench", &["api/proto", "core/fsm", "core/types", "core/resources", "core/allocator", "client"]),
+    (
+        "test/bench",
+        &[
+            "api/proto",
+            "core/fsm",
+            "core/types",
+            "core/resources",
+            "core/allocator",
+            "client",
+            "frameworks/service",
+            "frameworks/swarm",
+        ],
+    ),
     ("xtask", &[]),
 ];
 
@@ -131,6 +184,7 @@ pub fn check(root: &Path) -> Result<()> {
             problems.push(format!("{folder} is listed in xtask/src/layers.rs but does not exist"));
         }
     }
+    modules::check(root, &mut problems)?;
     report(
         &problems,
         "the layers are described in ARCHITECTURE.md; a new edge needs a reason written down there",

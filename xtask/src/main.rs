@@ -1,10 +1,13 @@
-//! `cargo xtask layers` checks the direction of dependencies, `cargo xtask tidy` holds the size ratchet.
+//! `cargo xtask layers` checks the dependencies between crates and modules, `cargo xtask tidy` sizes and names.
 //!
-//! Both read the tree and nothing else; they fail with a list of what to mend.
+//! Both only read the tree; they fail with a list of violations.
 #![forbid(unsafe_code)]
 
 mod layers;
+mod modules;
+mod rust;
 mod tidy;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,9 +29,13 @@ fn run(task: &str) -> Result<()> {
     let root = workspace_root();
     match task {
         "layers" => layers::check(&root),
+        "layers-accept" => modules::accept(&root),
+        "modules" => modules::print(&root, &std::env::args().nth(2).unwrap_or_default()),
         "tidy" => tidy::check(&root),
         "tidy-accept" => tidy::accept(&root),
-        other => bail!("no task {other:?}; there are: layers, tidy, tidy-accept"),
+        other => {
+            bail!("unknown task {other:?}; tasks: layers, layers-accept, modules CRATE, tidy, tidy-accept")
+        }
     }
 }
 

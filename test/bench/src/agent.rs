@@ -10,12 +10,14 @@ use std::collections::BTreeMap;
 use tepui_client::shorthand::scalar;
 use tepui_proto::mesos::v1::agent_info::{Capability, capability};
 use tepui_proto::mesos::v1::task_status::Source;
-use tepui_proto::mesos::v1::value::{Range, Ranges, Type as ValueType};
+use tepui_proto::mesos::v1::value::{Range, Ranges, Text, Type as ValueType};
 use tepui_proto::mesos::v1::{
-    AgentID, AgentInfo, ContainerID, ContainerStatus, FrameworkID, FrameworkInfo, NetworkInfo, Resource,
-    Task, TaskInfo, TaskState, TaskStatus, network_info,
+    AgentID, AgentInfo, Attribute, ContainerID, ContainerStatus, FrameworkID, FrameworkInfo, NetworkInfo,
+    Resource, Task, TaskInfo, TaskState, TaskStatus, network_info,
 };
 use tepui_proto::tepui::agent::v1::{Call, Event, call, event};
+
+use crate::engine::Engine;
 
 /// The name and the version an agent of this release has.
 const VERSION: &str = "1.12.0";
@@ -27,6 +29,8 @@ pub enum Life {
     Short,
     /// It runs until somebody ends it.
     Long,
+    /// It holds a container that is not started.
+    Held,
 }
 
 impl Life {
@@ -35,6 +39,7 @@ impl Life {
         match self {
             Life::Short => &[TaskState::TASK_STARTING, TaskState::TASK_RUNNING, TaskState::TASK_FINISHED],
             Life::Long => &[TaskState::TASK_STARTING, TaskState::TASK_RUNNING],
+            Life::Held => &[TaskState::TASK_STARTING],
         }
     }
 }
@@ -44,6 +49,8 @@ pub struct Agent {
     number: usize,
     id: Option<AgentID>,
     life: Life,
+    /// Makes the containers of its tasks.
+    engine: Option<Engine>,
     resources: Vec<Resource>,
     frameworks: BTreeMap<String, FrameworkInfo>,
     /// By framework and task id.
@@ -58,6 +65,8 @@ struct Running {
     /// How many of its life's states were told.
     told: usize,
     waiting: Option<TaskStatus>,
+    /// Of its statuses.
+    data: Option<Vec<u8>>,
 }
 
 impl Agent {
@@ -73,11 +82,21 @@ impl Agent {
             number,
             id: None,
             life,
+            engine: None,
             resources,
             frameworks: BTreeMap::new(),
             tasks: BTreeMap::new(),
             statuses_made: 0,
         }
+    }
+
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// An agent beside an engine, with room for so many containers.
+    pub fn with_engine(number: usize, engine: Engine, slots: usize) -> Self {
+        Self { engine: Some(engine), ..Self::new(number, Life::Held, slots) }
     }
 
     /// The first call on a new link: everything the agent knows.
@@ -128,9 +147,10 @@ impl Agent {
         let framework = launch.framework_info.into_option().unwrap_or_default();
         let task = launch.task.into_option().unwrap_or_default();
         let key = (framework.id.value.clone(), task.task_id.value.clone());
+        let data = self.engine.as_ref().and_then(|engine| engine.create(task.data.as_deref()?).ok());
         let task = staged(&framework, task);
         self.frameworks.entry(key.0.clone()).or_insert(framework);
-        self.tasks.insert(key.clone(), Running { task, told: 0, waiting: None });
+        self.tasks.insert(key.clone(), Running { task, told: 0, waiting: None, data });
         self.go_on(&key, out);
     }
 
@@ -160,6 +180,7 @@ impl Agent {
             agent_id: AgentID::clone(&running.task.agent_id).into(),
             timestamp: Some(self.statuses_made as f64),
             uuid: Some(uuid(self.number, self.statuses_made)),
+            data: running.data.clone(),
             container_status: container_status(&key.1, ip).into(),
             ..Default::default()
         };
@@ -167,14 +188,24 @@ impl Agent {
         running.task.state = *state;
         running.task.status_update_state = Some(*state);
         running.task.status_update_uuid = status.uuid.clone();
-        running.task.statuses.push(TaskStatus { uuid: None, ..status.clone() });
+        // For another master; short tasks do not live to see one.
+        if self.life == Life::Long {
+            running.task.statuses.push(TaskStatus { uuid: None, ..status.clone() });
+        }
         running.waiting = Some(status);
         out.extend(running.update());
     }
 
     fn info(&self) -> AgentInfo {
+        // Engines are reached by their sockets on this machine only.
+        let hostname = match &self.engine {
+            Some(_) => "127.0.0.1".to_owned(),
+            None => format!("agent-{}.bench", self.number),
+        };
+        let socket = self.engine.iter().map(|engine| engine.socket().display().to_string());
         AgentInfo {
-            hostname: format!("agent-{}.bench", self.number),
+            hostname,
+            attributes: socket.map(|socket| text_attribute("docker_socket", socket)).collect(),
             port: Some(5051),
             resources: self.resources.clone(),
             id: self.id.clone().into(),
@@ -241,6 +272,15 @@ fn ports() -> Resource {
         name: "ports".to_owned(),
         r#type: ValueType::RANGES,
         ranges: Ranges { range: vec![range], ..Default::default() }.into(),
+        ..Default::default()
+    }
+}
+
+fn text_attribute(name: &str, value: String) -> Attribute {
+    Attribute {
+        name: name.to_owned(),
+        r#type: ValueType::TEXT,
+        text: Text { value, ..Default::default() }.into(),
         ..Default::default()
     }
 }

@@ -74,7 +74,7 @@ pub fn run(options: &Options) -> Result<Report> {
         Shape::ALL.iter().copied().filter(named).flat_map(sized).collect();
     if !Shape::ALL.iter().any(named) {
         let names: Vec<&str> = Shape::ALL.iter().map(|shape| shape.name()).collect();
-        bail!("there is no such shape; there are: {}", names.join(", "));
+        bail!("unknown shape; shapes: {}", names.join(", "));
     }
     let mut smaller = Sizes::default();
     for (done, (shape, (agents, frameworks))) in wanted.iter().enumerate() {

@@ -52,6 +52,7 @@ async fn once(options: &Options) -> Result<Row> {
         format: Format::Protobuf,
         command: options.command.clone(),
         until: TaskState::TASK_FINISHED,
+        calls: framework::CALLS,
     };
     let mut frameworks = Frameworks::subscribe(&master.address, plan).await?;
     let slots = options.slots as f64;

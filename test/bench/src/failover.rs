@@ -58,6 +58,7 @@ async fn all(options: &Options) -> Result<Report> {
         format: Format::Protobuf,
         command: "sleep 3600".to_owned(),
         until: TaskState::TASK_RUNNING,
+        calls: framework::CALLS,
     };
     let mut frameworks = Frameworks::subscribe(&master.address, plan).await?;
     let plan = fleet::Plan {

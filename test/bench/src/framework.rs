@@ -2,8 +2,8 @@
 //!
 //! They subscribe first and keep every offer until they are told to go, so that agents are shared out evenly and the
 //! clock starts with the first ACCEPT. Then each launches on its offers as many tasks as fit, acknowledges every
-//! update, and says when a task is where it should be. A framework has one connection for its calls and sends them one
-//! after the other, so it acknowledges a few thousand updates a second at best.
+//! update, and says when a task is where it should be. A framework has one connection for its calls; how many of them may
+//! be unanswered is part of the plan.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,10 +11,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use tepui_client::Format;
-use tepui_client::scheduler::{self, Event, Scheduler, calls};
+use tepui_client::scheduler::{self, Event, Pending, Scheduler, calls};
 use tepui_client::shorthand::{is_terminal, scalar, shell, task_id};
+use tepui_client::v1::scheduler::Call;
 use tepui_client::v1::{Filters, FrameworkInfo, Offer, TaskInfo, TaskState, TaskStatus};
+use tepui_client::{CALLS_IN_FLIGHT_MAX, Fault, Format};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -26,6 +27,9 @@ const FAILOVER_TIMEOUT_SECS: f64 = 3600.0;
 /// For offers that are not needed any more, in seconds.
 const REFUSE_SECS: f64 = 3600.0;
 
+/// Unanswered calls of a framework unless a benchmark says otherwise: as many as one connection takes.
+pub const CALLS: usize = CALLS_IN_FLIGHT_MAX;
+
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub frameworks: usize,
@@ -36,6 +40,8 @@ pub struct Plan {
     pub command: String,
     /// A task counts when the update to this state is acknowledged. Its time is over when that arrives.
     pub until: TaskState,
+    /// Calls of a framework that may be unanswered at once.
+    pub calls: usize,
 }
 
 /// Subscribed frameworks. Dropping it ends them.
@@ -186,11 +192,14 @@ struct Member {
     /// When the ACCEPT of a task was sent.
     launched: BTreeMap<String, Instant>,
     suppressed: bool,
+    /// Unanswered calls, oldest first; with the times of the task whose last update the call acknowledges.
+    calls: VecDeque<(Pending, Option<(Instant, Duration)>)>,
 }
 
 impl Member {
     fn new(scheduler: Scheduler, shared: Arc<Shared>) -> Self {
-        Self { scheduler, shared, offers: VecDeque::new(), launched: BTreeMap::new(), suppressed: false }
+        let (offers, launched, calls) = (VecDeque::new(), BTreeMap::new(), VecDeque::new());
+        Self { scheduler, shared, offers, launched, suppressed: false, calls }
     }
 
     async fn run(mut self) -> Result<()> {
@@ -207,7 +216,8 @@ impl Member {
             tokio::select! {
                 // Updates come before further launches, so that as little as possible waits.
                 biased;
-                event = self.scheduler.next_event() => self.hear(event.context("the session has ended")?).await?,
+                answer = next_answer(&mut self.calls) => self.answered(answer)?,
+                event = self.scheduler.next_event() => self.hear(event.context("the session has terminated")?).await?,
                 Ok(()) = go.changed() => (),
                 () = std::future::ready(()), if more => (),
                 () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now).into()), if due.is_some() && !is_due => (),
@@ -225,22 +235,41 @@ impl Member {
             Event::Rescind(id) => self.offers.retain(|offer| offer.id.value != id.value),
             Event::Disconnected => self.offers.clear(),
             Event::Update(status) => self.update(&status).await?,
-            Event::Error(message) => bail!("the master ended the session: {message}"),
+            Event::Error(message) => bail!("the master closed the session: {message}"),
             _ => (), // Nothing else concerns the load.
         }
         Ok(())
     }
 
     async fn update(&mut self, status: &TaskStatus) -> Result<()> {
-        let came = Instant::now();
-        self.scheduler.acknowledge(status).await?;
+        let mut done = None;
         if status.state == self.shared.plan.until {
-            if let Some(began) = self.launched.remove(&status.task_id.value) {
-                self.shared.done(began, came - began);
-            }
+            done = self.launched.remove(&status.task_id.value).map(|began| (began, began.elapsed()));
         } else if is_terminal(status.state) && self.launched.contains_key(&status.task_id.value) {
             let (id, state) = (&status.task_id.value, status.state);
             bail!("task {id} is {state:?}: {}", status.message.as_deref().unwrap_or_default());
+        }
+        match calls::acknowledge(status) {
+            Some(call) => self.call(call, done).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Sends a call; waits for the answers to earlier ones if there are too many.
+    async fn call(&mut self, call: Call, done: Option<(Instant, Duration)>) -> Result<()> {
+        self.calls.push_back((self.scheduler.begin(call).await?, done));
+        while self.calls.len() >= self.shared.plan.calls {
+            let answer = next_answer(&mut self.calls).await;
+            self.answered(answer)?;
+        }
+        Ok(())
+    }
+
+    /// The oldest call was answered.
+    fn answered(&mut self, (answer, done): Answered) -> Result<()> {
+        answer?;
+        if let Some((began, took)) = done {
+            self.shared.done(began, took);
         }
         Ok(())
     }
@@ -263,7 +292,7 @@ impl Member {
         let is_last = self.shared.next.load(Ordering::Relaxed) >= self.shared.tasks();
         if is_last && !self.suppressed {
             self.suppressed = true;
-            self.scheduler.suppress(Vec::new()).await?;
+            self.call(calls::suppress(Vec::new()), None).await?;
         }
         Ok(true)
     }
@@ -272,7 +301,8 @@ impl Member {
         let now = Instant::now();
         self.launched.extend(tasks.iter().map(|task| (task.task_id.value.clone(), now)));
         let filters = Filters { refuse_seconds: Some(0.0), ..Default::default() };
-        Ok(self.scheduler.accept(offer.id.into_option(), vec![calls::launch(tasks)], Some(filters)).await?)
+        let call = calls::accept(offer.id.into_option(), vec![calls::launch(tasks)], Some(filters));
+        self.call(call, None).await
     }
 
     /// The next tasks, as many as fit into the offer.
@@ -285,8 +315,19 @@ impl Member {
 
     async fn give_back(&mut self, offer: Offer) -> Result<()> {
         let filters = Filters { refuse_seconds: Some(REFUSE_SECS), ..Default::default() };
-        Ok(self.scheduler.decline(offer.id.into_option(), Some(filters)).await?)
+        self.call(calls::decline(offer.id.into_option(), Some(filters)), None).await
     }
+}
+
+type Answered = (Result<(), Fault>, Option<(Instant, Duration)>);
+
+/// The answer to the oldest call. Cancel safe.
+async fn next_answer(calls: &mut VecDeque<(Pending, Option<(Instant, Duration)>)>) -> Answered {
+    let answer = match calls.front_mut() {
+        Some((pending, _)) => pending.await,
+        None => std::future::pending().await,
+    };
+    (answer, calls.pop_front().and_then(|(_, done)| done))
 }
 
 fn info(number: usize) -> FrameworkInfo {

@@ -1,7 +1,8 @@
 //! `launch`: short command tasks through the real HTTP API of a real master, against simulated agents.
 //!
 //! From the first ACCEPT to the acknowledgement of the last TASK_FINISHED; the latency of a task is from its ACCEPT to
-//! the acknowledgement of its TASK_FINISHED.
+//! the acknowledgement of its TASK_FINISHED. The processor time of the frameworks and agents, which share the machine with
+//! the master, is printed beside the master's.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use tepui_client::v1::TaskState;
 use crate::agent::Life;
 use crate::fleet::{self, Fleet};
 use crate::framework::{self, Frameworks};
-use crate::program::{Program, raise_open_files};
+use crate::program::{Program, own_cpu_seconds, raise_open_files};
 use crate::report::{Report, Row};
 
 /// Files that a process opens besides its connections.
@@ -26,9 +27,12 @@ pub struct Options {
     pub tasks: usize,
     #[arg(long, default_value_t = 200)]
     pub agents: usize,
-    /// Frameworks that share the tasks; each sends one call at a time.
+    /// Frameworks that share the tasks.
     #[arg(long, default_value_t = 4)]
     pub frameworks: usize,
+    /// Calls per framework that may be unanswered at once.
+    #[arg(long, default_value_t = framework::CALLS)]
+    pub calls: usize,
     /// Tasks per framework that may be on their way at once, one agent's worth in any case; all if not given.
     #[arg(long)]
     pub window: Option<usize>,
@@ -49,10 +53,12 @@ pub fn run(options: &Options) -> Result<Report> {
         .setting("tasks", options.tasks)
         .setting("agents", options.agents)
         .setting("frameworks", options.frameworks)
+        .setting("calls", options.calls)
         .setting("window", window)
         .setting("api", if options.json_api { "json" } else { "protobuf" });
     raise_open_files(options.agents as u64 + OTHER_FILES)?;
-    let runtime = tokio::runtime::Runtime::new()?;
+    // One thread: frameworks and agents leave the other processors to the master.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     for number in 1..=options.runs {
         report.push(runtime.block_on(once(options, window))?.with("run", number));
     }
@@ -69,6 +75,7 @@ async fn once(options: &Options, window: usize) -> Result<Row> {
         format: if options.json_api { Format::Json } else { Format::Protobuf },
         command: "true".to_owned(),
         until: TaskState::TASK_FINISHED,
+        calls: options.calls,
     };
     let mut frameworks = Frameworks::subscribe(&master.address, plan).await?;
     let plan = fleet::Plan {
@@ -81,15 +88,16 @@ async fn once(options: &Options, window: usize) -> Result<Row> {
     let fleet = Fleet::start(&master.address, 0, plan);
     fleet.subscribed(options.agents).await?;
     frameworks.offered(options.agents).await?;
-    let before = master.usage()?;
+    let (before, own_before) = (master.usage()?, own_cpu_seconds()?);
     let (took, latencies) = frameworks.launch().await?;
-    let after = master.usage()?;
-    let cpu = after.cpu_seconds - before.cpu_seconds;
+    let (after, own_after) = (master.usage()?, own_cpu_seconds()?);
+    let per_task = |seconds: f64| seconds * 1e6 / options.tasks as f64;
     let row = Row::new()
         .measured("tasks_per_s", options.tasks as f64 / took.as_secs_f64())
         .measured("seconds", took.as_secs_f64());
     Ok(latencies
         .percentiles(row)
-        .measured("master_cpu_us_per_task", cpu * 1e6 / options.tasks as f64)
+        .measured("master_cpu_us_per_task", per_task(after.cpu_seconds - before.cpu_seconds))
+        .measured("bench_cpu_us_per_task", per_task(own_after - own_before))
         .measured("master_peak_mib", after.peak_rss_mib))
 }

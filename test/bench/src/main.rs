@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use tepui_bench::{
     Report, allocator, containers, end_to_end, failover, idle, launch, memory, metrics, operators, reading,
-    registry, standing, takeover, weights,
+    registry, service, standing, swarm, swarm_front, swarm_run, takeover, weights,
 };
 
 #[global_allocator]
@@ -52,6 +52,14 @@ enum Which {
     Operators(operators::Options),
     /// Metrics of many frameworks.
     Metrics(metrics::Options),
+    /// The manager of `tepui swarm` with thousands of engines and containers.
+    Swarm(swarm::Options),
+    /// `docker info` and `docker ps -a` through `tepui swarm`, with simulated agents and engines.
+    SwarmFront(swarm_front::Options),
+    /// `docker run -d` through `tepui swarm`, beside the same engine directly.
+    SwarmRun(swarm_run::Options),
+    /// The scheduler of `tepui service`: deployment, cost of one more pod, restart.
+    Service(service::Options),
     /// Many clients change weights at once.
     Weights(weights::Options),
 }
@@ -83,6 +91,10 @@ fn run(which: &Which) -> Result<Report> {
         Which::Operators(options) => operators::run(options),
         Which::Metrics(options) => metrics::run(options),
         Which::Registry(options) => registry::run(options),
+        Which::Swarm(options) => swarm::run(options),
+        Which::SwarmFront(options) => swarm_front::run(options),
+        Which::SwarmRun(options) => swarm_run::run(options),
+        Which::Service(options) => service::run(options),
         Which::Weights(options) => weights::run(options),
     }
 }

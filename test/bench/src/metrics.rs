@@ -40,6 +40,7 @@ async fn all(options: &Options) -> Result<Report> {
         format: Format::Protobuf,
         command: "true".to_owned(),
         until: TaskState::TASK_FINISHED,
+        calls: framework::CALLS,
     };
     let frameworks = Frameworks::subscribe(&master.address, plan).await?;
     let mut report =

@@ -78,6 +78,7 @@ async fn once(options: &Options, subscribers: usize) -> Result<Row> {
         format: Format::Protobuf,
         command: "true".to_owned(),
         until: TaskState::TASK_FINISHED,
+        calls: framework::CALLS,
     };
     let mut frameworks = Frameworks::subscribe(&master.address, plan).await?;
     frameworks.offered(options.agents).await?;

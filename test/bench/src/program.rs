@@ -15,6 +15,8 @@ use nix::unistd::{Pid, SysconfVar, sysconf};
 pub struct Program {
     child: Option<Child>,
     arguments: Vec<String>,
+    /// Of a manager, behind all options: its master.
+    argument: Option<String>,
     log: PathBuf,
     /// "127.0.0.1:port"; kept over a restart.
     pub address: String,
@@ -58,9 +60,27 @@ impl Program {
         Self::start(folder.join("dev.log"), &["dev".to_owned(), work_dir], flags)
     }
 
+    /// A manager of `tepui swarm` below `folder`, with these options of the cluster.
+    pub fn swarm(folder: &Path, master: &str, cluster: &[String]) -> Result<Self> {
+        let mut arguments = ["swarm", "manage"].map(str::to_owned).to_vec();
+        arguments.push(format!("--state-dir={}", folder.join("swarm").display()));
+        arguments.extend(cluster.iter().map(|option| format!("--cluster-opt={option}")));
+        let log = folder.join("swarm.log");
+        Self::launch(Self {
+            child: None,
+            arguments,
+            argument: Some(master.to_owned()),
+            log,
+            address: "127.0.0.1:0".to_owned(),
+        })
+    }
+
     fn start(log: PathBuf, arguments: &[String], flags: &[String]) -> Result<Self> {
         let arguments = [arguments, flags].concat();
-        let mut program = Self { child: None, arguments, log, address: "127.0.0.1:0".to_owned() };
+        Self::launch(Self { child: None, arguments, argument: None, log, address: "127.0.0.1:0".to_owned() })
+    }
+
+    fn launch(mut program: Self) -> Result<Self> {
         program.restart()?;
         Ok(program)
     }
@@ -71,9 +91,14 @@ impl Program {
         let port = self.address.rsplit(':').next().unwrap_or("0");
         let log = File::options().create(true).append(true).open(&self.log)?;
         let binary = binary()?;
+        let listen = match &self.argument {
+            Some(_) => format!("--host=tcp://{}", self.address),
+            None => format!("--port={port}"),
+        };
         let mut child = Command::new(&binary)
             .args(&self.arguments)
-            .arg(format!("--port={port}"))
+            .arg(listen)
+            .args(&self.argument)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)
@@ -90,7 +115,7 @@ impl Program {
         let mut line = String::new();
         stdout.read_line(&mut line)?;
         std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
-        match line.split_once("http://").and_then(|(_, rest)| rest.split_whitespace().next()) {
+        match line.split_once("://").and_then(|(_, rest)| rest.split_whitespace().next()) {
             Some(address) => Ok(address.to_owned()),
             None => {
                 let log = std::fs::read_to_string(&self.log).unwrap_or_default();
@@ -176,6 +201,11 @@ fn cpu_seconds(stat: &str) -> Result<f64> {
 
 fn ticks_per_second() -> Result<f64> {
     Ok(sysconf(SysconfVar::CLK_TCK)?.context("the kernel counts ticks")? as f64)
+}
+
+/// Resident memory of this process.
+pub fn own_rss_mib() -> Result<f64> {
+    Ok(usage(std::process::id())?.rss_mib)
 }
 
 fn usage(id: u32) -> Result<Usage> {

@@ -132,7 +132,8 @@ async fn fleet(master: &Program, from: usize, agents: usize, life: Life, slots: 
 
 fn plan(frameworks: usize, tasks: usize, window: usize, command: &str) -> framework::Plan {
     let (format, until) = (Format::Protobuf, TaskState::TASK_RUNNING);
-    framework::Plan { frameworks, tasks, window, format, command: command.to_owned(), until }
+    let calls = framework::CALLS;
+    framework::Plan { frameworks, tasks, window, format, command: command.to_owned(), until, calls }
 }
 
 /// A time without or with readers.

@@ -69,6 +69,7 @@ async fn idle_and_read(options: &Options, report: &mut Report) -> Result<()> {
         format: Format::Protobuf,
         command: "exec sleep 100000".to_owned(),
         until: TaskState::TASK_RUNNING,
+        calls: framework::CALLS,
     };
     let mut frameworks = Frameworks::subscribe(&isolated.master.address, plan).await?;
     frameworks.offered(1).await?;

@@ -1,12 +1,15 @@
 //! GET over a connection of its own, counting what comes; and event streams of operators.
 
+use std::path::Path;
+
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
 
 /// Reads a document to its end; how many bytes came. An answer that breaks off is an error.
 pub async fn get(master: &str, path: &str, gzip: bool) -> Result<usize> {
@@ -35,17 +38,58 @@ pub async fn subscribe(master: &str) -> Result<Incoming> {
     send(master, request, Bytes::from_static(br#"{"type":"SUBSCRIBE"}"#)).await
 }
 
+/// Sends a document; the status and the document of the answer, whatever they are.
+pub async fn call(
+    address: &str,
+    method: http::Method,
+    path: &str,
+    body: &serde_json::Value,
+) -> Result<(http::StatusCode, serde_json::Value)> {
+    let stream = TcpStream::connect(address).await?;
+    document(exchange(stream, address, document_request(method, path), body.to_string().into()).await?).await
+}
+
+/// The same over a Unix socket.
+pub async fn call_unix(
+    socket: &Path,
+    method: http::Method,
+    path: &str,
+    body: &serde_json::Value,
+) -> Result<(http::StatusCode, serde_json::Value)> {
+    let stream = UnixStream::connect(socket).await?;
+    document(exchange(stream, "docker", document_request(method, path), body.to_string().into()).await?).await
+}
+
+fn document_request(method: http::Method, path: &str) -> http::request::Builder {
+    let request = http::Request::builder().method(method).uri(path);
+    request.header(http::header::CONTENT_TYPE, "application/json")
+}
+
+async fn document(answer: http::Response<Incoming>) -> Result<(http::StatusCode, serde_json::Value)> {
+    let status = answer.status();
+    let bytes = answer.into_body().collect().await?.to_bytes();
+    Ok((status, serde_json::from_slice(&bytes).unwrap_or_default()))
+}
+
 async fn send(master: &str, request: http::request::Builder, body: Bytes) -> Result<Incoming> {
-    let stream = TcpStream::connect(master).await?;
+    let answer = exchange(TcpStream::connect(master).await?, master, request, body).await?;
+    if answer.status() != http::StatusCode::OK {
+        bail!("{master} answered {}", answer.status());
+    }
+    Ok(answer.into_body())
+}
+
+async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    host: &str,
+    request: http::request::Builder,
+    body: Bytes,
+) -> Result<http::Response<Incoming>> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     // Ends with the answer, or when that is dropped.
     tokio::spawn(connection);
-    let request = request.header(http::header::HOST, master).body(Full::new(body))?;
-    let answer = sender.send_request(request).await?;
-    if answer.status() != http::StatusCode::OK {
-        bail!("the master answered {}", answer.status());
-    }
-    Ok(answer.into_body())
+    let request = request.header(http::header::HOST, host).body(Full::new(body))?;
+    Ok(sender.send_request(request).await?)
 }
 
 /// Counts the records of an event stream without keeping them.

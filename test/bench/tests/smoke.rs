@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tepui_bench::{
     allocator, binary, containers, end_to_end, failover, idle, launch, memory, metrics, operators, reading,
-    registry, standing, takeover, weights,
+    registry, service, standing, swarm, swarm_front, swarm_run, takeover, weights,
 };
 use tepui_facilities::{Facility, available};
 
@@ -15,11 +15,12 @@ fn assert_built() {
 #[test]
 fn launch_through_both_forms_of_the_api() {
     assert_built();
-    for json_api in [false, true] {
+    for (json_api, calls) in [(false, 1), (false, 100), (true, 2)] {
         let options = launch::Options {
             tasks: 40,
             agents: 4,
             frameworks: 2,
+            calls,
             window: Some(7),
             json_api,
             runs: 1,
@@ -221,4 +222,35 @@ fn the_registry_takes_changes_in_a_file_and_in_etcd() {
     let (members, group_commit) = (vec![0, 1], vec![true, false]);
     let options = registry::Options { operations: 20, clients: 4, members, group_commit };
     assert_eq!(registry::run(&options).expect("it runs").rows(), 4);
+}
+
+#[test]
+fn swarm_creates_and_reads() {
+    let options = swarm::Options { engines: 5, containers: 20, creates: 10, reads: 3 };
+    assert_eq!(swarm::run(&options).expect("it runs").rows(), 8);
+}
+
+#[test]
+fn service_deploys_and_restarts() {
+    let options = service::Options { pods: 20, agents: 5, running: vec![0, 10], launches: 5 };
+    assert_eq!(service::run(&options).expect("it runs").rows(), 7);
+}
+
+#[test]
+fn swarm_serves_readers_of_simulated_engines() {
+    let options =
+        swarm_front::Options { engines: 5, containers: 30, at_once: 3, reads: 3, idle_seconds: 0.5 };
+    let report = swarm_front::run(&options).expect("it runs").to_json();
+    let rows = report["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 5, "{report}");
+    assert_eq!(rows[4]["requests_to_engines"], 0, "{report}");
+}
+
+#[test]
+fn swarm_runs_in_turns_with_its_engine() {
+    if !available(&[Facility::Docker]) {
+        return;
+    }
+    let report = swarm_run::run(&swarm_run::Options { samples: 2 }).expect("it runs");
+    assert_eq!(report.rows(), 3);
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 /// Virtual time the scripts of a page get, in milliseconds; the browser does not wait that long.
 const SCRIPT_MS: u32 = 4000;
 
-/// The document that the browser ends up with once the scripts of a page have run.
+/// The document after the scripts of a page have run.
 pub fn visit(profile: &Path, url: &str, flags: &[&str]) -> String {
     let output = Command::new("chromium")
         .args([

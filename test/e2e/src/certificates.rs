@@ -25,7 +25,7 @@ impl Certificates {
         certificates
     }
 
-    /// Another certificate for this machine of the same authority; what had these names is replaced.
+    /// Issues another certificate of the same authority for this machine; files of these names are replaced.
     pub fn issue(&self, cert: &str, key: &str) {
         self.issue_to("/CN=localhost", cert, key);
     }

@@ -1,4 +1,4 @@
-//! Real masters and agents, started from the built binary and ended by their process id.
+//! Real masters and agents, started from the built binary and killed by their process id.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -7,12 +7,12 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use crate::{Http, cgroup_mounts, wait_for};
 
-/// A cluster in a temporary directory. Dropping it ends every process and removes every file.
+/// A cluster in a temporary directory. Dropping it kills every process and removes every file.
 pub struct Cluster {
     master_flags: Vec<String>,
     pub master: Program,
     pub agents: Vec<Program>,
-    /// The last field: programs that end in a failing test still find their logs.
+    /// The last field: programs that exit in a failing test still have their logs.
     folder: tempfile::TempDir,
 }
 
@@ -57,7 +57,7 @@ impl Cluster {
         Self { folder, master_flags, master, agents: Vec::new() }
     }
 
-    /// Starts one more agent and waits until the master knows it.
+    /// Starts one more agent and waits for its registration.
     pub fn add_agent(&mut self, flags: &[&str]) {
         let work_dir = self.folder.path().join(format!("agent-{}", self.agents.len()));
         self.add_agent_at(&work_dir, flags);
@@ -70,7 +70,7 @@ impl Cluster {
         self.wait_for_agents(self.agents.len());
     }
 
-    /// Starts one more agent by way of another program, which gets the agent's command line behind its own.
+    /// Starts one more agent through another program, whose arguments are followed by the agent's command line.
     pub fn add_agent_by(&mut self, starter: Vec<String>, flags: &[&str]) {
         let work_dir = self.folder.path().join(format!("agent-{}", self.agents.len()));
         let arguments = self.agent_arguments(&self.master.address, flags);
@@ -187,7 +187,7 @@ impl Program {
         self.child = Some(child);
     }
 
-    /// Starts it again though it cannot; how it ended, and what it said this time.
+    /// Restarts it, expecting a failure; returns its exit status and its log of this start.
     pub fn restart_in_vain(&mut self) -> (ExitStatus, String) {
         let said_before = self.log().len();
         self.child = Some(self.spawn());
@@ -217,7 +217,7 @@ impl Program {
             .expect("the binary starts; build it first: cargo build -p tepui")
     }
 
-    /// The first line on standard output says where it listens.
+    /// The address in the first line of standard output.
     fn listening(&self, child: &mut Child) -> String {
         let stdout = child.stdout.take().expect("stdout is piped");
         let mut line = String::new();
@@ -228,7 +228,7 @@ impl Program {
         }
     }
 
-    /// SIGKILL: it gets no chance to say good-bye.
+    /// SIGKILL: a crash without a clean shutdown.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().expect("the child can be killed");
@@ -236,7 +236,7 @@ impl Program {
         }
     }
 
-    /// Waits for it to end by itself.
+    /// Waits for it to exit.
     pub fn wait(&mut self) -> ExitStatus {
         let child = self.child.as_mut().expect("it runs");
         let status =
@@ -293,7 +293,7 @@ impl Drop for Program {
             eprintln!("--- {}\n{}", self.log.display(), tail(&self.log(), 60));
         }
         self.kill();
-        // Containers outlive their agent by design; those of this test must not outlive the test.
+        // Containers survive their agent by design; those of this test are killed.
         end_supervisors(&self.work_dir);
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{Certificates, Http, Program, Wire, wait_for};
 
-/// A running etcd. Dropping it ends every member and removes every file.
+/// A running etcd. Dropping it kills every member and removes every file.
 pub struct Etcd {
     members: Vec<Member>,
     _folder: tempfile::TempDir,
@@ -31,18 +31,21 @@ pub struct Masters {
     folder: tempfile::TempDir,
 }
 
-/// Below what the masters keep their things.
+/// The key prefix of the masters.
 const PREFIX: &str = "/tepui/e2e";
 
 /// The lease of the tests: long enough for a busy machine, short enough to wait for.
 const LEASE: &str = "--leader_lease=2secs";
+
+/// Of 4 KB each: more than any small quota has room for.
+const FILLERS_MAX: usize = 1000;
 
 impl Etcd {
     pub fn start(members: usize) -> Self {
         Self::start_with(members, "http", &[])
     }
 
-    /// One member that speaks TLS with these certificates, asks for one, and knows nobody but the user `tepui` with this
+    /// One member with TLS and these certificates that requires client certificates and has only the user `tepui` with this
     /// password.
     pub fn start_closed(certificates: &Certificates, password: &str) -> Self {
         let file = |flag: &str, name: &str| format!("--{flag}={}", certificates.file(name).display());
@@ -76,6 +79,36 @@ impl Etcd {
         add("tepui", password);
         assert!(by_curl("auth/enable", &json!({})));
         etcd
+    }
+
+    /// Takes the room that is left, until etcd raises its alarm. For an etcd with a small quota.
+    pub fn fill(&self) {
+        let value = BASE64_STANDARD.encode([0; 4096]);
+        let fills =
+            |at: usize| json!({"key": BASE64_STANDARD.encode(format!("filler/{at}")), "value": value});
+        let refused = (0..FILLERS_MAX).any(|at| self.request("kv/put", &fills(at))["error"].is_string());
+        assert!(
+            refused,
+            "no alarm after {FILLERS_MAX} writes: {}",
+            self.request("maintenance/status", &json!({}))
+        );
+    }
+
+    /// Makes room and takes the alarm back, as an operator would.
+    pub fn make_room(&self) {
+        let (from, to) = (BASE64_STANDARD.encode("filler/"), BASE64_STANDARD.encode("filler0"));
+        let deleted = self.request("kv/deleterange", &json!({"key": from, "range_end": to}));
+        let revision = &deleted["header"]["revision"];
+        self.request("kv/compaction", &json!({"revision": revision, "physical": true}));
+        self.request("maintenance/defragment", &json!({}));
+        let alarms = self.request("maintenance/alarm", &json!({"action": "GET"}));
+        for alarm in alarms["alarms"].as_array().into_iter().flatten() {
+            let (member, kind) = (&alarm["memberID"], &alarm["alarm"]);
+            self.request(
+                "maintenance/alarm",
+                &json!({"action": "DEACTIVATE", "memberID": member, "alarm": kind}),
+            );
+        }
     }
 
     fn start_with(members: usize, scheme: &str, flags: &[String]) -> Self {
@@ -119,8 +152,8 @@ impl Etcd {
         self.address().replace("etcd://", &format!("etcds://{login}@"))
     }
 
-    /// Reads or changes what it holds, as etcd's own HTTP API has it.
-    pub fn ask(&self, path: &str, body: &Value) -> Value {
+    /// A request of etcd's HTTP API.
+    pub fn request(&self, path: &str, body: &Value) -> Value {
         let answer = Http::new(&self.members[0].client).post(&format!("/v3/{path}"), body);
         answer.json().unwrap_or_else(|| panic!("{path}: {} {}", answer.status, answer.text()))
     }
@@ -179,7 +212,14 @@ impl Masters {
         Self::start_at(etcd, &addresses)
     }
 
-    /// So many masters on an etcd of one member, each over a wire of its own.
+    /// So many masters on an etcd of one member that has room for so many bytes.
+    pub fn start_with_quota(masters: usize, bytes: u64) -> Self {
+        let etcd = Etcd::start_with(1, "http", &[format!("--quota-backend-bytes={bytes}")]);
+        let addresses = vec![etcd.address(); masters];
+        Self::start_at(etcd, &addresses)
+    }
+
+    /// Several masters on an etcd of one member, each over its own wire.
     pub fn start_by_wire(masters: usize) -> (Self, Vec<Wire>) {
         let etcd = Etcd::start(1);
         let wires: Vec<Wire> = (0..masters).map(|_| Wire::to(&etcd.members[0].client)).collect();
@@ -207,14 +247,15 @@ impl Masters {
 
     /// Which one leads once this one, dead or silenced by the test, does not.
     pub fn leader_after(&self, old: usize) -> usize {
-        let asked = |at| at != old;
-        wait_for("another master to lead", || self.named(asked).filter(|leader| *leader != old))
+        let included = |at| at != old;
+        wait_for("another master to lead", || self.named(included).filter(|leader| *leader != old))
     }
 
-    /// Whom those that are asked name, if they agree.
-    fn named(&self, is_asked: impl Fn(usize) -> bool) -> Option<usize> {
-        let asked = self.masters.iter().enumerate().filter(|(at, one)| one.has_child() && is_asked(*at));
-        let mut named = asked.map(|(_, master)| leader_of(&Http::new(&master.address)));
+    /// The leader according to the included masters, if they agree.
+    fn named(&self, is_included: impl Fn(usize) -> bool) -> Option<usize> {
+        let included =
+            self.masters.iter().enumerate().filter(|(at, one)| one.has_child() && is_included(*at));
+        let mut named = included.map(|(_, master)| leader_of(&Http::new(&master.address)));
         let first = named.next()??;
         let same = named.all(|other| other.as_ref() == Some(&first));
         let port = first.rsplit(':').next()?.to_string();
@@ -247,7 +288,7 @@ impl Masters {
         Program::start("agent", &self.folder().join(name), &flags, Vec::new())
     }
 
-    /// Waits until the master at `at` knows so many active agents.
+    /// Waits until the master at `at` has this many active agents.
     pub fn wait_for_agents(&self, at: usize, count: usize) {
         wait_for("agents to register", || {
             let agents = self.http(at).get("/slaves").json()?;

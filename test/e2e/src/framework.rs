@@ -1,5 +1,5 @@
-//! A framework that goes on: it subscribes again when its stream ends, acknowledges every update at once, and keeps a
-//! diary of them.
+//! A framework that survives failovers: it resubscribes when its stream closes, acknowledges every update at once, and
+//! records all of them.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -20,15 +20,15 @@ pub struct Framework {
     offers: Vec<Value>,
     /// Every update of every task, in the order of its coming.
     pub diary: BTreeMap<String, Vec<Delivery>>,
-    /// For each kill until when it disturbs what is told, in seconds of the wall clock; infinite while it still does.
+    /// For each crash the wall time in seconds until which it may repeat updates; infinite until settled.
     disturbed_until: Vec<f64>,
 }
 
-/// An update that came in, and was acknowledged if it wanted to be.
+/// A received update, acknowledged if required.
 #[derive(Clone)]
 pub struct Delivery {
     pub status: Value,
-    /// When it came, in seconds of the wall clock.
+    /// Wall time of the arrival in seconds.
     at: f64,
 }
 
@@ -47,13 +47,12 @@ impl Framework {
         }
     }
 
-    /// Something is about to be killed: what was told so far, and what happens until all have found each other again,
-    /// may be told again.
+    /// Announces a crash: updates until the next `settled` may be repeated.
     pub fn expect_kill(&mut self) {
         self.disturbed_until.push(f64::INFINITY);
     }
 
-    /// All have found each other again, and everything was told.
+    /// All processes have reconnected, and all updates were delivered.
     pub fn settled(&mut self) {
         let now = wall_clock();
         self.disturbed_until.iter_mut().for_each(|until| *until = until.min(now));
@@ -65,21 +64,21 @@ impl Framework {
         self.offers.remove(0)
     }
 
-    /// An offer that still stands, if there is one.
+    /// A valid offer, if there is one.
     pub fn try_offer(&mut self) -> Option<Value> {
         (!self.offers.is_empty()).then(|| self.offers.remove(0))
     }
 
     /// Takes events in until the condition holds.
-    pub fn until(&mut self, what: &str, condition: impl Fn(&Self) -> bool) {
+    pub fn until(&mut self, name: &str, condition: impl Fn(&Self) -> bool) {
         let deadline = Instant::now() + patience();
         while !condition(self) {
-            assert!(Instant::now() < deadline, "waited {:?} for {what}: {:#?}", patience(), self.diary);
+            assert!(Instant::now() < deadline, "waited {:?} for {name}: {:#?}", patience(), self.diary);
             self.take_in();
         }
     }
 
-    /// Waits for the end of a stream whose master was killed, and subscribes again.
+    /// Waits for the end of the stream of a killed master, and resubscribes.
     pub fn reconnect(&mut self) {
         let stream = self.scheduler.stream_id().to_string();
         self.until("a new stream", |framework| framework.scheduler.stream_id() != stream);
@@ -97,7 +96,7 @@ impl Framework {
         }
     }
 
-    /// Takes in everything that comes without a pause.
+    /// Ingests all available events.
     pub fn take_in_all(&mut self) {
         while let Polled::Event(event) = self.scheduler.poll(POLL) {
             self.handle(&event);
@@ -121,13 +120,13 @@ impl Framework {
         }
     }
 
-    /// The last state that was told of each task.
+    /// The last state of each task.
     pub fn states(&self) -> BTreeMap<&str, &str> {
         let tasks = self.diary.iter();
         tasks.filter_map(|(task, diary)| Some((task.as_str(), diary.last()?.state()))).collect()
     }
 
-    /// Whether the last state told of this task is this one.
+    /// Whether the last state of this task is this one.
     pub fn is(&self, task: &str, state: &str) -> bool {
         self.states().get(task) == Some(&state)
     }
@@ -137,9 +136,9 @@ impl Framework {
         self.states().values().filter(|known| **known == state).count()
     }
 
-    /// Tasks with an update that came more often than can be explained. A kill can lose an acknowledgement, and can
-    /// make an agent tell the update twice: once to the new master and once for the framework that is back. And on a
-    /// slow machine an acknowledgement may come later than the agent waits for it.
+    /// Tasks with an update that was delivered more often than explained by crashes. A crash can lose an acknowledgement, and
+    /// can make an agent send the update twice: to the new master and for the resubscribed framework. On a slow machine an
+    /// acknowledgement may arrive after the agent's retry.
     pub fn repeated(&self) -> Vec<String> {
         let is_repeated = |diary: &[Delivery], at: usize| {
             let uuid = |delivery: &Delivery| delivery.status.get("uuid").cloned();
@@ -153,7 +152,7 @@ impl Framework {
             .collect()
     }
 
-    /// How often an update may have come when this delivery of it came.
+    /// The allowed number of deliveries of an update at this delivery.
     fn allowed(&self, delivery: &Delivery) -> usize {
         let made = delivery.status["timestamp"].as_f64().unwrap_or_default();
         let kills = self.disturbed_until.iter().filter(|until| made < **until).count();
@@ -161,7 +160,7 @@ impl Framework {
         1 + 2 * kills + retries as usize
     }
 
-    /// Tasks of which something new was told after their end, or RUNNING after a later state.
+    /// Tasks with a new update after their terminal one, or with RUNNING after a later state.
     pub fn disordered(&self) -> Vec<String> {
         const ORDER: &[&str] = &["TASK_STAGING", "TASK_STARTING", "TASK_RUNNING", "TASK_KILLING"];
         let rank =

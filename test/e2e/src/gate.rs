@@ -27,7 +27,7 @@ impl Gate {
         format!("read line < {}", self.path.display())
     }
 
-    /// Lets everybody through, also those that come later.
+    /// Opens it permanently.
     pub fn open(&mut self) {
         let mut pipe =
             File::options().read(true).write(true).open(&self.path).expect("the pipe can be opened");

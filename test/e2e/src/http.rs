@@ -1,4 +1,4 @@
-//! HTTP by hand, so that a test can send exactly what it means, also what no library would.
+//! A raw HTTP client, so that a test can send exact bytes, including invalid ones.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -44,7 +44,7 @@ impl Http {
         self.send("GET", path, &[], b"")
     }
 
-    /// POSTs JSON and reads the whole answer.
+    /// POSTs JSON and reads the complete answer.
     pub fn post(&self, path: &str, body: &Value) -> Response {
         self.send("POST", path, &[("Content-Type", "application/json")], body.to_string().as_bytes())
     }
@@ -83,7 +83,7 @@ impl Http {
         self.try_stream(path, headers, body).expect("the server answers")
     }
 
-    /// Like `stream`; none if nobody answers.
+    /// Like `stream`; `None` without an answer.
     pub fn try_stream(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Option<Stream> {
         let headers: Vec<_> = [("Content-Type", "application/json")].iter().chain(headers).copied().collect();
         let (status, headers, reader) =
@@ -152,7 +152,7 @@ impl Response {
 }
 
 impl Chunks {
-    /// The next chunk; none at the end of the body.
+    /// The next chunk; `None` at the end of the body.
     fn next(&mut self) -> std::io::Result<Option<Vec<u8>>> {
         let mut line = String::new();
         self.reader.read_line(&mut line)?;
@@ -172,12 +172,12 @@ impl Stream {
         header(&self.headers, name)
     }
 
-    /// The next event; none when the stream has ended.
+    /// The next event; `None` at the end of the stream.
     pub fn next_event(&mut self) -> Option<Value> {
         self.next_record().map(|record| serde_json::from_slice(&record).expect("an event is JSON"))
     }
 
-    /// The same as it came.
+    /// The raw record.
     pub fn next_record(&mut self) -> Option<Vec<u8>> {
         loop {
             if let Some(record) = self.take_record() {

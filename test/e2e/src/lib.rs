@@ -1,24 +1,32 @@
-//! A kit for tests with real processes: clusters of the real binary, a raw HTTP client, a scheduler by hand.
+//! Support for tests with real processes: clusters of the real binary, a raw HTTP client, a scheduler in JSON.
 //!
-//! Everything binds to loopback on free ports, lives in a temporary directory and ends with its value, also when a
-//! test fails. Waiting is always for a condition, with one generous limit.
+//! Processes bind to loopback on free ports, use a temporary directory and are killed on drop, also when a test fails.
+//! Waits are for conditions, with one generous timeout.
 #![forbid(unsafe_code)]
 
 mod browser;
+mod buttervolume;
 mod certificates;
 mod cluster;
+#[path = "../../../container/docker/tests/common/mod.rs"]
+pub mod dockerd;
 mod etcd;
 mod framework;
 mod gate;
 mod http;
 mod limited;
-mod person;
 pub mod recorded;
+pub mod registry;
 mod scheduler;
+mod service;
+pub mod swarm;
+mod terminal_session;
+mod volume_driver;
 mod web;
 mod wire;
 
 pub use browser::visit;
+pub use buttervolume::Buttervolume;
 pub use certificates::Certificates;
 pub use cluster::{Cluster, Program, binary};
 pub use etcd::{Etcd, Masters};
@@ -26,8 +34,11 @@ pub use framework::{Delivery, Framework};
 pub use gate::Gate;
 pub use http::{Http, Response, Stream};
 pub use limited::{Limited, Sizes, is_limited, limit_hits, limits_in};
-pub use person::Person;
+pub use registry::Registry;
 pub use scheduler::{Polled, Scheduler, scalar, still_works};
+pub use service::{Service, TaskInstance};
+pub use terminal_session::TerminalSession;
+pub use volume_driver::{Fault, VolumeDriver};
 pub use web::Web;
 pub use wire::Wire;
 
@@ -37,14 +48,14 @@ pub use tepui_facilities::{Disk, by_version, cgroup_mount, cgroup_mounts, patien
 
 const POLL: Duration = Duration::from_millis(20);
 
-/// Waits until `condition` gives a value; panics naming `what` if it never does.
-pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+/// Waits until `condition` returns a value; panics with `condition_name` after the timeout.
+pub fn wait_for<T>(condition_name: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
         if let Some(value) = condition() {
             return value;
         }
-        assert!(start.elapsed() < patience(), "waited {:?} for {what}", patience());
+        assert!(start.elapsed() < patience(), "waited {:?} for {condition_name}", patience());
         std::thread::sleep(POLL);
     }
 }

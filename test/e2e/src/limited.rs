@@ -1,4 +1,4 @@
-//! A cluster whose kernel limits tasks: what is launched there, and what the kernel's files say of it.
+//! A cluster with cgroup isolators: launches, and the values of cgroup files.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ impl Limited {
         let is_isolated = flags.iter().any(|flag| flag.starts_with("--isolation="));
         let usual = [RESOURCES].into_iter().chain((!is_isolated).then_some(ISOLATION));
         let flags: Vec<&str> = usual.chain(flags.iter().copied()).collect();
-        // Nothing but the master's word for it tells of executors whose tasks have ended.
+        // Completed tasks would show executors that have terminated.
         let master_flags: Vec<&str> = ["--max_completed_tasks_per_framework=0"]
             .into_iter()
             .chain(master_flags.iter().copied())
@@ -47,7 +47,7 @@ impl Limited {
             all.filter(|one| one["name"] == name).filter_map(|one| one["scalar"]["value"].as_f64()).sum()
         };
         let mut offer = self.scheduler.fresh_offer();
-        // Not what a task that just ended leaves.
+        // Not a small offer of recently released resources.
         while amount(&offer, "disk") < 100.0 || amount(&offer, "cpus") < 2.0 {
             offer = self.scheduler.offer();
         }
@@ -117,13 +117,13 @@ impl Limited {
         cgroup_mount(controller).join(self.cluster.cgroups_root(0))
     }
 
-    /// Process ids in the container's own cgroup, not in those below it.
+    /// Process ids in the container's own cgroup, without nested ones.
     pub fn processes(&self, controller: &str, id: &Value) -> Vec<String> {
         let procs = self.cgroup(controller, id).join(by_version("cgroup.procs", "leaf/cgroup.procs"));
         std::fs::read_to_string(procs).unwrap_or_default().lines().map(str::to_owned).collect()
     }
 
-    /// Whether a container has a memory limit of its own.
+    /// Whether a container has its own memory limit.
     pub fn has_own_limits(&self, id: &Value) -> bool {
         is_limited(&self.cgroup("memory", id))
     }
@@ -136,8 +136,7 @@ impl Limited {
         cgroup
     }
 
-    /// Gives all containers together more processor time than anybody else has, so that on a busy machine, too, they
-    /// come to their quotas.
+    /// Gives the parent cgroup of all containers the largest cpu share, so that they reach their quotas on a busy machine.
     pub fn comes_first(&self) {
         let (file, max) = by_version(("cpu.shares", "262144"), ("cpu.weight", "10000"));
         let mount = cgroup_mount("cpu");
@@ -152,8 +151,8 @@ impl Limited {
     }
 }
 
-/// shares, quota, soft limit and limit in megabytes (-1: endless) of a cgroup, a path below each mount. A weight of 100
-/// on v2 is what 1024 shares are on v1.
+/// Shares, quota, soft limit and limit in megabytes (-1: none) of a cgroup, a path below each mount. A weight of 100 on v2
+/// equals 1024 shares on v1.
 pub fn limits_in(cgroup: &Path) -> (i64, i64, i64, i64) {
     let text = |controller: &str, file: &str| {
         let path = cgroup_mount(controller).join(cgroup).join(file);
@@ -176,14 +175,14 @@ pub fn is_limited(cgroup: &Path) -> bool {
     limit.is_ok_and(|limit| limit.trim() != "max")
 }
 
-/// How often a memory cgroup came to its limit.
+/// The number of times a memory cgroup reached its limit.
 pub fn limit_hits(cgroup: &Path) -> Option<u64> {
     let text = std::fs::read_to_string(cgroup.join(by_version("memory.failcnt", "memory.events"))).ok()?;
     let count = text.lines().find_map(|line| line.strip_prefix("max ")).unwrap_or(&text);
     count.trim().parse().ok()
 }
 
-/// What a task asks for and may use.
+/// Requests and limits of a task.
 #[derive(Clone, Copy)]
 pub struct Sizes {
     request: (f64, f64),
@@ -198,10 +197,10 @@ impl Sizes {
 
     pub fn task(&self, offer: &Value, id: &str, command: &str) -> Value {
         let mut task = Scheduler::task(offer, id, command);
-        let asked = [("cpus", self.request.0), ("mem", self.request.1)]
+        let requested = [("cpus", self.request.0), ("mem", self.request.1)]
             .into_iter()
             .filter(|(_, amount)| *amount > 0.0);
-        task["resources"] = asked.map(|(name, amount)| scalar(name, amount)).collect();
+        task["resources"] = requested.map(|(name, amount)| scalar(name, amount)).collect();
         let limit = |value: f64| {
             if value.is_finite() { json!({"value": value}) } else { json!({"value": "Infinity"}) }
         };

@@ -1,7 +1,7 @@
-//! Answers recorded from a v1 master, and how far ours may differ from them.
+//! Answers recorded from a v1 master, and the comparison with ours.
 //!
-//! Two answers agree if they have the same keys and types and, except for what differs from run to run (ids, times,
-//! addresses), the same values.
+//! Two answers agree if they have the same keys and types and, except for volatile ones (ids, times, addresses), the same
+//! values.
 
 use serde_json::Value;
 
@@ -56,7 +56,7 @@ const VOLATILE: &[&str] = &[
     "nanoseconds",
 ];
 
-/// Every way in which `got` differs from `expected`, as `path: what`.
+/// All differences of `got` from `expected`, as `path: difference`.
 pub fn differences(expected: &Value, got: &Value) -> Vec<String> {
     differences_but(VOLATILE, expected, got)
 }
@@ -127,7 +127,7 @@ impl Comparison<'_> {
     }
 }
 
-/// By what an element of an array is known.
+/// The identifying fields of an array element.
 fn names(element: &Value) -> [&Value; 3] {
     [&element["id"], &element["task_id"]["value"], &element["name"]]
 }

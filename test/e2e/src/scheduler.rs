@@ -1,4 +1,4 @@
-//! A scheduler in JSON by hand: what the wire says is what the test sees.
+//! A scheduler on raw JSON: tests see the wire format.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{Cluster, Http, Response, Stream, patience, wait_for};
 
-/// A subscribed framework. Events are read by a thread; acknowledgements are the test's business unless it asks.
+/// A subscribed framework. A thread reads events; tests acknowledge updates themselves or by `update`.
 pub struct Scheduler {
     http: Http,
     /// The value of the Authorization header.
@@ -25,7 +25,7 @@ pub struct Scheduler {
     acknowledged: RefCell<Vec<Value>>,
 }
 
-/// What a stream had to say.
+/// The outcome of a poll.
 #[derive(Debug)]
 pub enum Polled {
     Event(Value),
@@ -39,12 +39,12 @@ impl Scheduler {
         wait_for("SUBSCRIBED", || Self::try_subscribe(http, &framework_info, None))
     }
 
-    /// The same with a proof of who it is.
+    /// The same with an Authorization header.
     pub fn subscribe_as(http: &Http, framework_info: Value, proof: &str) -> Self {
         wait_for("SUBSCRIBED", || Self::try_subscribe(http, &framework_info, Some(proof)))
     }
 
-    /// Subscribes if there is a master that takes it.
+    /// Subscribes; `None` if the master does not accept it.
     fn try_subscribe(http: &Http, framework_info: &Value, proof: Option<&str>) -> Option<Self> {
         let mut call = json!({"type": "SUBSCRIBE", "subscribe": {"framework_info": framework_info}});
         if let Some(id) = framework_info.get("id") {
@@ -95,9 +95,9 @@ impl Scheduler {
         self.http.send("POST", "/api/v1/scheduler", &headers, call.to_string().as_bytes())
     }
 
-    /// The next event that `accept` takes; those before are kept for later calls. An update that comes again is
-    /// acknowledged again: its first acknowledgement may have been lost with an agent. None when the stream has ended.
-    pub fn event(&mut self, what: &str, accept: impl Fn(&Value) -> bool) -> Option<Value> {
+    /// The next event that satisfies `accept`; earlier ones are kept for later calls. A repeated update is acknowledged
+    /// again: its first acknowledgement may have been lost with an agent. `None` at the end of the stream.
+    pub fn event(&mut self, name: &str, accept: impl Fn(&Value) -> bool) -> Option<Value> {
         if let Some(at) = self.kept.iter().position(&accept) {
             return self.kept.remove(at);
         }
@@ -110,7 +110,7 @@ impl Scheduler {
                 Ok(None) | Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) => {
                     let kept: Vec<String> = self.kept.iter().map(Value::to_string).collect();
-                    panic!("waited {:?} for {what}; kept:\n{}", patience(), kept.join("\n"))
+                    panic!("waited {:?} for {name}; kept:\n{}", patience(), kept.join("\n"))
                 }
             }
         }
@@ -121,7 +121,7 @@ impl Scheduler {
         uuid.is_some_and(|uuid| self.acknowledged.borrow().contains(uuid))
     }
 
-    /// The next event, if there is one within `patience`.
+    /// The next event, if it arrives within `patience`.
     pub fn poll(&mut self, patience: Duration) -> Polled {
         if let Some(event) = self.kept.pop_front() {
             return Polled::Event(event);
@@ -151,14 +151,14 @@ impl Scheduler {
         &self.stream_id
     }
 
-    /// A recorded body with the recorded ids replaced by those of this run.
-    pub fn personalised(&self, body: &str) -> String {
+    /// A recorded body with the ids of this run.
+    pub fn with_own_ids(&self, body: &str) -> String {
         let Ok(mut call) = serde_json::from_str::<Value>(body) else { return body.to_string() };
         replace_ids(&mut call, &self.framework_id, self.agent_id["value"].as_str().unwrap_or_default());
         call.to_string()
     }
 
-    /// The next update of this task in this state, acknowledged if it wants to be.
+    /// The next update of this task in this state, acknowledged if required.
     pub fn update(&mut self, task: &str, state: &str) -> Value {
         let event = self
             .event(&format!("{task} {state}"), |event| {
@@ -198,7 +198,7 @@ impl Scheduler {
         }
     }
 
-    /// Acknowledges an update that wants to be.
+    /// Acknowledges an update if required.
     pub fn acknowledge(&self, status: &Value) {
         if let Some(uuid) = status.get("uuid") {
             let acknowledge =
@@ -228,7 +228,7 @@ impl Scheduler {
     }
 }
 
-/// Reads a stream to its end, marked by a last None.
+/// Reads a stream to its end, marked by a final `None`.
 fn read_in_background(mut stream: Stream) -> Receiver<Option<Value>> {
     let (sender, events) = channel();
     std::thread::spawn(move || {
@@ -262,7 +262,7 @@ pub fn scalar(name: &str, value: f64) -> Value {
     json!({"name": name, "type": "SCALAR", "scalar": {"value": value}})
 }
 
-/// Ids of masters look alike: a UUID and a suffix.
+/// Ids of masters have a common form: a UUID and a suffix.
 fn replace_ids(value: &mut Value, framework_id: &str, agent_id: &str) {
     match value {
         Value::String(text) if text.len() == 41 && text.ends_with("-0000") => {

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// Serves until the test process ends.
+/// Serves until the test process exits.
 pub struct Web {
     pub port: u16,
     visits: Arc<Mutex<BTreeMap<String, usize>>>,
@@ -22,7 +22,7 @@ impl Web {
         let counter = visits.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                // Who does not ask properly gets no answer.
+                // A malformed request gets no answer.
                 let _ = answer(stream, &pages, &counter);
             }
         });
@@ -33,7 +33,7 @@ impl Web {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    /// How often this path was asked for with GET.
+    /// The number of GET requests for this path.
     pub fn visits(&self, path: &str) -> usize {
         self.visits.lock().expect("no visitor panics").get(path).copied().unwrap_or_default()
     }

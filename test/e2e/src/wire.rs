@@ -1,14 +1,15 @@
-//! A wire between two parties that a test can cut: nothing comes through, and nobody is told.
+//! A connection between two processes that a test can cut: packets are lost silently.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 
-/// Connections to `address` end up at its target. What is sent over a cut wire arrives when it is mended, as over a
-/// network that lost packets for a while.
+/// Forwards connections to `address` to its target. Data sent over a cut wire arrives after `mend`, as over a network with
+/// packet loss.
 pub struct Wire {
     pub address: String,
-    state: Arc<State>,
+    there: Arc<State>,
+    back: Arc<State>,
 }
 
 #[derive(Default)]
@@ -21,27 +22,34 @@ impl Wire {
     pub fn to(target: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address").to_string();
-        let state = Arc::new(State::default());
-        let (shared, target) = (state.clone(), target.to_string());
-        // Lives as long as the test's process; its connections end with their parties.
+        let (there, back) = (Arc::new(State::default()), Arc::new(State::default()));
+        let (shared, target) = ((there.clone(), back.clone()), target.to_string());
+        // Lives as long as the test's process; its connections close with their peers.
         std::thread::spawn(move || {
             for from in listener.incoming().flatten() {
-                shared.wait_until_whole();
+                shared.0.wait_until_whole();
                 if let Ok(to) = TcpStream::connect(&target) {
-                    carry(&from, &to, &shared);
-                    carry(&to, &from, &shared);
+                    carry(&from, &to, &shared.0);
+                    carry(&to, &from, &shared.1);
                 }
             }
         });
-        Self { address, state }
+        Self { address, there, back }
     }
 
     pub fn cut(&self) {
-        self.state.set(true);
+        self.there.set(true);
+        self.back.set(true);
+    }
+
+    /// Cuts the way back only: the target gets everything, and nothing of it arrives.
+    pub fn cut_back(&self) {
+        self.back.set(true);
     }
 
     pub fn mend(&self) {
-        self.state.set(false);
+        self.there.set(false);
+        self.back.set(false);
     }
 }
 
@@ -57,7 +65,7 @@ impl State {
     }
 }
 
-/// One direction of one connection, on a thread of its own.
+/// Forwards one direction of a connection, on its own thread.
 fn carry(from: &TcpStream, to: &TcpStream, state: &Arc<State>) {
     let clone = |stream: &TcpStream| stream.try_clone().expect("a second handle");
     let (mut from, mut to, state) = (clone(from), clone(to), state.clone());
@@ -69,7 +77,7 @@ fn carry(from: &TcpStream, to: &TcpStream, state: &Arc<State>) {
                 break;
             }
         }
-        // One direction that ends is told to the other party as the end it is.
+        // The end of one direction closes the connection.
         let _ = to.shutdown(std::net::Shutdown::Both);
     });
 }

@@ -1,4 +1,4 @@
-//! Who is let in and what they may do: every realm, tokens of executors, rules, and what a reader sees.
+//! Authentication and authorization: every realm, tokens of executors, rules, and filtered reads.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -26,14 +26,14 @@ fn proof(principal: &str) -> String {
     format!("Basic {encoded}")
 }
 
-fn get(http: &Http, path: &str, who: Option<&str>) -> Response {
-    send(http, "GET", path, who, &Value::Null)
+fn get(http: &Http, path: &str, principal: Option<&str>) -> Response {
+    send(http, "GET", path, principal, &Value::Null)
 }
 
-fn send(http: &Http, method: &str, path: &str, who: Option<&str>, body: &Value) -> Response {
-    let proof = who.map(proof).unwrap_or_default();
+fn send(http: &Http, method: &str, path: &str, principal: Option<&str>, body: &Value) -> Response {
+    let proof = principal.map(proof).unwrap_or_default();
     let mut headers = vec![("Content-Type", "application/json")];
-    if who.is_some() {
+    if principal.is_some() {
         headers.push(("Authorization", proof.as_str()));
     }
     let body = if body.is_null() { String::new() } else { body.to_string() };
@@ -50,7 +50,7 @@ fn flag(name: &str, path: &Path) -> String {
     format!("--{name}={}", path.display())
 }
 
-/// A cluster in which everybody must say who they are, and the folder of its secrets.
+/// A cluster that requires authentication, and the folder of its secrets.
 fn closed(acls: Option<&str>) -> (Cluster, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let credentials = write(folder.path(), "credentials", CREDENTIALS);
@@ -91,12 +91,12 @@ fn closed(acls: Option<&str>) -> (Cluster, tempfile::TempDir) {
     (cluster, folder)
 }
 
-fn subscribe(cluster: &Cluster, who: &str, role: &str) -> Scheduler {
-    Scheduler::subscribe_as(&cluster.http(), Scheduler::info(role), &proof(who))
+fn subscribe(cluster: &Cluster, principal: &str, role: &str) -> Scheduler {
+    Scheduler::subscribe_as(&cluster.http(), Scheduler::info(role), &proof(principal))
 }
 
 #[test]
-fn nobody_gets_in_without_a_proof_and_executors_have_tokens() {
+fn unauthenticated_requests_are_rejected_and_executors_have_tokens() {
     let (cluster, folder) = closed(None);
     let (master, agent) = (cluster.http(), cluster.agent_http());
     for (http, path, method, realm) in [
@@ -112,12 +112,12 @@ fn nobody_gets_in_without_a_proof_and_executors_have_tokens() {
         (&agent, "/api/v1", "POST", "mesos-agent-readwrite"),
         (&agent, "/api/v1/executor", "POST", "mesos-agent-executor"),
     ] {
-        for who in [None, Some("wrong")] {
-            // Each under another name: nobody is slowed down yet. The body is no JSON: it is not looked at.
+        for principal in [None, Some("wrong")] {
+            // Each with another principal, so that none is throttled. The body is not JSON: it is not read.
             let wrong = format!("Basic {}", BASE64_STANDARD.encode(format!("{method}{path}:wrong")));
-            let proof = who.map(|_| ("Authorization", wrong.as_str()));
+            let proof = principal.map(|_| ("Authorization", wrong.as_str()));
             let answer = http.send(method, path, &Vec::from_iter(proof), b"no call");
-            assert_eq!(answer.status, 401, "{path} {who:?}");
+            assert_eq!(answer.status, 401, "{path} {principal:?}");
             let challenge = answer.header("www-authenticate").expect("a challenge").to_string();
             assert!(challenge.starts_with(&format!("Basic realm=\"{realm}\"")), "{path}: {challenge}");
         }
@@ -125,7 +125,7 @@ fn nobody_gets_in_without_a_proof_and_executors_have_tokens() {
     for path in ["/health", "/version", "/"] {
         assert_eq!(get(&master, path, None).status, 200, "{path}");
     }
-    // A body that never comes is not waited for.
+    // The server does not wait for the body.
     for method_path in ["PUT /weights", "POST /api/v1", "POST /quota", "POST /machine/down"] {
         let head = format!("{method_path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999\r\n\r\n");
         let mut stream = master.raw(head.as_bytes()).expect("a connection");
@@ -155,7 +155,7 @@ fn nobody_gets_in_without_a_proof_and_executors_have_tokens() {
     );
     scheduler.reach("grouped", "TASK_FINISHED");
 
-    // A framework is who it authenticated as.
+    // The principal of a framework is the authenticated one.
     let mut call = json!({"type": "KILL", "kill": {"task_id": {"value": "plain"}}});
     call["framework_id"] = json!({"value": scheduler.framework_id});
     let stream = scheduler.stream_id().to_string();
@@ -183,7 +183,7 @@ fn nobody_gets_in_without_a_proof_and_executors_have_tokens() {
 }
 
 #[test]
-fn people_say_who_they_are_on_the_command_line() {
+fn cli_authenticates_by_flags_environment_and_file() {
     let (cluster, folder) = closed(None);
     let run = |variables: &[(&str, &str)], arguments: &[&str]| {
         let flag = format!("--master={}", cluster.master.address);
@@ -192,8 +192,8 @@ fn people_say_who_they_are_on_the_command_line() {
         let output = command.output().expect("the binary starts");
         (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    let (done, said) = run(&[], &["agents"]);
-    assert!(!done && said.contains("wants to know who you are"), "{said}");
+    let (done, printed) = run(&[], &["agents"]);
+    assert!(!done && printed.contains("requires authentication"), "{printed}");
     assert!(run(&[("TEPUI_PRINCIPAL", "ops"), ("TEPUI_SECRET", "ops-secret")], &["agents"]).0);
     assert!(run(&[], &["agents", "--principal=ops", "--secret=ops-secret"]).0);
     assert!(!run(&[], &["agents", "--principal=ops", "--secret=other"]).0);
@@ -221,7 +221,7 @@ const ACLS: &str = r#"{"permissive": true,
                             {"principals":{"type":"ANY"},"framework_principals":{"type":"NONE"}}]}"#;
 
 #[test]
-fn rules_decide_what_everybody_may_do_and_see() {
+fn acls_decide_actions_and_visibility() {
     let (cluster, folder) = closed(Some(ACLS));
     let (master, agent) = (cluster.http(), cluster.agent_http());
     let mut scheduler = subscribe(&cluster, "dev", "dev");
@@ -240,16 +240,18 @@ fn rules_decide_what_everybody_may_do_and_see() {
     let mut stream = master.stream("/api/v1/scheduler", &[("Authorization", &basic)], &other);
     assert_eq!(stream.next_event().unwrap()["type"], "ERROR");
 
-    // Reads show what their reader may see.
-    let names = |http: &Http, path: &str, who: &str| {
-        let document = get(http, path, Some(who)).json().unwrap();
+    // Reads are filtered by the principal.
+    let names = |http: &Http, path: &str, principal: &str| {
+        let document = get(http, path, Some(principal)).json().unwrap();
         document["frameworks"].as_array().unwrap().len()
     };
     for (http, path) in [(&master, "/state"), (&master, "/frameworks"), (&agent, "/state")] {
         assert_eq!(names(http, path, "ops"), 1, "{path}");
         assert_eq!(names(http, path, "dev"), 0, "{path}");
     }
-    let tasks = |who| get(&master, "/tasks", Some(who)).json().unwrap()["tasks"].as_array().unwrap().len();
+    let tasks = |principal| {
+        get(&master, "/tasks", Some(principal)).json().unwrap()["tasks"].as_array().unwrap().len()
+    };
     assert_eq!((tasks("ops"), tasks("dev")), (1, 0));
     let call = json!({"type": "GET_FRAMEWORKS"});
     let seen = send(&master, "POST", "/api/v1", Some("dev"), &call).json().unwrap();
@@ -262,20 +264,21 @@ fn rules_decide_what_everybody_may_do_and_see() {
     assert_eq!(get(&agent, &browse, Some("ops")).status, 200);
     assert_eq!(get(&agent, &browse, Some("dev")).status, 404);
 
-    // Weights of their own roles, all or nothing; the list shows roles one may see.
-    let put = |who: &str, roles: &[&str]| {
+    // Weights of authorized roles, all or nothing; the list contains visible roles.
+    let put = |principal: &str, roles: &[&str]| {
         let list: Vec<Value> = roles.iter().map(|role| json!({"role": role, "weight": 2})).collect();
-        send(&master, "PUT", "/weights", Some(who), &Value::from(list)).status
+        send(&master, "PUT", "/weights", Some(principal), &Value::from(list)).status
     };
     assert_eq!((put("dev", &["dev"]), put("ops", &["dev", "prod"]), put("ops", &["prod"])), (403, 403, 403));
     assert_eq!(get(&master, "/weights", Some("ops")).json().unwrap(), json!([]));
     assert_eq!(put("ops", &["dev"]), 200);
-    let seen = |who: &str| get(&master, "/weights", Some(who)).json().unwrap().as_array().unwrap().len();
+    let seen =
+        |principal: &str| get(&master, "/weights", Some(principal)).json().unwrap().as_array().unwrap().len();
     assert_eq!((seen("ops"), seen("dev")), (1, 0));
     assert_eq!(get(&master, "/weights/dev", Some("ops")).status, 200);
     assert_eq!(get(&master, "/weights/dev", Some("dev")).status, 403);
 
-    // Changes are for those who may make them.
+    // Changes require authorization.
     let id = get(&master, "/slaves", Some("ops")).json().unwrap()["slaves"][0]["id"].clone();
     let gone = json!({"type": "MARK_AGENT_GONE", "mark_agent_gone": {"agent_id": {"value": id}}});
     assert_eq!(send(&master, "POST", "/api/v1", Some("dev"), &gone).status, 403);
@@ -288,7 +291,7 @@ fn rules_decide_what_everybody_may_do_and_see() {
 }
 
 #[test]
-fn who_calls_too_often_waits_or_is_refused() {
+fn rate_limited_calls_are_delayed_or_rejected() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let credentials = write(folder.path(), "credentials", CREDENTIALS);
     // One call in a long time, and none may wait.
@@ -300,7 +303,7 @@ fn who_calls_too_often_waits_or_is_refused() {
         &format!("--rate_limits={limits}"),
     ]);
     let health = json!({"type": "GET_HEALTH"});
-    let call = |path: &str, who: &str| send(&cluster.http(), "POST", path, Some(who), &health);
+    let call = |path: &str, principal: &str| send(&cluster.http(), "POST", path, Some(principal), &health);
     assert_eq!(call("/api/v1", "dev").status, 200);
     let refused = call("/api/v1", "dev");
     assert_eq!(refused.status, 429, "{}", refused.text());
@@ -328,7 +331,7 @@ fn token(claims: &Value, key: &str) -> String {
 }
 
 #[test]
-fn tokens_say_who_one_is_and_no_executor_speaks_for_another() {
+fn bearer_tokens_authenticate_and_bind_an_executor_to_its_id() {
     if !available(&[Facility::Program("openssl")]) {
         return;
     }
@@ -341,7 +344,7 @@ fn tokens_say_who_one_is_and_no_executor_speaks_for_another() {
     assert_eq!(get(&token(&json!({"sub": "ops", "exp": 1}), key)).status, 401, "its time is over");
     assert_eq!(get(&token(&json!({"sub": "ops"}), "another key")).status, 401);
 
-    // People give theirs in a file.
+    // The command line reads a token from a file.
     let file = write(folder.path(), "token", &token(&json!({"sub": "ops"}), key));
     let run = |file: &Path| {
         let address = format!("--master={}", cluster.agents[0].address);
@@ -377,7 +380,7 @@ fn tokens_say_who_one_is_and_no_executor_speaks_for_another() {
     assert_eq!(answer.status, 403, "{}", answer.text());
 }
 
-/// `dev` may do nothing with containers that stand alone, and see none at all.
+/// `dev` may neither use standalone containers nor view any container.
 const CONTAINER_ACLS: &str = r#"{"permissive": true,
     "launch_standalone_containers": [{"principals":{"values":["dev"]},"users":{"type":"NONE"}}],
     "wait_standalone_containers": [{"principals":{"values":["dev"]},"users":{"type":"NONE"}}],
@@ -391,7 +394,7 @@ const CONTAINER_ACLS: &str = r#"{"permissive": true,
     "view_standalone_containers": [{"principals":{"values":["dev"]},"users":{"type":"NONE"}}]}"#;
 
 #[test]
-fn rules_hold_for_containers() {
+fn acls_apply_to_container_calls() {
     let (cluster, folder) = closed(Some(CONTAINER_ACLS));
     let agent = cluster.agent_http();
     let mut scheduler = subscribe(&cluster, "ops", "dev");
@@ -399,33 +402,34 @@ fn rules_hold_for_containers() {
     scheduler.launch(&offer, &[Scheduler::task(&offer, "task", "sleep 1000")]);
     let status = scheduler.reach("task", "TASK_RUNNING");
     let nested = json!({"value": "nested", "parent": status["container_status"]["container_id"]});
-    let ask = |who: &str, kind: &str, body: Value| {
+    let call = |principal: &str, kind: &str, body: Value| {
         let call = json!({"type": kind, kind.to_lowercase(): body});
-        send(&agent, "POST", "/api/v1", Some(who), &call)
+        send(&agent, "POST", "/api/v1", Some(principal), &call)
     };
     let alone = json!({"value": "alone"});
     for id in [&alone, &nested] {
         let launch = json!({"container_id": id, "command": {"value": "sleep 1000"}});
-        assert_eq!(ask("dev", "LAUNCH_CONTAINER", launch.clone()).status, 403, "{id}");
-        assert_eq!(ask("ops", "LAUNCH_CONTAINER", launch).status, 200, "{id}");
-        assert_eq!(ask("dev", "WAIT_CONTAINER", json!({"container_id": id})).status, 403, "{id}");
+        assert_eq!(call("dev", "LAUNCH_CONTAINER", launch.clone()).status, 403, "{id}");
+        assert_eq!(call("ops", "LAUNCH_CONTAINER", launch).status, 200, "{id}");
+        assert_eq!(call("dev", "WAIT_CONTAINER", json!({"container_id": id})).status, 403, "{id}");
     }
     for kind in ["KILL_CONTAINER", "REMOVE_CONTAINER"] {
-        assert_eq!(ask("dev", kind, json!({"container_id": alone})).status, 403, "{kind}");
+        assert_eq!(call("dev", kind, json!({"container_id": alone})).status, 403, "{kind}");
     }
     for kind in ["LAUNCH_NESTED_CONTAINER_SESSION", "ATTACH_CONTAINER_OUTPUT"] {
-        assert_eq!(ask("dev", kind, json!({"container_id": nested})).status, 403, "{kind}");
+        assert_eq!(call("dev", kind, json!({"container_id": nested})).status, 403, "{kind}");
     }
-    let seen = |who: &str| {
-        let asked = json!({"show_nested": true, "show_standalone": true});
-        let answer = ask(who, "GET_CONTAINERS", asked).json().unwrap();
+    let seen = |principal: &str| {
+        let parameters = json!({"show_nested": true, "show_standalone": true});
+        let answer = call(principal, "GET_CONTAINERS", parameters).json().unwrap();
         answer["get_containers"]["containers"].as_array().map_or(0, Vec::len)
     };
     assert_eq!((seen("ops"), seen("dev")), (3, 0));
-    let listed = |who| get(&agent, "/containers", Some(who)).json().unwrap().as_array().unwrap().len();
+    let listed =
+        |principal| get(&agent, "/containers", Some(principal)).json().unwrap().as_array().unwrap().len();
     assert_eq!((listed("ops"), listed("dev")), (1, 0));
     for id in [&nested, &alone] {
-        assert_eq!(ask("ops", "KILL_CONTAINER", json!({"container_id": id})).status, 200);
+        assert_eq!(call("ops", "KILL_CONTAINER", json!({"container_id": id})).status, 200);
     }
     drop(folder);
 }

@@ -1,4 +1,4 @@
-//! Who gets what, end to end: shares by weight, and slack that is lent, counted and known again after a crash.
+//! Allocation end to end: shares by weight, and slack that is lent, counted and recovered after a crash.
 
 use std::process::Command;
 
@@ -32,7 +32,7 @@ fn two_frameworks_with_weights_1_and_3_converge_to_shares_1_to_3() {
 }
 
 #[test]
-fn slack_is_lent_and_its_books_are_exact_again_after_the_master_was_killed() {
+fn slack_accounting_is_exact_after_a_master_crash() {
     let resources = "--resources=cpus:1;mem:256;cpus(web):4;mem(web):1024;disk:4096";
     let mut cluster = Cluster::with(&[FAST], &[resources]);
     let mut borrower = Framework::subscribe(&cluster.http(), borrowing("ads"));
@@ -61,7 +61,7 @@ fn slack_is_lent_and_its_books_are_exact_again_after_the_master_was_killed() {
 }
 
 #[test]
-fn only_agents_on_the_whitelist_are_offered_and_the_file_is_followed() {
+fn only_whitelisted_agents_are_offered_and_the_file_is_reloaded() {
     let folder = tempfile::tempdir().expect("a directory");
     let file = folder.path().join("whitelist");
     std::fs::write(&file, "one\n").expect("it is written");
@@ -79,8 +79,8 @@ fn only_agents_on_the_whitelist_are_offered_and_the_file_is_followed() {
 
     std::fs::remove_file(&file).expect("it is there");
     cluster.master.kill();
-    let (status, said) = cluster.master.restart_in_vain();
-    assert!(!status.success() && said.contains("--whitelist: cannot read"), "{said}");
+    let (status, printed) = cluster.master.restart_in_vain();
+    assert!(!status.success() && printed.contains("--whitelist: cannot read"), "{printed}");
 }
 
 /// Waits until four cpus can be lent and so many are: in all, of the one agent, by the owner's and the borrower's role.
@@ -89,19 +89,20 @@ fn wait_for_slack(cluster: &Cluster, allocated: f64) {
         let metrics = cluster.http().get("/metrics/snapshot").json()?;
         let agents = cluster.http().get("/slaves").json()?;
         let agent = format!("agents/{}", agents["slaves"][0]["id"].as_str()?);
-        let of = |whose: &str, what: &str| metrics[format!("allocator/slack/{whose}cpus/{what}")].as_f64();
+        let of = |prefix: &str, kind: &str| metrics[format!("allocator/slack/{prefix}cpus/{kind}")].as_f64();
         let whole =
-            ["", &format!("{agent}/"), "roles/web/"].iter().all(|whose| of(whose, "total") == Some(4.0));
+            ["", &format!("{agent}/"), "roles/web/"].iter().all(|prefix| of(prefix, "total") == Some(4.0));
         let lent = ["", &format!("{agent}/"), "roles/ads/"];
-        (whole && lent.iter().all(|whose| of(whose, "allocated") == Some(allocated))).then_some(())
+        (whole && lent.iter().all(|prefix| of(prefix, "allocated") == Some(allocated))).then_some(())
     });
 }
 
 fn explain(cluster: &Cluster, arguments: &[&str]) -> String {
     let master = format!("--master={}", cluster.master.address);
-    let said = Command::new(binary()).arg("explain").arg(master).args(arguments).output().expect("it runs");
-    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-    String::from_utf8_lossy(&said.stdout).into_owned()
+    let printed =
+        Command::new(binary()).arg("explain").arg(master).args(arguments).output().expect("it runs");
+    assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
+    String::from_utf8_lossy(&printed.stdout).into_owned()
 }
 
 /// A framework that takes revocable resources.

@@ -1,4 +1,4 @@
-//! The audit log of real programs: which principal did what, from where, allowed or refused; and no secret in it.
+//! The audit log of real programs: principal, action, address and outcome, without secrets.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -17,7 +17,7 @@ const CREDENTIALS: &str = r#"{"credentials":[
 const SECRETS: [&str; 6] =
     ["ops-secret", "agent-secret", "wrong-secret", "the key of the tokens", "env-secret", "ZGF0YS1zZWNyZXQ"];
 
-/// A cluster in which everybody authenticates, and its audit logs.
+/// A cluster that requires authentication, and its audit logs.
 struct Trail {
     cluster: Cluster,
     folder: tempfile::TempDir,
@@ -76,7 +76,7 @@ impl Trail {
         entries(&self.path(program))
     }
 
-    /// The newest entry of an action, once there is one with this outcome.
+    /// Waits for an entry of an action with this outcome; returns the newest.
     fn find(&self, program: &str, action: &str, outcome: &str) -> Value {
         wait_for(&format!("{action} {outcome}"), || {
             let all = self.entries(program);
@@ -108,7 +108,7 @@ impl Trail {
 
 fn entries(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    // The last line may not be whole yet.
+    // The last line may be incomplete.
     text.split_inclusive('\n')
         .filter(|line| line.ends_with('\n'))
         .map(|line| serde_json::from_str(line).expect("each line is an object"))
@@ -124,7 +124,7 @@ fn call(http: &Http, kind: &str, body: Value, proof: &str) -> Response {
     http.send("POST", "/api/v1", &headers, call.to_string().as_bytes())
 }
 
-/// Every call of an operator that changes a cluster, in an order in which all of them succeed, with what its entry names.
+/// Every operator call that changes a cluster, in an order in which all succeed, with the object of its entry.
 fn operator_calls(agent: &str, framework: &str) -> Vec<(&'static str, Value, &'static str)> {
     let id = json!({"value": agent});
     let reserved = json!([{"name": "disk", "type": "SCALAR", "scalar": {"value": 64.0},
@@ -162,14 +162,14 @@ fn operator_calls(agent: &str, framework: &str) -> Vec<(&'static str, Value, &'s
 }
 
 #[test]
-fn what_operators_do_is_in_the_trail() {
+fn operator_changes_are_audited() {
     let trail = Trail::start(r#"{"permissive": true}"#);
     let registered = trail.find("master", "REGISTER_AGENT", "allowed");
     assert_eq!(registered["principal"], "agent", "{registered}");
     let agent = registered["agent_id"].as_str().expect("an id");
     let scheduler = Scheduler::subscribe_as(&trail.cluster.http(), Scheduler::info("dev"), &ops());
     for (kind, body, named) in operator_calls(agent, &scheduler.framework_id) {
-        // What an agent has to carry out first may still be on its way.
+        // An operation of the agent may still be pending.
         let answer = wait_for(kind, || {
             Some(call(&trail.cluster.http(), kind, body.clone(), &ops())).filter(|answer| answer.status < 400)
         });
@@ -200,7 +200,7 @@ fn what_operators_do_is_in_the_trail() {
 }
 
 #[test]
-fn what_is_refused_is_in_the_trail_too() {
+fn rejected_requests_are_audited() {
     let trail = Trail::start(
         r#"{"permissive": false,
         "register_agents": [{"principals": {"values": ["agent"]}, "agents": {"values": ["nobody-else"]}}]}"#,
@@ -208,13 +208,13 @@ fn what_is_refused_is_in_the_trail_too() {
     let http = trail.cluster.http();
     let entry = trail.find("master", "REGISTER_AGENT", "refused");
     assert_eq!(entry["principal"], "agent");
-    assert!(entry["reason"].as_str().is_some_and(|why| why.contains("Not authorized")), "{entry}");
+    assert!(entry["reason"].as_str().is_some_and(|reason| reason.contains("Not authorized")), "{entry}");
     for (kind, body, _) in operator_calls("S0", "F0") {
         let answer = call(&http, kind, body, &ops());
         assert!((400..500).contains(&answer.status), "{kind}: {} {}", answer.status, answer.text());
         let entry = trail.find("master", kind, "refused");
-        let (who, status) = (&entry["principal"], &entry["status"]);
-        assert_eq!((who, status), (&json!("ops"), &json!(answer.status)), "{entry}");
+        let (principal, status) = (&entry["principal"], &entry["status"]);
+        assert_eq!((principal, status), (&json!("ops"), &json!(answer.status)), "{entry}");
     }
     let subscribe = json!({"type": "SUBSCRIBE", "subscribe": {"framework_info": Scheduler::info("dev")}});
     let headers = [("Accept", "application/json"), ("Authorization", &*ops())];
@@ -241,14 +241,14 @@ fn what_is_refused_is_in_the_trail_too() {
         assert_eq!((&entry["principal"], &entry["container_id"]), (&json!("ops"), &json!("c1")), "{entry}");
     }
     wait_for("the line of the log", || {
-        let line = "call refused action=ATTACH_CONTAINER_OUTPUT principal=ops";
+        let line = "call rejected action=ATTACH_CONTAINER_OUTPUT principal=ops";
         trail.cluster.agents[0].log().contains(line).then_some(())
     });
     trail.check_secrets();
 }
 
 #[test]
-fn frameworks_and_sessions_are_in_the_trail_without_secrets() {
+fn frameworks_and_sessions_are_audited_without_secrets() {
     let trail = Trail::start(r#"{"permissive": true}"#);
     let (http, agent) = (trail.cluster.http(), trail.cluster.agent_http());
     trail.find("master", "REGISTER_AGENT", "allowed");
@@ -298,7 +298,66 @@ fn frameworks_and_sessions_are_in_the_trail_without_secrets() {
 }
 
 #[test]
-fn wrong_secrets_are_recorded_and_slowed_down() {
+fn standalone_containers_and_attachments_are_audited() {
+    let trail = Trail::start(r#"{"permissive": true}"#);
+    trail.find("master", "REGISTER_AGENT", "allowed");
+    let agent = trail.cluster.agent_http();
+    let entry = |action: &str, container: &str| {
+        let entry = trail.find("agent", action, "allowed");
+        let found = (&entry["principal"], &entry["container_id"]);
+        assert_eq!(found, (&json!("ops"), &json!(container)), "{entry}");
+    };
+    let alone = json!({"value": "alone"});
+    let environment = json!({"variables": [{"name": "TOKEN", "value": "env-secret"}]});
+    let command = json!({"value": "sleep 1000", "environment": environment});
+    let launch = json!({"container_id": alone, "command": command});
+    let answer = call(&agent, "LAUNCH_CONTAINER", launch, &ops());
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    entry("LAUNCH_CONTAINER", "alone");
+
+    // A session whose input and output others can join.
+    let session = json!({"value": "session", "parent": alone});
+    let streamed = [
+        ("Accept", "application/recordio"),
+        ("Message-Accept", "application/json"),
+        ("Authorization", &*ops()),
+    ];
+    let launch = json!({"type": "LAUNCH_NESTED_CONTAINER_SESSION", "launch_nested_container_session": {
+        "container_id": session, "command": {"value": "cat > /dev/null"}}});
+    let open = agent.stream("/api/v1", &streamed, &launch);
+    let attach =
+        json!({"type": "ATTACH_CONTAINER_OUTPUT", "attach_container_output": {"container_id": session}});
+    drop(agent.stream("/api/v1", &streamed, &attach));
+    entry("ATTACH_CONTAINER_OUTPUT", "alone.session");
+    let input = json!({"type": "ATTACH_CONTAINER_INPUT",
+        "attach_container_input": {"type": "CONTAINER_ID", "container_id": session}})
+    .to_string();
+    let records = format!("{}\n{input}", input.len());
+    let headers = [
+        ("Content-Type", "application/recordio"),
+        ("Message-Content-Type", "application/json"),
+        ("Authorization", &*ops()),
+    ];
+    let answer = agent.send("POST", "/api/v1", &headers, records.as_bytes());
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    entry("ATTACH_CONTAINER_INPUT", "alone.session");
+    drop(open);
+
+    let nested = json!({"value": "nested", "parent": alone});
+    let launch = json!({"container_id": nested, "command": {"value": "true"}});
+    assert_eq!(call(&agent, "LAUNCH_CONTAINER", launch, &ops()).status, 200);
+    call(&agent, "WAIT_CONTAINER", json!({"container_id": nested}), &ops());
+    let answer = call(&agent, "REMOVE_CONTAINER", json!({"container_id": nested}), &ops());
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    entry("REMOVE_CONTAINER", "alone.nested");
+    let answer = call(&agent, "KILL_CONTAINER", json!({"container_id": alone}), &ops());
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    entry("KILL_CONTAINER", "alone");
+    trail.check_secrets();
+}
+
+#[test]
+fn failed_authentication_is_audited_and_delayed() {
     let trail = Trail::start(r#"{"permissive": true}"#);
     let http = trail.cluster.http();
     let wrong = basic("ops", "wrong-secret");
@@ -316,7 +375,7 @@ fn wrong_secrets_are_recorded_and_slowed_down() {
         (call(&http, "GET_HEALTH", Value::Null, &ops()).status == 200).then_some(())
     });
     wait_for("the lines of both logs", || {
-        let logged = trail.cluster.master.log().contains("call refused action=LOGIN principal=ops");
+        let logged = trail.cluster.master.log().contains("call rejected action=LOGIN principal=ops");
         let entries = trail.entries("master");
         (logged && entries.iter().filter(|entry| entry["action"] == "LOGIN").count() >= 9).then_some(())
     });
@@ -324,7 +383,7 @@ fn wrong_secrets_are_recorded_and_slowed_down() {
 }
 
 #[test]
-fn the_file_is_private_and_can_be_rotated() {
+fn audit_log_is_private_and_can_be_rotated() {
     let trail = Trail::start(r#"{"permissive": true}"#);
     trail.find("master", "REGISTER_AGENT", "allowed");
     let (path, old) = (trail.path("master"), trail.path("master.1"));

@@ -1,5 +1,4 @@
-//! Input that no well-behaved client sends: each gets its status and a reason that names what is wrong, and both
-//! programs keep running.
+//! Invalid input: each request gets its status and a reason that names the error, and both programs keep running.
 
 use serde_json::{Value, json};
 use tepui_e2e::{Cluster, Http, Response, Scheduler, scalar, wait_for};
@@ -11,7 +10,7 @@ const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/x-protobuf";
 const SCHEDULER: &str = "/api/v1/scheduler";
 
-/// Where a request goes to.
+/// The target of a request.
 #[derive(Clone, Copy, Debug)]
 enum To {
     Master,
@@ -35,7 +34,7 @@ fn still_alive(cluster: &mut Cluster) {
 }
 
 #[test]
-fn malformed_calls_are_refused_with_the_reason() {
+fn malformed_calls_are_rejected_with_the_reason() {
     let mut cluster = Cluster::start();
     let deep = format!("{}1{}", "{\"a\":".repeat(5000), "}".repeat(5000));
     let subscribe_without_user = r#"{"type":"SUBSCRIBE","subscribe":{"framework_info":{"name":"x"}}}"#;
@@ -82,11 +81,11 @@ fn malformed_calls_are_refused_with_the_reason() {
         (Agent, "/api/v1/executor", JSON, unknown_framework.as_bytes(), 400, "Framework cannot be found"),
         (Agent, "/api/v1/executor", PROTOBUF, b"\xff", 400, "Failed to parse body into Call protobuf"),
     ];
-    for (to, path, content_type, body, status, says) in table {
+    for (to, path, content_type, body, status, expected) in table {
         let answer = send(&cluster, *to, path, content_type, body);
-        let asked = format!("{to:?} {path} {:.60}", String::from_utf8_lossy(body));
-        assert_eq!(answer.status, *status, "{asked}: {}", answer.text());
-        assert!(answer.text().contains(says), "{asked}: {}", answer.text());
+        let request = format!("{to:?} {path} {:.60}", String::from_utf8_lossy(body));
+        assert_eq!(answer.status, *status, "{request}: {}", answer.text());
+        assert!(answer.text().contains(expected), "{request}: {}", answer.text());
     }
     let without_type = cluster.http().send("POST", SCHEDULER, &[], b"{}");
     assert_eq!((without_type.status, without_type.text().contains("Content-Type")), (400, true));
@@ -98,7 +97,7 @@ fn malformed_calls_are_refused_with_the_reason() {
 }
 
 #[test]
-fn containers_that_are_not_there() {
+fn calls_for_unknown_containers_are_rejected() {
     let mut cluster = Cluster::start();
     let nested = json!({"value": "nope", "parent": {"value": "neither"}});
     let sly = json!({"value": "../../x", "parent": {"value": "a/b"}});
@@ -116,12 +115,12 @@ fn containers_that_are_not_there() {
         ("WAIT_CONTAINER", &json!({"value": ""}), 400, "'container_id.value' '' is invalid"),
         ("WAIT_CONTAINER", &json!({}), 400, "wait_container.container_id.value"),
     ];
-    for (call, container, status, says) in table {
+    for (call, container, status, expected) in table {
         let mut body = json!({"type": call});
         body[call.to_lowercase()] = json!({"container_id": container});
         let answer = cluster.agent_http().post("/api/v1", &body);
         assert_eq!(answer.status, status, "{body}: {}", answer.text());
-        assert!(answer.text().contains(says), "{body}: {}", answer.text());
+        assert!(answer.text().contains(expected), "{body}: {}", answer.text());
         let bare = cluster.agent_http().post("/api/v1", &json!({"type": call}));
         assert!(bare.text().contains(&format!("'{}'", call.to_lowercase())), "{call}: {}", bare.text());
     }
@@ -129,7 +128,7 @@ fn containers_that_are_not_there() {
 }
 
 #[test]
-fn calls_need_a_subscription_and_its_stream() {
+fn calls_require_a_subscription_and_its_stream_id() {
     let mut cluster = Cluster::start();
     let http = cluster.http();
     let kill =
@@ -152,7 +151,7 @@ fn calls_need_a_subscription_and_its_stream() {
     assert_eq!((foreign.status, foreign.text().contains("stream")), (400, true), "{}", foreign.text());
     assert_eq!(scheduler.call(own).status, 202);
 
-    // After a failover the old stream has nothing to say any more.
+    // After a failover the old stream is invalid.
     let mut info = Scheduler::info("dev");
     info["id"] = json!({"value": scheduler.framework_id});
     let mut old = scheduler;
@@ -165,7 +164,7 @@ fn calls_need_a_subscription_and_its_stream() {
 }
 
 #[test]
-fn unknown_ids_are_ordinary_races() {
+fn calls_with_unknown_ids_are_accepted() {
     let mut cluster = Cluster::start();
     let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
     let (agent, offer) = (json!({"value": "no-agent"}), json!({"value": "no-offer"}));
@@ -197,7 +196,7 @@ fn unknown_ids_are_ordinary_races() {
 }
 
 #[test]
-fn bad_tasks_end_in_task_error_that_names_the_field() {
+fn invalid_tasks_are_task_error_naming_the_field() {
     let mut cluster = Cluster::start();
     let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
     let with = |resource: Value| json!([scalar("cpus", 0.1), resource]);
@@ -217,7 +216,7 @@ fn bad_tasks_end_in_task_error_that_names_the_field() {
         ("check", &|task| task["check"] = json!({"type": "UNKNOWN"}), "check"),
         ("health", &|task| task["health_check"] = json!({"type": "FROBNICATE"}), "health check"),
     ];
-    for (id, change, says) in table {
+    for (id, change, expected) in table {
         let offer = scheduler.fresh_offer();
         let mut task = Scheduler::task(&offer, id, "true");
         change(&mut task);
@@ -225,7 +224,7 @@ fn bad_tasks_end_in_task_error_that_names_the_field() {
         assert_eq!(answer.status, 202, "{id}: {}", answer.text());
         let status = scheduler.update(id, "TASK_ERROR");
         let message = status["message"].as_str().expect("a message");
-        assert!(message.contains(says), "{id}: {message}");
+        assert!(message.contains(expected), "{id}: {message}");
     }
     still_alive(&mut cluster);
 }
@@ -236,7 +235,7 @@ fn infinite(name: &str) -> Value {
 
 /// JSON has no NaN; protobuf has.
 #[test]
-fn not_a_number_is_no_amount() {
+fn nan_scalar_is_rejected() {
     let mut cluster = Cluster::start();
     let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
     let offer = scheduler.fresh_offer();
@@ -287,7 +286,7 @@ fn not_a_number_is_no_amount() {
 }
 
 #[test]
-fn task_ids_are_used_once_at_a_time() {
+fn task_ids_of_live_tasks_cannot_be_reused() {
     let mut cluster = Cluster::start();
     let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
     let offer = scheduler.fresh_offer();
@@ -308,7 +307,7 @@ fn task_ids_are_used_once_at_a_time() {
 }
 
 #[test]
-fn sandboxes_show_nothing_outside_of_them() {
+fn sandbox_paths_cannot_escape_the_sandbox() {
     let mut cluster = Cluster::start();
     let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
     let offer = scheduler.fresh_offer();
@@ -356,7 +355,7 @@ fn sandboxes_show_nothing_outside_of_them() {
     still_alive(&mut cluster);
 }
 
-/// The directory of a task that has ended, as the agent's state names it.
+/// The directory of a terminated task in the agent's state.
 fn sandbox(http: &Http, task: &str) -> String {
     wait_for("the task's executor", || {
         let state = http.get("/state").json()?;

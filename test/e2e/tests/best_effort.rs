@@ -1,4 +1,4 @@
-//! Tasks that ask for nothing: they take what others leave, and are the first to go.
+//! Best-effort tasks: lowest share, evicted first.
 
 use serde_json::Value;
 use tepui_e2e::{Limited, Sizes, by_version, wait_for};
@@ -6,7 +6,7 @@ use tepui_e2e::{Limited, Sizes, by_version, wait_for};
 const NOTHING: Sizes = Sizes::of((0.0, 0.0), None, None);
 const SWITCH: &str = "--best_effort_tasks";
 
-/// How readily the first process of a container goes.
+/// The OOM score of the first process of a container.
 fn score(bench: &Limited, id: &Value) -> String {
     wait_for("its score", || {
         let first = bench.processes("memory", id).into_iter().next()?;
@@ -16,7 +16,7 @@ fn score(bench: &Limited, id: &Value) -> String {
 }
 
 #[test]
-fn what_the_kernel_is_told() {
+fn best_effort_task_has_minimal_shares_and_maximal_oom_score() {
     let Some(mut bench) = Limited::with(&[SWITCH], &[SWITCH, "--cgroups_enable_cfs"]) else { return };
     let least = by_version(2, 10); // The smallest weight of v2, in shares.
     bench.launch("none", "sleep 1000", NOTHING, |_| ());
@@ -49,7 +49,7 @@ fn what_the_kernel_is_told() {
 }
 
 #[test]
-fn only_where_both_programs_want_it() {
+fn best_effort_requires_the_flag_on_master_and_agent() {
     let Some(mut bench) = Limited::start(&[SWITCH]) else { return };
     bench.launch("none", "true", NOTHING, |_| ());
     let status = bench.scheduler.reach("none", "TASK_ERROR");
@@ -64,9 +64,9 @@ fn only_where_both_programs_want_it() {
     );
 }
 
-/// It uses no more than others, but asked for nothing.
+/// It uses as much as others, but without a request.
 #[test]
-fn the_first_to_be_evicted() {
+fn best_effort_task_is_evicted_first() {
     let Some(mut bench) = Limited::with(&[SWITCH], &[SWITCH, "--eviction_pressure=0"]) else { return };
     bench.launch("asked", "sleep 1000", Sizes::of((0.1, 256.0), None, None), |_| ());
     bench.container("asked");

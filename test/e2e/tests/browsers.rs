@@ -10,7 +10,7 @@ const FOREIGN: &str = "evil.example";
 const SUBMITS_MAX: usize = 10;
 
 #[test]
-fn pages_of_other_sites_neither_change_nor_read_anything() {
+fn cross_site_requests_are_rejected() {
     if !available(&[Facility::Program("chromium")]) {
         return;
     }
@@ -23,7 +23,7 @@ fn pages_of_other_sites_neither_change_nor_read_anything() {
          <input name=frameworkId value='{id}'></form>"
     );
     let quota = r#"{"role":"dev","guarantee":[{"name":"cpus","type":"SCALAR","scalar":{"value":1}}]}"#;
-    // The answers cannot be read by the page; that they came is what it waits for.
+    // The page cannot read the answers, but waits for their arrival.
     let fetches = format!(
         "<script>function leak() {{ document.title = ['lea', 'ked'].join(''); }}</script>\
          <script src='http://{master}/state?jsonp=leak'></script>\
@@ -43,7 +43,7 @@ fn pages_of_other_sites_neither_change_nor_read_anything() {
     let resolver = format!("--host-resolver-rules=MAP {FOREIGN} 127.0.0.1");
     let visit = |url: &str| visit(&profile, url, &[&resolver]);
     let site = format!("http://{FOREIGN}:{}", foreign.port);
-    // A browser that dumps a page in the moment it is left shows that page, or nothing.
+    // A browser that dumps a page during navigation prints that page, or nothing.
     let submit = |url: &str| {
         let left = |shown: &String| !shown.trim().is_empty() && !shown.contains("<form");
         (0..SUBMITS_MAX).map(|_| visit(url)).find(left).expect("the form is submitted")
@@ -64,14 +64,14 @@ fn pages_of_other_sites_neither_change_nor_read_anything() {
     assert_eq!(http.get("/quota").json(), Some(json!({})), "no quota was set");
     assert_eq!(http.get("/logging/toggle").text(), "0\n");
     scheduler.offer();
-    // What the pages tried works for those who may.
+    // The same requests succeed for an authorized client.
     let headers = [("Content-Type", "application/x-www-form-urlencoded")];
     let answer = http.send("POST", "/teardown", &headers, format!("frameworkId={id}").as_bytes());
     assert_eq!(answer.status, 200, "{}", answer.text());
 }
 
 #[test]
-fn hosts_are_names_of_the_program() {
+fn unknown_host_headers_are_rejected() {
     let cluster = Cluster::with(
         &["--hostname=m1.example", "--allowed_hosts=proxy.example,.corp.example"],
         &["--hostname=a1.example"],

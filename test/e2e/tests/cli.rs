@@ -1,5 +1,5 @@
-//! The command line as people use it: a cluster in one process, tasks with their output and exit code, lists, flags in
-//! every form, and errors that say what to do.
+//! The command line: a cluster in one process, tasks with their output and exit code, lists, flags in every form, and
+//! errors with suggestions.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -44,7 +44,7 @@ impl Dev {
         command
     }
 
-    /// Ctrl-C, and the end of everything.
+    /// Ctrl-C, and a clean exit.
     fn interrupt(mut self) {
         signal(&self.child, "INT");
         let status = wait_for("dev to end", || self.child.try_wait().expect("it can be waited for"));
@@ -90,7 +90,7 @@ fn stderr(output: &Output) -> String {
 }
 
 #[test]
-fn a_cluster_in_one_process_that_leaves_nothing_behind() {
+fn dev_cluster_leaves_nothing_behind() {
     let dev = Dev::start(&["--agents", "2", "--resources=cpus:4;mem:1024"]);
     let http = Http::new(&dev.address);
     wait_for("two agents", || (http.get("/slaves").json()?["slaves"].as_array()?.len() == 2).then_some(()));
@@ -110,7 +110,7 @@ fn a_cluster_in_one_process_that_leaves_nothing_behind() {
 }
 
 #[test]
-fn an_agent_of_dev_is_back_after_its_machine_was_down() {
+fn dev_agent_is_restarted_after_maintenance() {
     let dev = Dev::start(&["--resources=cpus:4;mem:1024"]);
     let http = Http::new(&dev.address);
     let agents = |count: usize| {
@@ -138,7 +138,7 @@ fn an_agent_of_dev_is_back_after_its_machine_was_down() {
 }
 
 #[test]
-fn run_shows_the_output_and_takes_over_the_code() {
+fn run_prints_output_and_returns_the_exit_code() {
     let dev = Dev::start(&["--resources=cpus:4;mem:1024"]);
     let output = dev.tepui(&["run", "--", "echo out; echo err >&2; exit 7"]);
     assert_eq!(output.status.code(), Some(7));
@@ -156,10 +156,10 @@ fn run_shows_the_output_and_takes_over_the_code() {
 
     let output = dev.tepui(&["run", "--count", "20", "--", "true"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stderr(&output).contains("20 tasks ended, 0 of them failed"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("20 tasks terminated, 0 of them failed"), "{}", stderr(&output));
     let output = dev.tepui(&["run", "--count=3", "--", "exit 5"]);
     assert_eq!(output.status.code(), Some(5));
-    assert!(stderr(&output).contains("3 tasks ended, 3 of them failed"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("3 tasks terminated, 3 of them failed"), "{}", stderr(&output));
 
     interrupted_run(&dev);
 }
@@ -180,13 +180,13 @@ fn interrupted_run(dev: &Dev) {
 }
 
 #[test]
-fn a_task_that_fits_nowhere_says_so() {
+fn task_that_fits_no_agent_is_explained() {
     let dev = Dev::start(&["--resources=cpus:1;mem:1024"]);
     let mut run = dev.command(&["run", "--cpus=1000", "--", "true"]);
     let mut run = run.stderr(Stdio::piped()).spawn().expect("it starts");
     let mut line = String::new();
-    let mut said = BufReader::new(run.stderr.take().expect("a pipe"));
-    said.read_line(&mut line).expect("a line");
+    let mut stderr_lines = BufReader::new(run.stderr.take().expect("a pipe"));
+    stderr_lines.read_line(&mut line).expect("a line");
     assert!(line.contains("waiting for room for 1 task of cpus:1000"), "{line}");
     signal(&run, "INT");
     assert!(!run.wait().expect("it ends").success());
@@ -215,7 +215,7 @@ fn lists_and_logs() {
 }
 
 #[test]
-fn errors_say_what_to_do() {
+fn errors_suggest_a_remedy() {
     let dev = Dev::start(&["--resources=cpus:1;mem:128"]);
     let port = dev.address.rsplit(':').next().expect("a port");
     let nobody = "--master=127.0.0.1:1";
@@ -235,17 +235,17 @@ fn errors_say_what_to_do() {
         (&["agent", "--master=127.0.0.1:5050"], 2, "--work_dir"),
         (&["frobnicate"], 2, "frobnicate"),
     ];
-    for (arguments, code, says) in table {
+    for (arguments, code, expected) in table {
         let output = dev.tepui(arguments);
         assert_eq!(output.status.code(), Some(*code), "{arguments:?}: {}", stderr(&output));
-        assert!(stderr(&output).contains(says), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
     }
     let help = dev.tepui(&["--help"]);
     assert!(help.status.success() && stdout(&help).contains("Usage: tepui"));
 }
 
 #[test]
-fn flags_come_in_every_form() {
+fn flags_are_accepted_in_every_form() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let mut master = Command::new(binary())
         .args(["master", "--agent-ping-timeout", "7secs", "--max_agent_ping_timeouts=3"])

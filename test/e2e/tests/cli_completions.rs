@@ -33,7 +33,7 @@ fn bash_completes() {
     check("bash", "tepui.bash", |script, typed| {
         let mut bash = Command::new("bash");
         bash.args(["--norc", "--noprofile", "-c", ASK, "bash"]).arg(script).arg(typed);
-        said(bash.current_dir(script.parent().expect("a directory")))
+        output_of(bash.current_dir(script.parent().expect("a directory")))
     });
 }
 
@@ -48,7 +48,7 @@ fn fish_completes() {
         let mut fish = Command::new("fish");
         fish.args(["--no-config", "-c", ASK]).arg(script).arg(typed).env("HOME", home).current_dir(home);
         // Each line is a word, a tab and what it means.
-        said(&mut fish).lines().filter_map(|line| line.split('\t').next()).collect::<Vec<_>>().join("\n")
+        output_of(&mut fish).lines().filter_map(|line| line.split('\t').next()).collect::<Vec<_>>().join("\n")
     });
 }
 
@@ -72,7 +72,7 @@ fn zsh_completes() {
         let mut zsh = Command::new("timeout");
         zsh.args(["60", "zsh", "-f", "-c", ASK, "zsh"]).arg(folder).arg(typed);
         zsh.env("PATH", path_with_tepui()).current_dir(folder);
-        let seen = without_controls(&said(&mut zsh));
+        let seen = without_controls(&output_of(&mut zsh));
         seen.split(|c: char| c.is_whitespace() || c == '=').collect::<Vec<_>>().join("\n")
     });
 }
@@ -94,7 +94,7 @@ fn without_controls(seen: &str) -> String {
 fn check(shell: &str, file: &str, ask: impl Fn(&Path, &str) -> String) {
     let folder = tempfile::tempdir().expect("a directory");
     let script = folder.path().join(file);
-    let text = said(Command::new(binary()).args(["completions", shell]));
+    let text = output_of(Command::new(binary()).args(["completions", shell]));
     std::fs::write(&script, text).expect("it can be written");
     for (typed, offered, others) in TYPED {
         let answer = ask(&script, typed);
@@ -108,7 +108,7 @@ fn check(shell: &str, file: &str, ask: impl Fn(&Path, &str) -> String) {
     }
 }
 
-fn said(command: &mut Command) -> String {
+fn output_of(command: &mut Command) -> String {
     let output = command.output().expect("test/setup installs the shells");
     assert!(output.status.success(), "{command:?}: {output:?}");
     String::from_utf8_lossy(&output.stdout).into_owned()

@@ -1,4 +1,4 @@
-//! `tepui run` while masters and agents go away and come back, or stay away.
+//! `tepui run` during crashes and restarts of masters and agents.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -10,8 +10,8 @@ use tepui_e2e::{Cluster, Gate, binary, patience, wait_for};
 struct Run {
     child: Child,
     stdout: ChildStdout,
-    /// What it says about itself.
-    said: Receiver<String>,
+    /// The lines of standard error.
+    lines: Receiver<String>,
 }
 
 impl Run {
@@ -26,22 +26,22 @@ impl Run {
             .spawn()
             .expect("the binary starts");
         let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-        let (sender, said) = channel();
+        let (sender, lines) = channel();
         std::thread::spawn(move || {
             stderr.lines().map_while(Result::ok).take_while(|line| sender.send(line.clone()).is_ok()).count()
         });
         let stdout = child.stdout.take().expect("a pipe");
-        Self { child, stdout, said }
+        Self { child, stdout, lines }
     }
 
     /// Waits for a line on standard error that contains this.
-    fn says(&self, what: &str) {
+    fn expect_line(&self, text: &str) {
         let mut before = Vec::new();
         loop {
-            match self.said.recv_timeout(patience()) {
-                Ok(line) if line.contains(what) => return,
+            match self.lines.recv_timeout(patience()) {
+                Ok(line) if line.contains(text) => return,
                 Ok(line) => before.push(line),
-                Err(_) => panic!("it did not say {what:?} but {before:#?}"),
+                Err(_) => panic!("it did not say {text:?} but {before:#?}"),
             }
         }
     }
@@ -53,7 +53,7 @@ impl Run {
         assert_eq!(String::from_utf8_lossy(&written), expected);
     }
 
-    /// Waits for its end; the exit code.
+    /// Waits for its exit; the exit code.
     fn ends(&mut self) -> Option<i32> {
         wait_for("the run to end", || self.child.try_wait().expect("it can be waited for")).code()
     }
@@ -67,15 +67,15 @@ impl Drop for Run {
 }
 
 #[test]
-fn signals_are_told_as_a_shell_tells_them() {
+fn signals_are_shell_exit_codes() {
     let cluster = Cluster::start();
     let mut run = Run::start(&cluster, &["--", "kill -KILL $$"]);
-    run.says("Command terminated with signal Killed");
+    run.expect_line("Command terminated with signal Killed");
     assert_eq!(run.ends(), Some(128 + 9));
 }
 
 #[test]
-fn a_run_outlives_its_master_and_agent() {
+fn run_survives_master_and_agent_restart() {
     let mut cluster = Cluster::start();
     let (mut first, mut second) =
         (Gate::new(cluster.folder(), "first"), Gate::new(cluster.folder(), "second"));
@@ -84,29 +84,32 @@ fn a_run_outlives_its_master_and_agent() {
     run.writes("one\n");
 
     cluster.master.kill();
-    run.says("the master went away");
+    run.expect_line("connection to the master lost");
     cluster.master.restart();
     cluster.wait_for_agents(1);
     first.open();
     run.writes("two\n");
 
     cluster.agents[0].kill();
-    run.says("cannot read the task's output, trying again");
+    run.expect_line("cannot read the task's output, trying again");
     second.open();
     cluster.agents[0].restart();
     run.writes("three\n");
-    run.says("Command exited with status 3");
+    run.expect_line("Command exited with status 3");
     assert_eq!(run.ends(), Some(3));
 }
 
 #[test]
-fn a_master_that_stays_away_is_given_up() {
+fn unreachable_master_times_out() {
     let mut cluster = Cluster::start();
     let mut run = Run::start(&cluster, &["--reconnect_timeout=1secs", "--", "echo runs; sleep 1000"]);
     run.writes("runs\n");
     cluster.master.kill();
-    run.says("the master went away");
-    run.says(&format!("no master at {} for 1secs; --reconnect_timeout", cluster.master.address));
-    run.says("the master could not be told to end 1 task");
+    run.expect_line("connection to the master lost");
+    run.expect_line(&format!(
+        "no master at {} for 1secs; increase --reconnect_timeout",
+        cluster.master.address
+    ));
+    run.expect_line("cannot kill 1 task");
     assert_eq!(run.ends(), Some(1));
 }

@@ -1,4 +1,4 @@
-//! Containers by calls of the agent's operator API: alone, nested, deeper; what they answer, and what the kernel has.
+//! Containers of the agent's operator API: standalone, nested, deeper; answers and cgroup values.
 
 use std::path::{Path, PathBuf};
 
@@ -30,17 +30,17 @@ fn request(cpus: f64, mem: f64) -> Value {
     json!([scalar("cpus", cpus), scalar("mem", mem)])
 }
 
-fn shown(http: &Http, asked: Value) -> Vec<Value> {
-    // While it recovers, an agent does not know.
+fn shown(http: &Http, parameters: Value) -> Vec<Value> {
+    // A recovering agent does not know its containers yet.
     let known = || {
-        let answer = call(http, "GET_CONTAINERS", asked.clone());
+        let answer = call(http, "GET_CONTAINERS", parameters.clone());
         (answer.status != 503).then_some(answer)
     };
     let answer = wait_for("the agent to know", known).json().expect("an answer");
     answer["get_containers"]["containers"].as_array().cloned().unwrap_or_default()
 }
 
-/// A task group with one task that goes on; the container of that task.
+/// A task group with one long task; the container of that task.
 fn group(cluster: &Cluster) -> (Scheduler, Value) {
     let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
     let offer = scheduler.offer();
@@ -63,7 +63,7 @@ fn below(parent: &Value, value: &str) -> Value {
 }
 
 #[test]
-fn a_container_stands_alone() {
+fn standalone_container_lifecycle() {
     let mut cluster = Cluster::start();
     let http = cluster.agent_http();
     let id = json!({"value": "alone"});
@@ -108,7 +108,7 @@ fn a_container_stands_alone() {
 }
 
 #[test]
-fn signals_reach_containers_and_nothing_outlives_its_parent() {
+fn signals_are_delivered_and_children_die_with_their_parent() {
     let cluster = Cluster::start();
     let http = cluster.agent_http();
     let id = json!({"value": "top"});
@@ -143,7 +143,7 @@ fn signals_reach_containers_and_nothing_outlives_its_parent() {
     assert_eq!(launch(&http, &second, "sleep 1000", json!({})).status, 200);
     assert_eq!(call(&http, "KILL_CONTAINER", json!({"container_id": id})).status, 200);
     let ended = wait(&http, &id);
-    // It may be forgotten before we ask.
+    // It may be removed before the request.
     assert!(
         ended.status == 404 || ended.json().expect("an answer")["wait_container"]["exit_status"] == 9,
         "{}",
@@ -157,7 +157,7 @@ fn signals_reach_containers_and_nothing_outlives_its_parent() {
 }
 
 #[test]
-fn what_cannot_be_launched_says_why() {
+fn rejected_launches_have_a_reason() {
     let cluster = Cluster::start();
     let http = cluster.agent_http();
     let (_scheduler, task) = group(&cluster);
@@ -197,7 +197,7 @@ fn what_cannot_be_launched_says_why() {
 }
 
 #[test]
-fn requests_and_limits_of_containers_are_the_kernels() {
+fn requests_and_limits_of_containers_are_set_in_cgroups() {
     if !available(&[Facility::Cgroups]) {
         return;
     }
@@ -222,7 +222,7 @@ fn requests_and_limits_of_containers_are_the_kernels() {
     assert_eq!(launched.status, 200, "{}", launched.text());
     let nested_path = Path::new(&executor).join("mesos/nested");
     assert_eq!(values(nested_path), (204, 50_000, 32, 64));
-    // One that shares is counted with its parent's and has none of its own.
+    // A container with shared cgroups is counted with its parent.
     let shared = below(&task["parent"], "shared");
     assert_eq!(launch(&http, &shared, "sleep 1000", json!({"resources": request(0.1, 32.0)})).status, 200);
     let root = cgroup_mount("memory").join(cluster.cgroups_root(0));
@@ -238,7 +238,7 @@ fn requests_and_limits_of_containers_are_the_kernels() {
 
 /// The same calls in protobuf, by the client library.
 #[test]
-fn both_forms_of_the_api() {
+fn json_and_protobuf_container_calls_agree() {
     let cluster = Cluster::start();
     let endpoint = Endpoint::parse(&cluster.agents[0].address, 0).expect("an address");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

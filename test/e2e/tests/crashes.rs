@@ -1,5 +1,5 @@
-//! The agent is killed with SIGKILL at random, again and again, while containers are launched and ended by calls. Then
-//! nothing is left that nobody knows, and nothing that was launched is lost. Needs root.
+//! The agent is killed with SIGKILL at random while containers are launched and killed by calls. Afterwards there is no
+//! orphan, and no launched container is lost. Needs root.
 //!
 //! `TEPUI_CRASH_SEED` and `TEPUI_CRASH_ROUNDS` choose another run.
 
@@ -15,7 +15,7 @@ use tepui_facilities::{Facility, available};
 
 const SEED: u64 = 20_250_614;
 const ROUNDS: u64 = 6;
-/// Who launch and end containers at the same time.
+/// Concurrent clients of the container API.
 const CALLERS: u64 = 3;
 /// From a call that was answered to the kill, at most: a launch takes less.
 const DELAY_MS_MAX: u64 = 250;
@@ -27,7 +27,7 @@ const AGENT: [&str; 4] = [
     "--registration_backoff_factor=10ms",
 ];
 
-/// A generator that needs nothing: xorshift.
+/// A random generator: xorshift.
 struct Random(u64);
 
 impl Random {
@@ -39,10 +39,10 @@ impl Random {
     }
 }
 
-/// What callers and the test know of each other.
+/// State shared by callers and the test.
 #[derive(Default)]
 struct Shared {
-    /// Containers of which the agent said that they run and which nobody has tried to end.
+    /// Containers whose launch was acknowledged and whose kill was not requested.
     kept: Mutex<BTreeSet<Vec<String>>>,
     answers: AtomicU64,
     over: AtomicBool,
@@ -76,13 +76,13 @@ fn launch(http: &Http, path: &[String]) -> bool {
     http.post("/api/v1", &json!({"type": "LAUNCH_CONTAINER", "launch_container": launch})).status == 200
 }
 
-/// Asks for the end of a container; it need not come before the agent is killed.
+/// Requests the kill of a container, which may complete after the agent is killed.
 fn end(http: &Http, path: &[String]) -> u16 {
     let kill = json!({"type": "KILL_CONTAINER", "kill_container": {"container_id": id(path)}});
     http.post("/api/v1", &kill).status
 }
 
-/// Launches containers, some of them nested, and ends some of them again.
+/// Launches containers, some of them nested, and kills some of them.
 fn act(http: &Http, number: u64, mut random: Random, shared: &Shared) {
     let mut made: Vec<Vec<String>> = Vec::new();
     for count in 0.. {
@@ -104,7 +104,7 @@ fn act(http: &Http, number: u64, mut random: Random, shared: &Shared) {
         shared.answers.fetch_add(1, Ordering::Relaxed);
         if random.below(3) == 0 {
             let victim = made.swap_remove(random.below(made.len() as u64) as usize);
-            // Before the call: it may be carried out though nobody answers. Those nested in it go with it.
+            // Before the call: it may be executed without an answer. Nested containers terminate with it.
             made.retain(|path| !path.starts_with(&victim));
             shared.kept.lock().expect("nobody panics").retain(|path| !path.starts_with(&victim));
             end(http, &victim);
@@ -115,7 +115,7 @@ fn act(http: &Http, number: u64, mut random: Random, shared: &Shared) {
 /// The containers that run, as the agent shows them.
 fn shown(http: &Http) -> Option<BTreeSet<Vec<String>>> {
     let get = json!({"show_nested": true, "show_standalone": true});
-    // Nothing is shown before the agent knows what still runs.
+    // Containers are listed only after recovery.
     let registered = http.get("/metrics/snapshot").json().filter(|all| all["slave/registered"] == 1.0);
     registered?;
     let answer = http.post("/api/v1", &json!({"type": "GET_CONTAINERS", "get_containers": get})).json()?;
@@ -140,7 +140,7 @@ fn cgroup(root: &Path, path: &[String]) -> PathBuf {
 }
 
 #[test]
-fn nothing_is_left_and_nothing_is_lost() {
+fn crashes_lose_no_update_and_leave_no_orphan() {
     if !available(&[Facility::Cgroups]) {
         return;
     }
@@ -155,7 +155,7 @@ fn nothing_is_left_and_nothing_is_lost() {
         }
         let mut random = Random(seed);
         for round in 0..rounds {
-            // Now and then also before the agent has found out what still runs.
+            // Sometimes also during recovery.
             if random.below(4) > 0 {
                 let before = shared.answers.load(Ordering::Relaxed);
                 wait_for("a launch", || (shared.answers.load(Ordering::Relaxed) > before).then_some(()));
@@ -199,8 +199,8 @@ fn assert_nothing_left(cluster: &Cluster) {
         entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
     };
     let own = [cluster.master.id(), cluster.agents[0].id(), std::process::id()];
-    // Supervisors need a moment after the end of their container.
-    let left = || (mounts(), cgroups(), processes_of(&folder, &own), namespaces_of_nobody(&folder));
+    // Supervisors exit shortly after their container.
+    let left = || (mounts(), cgroups(), processes_of(&folder, &own), orphaned_namespaces(&folder));
     let began = std::time::Instant::now();
     while left() != Default::default() && began.elapsed() < patience() {
         std::thread::yield_now();
@@ -226,8 +226,8 @@ fn processes_of(folder: &str, own: &[u32]) -> Vec<String> {
     found
 }
 
-/// Namespaces that a mount keeps without any process in them.
-fn namespaces_of_nobody(folder: &str) -> Vec<String> {
+/// Namespaces held by a mount without any process.
+fn orphaned_namespaces(folder: &str) -> Vec<String> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     mounts.lines().filter(|line| line.contains("nsfs") && line.contains(folder)).map(str::to_string).collect()
 }

@@ -13,13 +13,13 @@ use tepui_e2e::{Cluster, Scheduler, scalar, wait_for};
 use tepui_facilities::{Facility, available};
 
 const RESOURCES: &str = "--resources=cpus:8;mem:4096;disk:4096;ports:[31000-32000]";
-/// Ends soon after it was asked to.
+/// Exits soon after SIGTERM.
 const POLITE: &str = "trap 'exit 0' TERM; while :; do sleep 0.1; done";
 
 struct Bench {
     scheduler: Scheduler,
     cluster: Cluster,
-    /// The last field: the cluster ends its tasks first.
+    /// The last field: the cluster kills its tasks first.
     dockerd: Dockerd,
 }
 
@@ -71,17 +71,17 @@ impl Bench {
         std::fs::read_to_string(self.sandbox(task).join(file)).expect("a file of the sandbox")
     }
 
-    /// Ends the agent and waits until the master has heard from its successor.
+    /// Restarts the agent and waits for its reregistration.
     fn restart_agent(&mut self) {
-        let heard = |cluster: &Cluster| {
+        let subscribed_at = |cluster: &Cluster| {
             let agents = cluster.http().get("/slaves").json()?;
             Some(agents["slaves"][0]["reregistered_time"].clone())
                 .filter(|_| agents["slaves"][0]["active"] == true)
         };
-        let before = heard(&self.cluster);
+        let before = subscribed_at(&self.cluster);
         self.cluster.agents[0].kill();
         self.cluster.agents[0].restart();
-        let news = || heard(&self.cluster).filter(|time| Some(time) != before.as_ref());
+        let news = || subscribed_at(&self.cluster).filter(|time| Some(time) != before.as_ref());
         wait_for("the agent to come back", news);
     }
 
@@ -143,11 +143,11 @@ fn a_task_runs_in_its_image_with_its_sandbox() {
 }
 
 #[test]
-fn a_custom_executor_lives_in_a_container() {
+fn custom_executor_runs_in_a_container() {
     let Some(mut bench) = Bench::start(Networks::Host) else { return };
     let program = env!("CARGO_BIN_EXE_letters_executor");
     let directory = std::path::Path::new(program).parent().expect("it is somewhere");
-    // The program is not in the image; neither is what it is linked with.
+    // Neither the program nor its libraries are in the image.
     let volumes: Vec<Value> = ["/lib", "/lib64", "/usr/lib", directory.to_str().expect("text")]
         .map(|path| json!({"mode": "RO", "container_path": path, "host_path": path}))
         .to_vec();
@@ -168,7 +168,7 @@ fn a_custom_executor_lives_in_a_container() {
     // The engine's log is copied while the executor works.
     let expected = format!("in {name}\n");
     wait_for("its output", || bench.read("letters", "stdout").starts_with(&expected).then_some(()));
-    // What the task asks for is added to what its executor has.
+    // The task's resources are added to those of its executor.
     let pid = bench.dockerd.pid(&name);
     wait_for("the limit of both", || {
         (file_of(pid, "memory", "memory.limit_in_bytes") == "67108864").then_some(())
@@ -180,9 +180,9 @@ fn a_custom_executor_lives_in_a_container() {
     wait_for("the container to be removed", || bench.dockerd.inspect(&name).is_none().then_some(()));
 }
 
-/// Nobody but the agent can tell why an executor's own container ended.
+/// Only the agent knows why an executor's own container terminated.
 #[test]
-fn a_custom_executor_that_ends_for_memory_says_so() {
+fn oom_kill_of_a_custom_executor_is_reported() {
     let Some(mut bench) = Bench::start(Networks::Host) else { return };
     let offer = bench.scheduler.fresh_offer();
     let mut task = Scheduler::task(&offer, "hog", "");
@@ -199,14 +199,14 @@ fn a_custom_executor_that_ends_for_memory_says_so() {
     bench.scheduler.launch(&offer, &[task]);
     let failed = bench.scheduler.reach("hog", "TASK_FAILED");
     assert_eq!(failed["reason"], "REASON_CONTAINER_LIMITATION_MEMORY", "{failed}");
-    let why = "Memory limit exceeded: Requested: 64MB Limit: 64MB Maximum Used: 64MB";
-    assert_eq!(failed["message"], why, "{failed}");
+    let reason = "Memory limit exceeded: Requested: 64MB Limit: 64MB Maximum Used: 64MB";
+    assert_eq!(failed["message"], reason, "{failed}");
     assert_eq!(failed["limitation"]["resources"][0]["scalar"]["value"], 64.0, "{failed}");
 }
 
-/// An engine that cannot start such containers says so, and it is what the framework hears.
+/// The error of an engine that cannot start such containers is passed to the framework.
 #[test]
-fn privileged_containers_are_asked_for() {
+fn privileged_containers_require_the_option() {
     let Some(mut bench) = Bench::start(Networks::Host) else { return };
     bench.launch("usual", POLITE, |_| ());
     let running = bench.scheduler.reach("usual", "TASK_RUNNING");
@@ -227,14 +227,17 @@ fn privileged_containers_are_asked_for() {
     match status["state"].as_str() {
         Some("TASK_RUNNING") => assert_eq!(privileged(&bench, &status), true),
         _ => {
-            let why = status["message"].as_str().expect("a message");
-            assert!(why.starts_with("Failed to start the container: cannot start the container: "), "{why}");
+            let reason = status["message"].as_str().expect("a message");
+            assert!(
+                reason.starts_with("Failed to start the container: cannot start the container: "),
+                "{reason}"
+            );
         }
     }
 }
 
 #[test]
-fn the_command_line_runs_images() {
+fn cli_runs_docker_images() {
     if !available(&[Facility::Docker]) {
         return;
     }
@@ -249,15 +252,15 @@ fn the_command_line_runs_images() {
         (command.status.code(), String::from_utf8_lossy(&command.stdout).into_owned())
     };
     assert_eq!(run(&["ls /bin/busybox $MESOS_SANDBOX/stdout; exit 5"]).0, Some(5));
-    let (code, said) = run(&["/bin/echo", "several", "words"]);
-    assert!(code == Some(0) && said.contains("several words"), "{code:?} {said}");
+    let (code, printed) = run(&["/bin/echo", "several", "words"]);
+    assert!(code == Some(0) && printed.contains("several words"), "{code:?} {printed}");
 }
 
 #[test]
-fn kills_are_polite_first_and_outlive_a_restart_of_the_agent() {
+fn kill_grace_period_survives_agent_restart() {
     let Some(mut bench) = Bench::start(Networks::Host) else { return };
     bench.launch("polite", POLITE, |_| ());
-    // The first process of a container ignores what it has no handler for.
+    // The first process of a container ignores signals without a handler.
     bench.launch("deaf", "while :; do sleep 0.1; done", |task| {
         task["kill_policy"] = json!({"grace_period": {"nanoseconds": 100_000_000}});
     });
@@ -272,13 +275,13 @@ fn kills_are_polite_first_and_outlive_a_restart_of_the_agent() {
     }
 }
 
-/// Killed at any moment of launches and ends, the agent loses no container that ran and leaves none.
+/// Killed at any moment of launches and kills, the agent loses no running container and leaves none.
 #[test]
-fn an_agent_that_is_killed_at_random_loses_nothing_and_leaves_nothing() {
+fn random_agent_crashes_lose_no_docker_task_and_leave_no_container() {
     let Some(mut bench) = Bench::start(Networks::Host) else { return };
     let (mut ran, mut over) = (BTreeSet::new(), BTreeMap::new());
     let mut launched = Vec::new();
-    // The moments are as good as random, and the same in every run.
+    // Arbitrary moments, the same in every run.
     for (round, delay_ms) in [30_u64, 310, 120, 550, 0].into_iter().enumerate() {
         for task in ["a", "b"] {
             launched.push(format!("{task}{round}"));
@@ -291,7 +294,7 @@ fn an_agent_that_is_killed_at_random_loses_nothing_and_leaves_nothing() {
         std::thread::sleep(Duration::from_millis(delay_ms));
         bench.restart_agent();
     }
-    // Everybody who is still to come has come, then all are ended.
+    // All pending containers have started, then all are killed.
     let mut asked = false;
     while over.len() < launched.len() {
         let event = bench.scheduler.event("updates", |event| event["type"] == "UPDATE");
@@ -305,7 +308,8 @@ fn an_agent_that_is_killed_at_random_loses_nothing_and_leaves_nothing() {
         }
         let known = launched.iter().all(|task| ran.contains(task) || over.contains_key(task));
         if known && !std::mem::replace(&mut asked, known) {
-            for task in &launched {
+            // The answer to a KILL of a terminated task is TASK_UNKNOWN, which is not its end.
+            for task in launched.iter().filter(|task| !over.contains_key(*task)) {
                 let kill = json!({"task_id": {"value": task}});
                 bench.scheduler.call(json!({"type": "KILL", "kill": kill}));
             }
@@ -326,13 +330,13 @@ fn an_agent_that_is_killed_at_random_loses_nothing_and_leaves_nothing() {
 }
 
 #[test]
-fn requests_and_limits_reach_the_kernel_and_an_end_for_memory_says_so() {
+fn requests_and_limits_are_set_and_oom_kill_is_reported() {
     let Some(mut bench) = Bench::start(Networks::Host) else { return };
     const MB: i64 = 1024 * 1024;
     let infinity = json!({"cpus": {"value": "Infinity"}, "mem": {"value": "Infinity"}});
     let limits = json!({"cpus": {"value": 0.5}, "mem": {"value": 128}});
     let endless = i64::MAX / 4096 * 4096;
-    // shares, quota, request and limit of memory, and whether it goes first.
+    // Shares, quota, request and limit of memory, and whether it has a raised OOM score.
     for (id, limits, expected, bursts) in [
         ("none", json!({}), [204, -1, 64 * MB, 64 * MB], false),
         ("some", limits, [204, 50_000, 64 * MB, 128 * MB], true),
@@ -354,7 +358,7 @@ fn requests_and_limits_reach_the_kernel_and_an_end_for_memory_says_so() {
         assert_eq!(score > 900, bursts, "{id}: {score}");
         bench.kill(id);
     }
-    // Above its request it is the first to go.
+    // Above its request it has the highest OOM score.
     bench.launch("burst", "dd if=/dev/zero bs=90M count=1 | sleep 1000", |task| {
         task["limits"] = json!({"mem": {"value": 256}});
     });
@@ -366,7 +370,7 @@ fn requests_and_limits_reach_the_kernel_and_an_end_for_memory_says_so() {
         task["container"]["docker"]["parameters"] = json!([{"key": "memory-swap", "value": "64m"}]);
     });
     assert_limited(&bench.scheduler.reach("hog", "TASK_FAILED"), "Requested: 64MB Limit: 64MB");
-    // One that loses a child only ends all the same, whether it would go on or succeed.
+    // An OOM kill of a child terminates the task, whether it would continue or succeed.
     for (id, script) in
         [("survivor", "tail /dev/zero; sleep 1000"), ("quick", "sleep 0.5; tail /dev/zero; exit 0")]
     {
@@ -377,7 +381,7 @@ fn requests_and_limits_reach_the_kernel_and_an_end_for_memory_says_so() {
     }
 }
 
-/// The reason, the figures and the limitation are those of a memory limit. Agent and executor may both be the first to tell.
+/// The reason, the figures and the limitation are those of a memory limit. Agent or executor may report first.
 fn assert_limited(failed: &Value, figures: &str) {
     assert_eq!(failed["reason"], "REASON_CONTAINER_LIMITATION_MEMORY", "{failed}");
     let message = failed["message"].as_str().unwrap_or_default();
@@ -385,11 +389,11 @@ fn assert_limited(failed: &Value, figures: &str) {
     assert_eq!(failed["limitation"]["resources"][0]["name"], "mem", "{failed}");
 }
 
-/// A cgroup of v1 with a limit, for the engine to make others in. It stands for a machine without memory.
-struct Around(PathBuf);
+/// A v1 cgroup with a limit as parent of the engine's containers, in place of a machine without memory.
+struct ParentCgroup(PathBuf);
 
-impl Around {
-    fn new(bench: &Bench, bytes: u64) -> Option<Around> {
+impl ParentCgroup {
+    fn new(bench: &Bench, bytes: u64) -> Option<ParentCgroup> {
         let name = bench.cluster.folder().file_name().expect("a name");
         let path = Path::new("/sys/fs/cgroup/memory").join(name).join("docker");
         if !available(&[Facility::CgroupsV1]) {
@@ -397,7 +401,7 @@ impl Around {
         }
         std::fs::create_dir_all(&path).expect("a cgroup");
         std::fs::write(path.join("memory.limit_in_bytes"), bytes.to_string()).expect("limited");
-        Some(Around(path))
+        Some(ParentCgroup(path))
     }
 
     fn name(&self) -> String {
@@ -406,18 +410,18 @@ impl Around {
     }
 }
 
-impl Drop for Around {
+impl Drop for ParentCgroup {
     fn drop(&mut self) {
-        std::fs::remove_dir(&self.0).ok(); // A test that failed leaves somebody in it, who is ended with its engine.
+        std::fs::remove_dir(&self.0).ok(); // After a failed test its processes are killed with the engine.
     }
 }
 
 #[test]
-fn an_end_for_the_memory_of_others_is_another_than_one_for_its_own() {
+fn oom_kill_by_the_host_differs_from_one_by_the_limit() {
     let Some(mut bench) = Bench::start(Networks::Host) else { return };
     const MB: u64 = 1024 * 1024;
-    let Some(around) = Around::new(&bench, 96 * MB) else { return };
-    // It ends for memory and is not the first process; it takes some time, so that who looks is there before.
+    let Some(parent) = ParentCgroup::new(&bench, 96 * MB) else { return };
+    // The OOM kill hits a child; the delay lets the watcher attach first.
     let script = "sleep 0.5; tail /dev/zero; exit 9";
     let limit = |task: &mut Value, mem: Value, cgroup: Option<String>| {
         task["limits"] = json!({"mem": {"value": mem}});
@@ -426,14 +430,14 @@ fn an_end_for_the_memory_of_others_is_another_than_one_for_its_own() {
         task["container"]["docker"]["parameters"] = parameters.into();
     };
     for (id, mem) in [("endless", json!("Infinity")), ("limited", json!(512))] {
-        bench.launch(id, script, |task| limit(task, mem, Some(around.name())));
+        bench.launch(id, script, |task| limit(task, mem, Some(parent.name())));
         let failed = bench.scheduler.reach(id, "TASK_FAILED");
         let message = failed["message"].as_str().expect("a message");
         assert_eq!(failed["reason"], "REASON_MEMORY_REQUEST_EXCEEDED", "{message}");
-        let (why, used) = message.split_once("Maximum Used: ").expect("what was used");
+        let (reason, used) = message.split_once("Maximum Used: ").expect("what was used");
         let limit = if id == "endless" { "Infinity" } else { "512MB" };
         let end = "Memory request exceeded while the machine ran out of memory";
-        assert!(why.ends_with(&format!("{end}: Requested: 64MB Limit: {limit} ")), "{message}");
+        assert!(reason.ends_with(&format!("{end}: Requested: 64MB Limit: {limit} ")), "{message}");
         let used: u64 = used.trim_end_matches("MB").parse().expect("a number");
         assert!((80..=96).contains(&used), "{message}");
     }
@@ -442,7 +446,7 @@ fn an_end_for_the_memory_of_others_is_another_than_one_for_its_own() {
 }
 
 #[test]
-fn nothing_can_be_run_beside_a_task_in_docker() {
+fn exec_in_a_docker_task_is_rejected() {
     let Some(mut bench) = Bench::start(Networks::Host) else { return };
     bench.launch("a", POLITE, |_| ());
     bench.scheduler.reach("a", "TASK_RUNNING");
@@ -450,16 +454,16 @@ fn nothing_can_be_run_beside_a_task_in_docker() {
         .args(["exec", "--master", &bench.cluster.master.address, "a", "ls"])
         .output()
         .expect("it starts");
-    let said = String::from_utf8_lossy(&output.stderr);
+    let printed = String::from_utf8_lossy(&output.stderr);
     assert!(
-        !output.status.success() && said.contains("nothing can be nested in a DOCKER container"),
-        "{said}"
+        !output.status.success() && printed.contains("nothing can be nested in a DOCKER container"),
+        "{printed}"
     );
     bench.kill("a");
 }
 
 #[test]
-fn a_check_that_takes_too_long_is_ended() {
+fn command_check_is_killed_at_its_timeout() {
     let Some(mut bench) = Bench::start(Networks::Host) else { return };
     // Found among all processes of the machine: no other test sleeps so long.
     let seconds = (1_000_000 + std::process::id()).to_string();
@@ -541,7 +545,7 @@ fn networks_ports_and_health() {
     });
     let failed = bench.scheduler.reach("nowhere", "TASK_FAILED");
     assert!(
-        failed["message"].as_str().is_some_and(|why| why.contains("network missing not found")),
+        failed["message"].as_str().is_some_and(|reason| reason.contains("network missing not found")),
         "{failed}"
     );
 

@@ -1,5 +1,5 @@
-//! Memory that runs short: the task farthest over its request ends before the kernel has to choose one. A small cgroup
-//! around all containers is the machine.
+//! Memory pressure: the task farthest above its request is evicted before an OOM kill. A small parent cgroup of all
+//! containers stands for the machine.
 
 use std::process::Command;
 
@@ -8,13 +8,13 @@ use tepui_e2e::{Limited, Sizes, binary, by_version, limit_hits, wait_for};
 
 const INF: Option<f64> = Some(f64::INFINITY);
 
-/// Takes so much memory and keeps it.
+/// Allocates memory and holds it.
 fn hold(megabytes: u32) -> String {
     format!("head -c {megabytes}M /dev/zero | tail | sleep 1000")
 }
 
 #[test]
-fn the_farthest_over_its_request_goes_before_the_kernel_has_to() {
+fn task_farthest_above_its_request_is_evicted_before_an_oom_kill() {
     // Nothing but memory has to be counted.
     let flags = ["--isolation=cgroups/mem", "--eviction_memory_available=200MB"];
     let Some(mut bench) = Limited::start(&flags) else { return };
@@ -50,9 +50,9 @@ fn the_farthest_over_its_request_goes_before_the_kernel_has_to() {
     assert_eq!(limit_hits(&machine), Some(0), "the kernel never came to its limit");
 }
 
-/// A part of the time that is always reached: whoever is over its request goes, a task with cgroups of its own by itself.
+/// With a pressure threshold that is always reached, tasks above their request are evicted, one with its own cgroups alone.
 #[test]
-fn pressure_ends_the_nested_container_to_blame() {
+fn pressure_evicts_the_nested_container_above_its_request() {
     let Some(mut bench) = Limited::start(&["--eviction_pressure=0"]) else { return };
     let sizes = Sizes::of((0.1, 32.0), None, INF);
     bench.launch_group("own", Some(false), &[("over", &hold(64), sizes), ("within", "sleep 1000", sizes)]);
@@ -61,17 +61,17 @@ fn pressure_ends_the_nested_container_to_blame() {
     assert!(
         status["message"]
             .as_str()
-            .is_some_and(|said| said.contains("Requested: 32MB Limit: Infinity Used: ")),
+            .is_some_and(|printed| printed.contains("Requested: 32MB Limit: Infinity Used: ")),
         "{status}"
     );
-    // The group ends with it, but not for the same reason.
+    // The group is killed with it, for another reason.
     let status = bench.scheduler.reach("within", "TASK_KILLED");
     assert_ne!(status["reason"], "REASON_MEMORY_REQUEST_EXCEEDED", "{status}");
 }
 
-/// Nobody evicts: then the kernel chooses, and the framework hears the same reason.
+/// Without eviction the kernel chooses, and the framework receives the same reason.
 #[test]
-fn the_kernel_ends_who_is_above_its_request() {
+fn kernel_oom_kills_the_task_above_its_request() {
     let Some(mut bench) = Limited::start(&[]) else { return };
     let machine = bench.root("memory");
     std::fs::write(machine.join(by_version("memory.limit_in_bytes", "memory.max")), "384M")
@@ -92,7 +92,7 @@ fn the_kernel_ends_who_is_above_its_request() {
 
 /// Eviction that could never happen is an error at the start of the agent.
 #[test]
-fn eviction_without_counted_memory_is_an_error() {
+fn eviction_without_memory_accounting_is_an_error() {
     let dir = tempfile::tempdir().expect("a directory");
     let agent = Command::new(binary())
         .args([
@@ -107,6 +107,6 @@ fn eviction_without_counted_memory_is_an_error() {
         .arg("--eviction_memory_available=100MB")
         .output()
         .expect("tepui starts");
-    let said = String::from_utf8_lossy(&agent.stderr);
-    assert!(!agent.status.success() && said.contains("add cgroups/mem to --isolation"), "{said}");
+    let printed = String::from_utf8_lossy(&agent.stderr);
+    assert!(!agent.status.success() && printed.contains("add cgroups/mem to --isolation"), "{printed}");
 }

@@ -1,10 +1,10 @@
-//! `tepui exec` and `tepui attach`: commands beside tasks, terminals, and how they end.
+//! `tepui exec` and `tepui attach`: commands in task containers, terminals, and exit codes.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
-use tepui_e2e::{Cluster, Person, Scheduler, binary, scalar, wait_for};
+use tepui_e2e::{Cluster, Scheduler, TerminalSession, binary, scalar, wait_for};
 use tepui_facilities::{Facility, available};
 
 /// A cluster with a command task `single` and a task `nested` of a group, both running.
@@ -65,16 +65,16 @@ impl Bench {
         let mut stdin = child.stdin.take().expect("a pipe");
         let writer = std::thread::spawn(move || stdin.write_all(&input));
         let output = child.wait_with_output().expect("it ends");
-        let _ = writer.join().expect("no panic"); // Who does not read all of it may end before.
+        let _ = writer.join().expect("no panic"); // A command that does not read all input may exit first.
         output
     }
 
-    fn person(&self, arguments: &[&str]) -> Person {
-        Person::at((24, 80), arguments, &[("TEPUI_MASTER", &self.cluster.master.address)])
+    fn session(&self, arguments: &[&str]) -> TerminalSession {
+        TerminalSession::start((24, 80), arguments, &[("TEPUI_MASTER", &self.cluster.master.address)])
     }
 }
 
-fn said(output: &Output) -> (Option<i32>, String, String) {
+fn result_of(output: &Output) -> (Option<i32>, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
@@ -84,20 +84,20 @@ fn terminal(task: &mut Value) {
 }
 
 #[test]
-fn a_command_runs_beside_a_task_and_its_end_is_ours() {
+fn exec_runs_in_the_task_and_returns_its_exit_code() {
     let mut bench = Bench::start();
     bench.launch("single", FOREVER, |_| ());
     bench.launch_nested("nested", FOREVER, |_| ());
     for task in ["single", "nested"] {
         let both = bench.tepui(&["exec", task, "sh", "-c", "echo out; echo err >&2; exit 7"]);
-        assert_eq!(said(&both), (Some(7), "out\n".into(), "err\n".into()), "{task}");
+        assert_eq!(result_of(&both), (Some(7), "out\n".into(), "err\n".into()), "{task}");
     }
     let signalled = bench.tepui(&["exec", "single", "sh", "-c", "kill -TERM $$"]);
     assert_eq!(signalled.status.code(), Some(143));
     let unread = bench.tepui(&["exec", "single", "cat"]);
-    assert_eq!(said(&unread), (Some(0), String::new(), String::new()), "its input is empty without -i");
+    assert_eq!(result_of(&unread), (Some(0), String::new(), String::new()), "its input is empty without -i");
     let variable = bench.tepui(&["exec", "--env", "WORD=a b", "single", "sh", "-c", "echo \"$WORD\""]);
-    assert_eq!(said(&variable).1, "a b\n");
+    assert_eq!(result_of(&variable).1, "a b\n");
 
     let large: Vec<u8> = (0..1_000_000_u32).flat_map(u32::to_le_bytes).collect();
     let echoed = bench.fed(&["exec", "-i", "nested", "cat"], large.clone());
@@ -108,7 +108,7 @@ fn a_command_runs_beside_a_task_and_its_end_is_ours() {
 
 /// Where tasks have namespaces of their own, a command beside one is in them.
 #[test]
-fn a_command_sees_the_processes_of_its_task_and_no_others() {
+fn exec_shares_the_pid_namespace_of_its_task() {
     if !available(&[Facility::Cgroups, Facility::Mounts]) {
         return;
     }
@@ -118,19 +118,19 @@ fn a_command_sees_the_processes_of_its_task_and_no_others() {
     let ours = std::fs::read_link("/proc/self/ns/pid").expect("a namespace").display().to_string();
     for task in ["single", "nested"] {
         let script = "readlink /proc/self/ns/pid; cat /proc/[0-9]*/comm | grep -c '^sleep$'; exit 5";
-        let (code, output, error) = said(&bench.tepui(&["exec", task, "sh", "-c", script]));
+        let (code, output, error) = result_of(&bench.tepui(&["exec", task, "sh", "-c", script]));
         let (namespace, sleeps) = output.split_once('\n').expect("two lines");
         assert_eq!((code, sleeps), (Some(5), "1\n"), "{task}: {output}{error}");
         assert_ne!(namespace, ours, "{task}");
-        let mut person = bench.person(&["exec", "-it", task, "sh"]);
-        person.types("echo $((6*7)); exit 6\r");
-        person.sees("42");
-        assert_eq!(person.waits().code(), Some(6), "{task}");
+        let mut session = bench.session(&["exec", "-it", task, "sh"]);
+        session.send_keys("echo $((6*7)); exit 6\r");
+        session.expect_text("42");
+        assert_eq!(session.wait().code(), Some(6), "{task}");
     }
 }
 
 #[test]
-fn who_cannot_be_run_says_why() {
+fn failed_exec_has_a_reason() {
     let mut bench = Bench::start();
     bench.launch("single", FOREVER, |_| ());
     bench.launch("short", "true", |_| ());
@@ -144,92 +144,92 @@ fn who_cannot_be_run_says_why() {
         (vec!["attach", "single"], 1, "has no terminal"),
         (vec!["attach", "short"], 1, "does not run any more"),
     ] {
-        let (status, _, error) = said(&bench.tepui(&arguments));
+        let (status, _, error) = result_of(&bench.tepui(&arguments));
         assert_eq!(status, Some(code), "{arguments:?}: {error}");
         assert!(error.contains(words), "{arguments:?}: {error}");
     }
 }
 
 #[test]
-fn a_terminal_is_passed_on_and_given_back() {
+fn exec_forwards_and_restores_the_terminal() {
     let mut bench = Bench::start();
     bench.launch("single", FOREVER, |_| ());
-    let mut person = bench.person(&["exec", "-it", "single", "sh"]);
-    person.types("tty && stty size\r");
-    person.sees("/dev/pts/");
-    person.sees("24 80");
-    assert!(!person.terminal_echoes(), "keys are passed on as they are");
-    person.resizes((40, 101));
+    let mut session = bench.session(&["exec", "-it", "single", "sh"]);
+    session.send_keys("tty && stty size\r");
+    session.expect_text("/dev/pts/");
+    session.expect_text("24 80");
+    assert!(!session.terminal_echoes(), "keys are passed on as they are");
+    session.resize((40, 101));
     wait_for("the new size", || {
-        person.types("stty size\r");
-        person.has_seen("40 101").then_some(())
+        session.send_keys("stty size\r");
+        session.has_text("40 101").then_some(())
     });
-    // Interrupts go to the programs there, not to us.
-    person.types("echo bu''sy; sleep 1000\r");
-    person.sees("busy\r\n");
-    person.types("\x03");
-    person.sees("^C\r\n");
-    person.types("exit 3\r");
-    assert_eq!(person.waits().code(), Some(3));
-    assert!(person.terminal_echoes());
+    // Interrupts go to the remote programs.
+    session.send_keys("echo bu''sy; sleep 1000\r");
+    session.expect_text("busy\r\n");
+    session.send_keys("\x03");
+    session.expect_text("^C\r\n");
+    session.send_keys("exit 3\r");
+    assert_eq!(session.wait().code(), Some(3));
+    assert!(session.terminal_echoes());
 }
 
 #[test]
-fn who_is_told_to_end_gives_the_terminal_back_and_leaves_nothing_behind() {
+fn signalled_exec_restores_the_terminal_and_leaves_nothing_behind() {
     let mut bench = Bench::start();
     bench.launch("single", FOREVER, |_| ());
     let mark = bench.cluster.folder().join("pid");
     for (name, code) in [("TERM", 143), ("HUP", 129)] {
-        let mut person = bench.person(&["exec", "-it", "single", "sh"]);
-        person.types(&format!("echo $$ > {}; echo writ''ten\r", mark.display()));
-        person.sees("written\r\n");
+        let mut session = bench.session(&["exec", "-it", "single", "sh"]);
+        session.send_keys(&format!("echo $$ > {}; echo writ''ten\r", mark.display()));
+        session.expect_text("written\r\n");
         let pid = std::fs::read_to_string(&mark).expect("written");
-        assert!(!person.terminal_echoes());
-        person.signals(name);
-        assert_eq!(person.waits().code(), Some(code));
-        assert!(person.terminal_echoes(), "{name}");
+        assert!(!session.terminal_echoes());
+        session.signal(name);
+        assert_eq!(session.wait().code(), Some(code));
+        assert!(session.terminal_echoes(), "{name}");
         let process = std::path::Path::new("/proc").join(pid.trim());
         wait_for("the command to end", || (!process.exists()).then_some(()));
     }
-    let mut person = bench.person(&["exec", "-it", "single", "sh"]);
-    person.types("echo he''re\r");
-    person.sees("here\r\n");
-    person.types("\x10\x11");
-    assert_eq!(person.waits().code(), Some(0), "the detach keys leave");
-    assert!(person.terminal_echoes());
+    let mut session = bench.session(&["exec", "-it", "single", "sh"]);
+    session.send_keys("echo he''re\r");
+    session.expect_text("here\r\n");
+    session.send_keys("\x10\x11");
+    assert_eq!(session.wait().code(), Some(0), "the detach keys leave");
+    assert!(session.terminal_echoes());
 }
 
 #[test]
-fn a_task_with_a_terminal_can_be_attached_to_and_left() {
+fn task_with_a_terminal_can_be_attached_and_detached() {
     let mut bench = Bench::start();
     let script = "stty size > size; while read line; do echo \"heard $line\"; stty size; done; exit 4";
     bench.launch_nested("nested", script, terminal);
-    let mut person = bench.person(&["attach", "nested"]);
-    person.types("one\r");
-    person.sees("heard one");
-    person.sees("24 80");
+    let mut session = bench.session(&["attach", "nested"]);
+    session.send_keys("one\r");
+    session.expect_text("heard one");
+    session.expect_text("24 80");
     // Only one types.
-    let (status, _, error) = said(&bench.fed(&["attach", "nested"], b"two\n".to_vec()));
-    assert!(status == Some(1) && error.contains("somebody else types"), "{error}");
-    let mut watcher = bench.person(&["attach", "--no-input", "nested"]);
+    let (status, _, error) = result_of(&bench.fed(&["attach", "nested"], b"two\n".to_vec()));
+    assert!(status == Some(1) && error.contains("another client is attached"), "{error}");
+    let mut watcher = bench.session(&["attach", "--no-input", "nested"]);
     wait_for("both to see it", || {
-        person.types("three\r");
-        watcher.has_seen("heard three").then_some(())
+        session.send_keys("three\r");
+        watcher.has_text("heard three").then_some(())
     });
-    person.types("\x10\x11");
-    assert_eq!(person.waits().code(), Some(0));
-    assert!(person.terminal_echoes());
+    session.send_keys("\x10\x11");
+    assert_eq!(session.wait().code(), Some(0));
+    assert!(session.terminal_echoes());
 
-    let mut again = bench.person(&["attach", "nested"]);
-    again.types("four\r");
-    again.sees("heard four");
-    again.types("\x04");
-    assert_eq!(again.waits().code(), Some(4), "as the task ended");
-    assert_eq!(watcher.waits().code(), Some(4));
+    let mut again = bench.session(&["attach", "nested"]);
+    again.send_keys("four\r");
+    again.expect_text("heard four");
+    again.send_keys("\x04");
+    assert_eq!(again.wait().code(), Some(4), "as the task ended");
+    assert_eq!(watcher.wait().code(), Some(4));
     let status = bench.scheduler.reach("nested", "TASK_FAILED");
     assert_eq!(status["message"], "Command exited with status 4");
     let size = bench.tepui(&["logs", "nested", "size"]);
-    assert_eq!(said(&size).1, "11 33\n", "as the task asked for before anybody attached");
+    assert_eq!(result_of(&size).1, "11 33\n", "as the task asked for before anybody attached");
 }
 
 /// A command task's terminal is the task's and not its executor's.
@@ -238,17 +238,17 @@ fn a_command_task_with_a_terminal_gets_keys_and_signals() {
     let mut bench = Bench::start();
     let script = "trap 'echo interrupted' INT; tty; read line; echo \"heard $line\"; read line; exit 6";
     bench.launch("single", script, terminal);
-    let mut person = bench.person(&["attach", "single"]);
-    person.types("one\r");
-    person.sees("heard one");
-    person.types("\x03");
-    person.sees("interrupted");
-    person.types("two\r");
-    assert_eq!(person.waits().code(), Some(6), "as the task ended");
+    let mut session = bench.session(&["attach", "single"]);
+    session.send_keys("one\r");
+    session.expect_text("heard one");
+    session.send_keys("\x03");
+    session.expect_text("interrupted");
+    session.send_keys("two\r");
+    assert_eq!(session.wait().code(), Some(6), "as the task ended");
     let status = bench.scheduler.reach("single", "TASK_FAILED");
     assert_eq!(status["message"], "Command exited with status 6");
-    let said = bench.tepui(&["logs", "single"]);
-    assert!(said.stdout.starts_with(b"/dev/pts/"), "{said:?}");
+    let result_of = bench.tepui(&["logs", "single"]);
+    assert!(result_of.stdout.starts_with(b"/dev/pts/"), "{result_of:?}");
 
     // And it can be killed.
     bench.launch("killed", FOREVER, terminal);

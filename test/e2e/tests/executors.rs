@@ -58,7 +58,7 @@ impl Bench {
         self.cluster.folder().join(name)
     }
 
-    /// What a task wrote to a file of its sandbox, once it is there.
+    /// Waits for a file of a task's sandbox and returns its content.
     fn sandbox_file(&self, task: &str, name: &str) -> String {
         let sandbox = wait_for("the sandbox", || find_sandbox(&self.cluster.agents[0].work_dir, task));
         std::fs::read_to_string(sandbox.join(name)).expect("the file can be read")
@@ -84,7 +84,7 @@ fn appears(path: &Path) {
 }
 
 #[test]
-fn kills_are_polite_then_firm() {
+fn kill_sends_sigterm_then_sigkill() {
     let mut bench = Bench::start();
     let ready = |bench: &Bench, id: &str| format!("touch {}", bench.path(id).display());
 
@@ -99,7 +99,7 @@ fn kills_are_polite_then_firm() {
     assert_eq!(status["message"], "Command exited with status 0");
     assert!(bench.sandbox_file("polite", "stdout").contains("tidied"));
 
-    // It ignores SIGTERM; its grace ends. Its children go with it.
+    // It ignores SIGTERM and is killed after its grace period, with its children.
     let child = bench.path("child");
     let stubborn = format!(
         "trap '' TERM; (while :; do sleep 0.1; done) & echo $! > {}; {}; while :; do sleep 0.1; done",
@@ -123,7 +123,7 @@ fn kills_are_polite_then_firm() {
 }
 
 #[test]
-fn time_is_limited() {
+fn max_completion_time_kills_the_task() {
     let mut bench = Bench::start();
     bench.launch("long", "sleep 1000", |task| {
         task["max_completion_time"] = json!({"nanoseconds": 300_000_000})
@@ -186,7 +186,7 @@ fn health_checks_of_every_kind() {
     }
 }
 
-/// A port at which nobody listens.
+/// An unused port.
 fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("an address").port()
@@ -260,9 +260,9 @@ fn files_are_fetched() {
         "cat plain below/renamed page.txt inner && ./run.sh && test -s unextracted && test ! -x page.txt";
     bench.launch("fetches", command, |task| task["command"]["uris"] = uris);
     bench.scheduler.reach("fetches", "TASK_FINISHED");
-    let said = bench.sandbox_file("fetches", "stdout");
+    let printed = bench.sandbox_file("fetches", "stdout");
     let words = "from a file\nfrom a file\nfrom the web\nfrom an archive\nruns\n";
-    assert!(said.contains(words), "{said}");
+    assert!(printed.contains(words), "{printed}");
 
     for id in ["first", "second"] {
         bench.launch(id, "cat once", |task| {
@@ -278,7 +278,7 @@ fn files_are_fetched() {
     });
     let status = bench.scheduler.reach("missing", "TASK_FAILED");
     assert_eq!(status["reason"], "REASON_CONTAINER_LAUNCH_FAILED");
-    assert!(status["message"].as_str().is_some_and(|said| said.contains("404")), "{status}");
+    assert!(status["message"].as_str().is_some_and(|printed| printed.contains("404")), "{status}");
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn tasks_have_their_environment_and_sandbox() {
     bench.launch("nothing", "", |task| task["command"] = json!({"shell": true}));
     let status = bench.scheduler.reach("nothing", "TASK_FAILED");
     assert!(
-        status["message"].as_str().is_some_and(|said| said.contains("the command has no 'value'")),
+        status["message"].as_str().is_some_and(|printed| printed.contains("the command has no 'value'")),
         "{status}"
     );
 }
@@ -320,7 +320,7 @@ fn tasks_run_as_their_user() {
 }
 
 #[test]
-fn a_group_lives_and_dies_together() {
+fn failed_task_kills_its_group() {
     let mut bench = Bench::start();
     bench.launch_group("group", &[("fails", "sleep 0.2; exit 3"), ("stays", "sleep 1000")]);
     let status = bench.scheduler.reach("fails", "TASK_FAILED");
@@ -332,7 +332,7 @@ fn a_group_lives_and_dies_together() {
 }
 
 #[test]
-fn a_group_is_checked_by_commands_in_its_containers() {
+fn group_command_checks_run_in_its_containers() {
     let mut bench = Bench::start();
     let ill = bench.path("ill");
     let offer = bench.scheduler.fresh_offer();
@@ -350,7 +350,7 @@ fn a_group_is_checked_by_commands_in_its_containers() {
     for id in ["checked", "sick"] {
         bench.scheduler.reach(id, "TASK_RUNNING");
     }
-    // It runs where its task runs, perhaps before the answer is there.
+    // It runs in the task's container, perhaps before the answer.
     wait_for("the right exit code", || {
         let status = bench.scheduler.update("checked", "TASK_RUNNING");
         (status["check_status"] == json!({"type": "COMMAND", "command": {"exit_code": 7}})).then_some(())
@@ -364,7 +364,7 @@ fn a_group_is_checked_by_commands_in_its_containers() {
 }
 
 #[test]
-fn a_group_is_checked_over_the_network() {
+fn group_http_and_tcp_checks() {
     let mut bench = Bench::start();
     let web = Web::serve(&[("/ok", 200, b""), ("/teapot", 418, b"")]);
     let offer = bench.scheduler.fresh_offer();
@@ -396,7 +396,7 @@ fn a_group_is_checked_over_the_network() {
 }
 
 #[test]
-fn a_group_that_is_killed_and_one_that_finishes() {
+fn killed_and_finished_groups() {
     let mut bench = Bench::start();
     bench.launch_group("first", &[("a", "sleep 1000"), ("b", "sleep 1000")]);
     for id in ["a", "b"] {
@@ -414,7 +414,7 @@ fn a_group_that_is_killed_and_one_that_finishes() {
 }
 
 #[test]
-fn containers_are_nested_by_hand() {
+fn nested_containers_by_agent_api() {
     let mut bench = Bench::start();
     bench.launch("parent", "sleep 1000", |_| {});
     let status = bench.scheduler.reach("parent", "TASK_RUNNING");
@@ -449,7 +449,7 @@ fn containers_are_nested_by_hand() {
         assert_eq!(answer.status, 200, "{}", answer.text());
     }
 
-    // Nested containers end with their parent.
+    // Nested containers terminate with their parent.
     assert_eq!(launch("orphan", "sleep 1000").status, 200);
     bench.kill("parent", None);
     bench.scheduler.reach("parent", "TASK_KILLED");

@@ -1,5 +1,5 @@
-//! Peers that stop reading, stop sending or send garbage; disks that are damaged. Nobody else notices, and both
-//! programs keep running or say what is wrong.
+//! Peers that stop reading, stop sending or send garbage; damaged disks. Other peers are not affected, and both programs
+//! keep running or report the fault.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::net::{TcpListener, TcpStream};
@@ -34,7 +34,7 @@ impl Idler {
     }
 
     /// Asks for one update about each of so many tasks; the status of the answer.
-    fn ask_about(&self, tasks: usize) -> u16 {
+    fn reconcile(&self, tasks: usize) -> u16 {
         let task = |index: usize| json!({"task_id": {"value": format!("{index}-{}", "x".repeat(200))}});
         let tasks: Vec<Value> = (0..tasks).map(task).collect();
         let call = json!({
@@ -46,17 +46,17 @@ impl Idler {
 }
 
 #[test]
-fn a_subscriber_that_stops_reading_is_cut_off() {
+fn slow_subscriber_is_disconnected() {
     let mut cluster = Cluster::with(&[], &[RESOURCES]);
     let idler = Idler::subscribe(&cluster.http());
     let before = cluster.master.resident_mib();
     // More than its queue (16 MiB) and the sockets hold; on a slow machine its ten seconds may be over before the last.
-    assert_eq!(idler.ask_about(5000), 202);
+    assert_eq!(idler.reconcile(5000), 202);
     for _ in 1..20 {
-        assert!([202, 403].contains(&idler.ask_about(5000)));
+        assert!([202, 403].contains(&idler.reconcile(5000)));
     }
     still_works(&mut cluster, "while-it-idles");
-    wait_for("the idler to be cut off", || (idler.ask_about(1) == 403).then_some(()));
+    wait_for("the idler to be cut off", || (idler.reconcile(1) == 403).then_some(()));
     let grown = cluster.master.resident_mib().saturating_sub(before);
     assert!(grown < 256, "the master grew by {grown} MiB");
     let mut stream = idler.stream;
@@ -65,7 +65,7 @@ fn a_subscriber_that_stops_reading_is_cut_off() {
 }
 
 #[test]
-fn half_open_connections_harm_nobody() {
+fn half_open_connections_block_no_others() {
     let mut cluster = Cluster::with(&[], &[RESOURCES]);
     let beginnings: [&[u8]; 5] = [
         b"",
@@ -89,10 +89,10 @@ fn half_open_connections_harm_nobody() {
             read_to_end(http.raw(nonsense.as_bytes()).expect("a connection"));
         }
     }
-    // The kernel asks silent peers whether they are there, so one that vanished without a word is noticed.
+    // TCP keepalive detects peers that vanished silently.
     let silent = cluster.http().raw(b"").expect("a connection");
     wait_for("questions to a silent peer", || has_keepalive_timer(&silent).then_some(()));
-    // A subscriber that goes away is noticed.
+    // A disconnected subscriber is detected.
     let idler = Idler::subscribe(&cluster.http());
     drop(idler.stream);
     wait_for("the leaving to be noticed", || {
@@ -104,7 +104,7 @@ fn half_open_connections_harm_nobody() {
     still_works(&mut cluster, "afterwards");
 }
 
-/// Whether the other end of a connection on this host will ask whether we are there.
+/// Whether the other end of a local connection has a keepalive timer.
 fn has_keepalive_timer(ours: &TcpStream) -> bool {
     const KEEPALIVE: &str = "02";
     let port =
@@ -120,13 +120,13 @@ fn has_keepalive_timer(ours: &TcpStream) -> bool {
 fn read_to_end(mut stream: TcpStream) -> Vec<u8> {
     stream.shutdown(std::net::Shutdown::Write).ok();
     let mut answer = Vec::new();
-    // A reset is an end as well.
+    // A reset also closes the stream.
     stream.read_to_end(&mut answer).ok();
     answer
 }
 
 #[test]
-fn huge_bodies_are_refused() {
+fn oversized_bodies_are_rejected() {
     let mut cluster = Cluster::with(&[], &[RESOURCES]);
     let before = cluster.master.resident_mib();
     for http in [cluster.http(), cluster.agent_http()] {
@@ -150,7 +150,7 @@ fn huge_bodies_are_refused() {
     still_works(&mut cluster, "afterwards");
 }
 
-/// Sends chunks until somebody has enough; the beginning of the answer.
+/// Sends chunks until the connection is closed; returns the start of the answer.
 fn send_endless_chunks(http: &Http) -> Vec<u8> {
     let head = "POST /api/v1 HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
     let mut stream = http.raw(head.as_bytes()).expect("a connection");
@@ -174,7 +174,7 @@ fn send_all(http: &Http, bytes: &[u8]) -> Vec<u8> {
 
 /// RecordIO that is none, from an agent to the master and from a master to the agent.
 #[test]
-fn garbage_on_the_link_ends_the_link_only() {
+fn garbage_on_the_agent_link_closes_only_that_link() {
     let garbage: [&[u8]; 5] =
         [b"abc\n", b"99999999999999999999\n", b"999999999\nx", b"5\nhello", b"-1\n\xff\xff\xff"];
     let mut cluster = Cluster::with(&[], &[RESOURCES]);
@@ -234,7 +234,7 @@ impl Impostor {
 }
 
 #[test]
-fn damaged_records_are_named_and_may_be_skipped() {
+fn damaged_checkpoints_are_named_and_can_be_skipped() {
     let mut cluster = Cluster::with(&[], &[RESOURCES]);
     let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
     let offer = scheduler.fresh_offer();
@@ -253,10 +253,10 @@ fn damaged_records_are_named_and_may_be_skipped() {
         damage(&records);
         damage(&registry);
         for (program, file) in [(&mut cluster.agents[0], &records), (&mut cluster.master, &registry)] {
-            let (status, said) = program.restart_in_vain();
+            let (status, printed) = program.restart_in_vain();
             assert!(!status.success());
-            assert!(said.contains(&file.display().to_string()), "{said}");
-            assert!(said.contains("move it away"), "{said}");
+            assert!(printed.contains(&file.display().to_string()), "{printed}");
+            assert!(printed.contains("move it away"), "{printed}");
         }
     }
     std::fs::write(&registry, &registry_whole).expect("the records can be written");
@@ -300,7 +300,7 @@ fn garble(path: &Path) {
 }
 
 #[test]
-fn an_agent_raises_its_limit_of_open_files_and_containers_keep_theirs() {
+fn agent_raises_its_open_file_limit_but_not_that_of_containers() {
     let mut cluster = Cluster::without_agents(&[]);
     let starter = ["prlimit", "--nofile=300:4000"].map(str::to_string).to_vec();
     cluster.add_agent_by(starter, &[RESOURCES]);
@@ -316,14 +316,14 @@ fn an_agent_raises_its_limit_of_open_files_and_containers_keep_theirs() {
 }
 
 #[test]
-fn an_agent_without_cgroups_runs_tasks() {
+fn agent_without_cgroups_runs_tasks() {
     let mut cluster = Cluster::with(&[], &[RESOURCES, "--launcher=posix", "--isolation=posix/cpu,posix/mem"]);
     still_works(&mut cluster, "on-this-host");
 }
 
 /// With v1 beside v2, as on hosts in the middle of a migration.
 #[test]
-fn an_agent_on_a_hybrid_host_runs_tasks() {
+fn agent_on_a_hybrid_cgroup_host_runs_tasks() {
     if !available(&[Facility::Mounts, Facility::CgroupsV2]) {
         return;
     }

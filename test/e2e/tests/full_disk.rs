@@ -1,5 +1,5 @@
-//! A full disk stops only what needs room: agents and masters answer, terminate what fills the disk, reject what needs room by
-//! name, lose nothing, and are as before when there is room again.
+//! A full disk affects only operations that need space: agents and masters answer, kill tasks, reject operations that need
+//! space, lose nothing, and recover when there is space.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ const RESOURCES: &str = "--resources=cpus:8;mem:4096;disk:4096;ports:[31000-3200
 const RESERVE: &str = "--disk_reserve=256KB";
 const PRESSURE: &str = "--disk_pressure_available=2MB";
 
-/// Takes all the room there is, and all that comes back.
+/// Fills the disk, again and again.
 const FILL: &str = "while true; do cat /dev/zero >> filler; sleep 0.1; done 2> /dev/null";
 
 fn agent_entry(cluster: &Cluster) -> Option<Value> {
@@ -22,7 +22,7 @@ fn metric(http: &Http, name: &str) -> f64 {
     http.get("/metrics/snapshot").json().expect("metrics")[name].as_f64().unwrap_or(-1.0)
 }
 
-/// The next update of a task in this state, which nobody acknowledges.
+/// Waits for the update of a task in this state without acknowledging it.
 fn unacknowledged(scheduler: &mut Scheduler, task: &str, state: &str) {
     let is_it = |event: &Value| {
         let status = &event["update"]["status"];
@@ -32,7 +32,7 @@ fn unacknowledged(scheduler: &mut Scheduler, task: &str, state: &str) {
 }
 
 #[test]
-fn an_agent_whose_disk_a_task_filled_kills_it_and_launches_again() {
+fn agent_recovers_from_a_disk_filled_by_a_task() {
     let mut cluster = Cluster::without_agents(&["--agent_ping_timeout=1secs", "--max_agent_ping_timeouts=2"]);
     let Some(disk) = Disk::mount(cluster.folder(), 32) else { return };
     cluster.add_agent_at(disk.path(), &[RESOURCES, RESERVE, PRESSURE]);
@@ -41,7 +41,7 @@ fn an_agent_whose_disk_a_task_filled_kills_it_and_launches_again() {
     scheduler.launch(&offer, &[Scheduler::task(&offer, "filler", FILL)]);
     scheduler.reach("filler", "TASK_RUNNING");
 
-    // Seen by operators on both programs, with the reason why nothing is offered.
+    // Visible to operators on both programs, with the reason for missing offers.
     wait_for("the disk to be full", || (disk.available() == 0).then_some(()));
     let full = Instant::now();
     let entry =
@@ -68,7 +68,7 @@ fn an_agent_whose_disk_a_task_filled_kills_it_and_launches_again() {
     assert_eq!(launch.status, 507, "{}", launch.text());
     assert!(launch.text().contains("disk pressure"), "{}", launch.text());
 
-    // The filler terminates; that is durable before it is told, on a disk that is still full.
+    // The filler is killed; the record is durable before the update, although the disk is full.
     let killed = Instant::now();
     scheduler.call(json!({"type": "KILL", "kill": {"task_id": {"value": "filler"}}}));
     scheduler.reach("filler", "TASK_KILLING");
@@ -79,8 +79,8 @@ fn an_agent_whose_disk_a_task_filled_kills_it_and_launches_again() {
     cluster.wait_for_agents(1);
     scheduler.update("filler", "TASK_KILLED");
 
-    // Acknowledged, its sandbox goes at once, and with it the pressure. A master that found the agent unreachable told of the
-    // end first, and the agent's own update comes later.
+    // After the acknowledgement its sandbox is removed, which ends the pressure. A master that marked the agent unreachable
+    // reports first, and the agent's update follows.
     wait_for("room", || {
         while let Polled::Event(event) = scheduler.poll(Duration::ZERO) {
             scheduler.acknowledge(&event["update"]["status"]);
@@ -93,7 +93,7 @@ fn an_agent_whose_disk_a_task_filled_kills_it_and_launches_again() {
 }
 
 #[test]
-fn the_largest_sandbox_is_evicted_when_the_disk_is_short() {
+fn largest_sandbox_is_evicted_under_disk_pressure() {
     let mut cluster = Cluster::without_agents(&[]);
     let Some(disk) = Disk::mount(cluster.folder(), 64) else { return };
     cluster.add_agent_at(disk.path(), &[RESOURCES, RESERVE, PRESSURE, "--eviction_disk_available=24MB"]);
@@ -127,7 +127,7 @@ fn weight(http: &Http) -> f64 {
 }
 
 #[test]
-fn a_master_whose_disk_is_full_rejects_changes_and_does_everything_else() {
+fn master_with_a_full_disk_rejects_changes_only() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let Some(disk) = Disk::mount(folder.path(), 16) else { return };
     let mut cluster = Cluster::with_master_at(disk.path(), &[RESERVE, PRESSURE]);
@@ -155,7 +155,7 @@ fn a_master_whose_disk_is_full_rejects_changes_and_does_everything_else() {
     scheduler.event("a heartbeat", |event| event["type"] == "HEARTBEAT").expect("the stream goes on");
     scheduler.call(json!({"type": "KILL", "kill": {"task_id": {"value": "sleeper"}}}));
     scheduler.reach("sleeper", "TASK_KILLED");
-    // A known agent comes back; a new one has to wait.
+    // A known agent reregisters; a new one has to wait.
     cluster.agents[0].kill();
     cluster.agents[0].restart();
     cluster.wait_for_agents(1);
@@ -164,7 +164,7 @@ fn a_master_whose_disk_is_full_rejects_changes_and_does_everything_else() {
     cluster.add_agent_of(&master, &work_dir, &[RESOURCES]);
     wait_for("the new agent to be turned away", || cluster.agents[1].log().contains("507").then_some(()));
 
-    // After a crash on the full disk everything that was acknowledged is there.
+    // After a crash on the full disk all acknowledged state is recovered.
     cluster.master.kill();
     cluster.master.restart();
     cluster.wait_for_agents(1);

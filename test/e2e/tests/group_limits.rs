@@ -1,4 +1,4 @@
-//! Limits of whole task groups, said by labels of their executors and read from the kernel's files.
+//! Limits of task groups by labels of their executors, compared with cgroup files.
 
 use serde_json::{Value, json};
 use tepui_e2e::{Limited, Sizes};
@@ -13,7 +13,7 @@ fn limits(cpus: &str, mem: &str) -> Value {
 }
 
 #[test]
-fn tasks_share_what_their_group_may_use() {
+fn tasks_share_the_limit_of_their_group() {
     let Some(mut bench) = Limited::with(&[SWITCH], &[SWITCH]) else { return };
     // Without cgroups of their own, and without limits of their own.
     let two = [("s1", "sleep 1000", PLAIN), ("s2", "sleep 1000", PLAIN)];
@@ -33,29 +33,29 @@ fn tasks_share_what_their_group_may_use() {
     assert_eq!(bench.values(&first["parent"]), (307, 200_000, 96, 256));
 }
 
-/// The one that takes too much of it ends for the limit of its group.
+/// A task that exceeds the limit of its group is killed.
 #[test]
-fn a_group_over_its_limit_says_so() {
+fn group_above_its_limit_is_reported() {
     let Some(mut bench) = Limited::with(&[SWITCH], &[SWITCH]) else { return };
     let free = Sizes::of((0.1, 32.0), None, Some(f64::INFINITY));
     let hog = [("hog", "head -c 1G /dev/zero | tail > /dev/null", free)];
     bench.launch_group_with("own", Some(false), &hog, |executor| executor["labels"] = limits("4", "128"));
     let status = bench.scheduler.reach("hog", "TASK_FAILED");
     assert_eq!(status["reason"], "REASON_CONTAINER_LIMITATION_MEMORY", "{status}");
-    assert!(status["message"].as_str().is_some_and(|said| said.contains("Limit: 128MB")), "{status}");
+    assert!(status["message"].as_str().is_some_and(|printed| printed.contains("Limit: 128MB")), "{status}");
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_group_limits_are_rejected() {
     let Some(mut bench) = Limited::with(&[SWITCH], &[SWITCH]) else { return };
     let wide = Sizes::of((0.1, 32.0), Some(4.0), None);
-    for (number, (sizes, labels, why)) in [
+    for (number, (sizes, labels, reason)) in [
         (
             PLAIN,
             limits("much", "256"),
             "The label 'tepui.limits.cpus' must be a positive number or Infinity, not 'much'",
         ),
-        (PLAIN, limits("2", "63"), "The mem limit 63 of the task group is less than the 64 it asks for"),
+        (PLAIN, limits("2", "63"), "The mem limit 63 of the task group is less than its request of 64"),
         (
             wide,
             limits("2", "256"),
@@ -72,11 +72,11 @@ fn what_makes_no_sense_is_refused() {
         let status = bench.scheduler.reach(&id, "TASK_ERROR");
         assert_eq!(
             (&status["message"], &status["reason"]),
-            (&json!(why), &json!("REASON_TASK_GROUP_INVALID"))
+            (&json!(reason), &json!("REASON_TASK_GROUP_INVALID"))
         );
     }
 
-    // To others such labels mean nothing.
+    // Without the flag the labels have no effect.
     let Some(mut bench) = Limited::start(&[]) else { return };
     bench.launch_group_with("e", None, &[("t", "sleep 1000", PLAIN)], |executor| {
         executor["labels"] = limits("much", "63");

@@ -1,10 +1,10 @@
-//! Tasks with images, through master and agent: what they see, and what is left of them. Needs root and a static busybox.
+//! Tasks with images, through master and agent: their root filesystem and its cleanup. Needs root and a static busybox.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
-use tepui_e2e::{Cluster, Person, Scheduler, binary, scalar, wait_for};
+use tepui_e2e::{Cluster, Scheduler, TerminalSession, binary, scalar, wait_for};
 use tepui_facilities::{Facility, available};
 
 const ISOLATION: &str = "--isolation=filesystem/linux,namespaces/pid,docker/runtime";
@@ -87,10 +87,10 @@ fn commands_run_in_images() {
     let words = tepui(&cluster, &["run", "--image", "app", "--", "echo", "several", "words"]);
     assert_eq!(text(&words), "several words\n", "{words:?}");
     let missing = tepui(&cluster, &["run", "--image", "missing"]);
-    let said = String::from_utf8_lossy(&missing.stderr).into_owned();
-    assert!(said.contains("there is no image 'missing:latest'"), "{said}");
+    let printed = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert!(printed.contains("image 'missing:latest' not found"), "{printed}");
     wait_for("nothing to be left", || provisioned(&cluster).is_empty().then_some(()));
-    // The one that was there, and the one that was not.
+    // The present image and the missing one.
     assert_eq!(metric(&cluster, "containerizer/mesos/provisioner/docker_store/image_pull_ms/count"), 2.0);
     assert_eq!(metric(&cluster, "containerizer/mesos/filesystem/containers_new_rootfs"), 0.0);
 }
@@ -101,7 +101,7 @@ fn metric(cluster: &Cluster, name: &str) -> f64 {
 }
 
 #[test]
-fn a_task_without_a_container_gets_the_default_one() {
+fn task_without_a_container_gets_the_default_container() {
     let default = json!({"type": "MESOS", "mesos": {"image": {"type": "DOCKER", "docker": {"name": "app"}}}});
     let features = json!({"capabilities": [
         {"type": "MULTI_ROLE"}, {"type": "HIERARCHICAL_ROLE"}, {"type": "RESERVATION_REFINEMENT"},
@@ -117,7 +117,7 @@ fn a_task_without_a_container_gets_the_default_one() {
 }
 
 #[test]
-fn tasks_with_images_outlive_the_agent_in_groups_and_alone() {
+fn tasks_with_images_survive_agent_restart() {
     let Some(mut cluster) = cluster() else { return };
     let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
     let image = json!({"type": "MESOS", "mesos": {"image": {"type": "DOCKER", "docker": {"name": "app"}}}});
@@ -182,7 +182,7 @@ fn prune(cluster: &Cluster, excluded: Value) -> tepui_e2e::Response {
 }
 
 #[test]
-fn operators_prune_images_that_nobody_uses() {
+fn operators_prune_unused_images() {
     let Some(cluster) = cluster() else { return };
     let app = json!([{"type": "DOCKER", "docker": {"name": "app"}}]);
     assert_eq!(prune(&cluster, json!([])).status, 200, "there is nothing yet");
@@ -205,7 +205,7 @@ fn operators_prune_images_that_nobody_uses() {
 }
 
 #[test]
-fn images_are_pruned_when_the_disk_fills_up_and_only_by_whom_may() {
+fn images_are_pruned_under_disk_pressure_and_by_authorized_principals() {
     let often = r#"{"image_disk_headroom":1.0,"image_disk_watch_interval":{"nanoseconds":20000000}}"#;
     let acls =
         r#"{"permissive":true,"prune_images":[{"principals":{"type":"NONE"},"images":{"type":"ANY"}}]}"#;
@@ -236,9 +236,9 @@ fn images_are_pruned_when_the_disk_fills_up_and_only_by_whom_may() {
     wait_for("the image to go", || (layers(&cluster) == 0).then_some(()));
 }
 
-/// Whenever the agent is killed, what the next one uses is whole.
+/// Whenever the agent is killed, the next one uses complete images only.
 #[test]
-fn an_agent_killed_while_it_prunes_and_launches_leaves_nothing_by_halves() {
+fn agent_crash_during_prune_and_launch_leaves_no_partial_image() {
     let often = r#"{"image_disk_headroom":1.0,"image_disk_watch_interval":{"nanoseconds":1000000}}"#;
     let Some(mut cluster) = cluster_with(&[&format!("--image_gc_config={often}")]) else { return };
     for round in 0..6 {
@@ -290,16 +290,17 @@ fn a_task_with_an_image_and_a_terminal_gets_keys_and_signals() {
         json!({"type": "MESOS", "mesos": image, "tty_info": {"window_size": {"rows": 11, "columns": 33}}});
     assert_eq!(scheduler.launch(&offer, &[task]).status, 202);
     scheduler.reach("a", "TASK_RUNNING");
-    let mut person = Person::at((24, 80), &["attach", "a"], &[("TEPUI_MASTER", &cluster.master.address)]);
-    person.types("one\r");
-    person.sees("heard one");
-    person.types("\x03");
-    person.sees("interrupted");
-    person.types("two\r");
-    person.sees("yes");
-    assert_eq!(person.waits().code(), Some(6));
+    let mut session =
+        TerminalSession::start((24, 80), &["attach", "a"], &[("TEPUI_MASTER", &cluster.master.address)]);
+    session.send_keys("one\r");
+    session.expect_text("heard one");
+    session.send_keys("\x03");
+    session.expect_text("interrupted");
+    session.send_keys("two\r");
+    session.expect_text("yes");
+    assert_eq!(session.wait().code(), Some(6));
     let status = scheduler.reach("a", "TASK_FAILED");
     assert_eq!(status["message"], "Command exited with status 6");
-    let said = tepui(&cluster, &["logs", "a"]);
-    assert!(text(&said).starts_with("11 33\r\nof the image\r\n"), "{said:?}");
+    let printed = tepui(&cluster, &["logs", "a"]);
+    assert!(text(&printed).starts_with("11 33\r\nof the image\r\n"), "{printed:?}");
 }

@@ -1,4 +1,4 @@
-//! The flags of isolators, from the command line to what tasks see and how they end. Needs root and cgroups.
+//! The flags of isolators, from the command line to their effect on tasks. Needs root and cgroups.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn start(flags: &[&str]) -> Option<(Cluster, Scheduler)> {
     Some((cluster, scheduler))
 }
 
-/// Runs a task to its end; its last status, and what it wrote.
+/// Runs a task until it terminates; its terminal status and its output.
 fn run(cluster: &Cluster, scheduler: &mut Scheduler, id: &str, command: &str, end: &str) -> (Value, String) {
     let offer = scheduler.fresh_offer();
     let mut task = Scheduler::task(&offer, id, command);
@@ -29,11 +29,11 @@ fn run(cluster: &Cluster, scheduler: &mut Scheduler, id: &str, command: &str, en
     task["container"] = json!({"type": "MESOS", "volumes": [volume], "linux_info": {"ipc_mode": "PRIVATE"}});
     assert_eq!(scheduler.launch(&offer, &[task]).status, 202);
     let status = scheduler.reach(id, end);
-    (status, said(&cluster.agents[0].work_dir, id))
+    (status, output_of(&cluster.agents[0].work_dir, id))
 }
 
 /// What the run of an executor wrote.
-fn said(work_dir: &Path, executor: &str) -> String {
+fn output_of(work_dir: &Path, executor: &str) -> String {
     let find = std::process::Command::new("find")
         .arg(work_dir)
         .args(["-path", &format!("*/{executor}/runs/*/stdout"), "-not", "-path", "*/latest/*"])
@@ -53,7 +53,7 @@ fn disk_of(cluster: &Cluster, executor: &str) -> Value {
     })
 }
 
-/// What a sandbox may hold, and what was found in it.
+/// The disk limit of a sandbox and its measured usage.
 fn disk_is_counted(cluster: &Cluster, scheduler: &mut Scheduler) {
     let script = "dd if=/dev/zero of=some bs=1M count=1; exec sleep 1000";
     run(cluster, scheduler, "counted", script, "TASK_RUNNING");
@@ -63,7 +63,7 @@ fn disk_is_counted(cluster: &Cluster, scheduler: &mut Scheduler) {
     assert_eq!(used["disk_statistics"], same, "{used}");
 }
 
-/// A persistent volume is told apart from the sandbox, by its name.
+/// A persistent volume is measured separately, by its name.
 fn volumes_are_counted(cluster: &Cluster, scheduler: &mut Scheduler) {
     let offer = scheduler.fresh_offer();
     let (allocation, reserved) = (json!({"role": "dev"}), json!([{"type": "DYNAMIC", "role": "dev"}]));
@@ -92,9 +92,9 @@ fn volumes_are_counted(cluster: &Cluster, scheduler: &mut Scheduler) {
     assert!(kept["used_bytes"].as_u64() >= Some(1 << 20) && disks.len() == 2, "{used}");
 }
 
-/// The helpers of ours around a task do without large pages; the task itself may have them, and hears nothing of it.
+/// Our helper processes disable huge pages for themselves; the task is not affected.
 #[test]
-fn tasks_may_have_large_pages() {
+fn tasks_with_huge_pages() {
     let Some((cluster, mut scheduler)) = start(&["--isolation=cgroups/mem"]) else { return };
     let script = "supervisor=$(awk '/^PPid/{print $2}' /proc/$PPID/status); env | grep MIMALLOC; \
                   grep THP_enabled /proc/self/status /proc/$PPID/status /proc/$supervisor/status | tr -d '\\t'";
@@ -102,7 +102,7 @@ fn tasks_may_have_large_pages() {
     let task = Scheduler::task(&offer, "pages", script);
     assert_eq!(scheduler.launch(&offer, &[task]).status, 202);
     scheduler.reach("pages", "TASK_FINISHED");
-    let text = said(&cluster.agents[0].work_dir, "pages");
+    let text = output_of(&cluster.agents[0].work_dir, "pages");
     let lines: Vec<&str> =
         text.lines().filter_map(|line| line.rsplit_once("status:")).map(|it| it.1).collect();
     // The executor had forbidden them to itself only until its allocator had begun.
@@ -115,7 +115,7 @@ fn tasks_may_have_large_pages() {
 }
 
 #[test]
-fn what_operators_choose_reaches_tasks() {
+fn isolator_flags_apply_to_tasks() {
     if !available(&[Facility::Program("python3")]) {
         return;
     }
@@ -155,7 +155,7 @@ fn what_operators_choose_reaches_tasks() {
     disk_is_counted(&cluster, &mut scheduler);
     volumes_are_counted(&cluster, &mut scheduler);
 
-    // Port 0 is one outside of the agent's range: nobody minds. One of the agent's is another matter.
+    // Port 0 is outside of the agent's range and allowed; a port of the range is not.
     let listen = |port: &str| {
         format!(
             "exec python3 -c 'import socket,time; s=socket.socket(); s.bind((\"127.0.0.1\",{port})); s.listen(); \

@@ -1,9 +1,9 @@
-//! An agent that is told to leave the cluster: its tasks end, the master forgets it, its process ends.
+//! An agent that unregisters: its tasks are killed, the master removes it, its process exits.
 
 use tepui_e2e::{Cluster, Scheduler, wait_for};
 
 #[test]
-fn sigusr1_makes_an_agent_leave() {
+fn sigusr1_unregisters_the_agent() {
     let mut cluster = Cluster::start();
     let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
     let offer = scheduler.fresh_offer();

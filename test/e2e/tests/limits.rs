@@ -1,4 +1,4 @@
-//! Limits of tasks, from the API to the files of the kernel and to the reason of an end. Needs root and cgroups.
+//! Limits of tasks, from the API to cgroup files and reasons of statuses. Needs root and cgroups.
 
 use std::process::Command;
 
@@ -42,8 +42,8 @@ fn tasks_outside_of_groups() {
     }
 }
 
-/// The table of the design for task groups, each cell read from the kernel: what tasks with cgroups of their own have,
-/// and their executor, which adds 0.1 cpus and 32 megabytes. Whether a task or its executor says that, is the same.
+/// The table of the design for task groups, each cell read from cgroups: tasks with their own cgroups, and their executor,
+/// which adds 0.1 cpus and 32 megabytes. It does not matter whether the task or its executor sets `share_cgroups`.
 #[test]
 fn task_groups() {
     for (cfs, said_by_executor) in [(false, false), (true, true)] {
@@ -58,7 +58,7 @@ fn task_groups() {
         let only_mem = (Sizes::of((0.1, 32.0), None, Some(64.0)), (102, request(10_000), 32, 64));
         for (name, first, second, of_executor) in [
             ("neither", plain, plain, (307, request(30_000), 96, 96)),
-            // A request counts as a limit beside limits, also where nothing makes it one for the task itself.
+            // A request counts as a limit in the sum, also where the task itself has no limit.
             ("one", plain, bursting, (307, 70_000, 96, 128)),
             ("both", bursting, bursting, (307, 110_000, 96, 160)),
             ("endless", bursting, endless, (307, -1, 96, -1)),
@@ -91,17 +91,17 @@ fn task_groups() {
             let id = format!("again-{executor}");
             bench.launch_group(executor, share, &[(&id, "true", PLAIN)]);
             let status = bench.scheduler.reach(&id, "TASK_ERROR");
-            let why = format!(
+            let reason = format!(
                 "Task '{id}' has 'container.linux_info.share_cgroups' {kind}, but under executor '{executor}' it is {} \
                  for all tasks: use that, or another executor id",
                 !kind
             );
-            assert_eq!(status["message"], json!(why));
+            assert_eq!(status["message"], json!(reason));
         }
     }
 }
 
-/// Tasks that share the cgroups of their executor, said or not: requests alone count, and limits are refused.
+/// Tasks with shared cgroups, explicitly or by default: only requests count, and limits are rejected.
 fn shared_groups(bench: &mut Limited, quota: i64) {
     for (executor, share) in [("shared", Some(true)), ("silent", None)] {
         let ids = [1, 2].map(|number| format!("{executor}-{number}"));
@@ -120,7 +120,7 @@ fn shared_groups(bench: &mut Limited, quota: i64) {
     }
 }
 
-/// Whether the first process of a container was given a score. A task is told to run before its command has entered its
+/// Whether the first process of a container has a raised OOM score. A task is RUNNING before its command has entered its
 /// cgroup.
 fn goes_first(bench: &Limited, id: &Value) -> Option<bool> {
     let first = bench.processes("memory", id).into_iter().next()?;
@@ -128,9 +128,9 @@ fn goes_first(bench: &Limited, id: &Value) -> Option<bool> {
     Some(score.trim().parse::<i32>().expect("a number") > 900)
 }
 
-/// Tasks come and go under one executor, and its limits with them.
+/// The limits of an executor follow its tasks.
 #[test]
-fn the_sums_follow_the_tasks() {
+fn executor_cgroup_is_the_sum_of_its_tasks() {
     let Some(mut bench) = Limited::start(&[]) else { return };
     bench.launch_group("e", Some(false), &[("first", "sleep 1000", BURSTING)]);
     let executor = bench.container("first")["parent"].clone();
@@ -149,9 +149,9 @@ fn the_sums_follow_the_tasks() {
 }
 
 #[test]
-fn people_set_limits_and_see_them() {
+fn cli_sets_and_shows_limits() {
     let Some(bench) = Limited::start(&[]) else { return };
-    bench.scheduler.call(json!({"type": "TEARDOWN"})); // It holds all there is.
+    bench.scheduler.call(json!({"type": "TEARDOWN"})); // It holds all resources.
     let master = format!("--master={}", bench.cluster.master.address);
     let tepui = |arguments: &[&str]| {
         Command::new(binary()).args(arguments).arg(&master).output().expect("tepui starts")
@@ -171,7 +171,7 @@ fn people_set_limits_and_see_them() {
     let words: Vec<&str> = row.split_whitespace().collect();
     let at = words.iter().position(|word| *word == "cpus:2").unwrap_or_else(|| panic!("{row}"));
     assert_eq!(words[at - 2..at], ["0.1", "32M"], "{row}");
-    // An agent that is busy is not waited for: then there is everything but the usage.
+    // Without an answer of a busy agent only the usage is missing.
     let detail = wait_for("the task with its usage", || {
         let detail = String::from_utf8_lossy(&tepui(&["task", "burst"]).stdout).into_owned();
         detail.contains("usage").then_some(detail)
@@ -183,12 +183,12 @@ fn people_set_limits_and_see_them() {
     assert!(!refused.status.success(), "{refused:?}");
 }
 
-/// Request, limit and what the kernel counted, for an executor's container and for a task's own.
+/// Request, limit and usage of an executor's container and of a task's own.
 #[test]
-fn what_is_used_can_be_read() {
+fn resource_statistics_are_reported() {
     let Some(mut bench) = Limited::start(&[]) else { return };
     bench.comes_first();
-    // More than its part of a period, and then no more: others want to be measured too.
+    // Exceeds its quota for a while, then sleeps to leave cpu time for others.
     let burn = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; sleep 1000";
     bench.launch("busy", burn, Sizes::of((0.1, 32.0), Some(0.1), Some(INF)), |_| ());
     bench.container("busy");
@@ -238,7 +238,7 @@ fn what_is_used_can_be_read() {
     assert!(own["cpus_user_time_secs"].as_f64() > Some(0.0), "{own}");
 }
 
-/// Time, memory and processes are there whichever of the two isolators is used, each with what it counts alone.
+/// Cpu time, memory and processes are reported with either isolator alone.
 #[test]
 fn statistics_are_complete_with_one_isolator_alone() {
     for (isolation, counts_memory) in [("--isolation=cgroups/mem", true), ("--isolation=cgroups/cpu", false)]
@@ -267,30 +267,30 @@ fn statistics_are_complete_with_one_isolator_alone() {
 
 /// Every document and call that shows tasks, of master and agent, shows their limits.
 #[test]
-fn operators_see_limits_everywhere() {
+fn limits_are_in_every_operator_answer() {
     let Some(mut bench) = Limited::start(&[]) else { return };
     bench.launch("t", "sleep 1000", Sizes::of((0.1, 32.0), Some(0.5), Some(INF)), |_| ());
     bench.container("t");
     let (master, agent) = (bench.cluster.http(), bench.cluster.agent_http());
     let classic = json!({"cpus": 0.5, "mem": "Infinity"});
     let plain = json!({"cpus": {"value": 0.5}, "mem": {"value": "Infinity"}});
-    for (what, shown) in [
+    for (name, shown) in [
         ("master /state", master.get("/state").json()),
         ("master /tasks", master.get("/tasks").json()),
         ("master /frameworks", master.get("/frameworks").json()),
         ("agent /state", agent.get("/state").json()),
     ] {
         let shown = shown.expect("JSON");
-        assert_eq!(limits_in(&shown), Some(&classic), "{what}: {shown}");
+        assert_eq!(limits_in(&shown), Some(&classic), "{name}: {shown}");
     }
-    for (what, http, call) in [
+    for (name, http, call) in [
         ("master", &master, "GET_TASKS"),
         ("master", &master, "GET_STATE"),
         ("agent", &agent, "GET_TASKS"),
         ("agent", &agent, "GET_STATE"),
     ] {
         let shown = http.post("/api/v1", &json!({"type": call})).json().expect("JSON");
-        assert_eq!(limits_in(&shown), Some(&plain), "{what} {call}: {shown}");
+        assert_eq!(limits_in(&shown), Some(&plain), "{name} {call}: {shown}");
     }
     let headers = [("Accept", "application/json")];
     let mut events = master.stream("/api/v1", &headers, &json!({"type": "SUBSCRIBE"}));
@@ -315,14 +315,14 @@ fn limits_in(shown: &Value) -> Option<&Value> {
     }
 }
 
-/// What nobody means, and what no machine has.
+/// Invalid keys, and values beyond any machine.
 #[test]
-fn strange_keys_and_huge_values() {
+fn invalid_limits_are_rejected_and_huge_ones_are_unlimited() {
     let Some(mut bench) = Limited::start(&[]) else { return };
     bench.launch("huge", "sleep 1000", Sizes::of((0.1, 32.0), Some(1e308), Some(1e308)), |_| ());
     let container = bench.container("huge");
     assert_eq!(bench.values(&container), (204, -1, 64, -1), "more than there can be is all there is");
-    for (id, key, value, why) in [
+    for (id, key, value, reason) in [
         (
             "disk",
             "disk",
@@ -365,16 +365,16 @@ fn strange_keys_and_huge_values() {
             task["limits"] = json!({key: {"value": value}});
         });
         let status = bench.scheduler.reach(id, "TASK_ERROR");
-        assert_eq!((&status["message"], &status["reason"]), (&json!(why), &json!("REASON_TASK_INVALID")));
+        assert_eq!((&status["message"], &status["reason"]), (&json!(reason), &json!("REASON_TASK_INVALID")));
     }
 }
 
-/// It starts processes without end; they are counted with it, the machine has others left, and a kill ends all of them.
+/// A fork bomb is limited to its container and killed completely.
 #[test]
 fn a_fork_bomb_stays_in_its_container() {
     let flags = ["--isolation=cgroups/cpu,cgroups/mem,cgroups/pids", "--executor_kill_margin=1secs"];
     let Some(mut bench) = Limited::start(&flags) else { return };
-    // Its executor shares its memory: it reports that the task runs before there is none left.
+    // Its executor shares its memory: RUNNING is reported before the memory is exhausted.
     let mut gate = Gate::new(bench.cluster.folder(), "gate");
     bench.launch(
         "bomb",
@@ -385,12 +385,12 @@ fn a_fork_bomb_stays_in_its_container() {
     let container = bench.container("bomb");
     gate.open();
     let memory = bench.cgroup("memory", &container);
-    // What stops it first is its memory; the agent goes on.
+    // Its memory limit stops it first; the agent is not affected.
     wait_for("its limit to stop it", || (!memory.exists() || limit_hits(&memory)? > 0).then_some(()));
     bench.launch("other", "true", Sizes::of((0.1, 32.0), None, None), |_| ());
     bench.scheduler.reach("other", "TASK_FINISHED");
-    // Its executor lives in the same cgroups and may get nothing done for long: the agent ends what it cannot.
-    // Unless the kernel killed a process of it, which ends all of it.
+    // Its executor is in the same cgroups and may be starved: then the agent destroys the container, unless an OOM kill
+    // already did.
     bench.ask_to_kill("bomb");
     let end = bench.scheduler.end("bomb");
     let by_kernel = end["reason"] == "REASON_CONTAINER_LIMITATION_MEMORY";

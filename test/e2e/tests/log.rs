@@ -1,4 +1,4 @@
-//! The logs of a master and an agent tell what happened: every transition of every entity, in order, without secrets.
+//! The logs of a master and an agent contain every transition of every entity, in order, without secrets.
 
 use serde_json::{Value, json};
 use tepui_e2e::{Cluster, Http, Scheduler, wait_for};
@@ -22,16 +22,16 @@ fn complete(log: &str) -> &str {
 
 /// What happened to one entity: each event, with the state if it has one.
 fn story(lines: &[Value], field: &str, id: &str) -> Vec<String> {
-    let about = lines.iter().filter(|line| line[field] == id);
-    let told = about.map(|line| match line["state"].as_str() {
+    let matching = lines.iter().filter(|line| line[field] == id);
+    let transitions = matching.map(|line| match line["state"].as_str() {
         Some(state) => format!("{} {state}", line["event"].as_str().unwrap_or_default()),
         None => line["event"].as_str().unwrap_or_default().to_owned(),
     });
-    told.collect()
+    transitions.collect()
 }
 
 /// Whether these words appear in these lines, in this order.
-fn is_told_in_order(log: &str, words: &[&str]) -> bool {
+fn is_logged_in_order(log: &str, words: &[&str]) -> bool {
     let mut lines = log.lines();
     words.iter().all(|words| lines.any(|line| words.split('|').all(|part| line.contains(part))))
 }
@@ -42,7 +42,7 @@ fn as_operator(http: &Http, method: &str, path: &str, body: &Value) -> u16 {
 }
 
 #[test]
-fn logs_tell_the_story_of_a_cluster() {
+fn logs_contain_every_state_transition() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let credentials = folder.path().join("credentials");
     std::fs::write(&credentials, CREDENTIALS).expect("the file can be written");
@@ -154,5 +154,5 @@ fn check_agent(log: &str) {
         "executor terminated executor_id=stays",
         "framework removed",
     ];
-    assert!(is_told_in_order(log, &story), "{log}");
+    assert!(is_logged_in_order(log, &story), "{log}");
 }

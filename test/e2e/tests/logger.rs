@@ -32,7 +32,7 @@ fn numbers(sandbox: &std::path::Path, kept: usize, bytes_max: u64) -> Vec<u32> {
 }
 
 #[test]
-fn large_output_is_exchanged_and_no_byte_is_lost() {
+fn rotated_output_loses_no_byte() {
     let flags = [
         RESOURCES,
         "--container_logger=org_apache_mesos_LogrotateContainerLogger",
@@ -56,7 +56,7 @@ fn large_output_is_exchanged_and_no_byte_is_lost() {
     scheduler.launch(&offer, &[plain, own, wrong]);
     for task in ["plain", "own"] {
         scheduler.reach(task, "TASK_FINISHED");
-        // What the task wrote last is still on its way into the file when its executor tells of the end.
+        // The last output may reach the file after the terminal update.
         let stdout = sandbox(&cluster, &scheduler, task).join("stdout");
         wait_for("the last number", || {
             std::fs::read_to_string(&stdout).ok().filter(|text| text.ends_with("9999\n"))
@@ -76,10 +76,10 @@ fn large_output_is_exchanged_and_no_byte_is_lost() {
     wait_for("the other output", || std::fs::read_to_string(&stderr).ok().filter(|text| text == "done\n"));
 }
 
-/// A task of a group writes by itself, hence chooses by itself, and files are exchanged by who supervises its container:
-/// the agent may die at any moment meanwhile.
+/// The logger of a group task is its own choice, and files are rotated by the container's supervisor: the agent may crash
+/// at any moment.
 #[test]
-fn no_byte_is_lost_with_the_agent() {
+fn agent_crash_loses_no_output() {
     let flags = [RESOURCES, "--container_logger=logrotate", "--executor_reregistration_timeout=15secs"];
     let mut cluster = Cluster::with(&[], &flags);
     let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
@@ -109,7 +109,7 @@ fn no_byte_is_lost_with_the_agent() {
         ]),
     );
     for task in ["single", "nested"] {
-        scheduler.reach(task, "TASK_RUNNING"); // What is acknowledged while nobody is there would be told again.
+        scheduler.reach(task, "TASK_RUNNING"); // Acknowledged before the crash, otherwise it would be resent.
     }
     let places = [("single", ""), ("group", "tasks/nested")];
     let places = places.map(|(executor, below)| sandbox(&cluster, &scheduler, executor).join(below));

@@ -1,5 +1,5 @@
-//! Several masters that share an etcd: one leads, the others point to it; it dies, is paused, or loses etcd, and
-//! nothing that was promised is lost, nothing runs twice, nobody else's word counts.
+//! Several masters with one etcd: one leads, standbys redirect to it; it is killed, paused, or loses etcd, and no
+//! acknowledged change is lost, nothing runs twice, and no other master writes.
 
 use std::process::Command;
 use std::sync::Mutex;
@@ -21,7 +21,7 @@ fn agent_ids(http: &Http) -> Vec<String> {
 }
 
 #[test]
-fn a_standby_points_to_the_leader_and_takes_over_when_it_dies() {
+fn standby_redirects_to_the_leader_and_takes_over() {
     if !available(&[Facility::Program("etcd")]) {
         return;
     }
@@ -30,7 +30,7 @@ fn a_standby_points_to_the_leader_and_takes_over_when_it_dies() {
     let standby = (first + 1) % 3;
     let port = masters.masters[first].address.rsplit(':').next().unwrap().to_string();
 
-    // What a standby answers by itself, and what it leaves to the leader.
+    // Answers of a standby, and redirects to the leader.
     let answer = masters.http(standby).get("/state?a=b");
     assert_eq!(
         (answer.status, answer.header("location").unwrap()),
@@ -63,10 +63,10 @@ fn a_standby_points_to_the_leader_and_takes_over_when_it_dies() {
     let starts = || std::fs::read_to_string(&started).unwrap_or_default().lines().count();
     wait_for("both commands", || (starts() == 2).then_some(()));
 
-    // What decides how long nobody leads.
-    let leases = masters.etcd.ask("lease/leases", &json!({}))["leases"].clone();
+    // The lease determines the time without a leader.
+    let leases = masters.etcd.request("lease/leases", &json!({}))["leases"].clone();
     for lease in leases.as_array().expect("leases of the masters") {
-        let lease = masters.etcd.ask("lease/timetolive", &json!({"ID": lease["ID"]}));
+        let lease = masters.etcd.request("lease/timetolive", &json!({"ID": lease["ID"]}));
         assert_eq!(lease["grantedTTL"], "2", "{lease}");
     }
     masters.masters[first].kill();
@@ -74,7 +74,7 @@ fn a_standby_points_to_the_leader_and_takes_over_when_it_dies() {
     let mut info = Scheduler::info("dev");
     info["id"] = json!({"value": scheduler.framework_id});
     let mut scheduler = Scheduler::subscribe(&masters.http(second), info);
-    // The third agent named one master only; that one leads now, or names who does.
+    // The third agent has only one master in its list; it leads now, or redirects.
     masters.wait_for_agents(second, 3);
     let mut after = agent_ids(&masters.http(second));
     after.sort();
@@ -90,18 +90,18 @@ fn a_standby_points_to_the_leader_and_takes_over_when_it_dies() {
     scheduler.call(json!({"type": "KILL", "kill": {"task_id": {"value": "a"}}}));
     scheduler.reach("a", "TASK_KILLED");
 
-    // The client library asks etcd too.
+    // The client library discovers the leader in etcd too.
     let flag = format!("--master={}", masters.etcd.address());
     let listed = Command::new(binary()).args(["agents", &flag]).output().expect("the binary starts");
     assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
 
-    // The old one comes back as a standby.
+    // The old leader restarts as a standby.
     masters.masters[first].restart();
     wait_for("the old leader to follow", || (masters.http(first).get("/state").status == 307).then_some(()));
 }
 
 #[test]
-fn a_paused_leader_cannot_write_and_follows_when_it_wakes() {
+fn paused_leader_cannot_write_and_becomes_standby() {
     if !available(&[Facility::Program("etcd")]) {
         return;
     }
@@ -120,7 +120,7 @@ fn a_paused_leader_cannot_write_and_follows_when_it_wakes() {
         })
         .collect();
     assert_eq!(masters.leader_after(first), second);
-    // The agent hears from etcd that its master leads no longer, though that one never hung up.
+    // The agent learns from etcd that its master is deposed, although the connection is open.
     masters.wait_for_agents(second, 1);
     assert_eq!(mark_gone(&masters.http(second), &agent), 200);
     masters.masters[first].signal("CONT");
@@ -131,10 +131,33 @@ fn a_paused_leader_cannot_write_and_follows_when_it_wakes() {
     }
     wait_for("the old leader to follow", || (masters.http(first).get("/state").status == 307).then_some(()));
     assert_eq!(masters.leader(), second);
+    // Lines are written by a thread of their own.
+    for (master, terms) in
+        [(first, &["elected leader", "leadership lost"][..]), (second, &["elected leader"])]
+    {
+        let logged = || {
+            let log = masters.masters[master].log();
+            log.lines()
+                .filter_map(|line| terms.iter().copied().find(|term| line.contains(term)))
+                .collect::<Vec<_>>()
+        };
+        wait_for("the log of the terms", || (logged() == terms).then_some(()));
+    }
+    // Masters introduce themselves by hostname.
+    let (_, port) = masters.masters[second].address.rsplit_once(':').expect("an address with a port");
+    let new_leader = format!("leader=localhost:{port}");
+    wait_for("the log of the new leader", || {
+        let log = masters.masters[first].log();
+        let (_, after_loss) = log.split_once("leadership lost")?;
+        after_loss
+            .lines()
+            .any(|line| line.contains("leading master changed") && line.contains(&new_leader))
+            .then_some(())
+    });
 }
 
 #[test]
-fn without_a_quorum_nothing_is_changed_and_everything_can_be_seen() {
+fn without_quorum_reads_work_and_writes_fail() {
     if !available(&[Facility::Program("etcd")]) {
         return;
     }
@@ -155,16 +178,70 @@ fn without_a_quorum_nothing_is_changed_and_everything_can_be_seen() {
     masters.etcd.start_member(0);
     masters.etcd.start_member(1);
     masters.etcd.wait_until_healthy();
-    // What was refused may have been written or not; asking again ends well either way.
+    // A rejected change may have been written; a retry succeeds in both cases.
     wait_for("a leader that can write", || {
         let leader = masters.leader();
         (mark_gone(&masters.http(leader), &agent) == 200).then_some(())
     });
 }
 
+fn disk_pressure(http: &Http) -> Option<f64> {
+    http.get("/metrics/snapshot").json()?["registrar/disk_pressure"].as_f64()
+}
+
+fn put_weight(http: &Http, weight: u32) -> tepui_e2e::Response {
+    let list = json!([{"role": "dev", "weight": weight}]).to_string();
+    http.send("PUT", "/weights", &[], list.as_bytes())
+}
+
+#[test]
+fn etcd_nospace_is_disk_pressure_until_disarmed() {
+    if !available(&[Facility::Program("etcd")]) {
+        return;
+    }
+    let mut masters = Masters::start_with_quota(2, 512 * 1024);
+    let first = masters.leader();
+    let _agent = masters.agent("agent", &masters.list());
+    masters.wait_for_agents(first, 1);
+    let mut scheduler = Scheduler::subscribe(&masters.http(first), Scheduler::info("dev"));
+    let offer = scheduler.offer();
+    scheduler.launch(&offer, &[Scheduler::task(&offer, "sleeper", "sleep 1000")]);
+    scheduler.reach("sleeper", "TASK_RUNNING");
+    assert_eq!(put_weight(&masters.http(first), 2).status, 200);
+    assert_eq!(disk_pressure(&masters.http(first)), Some(0.0));
+
+    masters.etcd.fill();
+    let is_on = |expected: f64| disk_pressure(&masters.http(first)).filter(|is| *is == expected);
+    wait_for("disk pressure", || is_on(1.0));
+    let rejected = put_weight(&masters.http(first), 3);
+    assert_eq!(rejected.status, 507, "{}", rejected.text());
+    assert!(rejected.text().contains("disk pressure"), "{}", rejected.text());
+    // Calls that need no record work, and the leader stays.
+    scheduler.call(json!({"type": "KILL", "kill": {"task_id": {"value": "sleeper"}}}));
+    scheduler.reach("sleeper", "TASK_KILLED");
+    assert_eq!(masters.leader(), first);
+    let joining = masters.agent("joining", &masters.list());
+
+    masters.etcd.make_room();
+    wait_for("room", || is_on(0.0));
+    assert_eq!(put_weight(&masters.http(first), 3).status, 200);
+    masters.wait_for_agents(first, 2);
+    drop(joining);
+
+    // Without room no leader can be elected; candidates retry.
+    masters.etcd.fill();
+    wait_for("disk pressure", || is_on(1.0));
+    masters.masters[first].kill();
+    let refused = || masters.masters[1 - first].log().contains("space exceeded").then_some(());
+    wait_for("the standby to be refused", refused);
+    masters.etcd.make_room();
+    let second = masters.leader_after(first);
+    assert_eq!(put_weight(&masters.http(second), 4).status, 200);
+}
+
 /// Nobody but masters, agents and tools with a certificate and a password reads or writes, and the password is nowhere.
 #[test]
-fn an_etcd_that_asks_for_certificates_and_passwords() {
+fn etcd_with_client_certificates_and_passwords() {
     if !available(&[Facility::Program("etcd"), Facility::Program("openssl"), Facility::Program("curl")]) {
         return;
     }
@@ -206,7 +283,7 @@ fn an_etcd_that_asks_for_certificates_and_passwords() {
         );
     }
 
-    // With a wrong password nobody leads.
+    // With a wrong password there is no leader.
     let stranger = start("stranger", &etcd.closed_address("tepui:wrong"), &[]);
     wait_for("a refusal", || stranger.log().contains("invalid user ID or password").then_some(()));
     assert_eq!(Http::new(&stranger.address).get("/weights").status, 503);
@@ -227,10 +304,10 @@ fn an_etcd_that_asks_for_certificates_and_passwords() {
             String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(),
         )
     };
-    let said = wait_for("it to lead", || Some(weights(&address)).filter(|(done, _)| *done)).1;
-    assert!(said.lines().any(|line| line.starts_with('a') && line.contains('2')), "{said}");
-    let (done, said) = weights(&etcd.closed_address("tepui:wrong"));
-    assert!(!done && !said.contains("wrong"), "{said}");
+    let printed = wait_for("it to lead", || Some(weights(&address)).filter(|(done, _)| *done)).1;
+    assert!(printed.lines().any(|line| line.starts_with('a') && line.contains('2')), "{printed}");
+    let (done, printed) = weights(&etcd.closed_address("tepui:wrong"));
+    assert!(!done && !printed.contains("wrong"), "{printed}");
 
     for program in [&first, &second, &agent, &stranger] {
         let log = program.log();
@@ -239,7 +316,7 @@ fn an_etcd_that_asks_for_certificates_and_passwords() {
 }
 
 #[test]
-fn certificates_for_etcd_are_read_again_when_they_change() {
+fn etcd_certificates_are_reloaded() {
     if !available(&[Facility::Program("etcd"), Facility::Program("openssl"), Facility::Program("curl")]) {
         return;
     }
@@ -262,22 +339,22 @@ fn certificates_for_etcd_are_read_again_when_they_change() {
     ];
     let master = Program::start("master", &file("master"), &flags, Vec::new());
     let status = || Http::new(&master.address).get("/weights").status;
-    wait_for("a refusal", || master.log().contains("cannot see who leads").then_some(()));
+    wait_for("a refusal", || master.log().contains("cannot determine the leader").then_some(()));
     assert_eq!(status(), 503);
     take(&certificates);
     wait_for("it to lead", || (status() == 200).then_some(()));
 }
 
-/// What one of two masters answered to somebody who changes a role of their own each time.
+/// The answer of one of two masters to a change of a unique role.
 struct Answer {
     role: String,
     status: u16,
-    /// Whether the other master had said yes before this was asked.
+    /// Whether the other master had accepted a change before this request.
     after_the_other: bool,
 }
 
 #[test]
-fn a_leader_that_is_cut_off_cannot_write_and_two_never_both_say_yes() {
+fn partitioned_leader_cannot_write_and_writes_are_linearizable() {
     if !available(&[Facility::Program("etcd")]) {
         return;
     }
@@ -314,7 +391,7 @@ fn a_leader_that_is_cut_off_cannot_write_and_two_never_both_say_yes() {
         wires[first].cut();
         assert_eq!(masters.leader_after(first), second);
         wait_for("the new leader to write", || (count(&answers.lock().unwrap().1, is_yes) > 5).then_some(()));
-        // What was seen last is still shown by the one that is cut off, and it still answers.
+        // The partitioned master still serves its last snapshot.
         assert_eq!(masters.http(first).get("/weights").status, 200);
         let is_late = |answer: &Answer| answer.after_the_other;
         wait_for("late questions", || (count(&answers.lock().unwrap().0, is_late) > 5).then_some(()));

@@ -1,11 +1,11 @@
-//! OOM kills: each of them ends its container, and every task in it says why. Needs root and cgroups.
+//! OOM kills: each terminates its container, and every task in it has the reason. Needs root and cgroups.
 
 use serde_json::{Value, json};
 use tepui_e2e::{Limited, Sizes, scalar};
 
-/// Loses a child to the OOM killer, and goes on.
+/// A child is OOM-killed; the command continues.
 const SURVIVOR: &str = "head -c 1G /dev/zero | tail > /dev/null; sleep 1000";
-/// The same, and ends at once.
+/// The same, and the command exits at once.
 const QUICK: &str = "head -c 1G /dev/zero | tail > /dev/null; exit 0";
 
 const PLAIN: Sizes = Sizes::of((0.1, 32.0), None, None);
@@ -34,9 +34,9 @@ fn oom_kill_of_a_child_fails_a_command_task() {
     assert!(bench.scheduler.reach("other", "TASK_FAILED").get("reason").is_none());
 }
 
-/// The limit of a task with cgroups of its own ends that task; its executor lives on and ends the others of the group.
+/// The limit of a task with its own cgroups terminates that task; its executor survives and kills the rest of the group.
 #[test]
-fn oom_kill_in_a_group_with_own_cgroups_is_about_one_task() {
+fn oom_kill_in_a_group_with_own_cgroups_fails_one_task() {
     let Some(mut bench) = Limited::start(&[]) else { return };
     bench.launch_group("own", Some(false), &[("hog", SURVIVOR, LIMITED), ("good", "sleep 1000", PLAIN)]);
     let status = bench.scheduler.reach("hog", "TASK_FAILED");
@@ -49,9 +49,9 @@ fn oom_kill_in_a_group_with_own_cgroups_is_about_one_task() {
     assert_ne!(status["reason"], "REASON_CONTAINER_LIMITATION_MEMORY", "{status}");
 }
 
-/// Who shares the memory of its executor ends with it. Who ended before is not blamed.
+/// Tasks that share the memory of their executor terminate with it. Tasks that terminated before do not get the reason.
 #[test]
-fn oom_kill_in_a_group_with_shared_cgroups_is_about_all_of_its_tasks() {
+fn oom_kill_in_a_group_with_shared_cgroups_fails_all_tasks() {
     let Some(mut bench) = Limited::start(&[]) else { return };
     bench.launch_group("shared", None, &[("early", "exit 3", PLAIN)]);
     let status = bench.scheduler.reach("early", "TASK_FAILED");
@@ -80,7 +80,7 @@ fn oom_kill_in_the_container_of_a_custom_executor_fails_its_tasks() {
     });
     assert_eq!(bench.scheduler.launch(&offer, &[task]).status, 202);
     let container = bench.container("letters");
-    // Any of its processes is in its sandbox; some of them are about to end.
+    // All its processes are in its sandbox; some are exiting.
     let is_told = |pid: &String| std::fs::write(format!("/proc/{pid}/cwd/go"), "").is_ok();
     assert!(bench.processes("memory", &container).iter().any(is_told));
     assert_limited(&bench.scheduler.reach("letters", "TASK_FAILED"), "Requested: 64MB Limit: 64MB");
@@ -88,7 +88,7 @@ fn oom_kill_in_the_container_of_a_custom_executor_fails_its_tasks() {
 
 /// Containers that operators launch, alone and below an executor.
 #[test]
-fn oom_kill_is_what_a_wait_for_a_container_returns() {
+fn wait_container_returns_oom_kill() {
     let Some(mut bench) = Limited::start(&[]) else { return };
     bench.launch("t", "sleep 1000", Sizes::of((0.1, 512.0), None, None), |_| ());
     let parent = bench.container("t");

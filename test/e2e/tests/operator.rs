@@ -24,10 +24,10 @@ const DIFFERENCES: &[(&str, &[&str])] = &[
     ("Flags in answers", &["*.flags.*"]),
     ("Charset of pages", &["master GET /redirect: header content-type*"]),
     ("Content-Type", &["master v1 body charset: *"]),
-    ("Words about malformed JSON", &["master v1 body wrong field type: body*"]),
+    ("Messages for malformed JSON", &["master v1 body wrong field type: body*"]),
     ("`agent_info.checkpoint`", &["*.agent_info.checkpoint: missing"]),
     ("Commands of built-in executors", &["agent v1 GET_*.executor_info.command.*"]),
-    ("Words of executors in a sandbox", &["agent files browse: [0].size*"]),
+    ("Executor output in a sandbox", &["agent files browse: [0].size*"]),
     ("Equal resources of a task", &["operator event SUBSCRIBED: *.completed_tasks[3].resources*"]),
     ("A command without a value", &["*completed_tasks[6].*"]),
     (
@@ -63,7 +63,7 @@ const DIFFERENCES: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn recorded_answers_are_met() {
+fn answers_match_the_recorded_ones() {
     let cluster = Cluster::with(
         &["--hostname=localhost", "--jsonp"],
         &["--resources=cpus:16;mem:8000;disk:1000;ports:[31000-32000]", "--hostname=localhost", "--jsonp"],
@@ -102,15 +102,15 @@ fn recorded_answers_are_met() {
     battery.finish();
 }
 
-/// The same of what operators change.
+/// The same for writes of operators.
 const DIFFERENCES_OF_WRITES: &[(&str, &[&str])] = &[
-    ("Words about a quota that is not there", &["master DELETE quota none: body*"]),
+    ("Message for a missing quota", &["master DELETE quota none: body*"]),
     ("Revocable amounts", &["master GET /slaves reserved: *.mem_revocable: extra"]),
     ("Roles of weight 1", &["master GET /roles after: .roles: 3 elements instead of 4"]),
 ];
 
 #[test]
-fn recorded_answers_to_writes_are_met() {
+fn answers_to_writes_match_the_recorded_ones() {
     let cluster = Cluster::with(
         &["--hostname=localhost", "--jsonp"],
         &["--resources=cpus:16;mem:8000;disk:1000;ports:[31000-32000]", "--hostname=localhost", "--jsonp"],

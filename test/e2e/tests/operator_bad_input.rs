@@ -1,5 +1,5 @@
-//! Questions of operators that make no sense: each gets its status and a sentence that names what is wrong, and names
-//! with anything in them break neither documents nor terminals.
+//! Invalid operator requests: each gets its status and a message that names the error, and special characters in names
+//! break neither documents nor terminals.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/x-protobuf";
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// Method, path, content type, body; status and what the answer says.
+/// Method, path, content type, body; status and text of the answer.
 type Case = (&'static str, &'static str, &'static str, &'static str, u16, &'static str);
 
 const MASTER: &[Case] = &[
@@ -272,7 +272,7 @@ const AGENT: &[Case] = &[
 ];
 
 #[test]
-fn questions_that_make_no_sense_are_refused_with_the_reason() {
+fn malformed_operator_requests_are_rejected_with_the_reason() {
     let mut cluster = Cluster::with(&["--jsonp"], &["--jsonp"]);
     let (master, agent) = (cluster.http(), cluster.agent_http());
     let mut scheduler = Scheduler::subscribe(&master, Scheduler::info("dev"));
@@ -283,8 +283,8 @@ fn questions_that_make_no_sense_are_refused_with_the_reason() {
     let sandbox = wait_for("the links to be there", || {
         let state = agent.get("/state").json()?;
         let directory = state["frameworks"][0]["executors"][0]["directory"].as_str()?.to_string();
-        let said = agent.get(&format!("/files/read?path={directory}/stdout&offset=0")).json()?;
-        (said["data"] == "ready\n").then_some(directory)
+        let printed = agent.get(&format!("/files/read?path={directory}/stdout&offset=0")).json()?;
+        (printed["data"] == "ready\n").then_some(directory)
     });
     let mut wrong = check(&master, MASTER, &sandbox);
     wrong.extend(check(&agent, AGENT, &sandbox));
@@ -295,14 +295,14 @@ fn questions_that_make_no_sense_are_refused_with_the_reason() {
 /// What was answered differently.
 fn check(http: &Http, cases: &[Case], sandbox: &str) -> Vec<String> {
     let mut wrong = Vec::new();
-    for (method, path, content_type, body, status, says) in cases {
+    for (method, path, content_type, body, status, expected) in cases {
         let headers = [("Content-Type", *content_type)];
         let headers = if content_type.is_empty() { &[][..] } else { &headers[..] };
         let (path, body) = (path.replace("SANDBOX", sandbox), body.replace("SANDBOX", sandbox));
         let answer = http.send(method, &path, headers, body.as_bytes());
-        if answer.status != *status || !answer.text().contains(says) {
+        if answer.status != *status || !answer.text().contains(expected) {
             let (got, text) = (answer.status, answer.text());
-            wrong.push(format!("{method} {path} {body}: {got} {text:.200} instead of {status} {says}"));
+            wrong.push(format!("{method} {path} {body}: {got} {text:.200} instead of {status} {expected}"));
         }
         if answer.status == 405 && answer.header("allow").is_none() {
             wrong.push(format!("{method} {path}: no Allow"));
@@ -311,9 +311,9 @@ fn check(http: &Http, cases: &[Case], sandbox: &str) -> Vec<String> {
     wrong
 }
 
-/// Which part of a file comes for which numbers: bytes, not characters, and never more than sixteen pages.
+/// Ranges of a file: in bytes, not characters, at most sixteen pages.
 #[test]
-fn parts_of_files_are_read_by_both_ways() {
+fn file_ranges_are_read_by_endpoint_and_call() {
     let cluster = Cluster::with(&["--jsonp"], &["--jsonp"]);
     let agent = cluster.agent_http();
     let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
@@ -327,7 +327,7 @@ fn parts_of_files_are_read_by_both_ways() {
         let directory = state["frameworks"][0]["executors"][0]["directory"].as_str()?.to_string();
         (agent.get(&format!("/files/read?path={directory}/empty")).status == 200).then_some(directory)
     });
-    // The file and what the query says; the data and the offset.
+    // File and query; data and offset.
     for (query, data, offset) in [
         ("bytes", "", 4),
         ("bytes&offset=-1", "", 4),
@@ -363,8 +363,8 @@ fn parts_of_files_are_read_by_both_ways() {
         (json!(u64::MAX), json!(1), "", 4),
         (json!("2"), json!(u64::MAX), "Ygo=", 4),
     ] {
-        let asked = json!({"path": format!("{sandbox}/bytes"), "offset": offset, "length": length});
-        assert_eq!(read(asked.clone()), json!({"size": size, "data": data}), "{asked}");
+        let parameters = json!({"path": format!("{sandbox}/bytes"), "offset": offset, "length": length});
+        assert_eq!(read(parameters.clone()), json!({"size": size, "data": data}), "{parameters}");
     }
     let large = read(json!({"path": format!("{sandbox}/large"), "offset": 7}));
     assert_eq!((&large["size"], large["data"].as_str().map(str::len)), (&json!(100_000), Some(87_384)));
@@ -384,7 +384,7 @@ fn parts_of_files_are_read_by_both_ways() {
 const WILD: &str = "</script><b>\u{1b}[31m\u{7}\r\n\u{202e}\"'\\`{}\u{9b}2J";
 
 #[test]
-fn names_with_anything_in_them_stay_names() {
+fn special_characters_in_names_are_escaped() {
     let cluster = Cluster::with(&["--jsonp"], &["--jsonp"]);
     let http = cluster.http();
     let mut info = Scheduler::info("dev");
@@ -426,7 +426,7 @@ fn names_with_anything_in_them_stay_names() {
         &["files", "<b>"],
         &["explain", "0000"],
         &["tasks", "--json"],
-        // These fail, and say what comes near.
+        // These fail with suggestions.
         &["task", "<b>x"],
         &["framework", WILD],
         &["logs", "<b>", "odx"],
@@ -437,10 +437,10 @@ fn names_with_anything_in_them_stay_names() {
             .env("TEPUI_MASTER", &cluster.master.address)
             .output()
             .expect("the binary starts");
-        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-        assert!(output.status.success() || said.contains("no "), "{arguments:?}: {said}");
+        let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(output.status.success() || printed.contains("no "), "{arguments:?}: {printed}");
         let bad = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
-        assert!(!said.contains(bad), "{arguments:?}: {said:?}");
+        assert!(!printed.contains(bad), "{arguments:?}: {printed:?}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! The event stream of operators: the state first, then everything that happens, in both encodings.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc;
 use std::thread;
 
 use serde_json::{Value, json};
@@ -59,7 +60,7 @@ impl Operator {
 }
 
 #[test]
-fn operators_hear_of_everything_in_both_encodings() {
+fn operator_events_in_json_and_protobuf() {
     let mut cluster = Cluster::with(&["--hostname=localhost"], &["--resources=cpus:4;mem:1024;disk:100"]);
     let http = cluster.http();
     let accepts = ["application/json", "application/x-protobuf"];
@@ -110,7 +111,7 @@ fn operators_hear_of_everything_in_both_encodings() {
 }
 
 #[test]
-fn one_more_than_allowed_ends_the_oldest() {
+fn subscriber_limit_disconnects_the_oldest() {
     let cluster = Cluster::without_agents(&["--max_operator_event_stream_subscribers=2"]);
     let http = cluster.http();
     let mut oldest = Operator::subscribe(&http, "application/json");
@@ -130,7 +131,7 @@ fn agent_ids(http: &Http) -> BTreeSet<String> {
     agents.iter().map(|agent| agent["id"].as_str().expect("an id").to_string()).collect()
 }
 
-/// What somebody knows who has the first state and believes every event since.
+/// The state from the first snapshot and all events since.
 #[derive(Debug, Default, PartialEq)]
 struct Known {
     agents: BTreeSet<String>,
@@ -187,22 +188,23 @@ impl Known {
     }
 }
 
-/// The last thing that happens: a framework of this name.
+/// The last event: a framework of this name.
 const LAST: &str = "last";
 
-/// Subscribes and follows until the last thing has happened; what is known then, and how much was heard of.
-fn follow(http: &Http, accept: &str) -> (Known, usize) {
+/// Subscribes until the last event; returns the resulting state and the number of events.
+fn follow(http: &Http, accept: &str, subscribed: &mpsc::Sender<()>) -> (Known, usize) {
     let mut operator = Operator::subscribe(http, accept);
     let first = operator.next();
+    subscribed.send(()).expect("the round waits for its followers");
     let mut known = Known::from_state(&first.subscribed.get_state);
-    let mut heard = known_uuids(&first.subscribed.get_state);
+    let mut received = known_uuids(&first.subscribed.get_state);
     operator.next();
     assert_eq!(operator.seen, ["SUBSCRIBED", "HEARTBEAT"]);
     loop {
         let event = operator.next();
         known.learn(&event);
         if let Some(uuid) = &event.task_updated.status.uuid {
-            assert!(heard.insert(uuid.clone()), "told twice: {event:?}");
+            assert!(received.insert(uuid.clone()), "told twice: {event:?}");
         }
         if event.framework_added.framework.framework_info.name == LAST {
             return (known, operator.seen.len());
@@ -219,38 +221,39 @@ fn known_uuids(state: &GetState) -> BTreeSet<Vec<u8>> {
 const ROUNDS: usize = 30;
 const TASKS_A_ROUND: usize = 5;
 
-/// Followers come in the middle of a busy time; each knows the same in the end, and that is the state.
+/// Subscribers start during load; each ends with the same state as the snapshot.
 #[test]
-fn a_state_and_the_events_after_it_make_up_the_next_state() {
+fn snapshot_and_later_events_add_up_to_the_next_snapshot() {
     let cluster =
         Cluster::with(&["--allocation_interval=20ms"], &["--resources=cpus:100;mem:10000;disk:100"]);
     let http = cluster.http();
     let mut scheduler = Scheduler::subscribe(&http, Scheduler::info("dev"));
-    let followers: Vec<_> =
+    let subscribers: Vec<_> =
         (0..ROUNDS).flat_map(|round| a_busy_round(&http, &mut scheduler, round)).collect();
     let _last = Scheduler::subscribe(&http, json!({"user": "root", "name": LAST}));
-    let followers: Vec<(Known, usize)> =
-        followers.into_iter().map(|follower| follower.join().expect("a follower")).collect();
+    let subscribers: Vec<(Known, usize)> =
+        subscribers.into_iter().map(|subscriber| subscriber.join().expect("a follower")).collect();
     let answer = http.post("/api/v1", &json!({"type": "GET_STATE"}));
     let answer: master::Response = json::from_slice(&answer.body).expect("an answer");
     let state = Known::from_state(&answer.get_state);
     assert_eq!(state.tasks.len(), ROUNDS * TASKS_A_ROUND);
-    for (known, _) in &followers {
+    for (known, _) in &subscribers {
         assert_eq!(*known, state);
     }
-    let heard: BTreeSet<usize> = followers.iter().map(|(_, heard)| *heard).collect();
-    assert!(heard.len() > ROUNDS, "they did not come at different moments: {heard:?}");
+    let received: BTreeSet<usize> = subscribers.iter().map(|(_, received)| *received).collect();
+    assert!(received.len() > ROUNDS, "they did not come at different moments: {received:?}");
 }
 
-/// Tasks that come and end without a process, a framework that comes and goes, and followers who come meanwhile.
+/// Tasks that terminate without a process, a short-lived framework, and new subscribers.
 fn a_busy_round(
     http: &Http,
     scheduler: &mut Scheduler,
     round: usize,
 ) -> Vec<thread::JoinHandle<(Known, usize)>> {
+    let (subscribed, subscriptions) = mpsc::channel();
     let come = |accept: &'static str| {
-        let http = http.clone();
-        thread::spawn(move || follow(&http, accept))
+        let (http, subscribed) = (http.clone(), subscribed.clone());
+        thread::spawn(move || follow(&http, accept, &subscribed))
     };
     let offer = large_offer(scheduler);
     let ids: Vec<String> = (0..TASKS_A_ROUND).map(|number| format!("{round}-{number}")).collect();
@@ -260,19 +263,23 @@ fn a_busy_round(
         task
     };
     let tasks: Vec<Value> = ids.iter().map(task).collect();
-    let mut followers = vec![come("application/json")];
+    let mut subscribers = vec![come("application/json")];
+    // The first one sees the whole round, the last one does not: they cannot subscribe at the same moment.
+    subscriptions.recv().expect("a follower");
     scheduler.launch(&offer, &tasks);
-    followers.push(come("application/x-protobuf"));
+    subscribers.push(come("application/x-protobuf"));
     let passing = Scheduler::subscribe(http, json!({"user": "root", "name": "passing"}));
     passing.call(json!({"type": "TEARDOWN"}));
-    followers.push(come("application/json"));
+    subscribers.push(come("application/json"));
     for id in &ids {
         scheduler.reach(id, "TASK_DROPPED");
     }
-    followers
+    // None may subscribe in the next round: each round has its own events.
+    subscribers.iter().skip(1).for_each(|_| subscriptions.recv().expect("a follower"));
+    subscribers
 }
 
-/// What ended tasks had comes back in pieces: those that are too small are given back.
+/// Resources of terminated tasks are offered in pieces: offers that are too small are declined.
 fn large_offer(scheduler: &mut Scheduler) -> Value {
     loop {
         let offer = scheduler.offer();
@@ -289,7 +296,7 @@ fn large_offer(scheduler: &mut Scheduler) -> Value {
 const CREDENTIALS: &str =
     r#"{"credentials":[{"principal":"ops","secret":"ops"},{"principal":"dev","secret":"dev"}]}"#;
 
-/// Who `dev` is allowed to look at: frameworks of the user `red`, in them tasks of the user `red`, and the role `dev`.
+/// `dev` may view frameworks of the user `red`, their tasks of the user `red`, and the role `dev`.
 const ACLS: &str = r#"{"permissive": true,
     "view_frameworks": [{"principals":{"values":["dev"]},"users":{"values":["red"]}},
                         {"principals":{"values":["dev"]},"users":{"type":"NONE"}}],
@@ -299,7 +306,7 @@ const ACLS: &str = r#"{"permissive": true,
                    {"principals":{"values":["dev"]},"roles":{"type":"NONE"}}]}"#;
 
 #[test]
-fn followers_hear_of_what_they_may_see() {
+fn subscribers_receive_only_authorized_events() {
     let folder = tempfile::tempdir().expect("a directory");
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -310,10 +317,10 @@ fn followers_hear_of_what_they_may_see() {
         [file("credentials", CREDENTIALS), file("acls", ACLS), "--authenticate_http_readwrite".into()];
     let mut cluster = Cluster::without_agents(&flags.each_ref().map(String::as_str));
     let http = cluster.http();
-    let mut followers =
+    let mut subscribers =
         [("Basic b3BzOm9wcw==", "application/json"), ("Basic ZGV2OmRldg==", "application/x-protobuf")]
             .map(|(proof, accept)| Operator::subscribe_with(&http, accept, &[("Authorization", proof)]));
-    followers.iter_mut().for_each(|one| drop([one.next(), one.next()]));
+    subscribers.iter_mut().for_each(|one| drop([one.next(), one.next()]));
     cluster.add_agent(&["--resources=cpus:4;mem:512;cpus(dev):1;cpus(secret):1;disk:10"]);
     for user in ["blue", "red"] {
         let mut info = Scheduler::info("*");
@@ -331,8 +338,8 @@ fn followers_hear_of_what_they_may_see() {
         ids.iter().for_each(|id| drop(scheduler.reach(id, "TASK_DROPPED")));
         scheduler.call(json!({"type": "TEARDOWN"}));
     }
-    let [ops, dev] = &mut followers;
-    let everything = heard_until_removed(ops, "red");
+    let [ops, dev] = &mut subscribers;
+    let everything = events_until_removed(ops, "red");
     for user in ["blue", "red"] {
         let seen_of = |kind: &str, name: String| everything.contains(&(kind.to_string(), name));
         assert!(seen_of("FRAMEWORK_ADDED", user.into()) && seen_of("FRAMEWORK_REMOVED", user.into()));
@@ -350,16 +357,15 @@ fn followers_hear_of_what_they_may_see() {
         ("FRAMEWORK_REMOVED", "red"),
     ];
     let expected = expected.map(|(kind, name)| (kind.to_string(), name.to_string()));
-    assert_eq!(heard_until_removed(dev, "red"), expected);
+    assert_eq!(events_until_removed(dev, "red"), expected);
 }
 
-/// What a follower hears until this framework is removed: of which kind, and about whom; of agents for which roles they
-/// are reserved.
-fn heard_until_removed(follower: &mut Operator, framework: &str) -> Vec<(String, String)> {
-    let mut heard = Vec::new();
+/// The events of a subscriber until this framework is removed: kind and subject; for agents the reserved roles.
+fn events_until_removed(subscriber: &mut Operator, framework: &str) -> Vec<(String, String)> {
+    let mut received = Vec::new();
     loop {
-        let event = follower.next();
-        let about = match event.r#type.expect("a type") {
+        let event = subscriber.next();
+        let subject = match event.r#type.expect("a type") {
             Type::FRAMEWORK_ADDED => event.framework_added.framework.framework_info.name.clone(),
             Type::FRAMEWORK_REMOVED => event.framework_removed.framework_info.name.clone(),
             Type::TASK_ADDED => event.task_added.task.task_id.value.clone(),
@@ -374,9 +380,9 @@ fn heard_until_removed(follower: &mut Operator, framework: &str) -> Vec<(String,
             }
             _ => continue,
         };
-        heard.push((follower.seen.last().expect("it was seen").to_string(), about));
-        if heard.last() == Some(&("FRAMEWORK_REMOVED".to_string(), framework.to_string())) {
-            return heard;
+        received.push((subscriber.seen.last().expect("it was seen").to_string(), subject));
+        if received.last() == Some(&("FRAMEWORK_REMOVED".to_string(), framework.to_string())) {
+            return received;
         }
     }
 }

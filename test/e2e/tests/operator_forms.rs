@@ -1,5 +1,5 @@
-//! In which form calls may come and answers go: every kind of call, on the master and on the agent, with every header
-//! that says something about forms. What cannot be is refused with v1's status and words.
+//! Content negotiation: every kind of call, on master and agent, with all relevant headers. Unsupported combinations are
+//! rejected with v1's status and message.
 
 use tepui_e2e::{Cluster, Http, Response};
 
@@ -9,7 +9,7 @@ const RECORDIO: &str = "application/recordio";
 
 type Headers = &'static [(&'static str, &'static str)];
 
-/// Headers; the status, and what the answer says: of 200 its Content-Type, else a part of its words.
+/// Headers; status; the Content-Type of a 200, else a part of the message.
 type Case = (Headers, u16, &'static str);
 
 const CT_JSON: (&str, &str) = ("Content-Type", JSON);
@@ -17,7 +17,7 @@ const CT_RECORDIO: (&str, &str) = ("Content-Type", RECORDIO);
 const MCT_JSON: (&str, &str) = ("Message-Content-Type", JSON);
 const ACCEPT_RECORDIO: (&str, &str) = ("Accept", RECORDIO);
 
-/// The master knows two forms of bodies, and no streams of its own naming.
+/// The master supports two body formats, and no streamed requests.
 const MASTER_PLAIN: &[Case] = &[
     (&[], 400, "Expecting 'Content-Type' to be present"),
     (&[CT_JSON], 200, JSON),
@@ -79,7 +79,7 @@ const AGENT_PLAIN: &[Case] = &[
     (&[("Content-Type", PROTOBUF)], 400, "Failed to parse body into Call protobuf"),
 ];
 
-/// Of a container that is not there: who gets as far as 404 was understood.
+/// For an unknown container: a 404 means that the request was parsed.
 const AGENT_STREAMED_ANSWER: &[Case] = &[
     (&[CT_JSON], 404, "cannot be found"),
     (&[CT_JSON, ("Accept", JSON)], 404, "cannot be found"),
@@ -127,20 +127,23 @@ fn every_kind_of_call_is_negotiated() {
         (&agent, AGENT_STREAMED_ANSWER, OUTPUT),
         (&agent, AGENT_STREAMED_REQUEST, INPUT),
     ] {
-        for (headers, status, says) in cases {
+        for (headers, status, expected) in cases {
             let is_streamed = headers
                 .iter()
                 .any(|(name, value)| *name == "Content-Type" && value.eq_ignore_ascii_case(RECORDIO));
             let body = if is_streamed { format!("{}\n{body}", body.len()) } else { body.to_owned() };
             let answer = answer(http, headers, &body);
-            let said = match answer.status {
+            let printed = match answer.status {
                 200 => answer.header("content-type").unwrap_or_default().to_owned(),
                 _ => answer.text(),
             };
-            let is_right = answer.status == *status && said.contains(says);
+            let is_right = answer.status == *status && printed.contains(expected);
             let is_plain_text = answer.header("content-type") == Some("text/plain; charset=utf-8");
             if !is_right || (answer.status != 200 && !is_plain_text) {
-                wrong.push(format!("{body:.40} {headers:?}: {} {said}, not {status} {says}", answer.status));
+                wrong.push(format!(
+                    "{body:.40} {headers:?}: {} {printed}, not {status} {expected}",
+                    answer.status
+                ));
             }
         }
     }

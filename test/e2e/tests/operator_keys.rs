@@ -128,7 +128,7 @@ const AGENT_METRICS: Keys = &[(
 const BROWSE: Keys = &[("[]", "path nlink size mtime mode uid gid")];
 
 #[test]
-fn the_v1_interfaces_find_every_key_they_read() {
+fn v1_interfaces_find_every_key() {
     let cluster = Cluster::with(
         &["--hostname=localhost", "--cluster=demo"],
         &["--resources=cpus:8;mem:4096;disk:4096"],
@@ -212,10 +212,9 @@ const SCHEDULE: Keys = &[
     ("windows[].unavailability.duration", "nanoseconds"),
 ];
 
-/// The same of what is there only if something is so: a log, checks, task groups, disks that are watched, agents
-/// that drain, machines in maintenance.
+/// The same for conditional keys: a log, checks, task groups, disk usage, draining agents, machines in maintenance.
 #[test]
-fn the_v1_interfaces_find_what_is_not_always_there() {
+fn v1_interfaces_find_every_optional_key() {
     let folder = tempfile::tempdir().expect("a directory");
     let log = folder.path().join("log");
     std::fs::write(&log, "").expect("it can be written");
@@ -230,7 +229,7 @@ fn the_v1_interfaces_find_what_is_not_always_there() {
     let (master, agent) = (cluster.http(), cluster.agent_http());
     let mut scheduler = Scheduler::subscribe(&master, Scheduler::info("eng/web"));
     let offer = scheduler.offer();
-    // It may take its time to end: the agent goes on draining.
+    // It ignores SIGTERM, so that the agent stays draining.
     let mut task = Scheduler::task(&offer, "stays", "trap '' TERM; while :; do sleep 0.1; done");
     task["kill_policy"] = json!({"grace_period": {"nanoseconds": 3_600_000_000_000_u64}});
     task["health_check"] = json!({"type": "COMMAND", "command": {"value": "true"}, "delay_seconds": 0.0,

@@ -1,4 +1,4 @@
-//! Metrics: every one that v1 has is there or said to be absent, and the texts that Prometheus reads are well-formed.
+//! Metrics: every v1 metric exists or is documented as absent, and the Prometheus format is well-formed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -80,7 +80,7 @@ const AGENT: &[&str] = &[
     "system/{load_1min,load_5min,load_15min,cpus_total,mem_total_bytes,mem_free_bytes}",
 ];
 
-/// Names that are hard on a text: a quote, a line break, a backslash, and what becomes the same without its signs.
+/// Names with special characters: a quote, a line feed, a backslash, and one that is equal after sanitizing.
 const NAME: &str = "w\"e\\b\n/x";
 const ROLES: [&str; 4] = ["eng", "eng/web", "eng_web", "eng-web"];
 
@@ -88,7 +88,7 @@ const ROLES: [&str; 4] = ["eng", "eng/web", "eng_web", "eng-web"];
 fn counted() -> (Cluster, Scheduler) {
     let cluster = Cluster::with(&[], &["--resources=cpus:4;mem:512;disk:100;odd-one:3;odd_one:4"]);
     let http = cluster.http();
-    // Before there are offers, some of which it would take back.
+    // Before there are offers, some of which it would rescind.
     let amounts = json!({"cpus": {"value": 1.0}});
     let config = json!({"role": ROLES[0], "guarantees": amounts, "limits": {"cpus": {"value": 4.0}}});
     let update = json!({"type": "UPDATE_QUOTA", "update_quota": {"force": true, "quota_configs": [config]}});
@@ -112,7 +112,7 @@ fn counted() -> (Cluster, Scheduler) {
 }
 
 #[test]
-fn every_metric_of_v1_is_there_or_said_to_be_absent() {
+fn every_v1_metric_exists_or_is_documented_as_absent() {
     let (cluster, scheduler) = counted();
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/compat.md");
     let compat = std::fs::read_to_string(path).expect("docs/compat.md can be read");
@@ -143,7 +143,7 @@ fn expanded(template: &str) -> Vec<String> {
 }
 
 #[test]
-fn texts_for_prometheus_are_well_formed() {
+fn prometheus_metrics_are_well_formed() {
     let (cluster, _scheduler) = counted();
     for http in [cluster.http(), cluster.agent_http()] {
         let open = text(&http, "application/openmetrics-text;version=1.0.0");
@@ -164,8 +164,8 @@ fn text(http: &Http, accept: &str) -> String {
     String::from_utf8(answer.body).expect("UTF-8")
 }
 
-/// The labels of the series under each family. Each family comes once, with its type, and then its samples, each of them
-/// once; samples of counters have the ending behind the name of the family.
+/// The labels of each family's series. Each family occurs once, with its type, followed by its samples, each once; samples
+/// of counters have a suffix after the family's name.
 fn families(text: &str, counter_end: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut families: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut expected = (String::new(), String::new());
@@ -193,7 +193,7 @@ fn families(text: &str, counter_end: &str) -> BTreeMap<String, BTreeSet<String>>
     families
 }
 
-/// `a="b",c="d"`, with nothing after a backslash but `\`, `"` and `n`.
+/// `a="b",c="d"`, with only `\`, `"` and `n` after a backslash.
 fn are_labels(mut text: &str) -> bool {
     while !text.is_empty() {
         let Some((name, rest)) = text.split_once("=\"") else { return false };

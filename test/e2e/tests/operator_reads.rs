@@ -8,7 +8,7 @@ use tepui_proto::{json, wire};
 /// The largest answer.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// A cluster with one task that runs and one that failed.
+/// A cluster with one running and one failed task.
 struct Busy {
     cluster: Cluster,
     scheduler: Scheduler,
@@ -71,7 +71,7 @@ const DOCUMENTS: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn documents_have_all_their_names_and_forms() {
+fn documents_have_all_paths_and_formats() {
     let busy = busy(&[]);
     for (prefix, path, key) in DOCUMENTS {
         let http = if matches!(*prefix, "/slave(1)" | "agent") { &busy.agent } else { &busy.master };
@@ -110,7 +110,7 @@ fn documents_have_all_their_names_and_forms() {
     assert_eq!(busy.master.get("/master/health").status, 200);
 }
 
-/// The names of the members, and what kind of thing an array holds.
+/// The names of the members, and the kind of array elements.
 fn kinds(document: &Value) -> Vec<String> {
     match document {
         Value::Object(members) => members.keys().cloned().collect(),
@@ -120,9 +120,9 @@ fn kinds(document: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_reader_that_has_the_newest_is_told_so() {
+fn unchanged_document_is_304() {
     let busy = busy(&[]);
-    // The decline filters of this framework end, and nothing else happens.
+    // Only the decline filters of this framework expire.
     busy.scheduler.call(json!({"type": "SUPPRESS"}));
     for (http, path) in [(&busy.master, "/state"), (&busy.master, "/tasks"), (&busy.agent, "/slave(1)/state")]
     {
@@ -199,11 +199,11 @@ fn queries_select_containers() {
     for one in &all {
         let [id, framework, executor] =
             ["container_id", "framework_id", "executor_id"].map(|key| one[key].as_str().expect("an id"));
-        let asked = contained(&format!("?container_id={id}"));
-        assert_eq!((asked.len(), &asked[0]["executor_id"]), (1, &one["executor_id"]));
-        assert!(asked[0]["statistics"]["processes"].is_number(), "{asked:?}");
-        let asked = contained(&format!("?framework_id={framework}&executor_id={executor}"));
-        assert_eq!((asked.len(), &asked[0]["container_id"]), (1, &one["container_id"]));
+        let selected = contained(&format!("?container_id={id}"));
+        assert_eq!((selected.len(), &selected[0]["executor_id"]), (1, &one["executor_id"]));
+        assert!(selected[0]["statistics"]["processes"].is_number(), "{selected:?}");
+        let selected = contained(&format!("?framework_id={framework}&executor_id={executor}"));
+        assert_eq!((selected.len(), &selected[0]["container_id"]), (1, &one["container_id"]));
         assert_eq!(contained(&format!("?framework_id={framework}")).len(), 2);
     }
     for query in ["?container_id=nope", "?framework_id=nope"] {
@@ -212,7 +212,7 @@ fn queries_select_containers() {
 }
 
 #[test]
-fn what_ended_is_remembered_as_long_as_flags_say() {
+fn completed_entries_are_limited_by_flags() {
     let mut busy = busy(&["--max_completed_tasks_per_framework=2", "--max_completed_frameworks=1"]);
     for id in ["a", "b"] {
         let offer = busy.scheduler.fresh_offer();
@@ -238,7 +238,7 @@ fn what_ended_is_remembered_as_long_as_flags_say() {
 }
 
 #[test]
-fn what_cannot_be_reached_is_remembered_as_long_as_a_flag_says() {
+fn unreachable_entries_are_limited_by_a_flag() {
     let flags = [
         "--agent_ping_timeout=1secs",
         "--max_agent_ping_timeouts=1",
@@ -258,7 +258,7 @@ fn what_cannot_be_reached_is_remembered_as_long_as_a_flag_says() {
     assert_eq!(calls["get_tasks"]["unreachable_tasks"].as_array().map(Vec::len), Some(1), "{calls}");
 }
 
-/// Calls that read, with what they need.
+/// Read calls with their parameters.
 const MASTER_READS: &[&str] = &[
     r#"{"type":"GET_HEALTH"}"#,
     r#"{"type":"GET_FLAGS"}"#,
@@ -294,9 +294,9 @@ const AGENT_READS: &[&str] = &[
     r#"{"type":"READ_FILE","read_file":{"path":"SANDBOX/stdout","offset":0}}"#,
 ];
 
-/// Both encodings, asked for and answered in all four ways, say the same.
+/// All four combinations of request and answer encodings agree.
 #[test]
-fn calls_say_the_same_in_both_encodings() {
+fn calls_agree_in_json_and_protobuf() {
     let busy = busy(&[]);
     busy.scheduler.call(json!({"type": "SUPPRESS"}));
     for call in MASTER_READS {
@@ -362,7 +362,7 @@ fn sandbox(agent: &Http) -> String {
 }
 
 #[test]
-fn logs_change_their_level_and_can_be_read() {
+fn log_level_is_changed_and_logs_are_readable() {
     let folder = tempfile::tempdir().expect("a directory");
     let log = folder.path().join("words.log");
     std::fs::write(&log, "first words\n").expect("it can be written");
@@ -394,26 +394,26 @@ fn logs_change_their_level_and_can_be_read() {
 }
 
 #[test]
-fn a_program_writes_its_own_log_where_it_is_told_to() {
+fn log_file_is_written_to_log_dir() {
     let folder = tempfile::tempdir().expect("a directory");
     let logs = folder.path().join("logs");
     let flag = format!("--log_dir={}", logs.display());
     let cluster = Cluster::with(&[&flag], &[&flag, "--resources=cpus:1;mem:64"]);
-    for (http, path, file, says) in [
-        (cluster.http(), "/master/log", "mesos-master.INFO", "master serves"),
+    for (http, path, file, expected) in [
+        (cluster.http(), "/master/log", "mesos-master.INFO", "master listening"),
         (cluster.agent_http(), "/slave/log", "mesos-agent.INFO", "agent"),
     ] {
         let state = http.get("/state").json().expect("JSON");
         assert_eq!((&state["log_dir"], &state["external_log_file"]), (&json!(logs.to_str()), &Value::Null));
         let real = logs.join(file).display().to_string();
         assert_eq!(http.get("/files/debug").json().expect("JSON")[path], real);
-        let said = http.get(&format!("/files/download?path={path}")).text();
-        assert!(said.contains(says) && !said.contains('\u{1b}'), "{said}");
+        let printed = http.get(&format!("/files/download?path={path}")).text();
+        assert!(printed.contains(expected) && !printed.contains('\u{1b}'), "{printed}");
     }
 }
 
 #[test]
-fn disabled_endpoints_answer_nobody() {
+fn disabled_endpoints_are_403() {
     let rules = |path: &str| {
         format!("--firewall_rules={{\"disabled_endpoints\":{{\"paths\":[\"{path}\",\"/files/debug\"]}}}}")
     };
@@ -432,7 +432,7 @@ fn disabled_endpoints_answer_nobody() {
 }
 
 #[test]
-fn constraints_say_whom_they_leave_out() {
+fn constraints_debug_lists_filtered_agents() {
     let busy = busy(&[]);
     let constraint =
         json!({"selector": {"attribute_name": "rack"}, "predicate": {"text_equals": {"value": "r2"}}});
@@ -456,7 +456,7 @@ fn constraints_say_whom_they_leave_out() {
 }
 
 #[test]
-fn metrics_of_frameworks_can_be_left_out() {
+fn framework_metrics_can_be_disabled() {
     let busy = busy(&["--publish_per_framework_metrics=false"]);
     let metrics = busy.master.get("/metrics/snapshot").json().expect("JSON");
     let names: Vec<&String> = metrics.as_object().expect("an object").keys().collect();
@@ -466,7 +466,7 @@ fn metrics_of_frameworks_can_be_left_out() {
         let metrics = busy.master.get("/metrics/snapshot").json()?;
         metrics["allocator/mesos/offer_filters/roles/eng/web/active"].as_f64()
     };
-    // The first keeps nothing that it was offered meanwhile, and is offered nothing more.
+    // The first framework declines its offers and gets no more.
     busy.scheduler.call(json!({"type": "SUPPRESS"}));
     wait_for("the first to hold no offer", || {
         let frameworks = busy.master.get("/frameworks").json()?;
@@ -491,7 +491,7 @@ fn metrics_of_frameworks_can_be_left_out() {
 }
 
 #[test]
-fn metrics_tell_of_quotas() {
+fn quota_metrics_are_published() {
     let busy = busy(&[]);
     let config =
         json!({"role": "eng", "guarantees": {"cpus": {"value": 2.0}}, "limits": {"cpus": {"value": 4.0}}});
@@ -505,11 +505,11 @@ fn metrics_tell_of_quotas() {
 }
 
 #[test]
-fn an_operator_ends_a_framework_by_a_form() {
+fn teardown_by_form_post() {
     let mut busy = busy(&[]);
     let form = [("Content-Type", "application/x-www-form-urlencoded")];
     let body = format!("frameworkId={}", busy.scheduler.framework_id);
-    for (path, body, status, says) in [
+    for (path, body, status, expected) in [
         ("/master/teardown", "", 400, "frameworkId"),
         ("/teardown", "frameworkId=nope", 400, "No framework found with specified ID"),
         ("/master/teardown", body.as_str(), 200, ""),
@@ -517,7 +517,7 @@ fn an_operator_ends_a_framework_by_a_form() {
     ] {
         let answer = busy.master.send("POST", path, &form, body.as_bytes());
         assert_eq!(answer.status, status, "{path} {body}: {}", answer.text());
-        assert!(answer.text().contains(says), "{path} {body}: {}", answer.text());
+        assert!(answer.text().contains(expected), "{path} {body}: {}", answer.text());
     }
     assert_eq!(busy.master.get("/teardown").status, 405);
     assert!(busy.scheduler.event("the end", |_| false).is_none(), "its stream ends");

@@ -60,7 +60,7 @@ fn tepui(cluster: &Cluster, arguments: &[&str]) -> Result<String, String> {
 }
 
 #[test]
-fn a_framework_is_asked_to_leave_a_machine_which_goes_down_and_comes_up() {
+fn maintenance_sends_inverse_offers_then_downs_and_ups_a_machine() {
     let mut cluster =
         Cluster::with(&["--allocation_interval=100ms"], &["--hostname=node1", "--resources=cpus:2;mem:256"]);
     let mut framework = Scheduler::subscribe(&cluster.http(), Scheduler::info("web"));
@@ -74,15 +74,18 @@ fn a_framework_is_asked_to_leave_a_machine_which_goes_down_and_comes_up() {
         &cluster,
         &["maintenance", "schedule", "node1@127.0.0.1", "--start-in=10mins", "--duration=1hrs"],
     );
-    assert!(done.as_ref().is_ok_and(|said| said.contains("scheduled node1@127.0.0.1")), "{done:?}");
-    let asked =
+    assert!(done.as_ref().is_ok_and(|printed| printed.contains("scheduled node1@127.0.0.1")), "{done:?}");
+    let inverse_offer =
         framework.event("a request to leave", |event| event["type"] == "INVERSE_OFFERS").expect("it comes");
-    let asked = &asked["inverse_offers"]["inverse_offers"][0];
-    assert_eq!(asked["unavailability"]["duration"]["nanoseconds"], 3_600_000_000_000u64, "{asked}");
-    let accept = json!({"inverse_offer_ids": [asked["id"]]});
+    let inverse_offer = &inverse_offer["inverse_offers"]["inverse_offers"][0];
+    assert_eq!(
+        inverse_offer["unavailability"]["duration"]["nanoseconds"], 3_600_000_000_000u64,
+        "{inverse_offer}"
+    );
+    let accept = json!({"inverse_offer_ids": [inverse_offer["id"]]});
     framework.call(json!({"type": "ACCEPT_INVERSE_OFFERS", "accept_inverse_offers": accept}));
     let listed = wait_for("the answer to be shown", || {
-        tepui(&cluster, &["maintenance"]).ok().filter(|said| said.contains("AGREED"))
+        tepui(&cluster, &["maintenance"]).ok().filter(|printed| printed.contains("AGREED"))
     });
     assert!(listed.contains("node1") && listed.contains("DRAINING"), "{listed}");
 
@@ -107,7 +110,7 @@ fn a_framework_is_asked_to_leave_a_machine_which_goes_down_and_comes_up() {
 }
 
 #[test]
-fn an_agent_is_drained_and_used_again() {
+fn agent_is_drained_and_reactivated() {
     let cluster = Cluster::with(&["--allocation_interval=100ms"], &["--resources=cpus:2;mem:256"]);
     let mut framework = Scheduler::subscribe(&cluster.http(), Scheduler::info("web"));
     let offer = framework.offer();
@@ -117,9 +120,9 @@ fn an_agent_is_drained_and_used_again() {
     let unsure = tepui(&cluster, &["drain", "S0"]).expect_err("nobody confirms");
     assert!(unsure.contains("1 tasks on agent") && unsure.contains("--yes"), "{unsure}");
     tepui(&cluster, &["drain", "S0", "--yes", "--max-grace-period=1secs"]).expect("it drains");
-    // Until the framework has heard of the end of its task.
+    // Until the framework has received the terminal update.
     let explained = tepui(&cluster, &["explain", &framework.framework_id]).expect("it is explained");
-    assert!(explained.contains("1 agent: not offered to anybody (1 draining)"), "{explained}");
+    assert!(explained.contains("1 agent: not offered (1 draining)"), "{explained}");
     framework.reach("t1", "TASK_KILLED");
     let drained = || {
         let agents = cluster.http().get("/slaves").json()?;
@@ -139,10 +142,11 @@ fn an_agent_is_drained_and_used_again() {
 }
 
 #[test]
-fn resources_are_kept_made_into_volumes_and_limited() {
+fn cli_reserves_creates_volumes_and_sets_quota() {
     let cluster = Cluster::with(&["--allocation_interval=100ms"], &["--resources=cpus:4;mem:256;disk:1000"]);
-    let run =
-        |arguments: &[&str]| tepui(&cluster, arguments).unwrap_or_else(|why| panic!("{arguments:?}: {why}"));
+    let run = |arguments: &[&str]| {
+        tepui(&cluster, arguments).unwrap_or_else(|reason| panic!("{arguments:?}: {reason}"))
+    };
     run(&["reserve", "S0", "cpus:1,disk:100", "--role=eng"]);
     run(&["volumes", "create", "S0", "v1", "64", "--role=eng"]);
     assert!(run(&["volumes"]).contains("v1"));
@@ -151,7 +155,7 @@ fn resources_are_kept_made_into_volumes_and_limited() {
     run(&["volumes", "shrink", "S0", "v1", "40"]);
     wait_for("the volume to shrink", || run(&["volumes"]).contains("40M").then_some(()));
     let much = tepui(&cluster, &["reserve", "S0", "cpus:9", "--role=eng"]).expect_err("so much is not there");
-    assert!(much.contains("is not there, or in use"), "{much}");
+    assert!(much.contains("does not exist or is in use"), "{much}");
     run(&["volumes", "destroy", "S0", "v1", "--yes"]);
     assert!(run(&["volumes"]).contains("no persistent volumes"));
     run(&["unreserve", "S0", "cpus:1;disk:100", "--role=eng"]);
@@ -176,9 +180,9 @@ fn resources_are_kept_made_into_volumes_and_limited() {
     run(&["teardown", "e2e", "--yes"]);
 }
 
-/// Every command that changes something says what it did in JSON too, and asks before it destroys something.
+/// Every command that changes the cluster prints its result as JSON too, and confirms destruction.
 #[test]
-fn changes_are_told_as_json_and_destruction_is_confirmed() {
+fn cli_prints_changes_as_json_and_confirms_destruction() {
     let cluster = Cluster::with(
         &["--allocation_interval=100ms"],
         &["--hostname=node1", "--resources=cpus:4;mem:256;disk:1000"],
@@ -216,11 +220,11 @@ fn changes_are_told_as_json_and_destruction_is_confirmed() {
             assert!(unsure.contains("--yes"), "{line}: {unsure}");
             words.push("--yes");
         }
-        let said = wait_for(line, || {
-            // What came before may still be on its way to the agent.
-            tepui(&cluster, &words).inspect_err(|why| eprintln!("{line}: {why}")).ok()
+        let printed = wait_for(line, || {
+            // An earlier change may still be in flight to the agent.
+            tepui(&cluster, &words).inspect_err(|reason| eprintln!("{line}: {reason}")).ok()
         });
-        let document = serde_json::from_str::<Value>(&said);
-        assert!(document.is_ok_and(|it| it.is_object() || it.is_array()), "{line}: {said}");
+        let document = serde_json::from_str::<Value>(&printed);
+        assert!(document.is_ok_and(|it| it.is_object() || it.is_array()), "{line}: {printed}");
     }
 }

@@ -1,4 +1,4 @@
-//! Resources that are given out a second time, revocable, with real processes: offered, used, counted, taken away.
+//! Oversubscription with real processes: revocable resources are offered, used, counted and reclaimed.
 
 use serde_json::{Value, json};
 use tepui_e2e::{Cluster, Scheduler, scalar, wait_for};
@@ -31,7 +31,7 @@ fn revocable_task(offer: &Value, id: &str) -> Value {
 }
 
 #[test]
-fn a_fixed_amount_is_offered_a_second_time() {
+fn fixed_estimator_offers_revocable_resources() {
     let cluster = Cluster::with(&[], &AGENT);
     let mut plain = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
     let offer = plain.fresh_offer();
@@ -60,7 +60,7 @@ fn a_fixed_amount_is_offered_a_second_time() {
 
 /// Measured by cgroups where there are some, and by /proc.
 #[test]
-fn what_tasks_leave_unused_is_offered_a_second_time() {
+fn usage_slack_is_offered_as_revocable() {
     for isolation in ["--isolation=posix/cpu,posix/mem", "--isolation=cgroups/cpu,cgroups/mem"] {
         let flags = [
             "--resources=cpus:2;mem:1024;disk:1024",
@@ -86,10 +86,10 @@ fn what_tasks_leave_unused_is_offered_a_second_time() {
 }
 
 #[test]
-fn a_busy_machine_ends_revocable_tasks() {
+fn load_qos_controller_kills_revocable_tasks() {
     // Every load and every pressure is above these.
     ended_by(&["--qos_controller=load", "--load_threshold_5min=-1"]);
-    // Not every kernel tells it.
+    // Not every kernel has PSI.
     if std::path::Path::new("/proc/pressure/cpu").exists() {
         ended_by(&["--qos_controller=pressure", "--pressure_threshold_cpu=-1"]);
     }
@@ -104,7 +104,7 @@ fn ended_by(controller: &[&str]) {
     scheduler.reach("safe", "TASK_RUNNING");
     let status = scheduler.reach("t", "TASK_GONE");
     assert_eq!(status["reason"], "REASON_CONTAINER_PREEMPTED", "{status}");
-    // It may have been preempted before it ran, and says so then.
+    // It may have been preempted before it ran.
     let message = status["message"].as_str().unwrap_or_default();
     assert!(message.starts_with("Container preempted by QoS correction"), "{status}");
     wait_for("the end of it to be counted", || {

@@ -1,4 +1,4 @@
-//! The pages, in a real browser: what they show of a cluster in which a task has run.
+//! The web pages in a real browser, for a cluster in which a task has run.
 
 use std::path::Path;
 use std::process::Command;
@@ -63,7 +63,7 @@ fn a_task_and_its_log_are_on_the_pages() {
 }
 
 #[test]
-fn why_a_framework_gets_no_offers_is_on_the_pages() {
+fn page_explains_missing_offers_of_a_framework() {
     if !available(&[Facility::Program("chromium")]) {
         return;
     }
@@ -76,11 +76,14 @@ fn why_a_framework_gets_no_offers_is_on_the_pages() {
     let profile = cluster.folder().join("browser");
     let id = &scheduler.framework_id;
     for (page, parts) in [
-        (format!("#/framework/{id}"), &["eng/&lt;b&gt;", "1 agent: nothing but that it is suppressed"][..]),
+        (
+            format!("#/framework/{id}"),
+            &["eng/&lt;b&gt;", "1 agent: only suppressed: REVIVE requests offers again"][..],
+        ),
         ("#/roles".to_owned(), &["eng/&lt;b&gt;"]),
         (
             "#/role/eng%2F%3Cb%3E".to_owned(),
-            &["Role eng/&lt;b&gt;", id, "it asked for no offers in this role"],
+            &["Role eng/&lt;b&gt;", id, "the framework requested no offers in this role"],
         ),
     ] {
         let shown = shown(&profile, &cluster.master.address, &page);
@@ -92,7 +95,7 @@ fn why_a_framework_gets_no_offers_is_on_the_pages() {
 
 /// Names are text on every page, whatever is in them.
 #[test]
-fn names_with_anything_in_them_are_text_on_the_pages() {
+fn special_characters_in_names_are_text_on_the_pages() {
     if !available(&[Facility::Program("chromium")]) {
         return;
     }

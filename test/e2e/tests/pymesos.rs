@@ -33,10 +33,10 @@ fn pymesos_works_unmodified() {
         .arg(scripts.join("executor.py"))
         .output()
         .expect("python starts; `test/setup` installs it");
-    let said = String::from_utf8_lossy(&output.stdout);
-    let steps: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("ok ")).collect();
-    assert_eq!(steps, STEPS, "{said}\n{}", String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{said}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let steps: Vec<&str> = printed.lines().filter_map(|line| line.strip_prefix("ok ")).collect();
+    assert_eq!(steps, STEPS, "{printed}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{printed}");
     let frameworks = cluster.http().get("/frameworks").json().expect("JSON");
     assert_eq!(frameworks["frameworks"].as_array().map(Vec::len), Some(0), "teardown ended the framework");
 }

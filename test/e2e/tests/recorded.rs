@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tepui_e2e::recorded::{Recorded, differences, read};
 use tepui_e2e::{Cluster, Http, Response, Scheduler, scalar, wait_for};
 
-/// Answers whose text, and nothing else, differs. Each has its reason in docs/compat.md, under its name.
+/// Answers that differ only in their text. Each is explained in docs/compat.md under its name.
 const DIFFERENCES: &[&str] = &[
     "update v-wrongrole TASK_ERROR REASON_TASK_INVALID",
     "update v-uri TASK_FAILED REASON_CONTAINER_LAUNCH_FAILED",
@@ -33,11 +33,11 @@ const REFUSED_HERE: &str = "update v-share-true";
 
 const RECORDED: &str = include_str!("../recorded/scheduler.jsonl");
 
-/// The recorded answers and what was found different so far.
+/// The recorded answers and the differences so far.
 struct Battery {
     recorded: Vec<Recorded>,
     met: Vec<bool>,
-    /// Those of `DIFFERENCES` that were seen.
+    /// The entries of `DIFFERENCES` that occurred.
     excused: BTreeSet<String>,
     problems: Vec<String>,
 }
@@ -57,10 +57,10 @@ impl Battery {
         self.recorded[at].clone()
     }
 
-    /// Compares one of our answers with what was recorded under this name.
+    /// Compares an answer with the recorded one of this name.
     fn meet(&mut self, name: &str, got: &Value) {
         let recorded = self.take(name);
-        for difference in differences(&impersonal(&recorded.response), &impersonal(got)) {
+        for difference in differences(&without_ids(&recorded.response), &without_ids(got)) {
             let is_text = difference.starts_with(".message:");
             if !(ADDITIONS.contains(&(name, difference.as_str())) || is_text && self.excuse(name)) {
                 self.problems.push(format!("{name}: {difference}"));
@@ -71,7 +71,7 @@ impl Battery {
     /// Replays a recorded request with ids of this run and compares status, headers and body.
     fn replay(&mut self, name: &str, http: &Http, scheduler: &Scheduler) {
         let recorded = self.take(name);
-        let body = scheduler.personalised(recorded.body.as_deref().unwrap_or_default());
+        let body = scheduler.with_own_ids(recorded.body.as_deref().unwrap_or_default());
         let mut headers: Vec<(String, String)> = Vec::new();
         if recorded.method.as_deref() == Some("POST")
             && !recorded.headers.iter().any(|(name, _)| name == "Content-Type")
@@ -138,7 +138,7 @@ impl Battery {
 }
 
 #[test]
-fn recorded_answers_are_met() {
+fn answers_match_the_recorded_ones() {
     let cluster = Cluster::with(
         &["--hostname=localhost"],
         &["--resources=cpus:16;mem:8000;disk:1000;ports:[31000-32000]", "--hostname=localhost"],
@@ -175,7 +175,7 @@ fn framework() -> Value {
     info
 }
 
-/// One task that finishes, one that is killed by a signal, one that stays and has a health check, one that fails.
+/// One task that finishes, one that is killed by a signal, one long task with a health check, one that fails.
 fn first_tasks(battery: &mut Battery, scheduler: &mut Scheduler, offer: &Value) {
     let mut staying = Scheduler::task(offer, "t-run", "sleep 1000");
     staying["health_check"] = json!({
@@ -214,7 +214,7 @@ fn expect_updates(battery: &mut Battery, scheduler: &mut Scheduler, task: &str, 
 }
 
 /// An answer whose message names no directory and no id of one run.
-fn impersonal(answer: &Value) -> Value {
+fn without_ids(answer: &Value) -> Value {
     let mut answer = answer.clone();
     if let Some(message) = answer.get_mut("message").filter(|message| message.is_string()) {
         let words = message.as_str().expect("a string").split_inclusive(['/', '\'', ' ']);
@@ -273,7 +273,7 @@ fn subscriptions(battery: &mut Battery, http: &Http) {
     }
 }
 
-/// Tasks that a master refuses, and some that look odd and run.
+/// Tasks that a master rejects, and unusual ones that run.
 fn validation(battery: &mut Battery, scheduler: &mut Scheduler) {
     let mem = |value: f64| json!({"value": value});
     let cases: &[(&str, &dyn Fn(&mut Value), &[&str])] = &[
@@ -352,7 +352,7 @@ fn secret_variable() -> Value {
     json!({"variables": [{"name": "A", "type": "SECRET"}]})
 }
 
-/// What a container that just ended gave back may come as an offer of its own, too small for this.
+/// Resources of a terminated container may be a separate offer that is too small.
 fn offer_with_disk(scheduler: &mut Scheduler) -> Value {
     let has_disk = |offer: &Value| {
         offer["resources"].as_array().is_some_and(|all| all.iter().any(|one| one["name"] == "disk"))
@@ -370,7 +370,7 @@ fn groups(battery: &mut Battery, scheduler: &mut Scheduler, folder: &Path) {
         "type": "DEFAULT", "executor_id": {"value": "ge-g-ok"}, "framework_id": {"value": scheduler.framework_id},
         "resources": [scalar("cpus", 0.1), scalar("mem", 32.0), scalar("disk", 1.0)]
     });
-    // It ends when told to: of a container that has ended nothing but its id is told.
+    // It exits on request: of a terminated container only its id is reported.
     let go = folder.join("go");
     let task = Scheduler::task(&offer, "g-ok", &format!("until [ -e {} ]; do sleep 0.1; done", go.display()));
     let group = json!({"executor": executor, "task_group": {"tasks": [task]}});
@@ -382,7 +382,7 @@ fn groups(battery: &mut Battery, scheduler: &mut Scheduler, folder: &Path) {
     battery.meet("event FAILURE", &failure);
 }
 
-/// An offer that was used before, and one that never was.
+/// A used offer, and one that never existed.
 fn stale_offers(battery: &mut Battery, scheduler: &mut Scheduler) {
     let offer = scheduler.fresh_offer();
     scheduler.launch(&offer, &[Scheduler::task(&offer, "o-stale", "true")]);

@@ -1,4 +1,4 @@
-//! What frameworks, operators and agents may make the master keep: too large is refused, with the field and the limit.
+//! Size limits of the master's state: oversized input is rejected with the field and the limit.
 
 use serde_json::{Value, json};
 use tepui_e2e::{Cluster, Http, Response, Scheduler, wait_for};
@@ -13,7 +13,7 @@ fn subscribe(http: &Http, info: &Value) -> Response {
 }
 
 #[test]
-fn a_framework_that_is_too_large_is_refused_by_field() {
+fn oversized_framework_is_rejected_naming_the_field() {
     let cluster = Cluster::without_agents(&["--max_framework_info_size=4KB", "--max_frameworks=1"]);
     let http = cluster.http();
     let info = |bytes: usize| {
@@ -39,11 +39,11 @@ fn a_framework_that_is_too_large_is_refused_by_field() {
     let mut second = http.stream("/api/v1/scheduler", &[("Accept", "application/json")], &call);
     let event = second.next_event().expect("an event");
     let message = event["error"]["message"].as_str().unwrap_or_default();
-    assert_eq!(message, "There are 1 frameworks already, which is the limit (--max_frameworks)", "{event}");
+    assert_eq!(message, "The limit of 1 frameworks (--max_frameworks) is reached", "{event}");
 }
 
 #[test]
-fn a_task_that_is_too_large_ends_with_the_name_of_its_field() {
+fn oversized_task_is_task_error_naming_the_field() {
     let cluster = Cluster::start();
     let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
     for (field, value) in [
@@ -70,7 +70,7 @@ fn a_task_that_is_too_large_ends_with_the_name_of_its_field() {
 }
 
 #[test]
-fn tasks_of_one_framework_have_a_bound() {
+fn tasks_per_framework_are_limited() {
     let flags = ["--max_task_info_size=64KB", "--max_task_bytes_per_framework=200KB"];
     let cluster = Cluster::with(&flags, &["--resources=cpus:8;mem:4096;disk:4096"]);
     let mut scheduler = Scheduler::subscribe(&cluster.http(), Scheduler::info("dev"));
@@ -91,7 +91,7 @@ fn tasks_of_one_framework_have_a_bound() {
         let status = scheduler.reach(id, "TASK_KILLED");
         scheduler.acknowledge(&status);
     }
-    // Their memory is free again; of the completed ones not all are kept.
+    // Their memory is released; only some of the completed ones are kept.
     let offer = scheduler.fresh_offer();
     let mut task = Scheduler::task(&offer, "t5", "true");
     task["labels"] = labels(60_000);
@@ -107,7 +107,7 @@ fn tasks_of_one_framework_have_a_bound() {
 }
 
 #[test]
-fn operations_and_agents_that_are_too_large_are_refused() {
+fn oversized_operations_and_agents_are_rejected() {
     let mut cluster = Cluster::without_agents(&["--max_operation_size=4KB", "--max_agent_info_size=8KB"]);
     cluster.add_agent(&["--resources=cpus:8;mem:4096;disk:4096"]);
     let agents = cluster.http().get("/slaves").json().expect("JSON");

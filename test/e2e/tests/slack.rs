@@ -33,7 +33,7 @@ fn is_plain(resource: &Value) -> bool {
 }
 
 #[test]
-fn an_owner_takes_back_what_was_lent() {
+fn owner_reclaims_lent_resources() {
     let cluster = Cluster::with(&[], &[AGENT]);
     let (ready, gone) = (cluster.folder().join("ready"), cluster.folder().join("gone"));
     let mut borrower = Scheduler::subscribe(&cluster.http(), borrower());
@@ -71,7 +71,7 @@ fn an_owner_takes_back_what_was_lent() {
     let waiting = owner.reach("owned", "TASK_STAGING");
     let message = waiting["message"].as_str().unwrap_or_default();
     assert!(message.starts_with("Waiting for lent resources: 1 executor preempted"), "{waiting}");
-    // Its command succeeds only if the borrower had ended by then.
+    // Its command succeeds only if the borrower has terminated.
     owner.reach("owned", "TASK_FINISHED");
 
     let status = borrower.reach("borrowed", "TASK_GONE");

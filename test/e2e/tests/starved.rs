@@ -1,4 +1,4 @@
-//! Executors that stand still: what they do not end, their agent does, and it says so in their stead.
+//! Stopped executors: the agent kills their tasks and reports it.
 
 use std::process::Command;
 
@@ -7,10 +7,10 @@ use tepui_e2e::{Limited, Sizes, wait_for};
 
 const PLAIN: Sizes = Sizes::of((0.1, 32.0), None, None);
 const MARGIN: &str = "--executor_kill_margin=1secs";
-const KILLED: &str = "Killed by the agent: the executor did not end it in time";
+const KILLED: &str = "Killed by the agent: the executor did not kill the task in time";
 
 /// A cluster whose agent is soon out of patience.
-fn impatient() -> Option<Limited> {
+fn start() -> Option<Limited> {
     Limited::start(&[MARGIN])
 }
 
@@ -20,11 +20,11 @@ fn kill(bench: &Limited, task: &str) {
     bench.scheduler.call(json!({"type": "KILL", "kill": kill}));
 }
 
-fn says(status: &Value, why: &str) -> bool {
-    status["message"].as_str().is_some_and(|said| said.starts_with(why))
+fn has_message(status: &Value, reason: &str) -> bool {
+    status["message"].as_str().is_some_and(|printed| printed.starts_with(reason))
 }
 
-/// The only process in the executor's own cgroup: what it runs is in others below.
+/// The only process in the executor's own cgroup: its tasks are in nested ones.
 struct Standing(String);
 
 impl Standing {
@@ -36,7 +36,7 @@ impl Standing {
         this
     }
 
-    fn go_on(&self) {
+    fn resume(&self) {
         self.signal("-CONT");
     }
 
@@ -53,10 +53,10 @@ fn nested(bench: &Limited, executor: &Value) -> Vec<String> {
     names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// An executor that gets no processor time at all does not keep its task from being killed.
+/// A task of an executor without cpu time is killed.
 #[test]
-fn a_kill_ends_a_task_whose_executor_stands_still() {
-    let Some(mut bench) = impatient() else { return };
+fn kill_terminates_a_task_of_a_stopped_executor() {
+    let Some(mut bench) = start() else { return };
     bench.launch("t", "sleep 1000", PLAIN, |task| {
         task["kill_policy"] = json!({"grace_period": {"nanoseconds": 1_000_000_000}});
     });
@@ -64,14 +64,14 @@ fn a_kill_ends_a_task_whose_executor_stands_still() {
     let frozen = bench.freeze(&container);
     bench.scheduler.call(json!({"type": "KILL", "kill": {"task_id": {"value": "t"}}}));
     let status = bench.scheduler.reach("t", "TASK_KILLED");
-    assert!(says(&status, KILLED), "{status}");
+    assert!(has_message(&status, KILLED), "{status}");
     wait_for("nothing of it to be left", || (!frozen.exists()).then_some(()));
 }
 
-/// Nor one of groups: the task that is killed ends in time, then the rest of its group, and at last the executor.
+/// The same for groups: the killed task terminates in time, then the rest of its group, then the executor.
 #[test]
-fn a_kill_ends_a_group_whose_executor_stands_still() {
-    let Some(mut bench) = impatient() else { return };
+fn kill_terminates_a_group_of_a_stopped_executor() {
+    let Some(mut bench) = start() else { return };
     bench.launch_group_with(
         "e",
         Some(false),
@@ -84,16 +84,16 @@ fn a_kill_ends_a_group_whose_executor_stands_still() {
     let _standing = Standing::stop(&bench, &executor);
     kill(&bench, "t");
     let status = bench.scheduler.reach("t", "TASK_KILLED");
-    assert!(says(&status, KILLED), "{status}");
+    assert!(has_message(&status, KILLED), "{status}");
     let status = bench.scheduler.reach("mate", "TASK_KILLED");
-    assert!(says(&status, KILLED), "{status}");
+    assert!(has_message(&status, KILLED), "{status}");
     wait_for("nothing of them to be left", || (!cgroup.exists()).then_some(()));
 }
 
-/// What another group under the same executor runs goes on, and so does the executor when it can.
+/// Another group of the same executor keeps running, and so does the executor after SIGCONT.
 #[test]
-fn other_groups_of_an_executor_that_stands_still_live_on() {
-    let Some(mut bench) = impatient() else { return };
+fn other_groups_of_a_stopped_executor_keep_running() {
+    let Some(mut bench) = start() else { return };
     bench.launch_group("e", Some(false), &[("t", "sleep 1000", PLAIN)]);
     let executor = bench.container("t")["parent"].clone();
     bench.launch_group("e", Some(false), &[("other", "sleep 1000", PLAIN)]);
@@ -101,9 +101,9 @@ fn other_groups_of_an_executor_that_stands_still_live_on() {
     let standing = Standing::stop(&bench, &executor);
     kill(&bench, "t");
     let status = bench.scheduler.reach("t", "TASK_KILLED");
-    assert!(says(&status, KILLED), "{status}");
+    assert!(has_message(&status, KILLED), "{status}");
 
-    // It hears of this one, and that it is to be killed, when both are long over.
+    // It receives this launch and the kill after both have completed.
     bench.launch_group("e", Some(false), &[("late", "sleep 1000", PLAIN)]);
     wait_for("it to be handed over", || {
         let state = bench.cluster.agent_http().get("/state").json()?;
@@ -112,11 +112,11 @@ fn other_groups_of_an_executor_that_stands_still_live_on() {
     });
     kill(&bench, "late");
     let status = bench.scheduler.reach("late", "TASK_KILLED");
-    assert!(says(&status, KILLED), "{status}");
+    assert!(has_message(&status, KILLED), "{status}");
     let alone = [other["value"].as_str().expect("an id").to_owned()];
     assert_eq!(nested(&bench, &executor), alone);
 
-    standing.go_on();
+    standing.resume();
     bench.launch_group("e", Some(false), &[("new", "sleep 1000", PLAIN)]);
     let new = bench.container("new")["value"].as_str().expect("an id").to_owned();
     wait_for("the late one to be gone again", || {
@@ -128,13 +128,13 @@ fn other_groups_of_an_executor_that_stands_still_live_on() {
     let kill = json!({"task_id": {"value": "other"}, "kill_policy": policy});
     bench.scheduler.call(json!({"type": "KILL", "kill": kill}));
     let status = bench.scheduler.reach("other", "TASK_KILLED");
-    assert!(says(&status, "Command terminated with signal"), "by its executor: {status}");
+    assert!(has_message(&status, "Command terminated with signal"), "by its executor: {status}");
 }
 
-/// Nobody but the agent sees that a task takes longer than it may.
+/// Only the agent can enforce the completion time.
 #[test]
-fn a_task_ends_in_its_time_though_its_executor_stands_still() {
-    let Some(mut bench) = impatient() else { return };
+fn max_completion_time_holds_for_a_stopped_executor() {
+    let Some(mut bench) = start() else { return };
     bench.launch("t", "sleep 1000", PLAIN, |task| {
         // Longer than it takes a slow machine to stop the executor.
         task["max_completion_time"] = json!({"nanoseconds": 15_000_000_000_i64});
@@ -143,6 +143,9 @@ fn a_task_ends_in_its_time_though_its_executor_stands_still() {
     let frozen = bench.freeze(&container);
     let status = bench.scheduler.reach("t", "TASK_FAILED");
     assert_eq!(status["reason"], "REASON_MAX_COMPLETION_TIME_REACHED", "{status}");
-    assert!(says(&status, "Ended by the agent"), "{status}");
+    assert!(
+        has_message(&status, "Killed by the agent: the executor did not kill the task after"),
+        "{status}"
+    );
     wait_for("nothing of it to be left", || (!frozen.exists()).then_some(()));
 }

@@ -1,4 +1,4 @@
-//! Everything over TLS: agents, executors, the command line; and nobody else.
+//! A cluster with TLS only: agents, executors, command line.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use tepui_client::v1::FrameworkInfo;
 use tepui_e2e::{Certificates, Program, binary, patience, wait_for};
 use tepui_facilities::{Facility, available};
 
-/// Runs a command of ours against a master; whether it went well, and what it said.
+/// Runs a command against a master; success and output.
 fn tepui(master: &Program, arguments: &[&str], ca: Option<&Path>) -> (bool, String) {
     let ca: Vec<_> = ca.map(|ca| ("TEPUI_TLS_CA", ca)).into_iter().collect();
     tepui_with(master, arguments, &ca)
@@ -19,12 +19,12 @@ fn tepui_with(master: &Program, arguments: &[&str], files: &[(&str, &Path)]) -> 
     let mut command = Command::new(binary());
     command.args(&arguments[..1]).arg(format!("--master={}", master.address)).envs(files.iter().copied());
     let output = command.args(&arguments[1..]).output().expect("the binary starts");
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    let printed = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&printed).into_owned())
 }
 
 #[test]
-fn a_cluster_that_speaks_tls_and_nothing_else() {
+fn cluster_accepts_only_tls() {
     if !available(&[Facility::Program("openssl")]) {
         return;
     }
@@ -39,27 +39,27 @@ fn a_cluster_that_speaks_tls_and_nothing_else() {
     let ca = certificates.file("ca.pem");
 
     wait_for("the agent to register over TLS", || {
-        let (done, said) = tepui(&master, &["agents"], Some(&ca));
-        (done && said.contains("localhost")).then_some(())
+        let (done, printed) = tepui(&master, &["agents"], Some(&ca));
+        (done && printed.contains("localhost")).then_some(())
     });
-    // The executor of this task talks to its agent over TLS too, whatever files it sees.
+    // The executor of this task uses TLS too, regardless of its root filesystem.
     let own = certificates.file("elsewhere.pem");
     std::fs::rename(&ca, &own).expect("the file can be moved");
-    let (done, said) = tepui(&master, &["run", "--", "echo", "hello"], Some(&own));
-    assert!(done && said.contains("hello"), "{said}");
+    let (done, printed) = tepui(&master, &["run", "--", "echo", "hello"], Some(&own));
+    assert!(done && printed.contains("hello"), "{printed}");
     std::fs::rename(&own, &ca).expect("the file can be moved back");
 
-    // Whoever is told where agents are is told how to reach them.
+    // Offers contain the scheme of agents.
     assert_eq!(scheme_of_first_offer(&master.address, &ca), "https");
 
-    // Who trusts somebody else, or does not speak TLS, is not answered.
-    let (done, said) = tepui(&master, &["agents"], Some(&Certificates::make().file("ca.pem")));
-    assert!(!done, "{said}");
+    // Clients with another CA or without TLS are rejected.
+    let (done, printed) = tepui(&master, &["agents"], Some(&Certificates::make().file("ca.pem")));
+    assert!(!done, "{printed}");
     assert!(!tepui(&master, &["agents"], None).0);
     assert_eq!(tepui_e2e::Http::new(&master.address).get("/health").status, 0);
 }
 
-/// As the client library hears it, which trusts from then on whoever `ca` vouches for.
+/// The scheme in the first offer, with a client library that trusts `ca`.
 fn scheme_of_first_offer(master: &str, ca: &Path) -> String {
     tls::trust(&Trust { ca: ca.to_owned(), own: None }).expect("a certificate");
     let info = FrameworkInfo { user: "root".into(), name: "tls".into(), ..Default::default() };
@@ -88,7 +88,7 @@ fn shown(address: &str) -> String {
 }
 
 #[test]
-fn renewed_keys_are_used_without_a_restart() {
+fn renewed_certificates_are_loaded_without_restart() {
     if !available(&[Facility::Program("openssl")]) {
         return;
     }
@@ -99,12 +99,12 @@ fn renewed_keys_are_used_without_a_restart() {
     let mut old = shown(&master.address);
     for _ in 0..2 {
         certificates.issue("next.pem", "next.key");
-        // The two do not belong together for a moment: nobody is shut out meanwhile.
+        // Certificate and key do not match for a moment; connections still work.
         std::fs::rename(certificates.file("next.pem"), certificates.file("cert.pem"))
             .expect("it can be moved");
         wait_for("the master to look", || {
             assert!(tepui(&master, &["metrics"], Some(&ca)).0, "{}", master.log());
-            master.log().contains("are not used").then_some(())
+            master.log().contains("cannot reload TLS certificates").then_some(())
         });
         assert_eq!(shown(&master.address), old);
         std::fs::rename(certificates.file("next.key"), certificates.file("key.pem"))
@@ -117,7 +117,7 @@ fn renewed_keys_are_used_without_a_restart() {
 }
 
 #[test]
-fn who_shows_no_certificate_stays_outside_if_that_is_asked_for() {
+fn client_without_certificate_is_rejected_if_required() {
     if !available(&[Facility::Program("openssl")]) {
         return;
     }
@@ -126,7 +126,7 @@ fn who_shows_no_certificate_stays_outside_if_that_is_asked_for() {
     let mut flags = certificates.flags();
     flags.push("--tls_verify_clients".to_string());
     let master = Program::start("master", &folder.path().join("master"), &flags, Vec::new());
-    // Executors show what the operator gives them.
+    // Executors present the certificate of the operator.
     let (ca, cert, key) =
         (certificates.file("ca.pem"), certificates.file("cert.pem"), certificates.file("key.pem"));
     let variables = serde_json::json!({"TEPUI_TLS_CERT": cert, "TEPUI_TLS_KEY": key});
@@ -138,30 +138,30 @@ fn who_shows_no_certificate_stays_outside_if_that_is_asked_for() {
 
     let with = [("TEPUI_TLS_CA", &*ca), ("TEPUI_TLS_CERT", &*cert), ("TEPUI_TLS_KEY", &*key)];
     wait_for("the agent to register over TLS", || {
-        let (done, said) = tepui_with(&master, &["agents"], &with);
-        (done && said.contains("localhost")).then_some(())
+        let (done, printed) = tepui_with(&master, &["agents"], &with);
+        (done && printed.contains("localhost")).then_some(())
     });
-    let (done, said) = tepui_with(&master, &["run", "--", "echo", "hello"], &with);
-    assert!(done && said.contains("hello"), "{said}");
-    let (done, said) = tepui(&master, &["agents"], Some(&ca));
-    assert!(!done, "without a certificate: {said}");
+    let (done, printed) = tepui_with(&master, &["run", "--", "echo", "hello"], &with);
+    assert!(done && printed.contains("hello"), "{printed}");
+    let (done, printed) = tepui(&master, &["agents"], Some(&ca));
+    assert!(!done, "without a certificate: {printed}");
     let other = Certificates::make();
     let (cert, key) = (other.file("cert.pem"), other.file("key.pem"));
     let with = [("TEPUI_TLS_CA", &*ca), ("TEPUI_TLS_CERT", &*cert), ("TEPUI_TLS_KEY", &*key)];
-    let (done, said) = tepui_with(&master, &["agents"], &with);
-    assert!(!done, "with one that nobody we trust vouches for: {said}");
+    let (done, printed) = tepui_with(&master, &["agents"], &with);
+    assert!(!done, "with one that nobody we trust vouches for: {printed}");
 }
 
 #[test]
-fn listening_where_others_come_in_must_be_meant() {
-    let said = |program: &str, more: &[&str]| {
+fn listening_beyond_loopback_requires_allow_insecure() {
+    let printed = |program: &str, more: &[&str]| {
         let mut command = Command::new(binary());
         command.args([program, "--ip=0.0.0.0", "--port=0", "--work_dir=/nonexistent/tepui"]).args(more);
         let output = command.stdin(Stdio::null()).output().expect("the binary starts");
         (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     for (program, more) in [("master", &["--registry=in_memory"][..]), ("agent", &["--master=127.0.0.1:1"])] {
-        let (done, said) = said(program, more);
-        assert!(!done && said.contains("--allow_insecure"), "{program}: {said}");
+        let (done, printed) = printed(program, more);
+        assert!(!done && printed.contains("--allow_insecure"), "{program}: {printed}");
     }
 }

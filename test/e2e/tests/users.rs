@@ -1,4 +1,4 @@
-//! As whom tasks run: a framework that may use `nobody` only tries to become root in every way it has.
+//! Users of tasks: a framework that may only use `nobody` tries all ways to become root.
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -30,7 +30,7 @@ fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// A cluster that authenticates everybody; only the master has rules.
+/// A cluster with authentication; only the master has ACLs.
 fn cluster(acls: &str) -> (Cluster, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let file = |name: &str, text: &str| format!("--{name}={}", write(folder.path(), name, text).display());
@@ -105,7 +105,10 @@ fn no_field_of_a_launch_makes_a_process_root() {
             false => drop(scheduler.launch(&offer, &[task])),
         }
         let status = scheduler.update(&id, "TASK_ERROR");
-        assert!(status["reason"].as_str().is_some_and(|why| why.ends_with("_UNAUTHORIZED")), "{status}");
+        assert!(
+            status["reason"].as_str().is_some_and(|reason| reason.ends_with("_UNAUTHORIZED")),
+            "{status}"
+        );
     }
     let offer = scheduler.fresh_offer();
     let custom = json!({"type": "CUSTOM", "command": root});
@@ -121,7 +124,7 @@ fn no_field_of_a_launch_makes_a_process_root() {
     drop(folder);
 }
 
-/// `{"alg":"HS256"}` and these claims, signed with the key of the agent: what a task that stole a token has.
+/// `{"alg":"HS256"}` and these claims, signed with the key of the agent: a stolen token.
 fn token(claims: &Value) -> String {
     let encode = |bytes: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(bytes);
     let signed = format!("{}.{}", encode(br#"{"alg":"HS256"}"#), encode(claims.to_string().as_bytes()));
@@ -141,11 +144,11 @@ fn ask(agent: &Http, proof: &str, call: &Value) -> Response {
 }
 
 #[test]
-fn a_token_allows_containers_of_its_executor_as_its_users_and_no_more() {
+fn executor_token_allows_only_its_containers_and_users() {
     let (cluster, folder) = cluster(ACLS);
     let mut scheduler = subscribe(&cluster);
     let offer = scheduler.offer();
-    // It looks for the token of every process of its user.
+    // It searches the environment of all processes of its user for a token.
     let steal = "for pid in /proc/[0-9]*; do tr '\\0' '\\n' < $pid/environ; done 2>/dev/null \
                  | grep -c AUTHENTICATION_TOKEN > found; mv found stolen; sleep 1000";
     let task = Scheduler::task(&offer, "thief", steal);
@@ -187,7 +190,7 @@ fn a_token_allows_containers_of_its_executor_as_its_users_and_no_more() {
 }
 
 #[test]
-fn root_submissions_hold_for_every_user_of_a_task() {
+fn root_submissions_applies_to_every_user_of_a_task() {
     let cluster = Cluster::with(&["--no-root_submissions"], &["--resources=cpus:4;mem:1024;disk:1024"]);
     let mut info = Scheduler::info("dev");
     info["user"] = json!("nobody");
@@ -197,7 +200,10 @@ fn root_submissions_hold_for_every_user_of_a_task() {
     task["command"]["user"] = json!("root");
     scheduler.launch(&offer, &[task]);
     let status = scheduler.update("t", "TASK_ERROR");
-    assert!(status["message"].as_str().is_some_and(|why| why.contains("--root_submissions")), "{status}");
+    assert!(
+        status["message"].as_str().is_some_and(|reason| reason.contains("--root_submissions")),
+        "{status}"
+    );
 }
 
 /// Paths below a directory that others than their owner can use, sandboxes left out.
@@ -209,7 +215,7 @@ fn open_paths(dir: &Path) -> String {
 }
 
 #[test]
-fn nobody_else_reads_below_the_work_directories() {
+fn work_directories_are_private() {
     let secrets = tempfile::tempdir().expect("a temporary directory");
     let credentials = write(secrets.path(), "credentials", CREDENTIALS);
     std::fs::set_permissions(&credentials, PermissionsExt::from_mode(0o644)).expect("the file is ours");
@@ -221,7 +227,7 @@ fn nobody_else_reads_below_the_work_directories() {
     info["user"] = json!("nobody");
     let mut scheduler = Scheduler::subscribe(&cluster.http(), info);
     let offer = scheduler.offer();
-    // A task finds its sandbox by its path, and nothing beside it.
+    // A task can access its sandbox by path, but not its siblings.
     let script = "cd / && echo found > $MESOS_SANDBOX/found && ! ls $MESOS_SANDBOX/.. && sleep 1000";
     scheduler.launch(&offer, &[Scheduler::task(&offer, "t", script)]);
     scheduler.reach("t", "TASK_RUNNING");
@@ -247,8 +253,8 @@ fn nobody_else_reads_below_the_work_directories() {
     assert_eq!(open_paths(&agent), "");
 }
 
-/// The status of a call that a process of `nobody` makes.
-fn as_nobody(agent: &Http, call: &Value) -> String {
+/// The status of a call from a process of the user `nobody`.
+fn as_unprivileged_user(agent: &Http, call: &Value) -> String {
     let (host, port) = agent.address().rsplit_once(':').expect("host:port");
     let body = call.to_string();
     let head = format!(
@@ -270,7 +276,7 @@ fn as_nobody(agent: &Http, call: &Value) -> String {
 }
 
 #[test]
-fn without_authentication_other_users_of_the_machine_launch_nothing_as_root() {
+fn unauthenticated_local_users_cannot_launch_as_root() {
     let mut cluster = Cluster::without_agents(&[]);
     std::fs::set_permissions(cluster.folder(), PermissionsExt::from_mode(0o755)).expect("it is ours");
     cluster.add_agent(&["--resources=cpus:4;mem:1024;disk:1024"]);
@@ -280,12 +286,12 @@ fn without_authentication_other_users_of_the_machine_launch_nothing_as_root() {
         json!({"type": "LAUNCH_CONTAINER", "launch_container": {"container_id": id, "command": command}})
     };
     let alone = json!({"value": "alone"});
-    assert_eq!(as_nobody(&agent, &launch(alone.clone(), "root")), "403");
-    assert_eq!(as_nobody(&agent, &launch(alone.clone(), "nobody")), "403");
+    assert_eq!(as_unprivileged_user(&agent, &launch(alone.clone(), "root")), "403");
+    assert_eq!(as_unprivileged_user(&agent, &launch(alone.clone(), "nobody")), "403");
     assert_eq!(agent.post("/api/v1", &launch(alone.clone(), "root")).status, 200, "root may");
     let kill = json!({"type": "KILL_CONTAINER", "kill_container": {"container_id": alone}});
-    assert_eq!(as_nobody(&agent, &kill), "403");
-    assert_eq!(as_nobody(&agent, &json!({"type": "GET_HEALTH"})), "200", "reads are as they were");
+    assert_eq!(as_unprivileged_user(&agent, &kill), "403");
+    assert_eq!(as_unprivileged_user(&agent, &json!({"type": "GET_HEALTH"})), "200", "reads are as they were");
 
     // Executors of other users do their work, and no more.
     let mut info = Scheduler::info("dev");
@@ -296,6 +302,6 @@ fn without_authentication_other_users_of_the_machine_launch_nothing_as_root() {
     launch_group(&scheduler, &offer, executor(&scheduler, "e", Value::Null), task);
     let status = scheduler.reach("grouped", "TASK_RUNNING");
     let nested = json!({"value": "n", "parent": status["container_status"]["container_id"]["parent"]});
-    assert_eq!(as_nobody(&agent, &launch(nested.clone(), "root")), "403");
-    assert_eq!(as_nobody(&agent, &launch(nested, "nobody")), "200");
+    assert_eq!(as_unprivileged_user(&agent, &launch(nested.clone(), "root")), "403");
+    assert_eq!(as_unprivileged_user(&agent, &launch(nested, "nobody")), "200");
 }

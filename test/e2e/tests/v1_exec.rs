@@ -48,7 +48,7 @@ impl Exec {
         output
     }
 
-    /// A request whose body is records, each in a chunk of its own; its status.
+    /// A request with a body of records, one per chunk; returns its status.
     fn attach(&self, steps: &[Value]) -> u16 {
         let mut stream = TcpStream::connect(self.agent.address()).expect("the agent listens");
         stream.set_read_timeout(Some(patience())).expect("a socket takes options");
@@ -98,7 +98,7 @@ fn heartbeat() -> Value {
     control(json!({"type": "HEARTBEAT", "heartbeat": {"interval": interval}}))
 }
 
-/// What DATA records of one kind say until the stream ends; the command line refuses one without data.
+/// The content of DATA records of one kind until the end of the stream; empty ones are rejected, as by v1's command line.
 fn written(mut output: Stream, kind: &str) -> String {
     let mut bytes = Vec::new();
     while let Some(record) = output.next_event() {
@@ -122,7 +122,7 @@ fn with_a_task() -> (Cluster, Scheduler) {
 }
 
 #[test]
-fn a_command_beside_a_task_is_heard_and_waited_for() {
+fn exec_output_is_streamed_and_its_exit_is_waited_for() {
     let (cluster, _scheduler) = with_a_task();
     let exec = Exec::find(&cluster.http(), "web", "one");
     let output = exec.launch(&["sh", "-c", "echo out; echo err >&2; exit 3"], false);
@@ -131,7 +131,7 @@ fn a_command_beside_a_task_is_heard_and_waited_for() {
 }
 
 #[test]
-fn what_is_typed_comes_back_after_a_first_try() {
+fn input_is_echoed_after_a_probe_connection() {
     let (cluster, _scheduler) = with_a_task();
     let exec = Exec::find(&cluster.http(), "web", "two");
     let output = exec.launch(&["cat"], false);
@@ -143,7 +143,7 @@ fn what_is_typed_comes_back_after_a_first_try() {
 }
 
 #[test]
-fn a_terminal_has_the_size_that_was_said() {
+fn terminal_has_the_requested_size() {
     let (cluster, _scheduler) = with_a_task();
     let exec = Exec::find(&cluster.http(), "web", "three");
     let output = exec.launch(&["sh", "-c", "read line; stty size"], true);
@@ -155,9 +155,9 @@ fn a_terminal_has_the_size_that_was_said() {
     assert!(seen.contains("33 77"), "{seen:?}");
 }
 
-/// What cannot be typed is refused, and so is a second who types.
+/// Invalid input and a second input connection are rejected.
 #[test]
-fn what_cannot_be_typed_is_refused() {
+fn invalid_input_is_rejected() {
     let (cluster, _scheduler) = with_a_task();
     let exec = Exec::find(&cluster.http(), "web", "four");
     let _output = exec.launch(&["cat"], false);

@@ -1,5 +1,5 @@
-//! Weights are durable when they are answered, whole lists at a time, whatever happens in the middle: a master that dies, a
-//! disk that is full, an etcd that is lost, another master that takes over.
+//! Weights are durable when acknowledged, and changes are atomic, during crashes of the master, full disks, loss of etcd and
+//! failover.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -37,25 +37,25 @@ fn weight(http: &Http, roles: usize) -> Option<u64> {
     Some(first as u64)
 }
 
-/// Somebody who raises the weight by one, again and again, until that is not answered with 200.
+/// A client that increments the weight until an answer is not 200.
 struct Writer {
     acknowledged: Arc<AtomicU64>,
-    /// The last weight that was tried, and what became of it.
+    /// The last attempted weight and its status.
     thread: JoinHandle<(u64, u16)>,
 }
 
 impl Writer {
-    /// Begins behind `tried` and ends at `last` at the latest.
+    /// Starts after `tried` and stops at `last`.
     fn start(http: Http, roles: usize, mut tried: u64, last: u64) -> Self {
         let acknowledged = Arc::new(AtomicU64::new(0));
-        let told = Arc::clone(&acknowledged);
+        let acknowledged_by = Arc::clone(&acknowledged);
         let thread = std::thread::spawn(move || {
             let mut status = 200;
             while tried < last && status == 200 {
                 tried += 1;
                 status = put(&http, roles, tried);
                 if status == 200 {
-                    told.store(tried, Ordering::SeqCst);
+                    acknowledged_by.store(tried, Ordering::SeqCst);
                 }
             }
             (tried, status)
@@ -70,7 +70,7 @@ impl Writer {
         });
     }
 
-    /// The last weight that was acknowledged, the last one that was tried, and its status.
+    /// The last acknowledged weight, the last attempted one, and its status.
     fn join(self) -> (u64, u64, u16) {
         let (tried, status) = self.thread.join().expect("the writer ends");
         (self.acknowledged.load(Ordering::SeqCst), tried, status)
@@ -82,12 +82,12 @@ const UPDATES: u64 = 1_000;
 const DEATHS: u64 = 20;
 
 #[test]
-fn every_acknowledged_weight_outlives_the_death_of_the_master_and_none_is_a_mix() {
+fn acknowledged_weights_survive_a_crash_and_changes_are_atomic() {
     let mut cluster = Cluster::without_agents(&[]);
     let (mut tried, mut promised) = (1, 0);
     for death in 1..=DEATHS {
         let writer = Writer::start(cluster.http(), FEW, tried, UPDATES + 1);
-        // Somewhere in the middle of an update: nobody knows where, nor how many are done by then.
+        // At a random moment of an update.
         let more = RandomState::new().build_hasher().finish() % (UPDATES / DEATHS);
         writer.wait_for(match death {
             DEATHS => UPDATES,
@@ -103,7 +103,7 @@ fn every_acknowledged_weight_outlives_the_death_of_the_master_and_none_is_a_mix(
     assert!(tried > UPDATES, "only {tried} updates were tried");
 }
 
-/// Each list has roles of its own, so that the registry grows.
+/// Each list has new roles, so that the registry grows.
 fn put_growing(http: &Http, number: usize) -> u16 {
     let role = |at: usize| format!("list-{number}-{}-{at}", "x".repeat(60));
     put_list(http, (0..GROWING_ROLES).map(|at| json!({"role": role(at), "weight": 2})).collect())
@@ -111,7 +111,7 @@ fn put_growing(http: &Http, number: usize) -> u16 {
 
 const GROWING_ROLES: usize = 500;
 
-/// Which lists are there; each is there as a whole.
+/// The stored lists; each must be complete.
 fn growing_lists(http: &Http) -> Vec<usize> {
     let answer = http.get("/weights").json().expect("weights are JSON");
     let mut counts = std::collections::BTreeMap::<usize, usize>::new();
@@ -124,7 +124,7 @@ fn growing_lists(http: &Http) -> Vec<usize> {
 }
 
 #[test]
-fn a_full_disk_in_the_middle_of_a_change_is_an_error_and_never_a_mix() {
+fn full_disk_during_a_change_is_an_error_and_the_change_atomic() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let Some(disk) = Disk::mount(folder.path(), 16) else { return };
     // Without a reserve changes fail in the middle.
@@ -162,7 +162,7 @@ fn a_full_disk_in_the_middle_of_a_change_is_an_error_and_never_a_mix() {
 }
 
 #[test]
-fn an_etcd_lost_in_the_middle_of_a_change_is_an_error_and_never_a_mix() {
+fn etcd_loss_during_a_change_is_an_error_and_the_change_atomic() {
     if !available(&[Facility::Program("etcd")]) {
         return;
     }
@@ -188,7 +188,7 @@ fn an_etcd_lost_in_the_middle_of_a_change_is_an_error_and_never_a_mix() {
 }
 
 #[test]
-fn lists_too_large_for_one_transaction_of_etcd_are_whole_whoever_dies() {
+fn changes_larger_than_one_etcd_transaction_are_atomic() {
     if !available(&[Facility::Program("etcd")]) {
         return;
     }
@@ -208,9 +208,9 @@ fn lists_too_large_for_one_transaction_of_etcd_are_whole_whoever_dies() {
     }
 }
 
-/// A journal that says "this key is deleted", as a leader leaves it that dies in the middle of a large change.
+/// A journal with deletions, as left by a leader that crashed during a large change.
 #[test]
-fn the_next_leader_finishes_what_was_written_down_as_a_whole_and_forgets_the_rest() {
+fn next_leader_completes_prepared_changes_and_discards_partial_ones() {
     if !available(&[Facility::Program("etcd")]) {
         return;
     }
@@ -219,7 +219,7 @@ fn the_next_leader_finishes_what_was_written_down_as_a_whole_and_forgets_the_res
         assert_eq!(put(&masters.http(0), 1, 2), 200);
         masters.masters[0].kill();
         let registry = json!({"key": Etcd::key("registry/"), "range_end": Etcd::key("registry0")});
-        let found = masters.etcd.ask("kv/range", &registry);
+        let found = masters.etcd.request("kv/range", &registry);
         let mut names = found["kvs"].as_array().expect("records").iter().map(|record| {
             let key = BASE64_STANDARD.decode(record["key"].as_str().expect("a key")).expect("a key");
             String::from_utf8(key).expect("a key is text")
@@ -229,7 +229,7 @@ fn the_next_leader_finishes_what_was_written_down_as_a_whole_and_forgets_the_res
         let part = [&(key.len() as u32).to_be_bytes()[..], key.as_bytes(), &[0]].concat();
         let put = |name: &str, value: &[u8]| {
             let value = BASE64_STANDARD.encode(value);
-            masters.etcd.ask("kv/put", &json!({"key": Etcd::key(name), "value": value}));
+            masters.etcd.request("kv/put", &json!({"key": Etcd::key(name), "value": value}));
         };
         put("journal/part/00000000", &part);
         if is_complete {
@@ -239,14 +239,14 @@ fn the_next_leader_finishes_what_was_written_down_as_a_whole_and_forgets_the_res
         wait_for("it to lead again", || (masters.http(0).get("/weights").status == 200).then_some(()));
         assert_eq!(weight(&masters.http(0), 1), expected);
         let journal = json!({"key": Etcd::key("journal/"), "range_end": Etcd::key("journal0")});
-        assert_eq!(masters.etcd.ask("kv/range", &journal)["kvs"], Value::Null);
+        assert_eq!(masters.etcd.request("kv/range", &journal)["kvs"], Value::Null);
     }
 }
 
 #[test]
-fn the_flag_counts_at_the_first_start_only_and_says_so() {
+fn weights_flag_applies_at_the_first_start_only() {
     let mut cluster = Cluster::without_agents(&["--weights=r0=2"]);
-    assert!(!cluster.master.log().contains("--weights counts at the first start only"));
+    assert!(!cluster.master.log().contains("--weights applies to the first start only"));
     assert_eq!(weight(&cluster.http(), 1), Some(2));
     assert_eq!(put(&cluster.http(), 1, 3), 200);
     cluster.master.kill();
@@ -255,11 +255,11 @@ fn the_flag_counts_at_the_first_start_only_and_says_so() {
     cluster.master.restart();
     assert_eq!(weight(&cluster.http(), 1), Some(3));
     wait_for("the warning", || {
-        cluster.master.log().contains("--weights counts at the first start only").then_some(())
+        cluster.master.log().contains("--weights applies to the first start only").then_some(())
     });
     cluster.master.kill();
     cluster.master.remove_flag("--weights=r0=4");
-    let said = cluster.master.log().len();
+    let log_length = cluster.master.log().len();
     cluster.master.restart();
-    assert!(!cluster.master.log()[said..].contains("--weights"), "nothing to warn of");
+    assert!(!cluster.master.log()[log_length..].contains("--weights"), "nothing to warn of");
 }

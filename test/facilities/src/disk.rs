@@ -1,4 +1,4 @@
-//! A small disk of its own, which a test can fill.
+//! A small disk that a test can fill.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ impl Disk {
         said.lines().nth(1).and_then(|line| line.trim().parse().ok()).expect("a number below the heading")
     }
 
-    /// Writes a file that takes all there is.
+    /// Writes a file that uses all free space.
     pub fn fill(&self) -> PathBuf {
         let path = self.0.join("filler");
         let mut file = std::fs::File::create(&path).expect("a file");

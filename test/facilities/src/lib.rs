@@ -1,9 +1,9 @@
-//! What a test needs of the machine beyond Rust: root, cgroups, Docker, programs.
+//! Requirements of tests on the machine beyond Rust: root, cgroups, Docker, programs.
 //!
 //! A test that lacks a facility returns early. The skip is never silent: it is appended to the file that
 //! `TEPUI_SKIPPED` names, from which `./check` counts and names skipped tests, and it panics if `TEPUI_REQUIRE`, a list
-//! of names separated by commas, has the facility. `test/offers` prints the names of what a machine offers; it probes
-//! on its own, so that a broken probe here fails the tests it would skip.
+//! of names separated by commas, has the facility. `test/offers` prints the facilities of a machine; it has independent
+//! probes, so that a broken probe here fails the tests it would skip.
 #![forbid(unsafe_code)]
 
 mod disk;
@@ -14,7 +14,9 @@ use std::io::Write;
 use std::time::Duration;
 
 pub use disk::Disk;
-pub use probe::{by_version, cgroup_mount, cgroup_mounts, is_root, pymesos, v1_mount, v2_mount};
+pub use probe::{
+    buttervolume, by_version, cgroup_mount, cgroup_mounts, is_root, pymesos, v1_mount, v2_mount,
+};
 
 /// Something a machine may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +38,10 @@ pub enum Facility {
     LargePages,
     /// The third-party client that `test/setup` installs.
     Pymesos,
+    /// The volume driver that `test/setup` installs, and a kernel with btrfs.
+    Buttervolume,
+    /// The server and the client of the Debian package.
+    Postgresql,
     /// A program in PATH.
     Program(&'static str),
 }
@@ -53,6 +59,8 @@ impl Facility {
             Facility::Busybox => "busybox",
             Facility::LargePages => "large-pages",
             Facility::Pymesos => "pymesos",
+            Facility::Buttervolume => "buttervolume",
+            Facility::Postgresql => "postgresql",
             Facility::Program(name) => name,
         }
     }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::Facility;
 
-/// Why a facility is missing; `None` if it is there.
+/// The reason why a facility is missing; `None` if it is available.
 pub(crate) fn missing(facility: Facility) -> Option<String> {
     match facility {
         Facility::Root => (!is_root()).then(|| "the tests run as another user".to_owned()),
@@ -30,6 +30,17 @@ pub(crate) fn missing(facility: Facility) -> Option<String> {
             (!status.contains("THP_enabled")).then(|| "the kernel does not report THP_enabled".to_owned())
         }
         Facility::Pymesos => missing_file(&pymesos()),
+        Facility::Buttervolume => {
+            missing_file(&buttervolume()).or_else(|| missing_program("mkfs.btrfs")).or_else(|| {
+                let kinds = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+                (!kinds.contains("btrfs")).then(|| "the kernel has no btrfs".to_owned())
+            })
+        }
+        Facility::Postgresql => missing_program("psql").or_else(|| {
+            let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+            let has_server = versions.into_iter().any(|version| version.path().join("bin/initdb").exists());
+            (!has_server).then(|| "no /usr/lib/postgresql/*/bin/initdb".to_owned())
+        }),
         Facility::Program(name) => missing_program(name),
     }
 }
@@ -50,14 +61,14 @@ pub fn v1_mount(controller: &str) -> Option<PathBuf> {
     mounts_of("cgroup").find(|(_, options)| has(options)).map(|(path, _)| path)
 }
 
-/// Where v2 is mounted, if the memory controller is there: then all controllers are.
+/// The mount point of cgroup v2, if it has the memory controller: then it has all controllers.
 pub fn v2_mount() -> Option<PathBuf> {
     let (path, _) = mounts_of("cgroup2").next()?;
     let controllers = std::fs::read_to_string(path.join("cgroup.controllers")).ok()?;
     controllers.split_whitespace().any(|one| one == "memory").then_some(path)
 }
 
-/// Where a controller is mounted, of the version that the machine has. The test has asked for [`Facility::Cgroups`].
+/// The mount point of a controller in the machine's cgroup version. The test requires [`Facility::Cgroups`].
 pub fn cgroup_mount(controller: &str) -> PathBuf {
     v1_mount(controller).or_else(v2_mount).expect("the controller is mounted")
 }
@@ -114,6 +125,13 @@ fn missing_program(name: &str) -> Option<String> {
 
 fn missing_file(path: &Path) -> Option<String> {
     (!path.exists()).then(|| format!("no {}", path.display()))
+}
+
+/// The volume driver in the virtual environment that `test/setup` creates in the target directory.
+pub fn buttervolume() -> PathBuf {
+    let test = std::env::current_exe().unwrap_or_default();
+    let target = test.ancestors().nth(3).unwrap_or(Path::new(".")); // target/<profile>/deps/<test>
+    target.join("buttervolume/bin/buttervolume")
 }
 
 /// The Python of the virtual environment that `test/setup` creates in the target directory.

@@ -6,11 +6,11 @@ use super::*;
 
 const FILE: &str = "TEPUI_SKIPPED";
 
-/// Runs `reports_itself` in a process of its own; its success, its output and the recorded skips.
+/// Runs `skip_names_its_test` in a child process: success, output and recorded skips.
 fn run(require: &str) -> (bool, String, String) {
     let file = std::env::temp_dir().join(format!("tepui-skipped-{}-{require}", std::process::id()));
     let output = Command::new(std::env::current_exe().expect("a test"))
-        .args(["--exact", "tests::reports_itself", "--nocapture"])
+        .args(["--exact", "tests::skip_names_its_test", "--nocapture"])
         .envs([(FILE, file.as_os_str()), ("TEPUI_REQUIRE", require.as_ref()), ("SKIP", "1".as_ref())])
         .env_remove("NEXTEST_BINARY_ID")
         .env("CARGO_PKG_NAME", "package")
@@ -30,7 +30,7 @@ fn a_skip_is_recorded_with_the_name_of_its_test() {
         output.contains("skipped: needs no-such-program: no program no-such-program in PATH"),
         "{output}"
     );
-    let expected = "package::tepui_facilities tests::reports_itself\tno-such-program\t";
+    let expected = "package::tepui_facilities tests::skip_names_its_test\tno-such-program\t";
     assert!(recorded.starts_with(expected) && recorded.lines().count() == 1, "{recorded}");
 }
 
@@ -43,7 +43,7 @@ fn a_skip_for_a_required_facility_fails() {
 
 /// Skips only in the processes of the tests above.
 #[test]
-fn reports_itself() {
+fn skip_names_its_test() {
     if std::env::var_os("SKIP").is_some() {
         assert!(!available(&[Facility::Program("sh"), Facility::Program("no-such-program")]));
     }

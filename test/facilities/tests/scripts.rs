@@ -1,4 +1,4 @@
-//! The scripts around the record of skipped tests: what a machine offers, and the summary of `./check`.
+//! The scripts for skipped tests: the facilities of a machine, and the summary of `./check`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -13,9 +13,9 @@ fn run(name: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Otherwise a test is skipped though the machine has what it needs.
+/// Otherwise a test would be skipped although the machine has its facility.
 #[test]
-fn probes_find_what_the_machine_offers() {
+fn probes_agree_with_the_machine() {
     if !available(&[Facility::Program("bash"), Facility::Program("awk")]) {
         return;
     }
@@ -30,6 +30,8 @@ fn probes_find_what_the_machine_offers() {
             Facility::Busybox,
             Facility::LargePages,
             Facility::Pymesos,
+            Facility::Buttervolume,
+            Facility::Postgresql,
         ];
         let name: &'static str = name.to_owned().leak();
         let facility = known.into_iter().find(|one| one.name() == name).unwrap_or(Facility::Program(name));

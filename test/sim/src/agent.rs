@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tepui_core_agent::{Agent, Caller, Config, Effect, ExecutorPhase, Input, LinkId, Recover};
+use tepui_core_agent::{Agent, Caller, Config, Effect, Input, LinkId, Recover};
 use tepui_fsm::Item;
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::{Answer, ConnId, ContainerEvent};
@@ -24,7 +24,7 @@ pub(crate) struct AgentNode {
     pub(crate) host: Host,
     /// The connection of its newest link.
     link: Option<ConnId>,
-    /// Until then nothing gets through between it and the master.
+    /// Partitioned from the master until then.
     pub(crate) cut_off_until: u64,
     /// Counts the boots of its machine.
     boots: u32,
@@ -47,16 +47,15 @@ impl AgentNode {
         }
     }
 
-    /// What the tasks need that run on it, of what it has and offers beyond that, leaving out those that are about to end: a
-    /// master need not wait for these.
+    /// The cpus of running tasks, of the agent's total with oversubscription. Tasks that are being killed are left out: a
+    /// master need not wait for them.
     pub(crate) fn cpus_in_use(&self, oversubscribed: Option<u64>) -> Share {
         let Some(machine) = &self.process.machine else { return Share { used: 0, total: 0 } };
         let live = machine.state().frameworks.values().filter(|framework| !framework.terminating);
-        let executors = live.flat_map(|framework| framework.executors.values()).filter(|executor| {
-            matches!(executor.phase, ExecutorPhase::Registering | ExecutorPhase::Running { .. })
-        });
+        let executors =
+            live.flat_map(|framework| framework.executors.values()).filter(|executor| !executor.is_ending());
         let running = executors.filter_map(|executor| self.host.executor(&executor.container_id));
-        // All that is ever estimated: after a restart, tasks are there before the first estimate.
+        // The maximum of all estimates: after a restart, tasks are recovered before the first estimate.
         let total = (self.cpus * 1000.0).round() as u64 + oversubscribed.unwrap_or_default() * 1000;
         Share { used: running.map(Executor::milli_cpus).sum(), total }
     }
@@ -70,10 +69,13 @@ pub(crate) fn start(world: &mut World, index: usize) {
     let now = world.now_of(Node::Agent(index));
     let stored = world.agents[index].process.disk.clone();
     let agent = Agent::new(config, stored, now).expect("the agent wrote it");
-    world.tell(|| format!("A{index} starts"));
+    world.trace_line(|| format!("A{index} starts"));
     world.agents[index].process.start(agent);
-    world.agents[index].process.hear(Input::Start);
+    world.agents[index].process.on_event(Input::Start);
     world.plan_turn(Node::Agent(index));
+    if world.hardware(Node::Agent(index)).short_until > world.queue.now() {
+        disk::plan_room_checks(world, Node::Agent(index));
+    }
 }
 
 /// What a machine has; with slack a part of it is reserved for a role.
@@ -136,12 +138,12 @@ pub(crate) fn crash(world: &mut World, index: usize) {
     stop(world, index, lucky);
 }
 
-/// Of what the process was writing the first `written` records are on its disk.
+/// Of the records being written, the first `written` are on its disk.
 pub(crate) fn stop(world: &mut World, index: usize, written: usize) {
-    world.tell(|| format!("A{index} crashes"));
+    world.trace_line(|| format!("A{index} crashes"));
     for record in world.agents[index].process.crash(written) {
-        world.tell(|| format!("A{index} stored while it crashed: {record}"));
-        world.checks.see(&Fact::AgentStores { agent: index, record: &record });
+        world.trace_line(|| format!("A{index} stored while it crashed: {record}"));
+        world.checks.observe(&Fact::AgentStores { agent: index, record: &record });
     }
     world.agents[index].link = None;
     for conn in world.conns_where(|conn| conn.server == Node::Agent(index)) {
@@ -153,25 +155,25 @@ pub(crate) fn stop(world: &mut World, index: usize, written: usize) {
     host::agent_died(world, index);
 }
 
-/// An operator wants the agent to end its tasks and leave.
-pub(crate) fn ask_to_leave(world: &mut World, index: usize) {
-    world.checks.see(&Fact::AgentLeaves { agent: index });
+/// An operator makes the agent kill its tasks and unregister.
+pub(crate) fn unregister(world: &mut World, index: usize) {
+    world.checks.observe(&Fact::AgentLeaves { agent: index });
     input(world, index, Input::Unregister);
 }
 
-/// The whole machine goes down, containers and all.
+/// The machine reboots; all containers die.
 pub(crate) fn reboot(world: &mut World, index: usize) {
     crash(world, index);
-    world.tell(|| format!("A{index}'s machine reboots"));
+    world.trace_line(|| format!("A{index}'s machine reboots"));
     world.agents[index].boots += 1;
     host::power_off(world, index);
 }
 
-/// An operator gives the machine a fresh start: nothing of the former agent is left on its disk.
+/// An operator wipes the agent's disk.
 pub(crate) fn wipe(world: &mut World, index: usize) {
-    world.tell(|| format!("A{index} is wiped"));
+    world.trace_line(|| format!("A{index} is wiped"));
     world.agents[index].process.wipe();
-    world.checks.see(&Fact::AgentWiped { agent: index });
+    world.checks.observe(&Fact::AgentWiped { agent: index });
 }
 
 fn is_link_of(client: &Client, agent: usize) -> bool {
@@ -179,28 +181,30 @@ fn is_link_of(client: &Client, agent: usize) -> bool {
 }
 
 pub(crate) fn input(world: &mut World, index: usize, input: Input) {
-    if let Some(line) = show::agent_input(&input) {
-        world.tell(|| format!("A{index} <- {line}"));
+    if world.trace.is_on()
+        && let Some(line) = show::agent_input(&input)
+    {
+        world.trace_line(|| format!("A{index} <- {line}"));
     }
-    world.agents[index].process.hear(input);
+    world.agents[index].process.on_event(input);
     world.plan_turn(Node::Agent(index));
 }
 
-/// Something arrived from an executor, or from somebody who asks for containers.
-pub(crate) fn hear(world: &mut World, index: usize, conn: ConnId, message: Message) {
+/// A message of an executor or of a client of the container API arrived.
+pub(crate) fn on_event(world: &mut World, index: usize, conn: ConnId, message: Message) {
     match message {
         Message::ExecutorCall { exchange, call } => {
             input(world, index, Input::Executor { conn: exchange, call });
         }
         Message::ContainerCall(call) => {
-            world.checks.see(&Fact::CallHeard { conn, call: &call });
+            world.checks.observe(&Fact::CallHeard { conn, call: &call });
             input(world, index, Input::Operator { conn, caller: Caller::Executor, call });
         }
         _ => (),
     }
 }
 
-/// An executor's stream ended, or a call's connection before it was answered.
+/// An executor's stream was closed, or a call's connection before its answer.
 pub(crate) fn closed(world: &mut World, index: usize, conn: ConnId, kind: Kind) {
     match kind {
         Kind::Request | Kind::Session => caller_closed(world, index, conn),
@@ -213,7 +217,7 @@ pub(crate) fn caller_closed(world: &mut World, index: usize, conn: ConnId) {
 }
 
 /// Something arrived from the master.
-pub(crate) fn hear_master(
+pub(crate) fn on_master_message(
     world: &mut World,
     index: usize,
     life: u32,
@@ -265,11 +269,11 @@ pub(crate) fn container_event(world: &mut World, index: usize, life: u32, event:
 
 pub(crate) fn synced(world: &mut World, index: usize) {
     let sabotage = world.sabotage;
-    for item in world.agents[index].process.synced(|record| sabotage.loses(record)) {
+    for item in world.agents[index].process.synced(|record| sabotage.loses_record(record)) {
         match item {
             Item::Record(record) => {
-                world.tell(|| format!("A{index} stored: {record}"));
-                world.checks.see(&Fact::AgentStores { agent: index, record: &record });
+                world.trace_line(|| format!("A{index} stored: {record}"));
+                world.checks.observe(&Fact::AgentStores { agent: index, record: &record });
             }
             Item::Effect(effect) => make_visible(world, index, effect),
         }
@@ -278,26 +282,30 @@ pub(crate) fn synced(world: &mut World, index: usize) {
 
 pub(crate) fn make_visible(world: &mut World, index: usize, effect: Effect) {
     if !world.agents[index].process.is_up() {
-        return; // An effect before this one ended the process.
+        return; // An earlier effect terminated the process.
     }
-    if let Some(line) = show::agent_effect(&effect) {
-        world.tell(|| format!("A{index} -> {line}"));
+    if world.trace.is_on()
+        && let Some(line) = show::agent_effect(&effect)
+    {
+        world.trace_line(|| format!("A{index} -> {line}"));
     }
-    world.checks.see(&Fact::AgentSays { agent: index, effect: &effect });
+    world.checks.observe(&Fact::AgentEffect { agent: index, effect: &effect });
     match effect {
         Effect::Connect { link } => connect(world, index, link),
-        Effect::Master { link, call } => tell_master(world, index, link, call),
+        Effect::Master { link, call } => send_to_master(world, index, link, call),
         Effect::Answer { conn, answer } => {
             for _ in 0..world.sabotage.answers() {
                 let host = &world.agents[index].host;
-                world.checks.see(&Fact::CallAnswered { agent: index, conn, answer: &answer, host });
+                world.checks.observe(&Fact::CallAnswered { agent: index, conn, answer: &answer, host });
             }
             answered(world, conn, &answer);
         }
         Effect::OpenExecutor { conn } => {
             world.send(conn, End::Client, Message::StreamOpen { stream_id: None });
         }
-        Effect::Executor { conn, event } => world.send(conn, End::Client, Message::ExecutorEvent(event)),
+        Effect::Executor { conn, event } | Effect::Kill { conn, event } => {
+            world.send(conn, End::Client, Message::ExecutorEvent(event));
+        }
         Effect::CloseExecutor { conn } => world.close(conn, End::Server),
         Effect::Container(op) => host::operate(world, index, op),
         Effect::Publish { .. } | Effect::Transition(_) => (),
@@ -324,7 +332,7 @@ fn connect(world: &mut World, index: usize, link: LinkId) {
     world.send(conn, End::Client, Message::LinkOpen);
 }
 
-fn tell_master(
+fn send_to_master(
     world: &mut World,
     index: usize,
     link: LinkId,
@@ -353,9 +361,9 @@ fn answered(world: &mut World, exchange: ConnId, answer: &Answer<pb::agent::Resp
     }
 }
 
-/// The agent ends itself. If it was told to, an operator prepares the machine for another one.
+/// The agent exits. After a requested exit an operator wipes the machine for a new agent.
 fn exit(world: &mut World, index: usize, message: &str, failed: bool) {
-    world.tell(|| format!("A{index} exits: {message}"));
+    world.trace_line(|| format!("A{index} exits: {message}"));
     crash(world, index);
     if !failed {
         host::expect_empty(world, index);
@@ -365,10 +373,10 @@ fn exit(world: &mut World, index: usize, message: &str, failed: bool) {
     world.queue.after(wait, Event::Start { node: Node::Agent(index) });
 }
 
-/// After every turn: what must hold of the agent's books.
+/// Checks the agent's state after every turn.
 pub(crate) fn check(world: &mut World, index: usize) {
     if let Some(machine) = &world.agents[index].process.machine {
         let (host, now) = (&world.agents[index].host, world.queue.now());
-        world.checks.see(&Fact::AgentTurn { agent: index, machine, host, now });
+        world.checks.observe(&Fact::AgentTurn { agent: index, machine, host, now });
     }
 }

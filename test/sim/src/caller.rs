@@ -1,8 +1,8 @@
-//! Those who ask an agent for containers: executors for some below their own, operators for any.
+//! Clients of an agent's container API: executors for containers below their own, operators for any.
 //!
-//! A job sees one container through its life: launch, wait, maybe remove; others kill it meanwhile, or wait for it too.
-//! Every call has a connection of its own; one that is not answered is made again, as an executor does that lost its
-//! agent. A session is a connection that keeps its container alive.
+//! A job manages one container: launch, wait, maybe remove; other jobs kill it meanwhile, or wait for it too.
+//! Every call has its own connection; an unanswered call is retried, as by an executor that lost its agent. A session is a
+//! connection that keeps its container alive.
 
 use std::collections::BTreeMap;
 
@@ -58,11 +58,11 @@ enum Step {
 /// What happens to callers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Turn {
-    /// Somebody wants a container.
+    /// A new job starts.
     Begin,
     /// A job makes its next call, or makes one again.
     Call { job: u64 },
-    /// The client of a session goes away.
+    /// The client of a session disconnects.
     HangUp { job: u64, conn: ConnId },
 }
 
@@ -71,7 +71,7 @@ impl Callers {
         Callers { rng: source.rng("callers", CALLERS), next: 0, jobs: BTreeMap::new() }
     }
 
-    /// What nobody has answered yet.
+    /// Unanswered calls.
     pub(crate) fn unanswered(&self) -> impl Iterator<Item = String> {
         let text =
             |job: &Job| format!("{:?} of {} on A{} is not answered", job.steps, job.container, job.agent);
@@ -86,7 +86,7 @@ pub(crate) fn plan(world: &mut World) {
     }
 }
 
-pub(crate) fn happen(world: &mut World, turn: Turn) {
+pub(crate) fn step(world: &mut World, turn: Turn) {
     match turn {
         Turn::Begin if world.phase == Phase::Faults => {
             plan(world);
@@ -103,7 +103,7 @@ pub(crate) fn happen(world: &mut World, turn: Turn) {
     }
 }
 
-/// A container for somebody, and others who care for it.
+/// A new container, and other jobs for it.
 fn begin(world: &mut World) {
     let agent = world.callers.rng.below(world.agents.len() as u64) as usize;
     let alive: Vec<ContainerId> = world.agents[agent].host.alive().cloned().collect();
@@ -136,7 +136,7 @@ fn begin(world: &mut World) {
     add(world, agent, inside, container, steps);
 }
 
-/// Some others wait for the container too, or end it.
+/// Other jobs that wait for the container or kill it.
 fn watch(world: &mut World, agent: usize, inside: Option<ContainerId>, container: &ContainerId) {
     for step in [Step::Wait, Step::WaitNested, Step::Kill, Step::KillNested] {
         if world.callers.rng.chance(0.2) {
@@ -186,7 +186,7 @@ fn later(world: &mut World, job: u64) {
 }
 
 /// An answer; a refusal has a status.
-pub(crate) fn hear(world: &mut World, number: u64, conn: ConnId, message: &Message) {
+pub(crate) fn on_event(world: &mut World, number: u64, conn: ConnId, message: &Message) {
     let Message::Answer { refused, .. } = message else { return };
     let status = refused.as_ref().map(|(status, _)| *status);
     let Some(job) = world.callers.jobs.get_mut(&number).filter(|job| job.conn == Some(conn)) else { return };
@@ -214,13 +214,13 @@ pub(crate) fn hear(world: &mut World, number: u64, conn: ConnId, message: &Messa
     }
 }
 
-/// The connection of a call ended before it was answered, or that of a session.
+/// The connection of an unanswered call or of a session was closed.
 pub(crate) fn closed(world: &mut World, number: u64, conn: ConnId) {
     let Some(job) = world.callers.jobs.get_mut(&number).filter(|job| job.conn == Some(conn)) else { return };
     job.conn = None;
     match (job.steps.first(), job.container.parent()) {
         (Some(Step::Session), _) => drop(world.callers.jobs.remove(&number)),
-        // One that stands alone is forgotten with its end: asked for again it would run again.
+        // A standalone container is removed when it terminates: a repeated launch would run it again.
         (Some(Step::Launch), None) => {
             job.steps.remove(0);
             later(world, number);
@@ -229,7 +229,7 @@ pub(crate) fn closed(world: &mut World, number: u64, conn: ConnId) {
     }
 }
 
-/// Whoever was in a container makes no more calls; output that nobody writes any more ends.
+/// Jobs inside the container send no more calls; its output streams are closed.
 pub(crate) fn container_ended(world: &mut World, agent: usize, id: &ContainerId) {
     world.callers.jobs.retain(|_, job| job.agent != agent || job.inside.as_ref() != Some(id));
     let shows = |client: &Client| match client {

@@ -4,7 +4,7 @@
 //! event in which it is made, how many events of that name came before, the stream it is drawn from, and its position
 //! among the draws of that stream in that event. A draw that a history does not contain has the quietest value: zero,
 //! false, the shortest wait; identifiers are a hash of their name.
-//! Never here: a decision about the world.
+//! Absent: decisions about the simulated cluster.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub(crate) fn between(rng: &mut Rng, low: u64, high: u64) -> u64 {
     low + rng.below(high.saturating_sub(low) + 1)
 }
 
-/// Usually in `low..=high`, rarely up to `far`: most things are quick, and the rest is where the bugs are.
+/// Usually in `low..=high`, rarely up to `far`: rare delays find most faults.
 pub(crate) fn mostly(rng: &mut Rng, low: u64, high: u64, rarely: f64, far: u64) -> u64 {
     if rng.chance(rarely) { between(rng, high, far) } else { between(rng, low, high) }
 }
@@ -31,7 +31,7 @@ pub(crate) fn pick<'a, T>(rng: &mut Rng, from: &'a [T]) -> Option<&'a T> {
     from.get(rng.below(from.len() as u64) as usize)
 }
 
-/// Where all draws of one run come from.
+/// The source of all draws of one run.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     seed: u64,
@@ -73,7 +73,7 @@ impl Source {
         Source { seed, tape: Some(Rc::new(RefCell::new(tape))) }
     }
 
-    /// A generator of its own: its draws do not shift those of others.
+    /// A separate generator: its draws do not shift those of others.
     pub(crate) fn rng(&self, stream: &str, salt: u64) -> Rng {
         Rng {
             generator: tepui_fsm::Rng::seeded(self.seed ^ salt),
@@ -91,7 +91,7 @@ impl Source {
         }
     }
 
-    /// What was recorded; nothing unless this run was.
+    /// The recorded draws; empty unless the run is recorded.
     pub(crate) fn history(&self) -> History {
         let Some(tape) = &self.tape else { return History::default() };
         match &tape.borrow().mode {
@@ -113,7 +113,7 @@ impl Tape {
     }
 }
 
-/// A generator, or what stands in for it in a replay.
+/// A generator, or its replacement in a replay.
 #[derive(Debug)]
 pub(crate) struct Rng {
     generator: tepui_fsm::Rng,
@@ -135,7 +135,7 @@ impl Rng {
         self.draw(|_| 0, |generator| generator.chance(probability).into()) != 0 && probability > 0.0
     }
 
-    /// A number nobody else has: a seed, a part of an identifier.
+    /// A unique number: a seed, a part of an identifier.
     pub(crate) fn next_u64(&mut self) -> u64 {
         self.draw(Name::hash, tepui_fsm::Rng::next_u64)
     }
@@ -152,7 +152,7 @@ impl Rng {
         tepui_client::random::uuid_text(&self.uuid())
     }
 
-    /// What follows is a part with a name of its own: other parts may be added before it without shifting its draws.
+    /// Starts a named part: other parts may be added before it without shifting its draws.
     pub(crate) fn part(&mut self, name: &str) -> &mut Self {
         if let Some(tape) = &self.tape {
             tape.borrow_mut().enter(name);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_that_are_not_recorded_are_quiet_and_identifiers_differ() {
+    fn draws_beyond_the_recording_are_default_and_ids_stay_unique() {
         let history = History::parse("a 1 1=7 other.0=3\n").expect("a history");
         let (drawn, uuid) = play(&Source::replaying(&history));
         assert_eq!(drawn, [0, 0, 0, 0, 0, 0, 0, 3, 7]);

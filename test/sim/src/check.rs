@@ -1,27 +1,28 @@
-//! The checkers: one file per invariant. Each sees every fact and keeps what it needs to judge the next.
+//! The checkers: one file per invariant. Each observes every fact and keeps the state it needs.
 //!
-//! The first violation ends the run. Never here: changes of the world.
+//! The first violation stops the run. Absent: changes of the world.
 
 mod acknowledged_not_resent;
+mod completion_time_is_enforced;
 mod constraints_hold;
-mod ends_are_true;
 mod gone_stays_gone;
-mod kills_end;
+mod kills_complete;
 mod launch_at_most_once;
-mod lives_stay_apart;
-mod nested_ends_first;
+mod nested_terminates_first;
 mod no_orphan_container;
 mod no_overcommit;
+mod no_start_after_termination;
 mod nothing_acknowledged_is_lost;
 mod offer_has_one_owner;
 mod quota_not_exceeded;
 mod tallies_match;
+mod task_instances_are_distinct;
 mod terminal_is_final;
-mod times_end;
+mod terminal_states_are_true;
 mod updates_in_order;
 mod users_are_authorized;
 mod visible_is_durable;
-mod volumes_stay;
+mod volumes_persist;
 mod waits_are_answered;
 
 use std::fmt;
@@ -35,20 +36,22 @@ use tepui_types::{Answer, ConnId, ContainerId, LaunchSpec, Termination};
 use crate::executor::Executor;
 use crate::host::Host;
 
-/// Something that happened, as a checker sees it.
+/// An observation for checkers.
 #[derive(Debug)]
 pub(crate) enum Fact<'a> {
     MasterRestarts(&'a Registry),
-    /// A turn is over.
+    /// After a turn.
     MasterTurn(&'a master::Master),
+    /// An audit of the master's state: after every turn, or every n-th.
+    MasterBooks(&'a master::Master),
     /// A record is on the disk.
     MasterStores(&'a Operation),
     /// An effect becomes visible.
-    MasterSays(&'a master::Effect),
+    MasterEffect(&'a master::Effect),
     AgentWiped {
         agent: usize,
     },
-    /// It was asked to end its tasks and leave.
+    /// It was requested to kill its tasks and unregister.
     AgentLeaves {
         agent: usize,
     },
@@ -62,7 +65,7 @@ pub(crate) enum Fact<'a> {
         agent: usize,
         record: &'a agent::Record,
     },
-    AgentSays {
+    AgentEffect {
         agent: usize,
         effect: &'a agent::Effect,
     },
@@ -101,19 +104,21 @@ pub(crate) enum Fact<'a> {
         container: &'a ContainerId,
         task: &'a str,
         cpus: Share,
+        /// Its process starts later, in a nested container.
+        is_nested: bool,
     },
-    /// An executor hears something of its agent, or of its session.
+    /// An executor receives an event of its agent or of its session.
     ExecutorEvent {
         container: &'a ContainerId,
         event: &'a tepui_client::executor::Event,
     },
-    /// The process of a task ended that runs in its executor's container.
+    /// The process of a task in its executor's container exited.
     TaskEnds {
         container: &'a ContainerId,
         task: &'a str,
         end: TaskEnd,
     },
-    /// A check of a task says that it is not well.
+    /// A health check of a task failed.
     ProbeFails {
         container: &'a ContainerId,
         task: &'a str,
@@ -124,7 +129,7 @@ pub(crate) enum Fact<'a> {
         status: &'a pb::TaskStatus,
         uuid: &'a [u8],
     },
-    /// The agent told the executor that it has the update.
+    /// The agent acknowledged the update to the executor.
     ExecutorConfirmed {
         agent: usize,
         executor: &'a Executor,
@@ -132,7 +137,7 @@ pub(crate) enum Fact<'a> {
         task: &'a str,
         uuid: &'a [u8],
     },
-    /// `untrusted`: it may not use other users than nobody.
+    /// `untrusted`: it may only use the user `nobody`.
     FrameworkIs {
         id: &'a str,
         checkpoint: bool,
@@ -145,7 +150,7 @@ pub(crate) enum Fact<'a> {
         id: &'a str,
         task: &'a str,
     },
-    /// A framework asks to destroy a volume.
+    /// A framework requests the destruction of a volume.
     VolumeUnwanted {
         volume: &'a str,
     },
@@ -160,14 +165,14 @@ pub(crate) enum Fact<'a> {
     Settled,
 }
 
-/// How a task really ended.
+/// How a task actually terminated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TaskEnd {
     /// The raw wait(2) status of its process.
     Exited(i32),
     OutOfMemory,
     NotStarted,
-    /// Nobody could tell.
+    /// It cannot be determined.
     Unknown,
 }
 
@@ -181,26 +186,26 @@ pub(crate) struct Share {
 pub(crate) trait Check {
     fn name(&self) -> &'static str;
 
-    /// An error says what is wrong.
-    fn see(&mut self, fact: &Fact<'_>) -> Result<(), String>;
+    /// An error describes the violation.
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String>;
 }
 
 /// What was violated, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     pub invariant: &'static str,
-    pub what: String,
+    pub detail: String,
 }
 
 impl Violation {
-    pub(crate) fn new(invariant: &'static str, what: String) -> Self {
-        Self { invariant, what }
+    pub(crate) fn new(invariant: &'static str, detail: String) -> Self {
+        Self { invariant, detail }
     }
 }
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.invariant, self.what)
+        write!(f, "{}: {}", self.invariant, self.detail)
     }
 }
 
@@ -216,20 +221,21 @@ impl Checks {
                 Box::<no_overcommit::NoOvercommit>::default(),
                 Box::<offer_has_one_owner::OfferHasOneOwner>::default(),
                 Box::<launch_at_most_once::LaunchAtMostOnce>::default(),
-                Box::<lives_stay_apart::LivesStayApart>::default(),
+                Box::<task_instances_are_distinct::TaskInstancesAreDistinct>::default(),
                 Box::<terminal_is_final::TerminalIsFinal>::default(),
                 Box::<updates_in_order::UpdatesInOrder>::default(),
                 Box::<acknowledged_not_resent::AcknowledgedNotResent>::default(),
                 Box::<no_orphan_container::NoOrphanContainer>::default(),
-                Box::<nested_ends_first::NestedEndsFirst>::default(),
+                Box::<nested_terminates_first::NestedTerminatesFirst>::default(),
                 Box::<waits_are_answered::WaitsAreAnswered>::default(),
-                Box::<kills_end::KillsEnd>::default(),
-                Box::<times_end::TimesEnd>::default(),
+                Box::<kills_complete::KillsComplete>::default(),
+                Box::<completion_time_is_enforced::CompletionTimeIsEnforced>::default(),
                 Box::<gone_stays_gone::GoneStaysGone>::default(),
                 Box::<visible_is_durable::VisibleIsDurable>::default(),
                 Box::<nothing_acknowledged_is_lost::NothingAcknowledgedIsLost>::default(),
-                Box::<volumes_stay::VolumesStay>::default(),
-                Box::<ends_are_true::EndsAreTrue>::default(),
+                Box::<no_start_after_termination::NoStartAfterTermination>::default(),
+                Box::<volumes_persist::VolumesPersist>::default(),
+                Box::<terminal_states_are_true::TerminalStatesAreTrue>::default(),
                 Box::<users_are_authorized::UsersAreAuthorized>::default(),
                 Box::<constraints_hold::ConstraintsHold>::default(),
                 Box::<quota_not_exceeded::QuotaNotExceeded>::default(),
@@ -239,19 +245,19 @@ impl Checks {
         }
     }
 
-    pub(crate) fn see(&mut self, fact: &Fact<'_>) {
+    pub(crate) fn observe(&mut self, fact: &Fact<'_>) {
         for check in &mut self.all {
             if self.first.is_none()
-                && let Err(what) = check.see(fact)
+                && let Err(detail) = check.observe(fact)
             {
-                self.first = Some(Violation::new(check.name(), what));
+                self.first = Some(Violation::new(check.name(), detail));
             }
         }
     }
 
     /// A violation found elsewhere.
-    pub(crate) fn fail(&mut self, invariant: &'static str, what: String) {
-        self.first.get_or_insert(Violation::new(invariant, what));
+    pub(crate) fn fail(&mut self, invariant: &'static str, detail: String) {
+        self.first.get_or_insert(Violation::new(invariant, detail));
     }
 
     pub(crate) fn violation(&mut self) -> Option<Violation> {

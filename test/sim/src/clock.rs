@@ -7,12 +7,12 @@ use crate::fault::any_node;
 use crate::net::Node;
 use crate::world::World;
 
-/// When the world began, for those who ask for civil time.
+/// The wall time at the start of the simulation.
 const EPOCH: u64 = 1_700_000_000 * SECOND;
 const DAY: u64 = 24 * 3600 * SECOND;
 
 impl World {
-    /// The time as a process sees it.
+    /// The time of a process.
     pub(crate) fn now_of(&self, node: Node) -> Now {
         Now { mono: Mono(self.queue.now()), wall: self.wall_of(node) }
     }
@@ -33,6 +33,6 @@ pub(crate) fn jump(world: &mut World) {
     let size = between(&mut world.rng, 0, longest).cast_signed();
     let error = if world.rng.chance(0.5) { size } else { -size };
     world.counts.clock_jumps += 1;
-    world.tell(|| format!("the clock of {node:?} is wrong by {} s", error / SECOND.cast_signed()));
+    world.trace_line(|| format!("the clock of {node:?} is wrong by {} s", error / SECOND.cast_signed()));
     world.hardware_mut(node).clock_error = error;
 }

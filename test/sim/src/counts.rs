@@ -1,4 +1,4 @@
-//! How much happened in one run: a run in which nothing happens proves nothing.
+//! Counters of one run: a run without events proves nothing.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -47,9 +47,10 @@ counts! {
     killed "killed"
     unheard_kills "unheard kills"
     preempted "preempted"
-    out_of_time "out of time"
+    completion_time_reached "out of time"
     out_of_memory "out of memory"
     probes "probes"
+    command_probes "command probes"
     failed_probes "failed probes"
     unhealthy "unhealthy"
     master_crashes "master crashes"
@@ -64,6 +65,9 @@ counts! {
     pauses "pauses"
     clock_jumps "clock jumps"
     full_disks "full disks"
+    disk_pressures "disk pressures"
+    reserved_writes "reserved writes"
+    stuck_writes "stuck writes"
     failed_writes "failed writes"
     torn_writes "torn writes"
     rollbacks "rollbacks"

@@ -51,8 +51,8 @@ impl World {
                     return;
                 }
                 process.wake = None;
-                let (short, patience) = (self.plan.short_turns, &mut self.patience);
-                let mut budget = || !short || patience.chance(GO_ON);
+                let (short, budget_rng) = (self.plan.short_turns, &mut self.budget_rng);
+                let mut budget = || !short || budget_rng.chance(GO_ON);
                 process.turn(now, inputs_max, &mut budget);
                 master::check(self, index);
             }
@@ -70,16 +70,16 @@ impl World {
         self.plan_turn(node);
     }
 
-    /// Makes visible what may be, and begins to write what must be first.
+    /// Releases effects that may become visible, and starts to write pending records.
     pub(crate) fn release(&mut self, node: Node) {
         let sabotage = self.sabotage;
         match node {
             Node::Master(index) => {
-                let effects = self.masters[index].process.ready(|_| sabotage.frees_master());
+                let effects = self.masters[index].process.ready(|_| sabotage.bypasses_master_barrier());
                 master::release(self, index, effects);
             }
             Node::Agent(index) => {
-                let effects = self.agents[index].process.ready(|effect| sabotage.frees(effect));
+                let effects = self.agents[index].process.ready(|effect| sabotage.bypasses_barrier(effect));
                 effects.into_iter().for_each(|effect| agent::make_visible(self, index, effect));
             }
         }
@@ -89,7 +89,7 @@ impl World {
         };
         if begun {
             let wait = mostly(&mut self.rng, MS / 10, 5 * MS, self.plan.slow_disk, 3 * SECOND);
-            let at = self.hardware(node).full_until.max(self.queue.now()) + wait;
+            let at = disk::room_from(self, node) + wait;
             self.queue.at(at, Event::Synced { node, life: self.life_of(node) });
         }
     }
@@ -106,18 +106,22 @@ impl World {
         self.release(node);
     }
 
-    pub(crate) fn hand_to_client(&mut self, conn: ConnId, client: Client, message: Message) {
+    pub(crate) fn deliver_to_client(&mut self, conn: ConnId, client: Client, message: Message) {
         match client {
-            Client::Framework { index, life } => framework::hear(self, index, life, conn, message),
-            Client::Agent { index, life, link } => agent::hear_master(self, index, life, link, conn, message),
-            Client::Executor { agent, container } => executor::hear(self, agent, &container, conn, message),
-            Client::Caller { job, .. } => caller::hear(self, job, conn, &message),
+            Client::Framework { index, life } => framework::on_event(self, index, life, conn, message),
+            Client::Agent { index, life, link } => {
+                agent::on_master_message(self, index, life, link, conn, message)
+            }
+            Client::Executor { agent, container } => {
+                executor::on_event(self, agent, &container, conn, message)
+            }
+            Client::Caller { job, .. } => caller::on_event(self, job, conn, &message),
             Client::Operator => (),
         }
     }
 
-    /// One end of a connection knows now that it is over.
-    pub(crate) fn tell_closed(&mut self, conn: ConnId, to: End) {
+    /// Notifies one end of a closed connection.
+    pub(crate) fn notify_closed(&mut self, conn: ConnId, to: End) {
         let Some(open) = self.net.conns.get(&conn) else { return };
         let (kind, client, server, life) = (open.kind, open.client.clone(), open.server, open.server_life);
         match (to, kind) {

@@ -1,13 +1,14 @@
-//! Several masters over etcd: one key that the leader makes and keeps by a lease, and the registry, which only the maker of
-//! that key can write.
+//! Several masters over etcd: one key that the leader creates and holds by a lease, and the registry, which only the
+//! creator of that key can write.
 //!
-//! As the program does it: a leader renews its lease every third of it, trusts itself for nine tenths of it after the last
-//! renewal by its own clock, and ends its term when it has lost that trust, the key, or a write. What it decides without
-//! trust nobody hears. Clocks may run slowly, so a deposed leader may believe for a while that it leads; etcd knows better.
+//! As in the program: a leader renews its lease after a third of it, acts as leader for nine tenths of it after the last
+//! renewal by its own clock, and ends its term when that time, the key, or a write is lost. Later effects are discarded.
+//! Clocks may run slowly, so a deposed leader may consider itself the leader for a while; its writes fail.
 
 use tepui_core_master::Master;
 
 use crate::chance::{MS, SECOND, between, mostly, pick};
+use crate::check::Fact;
 use crate::event::Event;
 use crate::net::Node;
 use crate::process::Process;
@@ -15,7 +16,7 @@ use crate::sabotage::Sabotage;
 use crate::world::World;
 use crate::{master, operator};
 
-/// Between tries while somebody else leads, or etcd is away.
+/// Between attempts while another master leads or etcd is unavailable.
 const RETRY_PAUSE: u64 = 200 * MS;
 
 /// One of the masters.
@@ -39,11 +40,11 @@ struct Tenure {
 /// The store that all masters share.
 #[derive(Debug, Default)]
 pub(crate) struct Etcd {
-    /// Unset with a single master: it has a store of its own, and nobody else could lead.
+    /// Unset with a single master, which has its own store.
     lease: Option<u64>,
     seat: Option<Seat>,
     revision: u64,
-    /// The registry is what this one has on its disk: the only one that could write since it was made.
+    /// The registry is on this master's disk: the only one that could write since the key was created.
     writer: usize,
 }
 
@@ -56,12 +57,12 @@ struct Seat {
 /// What happens in an election.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
-    /// A master without a term looks whether it can have one.
+    /// A master without a term campaigns.
     Campaign,
     Renew {
         life: u32,
     },
-    /// The trust of a leader in itself ends, unless it has renewed its lease.
+    /// The leadership expires unless the lease was renewed.
     Doubt {
         life: u32,
     },
@@ -99,7 +100,7 @@ impl World {
         (0..self.masters.len()).find(|index| self.masters[*index].process.is_up() && self.is_seated(*index))
     }
 
-    /// Whether the leader's key is the one that this master made.
+    /// Whether this master created the leader's key.
     pub(crate) fn is_seated(&self, index: usize) -> bool {
         let revision = self.masters[index].tenure.map(|tenure| tenure.revision);
         let seat = self.etcd.seat.filter(|seat| seat.expires_at > self.queue.now());
@@ -117,7 +118,7 @@ impl World {
         self.masters[index].cut_off_until <= self.queue.now()
     }
 
-    /// The master that somebody who looks for the leader finds: the leader, or one that believes it is.
+    /// The result of leader discovery: the leader, or one that was deposed without having detected it.
     pub(crate) fn find_master(&mut self) -> Option<usize> {
         let up = |index: &usize| self.masters[*index].process.is_up();
         let believers: Vec<usize> = (0..self.masters.len()).filter(up).collect();
@@ -164,7 +165,8 @@ fn campaign(world: &mut World, index: usize) {
         return;
     }
     let is_taken = world.etcd.seat.is_some_and(|seat| seat.expires_at > now);
-    if is_taken || !world.reaches_etcd(index) {
+    let is_full = world.masters[index].process.hardware.is_full(now);
+    if is_taken || is_full || !world.reaches_etcd(index) {
         let wait = RETRY_PAUSE + between(&mut world.rng, 0, RETRY_PAUSE);
         return plan(world, index, wait, Step::Campaign);
     }
@@ -178,13 +180,13 @@ fn campaign(world: &mut World, index: usize) {
     world.masters[index].process.disk = registry;
     world.etcd.writer = index;
     world.counts.elections += 1;
-    world.tell(|| format!("M{index} is elected"));
+    world.trace_line(|| format!("M{index} is elected"));
     master::start(world, index);
     plan(world, index, lease / 3, Step::Renew { life: world.masters[index].process.life });
-    plan_doubt(world, index);
+    plan_lease_end(world, index);
 }
 
-/// The lease counts from when it was asked for, less a tenth for clocks that do not run alike.
+/// The lease counts from the request, less a tenth for clock drift.
 fn trust(world: &mut World, index: usize, lease: u64) {
     let answered_in = mostly(&mut world.rng, MS, 20 * MS, 0.1, SECOND);
     let node = &mut world.masters[index];
@@ -195,7 +197,7 @@ fn trust(world: &mut World, index: usize, lease: u64) {
     }
 }
 
-fn plan_doubt(world: &mut World, index: usize) {
+fn plan_lease_end(world: &mut World, index: usize) {
     let node = &world.masters[index];
     if let Some(tenure) = node.tenure {
         let step = Step::Doubt { life: node.process.life };
@@ -216,22 +218,22 @@ fn renew(world: &mut World, index: usize) {
         seat.expires_at = world.queue.now() + lease;
     }
     trust(world, index, lease);
-    plan_doubt(world, index);
+    plan_lease_end(world, index);
 }
 
-/// A term ends: nothing of it is believed, and the master becomes a candidate again.
+/// A term ends: its state is discarded, and the master becomes a candidate again.
 pub(crate) fn depose(world: &mut World, index: usize) {
     if !world.masters[index].process.is_up() {
         return;
     }
-    world.tell(|| format!("M{index} does not lead any more"));
+    world.trace_line(|| format!("M{index} does not lead any more"));
     world.counts.lost_terms += 1;
     master::stop(world, index, 0);
     plan(world, index, RETRY_PAUSE, Step::Campaign);
 }
 
-/// Before the effects of a master become visible: false, and its term is over, if it may have been replaced.
-pub(crate) fn may_speak(world: &mut World, index: usize) -> bool {
+/// Called before the effects of a master become visible: false, ending its term, if it may have been replaced.
+pub(crate) fn may_send(world: &mut World, index: usize) -> bool {
     let trusted = world.is_trusted(index);
     if trusted && !world.is_seated(index) {
         world.counts.deposed_effects += 1;
@@ -249,9 +251,8 @@ pub(crate) fn may_write(world: &mut World, index: usize) -> bool {
         return true;
     }
     if !world.reaches_etcd(index) {
-        let (node, life) = (Node::Master(index), world.masters[index].process.life);
         let at = world.masters[index].cut_off_until + MS;
-        world.queue.at(at, Event::Synced { node, life });
+        write_later(world, index, at);
         return false;
     }
     let seated = world.is_seated(index) || world.sabotage == Sabotage::Unfenced;
@@ -260,6 +261,29 @@ pub(crate) fn may_write(world: &mut World, index: usize) -> bool {
         depose(world, index);
     }
     seated
+}
+
+/// Retries the write of records later; meanwhile only effects that depend on no record become visible.
+fn write_later(world: &mut World, index: usize, at: u64) {
+    let process = &mut world.masters[index].process;
+    process.block_on_full_disk();
+    let (node, life) = (Node::Master(index), process.life);
+    world.queue.at(at, Event::Synced { node, life });
+}
+
+/// etcd does not answer a write, which it may have carried out.
+pub(crate) fn unanswered(world: &mut World, index: usize) {
+    let can_write = world.is_seated(index) && world.reaches_etcd(index);
+    if world.rng.chance(0.5) && can_write {
+        world.trace_line(|| format!("M{index} wrote, and etcd does not answer"));
+        world.masters[index].process.write_unanswered();
+        for record in world.masters[index].process.writing() {
+            world.checks.observe(&Fact::MasterStores(record));
+        }
+    }
+    let wait = between(&mut world.rng, 500 * MS, 3 * SECOND);
+    let at = world.queue.now() + wait;
+    write_later(world, index, at);
 }
 
 /// What a master was writing when it died reached etcd only if it led.
@@ -283,7 +307,7 @@ pub(crate) fn cut_off(world: &mut World) {
         }
     }
     let name = if all { "all masters".into() } else { format!("M{victim}") };
-    world.tell(|| format!("{name} cannot reach etcd until {}", until / SECOND));
+    world.trace_line(|| format!("{name} cannot reach etcd until {}", until / SECOND));
     // Something to write, for a leader that cannot.
     (0..3).for_each(|_| operator::change(world));
 }

@@ -31,12 +31,12 @@ pub(crate) enum Event {
         to: End,
         message: Message,
     },
-    /// One end hears that its connection broke.
+    /// One end detects that its connection broke.
     Broken {
         conn: ConnId,
         to: End,
     },
-    /// An attempt to reach the master came to nothing.
+    /// An attempt to reach the master failed.
     Unreachable {
         agent: usize,
         life: u32,
@@ -54,7 +54,7 @@ pub(crate) enum Event {
         status: i32,
         oom: bool,
     },
-    /// What containers tell reaches the agent.
+    /// A container event reaches the agent.
     Container {
         agent: usize,
         life: u32,
@@ -80,6 +80,10 @@ pub(crate) enum Event {
     },
     Caller(caller::Turn),
     Fault(Fault),
+    /// A process checks its disk.
+    Room {
+        node: Node,
+    },
     /// No more faults: from now on everything heals.
     Heal,
     /// Look whether everything has healed.
@@ -87,7 +91,7 @@ pub(crate) enum Event {
 }
 
 impl Event {
-    /// What happens to whom, as recorded histories name it. Names are never changed: histories would lose their meaning.
+    /// The name of the event in recorded histories. Names never change: recorded histories would become invalid.
     pub(crate) fn name(&self, net: &Net) -> String {
         match self {
             Event::Turn { node, .. } => format!("turn:{}", node_name(*node)),
@@ -107,6 +111,7 @@ impl Event {
             Event::Caller(caller::Turn::Call { .. }) => "caller:call".into(),
             Event::Caller(caller::Turn::HangUp { .. }) => "caller:hang-up".into(),
             Event::Fault(fault) => format!("fault:{fault:?}"),
+            Event::Room { node } => format!("room:{}", node_name(*node)),
             Event::Heal => "heal".into(),
             Event::Settled => "settled".into(),
         }
@@ -121,7 +126,7 @@ fn node_name(node: Node) -> String {
     }
 }
 
-/// By its client and its kind: numbers of connections depend on everything that came before.
+/// By its client and kind: the numbers of connections depend on all earlier events.
 fn conn_name(net: &Net, conn: ConnId, to: End) -> String {
     let Some(conn) = net.conns.get(&conn) else { return "over".into() };
     let client = match &conn.client {

@@ -1,18 +1,19 @@
 //! Executors: one process per container, real protocol, scripted tasks.
 //!
-//! The protocol is the client library's own session. Command tasks, tasks in Docker and task groups are run by the
-//! machines of the executors that come with the agent, over pretend hands ([`single`], [`group`]); frameworks' own
-//! executors are pretend ones ([`pretend`]). What a task does is written in its name (see [`crate::script`]).
+//! The protocol is the client library's session. Command tasks, Docker tasks and task groups are run by the machines of the
+//! built-in executors with simulated I/O ([`single`], [`group`]); custom executors are models ([`custom`]). The behaviour
+//! of a task is encoded in its name (see [`crate::script`]).
 
+mod check_session;
+mod custom;
 mod drive;
 mod group;
-mod pretend;
 mod single;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use tepui_client::executor::{Config, Environment, Event as Heard, Outcome, Session};
+use tepui_client::executor::{Config, Environment, Event as ExecutorEvent, Outcome, Session};
 use tepui_client::shorthand::is_terminal;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::TaskState;
@@ -42,9 +43,9 @@ pub(crate) struct Executor {
     unanswered: bool,
     tasks: BTreeMap<String, Task>,
     had_tasks: bool,
-    /// It does nothing that it is asked for.
+    /// It ignores all events.
     hangs: bool,
-    /// Counts reasons to stay; an intention to leave holds only if none came since.
+    /// Counts activity; a planned exit is cancelled by later activity.
     stirred: u32,
     /// When its machine is to be woken.
     due_at: Option<Duration>,
@@ -69,7 +70,7 @@ struct Task {
     resources: Vec<pb::Resource>,
 }
 
-/// What an executor does by itself.
+/// A planned step of an executor.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// The session's deadline.
@@ -83,7 +84,7 @@ pub(crate) enum Step {
     Killed {
         task: String,
     },
-    /// Leaves if nothing happened since.
+    /// Exits unless there was activity.
     Leave {
         stirred: u32,
     },
@@ -142,7 +143,7 @@ impl Executor {
         }
     }
 
-    /// It comes with the agent, and its machine is the real one.
+    /// Whether it is a built-in executor with its real machine.
     pub(crate) fn is_built_in(&self) -> bool {
         !matches!(self.program, Program::Pretend)
     }
@@ -190,13 +191,13 @@ pub(crate) fn begin(world: &mut World, agent: usize, id: &ContainerId) {
 
 pub(crate) fn step(world: &mut World, agent: usize, id: &ContainerId, step: Step) {
     if get(world, agent, id).is_none() {
-        return; // Its container ended.
+        return; // Its container terminated.
     }
     match step {
         Step::Wake => wake(world, agent, id),
-        Step::Run { task } => pretend::run(world, agent, id, &task),
-        Step::Finish { task } => pretend::finish(world, agent, id, &task),
-        Step::Killed { task } => pretend::update(world, agent, id, &task, TaskState::TASK_KILLED),
+        Step::Run { task } => custom::run(world, agent, id, &task),
+        Step::Finish { task } => custom::finish(world, agent, id, &task),
+        Step::Killed { task } => custom::update(world, agent, id, &task, TaskState::TASK_KILLED),
         Step::Leave { stirred } => {
             if get(world, agent, id).is_some_and(|executor| executor.stirred == stirred && executor.is_idle())
             {
@@ -211,10 +212,10 @@ pub(crate) fn step(world: &mut World, agent: usize, id: &ContainerId, step: Step
 }
 
 fn exit(world: &mut World, agent: usize, id: &ContainerId, status: i32, oom: bool) {
-    crate::host::ends(world, agent, id, status, oom);
+    crate::host::on_exit(world, agent, id, status, oom);
 }
 
-/// The session's deadline may have come; if not, it is waited for.
+/// Handles the session's deadline, or plans the next wake-up.
 fn wake(world: &mut World, agent: usize, id: &ContainerId) {
     let now = world.elapsed();
     let Some(executor) = get(world, agent, id) else { return };
@@ -244,7 +245,7 @@ fn subscribe(world: &mut World, agent: usize, id: &ContainerId) {
     if !world.agents[agent].process.is_up() {
         return lost(world, agent, id);
     }
-    world.tell(|| format!("A{agent} executor {executor_id} of {framework_id} subscribes"));
+    world.trace_line(|| format!("A{agent} executor {executor_id} of {framework_id} subscribes"));
     let client = Client::Executor { agent, container: id.clone() };
     let stream = world.open(Kind::Stream, client.clone(), Node::Agent(agent));
     let calls = world.open(Kind::Calls, client, Node::Agent(agent));
@@ -254,7 +255,7 @@ fn subscribe(world: &mut World, agent: usize, id: &ContainerId) {
     plan_wake(world, agent, id);
 }
 
-/// Calls go out one after the other, as the client library sends them.
+/// Calls are sent one after the other, as by the client library.
 fn send(world: &mut World, agent: usize, id: &ContainerId, call: Call) {
     let Some(executor) = get(world, agent, id) else { return };
     executor.waiting.push_back(call);
@@ -271,7 +272,7 @@ fn send_next(world: &mut World, agent: usize, id: &ContainerId) {
     world.send(conn, End::Server, Message::ExecutorCall { exchange, call: Box::new(call) });
 }
 
-/// Gives up the subscription; the session decides what follows.
+/// The subscription is lost; the session decides the next step.
 fn lost(world: &mut World, agent: usize, id: &ContainerId) {
     let (now, random) = (world.elapsed(), world.rng.next_u64());
     let Some(executor) = get(world, agent, id) else { return };
@@ -281,12 +282,12 @@ fn lost(world: &mut World, agent: usize, id: &ContainerId) {
     let event = executor.session.lost(now, random);
     conns.into_iter().flatten().for_each(|conn| world.close(conn, End::Client));
     if let Some(event) = event {
-        take_in(world, agent, id, event);
+        on_executor_event(world, agent, id, event);
     }
     plan_wake(world, agent, id);
 }
 
-/// A stream or the calls ended: either way the subscription is over.
+/// The stream or the call connection was closed: the subscription is lost.
 pub(crate) fn closed(world: &mut World, agent: usize, id: &ContainerId, conn: ConnId) {
     let ours = get(world, agent, id)
         .is_some_and(|executor| executor.stream == Some(conn) || executor.calls == Some(conn));
@@ -296,7 +297,7 @@ pub(crate) fn closed(world: &mut World, agent: usize, id: &ContainerId, conn: Co
     }
 }
 
-pub(crate) fn hear(world: &mut World, agent: usize, id: &ContainerId, conn: ConnId, message: Message) {
+pub(crate) fn on_event(world: &mut World, agent: usize, id: &ContainerId, conn: ConnId, message: Message) {
     let now = world.elapsed();
     let Some(executor) = get(world, agent, id) else { return };
     if executor.stream != Some(conn) && executor.calls != Some(conn) {
@@ -304,13 +305,13 @@ pub(crate) fn hear(world: &mut World, agent: usize, id: &ContainerId, conn: Conn
     }
     match message {
         Message::ExecutorEvent(event) => {
-            if let Some(event) = executor.session.hear(now, *event) {
-                take_in(world, agent, id, event);
+            if let Some(event) = executor.session.receive(now, *event) {
+                on_executor_event(world, agent, id, event);
             }
         }
         Message::Answer { refused: Some((status, message)), .. } => {
             match executor.session.refused(status, &message) {
-                Outcome::Ended(event) => take_in(world, agent, id, event),
+                Outcome::Ended(event) => on_executor_event(world, agent, id, event),
                 Outcome::Lost => lost(world, agent, id),
                 Outcome::Continue | Outcome::Subscribe | Outcome::Send(_) => (),
             }
@@ -331,31 +332,31 @@ pub(crate) fn hear(world: &mut World, agent: usize, id: &ContainerId, conn: Conn
     }
 }
 
-/// An event, or the end of the session: what is common to all, then what decides.
-fn take_in(world: &mut World, agent: usize, id: &ContainerId, event: Heard) {
-    world.checks.see(&Fact::ExecutorEvent { container: id, event: &event });
+/// An event or the end of the session: the common part, then the executor's own.
+fn on_executor_event(world: &mut World, agent: usize, id: &ContainerId, event: ExecutorEvent) {
+    world.checks.observe(&Fact::ExecutorEvent { container: id, event: &event });
     match &event {
-        Heard::Subscribed(_) => {
+        ExecutorEvent::Subscribed(_) => {
             let calls =
                 get(world, agent, id).map(|executor| executor.session.held_back()).unwrap_or_default();
             calls.into_iter().for_each(|call| send(world, agent, id, call));
             plan_wake(world, agent, id);
         }
-        Heard::Acknowledged { task_id, uuid } => {
+        ExecutorEvent::Acknowledged { task_id, uuid } => {
             let Some(executor) = world.agents[agent].host.executor(id) else { return };
             let task = &task_id.value;
-            world.checks.see(&Fact::ExecutorConfirmed { agent, executor, container: id, task, uuid });
+            world.checks.observe(&Fact::ExecutorConfirmed { agent, executor, container: id, task, uuid });
         }
         _ => (),
     }
     match get(world, agent, id).map(|executor| executor.is_built_in()) {
         Some(true) => drive::event(world, agent, id, event),
-        Some(false) => pretend::event(world, agent, id, event),
+        Some(false) => custom::event(world, agent, id, event),
         None => (),
     }
 }
 
-/// A task comes; false if it is here already.
+/// Registers a new task; false if it is known already.
 fn begin_task(world: &mut World, agent: usize, id: &ContainerId, info: &pb::TaskInfo) -> bool {
     let task = info.task_id.value.clone();
     let Some(executor) = world.agents[agent].host.executor_mut(id) else { return false };
@@ -371,14 +372,16 @@ fn begin_task(world: &mut World, agent: usize, id: &ContainerId, info: &pb::Task
     if !known {
         executor.tasks.insert(task.clone(), begun);
     }
-    let framework = executor.framework_id.clone();
-    world.tell(|| format!("A{agent} executor starts {task}"));
+    let (framework, is_nested) =
+        (executor.framework_id.clone(), matches!(executor.program, Program::Group(_)));
+    world.trace_line(|| format!("A{agent} executor starts {task}"));
     let cpus = world.agents[agent].cpus_in_use(world.plan.oversubscribed_cpus);
-    world.checks.see(&Fact::TaskStarts { agent, framework: &framework, container: id, task: &task, cpus });
+    let (framework, container) = (&*framework, id);
+    world.checks.observe(&Fact::TaskStarts { agent, framework, container, task: &task, cpus, is_nested });
     !known
 }
 
-/// Sends an update, or keeps it for the next subscription.
+/// Sends an update, or queues it for the next subscription.
 fn report(world: &mut World, agent: usize, id: &ContainerId, status: pb::TaskStatus) {
     let timestamp = world.wall_of(Node::Agent(agent)).as_secs_f64();
     let Some(executor) = world.agents[agent].host.executor_mut(id) else { return };
@@ -390,7 +393,7 @@ fn report(world: &mut World, agent: usize, id: &ContainerId, status: pb::TaskSta
     executor.stirred += 1;
     let call = executor.session.update(status.clone(), uuid, timestamp);
     let executor = world.agents[agent].host.executor(id).expect("it was found above");
-    world.checks.see(&Fact::ExecutorUpdates { executor, container: id, status: &status, uuid: &uuid });
+    world.checks.observe(&Fact::ExecutorUpdates { executor, container: id, status: &status, uuid: &uuid });
     if let Some(call) = call {
         send(world, agent, id, call);
     }

@@ -1,4 +1,4 @@
-//! Faults: which come when, and what each of them does. None comes while everything heals.
+//! Faults: their schedule and their effects. There are none in the healing phase.
 
 use crate::chance::{MS, SECOND, between, mostly, pick};
 use crate::disk::Damage;
@@ -19,9 +19,9 @@ pub(crate) enum Fault {
     Stall,
     /// An agent or a framework and the master cannot reach each other.
     Partition,
-    /// An operator says that an agent never comes back.
+    /// An operator marks an agent as gone.
     Gone,
-    /// An agent is asked to leave.
+    /// An agent is unregistered.
     Departure,
     /// A process stands still for a while.
     Pause,
@@ -31,11 +31,11 @@ pub(crate) enum Fault {
     ClockJump,
     /// Nothing can be written for a while.
     FullDisk,
-    /// A write fails, and ends the process.
+    /// A write fails and terminates the process.
     FailedWrite,
     /// A process dies while it writes, and leaves a damaged file.
     TornWrite,
-    /// A process dies, and its disk has lost what it wrote last.
+    /// A process crashes, and its disk has lost the last write.
     Rollback,
     /// Masters cannot reach etcd.
     EtcdPartition,
@@ -98,7 +98,7 @@ fn plan(world: &mut World, fault: Fault) {
     }
 }
 
-pub(crate) fn happen(world: &mut World, fault: Fault) {
+pub(crate) fn inject(world: &mut World, fault: Fault) {
     if world.phase != Phase::Faults {
         return;
     }
@@ -170,9 +170,9 @@ fn break_one(world: &mut World) {
     let conns = world.conns_where(|_| true);
     if let Some(conn) = pick(&mut world.rng, &conns).copied() {
         world.counts.breaks += 1;
-        world.tell(|| format!("connection {} breaks", conn.0));
-        let heard_within = mostly(&mut world.rng, MS, 500 * MS, 0.2, 20 * SECOND);
-        world.break_conn(conn, heard_within);
+        world.trace_line(|| format!("connection {} breaks", conn.0));
+        let detected_within = mostly(&mut world.rng, MS, 500 * MS, 0.2, 20 * SECOND);
+        world.break_conn(conn, detected_within);
     }
 }
 
@@ -180,7 +180,7 @@ fn stall_one(world: &mut World) {
     let conns = world.conns_where(|_| true);
     if let Some(conn) = pick(&mut world.rng, &conns).copied() {
         world.counts.stalls += 1;
-        world.tell(|| format!("connection {} stalls", conn.0));
+        world.trace_line(|| format!("connection {} stalls", conn.0));
         let wait = between(&mut world.rng, SECOND, 30 * SECOND);
         world.stall(conn, wait);
     }
@@ -201,7 +201,7 @@ fn partition(world: &mut World) {
         None => world.agents[victim as usize].cut_off_until = until,
         Some(index) => world.frameworks[index as usize].cut_off_until = until,
     }
-    world.tell(|| format!("partition of {} until {}", name(victim, agents), until / SECOND));
+    world.trace_line(|| format!("partition of {} until {}", name(victim, agents), until / SECOND));
     for conn in world.conns_where(|conn| is_victim(&conn.client)) {
         world.break_conn(conn, 2 * lasts);
     }
@@ -218,7 +218,7 @@ fn departure(world: &mut World) {
     let index = any_agent(world);
     if world.agents[index].process.is_up() {
         world.counts.departures += 1;
-        agent::ask_to_leave(world, index);
+        agent::unregister(world, index);
     }
 }
 
@@ -229,18 +229,18 @@ fn pause(world: &mut World) {
     match world.rng.below(3) {
         0 => {
             let index = world.leading().unwrap_or(0);
-            world.tell(|| format!("M{index} pauses until {}", until / SECOND));
+            world.trace_line(|| format!("M{index} pauses until {}", until / SECOND));
             world.masters[index].process.paused_until = until;
         }
         _ => {
             let index = any_agent(world);
-            world.tell(|| format!("A{index} pauses until {}", until / SECOND));
+            world.trace_line(|| format!("A{index} pauses until {}", until / SECOND));
             world.agents[index].process.paused_until = until;
         }
     }
 }
 
-/// Of any agent the master knows: registered, recovered or unreachable.
+/// Any agent known to the master: registered, recovered or unreachable.
 fn gone(world: &mut World) {
     let Some(machine) = world.leader() else { return };
     let state = machine.state();

@@ -1,18 +1,18 @@
-//! Pretend frameworks: real protocol, random wishes.
+//! Model frameworks: real protocol, random actions.
 //!
-//! What a framework remembers across its crashes is what a careful scheduler would store: its id and its tasks. The
-//! protocol is the client library's own session. What it wants is in `offers` and `wishes`.
+//! A framework's state across its crashes is that of a careful scheduler: its id and its tasks. The protocol is the client
+//! library's session. Its decisions are in `offers` and `actions`.
 
+mod actions;
 mod offers;
 mod volumes;
-mod wishes;
 
+pub(crate) use actions::revive_all;
 pub(crate) use offers::volume;
-pub(crate) use wishes::want_offers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tepui_client::scheduler::{Event as Heard, Outcome, Session, calls};
+use tepui_client::scheduler::{Event as SchedulerEvent, Outcome, Session, calls};
 use tepui_client::shorthand::is_terminal;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::TaskState;
@@ -41,13 +41,13 @@ pub(crate) struct Framework {
     stream: Option<ConnId>,
     calls: Option<ConnId>,
     /// Calls until they are answered.
-    asked: BTreeMap<ConnId, Call>,
+    pending_calls: BTreeMap<ConnId, Call>,
     /// Offers it has not answered.
     pub(crate) offers: BTreeMap<String, pb::Offer>,
     pub(crate) memory: Memory,
-    /// Until then nothing gets through between it and the master.
+    /// Partitioned from the master until then.
     pub(crate) cut_off_until: u64,
-    /// It wants no offers.
+    /// Its offers are suppressed.
     suppressed: bool,
 }
 
@@ -56,51 +56,51 @@ pub(crate) struct Framework {
 pub(crate) struct Memory {
     /// With its id, once it has one.
     pub(crate) info: pb::FrameworkInfo,
-    /// Counts the ids it had: one that was removed starts over.
+    /// Counts its ids: a removed framework subscribes with a new one.
     pub(crate) incarnation: u32,
     pub(crate) tasks: BTreeMap<String, Task>,
     /// Updates of tasks whose id another one has since.
     past: BTreeSet<Vec<u8>>,
-    /// Launches, also those under an id that was used before.
+    /// The number of launches, including those with a reused id.
     launches: usize,
     /// Names for new tasks, executors, operations.
     serial: u64,
-    /// Operations whose end it has not heard.
+    /// Operations without a terminal status.
     pub(crate) operations: BTreeMap<String, Operation>,
 }
 
-/// A task as its framework sees it.
+/// A task in the state of its framework.
 #[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) agent_id: pb::AgentID,
     /// Unset for command tasks.
     pub(crate) executor_id: Option<pb::ExecutorID>,
     pub(crate) state: TaskState,
-    /// Updates it heard in this life of the task.
-    heard: BTreeSet<Vec<u8>>,
-    /// The agent said how it ended, and that was acknowledged: its id may be used again.
+    /// Updates received for this instance of the task.
+    received: BTreeSet<Vec<u8>>,
+    /// A terminal update of the agent was acknowledged: the id may be reused.
     pub(crate) over: bool,
 }
 
-/// An operation as its framework sees it.
+/// An operation in the state of its framework.
 #[derive(Debug)]
 pub(crate) struct Operation {
     pub(crate) agent_id: pb::AgentID,
     pub(crate) state: pb::OperationState,
 }
 
-/// What a framework does by itself.
+/// A planned step of a framework.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Start,
     /// The session's deadline.
     Wake,
-    /// Decides what to do with the offers it has.
+    /// Uses its offers.
     Consider,
     Acknowledge(Box<pb::TaskStatus>),
-    /// Does something nobody expects.
-    Wish,
-    /// While everything heals: asks about all tasks and kills what lives.
+    /// A random action.
+    Act,
+    /// In the healing phase: reconciles and kills all tasks.
     Repair,
 }
 
@@ -112,7 +112,7 @@ impl Step {
             Step::Wake => "wake",
             Step::Consider => "consider",
             Step::Acknowledge(_) => "acknowledge",
-            Step::Wish => "wish",
+            Step::Act => "wish",
             Step::Repair => "repair",
         }
     }
@@ -135,7 +135,7 @@ impl Framework {
             master: 0,
             stream: None,
             calls: None,
-            asked: BTreeMap::new(),
+            pending_calls: BTreeMap::new(),
             offers: BTreeMap::new(),
             memory: Memory {
                 info,
@@ -155,10 +155,10 @@ impl Framework {
         self.memory.info.id.as_option().map(|id| id.value.as_str())
     }
 
-    /// A name nobody else uses.
-    fn name(&mut self, what: &str) -> String {
+    /// A unique name.
+    fn name(&mut self, prefix: &str) -> String {
         self.memory.serial += 1;
-        format!("{what}{}.{}.{}", self.index, self.memory.incarnation, self.memory.serial)
+        format!("{prefix}{}.{}.{}", self.index, self.memory.incarnation, self.memory.serial)
     }
 
     /// It takes revocable resources from now on.
@@ -173,7 +173,7 @@ impl Framework {
         self.session.link().is_some()
     }
 
-    /// Tasks that, as far as it knows, have not ended.
+    /// Tasks without a known terminal state.
     pub(crate) fn live_tasks(&self) -> impl Iterator<Item = (&String, &Task)> {
         self.memory.tasks.iter().filter(|(_, task)| !is_terminal(task.state))
     }
@@ -226,7 +226,7 @@ pub(crate) fn crash(world: &mut World, index: usize) {
     if !world.frameworks[index].up {
         return;
     }
-    world.tell(|| format!("F{index} crashes"));
+    world.trace_line(|| format!("F{index} crashes"));
     world.counts.framework_crashes += 1;
     stop(world, index);
     start(world, index);
@@ -237,7 +237,7 @@ fn stop(world: &mut World, index: usize) {
     framework.up = false;
     framework.life += 1;
     framework.offers.clear();
-    framework.asked.clear();
+    framework.pending_calls.clear();
     framework.suppressed = false;
     (framework.stream, framework.calls) = (None, None);
     let is_ours = |client: &Client| matches!(client, Client::Framework { index: at, .. } if *at == index);
@@ -256,8 +256,8 @@ pub(crate) fn step(world: &mut World, index: usize, life: u32, step: Step) {
         Step::Wake => wake(world, index),
         Step::Consider => offers::consider(world, index),
         Step::Acknowledge(status) => acknowledge(world, index, &status),
-        Step::Wish => wishes::wish(world, index),
-        Step::Repair => wishes::repair(world, index),
+        Step::Act => actions::act(world, index),
+        Step::Repair => actions::repair(world, index),
     }
 }
 
@@ -268,16 +268,16 @@ fn begin(world: &mut World, index: usize) {
     }
     framework.up = true;
     framework.session = Session::new(framework.memory.info.clone());
-    world.tell(|| format!("F{index} starts"));
+    world.trace_line(|| format!("F{index} starts"));
     wake(world, index);
     let wait = between(&mut world.rng, 100 * MS, 5 * SECOND);
-    plan(world, index, wait, Step::Wish);
+    plan(world, index, wait, Step::Act);
     if world.is_healing() {
         plan(world, index, SECOND, Step::Repair);
     }
 }
 
-/// The session's deadline may have come; if not, it is waited for.
+/// Handles the session's deadline, or plans the next wake-up.
 fn wake(world: &mut World, index: usize) {
     use tepui_client::scheduler::State;
     let now = world.elapsed();
@@ -316,7 +316,7 @@ fn subscribe(world: &mut World, index: usize) {
     if !can_reach_master(world, index) {
         return lost(world, index);
     }
-    world.tell(|| format!("F{index} subscribes"));
+    world.trace_line(|| format!("F{index} subscribes"));
     let client = Client::Framework { index, life: world.frameworks[index].life };
     let stream = world.open(Kind::Stream, client, Node::Master(master));
     world.frameworks[index].stream = Some(stream);
@@ -330,18 +330,18 @@ fn lost(world: &mut World, index: usize) {
     let (now, random) = (world.elapsed(), world.rng.next_u64());
     let framework = &mut world.frameworks[index];
     framework.offers.clear();
-    framework.asked.clear();
+    framework.pending_calls.clear();
     let conns = [framework.stream.take(), framework.calls.take()];
-    let _ = framework.session.lost(now, random); // Disconnected: nothing else to do about it.
+    let _ = framework.session.lost(now, random); // Disconnected: no further action.
     conns.into_iter().flatten().for_each(|conn| world.close(conn, End::Client));
     plan_wake(world, index);
 }
 
-/// The master wants nothing more of this id: the framework comes back as another one.
+/// The master rejects this id: the framework subscribes with a new one.
 fn start_over(world: &mut World, index: usize) {
-    world.tell(|| format!("F{index} starts over"));
+    world.trace_line(|| format!("F{index} starts over"));
     if let Some(id) = world.frameworks[index].id().map(str::to_owned) {
-        world.checks.see(&Fact::FrameworkEnds { id: &id });
+        world.checks.observe(&Fact::FrameworkEnds { id: &id });
     }
     stop(world, index);
     let memory = &mut world.frameworks[index].memory;
@@ -361,14 +361,14 @@ pub(crate) fn closed(world: &mut World, index: usize, life: u32, conn: ConnId, k
     match kind {
         Kind::Calls if framework.calls == Some(conn) => {
             framework.calls = None;
-            offers::give_back_unanswered(world, index);
+            offers::decline_unanswered(world, index);
         }
         Kind::Stream if framework.stream == Some(conn) => lost(world, index),
         Kind::Calls | Kind::Stream | Kind::Link | Kind::Request | Kind::Session => (),
     }
 }
 
-/// Sends a call if subscribed; else it is lost, as the client library would say.
+/// Sends a call if subscribed; false otherwise, as in the client library.
 pub(super) fn call(world: &mut World, index: usize, call: Call) -> bool {
     let framework = &world.frameworks[index];
     let Some(link) = framework.session.link().cloned() else { return false };
@@ -385,13 +385,13 @@ pub(super) fn call(world: &mut World, index: usize, call: Call) -> bool {
     world.frameworks[index].calls = Some(conn);
     let call = link.stamp(call);
     let exchange = world.begin_exchange(conn);
-    world.frameworks[index].asked.insert(exchange, call.clone());
+    world.frameworks[index].pending_calls.insert(exchange, call.clone());
     let message = Message::SchedulerCall { exchange, stream_id: link.stream_id, call: Box::new(call) };
     world.send(conn, End::Server, message);
     true
 }
 
-pub(crate) fn hear(world: &mut World, index: usize, life: u32, conn: ConnId, message: Message) {
+pub(crate) fn on_event(world: &mut World, index: usize, life: u32, conn: ConnId, message: Message) {
     let now = world.elapsed();
     let framework = &mut world.frameworks[index];
     if framework.life != life || (framework.stream != Some(conn) && framework.calls != Some(conn)) {
@@ -400,16 +400,16 @@ pub(crate) fn hear(world: &mut World, index: usize, life: u32, conn: ConnId, mes
     match message {
         Message::StreamOpen { stream_id } => framework.session.opened(stream_id),
         Message::SchedulerEvent(event) => {
-            if let Some(event) = framework.session.hear(now, (*event).clone()) {
-                take_in(world, index, event);
+            if let Some(event) = framework.session.receive(now, (*event).clone()) {
+                on_scheduler_event(world, index, event);
             }
         }
         Message::Answer { refused: Some((status, message)), .. } => {
-            world.tell(|| format!("F{index} is refused: {status} {message}"));
+            world.trace_line(|| format!("F{index} is refused: {status} {message}"));
             refused(world, index, conn, status, &message);
         }
         Message::Answer { exchange, refused: None, .. } => {
-            if let Some(call) = framework.asked.remove(&exchange) {
+            if let Some(call) = framework.pending_calls.remove(&exchange) {
                 framework.session.remember(&call);
                 plan_wake(world, index);
             }
@@ -430,18 +430,18 @@ fn refused(world: &mut World, index: usize, conn: ConnId, status: u16, message: 
     if framework.stream == Some(conn) {
         match framework.session.refused(status, message) {
             Outcome::Retry => lost(world, index),
-            Outcome::Ended(event) => take_in(world, index, event),
+            Outcome::Ended(event) => on_scheduler_event(world, index, event),
         }
     } else if status != 403 && message != "Framework cannot be found" {
-        // Otherwise the framework failed over or was removed without having heard of it yet.
+        // Otherwise the framework failed over or was removed and has not received that yet.
         world.checks.fail("calls_are_sound", format!("F{index}: {status} {message}"));
     }
 }
 
-fn take_in(world: &mut World, index: usize, event: Heard) {
+fn on_scheduler_event(world: &mut World, index: usize, event: SchedulerEvent) {
     match event {
-        Heard::Subscribed(subscribed) => subscribed_as(world, index, &subscribed.framework_id.value),
-        Heard::Offers(offers) => {
+        SchedulerEvent::Subscribed(subscribed) => subscribed_as(world, index, &subscribed.framework_id.value),
+        SchedulerEvent::Offers(offers) => {
             world.counts.offers += offers.len() as u64;
             for offer in offers {
                 world.frameworks[index].offers.insert(offer.id.value.clone(), offer);
@@ -449,37 +449,40 @@ fn take_in(world: &mut World, index: usize, event: Heard) {
             let wait = mostly(&mut world.rng, MS, 500 * MS, 0.1, 15 * SECOND);
             plan(world, index, wait, Step::Consider);
         }
-        Heard::Rescind(id) => {
+        SchedulerEvent::Rescind(id) => {
             world.frameworks[index].offers.remove(&id.value);
         }
-        Heard::Update(status) => updated(world, index, status),
-        Heard::UpdateOperation(status) => operation_updated(world, index, &status),
-        Heard::Error(message) => {
-            world.tell(|| format!("F{index} is told: {message}"));
+        SchedulerEvent::Update(status) => updated(world, index, status),
+        SchedulerEvent::UpdateOperation(status) => operation_updated(world, index, &status),
+        SchedulerEvent::Error(message) => {
+            world.trace_line(|| format!("F{index} is told: {message}"));
             let wait = between(&mut world.rng, MS, SECOND);
             plan(world, index, wait, Step::Wake);
         }
-        Heard::InverseOffers(asked) => {
-            let ids = asked.into_iter().map(|asked| (*asked.id).clone());
+        SchedulerEvent::InverseOffers(offers) => {
+            let ids = offers.into_iter().map(|offer| (*offer.id).clone());
             let answer = match world.rng.chance(0.5) {
                 true => calls::accept_inverse_offers(ids, None),
                 false => calls::decline_inverse_offers(ids, None),
             };
             call(world, index, answer);
         }
-        Heard::Disconnected | Heard::RescindInverseOffer(_) | Heard::Message(_) | Heard::Failure(_) => (),
+        SchedulerEvent::Disconnected
+        | SchedulerEvent::RescindInverseOffer(_)
+        | SchedulerEvent::Message(_)
+        | SchedulerEvent::Failure(_) => (),
     }
 }
 
 fn subscribed_as(world: &mut World, index: usize, id: &str) {
-    world.tell(|| format!("F{index} is {id}"));
+    world.trace_line(|| format!("F{index} is {id}"));
     let framework = &mut world.frameworks[index];
     framework.memory.info = framework.session.framework().clone();
     framework.offers.clear();
     let checkpoint = framework.memory.info.checkpoint == Some(true);
     let untrusted = world.plan.authorization && index > 0;
-    world.checks.see(&Fact::FrameworkIs { id, checkpoint, untrusted });
-    wishes::ask_about_all(world, index);
+    world.checks.observe(&Fact::FrameworkIs { id, checkpoint, untrusted });
+    actions::reconcile_all(world, index);
     plan_wake(world, index);
 }
 
@@ -490,7 +493,7 @@ fn updated(world: &mut World, index: usize, status: pb::TaskStatus) {
     let is_past = status.uuid.as_ref().is_some_and(|uuid| framework.memory.past.contains(uuid));
     let task = framework.memory.tasks.get_mut(&status.task_id.value);
     if let Some(task) = task.filter(|_| !is_past) {
-        task.heard.extend(status.uuid.clone());
+        task.received.extend(status.uuid.clone());
         let ended = !is_terminal(task.state) && is_terminal(status.state);
         task.state = status.state;
         match status.state {
@@ -501,7 +504,7 @@ fn updated(world: &mut World, index: usize, status: pb::TaskStatus) {
         }
         match status.reason.filter(|_| ended) {
             Some(Reason::REASON_CONTAINER_PREEMPTED) => world.counts.preempted += 1,
-            Some(Reason::REASON_MAX_COMPLETION_TIME_REACHED) => world.counts.out_of_time += 1,
+            Some(Reason::REASON_MAX_COMPLETION_TIME_REACHED) => world.counts.completion_time_reached += 1,
             Some(Reason::REASON_MEMORY_REQUEST_EXCEEDED) => world.counts.evicted += 1,
             Some(Reason::REASON_TASK_UNAUTHORIZED | Reason::REASON_TASK_GROUP_UNAUTHORIZED) => {
                 world.counts.denied += 1;
@@ -510,7 +513,7 @@ fn updated(world: &mut World, index: usize, status: pb::TaskStatus) {
         }
         world.counts.unhealthy += u64::from(ended && status.healthy == Some(false));
     }
-    world.checks.see(&Fact::FrameworkSees { id: &id, status: &status });
+    world.checks.observe(&Fact::FrameworkSees { id: &id, status: &status });
     if status.uuid.is_some() {
         let wait = mostly(&mut world.rng, 0, 10 * MS, world.plan.late_acknowledgements, 15 * SECOND);
         plan(world, index, wait, Step::Acknowledge(Box::new(status)));
@@ -522,9 +525,9 @@ fn acknowledge(world: &mut World, index: usize, status: &pb::TaskStatus) {
     if call(world, index, acknowledge) {
         world.counts.acknowledgements += 1;
         let uuid = status.uuid.as_deref().unwrap_or_default();
-        world.checks.see(&Fact::FrameworkAcknowledges { uuid });
+        world.checks.observe(&Fact::FrameworkAcknowledges { uuid });
         let task = world.frameworks[index].memory.tasks.get_mut(&status.task_id.value);
-        if let Some(task) = task.filter(|task| task.heard.contains(uuid)) {
+        if let Some(task) = task.filter(|task| task.received.contains(uuid)) {
             task.over |= is_terminal(status.state);
         }
     }

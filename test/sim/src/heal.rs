@@ -1,9 +1,9 @@
 //! The second phase: no more faults, and everything must settle.
 //!
-//! Settled means: every agent is registered, no task lives anywhere, every framework knows the end of each of its
-//! tasks, nothing is offered, nothing runs in a container, no update waits for its acknowledgement, no disk keeps what
-//! is over, master and agents count the same resources. Then all processes are restarted and it must settle once more:
-//! disks bring nothing back. In the end frameworks want offers again, and all that is free must be offered.
+//! Settled means: every agent is registered, no task is live, every framework has a terminal state for each of its tasks,
+//! there are no offers, containers or unacknowledged updates, no disk contains terminated entities, master and agents
+//! count the same resources. Then all processes are restarted and must settle again. Finally frameworks revive, and all
+//! free resources must be offered.
 
 use tepui_core_agent::Phase as AgentPhase;
 use tepui_core_master::FrameworkLink;
@@ -24,25 +24,29 @@ const HEALS_WITHIN: u64 = 3600 * SECOND;
 const LOOK_EVERY: u64 = 5 * SECOND;
 
 pub(crate) fn begin(world: &mut World) {
-    world.tell(|| "faults end".into());
+    world.trace_line(|| "faults end".into());
     world.phase = Phase::Healing { stage: Stage::Settling, until: world.queue.now() + HEALS_WITHIN };
     for master in &mut world.masters {
         (master.process.paused_until, master.cut_off_until) = (0, 0);
-        master.process.hardware.full_until = 0;
+        master.process.hardware.heal();
     }
     for agent in &mut world.agents {
         agent.process.paused_until = 0;
-        agent.process.hardware.full_until = 0;
+        agent.process.hardware.heal();
     }
     world.plan.bad_containers = 0.0;
     world.plan.slow_disk = 0.0;
     world.plan.late_acknowledgements = 0.0;
     for master in 0..world.masters.len() {
-        world.queue.after(SECOND, Event::Start { node: Node::Master(master) });
+        let node = Node::Master(master);
+        world.queue.after(SECOND, Event::Start { node });
+        world.queue.after(SECOND, Event::Room { node });
     }
     for agent in 0..world.agents.len() {
         world.agents[agent].cut_off_until = 0;
-        world.queue.after(SECOND, Event::Start { node: Node::Agent(agent) });
+        let node = Node::Agent(agent);
+        world.queue.after(SECOND, Event::Start { node });
+        world.queue.after(SECOND, Event::Room { node });
     }
     for index in 0..world.frameworks.len() {
         world.frameworks[index].cut_off_until = 0;
@@ -53,7 +57,7 @@ pub(crate) fn begin(world: &mut World) {
     world.queue.after(LOOK_EVERY, Event::Settled);
 }
 
-pub(crate) fn look(world: &mut World) {
+pub(crate) fn check_progress(world: &mut World) {
     let Phase::Healing { stage, until } = world.phase else { return };
     clear_abandoned(world);
     let open = match stage {
@@ -69,18 +73,18 @@ pub(crate) fn look(world: &mut World) {
 }
 
 fn next(world: &mut World, stage: Stage) {
-    world.tell(|| format!("done: {stage:?}"));
+    world.trace_line(|| format!("done: {stage:?}"));
     let until = world.queue.now() + HEALS_WITHIN;
     match stage {
         Stage::Settling => {
-            world.checks.see(&Fact::Settled);
+            world.checks.observe(&Fact::Settled);
             restart_all(world);
             world.phase = Phase::Healing { stage: Stage::Restarted, until };
         }
         Stage::Restarted => {
-            world.checks.see(&Fact::Settled);
+            world.checks.observe(&Fact::Settled);
             world.phase = Phase::Healing { stage: Stage::Offering, until };
-            (0..world.frameworks.len()).for_each(|index| framework::want_offers(world, index));
+            (0..world.frameworks.len()).for_each(|index| framework::revive_all(world, index));
         }
         Stage::Offering => world.phase = Phase::Over,
     }
@@ -97,15 +101,14 @@ fn restart_all(world: &mut World) {
     }
 }
 
-/// An operator ends frameworks whose schedulers will never come back for them, gives up agents that nobody is, and takes
-/// back what operators changed.
+/// An operator tears down abandoned frameworks, marks lost agents as gone, and reverts operator changes.
 fn clear_abandoned(world: &mut World) {
     end_abandoned_frameworks(world);
     give_up_lost_agents(world);
-    operator::take_everything_back(world);
+    operator::revert_changes(world);
 }
 
-/// An agent that never heard that it was admitted comes back as another one.
+/// An agent that never received its admission registers with a new id.
 fn give_up_lost_agents(world: &mut World) {
     let Some(machine) = world.leader() else { return };
     let is_someone = |id: &AgentId| {
@@ -130,7 +133,7 @@ fn end_abandoned_frameworks(world: &mut World) {
             teardown: teardown.into(),
             ..Default::default()
         };
-        world.checks.see(&Fact::FrameworkEnds { id: id.as_str() });
+        world.checks.observe(&Fact::FrameworkEnds { id: id.as_str() });
         master::operator_call(world, call);
     }
 }
@@ -147,14 +150,14 @@ fn unsettled(world: &World) -> Vec<String> {
             open.push(format!("F{} is not connected", framework.index));
         }
         for (id, task) in framework.live_tasks() {
-            // Of agents that nobody remembers nobody can say more.
+            // Tasks of an unknown agent have no other state.
             let unknown = task.state == pb::TaskState::TASK_UNKNOWN;
-            if !unknown || knows(world, &task.agent_id) {
+            if !unknown || is_registered(world, &task.agent_id) {
                 open.push(format!("F{} thinks {id} is {:?}", framework.index, task.state));
             }
         }
         for (id, operation) in &framework.memory.operations {
-            // Unknown to a master that has all agents: it never was, or its end was acknowledged.
+            // Unknown to a master with all agents: it never existed, or its terminal status was acknowledged.
             if operation.state != pb::OperationState::OPERATION_UNKNOWN {
                 open.push(format!("F{} thinks operation {id} is {:?}", framework.index, operation.state));
             }
@@ -170,7 +173,7 @@ fn is_connected(world: &World, framework: &Framework) -> bool {
 }
 
 /// Whether the master remembers an agent.
-fn knows(world: &World, id: &pb::AgentID) -> bool {
+fn is_registered(world: &World, id: &pb::AgentID) -> bool {
     let Some(machine) = world.leader() else { return true };
     let (state, id) = (machine.state(), AgentId::from(id));
     state.agents.contains_key(&id)
@@ -209,10 +212,10 @@ fn master_unsettled(world: &World, open: &mut Vec<String>) {
     }
 }
 
-/// What is over and still on an agent's disk.
+/// Keys of terminated entities on an agent's disk.
 const LEFT_OVER: [&str; 6] = ["executor/", "task/", "update/", "operation/", "framework/", "container/"];
 
-/// Free resources that are not offered to anybody, though there is somebody who wants them.
+/// Free resources without an offer although a framework accepts them.
 fn unoffered(world: &World) -> Vec<String> {
     let Some(machine) = world.leader() else { return vec!["the master is down".into()] };
     let state = machine.state();

@@ -1,8 +1,7 @@
 //! A recorded history: the draws of a run by their names, as text.
 //!
 //! A line has the draws of one event: its name, how many of that name came before, and the draws that were not zero, each
-//! as `index=value`, with `stream.` before those that are not of the main stream. Lines that begin with `#` say what the
-//! history shows.
+//! as `index=value`, with the prefix `stream.` outside of the main stream. Lines that start with `#` describe the history.
 
 use std::fmt;
 use std::sync::Arc;
@@ -61,7 +60,7 @@ impl History {
         for (at, line) in text.lines().enumerate() {
             let line = line.trim();
             if !line.is_empty() && !line.starts_with('#') {
-                history.parse_line(line).map_err(|why| format!("line {}: {why}", at + 1))?;
+                history.parse_line(line).map_err(|reason| format!("line {}: {reason}", at + 1))?;
             }
         }
         Ok(history)
@@ -116,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_read_and_written_alike() {
+    fn history_text_round_trips() {
         let text = "plan.agents 0 0=3\nturn:A0 12 0=5 2=7 patience.0=1\nturn:A0 13 0=1\n";
         let history = History::parse(&format!("# what it shows\n\n{text}")).expect("a history");
         assert_eq!((history.to_string().as_str(), history.len()), (text, 5));

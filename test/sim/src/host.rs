@@ -1,8 +1,8 @@
-//! The machine below an agent: pretend containers that start late, fail, exit, hang, and outlive the agent.
+//! The machine below an agent: simulated containers that start late, fail, exit, hang, and survive the agent.
 //!
-//! Keeps the promises of the container port: every Launch is answered, every launched container ends once, after those
-//! nested in it, also across restarts of the agent. What is on its way to an agent that dies is lost, and told again
-//! when it asks with Recover; meanwhile nobody ends what is nested in a container whose first process ended.
+//! Satisfies the contract of the container port: every Launch is answered, every launched container terminates once, after
+//! its nested containers, also across restarts of the agent. Events to a crashed agent are lost, and repeated on Recover;
+//! meanwhile nested containers of a terminated first process keep running.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::event::Event;
 use crate::executor::{self, Executor};
 use crate::net::{Client, End};
 use crate::sabotage::Sabotage;
-use crate::script::{Ending, Script};
+use crate::script::{CommandExit, Script};
 use crate::world::World;
 
 const SIGKILL: i32 = 9;
@@ -27,7 +27,7 @@ const SIGSEGV: i32 = 11;
 
 #[derive(Debug, Default)]
 pub(crate) struct Host {
-    /// Also those that ended: the agent may ask again how.
+    /// Includes terminated containers: the agent may query their status again.
     pub(crate) containers: BTreeMap<ContainerId, Container>,
     next_pid: u32,
     /// When the newest event reaches the agent: they arrive in order.
@@ -37,14 +37,14 @@ pub(crate) struct Host {
 #[derive(Debug)]
 pub(crate) struct Container {
     pub(crate) phase: Phase,
-    /// It does not end when asked; only Destroy ends it, and not at once.
+    /// It ignores signals; only Destroy terminates it, with a delay.
     hangs: bool,
     /// It is being destroyed.
     doomed: bool,
     /// Why it was evicted.
     evicted: Option<Box<Termination>>,
     /// A process in it fell victim to the OOM killer.
-    short_of_memory: bool,
+    oom_killed: bool,
 }
 
 #[derive(Debug)]
@@ -54,18 +54,18 @@ pub(crate) enum Phase {
     },
     Running {
         pid: u32,
-        inside: Inside,
+        workload: Workload,
     },
-    /// Its first process ended; those nested in it come first.
+    /// Its first process exited; nested containers terminate first.
     Closing(Termination),
     Ended(Termination),
 }
 
 /// What runs in a container.
 #[derive(Debug)]
-pub(crate) enum Inside {
+pub(crate) enum Workload {
     Executor(Box<Executor>),
-    /// A command: that of a task, or something that ends by itself after a while.
+    /// A command: that of a task, or one that exits after a while.
     Command,
 }
 
@@ -81,28 +81,28 @@ impl Container {
 impl Host {
     pub(crate) fn executor_mut(&mut self, id: &ContainerId) -> Option<&mut Executor> {
         match &mut self.containers.get_mut(id)?.phase {
-            Phase::Running { inside: Inside::Executor(executor), .. } => Some(executor),
+            Phase::Running { workload: Workload::Executor(executor), .. } => Some(executor),
             Phase::Running { .. } | Phase::Starting { .. } | Phase::Closing(_) | Phase::Ended(_) => None,
         }
     }
 
     pub(crate) fn executor(&self, id: &ContainerId) -> Option<&Executor> {
         match &self.containers.get(id)?.phase {
-            Phase::Running { inside: Inside::Executor(executor), .. } => Some(executor),
+            Phase::Running { workload: Workload::Executor(executor), .. } => Some(executor),
             Phase::Running { .. } | Phase::Starting { .. } | Phase::Closing(_) | Phase::Ended(_) => None,
         }
     }
 
-    /// Those alive that nobody is destroying.
-    pub(crate) fn wanted(&self) -> impl Iterator<Item = &ContainerId> {
-        self.containers.keys().filter(|id| self.is_wanted(id))
+    /// Live containers that are not being destroyed.
+    pub(crate) fn running(&self) -> impl Iterator<Item = &ContainerId> {
+        self.containers.keys().filter(|id| self.is_running(id))
     }
 
-    pub(crate) fn is_wanted(&self, id: &ContainerId) -> bool {
+    pub(crate) fn is_running(&self, id: &ContainerId) -> bool {
         self.containers.get(id).is_some_and(|container| container.is_alive() && !container.doomed)
     }
 
-    /// Those right below a container that have not ended.
+    /// Live direct children of a container.
     fn children(&self, parent: &ContainerId) -> Vec<ContainerId> {
         let left = |container: &Container| !matches!(container.phase, Phase::Ended(_));
         let all =
@@ -110,7 +110,7 @@ impl Host {
         all.map(|(id, _)| id.clone()).collect()
     }
 
-    /// How a container ended.
+    /// How a container terminated.
     pub(crate) fn ended(&self, id: &ContainerId) -> Option<&Termination> {
         match &self.containers.get(id)?.phase {
             Phase::Ended(termination) => Some(termination),
@@ -123,7 +123,7 @@ impl Host {
     }
 }
 
-/// Carries out what the agent asks for.
+/// Performs an operation of the agent.
 pub(crate) fn operate(world: &mut World, agent: usize, op: ContainerOp) {
     match op {
         ContainerOp::Recover { known } => recover(world, agent, known),
@@ -143,13 +143,13 @@ pub(crate) fn operate(world: &mut World, agent: usize, op: ContainerOp) {
         | ContainerOp::CreateVolume { path }
         | ContainerOp::DestroyVolume { path } => {
             let wait = between(&mut world.rng, MS, 50 * MS);
-            tell(world, agent, wait, ContainerEvent::PathDone { path, error: None });
+            emit(world, agent, wait, ContainerEvent::PathDone { path, error: None });
         }
     }
 }
 
-/// Sends an event to the agent of now: another one never hears it.
-fn tell(world: &mut World, agent: usize, wait: u64, event: ContainerEvent) {
+/// Sends an event to the current process of the agent; it is lost with a restart.
+fn emit(world: &mut World, agent: usize, wait: u64, event: ContainerEvent) {
     let node = &mut world.agents[agent];
     let life = node.process.life;
     node.host.arrival = node.host.arrival.max(world.queue.now() + wait);
@@ -158,27 +158,27 @@ fn tell(world: &mut World, agent: usize, wait: u64, event: ContainerEvent) {
 
 fn launch(world: &mut World, agent: usize, spec: Box<LaunchSpec>) {
     let id = spec.id.clone();
-    world.checks.see(&Fact::ContainerLaunches { agent, spec: &spec });
+    world.checks.observe(&Fact::ContainerLaunches { agent, spec: &spec });
     let host = &world.agents[agent].host;
     let runs = |parent: &ContainerId| {
-        host.is_wanted(parent) && matches!(host.containers[parent].phase, Phase::Running { .. })
+        host.is_running(parent) && matches!(host.containers[parent].phase, Phase::Running { .. })
     };
     if id.parent().is_some_and(|parent| !runs(parent)) {
         let message = "its parent does not run".into();
         let event = ContainerEvent::LaunchFailed { id, stage: LaunchStage::Start, message };
-        return tell(world, agent, MS, event);
+        return emit(world, agent, MS, event);
     }
     let bad = world.plan.bad_containers;
     let (fails, hangs) = (world.rng.chance(bad / 3.0), world.rng.chance(bad));
     let wait = mostly(&mut world.rng, 5 * MS, 500 * MS, bad, 40 * SECOND);
     let phase = Phase::Starting { spec };
-    let container = Container { phase, hangs, doomed: false, evicted: None, short_of_memory: false };
+    let container = Container { phase, hangs, doomed: false, evicted: None, oom_killed: false };
     world.agents[agent].host.containers.insert(id.clone(), container);
     world.queue.after(wait, Event::ContainerStarts { agent, id, fails });
 }
 
-/// The process of a container comes to be, unless its launch was given up meanwhile.
-pub(crate) fn starts(world: &mut World, agent: usize, id: &ContainerId, fails: bool) {
+/// The process of a container starts, unless its launch was cancelled.
+pub(crate) fn on_start(world: &mut World, agent: usize, id: &ContainerId, fails: bool) {
     let elapsed = world.elapsed();
     let host = &mut world.agents[agent].host;
     let Some(container) = host.containers.get_mut(id) else { return };
@@ -187,7 +187,7 @@ pub(crate) fn starts(world: &mut World, agent: usize, id: &ContainerId, fails: b
         container.phase = Phase::Ended(Termination::default());
         let message = "pretended failure".into();
         let event = ContainerEvent::LaunchFailed { id: id.clone(), stage: LaunchStage::Start, message };
-        tell(world, agent, MS, event);
+        emit(world, agent, MS, event);
         return child_gone(world, agent, id);
     }
     host.next_pid += 1;
@@ -195,15 +195,15 @@ pub(crate) fn starts(world: &mut World, agent: usize, id: &ContainerId, fails: b
     let hangs = container.hangs;
     let is_executor = spec.environment.contains_key("MESOS_EXECUTOR_ID");
     let script = spec.command.value.as_deref().and_then(Script::read);
-    let inside = match is_executor {
-        true => Inside::Executor(Box::new(Executor::new(spec, hangs, elapsed))),
-        false => Inside::Command,
+    let workload = match is_executor {
+        true => Workload::Executor(Box::new(Executor::new(spec, hangs, elapsed))),
+        false => Workload::Command,
     };
-    world.checks.see(&Fact::ContainerRuns { agent, spec });
-    container.phase = Phase::Running { pid, inside };
+    world.checks.observe(&Fact::ContainerRuns { agent, spec });
+    container.phase = Phase::Running { pid, workload };
     world.counts.containers += 1;
-    world.tell(|| format!("A{agent} container {id} runs"));
-    tell(world, agent, MS, ContainerEvent::Launched { id: id.clone(), pid });
+    world.trace_line(|| format!("A{agent} container {id} runs"));
+    emit(world, agent, MS, ContainerEvent::Launched { id: id.clone(), pid });
     match (is_executor, script) {
         (true, _) => executor::begin(world, agent, id),
         (false, Some(script)) => run_script(world, agent, id, &script),
@@ -211,55 +211,55 @@ pub(crate) fn starts(world: &mut World, agent: usize, id: &ContainerId, fails: b
     }
 }
 
-/// A task in a container of its own does what its script says.
+/// Plays the script of a task in its own container.
 fn run_script(world: &mut World, agent: usize, id: &ContainerId, script: &Script) {
     let (status, oom) = match script.ending {
-        Ending::Finish => (0, false),
-        Ending::Fail => (script.exit_code() << 8, false),
-        Ending::Crash => (SIGSEGV, false),
-        Ending::Oom => (SIGKILL, true),
-        Ending::Stay => return,
+        CommandExit::Finish => (0, false),
+        CommandExit::Fail => (script.exit_code() << 8, false),
+        CommandExit::Crash => (SIGSEGV, false),
+        CommandExit::Oom => (SIGKILL, true),
+        CommandExit::Stay => return,
     };
     world.counts.out_of_memory += u64::from(oom);
     world.queue.after(script.run, Event::ContainerEnds { agent, id: id.clone(), status, oom });
 }
 
-/// Any other command ends by itself, with a status of its own.
+/// Any other command exits with a random status.
 fn run_command(world: &mut World, agent: usize, id: &ContainerId) {
     let wait = mostly(&mut world.rng, 10 * MS, 5 * SECOND, 0.3, 40 * SECOND);
     let status = (world.rng.below(256) as i32) << 8;
     world.queue.after(wait, Event::ContainerEnds { agent, id: id.clone(), status, oom: false });
 }
 
-/// Forgets an ended container and those that were nested in it.
+/// Removes a terminated container and its nested ones.
 fn remove(world: &mut World, agent: usize, id: &ContainerId, path: String) {
     let host = &mut world.agents[agent].host;
-    let inside =
+    let is_below =
         |other: &ContainerId| std::iter::successors(Some(other), |id| id.parent()).any(|at| at == id);
-    let alive = host.alive().any(inside);
+    let alive = host.alive().any(is_below);
     if !alive {
-        host.containers.retain(|other, _| !inside(other));
-        world.checks.see(&Fact::ContainerRemoved { id });
+        host.containers.retain(|other, _| !is_below(other));
+        world.checks.observe(&Fact::ContainerRemoved { id });
     }
     let error = alive.then(|| "it is still running".into());
     let wait = between(&mut world.rng, MS, 50 * MS);
-    tell(world, agent, wait, ContainerEvent::PathDone { path, error });
+    emit(world, agent, wait, ContainerEvent::PathDone { path, error });
 }
 
 fn update(world: &mut World, agent: usize, id: ContainerId) {
     if world.rng.chance(world.plan.bad_containers / 20.0) {
         let message = "pretended failure".into();
-        tell(world, agent, 5 * MS, ContainerEvent::UpdateFailed { id, message });
+        emit(world, agent, 5 * MS, ContainerEvent::UpdateFailed { id, message });
     }
 }
 
-/// A signal to the first process of a container: what is polite, one that hangs ignores.
+/// A signal to the first process of a container; a hanging one reacts to SIGKILL only.
 fn signal(world: &mut World, agent: usize, id: &ContainerId, signal: i32) {
     let Some(container) = world.agents[agent].host.containers.get(id) else {
-        return tell(world, agent, MS, ContainerEvent::NoSuchContainer { id: id.clone() });
+        return emit(world, agent, MS, ContainerEvent::NoSuchContainer { id: id.clone() });
     };
     match &container.phase {
-        Phase::Running { inside: Inside::Command, .. } if signal != SIGKILL => {
+        Phase::Running { workload: Workload::Command, .. } if signal != SIGKILL => {
             if !container.hangs {
                 let wait = between(&mut world.rng, MS, SECOND);
                 let status = if world.rng.chance(0.3) { 0 } else { signal };
@@ -269,22 +269,22 @@ fn signal(world: &mut World, agent: usize, id: &ContainerId, signal: i32) {
         }
         Phase::Starting { .. } | Phase::Running { .. } => destroy(world, agent, id),
         Phase::Closing(_) | Phase::Ended(_) => {
-            tell(world, agent, MS, ContainerEvent::NoSuchContainer { id: id.clone() });
+            emit(world, agent, MS, ContainerEvent::NoSuchContainer { id: id.clone() });
         }
     }
 }
 
-/// The OOM killer ended a process in a container.
-pub(crate) fn short_of_memory(world: &mut World, agent: usize, id: &ContainerId) {
+/// The OOM killer killed a process of a container.
+pub(crate) fn oom_kill(world: &mut World, agent: usize, id: &ContainerId) {
     if let Some(container) = world.agents[agent].host.containers.get_mut(id) {
-        container.short_of_memory = true;
+        container.oom_killed = true;
     }
 }
 
 fn examine(world: &mut World, agent: usize, id: ContainerId) {
     let container = world.agents[agent].host.containers.get(&id);
-    let killed = container.filter(|container| container.short_of_memory).map(|_| out_of_memory());
-    tell(world, agent, MS, ContainerEvent::Examined { id, killed });
+    let killed = container.filter(|container| container.oom_killed).map(|_| out_of_memory());
+    emit(world, agent, MS, ContainerEvent::Examined { id, killed });
 }
 
 fn out_of_memory() -> Termination {
@@ -296,7 +296,7 @@ fn out_of_memory() -> Termination {
     }
 }
 
-/// Ends a container and those nested in it.
+/// Destroys a container and its nested ones.
 fn destroy(world: &mut World, agent: usize, id: &ContainerId) {
     for child in world.agents[agent].host.children(id) {
         destroy(world, agent, &child);
@@ -307,7 +307,7 @@ fn destroy(world: &mut World, agent: usize, id: &ContainerId) {
             container.phase = Phase::Ended(Termination::default());
             let message = "destroyed while it was being launched".into();
             let event = ContainerEvent::LaunchFailed { id: id.clone(), stage: LaunchStage::Start, message };
-            tell(world, agent, 10 * MS, event);
+            emit(world, agent, 10 * MS, event);
             child_gone(world, agent, id);
         }
         Phase::Running { .. } => {
@@ -321,8 +321,8 @@ fn destroy(world: &mut World, agent: usize, id: &ContainerId) {
     }
 }
 
-/// The first process of a container ended, and everything in it.
-pub(crate) fn ends(world: &mut World, agent: usize, id: &ContainerId, status: i32, oom: bool) {
+/// The first process of a container terminated, and everything in it.
+pub(crate) fn on_exit(world: &mut World, agent: usize, id: &ContainerId, status: i32, oom: bool) {
     if !silence(world, agent, id) {
         return;
     }
@@ -341,7 +341,7 @@ fn silence(world: &mut World, agent: usize, id: &ContainerId) -> bool {
     if !host.containers.get(id).is_some_and(|container| matches!(container.phase, Phase::Running { .. })) {
         return false;
     }
-    world.tell(|| format!("A{agent} container {id} ended"));
+    world.trace_line(|| format!("A{agent} container {id} ended"));
     let is_inside = |client: &Client| match client {
         Client::Executor { agent: at, container } => *at == agent && container == id,
         Client::Caller { agent: at, inside, .. } => *at == agent && inside.as_ref() == Some(id),
@@ -354,7 +354,7 @@ fn silence(world: &mut World, agent: usize, id: &ContainerId) -> bool {
     true
 }
 
-/// Ends what is nested in a container whose first process ended, and then the container. Without an agent nobody does.
+/// Destroys the nested containers of a terminated first process, and then the container. Requires a running agent.
 fn close(world: &mut World, agent: usize, id: &ContainerId) {
     let node = &world.agents[agent];
     let children = node.host.children(id);
@@ -373,9 +373,9 @@ fn finish(world: &mut World, agent: usize, id: &ContainerId) {
     let Phase::Closing(termination) = &container.phase else { return };
     let termination = termination.clone();
     container.phase = Phase::Ended(termination.clone());
-    world.checks.see(&Fact::ContainerEnds { id, termination: &termination });
+    world.checks.observe(&Fact::ContainerEnds { id, termination: &termination });
     let termination = world.sabotage.forge(termination);
-    tell(world, agent, MS, ContainerEvent::Exited { id: id.clone(), termination });
+    emit(world, agent, MS, ContainerEvent::Exited { id: id.clone(), termination });
     child_gone(world, agent, id);
 }
 
@@ -389,7 +389,7 @@ fn child_gone(world: &mut World, agent: usize, id: &ContainerId) {
     }
 }
 
-/// What should exist is compared with what does; everything else is an orphan.
+/// Compares expected with existing containers; all others are orphans.
 fn recover(world: &mut World, agent: usize, known: Vec<KnownContainer>) {
     let host = &mut world.agents[agent].host;
     let mut containers = Vec::new();
@@ -397,7 +397,7 @@ fn recover(world: &mut World, agent: usize, known: Vec<KnownContainer>) {
         let container = host.containers.get_mut(id);
         let (pid, ended) = match container.map(|container| &mut container.phase) {
             Some(Phase::Running { pid, .. }) => (Some(*pid), None),
-            Some(Phase::Closing(_)) => (None, None), // The new agent goes on with it.
+            Some(Phase::Closing(_)) => (None, None), // The new agent continues it.
             Some(Phase::Ended(termination)) => (None, Some(termination.clone())),
             Some(starting @ Phase::Starting { .. }) => {
                 *starting = Phase::Ended(Termination::default()); // It cannot begin any more.
@@ -415,7 +415,7 @@ fn recover(world: &mut World, agent: usize, known: Vec<KnownContainer>) {
             Phase::Starting { .. } => container.phase = Phase::Ended(Termination::default()),
             Phase::Running { .. } => {
                 container.doomed = true;
-                world.tell(|| format!("A{agent} container {id} is an orphan"));
+                world.trace_line(|| format!("A{agent} container {id} is an orphan"));
                 let wait = between(&mut world.rng, 5 * MS, SECOND);
                 world.queue.after(wait, Event::ContainerEnds { agent, id, status: 9, oom: false });
             }
@@ -423,14 +423,14 @@ fn recover(world: &mut World, agent: usize, known: Vec<KnownContainer>) {
         }
     }
     let wait = between(&mut world.rng, MS, SECOND);
-    tell(world, agent, wait, ContainerEvent::Recovered { containers });
+    emit(world, agent, wait, ContainerEvent::Recovered { containers });
     let containers = world.agents[agent].host.containers.iter();
     let closing = containers.filter(|(_, container)| matches!(container.phase, Phase::Closing(_)));
     let closing: Vec<ContainerId> = closing.map(|(id, _)| id.clone()).collect();
     closing.iter().for_each(|id| close(world, agent, id));
 }
 
-/// The agent's process died: of the containers it was just launching, some never come to be.
+/// The agent crashed: some of the containers being launched never start.
 pub(crate) fn agent_died(world: &mut World, agent: usize) {
     let mut never = Vec::new();
     for (id, container) in &mut world.agents[agent].host.containers {
@@ -442,7 +442,7 @@ pub(crate) fn agent_died(world: &mut World, agent: usize) {
     never.iter().for_each(|id| child_gone(world, agent, id));
 }
 
-/// The machine goes down: nothing on it lives on.
+/// The machine powers off: all containers die.
 pub(crate) fn power_off(world: &mut World, agent: usize) {
     let ids: Vec<ContainerId> = world.agents[agent].host.containers.keys().cloned().collect();
     for id in ids {
@@ -450,16 +450,16 @@ pub(crate) fn power_off(world: &mut World, agent: usize) {
         let container = world.agents[agent].host.containers.get_mut(&id).expect("it was listed");
         if !matches!(container.phase, Phase::Ended(_)) {
             let termination = Termination::default();
-            world.checks.see(&Fact::ContainerEnds { id: &id, termination: &termination });
+            world.checks.observe(&Fact::ContainerEnds { id: &id, termination: &termination });
             container.phase = Phase::Ended(termination);
         }
     }
 }
 
-/// An agent that ends for good leaves nothing behind.
+/// An agent that unregistered leaves no container.
 pub(crate) fn expect_empty(world: &mut World, agent: usize) {
-    if let Some(id) = world.agents[agent].host.wanted().next() {
-        let what = format!("A{agent} ended for good while container {id} was alive");
-        world.checks.fail("no_orphan_container", what);
+    if let Some(id) = world.agents[agent].host.running().next() {
+        let detail = format!("A{agent} ended for good while container {id} was alive");
+        world.checks.fail("no_orphan_container", detail);
     }
 }

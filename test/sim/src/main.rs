@@ -5,9 +5,11 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tepui_sim::{Counts, History, REGRESSIONS, Report, Sabotage, Trace, record, replay, run, shrink};
+use tepui_sim::{
+    Counts, History, REGRESSIONS, Report, Sabotage, Trace, record, replay, run, run_with_audits_every, shrink,
+};
 
-const USAGE: &str = "usage: tepui-sim --seed S [--trace | --record FILE] | --replay FILE [--trace] | --seeds N [--from F] [--jobs N]
+const USAGE: &str = "usage: tepui-sim --seed S [--trace | --record FILE] | --replay FILE [--trace] | --seeds N [--from F] [--jobs N] [--audit_every N]
 
   --seed S       Play one seed
   --record FILE  Write the history of that seed to FILE; if it fails, only the part that shows the failure
@@ -15,7 +17,9 @@ const USAGE: &str = "usage: tepui-sim --seed S [--trace | --record FILE] | --rep
   --seeds N      Play all recorded regressions and N seeds
   --from F       First of these seeds [default: 0]
   --jobs N       Threads that play [default: one for each processor]
-  --trace        Print what happens";
+  --audit_every N
+                 Compare the books of the master with a walk over them after every N of its turns [default: 1]
+  --trace        Print every event";
 
 fn main() -> ExitCode {
     let Some(options) = Options::parse(std::env::args().skip(1)) else { return usage() };
@@ -24,7 +28,7 @@ fn main() -> ExitCode {
         Options { seed: Some(seed), record: Some(file), .. } => write_history(seed, &file),
         Options { seed: Some(seed), .. } => show(&format!("seed {seed}"), &run(seed, Sabotage::None, trace)),
         Options { replay: Some(file), .. } => play_history(&file, trace),
-        Options { seeds: Some(count), from, jobs, .. } => many(from, count, jobs),
+        Options { seeds: Some(count), from, jobs, audit_every, .. } => many(from, count, jobs, audit_every),
         Options { .. } => usage(),
     }
 }
@@ -43,6 +47,7 @@ struct Options {
     seeds: Option<u64>,
     from: u64,
     jobs: Option<usize>,
+    audit_every: Option<u64>,
 }
 
 impl Options {
@@ -57,6 +62,7 @@ impl Options {
                 "--seeds" => options.seeds = Some(words.next()?.parse().ok()?),
                 "--from" => options.from = words.next()?.parse().ok()?,
                 "--jobs" => options.jobs = Some(words.next()?.parse().ok()?),
+                "--audit_every" => options.audit_every = Some(words.next()?.parse().ok()?),
                 _ => return None,
             }
         }
@@ -111,9 +117,9 @@ enum Item {
 }
 
 impl Item {
-    fn play(self) -> Report {
+    fn play(self, audit_every: Option<u64>) -> Report {
         match self {
-            Item::Seed(seed) => run(seed, Sabotage::None, Trace::Off),
+            Item::Seed(seed) => run_with_audits_every(seed, audit_every.unwrap_or(1)),
             Item::Regression(_, text) => {
                 let history = History::parse(text).expect("a test reads it");
                 replay(&history, Sabotage::None, Trace::Off)
@@ -133,7 +139,7 @@ impl Item {
 }
 
 /// Runs are independent: they share nothing but the list from which threads take them.
-fn many(from: u64, count: u64, jobs: Option<usize>) -> ExitCode {
+fn many(from: u64, count: u64, jobs: Option<usize>, audit_every: Option<u64>) -> ExitCode {
     let regressions = REGRESSIONS.iter().map(|(name, text)| Item::Regression(name, text));
     let items: Vec<Item> = regressions.chain((from..from + count).map(Item::Seed)).collect();
     std::panic::set_hook(Box::new(|_| ())); // Reported as violations.
@@ -145,7 +151,7 @@ fn many(from: u64, count: u64, jobs: Option<usize>) -> ExitCode {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(item) = items.get(at) else { break };
-                    let report = item.play();
+                    let report = item.play(audit_every);
                     reports.lock().expect("no thread panics while it holds it").push((at, report));
                 }
             });

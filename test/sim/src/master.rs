@@ -16,23 +16,26 @@ use crate::show;
 use crate::users;
 use crate::world::World;
 
-/// A new term over what is on the disk.
+/// A new term from the stored registry.
 pub(crate) fn start(world: &mut World, index: usize) {
     let node = Node::Master(index);
     if world.is_up(node) || !disk::may_start(world, node) {
         return;
     }
     let registry = Registry::load(world.masters[index].process.disk.clone()).expect("a master wrote it");
-    world.tell(|| format!("M{index} starts {}", known(&registry)));
-    world.checks.see(&Fact::MasterRestarts(&registry));
+    world.trace_line(|| format!("M{index} starts {}", known(&registry)));
+    world.checks.observe(&Fact::MasterRestarts(&registry));
     let config = config(world);
     let now = world.now_of(node);
     let process = &mut world.masters[index].process;
     process.start(Master::new(config, registry, now));
-    // A first turn: what it has to record at the start is recorded before anybody speaks to it.
+    // A first turn: initial records are written before any input.
     let (at, life) = (world.queue.now(), process.life);
     process.wake = Some(at);
     world.queue.at(at, crate::event::Event::Turn { node, life, at });
+    if world.hardware(node).short_until > at {
+        disk::plan_room_checks(world, node);
+    }
 }
 
 fn known(registry: &Registry) -> String {
@@ -76,27 +79,27 @@ pub(crate) fn crash(world: &mut World, index: usize) {
     }
 }
 
-/// Of what the process was writing the first `written` records are on its disk.
+/// Of the records being written, the first `written` are on its disk.
 pub(crate) fn stop(world: &mut World, index: usize, written: usize) {
-    world.tell(|| format!("M{index} stops"));
+    world.trace_line(|| format!("M{index} stops"));
     let written = election::written_at_death(world, index, written);
     for record in world.masters[index].process.crash(written) {
-        world.tell(|| format!("M{index} stored while it stopped: {record}"));
-        world.checks.see(&Fact::MasterStores(&record));
+        world.trace_line(|| format!("M{index} stored while it stopped: {record}"));
+        world.checks.observe(&Fact::MasterStores(&record));
     }
     for conn in world.conns_where(|conn| conn.server == Node::Master(index)) {
         world.drop_end(conn, End::Server, crate::chance::SECOND);
     }
 }
 
-fn input(world: &mut World, index: usize, input: Input) {
-    world.tell(|| format!("M{index} <- {}", show::master_input(&input)));
-    world.masters[index].process.hear(input);
+pub(crate) fn input(world: &mut World, index: usize, input: Input) {
+    world.trace_line(|| format!("M{index} <- {}", show::master_input(&input)));
+    world.masters[index].process.on_event(input);
     world.plan_turn(Node::Master(index));
 }
 
-pub(crate) fn hear(world: &mut World, index: usize, conn: ConnId, message: Message) {
-    let heard = match message {
+pub(crate) fn on_event(world: &mut World, index: usize, conn: ConnId, message: Message) {
+    let received = match message {
         Message::SchedulerCall { exchange, stream_id, call } => {
             Input::Scheduler { conn: exchange, stream_id, principal: None, call }
         }
@@ -111,27 +114,27 @@ pub(crate) fn hear(world: &mut World, index: usize, conn: ConnId, message: Messa
         | Message::Answer { .. }
         | Message::Close => return,
     };
-    input(world, index, heard);
+    input(world, index, received);
 }
 
-/// A stream or link ended from the outside.
+/// A stream or link was closed by its peer.
 pub(crate) fn closed(world: &mut World, index: usize, conn: ConnId, kind: Kind) {
-    let heard = match kind {
+    let received = match kind {
         Kind::Stream => Input::SchedulerClosed { conn },
         Kind::Link => Input::AgentClosed { conn },
         Kind::Calls | Kind::Request | Kind::Session => return,
     };
-    input(world, index, heard);
+    input(world, index, received);
 }
 
-/// An operator's call to whom it takes for the leader, made without a network in between: the answer does not matter.
+/// An operator's call to the presumed leader, without a network: the answer does not matter.
 pub(crate) fn operator_call(world: &mut World, call: pb::master::Call) {
     let Some(index) = world.find_master() else { return };
     let conn = world.open(Kind::Calls, crate::net::Client::Operator, Node::Master(index));
     input(world, index, Input::Operator { conn, principal: None, call: Box::new(call) });
 }
 
-/// An operator says that an agent never comes back.
+/// An operator marks an agent as gone.
 pub(crate) fn mark_gone(world: &mut World, id: &AgentId) {
     let mark = pb::master::call::MarkAgentGone { agent_id: id.to_proto().into(), ..Default::default() };
     let call = pb::master::Call {
@@ -149,8 +152,8 @@ pub(crate) fn synced(world: &mut World, index: usize) {
     for item in world.masters[index].process.synced(|_| false) {
         match item {
             Item::Record(record) => {
-                world.tell(|| format!("M{index} stored: {record}"));
-                world.checks.see(&Fact::MasterStores(&record));
+                world.trace_line(|| format!("M{index} stored: {record}"));
+                world.checks.observe(&Fact::MasterStores(&record));
             }
             Item::Effect(effect) => make_visible(world, index, effect),
         }
@@ -161,17 +164,19 @@ pub(crate) fn release(world: &mut World, index: usize, effects: Vec<Effect>) {
     effects.into_iter().for_each(|effect| make_visible(world, index, effect));
 }
 
-/// What a master that may have been replaced decides, nobody hears. One that was replaced and does not know is heard by
-/// those who found it, but the checkers take its successor's word.
+/// Effects of a master that may have been replaced are discarded. Effects of one that was replaced without having detected
+/// it reach its peers, but the checkers observe only its successor.
 fn make_visible(world: &mut World, index: usize, effect: Effect) {
-    if !world.is_up(Node::Master(index)) || !election::may_speak(world, index) {
+    if !world.is_up(Node::Master(index)) || !election::may_send(world, index) {
         return;
     }
-    if let Some(line) = show::master_effect(&effect) {
-        world.tell(|| format!("M{index} -> {line}"));
+    if world.trace.is_on()
+        && let Some(line) = show::master_effect(&effect)
+    {
+        world.trace_line(|| format!("M{index} -> {line}"));
     }
     if world.is_seated(index) {
-        world.checks.see(&Fact::MasterSays(&effect));
+        world.checks.observe(&Fact::MasterEffect(&effect));
     }
     perform(world, effect);
 }
@@ -185,7 +190,9 @@ fn perform(world: &mut World, effect: Effect) {
         Effect::Scheduler { conn, event } => world.send(conn, End::Client, Message::SchedulerEvent(event)),
         Effect::CloseScheduler { conn } | Effect::CloseAgent { conn } => world.close(conn, End::Server),
         Effect::OpenAgent { .. } => (),
-        Effect::Agent { conn, event } => world.send(conn, End::Client, Message::LinkEvent(event)),
+        Effect::Agent { conn, event } | Effect::Kill { conn, event } => {
+            world.send(conn, End::Client, Message::LinkEvent(event));
+        }
         Effect::OpenOperator { .. }
         | Effect::Operator { .. }
         | Effect::CloseOperator { .. }
@@ -209,12 +216,16 @@ fn answered(world: &mut World, exchange: ConnId, answer: &Answer<pb::master::Res
     }
 }
 
-/// After every turn: what must hold of the leader's books.
+/// Checks the leader's state after every turn.
 pub(crate) fn check(world: &mut World, index: usize) {
     if !world.is_seated(index) {
         return;
     }
-    if let Some(master) = &world.masters[index].process.machine {
-        world.checks.see(&Fact::MasterTurn(master));
+    let World { masters, checks, audits, .. } = world;
+    if let Some(master) = &masters[index].process.machine {
+        checks.observe(&Fact::MasterTurn(master));
+        if audits.is_due() {
+            checks.observe(&Fact::MasterBooks(master));
+        }
     }
 }

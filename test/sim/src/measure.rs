@@ -1,4 +1,4 @@
-//! What agents measure: memory and load of their machines, and what containers use. All of it is made up.
+//! Simulated measurements of agents: memory and load of their machines, and usage of containers.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use crate::plan::Plan;
 use crate::world::{Phase, World};
 
 const MB: u64 = 1024 * 1024;
-/// With less memory left, somebody is evicted.
+/// The eviction threshold.
 const AVAILABLE_MIN: u64 = 256 * MB;
-/// With more load, revocable tasks go.
+/// The load above which revocable tasks are killed.
 const LOAD_MAX: f64 = 10.0;
 
-/// What an agent does about what it measures.
+/// Configures eviction and QoS of an agent.
 pub(crate) fn configure(plan: &Plan, config: &mut Config) {
     if plan.evictions {
         config.eviction = Eviction { available_bytes: Some(AVAILABLE_MIN), ..Eviction::default() };
@@ -43,7 +43,7 @@ pub(crate) fn plan(world: &mut World, agent: usize) {
 }
 
 /// No more shortages while everything heals.
-pub(crate) fn happen(world: &mut World, agent: usize) {
+pub(crate) fn sample(world: &mut World, agent: usize) {
     if world.phase != Phase::Faults {
         return;
     }

@@ -1,8 +1,8 @@
 //! Connections: ordered each way, late, stalled, broken with what is in flight, closed by either end.
 //!
 //! A connection has a client end (a framework, an agent's link, an executor) and a server end (the master, an agent).
-//! Whoever sends puts a message on its way; it arrives in order unless the connection breaks first. Both ends hear of
-//! the end of a connection, each in its own time.
+//! A message arrives in order unless the connection breaks first. Both ends detect the end of a connection, at different
+//! times.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) enum Node {
     Agent(usize),
 }
 
-/// Who is at the client's end.
+/// The client's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Client {
     Framework {
@@ -39,7 +39,7 @@ pub(crate) enum Client {
         agent: usize,
         container: ContainerId,
     },
-    /// Whoever asks for containers: from inside an executor's, or not.
+    /// A client of the container API: inside an executor's container, or outside.
     Caller {
         agent: usize,
         inside: Option<ContainerId>,
@@ -58,7 +58,7 @@ pub(crate) enum Kind {
     Calls,
     /// One call and its answer.
     Request,
-    /// One call; if it is accepted, what it asked for lives as long as the connection.
+    /// One call; if accepted, its container lives as long as the connection.
     Session,
     /// Both directions between agent and master.
     Link,
@@ -164,7 +164,7 @@ impl End {
 }
 
 impl World {
-    /// A new connection. Nothing is checked: whoever connects looks first whether the server can be reached.
+    /// A new connection. Reachability is checked by the caller.
     pub(crate) fn open(&mut self, kind: Kind, client: Client, server: Node) -> ConnId {
         let id = self.next_conn_id();
         let server_life = self.life_of(server);
@@ -201,7 +201,7 @@ impl World {
         ConnId(self.net.next)
     }
 
-    /// Puts a message on its way to one end; lost if the connection is not there any more.
+    /// Sends a message to one end; lost if the connection is closed.
     pub(crate) fn send(&mut self, conn: ConnId, to: End, message: Message) {
         let now = self.queue.now();
         let Some(open) = self.net.conns.get_mut(&conn) else { return };
@@ -215,37 +215,36 @@ impl World {
         self.queue.at(at, Event::Deliver { conn, to, message });
     }
 
-    /// One end closes: the other hears it after everything that was sent before. What is still on its way to the
-    /// closing end is lost.
+    /// One end closes: the other detects it after all earlier messages. Messages in flight to the closing end are lost.
     pub(crate) fn close(&mut self, conn: ConnId, by: End) {
         self.send(conn, by.other(), Message::Close);
         if let Some(open) = self.net.conns.get_mut(&conn) {
             open.close(by);
         }
-        self.forget_if_over(conn);
+        self.remove_if_closed(conn);
     }
 
-    /// The connection breaks: what is in flight is lost; both ends hear of it within `heard_within`.
-    pub(crate) fn break_conn(&mut self, conn: ConnId, heard_within: u64) {
+    /// The connection breaks: messages in flight are lost; both ends detect it within `detected_within`.
+    pub(crate) fn break_conn(&mut self, conn: ConnId, detected_within: u64) {
         let Some(open) = self.net.conns.get_mut(&conn) else { return };
         if std::mem::replace(&mut open.broken, true) {
             return;
         }
         for end in [End::Client, End::Server] {
             if open.is_open(end) {
-                let wait = self.rng.below(heard_within.max(1));
+                let wait = self.rng.below(detected_within.max(1));
                 self.queue.after(wait, Event::Broken { conn, to: end });
             }
         }
     }
 
-    /// The process at one end died: nobody there hears anything; the other end hears of it within `heard_within`.
-    pub(crate) fn drop_end(&mut self, conn: ConnId, end: End, heard_within: u64) {
+    /// The process at one end crashed; the other end detects it within `detected_within`.
+    pub(crate) fn drop_end(&mut self, conn: ConnId, end: End, detected_within: u64) {
         if let Some(open) = self.net.conns.get_mut(&conn) {
             open.close(end);
         }
-        self.break_conn(conn, heard_within);
-        self.forget_if_over(conn);
+        self.break_conn(conn, detected_within);
+        self.remove_if_closed(conn);
     }
 
     /// A message arrives. Gives it to whoever may still have it.
@@ -255,30 +254,30 @@ impl World {
             return;
         }
         match message {
-            Message::Close => self.heard_end(conn, to),
-            message => self.hand_over(conn, to, message),
+            Message::Close => self.on_disconnect(conn, to),
+            message => self.deliver_to(conn, to, message),
         }
     }
 
-    /// One end hears that the connection is over.
-    pub(crate) fn heard_end(&mut self, conn: ConnId, to: End) {
+    /// One end detects that the connection is closed.
+    pub(crate) fn on_disconnect(&mut self, conn: ConnId, to: End) {
         let Some(open) = self.net.conns.get_mut(&conn) else { return };
         if !open.is_open(to) {
             return;
         }
         open.close(to);
-        self.tell_closed(conn, to);
-        self.forget_if_over(conn);
+        self.notify_closed(conn, to);
+        self.remove_if_closed(conn);
     }
 
-    fn forget_if_over(&mut self, conn: ConnId) {
+    fn remove_if_closed(&mut self, conn: ConnId) {
         if self.net.conns.get(&conn).is_some_and(|conn| !conn.client_open && !conn.server_open) {
             self.net.conns.remove(&conn);
             self.net.exchanges.retain(|_, on| *on != conn);
         }
     }
 
-    /// Holds back what is on its way, and what follows, in both directions.
+    /// Delays messages in flight and later ones, in both directions.
     pub(crate) fn stall(&mut self, conn: ConnId, wait: u64) {
         let now = self.queue.now();
         if let Some(open) = self.net.conns.get_mut(&conn) {

@@ -1,5 +1,5 @@
-//! Operators that change the cluster while it runs: weights, quotas, maintenance, reservations, agents taken out of
-//! use. When everything heals they take back what stands in the way.
+//! Operators that change the running cluster: weights, quotas, maintenance, reservations, deactivated agents. While healing
+//! they revert changes that prevent it.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use crate::world::World;
 
 const ROLES: [&str; 3] = ["role0", "role0/sub", "role1"];
 
-/// One change, whatever comes of it.
+/// One random change; its outcome does not matter.
 pub(crate) fn change(world: &mut World) {
     world.counts.operator_calls += 1;
     let call = match world.rng.below(12) {
@@ -80,7 +80,7 @@ fn machine(index: usize) -> pb::MachineID {
     }
 }
 
-/// Some machines in a window; those that are down stay in it.
+/// Schedules some machines; those that are down stay in the schedule.
 fn schedule(world: &mut World) -> Option<Call> {
     let down = machines_in(world, Mode::DOWN);
     let mut machine_ids = Vec::new();
@@ -113,7 +113,7 @@ fn machines_in(world: &World, mode: Mode) -> BTreeSet<usize> {
     infos.filter_map(|info| number(info)).collect()
 }
 
-/// One goes down, or those that are down come up.
+/// Starts maintenance of one machine, or ends it for all that are down.
 fn machines(world: &mut World) -> Option<Call> {
     let draining: Vec<usize> = machines_in(world, Mode::DRAINING).into_iter().collect();
     match pick(&mut world.rng, &draining) {
@@ -131,7 +131,7 @@ fn up(world: &World) -> Option<Call> {
     (!stop.machines.is_empty()).then(|| Call { stop_maintenance: stop.into(), ..of(Type::STOP_MAINTENANCE) })
 }
 
-/// Any agent that the master knows.
+/// Any agent known to the master.
 fn any_agent(world: &mut World) -> Option<AgentId> {
     let state = world.leader()?.state();
     let recovered = state.recovered_agents.keys();
@@ -178,7 +178,7 @@ fn reserve(world: &mut World) -> Option<Call> {
     Some(Call { reserve_resources: reserve.into(), ..of(Type::RESERVE_RESOURCES) })
 }
 
-/// Something on an agent that was reserved while it ran, as long as `is_it`.
+/// A dynamically reserved resource of an agent that satisfies `is_it`.
 fn reserved(world: &mut World, is_it: fn(&pb::Resource) -> bool) -> Option<(AgentId, pb::Resource)> {
     let state = world.leader()?.state();
     let dynamic = |resource: &pb::Resource| {
@@ -197,7 +197,7 @@ fn is_volume(resource: &pb::Resource) -> bool {
     resource.disk.persistence.is_set()
 }
 
-/// Gives back what an operator or a framework reserved, unless it is in use.
+/// Unreserves a resource that is not in use.
 fn unreserve(world: &mut World) -> Option<Call> {
     let (id, resource) = reserved(world, |resource| !is_volume(resource))?;
     let unreserve = call::UnreserveResources {
@@ -208,12 +208,12 @@ fn unreserve(world: &mut World) -> Option<Call> {
     Some(Call { unreserve_resources: unreserve.into(), ..of(Type::UNRESERVE_RESOURCES) })
 }
 
-/// Makes a volume of a reserved disk, or destroys one that nobody uses.
+/// Creates a volume on a reserved disk, or destroys an unused one.
 fn volumes(world: &mut World) -> Option<Call> {
     if world.rng.chance(0.4) {
         let (id, volume) = reserved(world, is_volume)?;
-        // It may be gone from now on; whether it is, the answer would say.
-        world.checks.see(&Fact::VolumeUnwanted { volume: &volume.disk.persistence.id });
+        // It may be destroyed from now on; the answer is not awaited.
+        world.checks.observe(&Fact::VolumeUnwanted { volume: &volume.disk.persistence.id });
         let destroy = call::DestroyVolumes {
             agent_id: id.to_proto().into(),
             volumes: vec![volume],
@@ -238,8 +238,8 @@ fn reactivate_one(id: &AgentId) -> Call {
     Call { reactivate_agent: reactivate.into(), ..of(Type::REACTIVATE_AGENT) }
 }
 
-/// Takes back what stands in the way of healing. Said again until it is so: agents that drain cannot be reactivated yet.
-pub(crate) fn take_everything_back(world: &mut World) {
+/// Reverts changes that prevent healing. Repeated until it succeeds: draining agents cannot be reactivated yet.
+pub(crate) fn revert_changes(world: &mut World) {
     let Some(master) = world.leader() else { return };
     let state = master.state();
     let is_draining = |drain: &pb::DrainInfo| drain.state == pb::DrainState::DRAINING;

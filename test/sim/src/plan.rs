@@ -1,7 +1,7 @@
-//! What one seed makes of the world: its size, and which faults come how often.
+//! The parameters of one seed: cluster size and fault rates.
 //!
-//! Most seeds leave most kinds of fault out: few at a time reach deeper than all at once. A few seeds have all of them, and
-//! a few a large cluster.
+//! Most seeds have few kinds of faults, which reach deeper states than all at once. A few seeds have all of them, and a few
+//! have a large cluster.
 
 use crate::chance::{Rng, SECOND, Source, between};
 
@@ -23,18 +23,18 @@ pub(crate) struct Plan {
     pub(crate) departures: Option<u64>,
     pub(crate) pauses: Option<u64>,
     pub(crate) operators: Option<u64>,
-    /// The mean time between two containers that somebody asks for; unset: nobody does.
+    /// The mean time between launches by the container API; unset: none.
     pub(crate) callers: Option<u64>,
     /// How likely a write takes long.
     pub(crate) slow_disk: f64,
     /// How likely a container takes long, fails, or hangs.
     pub(crate) bad_containers: f64,
-    /// How likely an acknowledgement comes late.
+    /// The probability of a late acknowledgement.
     pub(crate) late_acknowledgements: f64,
     pub(crate) offer_timeout: Option<u64>,
-    /// At most one agent is given up in this time.
+    /// At most one agent is removed in this time.
     pub(crate) removal_pace: Option<u64>,
-    /// How much history the master keeps of each kind.
+    /// The limit of completed entries in the master.
     pub(crate) history_max: usize,
     pub(crate) ping_timeout: u64,
     pub(crate) reregister_timeout: u64,
@@ -42,11 +42,11 @@ pub(crate) struct Plan {
     pub(crate) recovery_timeout: u64,
     /// Frameworks share volumes, resize them and run tasks on them.
     pub(crate) volumes: bool,
-    /// Agents come with reservations, and some frameworks borrow what of them is idle.
+    /// Agents have reservations, and some frameworks borrow idle ones.
     pub(crate) slack: bool,
     /// Turns of the master have time for a few agents only.
     pub(crate) short_turns: bool,
-    /// How likely a new task gets the id of one that has ended.
+    /// The probability that a new task reuses the id of a terminated one.
     pub(crate) reused_ids: f64,
     /// Tasks have health checks and checks.
     pub(crate) checks: bool,
@@ -57,13 +57,13 @@ pub(crate) struct Plan {
     pub(crate) rollbacks: Option<u64>,
     /// Agents evict tasks when memory runs short.
     pub(crate) evictions: bool,
-    /// What an agent offers beyond what it has, until its machine is too busy.
+    /// Oversubscribed cpus of an agent, until its machine is too busy.
     pub(crate) oversubscribed_cpus: Option<u64>,
     /// Frameworks differ in the users that they may use.
     pub(crate) authorization: bool,
     /// Frameworks avoid some agents.
     pub(crate) constraints: bool,
-    /// Tasks may use more than they ask for.
+    /// Tasks have limits above their requests.
     pub(crate) limits: bool,
     pub(crate) masters: usize,
     /// Of the leader among several masters.
@@ -76,11 +76,11 @@ const LARGE: f64 = 0.01;
 /// The share of seeds with all kinds of faults.
 const EVERYTHING: f64 = 0.05;
 
-/// What the simulator learnt later is drawn from a generator of its own: seeds that leave it out keep their history.
+/// Later features use a separate generator: seeds without them keep their history.
 const LATER: u64 = 0x7465_7075_695f_3032;
 
 impl Plan {
-    /// Every value is a part of its own: a recorded history keeps its meaning when others are added.
+    /// Every value is a named part: a recorded history stays valid when others are added.
     pub(crate) fn draw(source: &Source, rng: &mut Rng) -> Self {
         let mut later = source.rng("later", LATER);
         let everything = later.part("plan.everything").chance(EVERYTHING);

@@ -1,11 +1,11 @@
-//! What comes of the attempts of health checks and checks: most succeed, after a while.
+//! Outcomes of health checks and checks: most succeed, after a delay.
 
 use tepui_executors::checks::Outcome;
 
 use crate::chance::{MS, SECOND, mostly};
 use crate::world::World;
 
-/// How long an attempt takes, and what it says.
+/// The duration and outcome of an attempt.
 pub(crate) fn draw(world: &mut World) -> (u64, Outcome) {
     let wait = mostly(&mut world.rng, MS, 100 * MS, 0.1, 2 * SECOND);
     let outcome = match world.rng.below(20) {
@@ -21,5 +21,5 @@ pub(crate) fn draw(world: &mut World) -> (u64, Outcome) {
 
 /// Whether a task may be killed for it.
 pub(crate) fn is_bad(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Connected(false) | Outcome::Failed(_))
+    matches!(outcome, Outcome::Connected(false) | Outcome::Failed(_) | Outcome::Exited(1..))
 }

@@ -1,7 +1,7 @@
-//! A process around a machine: its mailbox, its turns, its disk, and the barrier between them.
+//! A process with a machine: mailbox, turns, disk, and the barrier between them.
 //!
-//! Invariant (unless sabotaged): an effect comes out of `ready` only after every record before it is on the disk. A
-//! crash keeps the disk and a prefix of what was being written, and nothing else.
+//! Invariant (unless sabotaged): `ready` returns an effect only after every record before it is on the disk. A crash
+//! preserves the disk and a prefix of the records being written.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,12 +14,12 @@ pub(crate) type Disk = BTreeMap<String, Vec<u8>>;
 
 pub(crate) struct Process<M: Fsm> {
     pub(crate) machine: Option<M>,
-    /// Counts the starts; what was meant for an earlier life is recognised by it.
+    /// Counts the starts, to recognise events for an earlier process.
     pub(crate) life: u32,
     pub(crate) disk: Disk,
     mailbox: VecDeque<M::Input>,
     outbox: VecDeque<Item<M::Record, M::Effect>>,
-    /// How many items at the head of the outbox are covered by the write that is under way.
+    /// The number of items at the head of the outbox that are being written.
     syncing: usize,
     /// Until then it has no turns.
     pub(crate) paused_until: u64,
@@ -28,6 +28,10 @@ pub(crate) struct Process<M: Fsm> {
     pub(crate) hardware: Hardware,
     /// What the newest commit replaced.
     undo: Vec<(String, Option<Vec<u8>>)>,
+    /// There is no room for the current write: meanwhile only effects that depend on no record become visible.
+    stuck: bool,
+    /// What turns decided since, and may become visible.
+    passing: Vec<M::Effect>,
 }
 
 /// What a process runs on.
@@ -35,8 +39,15 @@ pub(crate) struct Process<M: Fsm> {
 pub(crate) struct Hardware {
     /// By how many nanoseconds its wall clock is wrong.
     pub(crate) clock_error: i64,
-    /// Until then there is no room for records.
+    /// From then on there is room for records in the reserve only.
+    pub(crate) full_from: u64,
     pub(crate) full_until: u64,
+    /// Under disk pressure until then.
+    pub(crate) short_until: u64,
+    /// Records that fit into the reserve while the disk is full.
+    pub(crate) reserve: usize,
+    /// The last observation of the process.
+    pub(crate) observed_short: bool,
     /// The next write fails.
     pub(crate) write_fails: bool,
     /// What opening the file will find.
@@ -69,6 +80,8 @@ where
             wake: None,
             hardware: Hardware::default(),
             undo: Vec::new(),
+            stuck: false,
+            passing: Vec::new(),
         }
     }
 
@@ -81,7 +94,7 @@ where
         self.machine = Some(machine);
     }
 
-    /// Ends the process. Of what was being written, the first `lucky` records made it to the disk: these.
+    /// Terminates the process. Returns the first `lucky` records of the current write, which are on the disk.
     pub(crate) fn crash(&mut self, lucky: usize) -> Vec<M::Record> {
         let written = std::mem::take(&mut self.syncing);
         let outbox = std::mem::take(&mut self.outbox);
@@ -95,17 +108,20 @@ where
         self.mailbox.clear();
         self.paused_until = 0;
         self.wake = None;
+        self.hardware.observed_short = false;
+        self.stuck = false;
+        self.passing.clear();
         records
     }
 
-    /// Takes an input in; the next turn will see it. Nobody hears what is said to the dead.
-    pub(crate) fn hear(&mut self, input: M::Input) {
+    /// Queues an input for the next turn; discarded if the process is down.
+    pub(crate) fn on_event(&mut self, input: M::Input) {
         if self.is_up() {
             self.mailbox.push_back(input);
         }
     }
 
-    /// What says when its next turn is.
+    /// The inputs of the decision about its next turn.
     pub(crate) fn schedule(&self) -> Schedule {
         Schedule {
             has_mail: !self.mailbox.is_empty(),
@@ -125,13 +141,18 @@ where
             machine.step(now, input, &mut out);
         }
         machine.settle(now, budget, &mut out);
-        self.outbox.extend(out.take());
+        for item in out.take() {
+            match item {
+                Item::Effect(effect) if self.stuck && M::is_independent(&effect) => self.passing.push(effect),
+                item => self.outbox.push_back(item),
+            }
+        }
         count
     }
 
-    /// The effects that may become visible now. `early`: those that the sabotaged barrier does not hold back.
+    /// The effects that may become visible now. `early`: those that bypass the sabotaged barrier.
     pub(crate) fn ready(&mut self, early: impl Fn(&M::Effect) -> bool) -> Vec<M::Effect> {
-        let (mut effects, mut held, mut waits) = (Vec::new(), VecDeque::new(), false);
+        let (mut effects, mut held, mut waits) = (std::mem::take(&mut self.passing), VecDeque::new(), false);
         let syncing = self.syncing;
         for (at, item) in std::mem::take(&mut self.outbox).into_iter().enumerate() {
             match item {
@@ -150,7 +171,7 @@ where
         effects
     }
 
-    /// Begins to write what waits, if nothing is being written; true if it does.
+    /// Starts to write pending records unless a write is in progress; true if it does.
     pub(crate) fn begin_sync(&mut self) -> bool {
         if self.syncing > 0 || self.outbox.is_empty() {
             return false;
@@ -159,9 +180,41 @@ where
         true
     }
 
-    /// The write is done: these records are on the disk now, and the effects among them may become visible, in this
-    /// order. `lose` is the sabotaged disk, which says that it wrote a record and did not.
+    /// Uses the reserve for the current write; true if there is not enough room and the write waits.
+    pub(crate) fn is_blocked_on_full_disk(&mut self) -> bool {
+        let written = self.outbox.iter().take(self.syncing);
+        let records = written.filter(|item| matches!(item, Item::Record(_))).count();
+        match self.hardware.reserve.checked_sub(records) {
+            Some(left) => self.hardware.reserve = left,
+            None => self.stuck = true,
+        }
+        self.stuck
+    }
+
+    /// Nothing can be written at the moment.
+    pub(crate) fn block_on_full_disk(&mut self) {
+        self.stuck = true;
+    }
+
+    /// What is being written.
+    pub(crate) fn writing(&self) -> impl Iterator<Item = &M::Record> {
+        self.outbox.iter().take(self.syncing).filter_map(|item| match item {
+            Item::Record(record) => Some(record),
+            Item::Effect(_) => None,
+        })
+    }
+
+    /// What is being written was written, but the answer is lost: it will be written again.
+    pub(crate) fn write_unanswered(&mut self) {
+        let mut writes = Vec::new();
+        self.writing().for_each(|record| record.writes(&mut writes));
+        self.commit(writes);
+    }
+
+    /// The write completed: returns its records and the effects among them that may become visible, in order. `lose` is
+    /// the sabotaged disk, which loses acknowledged records.
     pub(crate) fn synced(&mut self, lose: impl Fn(&M::Record) -> bool) -> Vec<Item<M::Record, M::Effect>> {
+        self.stuck = false;
         let items: Vec<_> = self.outbox.drain(..std::mem::take(&mut self.syncing)).collect();
         let records = items.iter().filter_map(|item| match item {
             Item::Record(record) => Some(record).filter(|record| !lose(record)),
@@ -178,6 +231,10 @@ where
     {
         let mut writes = Vec::new();
         records.for_each(|record| record.writes(&mut writes));
+        self.commit(writes);
+    }
+
+    fn commit(&mut self, writes: Vec<Write>) {
         if writes.is_empty() {
             return;
         }

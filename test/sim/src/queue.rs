@@ -30,7 +30,7 @@ impl<E> Queue<E> {
         self.at(self.now.saturating_add(wait), event);
     }
 
-    /// The next thing that happens; the clock goes there.
+    /// The next event; advances the clock.
     pub(crate) fn next(&mut self) -> Option<E> {
         let ((at, _), event) = self.waiting.pop_first()?;
         self.now = at;
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_decides_then_order() {
+    fn events_are_ordered_by_time_then_insertion() {
         let mut queue = Queue::new();
         queue.at(20, "c");
         queue.at(10, "a");

@@ -6,6 +6,12 @@ pub const REGRESSIONS: &[(&str, &str)] = &[
         "drained_to_be_gone_and_drained_again",
         include_str!("../regressions/drained_to_be_gone_and_drained_again.txt"),
     ),
+    (
+        "framework_removed_by_a_deposed_leader",
+        include_str!("../regressions/framework_removed_by_a_deposed_leader.txt"),
+    ),
+    ("kill_ahead_of_its_launch", include_str!("../regressions/kill_ahead_of_its_launch.txt")),
+    ("kill_of_an_ended_double", include_str!("../regressions/kill_of_an_ended_double.txt")),
     ("late_duplicate_of_a_dropped_task", include_str!("../regressions/late_duplicate_of_a_dropped_task.txt")),
     ("machine_down_then_crash", include_str!("../regressions/machine_down_then_crash.txt")),
 ];

@@ -1,4 +1,4 @@
-//! Ways to break the mechanism on purpose, to see that the checkers notice. None of them is in the machines.
+//! Deliberate faults of the simulator that checkers must detect. None of them is in the machines.
 
 use std::time::Duration;
 
@@ -14,27 +14,27 @@ pub enum Sabotage {
     MasterBarrier,
     /// An agent's effects do not wait for its records.
     AgentBarrier,
-    /// Executors hear that their updates are stored before they are.
+    /// Updates are acknowledged to executors before they are stored.
     AcknowledgedFirst,
-    /// An agent's disk loses acknowledgements that it said it wrote.
+    /// An agent's disk loses stored acknowledgements.
     LostAcknowledgements,
-    /// An agent's disk loses updates that it said it wrote.
+    /// An agent's disk loses stored updates.
     LostUpdates,
-    /// An agent's disk loses that it was asked for containers.
+    /// An agent's disk loses containers of the API.
     LostContainers,
-    /// What is nested in a container lives on when that ends.
+    /// Nested containers survive their parent.
     NestedLeftBehind,
-    /// Agents are told another status than containers ended with.
+    /// Agents receive a wrong exit status of containers.
     ForgedStatus,
-    /// Executors are told another status than their tasks' processes ended with.
+    /// Executors receive a wrong exit status of their tasks.
     ForgedExits,
-    /// A disk goes back to an earlier commit, and nobody notices when it is opened.
+    /// A disk reverts to an earlier commit without detection.
     SilentRollback,
     /// Masters that do not lead any more can write.
     Unfenced,
     /// Masters and agents have no rules.
     NoAuthorization,
-    /// Agents wait for ever for executors that do not end what they should.
+    /// Agents wait indefinitely for executors that do not kill their tasks.
     EndlessKills,
     /// Agents answer everything twice.
     RepeatedAnswers,
@@ -42,12 +42,12 @@ pub enum Sabotage {
 
 impl Sabotage {
     /// Whether the master's effects leave before their time.
-    pub(crate) fn frees_master(self) -> bool {
+    pub(crate) fn bypasses_master_barrier(self) -> bool {
         self == Sabotage::MasterBarrier
     }
 
     /// Whether this effect of an agent leaves before its time.
-    pub(crate) fn frees(self, effect: &Effect) -> bool {
+    pub(crate) fn bypasses_barrier(self, effect: &Effect) -> bool {
         match self {
             Sabotage::AgentBarrier => true,
             Sabotage::AcknowledgedFirst => {
@@ -70,7 +70,7 @@ impl Sabotage {
     }
 
     /// Whether an agent's disk loses this record.
-    pub(crate) fn loses(self, record: &Record) -> bool {
+    pub(crate) fn loses_record(self, record: &Record) -> bool {
         match (self, record) {
             (Sabotage::LostAcknowledgements, Record::Update { update, .. }) => update.acknowledged,
             (Sabotage::LostUpdates, Record::Update { update, .. }) => !update.acknowledged,
@@ -79,7 +79,7 @@ impl Sabotage {
         }
     }
 
-    /// What an agent is told of a container's end.
+    /// The termination reported to an agent.
     pub(crate) fn forge(self, mut termination: Termination) -> Termination {
         if self == Sabotage::ForgedStatus {
             termination.status = termination.status.map(|status| status ^ 0x100);
@@ -87,7 +87,7 @@ impl Sabotage {
         termination
     }
 
-    /// What an executor is told of the end of its task's process.
+    /// The exit status reported to an executor.
     pub(crate) fn forge_exit(self, status: i32) -> i32 {
         if self == Sabotage::ForgedExits { status ^ 0x100 } else { status }
     }

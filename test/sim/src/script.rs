@@ -10,36 +10,36 @@ pub(crate) struct Script {
     pub(crate) start: u64,
     pub(crate) run: u64,
     pub(crate) says_starting: bool,
-    pub(crate) ending: Ending,
+    pub(crate) ending: CommandExit,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum CommandExit {
     Finish,
     Fail,
-    /// The executor's process ends without a word.
+    /// The executor's process exits without an update.
     Crash,
     Oom,
     /// Runs until it is killed.
     Stay,
 }
 
-const ENDINGS: [(Ending, &str); 5] = [
-    (Ending::Finish, "finish"),
-    (Ending::Fail, "fail"),
-    (Ending::Crash, "crash"),
-    (Ending::Oom, "oom"),
-    (Ending::Stay, "stay"),
+const ENDINGS: [(CommandExit, &str); 5] = [
+    (CommandExit::Finish, "finish"),
+    (CommandExit::Fail, "fail"),
+    (CommandExit::Crash, "crash"),
+    (CommandExit::Oom, "oom"),
+    (CommandExit::Stay, "stay"),
 ];
 
 impl Script {
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         let ending = match rng.below(20) {
-            0..=9 => Ending::Finish,
-            10..=12 => Ending::Fail,
-            13..=14 => Ending::Crash,
-            15 => Ending::Oom,
-            _ => Ending::Stay,
+            0..=9 => CommandExit::Finish,
+            10..=12 => CommandExit::Fail,
+            13..=14 => CommandExit::Crash,
+            15 => CommandExit::Oom,
+            _ => CommandExit::Stay,
         };
         Script {
             start: between(rng, 0, 300 * MS),
@@ -49,9 +49,9 @@ impl Script {
         }
     }
 
-    /// How long it may take, for some of those that stay. Frameworks' own executors do not mind; then agents have to.
+    /// The `max_completion_time` of some long tasks. Custom executors ignore it.
     pub(crate) fn longest(&self) -> Option<Duration> {
-        let is_limited = self.ending == Ending::Stay && self.start.is_multiple_of(3);
+        let is_limited = self.ending == CommandExit::Stay && self.start.is_multiple_of(3);
         is_limited.then(|| Duration::from_nanos(SECOND + self.run))
     }
 
@@ -72,7 +72,7 @@ impl Script {
         let mut number = || parts.next().and_then(|part| part.parse().ok()).unwrap_or(0);
         let (start, run, starting): (u64, u64, u64) = (number(), number(), number());
         let ending = ENDINGS.iter().find(|(_, name)| Some(*name) == text.rsplit(':').next());
-        let ending = ending.map_or(Ending::Stay, |(ending, _)| *ending);
+        let ending = ending.map_or(CommandExit::Stay, |(ending, _)| *ending);
         Script { start, run, says_starting: starting == 1, ending }
     }
 }
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn script_round_trips() {
         assert_eq!(Script::read("true"), None);
         let mut rng = crate::chance::Source::seeded(1).rng("main", 0);
         for _ in 0..100 {

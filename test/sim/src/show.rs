@@ -1,4 +1,4 @@
-//! One line per input and effect, so that a trace reads as a story. What says nothing new gives no line.
+//! One trace line per input and effect; repetitions have none.
 
 use tepui_core_agent as agent;
 use tepui_core_master as master;
@@ -113,7 +113,9 @@ pub(crate) fn master_effect(effect: &master::Effect) -> Option<String> {
             format!("#{} close", conn.0)
         }
         master::Effect::OpenAgent { .. } => return None,
-        master::Effect::Agent { conn, event } => format!("#{} {}", conn.0, link_event(event)),
+        master::Effect::Agent { conn, event } | master::Effect::Kill { conn, event } => {
+            format!("#{} {}", conn.0, link_event(event))
+        }
         master::Effect::OpenOperator { .. }
         | master::Effect::Operator { .. }
         | master::Effect::CloseOperator { .. }
@@ -248,7 +250,9 @@ pub(crate) fn agent_effect(effect: &agent::Effect) -> Option<String> {
         agent::Effect::Answer { answer: Answer::Accepted, .. } => return None,
         agent::Effect::Answer { conn, answer: other } => format!("#{} {}", conn.0, answer(other)),
         agent::Effect::OpenExecutor { conn } => format!("#{} open", conn.0),
-        agent::Effect::Executor { conn, event } => format!("#{} {}", conn.0, executor_event(event)),
+        agent::Effect::Executor { conn, event } | agent::Effect::Kill { conn, event } => {
+            format!("#{} {}", conn.0, executor_event(event))
+        }
         agent::Effect::CloseExecutor { conn } => format!("#{} close", conn.0),
         agent::Effect::Container(op) => container_op(op),
         agent::Effect::Publish { .. } | agent::Effect::Transition(_) => return None,

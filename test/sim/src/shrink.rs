@@ -1,6 +1,6 @@
-//! Makes a failing history small: leaves out draws as long as the same violation remains.
+//! Shrinks a failing history: removes draws while the same violation remains.
 //!
-//! What is left is what matters, and refers to little that could change.
+//! The result is minimal and depends on few parts of the simulator.
 
 use crate::history::History;
 use crate::sabotage::Sabotage;
@@ -10,7 +10,7 @@ use crate::{Violation, replay};
 /// Replays of one history; when they are used up, it stays as small as it is by then.
 const REPLAYS_MAX: usize = 5_000;
 
-/// The part of a history that still shows this violation; the whole if a replay does not.
+/// The minimal part of a history with this violation; the whole history if its replay does not show it.
 pub fn shrink(history: &History, violation: &Violation, sabotage: Sabotage) -> History {
     let mut replays = 0;
     let mut fails = |draws: &[_]| {
@@ -26,16 +26,16 @@ pub fn shrink(history: &History, violation: &Violation, sabotage: Sabotage) -> H
 /// The same invariant, in the same words besides names and numbers. Of several complaints the first counts.
 fn is_alike(found: Option<&Violation>, wanted: &Violation) -> bool {
     found.is_some_and(|found| {
-        found.invariant == wanted.invariant && words(&found.what).eq(words(&wanted.what))
+        found.invariant == wanted.invariant && words(&found.detail).eq(words(&wanted.detail))
     })
 }
 
-fn words(what: &str) -> impl Iterator<Item = &str> {
-    let first = what.split(';').next().unwrap_or_default();
+fn words(detail: &str) -> impl Iterator<Item = &str> {
+    let first = detail.split(';').next().unwrap_or_default();
     first.split(|char: char| !char.is_alphanumeric()).filter(|word| word.chars().all(char::is_alphabetic))
 }
 
-/// Leaves out ever smaller pieces, until not a single item can go.
+/// Removes ever smaller pieces, until no single item can be removed.
 fn reduce<T: Clone>(mut items: Vec<T>, fails: &mut impl FnMut(&[T]) -> bool) -> Vec<T> {
     let mut piece = items.len().div_ceil(2);
     while piece > 0 {
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_matters_is_left() {
+    fn shrinking_keeps_the_relevant_steps() {
         let mut tries = 0;
         let mut fails = |items: &[u32]| {
             tries += 1;
@@ -70,15 +70,15 @@ mod tests {
     }
 
     #[test]
-    fn violations_are_alike_whatever_their_names_and_numbers() {
-        let violation = |what: &str| Violation { invariant: "heals", what: what.into() };
+    fn violations_are_compared_without_names_and_numbers() {
+        let violation = |detail: &str| Violation { invariant: "heals", detail: detail.into() };
         let wanted = violation("Settling: A1 is Terminating; the master has 1 of 2 agents");
-        for (what, alike) in [
+        for (detail, alike) in [
             ("Settling: A0 is Terminating; A1 is down", true),
             ("Restarted: A0 is Terminating", false),
             ("Settling: A0 is down", false),
         ] {
-            assert_eq!(is_alike(Some(&violation(what)), &wanted), alike, "{what}");
+            assert_eq!(is_alike(Some(&violation(detail)), &wanted), alike, "{detail}");
         }
         assert!(!is_alike(None, &wanted));
     }

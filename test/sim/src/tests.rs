@@ -1,4 +1,4 @@
-//! The simulator itself: it replays, it has enough to do, and it notices what is broken on purpose.
+//! The simulator itself: replay, coverage, and detection of sabotage.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -26,9 +26,9 @@ fn a_seed_replays_bit_for_bit() {
 }
 
 #[test]
-fn what_once_failed_passes() {
+fn recorded_regressions_pass() {
     for (name, text) in REGRESSIONS {
-        let history = History::parse(text).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let history = History::parse(text).unwrap_or_else(|reason| panic!("{name}: {reason}"));
         let violation = replay(&history, Sabotage::None, Trace::Off).violation;
         assert_eq!(violation, None, "{name}");
     }
@@ -45,7 +45,7 @@ fn every_recorded_regression_is_played() {
 }
 
 #[test]
-fn a_recorded_seed_plays_alike_from_its_text() {
+fn recorded_seed_replays_identically_from_text() {
     for seed in 0..5 {
         let (report, history) = record(seed, Sabotage::None);
         let read = History::parse(&history.to_string()).expect("it was written");
@@ -55,7 +55,7 @@ fn a_recorded_seed_plays_alike_from_its_text() {
 }
 
 #[test]
-fn a_failing_history_is_made_small() {
+fn failing_history_is_shrunk() {
     let sabotage = Sabotage::MasterBarrier;
     let failing = (0..SABOTAGED_SEEDS_MAX).map(|seed| record(seed, sabotage));
     let mut failing = failing.filter_map(|(report, history)| Some((report.violation?, history)));
@@ -68,7 +68,7 @@ fn a_failing_history_is_made_small() {
 }
 
 #[test]
-fn every_kind_of_fault_and_outcome_comes_up() {
+fn every_fault_and_outcome_occurs() {
     let mut counts = Counts::default();
     for seed in 0..SABOTAGED_SEEDS_MAX {
         let report = run(seed, Sabotage::None, Trace::Off);
@@ -82,11 +82,11 @@ fn every_kind_of_fault_and_outcome_comes_up() {
     panic!("none of {missing:?} in {counts}");
 }
 
-/// Some seed shows what is broken to one of the checkers that are there for it; without it all seeds tried are fine.
-fn check(sabotage: Sabotage, noticed_by: &[&str]) {
+/// Some seed violates one of the expected invariants; without the sabotage all tried seeds pass.
+fn check(sabotage: Sabotage, detected_by: &[&str]) {
     let noticed = |seed: &u64| {
         let violation = run(*seed, sabotage, Trace::Off).violation;
-        violation.is_some_and(|violation| noticed_by.contains(&violation.invariant))
+        violation.is_some_and(|violation| detected_by.contains(&violation.invariant))
     };
     let Some(seed) = (0..SABOTAGED_SEEDS_MAX).find(noticed) else {
         panic!("nobody noticed {sabotage:?} in {SABOTAGED_SEEDS_MAX} seeds");
@@ -97,58 +97,58 @@ fn check(sabotage: Sabotage, noticed_by: &[&str]) {
 }
 
 #[test]
-fn a_master_that_speaks_before_it_writes_is_noticed() {
+fn master_effect_before_its_record_is_detected() {
     check(Sabotage::MasterBarrier, &["visible_is_durable"]);
 }
 
 #[test]
-fn an_agent_that_speaks_before_it_writes_is_noticed() {
+fn agent_effect_before_its_record_is_detected() {
     check(Sabotage::AgentBarrier, &["visible_is_durable"]);
 }
 
 #[test]
-fn updates_confirmed_before_they_are_written_are_noticed() {
+fn update_acknowledged_before_its_record_is_detected() {
     check(Sabotage::AcknowledgedFirst, &["visible_is_durable"]);
 }
 
 #[test]
-fn lost_acknowledgements_are_noticed() {
+fn lost_acknowledgement_is_detected() {
     check(Sabotage::LostAcknowledgements, &["acknowledged_not_resent"]);
 }
 
 #[test]
-fn lost_updates_are_noticed() {
+fn lost_update_is_detected() {
     check(Sabotage::LostUpdates, &["updates_in_order", "nothing_acknowledged_is_lost"]);
 }
 
 #[test]
-fn containers_that_a_disk_forgets_are_noticed() {
+fn container_missing_from_checkpoint_is_detected() {
     check(Sabotage::LostContainers, &["waits_are_answered", "launch_at_most_once"]);
 }
 
 #[test]
-fn nested_containers_left_behind_are_noticed() {
-    check(Sabotage::NestedLeftBehind, &["nested_ends_first", "no_orphan_container"]);
+fn orphaned_nested_container_is_detected() {
+    check(Sabotage::NestedLeftBehind, &["nested_terminates_first", "no_orphan_container"]);
 }
 
 #[test]
-fn agents_that_wait_for_ever_for_kills_are_noticed() {
-    check(Sabotage::EndlessKills, &["kills_end"]);
+fn kill_without_escalation_is_detected() {
+    check(Sabotage::EndlessKills, &["kills_complete"]);
 }
 
 #[test]
-fn agents_that_let_tasks_take_as_long_as_they_like_are_noticed() {
-    check(Sabotage::EndlessKills, &["times_end"]);
+fn missing_max_completion_time_is_detected() {
+    check(Sabotage::EndlessKills, &["completion_time_is_enforced"]);
 }
 
 #[test]
-fn executors_told_another_status_are_noticed() {
-    check(Sabotage::ForgedExits, &["ends_are_true"]);
+fn wrong_status_to_executor_is_detected() {
+    check(Sabotage::ForgedExits, &["terminal_states_are_true"]);
 }
 
 #[test]
-fn disks_that_go_back_unnoticed_are_noticed() {
-    let noticed_by = [
+fn undetected_disk_rollback_is_detected() {
+    let detected_by = [
         "acknowledged_not_resent",
         "gone_stays_gone",
         "launch_at_most_once",
@@ -156,25 +156,25 @@ fn disks_that_go_back_unnoticed_are_noticed() {
         "updates_in_order",
         "visible_is_durable",
     ];
-    check(Sabotage::SilentRollback, &noticed_by);
+    check(Sabotage::SilentRollback, &detected_by);
 }
 
 #[test]
-fn masters_that_write_without_leading_are_noticed() {
+fn write_without_leadership_is_detected() {
     check(Sabotage::Unfenced, &["leaders_write_alone"]);
 }
 
 #[test]
-fn users_without_rules_are_noticed() {
+fn unauthorized_user_is_detected() {
     check(Sabotage::NoAuthorization, &["users_are_authorized"]);
 }
 
 #[test]
-fn waits_told_another_status_are_noticed() {
+fn wrong_wait_status_is_detected() {
     check(Sabotage::ForgedStatus, &["waits_are_answered"]);
 }
 
 #[test]
-fn calls_answered_twice_are_noticed() {
+fn duplicate_answer_is_detected() {
     check(Sabotage::RepeatedAnswers, &["waits_are_answered"]);
 }

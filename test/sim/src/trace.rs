@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Where the lines go.
+/// The destination of trace lines.
 #[derive(Debug)]
 pub enum Trace {
     Off,
@@ -11,6 +11,10 @@ pub enum Trace {
 }
 
 impl Trace {
+    pub(crate) fn is_on(&self) -> bool {
+        !matches!(self, Trace::Off)
+    }
+
     pub(crate) fn line(&mut self, now: u64, line: impl FnOnce() -> String) {
         match self {
             Trace::Off => (),

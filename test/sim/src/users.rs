@@ -1,4 +1,4 @@
-//! Authorization: the first framework may run its tasks as any user, the others as nobody only. All of them try.
+//! Authorization: the first framework may run tasks as any user, the others only as `nobody`. All of them try.
 
 use std::collections::{BTreeMap, BTreeSet};
 

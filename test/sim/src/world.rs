@@ -1,7 +1,7 @@
-//! The world: one clock, one generator, one queue, and everything that lives in it.
+//! The world: one clock, one generator, one queue, and all simulated entities.
 //!
-//! `run` takes one event after the other and gives it to the part it concerns; parts change the world and put new
-//! events into the queue. Never here: anything that differs between two runs of the same seed.
+//! `run` dispatches one event after the other; handlers change the world and add events to the queue. Absent: anything that
+//! differs between two runs of the same seed.
 
 use crate::agent::AgentNode;
 use crate::chance::{Rng, Source};
@@ -17,21 +17,21 @@ use crate::plan::Plan;
 use crate::process::Hardware;
 use crate::sabotage::Sabotage;
 use crate::trace::Trace;
-use crate::{agent, caller, executor, fault, framework, host, master, measure};
+use crate::{agent, caller, disk, executor, fault, framework, host, master, measure};
 
-/// More events than this in one run mean that something goes round in circles.
+/// More events in one run indicate an endless loop.
 const EVENTS_MAX: u64 = 2_000_000;
 
 /// Makes another seed of a seed.
-const PATIENCE: u64 = 0x7475_726e_735f_3033;
+const BUDGET_SEED: u64 = 0x7475_726e_735f_3033;
 
 pub(crate) struct World {
     pub(crate) plan: Plan,
     pub(crate) sabotage: Sabotage,
     pub(crate) source: Source,
     pub(crate) rng: Rng,
-    /// For how long turns may be: seeds without short turns draw nothing from it.
-    pub(crate) patience: Rng,
+    /// For the length of turns: seeds without short turns do not use it.
+    pub(crate) budget_rng: Rng,
     pub(crate) queue: Queue,
     pub(crate) net: Net,
     pub(crate) masters: Vec<MasterNode>,
@@ -43,8 +43,29 @@ pub(crate) struct World {
     pub(crate) callers: caller::Callers,
     pub(crate) phase: Phase,
     pub(crate) checks: Checks,
+    pub(crate) audits: Audits,
     pub(crate) counts: Counts,
     pub(crate) trace: Trace,
+}
+
+/// When the master's counters are compared with a walk over its state, which costs more than the run itself. Errors
+/// persist, so that a later audit finds them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Audits {
+    every: u64,
+    turns: u64,
+}
+
+impl Audits {
+    pub(crate) fn every(turns: u64) -> Self {
+        Audits { every: turns.max(1), turns: 0 }
+    }
+
+    /// Asked after each turn.
+    pub(crate) fn is_due(&mut self) -> bool {
+        self.turns += 1;
+        self.turns.is_multiple_of(self.every)
+    }
 }
 
 pub(crate) type Queue = crate::queue::Queue<Event>;
@@ -66,12 +87,12 @@ pub(crate) enum Stage {
     Settling,
     /// Settled once; since then all processes were restarted.
     Restarted,
-    /// Frameworks want offers again.
+    /// Frameworks revive.
     Offering,
 }
 
 impl World {
-    pub(crate) fn new(source: Source, sabotage: Sabotage, trace: Trace) -> Self {
+    pub(crate) fn new(source: Source, sabotage: Sabotage, trace: Trace, audits: Audits) -> Self {
         let mut rng = source.rng(MAIN, 0);
         let plan = Plan::draw(&source, &mut rng);
         let agents = (0..plan.agents).map(|index| {
@@ -93,7 +114,7 @@ impl World {
             plan,
             sabotage,
             rng,
-            patience: source.rng("patience", PATIENCE),
+            budget_rng: source.rng("patience", BUDGET_SEED),
             queue: Queue::new(),
             net: Net::default(),
             masters: (0..masters).map(|_| MasterNode::new()).collect(),
@@ -104,6 +125,7 @@ impl World {
             callers: caller::Callers::new(&source),
             phase: Phase::Faults,
             checks: Checks::new(),
+            audits,
             counts,
             trace,
             source,
@@ -119,7 +141,7 @@ impl World {
             };
             self.counts.events += 1;
             self.source.enter(|| event.name(&self.net));
-            self.happen(event);
+            self.dispatch(event);
             if let Some(violation) = self.checks.violation() {
                 return Err(violation);
             }
@@ -148,30 +170,31 @@ impl World {
         self.queue.at(self.plan.faults_for, Event::Heal);
     }
 
-    fn happen(&mut self, event: Event) {
+    fn dispatch(&mut self, event: Event) {
         match event {
             Event::Turn { node, life, at } => self.turn(node, life, at),
             Event::Synced { node, life } => self.synced(node, life),
             Event::Start { node: Node::Master(index) } => election::start(self, index),
             Event::Start { node: Node::Agent(index) } => agent::start(self, index),
             Event::Deliver { conn, to, message } => self.deliver(conn, to, message),
-            Event::Broken { conn, to } => self.heard_end(conn, to),
+            Event::Broken { conn, to } => self.on_disconnect(conn, to),
             Event::Unreachable { agent, life, link } => agent::unreachable(self, agent, life, link),
-            Event::ContainerStarts { agent, id, fails } => host::starts(self, agent, &id, fails),
-            Event::ContainerEnds { agent, id, status, oom } => host::ends(self, agent, &id, status, oom),
+            Event::ContainerStarts { agent, id, fails } => host::on_start(self, agent, &id, fails),
+            Event::ContainerEnds { agent, id, status, oom } => host::on_exit(self, agent, &id, status, oom),
             Event::Container { agent, life, event } => agent::container_event(self, agent, life, event),
             Event::Executor { agent, container, step } => executor::step(self, agent, &container, step),
             Event::Framework { index, life, step } => framework::step(self, index, life, step),
-            Event::Measure { agent } => measure::happen(self, agent),
+            Event::Measure { agent } => measure::sample(self, agent),
             Event::Election { master, step } => election::step(self, master, step),
-            Event::Caller(turn) => caller::happen(self, turn),
-            Event::Fault(fault) => fault::happen(self, fault),
+            Event::Caller(turn) => caller::step(self, turn),
+            Event::Fault(fault) => fault::inject(self, fault),
+            Event::Room { node } => disk::check_room(self, node),
             Event::Heal => heal::begin(self),
-            Event::Settled => heal::look(self),
+            Event::Settled => heal::check_progress(self),
         }
     }
 
-    /// Frameworks have no wishes but to end everything.
+    /// Frameworks only kill and reconcile.
     pub(crate) fn is_settling(&self) -> bool {
         matches!(self.phase, Phase::Healing { stage: Stage::Settling | Stage::Restarted, .. })
     }
@@ -185,7 +208,7 @@ impl World {
         std::time::Duration::from_nanos(self.queue.now())
     }
 
-    pub(crate) fn tell(&mut self, line: impl FnOnce() -> String) {
+    pub(crate) fn trace_line(&mut self, line: impl FnOnce() -> String) {
         self.trace.line(self.queue.now(), line);
     }
 
@@ -217,14 +240,14 @@ impl World {
         }
     }
 
-    /// Gives a message that arrived to the process, framework or executor at that end.
-    pub(crate) fn hand_over(&mut self, conn: tepui_types::ConnId, to: End, message: Message) {
+    /// Delivers a message to the process, framework or executor at that end.
+    pub(crate) fn deliver_to(&mut self, conn: tepui_types::ConnId, to: End, message: Message) {
         let Some(open) = self.net.conns.get(&conn) else { return };
         let (client, server) = (open.client.clone(), open.server);
         match (to, server) {
-            (End::Server, Node::Master(index)) => master::hear(self, index, conn, message),
-            (End::Server, Node::Agent(index)) => agent::hear(self, index, conn, message),
-            (End::Client, _) => self.hand_to_client(conn, client, message),
+            (End::Server, Node::Master(index)) => master::on_event(self, index, conn, message),
+            (End::Server, Node::Agent(index)) => agent::on_event(self, index, conn, message),
+            (End::Client, _) => self.deliver_to_client(conn, client, message),
         }
     }
 }

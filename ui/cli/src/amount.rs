@@ -1,6 +1,11 @@
-//! Numbers for people: amounts of resources, sizes, ages and times.
+//! Numbers as text: amounts of resources, sizes, ages and times.
 
-/// At most three digits after the point, none that say nothing.
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The end of the year 9999: later years have more than four digits.
+const TIMESTAMP_SECONDS_MAX: f64 = 253_402_300_799.0;
+
+/// At most three decimals, without trailing zeros.
 pub fn number(value: f64) -> String {
     let text = format!("{value:.3}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
@@ -55,35 +60,14 @@ pub fn moment(seconds: f64) -> String {
     if seconds <= 0.0 || !seconds.is_finite() {
         return String::new();
     }
-    let total = seconds as u64;
-    let (year, month, day) = date(total / 86_400);
-    format!("{year:04}-{month:02}-{day:02} {} UTC", clock(seconds))
-}
-
-/// The time of day of a moment: `21:48:24`.
-pub fn clock(seconds: f64) -> String {
-    let total = seconds.max(0.0) as u64 % 86_400;
-    format!("{:02}:{:02}:{:02}", total / 3_600, total / 60 % 60, total % 60)
-}
-
-/// Year, month and day of a day since the epoch, in the Gregorian calendar: years that begin in March have their
-/// leap day at the end, and 400 of them have 146,097 days.
-fn date(day: u64) -> (u64, u64, u64) {
-    let day = day + 719_468; // Days from 0000-03-01 to the epoch.
-    let era = day / 146_097;
-    let of_era = day % 146_097;
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day_of_month = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    (year, month, day_of_month)
+    let since = Duration::from_secs(seconds.min(TIMESTAMP_SECONDS_MAX) as u64);
+    let timestamp = tepui_log::timestamp(UNIX_EPOCH + since);
+    format!("{} {} UTC", &timestamp[..10], &timestamp[11..19])
 }
 
 /// Seconds since the epoch.
 pub fn now() -> f64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map(|since| since.as_secs_f64()).unwrap_or(0.0)
 }
 
@@ -114,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn one_stands_alone() {
+    fn count_of_one_is_singular() {
         assert_eq!([0, 1, 2].map(|many| count(many, "task")), ["0 tasks", "1 task", "2 tasks"]);
     }
 
@@ -136,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_dates() {
+    fn times_are_dates() {
         let table = [
             (0.0, ""),
             (f64::INFINITY, ""),

@@ -1,9 +1,8 @@
-//! One file per subcommand, and the few things they share: which cluster, which runtime, what belongs to a task.
+//! One file per subcommand, and shared parts: the cluster, the runtime, the sandbox of a task.
 
 pub mod agent;
 pub mod agents;
 pub mod attach;
-mod belongings;
 pub mod bench;
 mod cluster;
 pub mod completions;
@@ -35,9 +34,11 @@ pub mod sample;
 mod sandbox;
 pub mod service;
 pub mod summary;
+pub mod swarm;
 pub mod task;
 mod task_state;
 pub mod tasks;
+mod tasks_of;
 pub mod teardown;
 mod usage;
 pub mod volumes;
@@ -48,7 +49,7 @@ use tokio::signal::unix;
 
 pub use cluster::Cluster;
 
-/// Lets an agent hold the files of as many containers as this process may ask for.
+/// Raises the limit of open files to its maximum, for agents with many containers.
 pub fn raise_open_files() {
     match tepui_container::raise_open_files() {
         Ok(containers_max) => tracing::info!(
@@ -59,14 +60,14 @@ pub fn raise_open_files() {
     }
 }
 
-/// Runs a command's future on a runtime of its own.
+/// Runs a command's future on a new runtime.
 pub fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     runtime.block_on(future)
 }
 
-/// Waits until the process is told to end: Ctrl-C or SIGTERM.
+/// Waits for Ctrl-C or SIGTERM.
 pub async fn signal() -> Result<()> {
     Signals::listen()?.next().await;
     Ok(())

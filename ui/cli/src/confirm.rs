@@ -1,4 +1,4 @@
-//! Asking before something is destroyed, and telling what was done.
+//! Confirmation before a destructive change, and its result.
 
 use std::io::{BufRead, IsTerminal, Write};
 
@@ -10,21 +10,21 @@ use crate::output;
 
 #[derive(Args, Clone, Debug)]
 pub struct Confirm {
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(long, short)]
     pub yes: bool,
 }
 
 impl Confirm {
-    /// Goes on if a person says yes, or said so before.
-    pub fn ask(&self, what: &str) -> Result<()> {
+    /// Succeeds if the user confirms, or with `--yes`.
+    pub fn require(&self, consequence: &str) -> Result<()> {
         if self.yes {
             return Ok(());
         }
         if !std::io::stdin().is_terminal() {
-            bail!("{what}\nnobody is there to confirm it; say --yes if it is meant");
+            bail!("{consequence}\nstandard input is not a terminal; confirm with --yes");
         }
-        eprint!("{}\nGo on? [y/N] ", output::printable(what));
+        eprint!("{}\nContinue? [y/N] ", output::printable(consequence));
         std::io::stderr().flush().context("cannot write")?;
         let mut answer = String::new();
         std::io::stdin().lock().read_line(&mut answer).context("cannot read the answer")?;

@@ -1,4 +1,4 @@
-//! Everything about one thing: named values in two columns, then tables under headings.
+//! The details of one entity: named values in two columns, then tables with headings.
 
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
@@ -15,7 +15,7 @@ pub struct Detail {
 }
 
 impl Detail {
-    /// Adds a value; one that is empty is left out.
+    /// Adds a value; an empty one is omitted.
     pub fn value(&mut self, name: &'static str, value: impl AsRef<str>) -> &mut Self {
         self.toned(name, value, Tone::Plain)
     }
@@ -27,7 +27,7 @@ impl Detail {
         self
     }
 
-    /// Adds a message of the protocol as it is; one that is not set is left out.
+    /// Adds a protocol message verbatim; an unset one is omitted.
     pub fn message(&mut self, name: &'static str, value: &Value) -> &mut Self {
         match value {
             Value::Null => self,
@@ -69,7 +69,7 @@ impl Detail {
     }
 }
 
-/// `cpus:0.5 mem:64M ports:[31000-32000]` of a classic answer's resources, without what is zero.
+/// `cpus:0.5 mem:64M ports:[31000-32000]` from the resources of an endpoint's answer, without zeros.
 pub fn resources(of: &Value) -> String {
     const FIRST: [&str; 4] = ["cpus", "mem", "disk", "gpus"];
     let Some(all) = of.as_object() else { return String::new() };
@@ -110,7 +110,7 @@ mod tests {
     use crate::table::Cell;
 
     #[test]
-    fn a_thing_reads_from_top_to_bottom() {
+    fn details_are_printed_in_order() {
         let mut detail = Detail::default();
         detail
             .value("task", "t\x1b1")

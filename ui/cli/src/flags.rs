@@ -1,9 +1,9 @@
-//! Flags as operators of v1 clusters type them, brought into the one form that clap parses.
+//! Flags in all forms of v1 clusters, normalised for clap.
 //!
 //! `--work-dir` and `--work_dir` are the same flag, `--no-strict` means `--strict=false`, `TEPUI_WORK_DIR` and
-//! `MESOS_WORK_DIR` stand in for a flag of a program that is not given, and a value `file:///path` is the content of that file.
+//! `MESOS_WORK_DIR` are used for a flag of a program that is not set, and a value `file:///path` is the content of that file.
 //!
-//! Never here: what a flag means.
+//! Absent: the meaning of flags.
 
 pub mod access;
 pub mod agent;
@@ -103,16 +103,16 @@ pub fn normalise(
         };
         let (name, value) = split(command, flag);
         is_value = value.is_none() && find(command, &name).is_some_and(needs_value);
-        if let Some(why) = unsupported::reason(command.get_name(), &name) {
-            bail!("--{name} is not supported: {why}");
+        if let Some(reason) = unsupported::reason(command.get_name(), &name) {
+            bail!("--{name} is not supported: {reason}");
         }
         given.insert(canonical(command, &name));
         out.push(join(&name, value)?);
     }
     for name in unsupported::names(command.get_name()) {
-        let why = unsupported::reason(command.get_name(), name);
-        if let (Some((variable, _)), Some(why)) = (from_environment(name, &lookup), why) {
-            bail!("{variable} is set and not supported: {why}");
+        let reason = unsupported::reason(command.get_name(), name);
+        if let (Some((variable, _)), Some(reason)) = (from_environment(name, &lookup), reason) {
+            bail!("{variable} is set and not supported: {reason}");
         }
     }
     let mut from_environment = environment(command, &given, lookup)?;
@@ -154,7 +154,7 @@ fn content(name: &str, value: String) -> Result<String> {
     }
 }
 
-/// Flags that are not given but stand in the environment.
+/// Flags that are set in the environment only.
 fn environment(
     command: &Command,
     given: &BTreeSet<String>,
@@ -177,7 +177,7 @@ fn environment(
     Ok(found)
 }
 
-/// Whether it can be given as `--flag=value`: booleans of the programs can, switches of the other commands cannot.
+/// Whether it accepts `--flag=value`: booleans of programs do, switches of other commands do not.
 fn takes_value(argument: &Arg) -> bool {
     argument.get_num_args().map_or(argument.get_action().takes_values(), |count| count.takes_values())
 }
@@ -187,7 +187,7 @@ fn needs_value(argument: &Arg) -> bool {
     argument.get_num_args().map_or(argument.get_action().takes_values(), |count| count.min_values() > 0)
 }
 
-/// How many words stand before somebody else's command, whose flags are none of ours; none if there is no such command.
+/// The number of words before an executed command, whose flags are not ours; `None` without such a command.
 fn words_before_others(command: &Command) -> Option<usize> {
     let is_others = |argument: &&Arg| argument.is_trailing_var_arg_set();
     command.get_positionals().find(is_others)?;

@@ -1,14 +1,14 @@
-//! `tepui help`: the commands in groups, as people look for them.
+//! `tepui help`: the commands in groups.
 //!
 //! The texts are clap's; only their order is ours. A command without a group fails a test.
 
 use clap::Command;
 
-/// Every command that people see, by what it is for.
+/// Every visible command, by purpose.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Programs", &["dev", "master", "agent"]),
     (
-        "Look",
+        "Inspect",
         &[
             "summary",
             "tasks",
@@ -27,12 +27,13 @@ const GROUPS: [(&str, &[&str]); 4] = [
         ],
     ),
     (
-        "Act",
+        "Manage",
         &[
             "run",
             "exec",
             "attach",
             "service",
+            "swarm",
             "weights",
             "quota",
             "reserve",
@@ -51,7 +52,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
 ];
 
 const TEMPLATE: &str = "{about}\n\n{usage-heading} {usage}{after-help}\n\nOptions:\n{options}\n\n\
-    `tepui help COMMAND` tells more about one. TEPUI_MASTER stands in for --master.\n";
+    `tepui help COMMAND` prints the options of a command. TEPUI_MASTER replaces --master.\n";
 
 /// The tree with the grouped list as its help.
 pub fn grouped(command: Command) -> Command {
@@ -63,8 +64,7 @@ fn list(command: &Command) -> String {
     let width = GROUPS.iter().flat_map(|(_, names)| *names).map(|name| name.len()).max().unwrap_or(0);
     let line = |name: &&str| {
         let about = command.find_subcommand(name).and_then(Command::get_about);
-        let about =
-            about.map_or_else(|| "Tell about the commands, or about one".to_string(), ToString::to_string);
+        let about = about.map_or_else(|| "Print help for a command".to_string(), ToString::to_string);
         format!("  {name:<width$}  {about}")
     };
     let group = |(title, names): &(&str, &[&str])| {

@@ -1,6 +1,6 @@
-//! What all lists share: fetch, filter, sort, and show as a table, as JSON or over and over.
+//! The shared part of all lists: fetch, filter, sort, and print as a table, as JSON or repeatedly.
 //!
-//! A list says where its answer comes from and what a row of it is; everything else is here.
+//! A list supplies its request and its rows.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -10,8 +10,8 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::command::{Cluster, block_on, summary};
-use crate::near::{self, Known, Short};
 use crate::output;
+use crate::similar::{self, Known, Short};
 use crate::table::{Cell, Table};
 use crate::{amount, detail, watch};
 
@@ -20,50 +20,50 @@ use crate::{amount, detail, watch};
 pub struct ListFlags {
     #[command(flatten)]
     pub cluster: Cluster,
-    /// Sort by this column; -COLUMN sorts the other way round.
+    /// Sort by this column; -COLUMN reverses the order.
     #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
     pub sort: Option<String>,
-    /// Draw it anew every second, until Ctrl-C.
+    /// Refresh every second, until Ctrl-C.
     #[arg(long, short, conflicts_with = "json")]
     pub watch: bool,
-    /// Print the listed entries as the master gives them, as a JSON array.
+    /// Print the entries as a JSON array, as the master returns them.
     #[arg(long)]
     pub json: bool,
-    /// Show ids and names at full length.
+    /// Print full IDs and names.
     #[arg(long)]
     pub full: bool,
 }
 
-/// A list of things of one kind.
+/// A list of entities of one kind.
 pub trait List {
     /// The headers, which are also the names for --sort.
     const COLUMNS: &'static [&'static str];
-    /// So many of the first columns are there even if no row has anything in them.
+    /// The number of leading columns that are shown even if they are empty.
     const COLUMNS_KEPT: usize;
 
     fn flags(&self) -> &ListFlags;
 
-    /// What the master says, complete.
+    /// The complete answer of the master.
     async fn fetch(&self) -> Result<Value>;
 
-    /// The entries that were asked for.
+    /// The entries selected by the flags.
     fn entries<'v>(&self, answer: &'v Value) -> Result<Vec<&'v Value>>;
 
     /// A row for each entry, with a cell for each column.
-    fn rows(&self, entries: &[&Value], seen: &Seen<'_>) -> Vec<Vec<Cell>>;
+    fn rows(&self, entries: &[&Value], seen: &ListContext<'_>) -> Vec<Vec<Cell>>;
 
-    /// What to say when there are no entries, and what to do next.
+    /// The message if there are no entries, with a suggestion.
     fn nothing(&self, answer: &Value) -> String;
 }
 
 /// What a row may need beside its entry.
-pub struct Seen<'v> {
+pub struct ListContext<'v> {
     pub answer: &'v Value,
     pub now: f64,
     pub short: Short,
 }
 
-impl Seen<'_> {
+impl ListContext<'_> {
     /// The id under `key`, shortened.
     pub fn id(&self, entry: &Value, key: &str) -> Cell {
         Cell::text(self.short.of(text(entry, key)))
@@ -74,7 +74,7 @@ impl Seen<'_> {
     }
 }
 
-/// How long ago the moment is; nothing for "never".
+/// The time since a moment; empty for "never".
 pub fn age(moment: f64, now: f64) -> Cell {
     match moment > 0.0 {
         true => Cell::number(amount::duration(now - moment), now - moment),
@@ -84,7 +84,7 @@ pub fn age(moment: f64, now: f64) -> Cell {
 
 /// Runs a list command.
 pub fn run(list: &impl List) -> Result<ExitCode> {
-    sort_column(list)?; // A wrong name is said before anything is asked.
+    sort_column(list)?; // Fails before any request.
     let colours = output::colours();
     block_on(async {
         if list.flags().watch {
@@ -106,14 +106,14 @@ fn print(list: &impl List, answer: &Value, colours: bool) -> Result<()> {
         return output::json(&Value::Array(entries.into_iter().cloned().collect()));
     }
     match entries.is_empty() {
-        // A word for people, not for what reads the output.
+        // To standard error, so that programs that read the output do not receive it.
         true => eprintln!("{}", list.nothing(answer)),
         false => output::line(&table.render(colours))?,
     }
     Ok(())
 }
 
-/// The table, or what to do when there is nothing to show.
+/// The table, or the message for an empty list.
 pub fn render(list: &impl List, answer: &Value, now: f64, colours: bool) -> Result<String> {
     let (entries, table) = sorted(list, answer, now)?;
     match entries.is_empty() {
@@ -122,11 +122,11 @@ pub fn render(list: &impl List, answer: &Value, now: f64, colours: bool) -> Resu
     }
 }
 
-/// The chosen entries and their table, both in the order that was asked for.
+/// The selected entries and their table, both sorted.
 fn sorted<'v, L: List>(list: &L, answer: &'v Value, now: f64) -> Result<(Vec<&'v Value>, Table)> {
     let entries = list.entries(answer)?;
     let ids = entries.iter().flat_map(|entry| ["id", "framework_id", "slave_id"].map(|key| text(entry, key)));
-    let seen = Seen { answer, now, short: Short::among(ids, list.flags().full) };
+    let seen = ListContext { answer, now, short: Short::among(ids, list.flags().full) };
     let mut table = Table::new(L::COLUMNS, list.rows(&entries, &seen));
     let Some((column, descending)) = sort_column(list)? else {
         return Ok((entries, table.without_empty_columns(L::COLUMNS_KEPT)));
@@ -137,7 +137,7 @@ fn sorted<'v, L: List>(list: &L, answer: &'v Value, now: f64) -> Result<(Vec<&'v
     Ok((entries, table.without_empty_columns(L::COLUMNS_KEPT)))
 }
 
-/// Which column --sort names, and whether the largest comes first.
+/// The column of --sort, and whether the order is descending.
 fn sort_column<L: List>(list: &L) -> Result<Option<(usize, bool)>> {
     let Some(typed) = list.flags().sort.as_deref() else { return Ok(None) };
     let (name, descending) = match typed.strip_prefix('-') {
@@ -146,23 +146,23 @@ fn sort_column<L: List>(list: &L) -> Result<Option<(usize, bool)>> {
     };
     let columns: Vec<String> = L::COLUMNS.iter().map(|column| column.to_lowercase()).collect();
     let known: Vec<Known> = columns.iter().map(|column| Known::new(column, "")).collect();
-    match near::matching(&name, &known)[..] {
+    match similar::matching(&name, &known)[..] {
         [one] => Ok(Some((one, descending))),
-        _ => bail!("--sort={typed}: there is no such column; there are: {}", columns.join(", ")),
+        _ => bail!("--sort={typed}: unknown column; columns: {}", columns.join(", ")),
     }
 }
 
-/// The things under these keys, one list after the other.
+/// The concatenated lists at these keys.
 pub fn lists<'v>(value: &'v Value, keys: &'v [&str]) -> impl Iterator<Item = &'v Value> {
     keys.iter().flat_map(|key| value[*key].as_array().into_iter().flatten())
 }
 
-/// The text under a key; empty if there is none.
+/// The text at a key; empty if missing.
 pub fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// The number under a key; zero if there is none.
+/// The number at a key; zero if missing.
 pub fn number(value: &Value, key: &str) -> f64 {
     value[key].as_f64().unwrap_or(0.0)
 }
@@ -191,11 +191,11 @@ pub fn amount_of(resources: &Value, key: &str, show: fn(f64) -> String) -> Cell 
     }
 }
 
-/// Which ids a filter such as --framework means: everything that fits what was typed. Names are known from `named`.
+/// All ids that match a filter such as --framework by id or by a name of `named`.
 pub fn filter_ids(noun: &str, typed: &str, named: Vec<Known>, list: &str) -> Result<BTreeSet<String>> {
-    let found = near::matching(typed, &named);
+    let found = similar::matching(typed, &named);
     if found.is_empty() {
-        bail!("{}", near::nothing(noun, typed, &named, list));
+        bail!("{}", similar::nothing(noun, typed, &named, list));
     }
     Ok(found.into_iter().map(|index| named[index].id.clone()).collect())
 }

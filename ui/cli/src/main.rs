@@ -1,6 +1,6 @@
-//! The `tepui` binary: master, agent, executors and the command line, in one file to copy.
+//! The `tepui` binary: master, agent, executors and command line in one file.
 //!
-//! Owns the mapping from what is typed to what the programs take; decides nothing about a cluster.
+//! Maps arguments to the options of the programs; makes no decisions about a cluster.
 #![forbid(unsafe_code)]
 
 mod amount;
@@ -11,8 +11,8 @@ mod flags;
 mod help;
 mod listing;
 mod logging;
-mod near;
 mod output;
+mod similar;
 mod table;
 mod terminal;
 mod watch;
@@ -26,7 +26,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use command::{
     agent, agents, attach, bench, completions, dev, drain, events, exec, executors, explain, files,
     framework, frameworks, logs, maintenance, metrics, offers, prune_images, quota, reserve, roles, run,
-    service, summary, task, tasks, teardown, volumes, weights,
+    service, summary, swarm, task, tasks, teardown, volumes, weights,
 };
 use flags::master::MasterFlags;
 use tepui_shell_master::EtcdAddress;
@@ -37,7 +37,7 @@ type Flags = Vec<(String, String)>;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// A cluster manager that speaks the Mesos v1 API.
+/// Cluster manager with the Mesos v1 API.
 #[derive(Parser)]
 #[command(
     name = "tepui",
@@ -53,13 +53,13 @@ struct Tepui {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start a cluster on this machine: a master and agents in one process.
+    /// Start a development cluster: a master and agents in one process.
     Dev(dev::Dev),
     /// Start a master.
     Master(Box<MasterFlags>),
     /// Start an agent; `tepui agent ID` shows one.
     Agent(Box<agent::Agent>),
-    /// The cluster in one line: agents, frameworks, tasks, what is used.
+    /// Show a one-line summary of the cluster.
     Summary(summary::Summary),
     /// List tasks.
     Tasks(tasks::Tasks),
@@ -67,73 +67,84 @@ enum Command {
     Agents(agents::Agents),
     /// List frameworks.
     Frameworks(frameworks::Frameworks),
-    /// List roles with their weights, quotas and shares.
+    /// List roles with their weights, quotas and resources.
     Roles(roles::Roles),
-    /// List offers that frameworks hold.
+    /// List outstanding offers.
     Offers(offers::Offers),
     /// List executors, or show one with its tasks.
     Executors(executors::Executors),
-    /// Everything about one task, with its history.
+    /// Show a task with its statuses.
     Task(task::Task),
-    /// Everything about one framework, with its tasks.
+    /// Show a framework with its tasks.
     Framework(framework::Framework),
-    /// Why a framework or a role is offered what it is, and not the rest.
+    /// Explain the offers of a framework or a role.
     Explain(explain::Explain),
-    /// Print what a task wrote.
+    /// Print the output of a task.
     Logs(logs::Logs),
-    /// List the files of a task.
+    /// List the sandbox files of a task.
     Files(files::Files),
-    /// Follow what happens, one line each.
+    /// Print the operator event stream.
     Events(events::Events),
     /// Show metrics of the master or an agent.
     Metrics(metrics::Metrics),
-    /// List quotas, or set and remove them.
+    /// List, set and remove quotas.
     Quota(quota::Quota),
-    /// Keep resources of an agent for a role.
+    /// Reserve resources of an agent for a role.
     Reserve(reserve::Reserve),
-    /// Give reserved resources of an agent back.
+    /// Unreserve resources of an agent.
     Unreserve(reserve::Unreserve),
-    /// List persistent volumes, or make, resize and destroy them.
+    /// List, create, resize and destroy persistent volumes.
     Volumes(volumes::Volumes),
-    /// List machines in maintenance, or schedule them and take them down and up.
+    /// List, schedule, start and stop maintenance of machines.
     Maintenance(maintenance::Maintenance),
-    /// Empty an agent: its tasks are killed, nothing more is offered of it.
+    /// Drain an agent: kill its tasks and stop offering it.
     Drain(drain::Drain),
-    /// Offer nothing more of an agent; what runs there keeps running.
+    /// Stop offering an agent; its tasks keep running.
     Deactivate(drain::Deactivate),
-    /// Use an agent again that was deactivated or drained.
+    /// Offer a deactivated or drained agent again.
     Reactivate(drain::Reactivate),
-    /// Say that an agent never comes back.
+    /// Mark an agent as permanently gone.
     Gone(drain::Gone),
-    /// Remove images from an agent that no container there uses.
+    /// Remove unused images from an agent.
     PruneImages(prune_images::PruneImages),
-    /// End a framework and its tasks.
+    /// Tear down a framework and kill its tasks.
     Teardown(teardown::Teardown),
-    /// List the weights of roles, or set them.
+    /// List and set the weights of roles.
     Weights(weights::Weights),
-    /// Run a command as a task, show its output and exit with its code.
+    /// Run a command as a task, print its output and exit with its code.
     Run(run::Run),
-    /// Check the specs of stateful services.
+    /// Run, inspect and change stateful services.
     Service(service::Service),
-    /// Run a command in the container of a running task, also with a terminal.
+    /// Serve the Docker API for the whole cluster.
+    Swarm(swarm::Swarm),
+    /// Run a command in the container of a running task.
     Exec(exec::Exec),
-    /// See what a task with a terminal writes, and type into it.
+    /// Attach to the terminal of a task.
     Attach(attach::Attach),
-    /// Measure the numbers of SPECIFICATION.md.
+    /// Run the benchmarks of SPECIFICATION.md.
     Bench(bench::Bench),
-    /// Print completions for a shell.
+    /// Print shell completions.
     Completions(completions::Completions),
-    /// Show which version this is.
+    /// Print the version.
     Version,
 }
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     let rest = arguments.get(2..).unwrap_or_default();
+    let program = arguments.first().and_then(|path| path.rsplit('/').next());
+    if program == Some(tepui_service_shell::bootstrap::FILE_NAME) {
+        return tepui_service_shell::bootstrap::main(&arguments[1..]);
+    }
     // Programs that agents start: no flags of ours, no help, as little as possible before they run.
     match arguments.get(1).map(String::as_str) {
         Some("container-init") => return tepui_container::init_main(rest.iter().map(OsString::from)),
         Some("executor") => return executor(rest),
+        Some("swarm") => {
+            let done = swarm::run(rest);
+            tepui_log::flush();
+            return done.unwrap_or_else(|error| fail(&error));
+        }
         _ => {}
     }
     let done =
@@ -146,15 +157,18 @@ fn executor(arguments: &[String]) -> ExitCode {
     match arguments.first().map(String::as_str) {
         Some("command") => tepui_executors::command::main(&arguments[1..]),
         Some("default") => tepui_executors::default::main(&arguments[1..]),
+        Some("container") => tepui_executors::container::main(&arguments[1..]),
         Some("docker") => tepui_executors::docker::main(&arguments[1..]),
         other => {
-            eprintln!("tepui executor: there is no executor {other:?}; there are: command, default, docker");
+            eprintln!(
+                "tepui executor: unknown executor {other:?}; executors: command, container, default, docker"
+            );
             ExitCode::FAILURE
         }
     }
 }
 
-/// Prints an error: ours with its causes and what to do next, clap's as clap writes them.
+/// Prints an error: ours with its causes and suggestion, clap's verbatim.
 fn fail(error: &anyhow::Error) -> ExitCode {
     match error.downcast_ref::<clap::Error>() {
         Some(error) => error.exit(),
@@ -203,7 +217,10 @@ fn master_last(mut arguments: Vec<String>) -> Vec<String> {
 
 /// Every command and flag, with the help that shows them in groups.
 fn tree() -> clap::Command {
-    help::grouped(flags::heading::grouped(Tepui::command()))
+    // The cluster of a service may be set before and after the subcommand.
+    let services = |service: clap::Command| service.mut_args(|flag| flag.global(true));
+    let command = Tepui::command().mut_subcommand("service", services);
+    help::grouped(flags::heading::grouped(command))
 }
 
 /// The text of a flag without the passwords in it.
@@ -217,7 +234,7 @@ fn without_secrets(id: &str, text: &str) -> String {
 
 fn shown_flags(matches: &ArgMatches) -> Flags {
     let value = |id: &str| {
-        let values: Vec<_> = matches.get_raw(id)?.map(|value| value.to_string_lossy()).collect();
+        let values: Vec<_> = matches.try_get_raw(id).ok()??.map(|value| value.to_string_lossy()).collect();
         Some((id.to_string(), without_secrets(id, &values.join(","))))
     };
     // clap also lists the groups that structs make; they have no values of their own.
@@ -254,6 +271,7 @@ fn dispatch(tepui: Tepui, shown: Flags) -> Result<ExitCode> {
         Command::Metrics(metrics) => metrics.run(),
         Command::Weights(weights) => weights.run(),
         Command::Service(service) => service.run(),
+        Command::Swarm(swarm) => swarm.run(),
         Command::Quota(quota) => quota.run(),
         Command::Reserve(reserve) => reserve.run(),
         Command::Unreserve(unreserve) => unreserve.run(),

@@ -1,7 +1,7 @@
-//! The way to standard output: text that is safe for a terminal, colours only where they are welcome.
+//! Standard output: text that is safe for a terminal, colours where they are supported.
 //!
-//! Names come from strangers: control characters are shown, never sent to the terminal. A reader that goes away
-//! (`| head`) ends the command quietly.
+//! Names are untrusted: control characters are escaped, never sent to the terminal. A closed pipe (`| head`) terminates
+//! the command without an error.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -15,12 +15,12 @@ pub fn line(text: &str) -> Result<()> {
     written.and_then(|()| out.flush()).context("cannot write")
 }
 
-/// Prints a line of a program that goes on even if nobody reads what it prints.
+/// Prints a line; a closed pipe is ignored.
 pub fn notice(text: &str) {
     let _ = line(text);
 }
 
-/// Prints bytes as they are: what a task wrote is the task's business, as with `cat`.
+/// Prints bytes verbatim: the output of a task is not escaped, as with `cat`.
 pub fn bytes(data: &[u8]) -> Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(data).and_then(|()| out.flush()).context("cannot write")
@@ -48,7 +48,7 @@ pub fn escape_json(text: &str) -> String {
     })
 }
 
-/// Whether the error is that nobody reads our output any more.
+/// Whether the error is a closed pipe.
 pub fn is_closed(error: &anyhow::Error) -> bool {
     let closed = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(closed))
@@ -61,13 +61,13 @@ pub fn printable(text: &str) -> String {
         .collect()
 }
 
-/// Control characters, and those that turn the direction of writing around. All are below U+10000.
+/// Control and bidirectional characters. All are below U+10000.
 fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Whether standard output takes colours: a terminal that can, and a person who did not say no (no-color.org).
+/// Whether to use colours: standard output is a capable terminal and NO_COLOR (no-color.org) is not set.
 pub fn colours() -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_escaped_and_stays_the_same() {
+    fn escaped_json_is_equivalent() {
         let value = json!({"name": "a\u{9b}\u{1b}\u{7f}\u{202e}ü\n"});
         for spread in [false, true] {
             let text = json_text(&value, spread);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn only_welcome_colours() {
+    fn colours_are_optional() {
         assert_eq!(Tone::Bad.paint("lost", false), "lost");
         assert_eq!(Tone::Bad.paint("lost", true), "\x1b[31mlost\x1b[0m");
         assert_eq!(Tone::Plain.paint("lost", true), "lost");

@@ -1,4 +1,4 @@
-//! Aligned tables of cells, each with what it says, what it sorts by and what it means.
+//! Aligned tables of cells, each with text, sort key and tone.
 
 use std::cmp::Ordering;
 
@@ -64,11 +64,11 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// Which rows come in which order when sorted by the column.
+    /// The order of the rows when sorted by the column.
     pub fn order(&self, column: usize, descending: bool) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
         let compare = |a: &usize, b: &usize| self.rows[*a][column].compare(&self.rows[*b][column]);
-        // Stable both ways: equal rows keep the order they came in.
+        // Stable in both directions: equal rows keep their order.
         match descending {
             false => order.sort_by(compare),
             true => order.sort_by(|a, b| compare(b, a)),
@@ -81,7 +81,7 @@ impl Table {
         self.rows = order.iter().map(|index| self.rows[*index].clone()).collect();
     }
 
-    /// Removes columns that say nothing in any row, unless they are among the first `keep`.
+    /// Removes columns that are empty in all rows, except the first `keep`.
     pub fn without_empty_columns(mut self, keep: usize) -> Self {
         let silent =
             |column: usize| self.rows.iter().all(|row| matches!(row[column].text.as_str(), "" | "-"));
@@ -94,7 +94,7 @@ impl Table {
         self
     }
 
-    /// One line for the headers and one for each row, without a line break at the end.
+    /// One line for the headers and one for each row, without a trailing line feed.
     pub fn lines(&self, colours: bool) -> Vec<String> {
         let headers = self.headers.iter().map(|header| Cell::text(header).tone(Tone::Heading)).collect();
         let widths: Vec<usize> = (0..self.headers.len()).map(|column| self.width(column)).collect();
@@ -138,7 +138,7 @@ pub fn cut(line: &str, columns: usize) -> String {
         let width = if in_code || c == '\x1b' { 0 } else { c.width().unwrap_or(0) };
         in_code = (in_code || c == '\x1b') && c != 'm';
         if width > room {
-            room = 0; // What follows is only copied if it takes no room: the code that ends a colour.
+            room = 0; // From here on only zero-width characters are copied: the escape code that resets the colour.
             continue;
         }
         room -= width;
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned_and_numbers_stand_right() {
+    fn columns_are_aligned_and_numbers_right_justified() {
         expect![[r"
             NAME  COUNT  NOTE
             b        10
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_cut_to_the_terminal() {
+    fn lines_are_truncated_to_the_terminal_width() {
         let rows = [
             ("abcdef", 3, "abc"),
             ("任务ab", 3, "任"),

@@ -1,7 +1,7 @@
-//! The terminal in front of a person: how large it is, and that it passes keys on as they are typed.
+//! The user's terminal: its size and raw mode.
 //!
-//! Whoever changes a terminal gives it back: at the end, on an error and in a panic. Ends by signals are made ordinary
-//! ends by who waits for them.
+//! Terminal modes are restored on exit, on an error and in a panic. Terminating signals are handled by the commands, which
+//! then exit normally.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, Once, PoisonError};
@@ -12,7 +12,7 @@ use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize,
 /// A terminal that was changed, and how it was before. There is one at most.
 static CHANGED: Mutex<Option<(OwnedFd, Termios)>> = Mutex::new(None);
 
-/// A terminal that shows nothing by itself and turns no key into a signal, until this is dropped.
+/// A terminal in raw mode until this is dropped: no echo, no signals by keys.
 #[must_use]
 pub struct Raw(());
 
@@ -38,7 +38,7 @@ impl Drop for Raw {
 
 fn restore() {
     if let Some((terminal, before)) = changed().take() {
-        let _ = tcsetattr(terminal, OptionalActions::Now, &before); // If it is gone there is nothing to restore.
+        let _ = tcsetattr(terminal, OptionalActions::Now, &before); // Fails only if the terminal is closed.
     }
 }
 
@@ -46,7 +46,7 @@ fn changed() -> std::sync::MutexGuard<'static, Option<(OwnedFd, Termios)>> {
     CHANGED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a panic says is to be read on a terminal as it was.
+/// Restores the terminal before a panic message is printed.
 fn restore_in_panics() {
     let say = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -55,7 +55,7 @@ fn restore_in_panics() {
     }));
 }
 
-/// Rows and columns of the terminal that we write to or read from, if there is one.
+/// Rows and columns of the terminal of standard output or input, if there is one.
 pub fn own_size() -> Option<(u16, u16)> {
     size(std::io::stdout()).or_else(|| size(std::io::stdin()))
 }
@@ -91,9 +91,9 @@ mod tests {
         tcgetattr(terminal).expect("a terminal").local_modes.contains(LocalModes::ECHO)
     }
 
-    // One test: there is one changed terminal of a process at most.
+    // One test: a process has at most one terminal in raw mode.
     #[test]
-    fn a_terminal_is_given_back() {
+    fn terminal_modes_are_restored() {
         let (_ours, theirs) = terminal();
         let raw = Raw::enter(&theirs).expect("raw");
         assert!(!echoes(&theirs));
@@ -102,7 +102,7 @@ mod tests {
 
         let in_panic = theirs.try_clone().expect("another handle");
         let panicked = std::thread::spawn(move || {
-            // Forgotten: what gives it back is the panic itself, before it says its words.
+            // Forgotten: the panic hook restores it before the message is printed.
             std::mem::forget(Raw::enter(&in_panic));
             assert!(echoes(&in_panic), "a panic");
         });

@@ -1,14 +1,14 @@
-//! What can be typed, and what comes of it before anything is asked of a master.
+//! Arguments and their parsed form, without a master.
 
 use expect_test::{Expect, expect};
 
 use super::*;
 
-/// Lists of possible values are long, and not what is tested here.
+/// Truncates long lists of possible values.
 const LINE_CHARS_SHOWN: usize = 80;
 
-/// What the arguments of `tepui` come to: flags with their values, or the first lines of the error.
-fn typed(arguments: &str) -> String {
+/// The parsed arguments of `tepui`: flags with their values, or the first lines of the error.
+fn parsed_text(arguments: &str) -> String {
     let first_lines = |text: String| {
         let lines = text.lines().filter(|line| !line.is_empty()).take(3);
         let cut = |line: &str| line.chars().take(LINE_CHARS_SHOWN).collect::<String>().trim_end().to_string();
@@ -24,12 +24,12 @@ fn typed(arguments: &str) -> String {
 }
 
 #[test]
-fn the_tree_is_sound() {
+fn command_tree_is_valid() {
     tree().debug_assert();
 }
 
 #[test]
-fn lists_take_their_flags() {
+fn lists_accept_their_flags() {
     let table: &[(&str, Expect)] = &[
         ("--master m:1 task t", expect!["master=m:1 task=t json=false"]),
         ("--master=m:1 task t", expect!["master=m:1 task=t json=false"]),
@@ -88,12 +88,12 @@ fn lists_take_their_flags() {
         ),
     ];
     for (arguments, expected) in table {
-        expected.assert_eq(&typed(arguments));
+        expected.assert_eq(&parsed_text(arguments));
     }
 }
 
 #[test]
-fn an_agent_is_started_or_shown() {
+fn agent_subcommand_starts_or_shows_an_agent() {
     let parsed = |arguments: &[&str]| parse(arguments.iter().map(|one| one.to_string()).collect(), |_| None);
     let (tepui, _) = parsed(&["tepui", "agent", "S0", "--master=m:1"]).unwrap();
     assert!(matches!(tepui.command, Command::Agent(agent) if agent.id.as_deref() == Some("S0")));
@@ -103,16 +103,16 @@ fn an_agent_is_started_or_shown() {
         error: the following required arguments were not provided:
           --master <HOST:PORT>
         Usage: tepui agent --master=HOST:PORT --work_dir=DIR [FLAGS]"#]]
-    .assert_eq(&typed("agent --work_dir=/w"));
+    .assert_eq(&parsed_text("agent --work_dir=/w"));
     expect![[r#"
         error: the following required arguments were not provided:
           <ID>
         Usage: tepui agent --master=HOST:PORT --work_dir=DIR [FLAGS]"#]]
-    .assert_eq(&typed("agent --master=m --work_dir=/w --json"));
+    .assert_eq(&parsed_text("agent --master=m --work_dir=/w --json"));
 }
 
 #[test]
-fn programs_take_booleans_from_the_environment() {
+fn programs_read_booleans_from_the_environment() {
     let environment = |name: &str| match name {
         "TEPUI_QUIET" => Some("true".to_string()),
         "MESOS_HOSTNAME_LOOKUP" => Some("false".to_string()),
@@ -125,7 +125,7 @@ fn programs_take_booleans_from_the_environment() {
 }
 
 #[test]
-fn the_address_to_listen_on_is_given_or_found_out() {
+fn listen_address_is_a_flag_or_discovered() {
     let parsed = |more: &[&str]| {
         let arguments = ["tepui", "master"].iter().chain(more).map(|one| one.to_string()).collect();
         match parse(arguments, |_| None)?.0.command {
@@ -140,16 +140,16 @@ fn the_address_to_listen_on_is_given_or_found_out() {
     ] {
         assert_eq!(parsed(flags).unwrap(), address);
     }
-    for (flags, why) in [
+    for (flags, reason) in [
         (
             &["--ip_discovery_command=echo nowhere"][..],
-            "echo nowhere printed \"nowhere\", which is no address",
+            "echo nowhere printed \"nowhere\", which is not an address",
         ),
         (&["--ip_discovery_command=echo lost >&2; exit 3"], "exit status: 3: lost"),
         (&["--ip_discovery_command=echo 10.0.0.7", "--ip=::1"], "cannot be used with"),
     ] {
-        let said = format!("{:#}", parsed(flags).unwrap_err());
-        assert!(said.contains(why), "{said}");
+        let error = format!("{:#}", parsed(flags).unwrap_err());
+        assert!(error.contains(reason), "{error}");
     }
 }
 
@@ -162,18 +162,18 @@ fn the_help_is_grouped() {
         let is_heading = |line: &&str| line.ends_with(':') && !line.starts_with(' ');
         help.lines().filter(is_heading).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(headings(""), "Programs: Look: Act: Other: Options:");
+    assert_eq!(headings(""), "Programs: Inspect: Manage: Other: Options:");
     assert_eq!(
         headings("master"),
-        "Options: Network: Registry: Roles and offers: Agents: What is remembered: Who may do what: TLS: Logging:"
+        "Options: Network: Registry: Roles and offers: Agents: Retention: Security: TLS: Logging:"
     );
     let agent = "Arguments: Options: Network: Directories: Resources: Containers: Restarts and time limits: \
-                 Clean-up: Who may do what: Oversubscription: TLS: Logging:";
+                 Clean-up: Security: Oversubscription: TLS: Logging:";
     assert_eq!(headings("agent"), agent);
 }
 
 #[test]
-fn flags_are_shown_without_their_secrets() {
+fn secrets_are_redacted_in_shown_flags() {
     for (flag, text, shown) in [
         ("docker_config", r#"{"auths":{"r":{"auth":"aGlkZGVu"}}}"#, "***"),
         ("docker_config", "file:///etc/docker.json", "file:///etc/docker.json"),

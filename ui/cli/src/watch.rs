@@ -1,6 +1,6 @@
-//! `--watch`: the same picture again every second, until Ctrl-C.
+//! `--watch`: redraws the output every second until Ctrl-C.
 //!
-//! A master that goes away is said in the picture, and looked for again.
+//! An unreachable master is shown in the output and retried.
 
 use std::io::{IsTerminal, stdout};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::table::cut;
 
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Home without erasing, so that nothing flickers; each line erases what stood behind it.
+/// Home without erasing, to avoid flicker; each line erases its rest.
 const HOME: &str = "\x1b[H";
 const ERASE_LINE: &str = "\x1b[K";
 const ERASE_BELOW: &str = "\x1b[J";
@@ -23,7 +23,7 @@ const ERASE_ALL: &str = "\x1b[2J";
 const HIDE_CURSOR: &str = "\x1b[?25l";
 const SHOW_CURSOR: &str = "\x1b[?25h";
 
-/// Draws until a signal comes. A failure of the first picture is the command's failure.
+/// Draws until a signal. A failure of the first frame is the command's failure.
 pub async fn run(draw: impl AsyncFn() -> Result<String>) -> Result<()> {
     let screen = Screen::new(stdout().is_terminal())?;
     tokio::select! {
@@ -41,26 +41,26 @@ async fn redraw(screen: &Screen, draw: impl AsyncFn() -> Result<String>) -> Resu
         ticks.tick().await;
         let text = match draw().await {
             Ok(text) => text,
-            Err(error) => format!("{error:#}\nlooking again every second; Ctrl-C ends it"),
+            Err(error) => format!("{error:#}\nretrying every second; Ctrl-C exits"),
         };
         screen.show(&text)?;
     }
 }
 
-/// Where pictures go. The cursor is hidden meanwhile on a terminal.
-struct Screen {
+/// The output of frames. On a terminal the cursor is hidden.
+pub struct Screen {
     terminal: bool,
 }
 
 impl Screen {
-    fn new(terminal: bool) -> Result<Self> {
+    pub fn new(terminal: bool) -> Result<Self> {
         if terminal {
             output::bytes(format!("{HIDE_CURSOR}{ERASE_ALL}").as_bytes())?;
         }
         Ok(Self { terminal })
     }
 
-    fn show(&self, text: &str) -> Result<()> {
+    pub fn show(&self, text: &str) -> Result<()> {
         match (self.terminal, terminal_size()) {
             (true, Some((Width(columns), Height(rows)))) => {
                 output::bytes(frame(text, columns.into(), rows.into()).as_bytes())
@@ -80,7 +80,7 @@ impl Drop for Screen {
     }
 }
 
-/// The text as it fits a terminal of this size, drawn over what is there.
+/// The text truncated to the terminal's size, with control codes to overwrite the previous frame.
 fn frame(text: &str, columns: usize, rows: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let room = rows.saturating_sub(1).max(1);
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_picture_fits_the_terminal() {
+    fn frame_fits_the_terminal() {
         let table = [
             ("a\nb", 10, 5, "\x1b[Ha\x1b[K\nb\x1b[K\n\x1b[J"),
             ("abcdef\nb\nc\nd", 10, 3, "\x1b[Habcdef\x1b[K\n… and 3 mo\x1b[K\n\x1b[J"),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Command, Output};
 
-const GOOD: &str = "name: db\npods:\n  node:\n    count: {{COUNT}}\n    tasks:\n      server:\n        goal: RUNNING\n        cmd: ./run\n        cpus: 1\n        configs: {main: {template: main.conf, dest: main}}\n";
+const GOOD: &str = "name: db\npods:\n  node:\n    count: {{COUNT}}\n    tasks:\n      server:\n        goal: RUNNING\n        cmd: ./bootstrap && ./run\n        cpus: 1\n        configs: {main: {template: main.conf, dest: main}}\n";
 
 fn validate(files: &[(&str, &str)], count: &str) -> Output {
     let directory = tempfile::tempdir().expect("a directory");
@@ -50,5 +50,33 @@ fn files_that_cannot_be_read_are_named() {
     let output = validate(&[("svc.yml", &large)], "1");
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(text.contains("the file exceeds 1048576 bytes"), "{text}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn options_are_rendered_into_the_spec_and_described() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let spec = "name: db\npods:\n  node:\n    count: 1\n    external-volumes:\n      data: {type: DOCKER, driver: PWX, container-path: data, volume-name: '{{EXTERNAL_VOLUME_NAME}}', volume-sharing: '{{EXTERNAL_VOLUME_SHARING}}'}\n    tasks:\n      server: {goal: RUNNING, cmd: ./run, cpus: 1}\n";
+    fs::write(directory.path().join("svc.yml"), spec).expect("written");
+    let options = r#"{"external-volumes": {"volume_name": "mine", "pod-replacement-failure-policy": {"enable-automatic-pod-replacement": true}}}"#;
+    fs::write(directory.path().join("options.json"), options).expect("written");
+    fs::write(directory.path().join("bad.json"), r#"{"external-volumes": {"volume_sharing": 1}}"#)
+        .expect("written");
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tepui"));
+        command.arg("service").args(arguments).current_dir(directory.path()).output().expect("starts")
+    };
+    let output = run(&["describe", "svc.yml", "--options", "options.json"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    for part in ["first volume mine-0", "replaced after 1200 s, at least 600 s apart", "\"POD_EXCLUSIVE\""] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let output = run(&["describe", "svc.yml", "--json"]);
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(document["options"][1]["value"], "DefaultVolumeName");
+    assert_eq!(document["schema"]["type"], "object");
+    let output = run(&["validate", "svc.yml", "--options", "bad.json"]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("external-volumes.volume_sharing: 1 is not allowed"), "{text}");
     assert_eq!(output.status.code(), Some(1));
 }

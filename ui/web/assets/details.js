@@ -16,7 +16,7 @@ export function agent(cluster, agentId, unreachable = []) {
       ["Id", identifier(agent.id)],
       ["State", agentState(agent)],
       ["Draining", agent.drain_info?.state],
-      ["Disk pressure", agent.disk_pressure && `since ${time(agent.disk_pressure.since)}: launches are rejected until there is room`],
+      ["Disk pressure", agent.disk_pressure && `since ${time(agent.disk_pressure.since)}: launches are rejected until space is available`],
       ["Address", agentAddress(agent)],
       ["Attributes", attributes(agent)],
       ["Registered", time(agent.reregistered_time ?? agent.registered_time)],
@@ -49,7 +49,7 @@ function absentAgent(agentId, unreachable, tasks) {
 
 export function framework(cluster, frameworkId, answer) {
   const framework = cluster.frameworks.find((one) => one.id === frameworkId);
-  if (!framework) return missing("framework", "The master does not remember it, or not any more.");
+  if (!framework) return missing("framework", "The master has no record of it.");
   const own = cluster.tasks.filter((task) => task.framework_id === frameworkId);
   return [
     element("h1", {}, `Framework ${framework.name || framework.id}`),

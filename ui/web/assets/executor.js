@@ -13,7 +13,7 @@ export function executorPage(cluster, [frameworkId, agentId, executorId], { exec
   const tasks = tasksOf(cluster, frameworkId, agentId, executorId);
   const known = framework?.executors.find((one) => one.executor_id === executorId && one.slave_id === agentId);
   if (!known && !executor && tasks.length === 0) {
-    return { content: missing("executor", fault ? `It cannot be read: ${fault}.` : "Neither the master nor its agent knows it.") };
+    return { content: missing("executor", fault ? `It cannot be read: ${fault}.` : "It is unknown to the master and to its agent.") };
   }
   const live = tasks.filter((task) => !isTerminal(task.state));
   const terminated = tasks.filter((task) => isTerminal(task.state));
@@ -34,7 +34,7 @@ export function executorPage(cluster, [frameworkId, agentId, executorId], { exec
       fault && element("p", { class: "note" }, `Its usage cannot be shown: ${fault}.`),
       ...usageTiles(agent, live, executor, usage),
       element("h2", {}, "Tasks"),
-      usageTable(live, usage, "No task of it is running."),
+      usageTable(live, usage, "It has no running tasks."),
       element("p", { class: "quiet" },
         "Requests are guaranteed; beyond its request, up to its limit, a task uses idle resources. Without a memory limit ",
         "the request is the limit, on agents that isolate memory."),

@@ -101,7 +101,7 @@ function mark(name) {
 function pageFor(name, rest, query) {
   if (!name) return { content: overview(cluster) };
   if (!lists[name] && !details[name] && !sandboxed[name]) {
-    return { content: missing("page", "The links above lead to the pages there are.") };
+    return { content: missing("page", "Use the links above.") };
   }
   const key = needed(name, rest)?.key;
   const { answer, fault } = more.key === key ? more : {};
@@ -160,7 +160,7 @@ async function read() {
     freshness.classList.remove("stale");
     show();
   } catch (error) {
-    freshness.textContent = `The master does not answer (${error.message}); what is shown may be old.`;
+    freshness.textContent = `The master does not answer (${error.message}); the page may be out of date.`;
     freshness.classList.add("stale");
   }
 }

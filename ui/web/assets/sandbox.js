@@ -74,7 +74,7 @@ function followFile(agent, path, log, note) {
     if (offset === undefined) {
       const { offset: size } = await read(-1);
       offset = Math.max(0, size - TAIL_BYTES);
-      note.textContent = offset > 0 ? "The end of the file; the download has all of it." : "";
+      note.textContent = offset > 0 ? "End of the file; download it for the complete content." : "";
     }
     const { data } = await read(offset);
     if (stopped || data === "") return;

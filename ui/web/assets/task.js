@@ -8,7 +8,7 @@ import { agentLink, executorLink, frameworkLink, missing, resourceTable, roleLin
 /** The page of a task: its content, and the sandbox to show below it. */
 export function taskPage(cluster, [frameworkId, taskId], { statuses, usage, fault } = {}) {
   const task = findTask(cluster, frameworkId, taskId);
-  if (!task) return { content: missing("task", "The master does not remember it, or not any more.") };
+  if (!task) return { content: missing("task", "The master has no record of it.") };
   // A task that is staging has no sandbox yet.
   const launched = task.statuses.some((status) => status.state !== "TASK_STAGING");
   return {

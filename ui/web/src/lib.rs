@@ -37,7 +37,7 @@ const ASSETS: &[(&[&str], Asset)] = &[
     (&["app", "sandbox.js"], Asset { content_type: SCRIPT, content: include_str!("../assets/sandbox.js") }),
 ];
 
-/// The file at a path, given by its components.
+/// The file at a path of components.
 pub fn asset(path: &[String]) -> Option<Asset> {
     let found = ASSETS.iter().find(|(own, _)| own.iter().copied().eq(path.iter().map(String::as_str)));
     found.map(|(_, asset)| *asset)
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_loads_only_what_is_there() {
+    fn page_loads_only_existing_assets() {
         let page = at("/").unwrap().content;
         for part in page.split(['"', '\'']).filter(|part| part.starts_with("/app/")) {
             assert!(at(part).is_some(), "{part}");

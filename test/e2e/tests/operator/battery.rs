@@ -8,7 +8,7 @@ use tepui_e2e::{Cluster, Http, Response};
 
 use super::personal;
 
-/// Where the recorded agent and master kept their files.
+/// The work directories of the recorded agent and master.
 const RECORDED_AGENT_DIR: &str = "/var/lib/mesos/agent";
 
 /// Keys whose values differ from run to run; only their types are compared.
@@ -24,7 +24,7 @@ const VOLATILE: &[&str] = &[
     "build_user",
 ];
 
-/// Metrics whose values say how the run went and not what it did, as beginnings of their names.
+/// Prefixes of metrics whose values depend on the timing of a run.
 const VOLATILE_METRICS: &[&str] = &[
     "allocator/",
     "registrar/",
@@ -45,13 +45,13 @@ pub struct Battery {
     master: Http,
     agent: Http,
     listed: &'static [(&'static str, &'static [&'static str])],
-    /// Of the listed ones, those that were seen.
+    /// The listed differences that occurred.
     seen: BTreeSet<&'static str>,
     rows: Vec<Row>,
     /// What is named after one run: directories, and addresses in sentences.
     recorded_directories: Vec<(String, &'static str)>,
     directories: Vec<(String, &'static str)>,
-    /// What requests name that was recorded, and what it is in this run.
+    /// Recorded names in requests and their values in this run.
     ours: Vec<(String, String)>,
 }
 
@@ -194,7 +194,7 @@ impl Battery {
                 self.add(name, format!("header {header}: {ours} instead of {value}"));
             }
         }
-        // Of scripts the recorder kept only the beginning; what is inside is what there is without.
+        // The recorder stored only the start of JSONP scripts; their content is the answer without JSONP.
         let response = match name.strip_suffix("?jsonp=cb") {
             Some(plain) => self.recorded_as(plain).response,
             None => recorded.response.clone(),
@@ -254,7 +254,7 @@ fn script(text: &str) -> Option<Value> {
     serde_json::from_str(text.strip_prefix("cb(")?.strip_suffix(')')?).ok()
 }
 
-/// Metrics that differ from run to run keep their name and type only.
+/// Volatile metrics are reduced to their name and type.
 fn without_volatile_metrics(document: Value) -> Value {
     let is_volatile = |name: &str| VOLATILE_METRICS.iter().any(|start| name.starts_with(start));
     match document {

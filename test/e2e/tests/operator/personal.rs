@@ -1,8 +1,8 @@
-//! Takes out of an answer what belongs to one run: ids, times, directories.
+//! Removes values of one run from an answer: ids, times, directories.
 
 use serde_json::Value;
 
-/// Every UUID in a text becomes `U`, the numbers of offers go, and directories are named by what they are for.
+/// Replaces every UUID by `U`, removes offer numbers, and names directories by their purpose.
 pub fn text(text: &str, directories: &[(String, &str)]) -> String {
     let mut named = text.to_string();
     for (path, name) in directories {

@@ -14,8 +14,8 @@ pub fn framework() -> Value {
     })
 }
 
-/// One task that finishes, one that is killed by a signal, one that stays and has a health check, one that fails; and
-/// one offer of everything else.
+/// One task that finishes, one that is killed by a signal, one long task with a health check, one that fails; and one
+/// offer of the rest.
 pub fn first_four(scheduler: &mut Scheduler, master: &Http, agent: &Http) -> Value {
     let offer = scheduler.offer();
     scheduler.call(json!({"type": "SUPPRESS"}));
@@ -47,7 +47,7 @@ pub fn first_four(scheduler: &mut Scheduler, master: &Http, agent: &Http) -> Val
     scheduler.fresh_offer()
 }
 
-/// Frameworks that come and go.
+/// Frameworks that subscribe and disconnect.
 pub fn other_frameworks(http: &Http) {
     for info in [
         json!({"user": "root", "name": "x", "failover_timeout": -1.0}),
@@ -60,13 +60,13 @@ pub fn other_frameworks(http: &Http) {
         if let Some(id) = info.get("id") {
             call["framework_id"] = id.clone();
         }
-        // Its connection ends with the stream, and with it the framework.
+        // Dropping the stream disconnects the framework.
         drop(http.stream("/api/v1/scheduler", &[("Accept", "application/json")], &call));
         wait_for("the framework to end", || (over() > before).then_some(()));
     }
 }
 
-/// Tasks that ended in every way there is.
+/// Tasks in every terminal state.
 pub fn the_rest(scheduler: &mut Scheduler, offer: &Value, master: &Http, agent: &Http, folder: &Path) {
     scheduler.call(json!({"type": "SUPPRESS"}));
     let mut tasks = Vec::new();
@@ -124,7 +124,7 @@ const CASES: &[(&str, Change, &[&str])] = &[
     ("o-stale", |_| (), RUNS),
 ];
 
-/// A task in a group. It ends when told to: of a container that has ended nothing but its id is told.
+/// A task in a group that exits on request: of a terminated container only its id is reported.
 fn group(scheduler: &Scheduler, offer: &Value, folder: &Path) -> Value {
     let executor = json!({
         "type": "DEFAULT", "executor_id": {"value": "ge-g-ok"}, "framework_id": {"value": scheduler.framework_id},

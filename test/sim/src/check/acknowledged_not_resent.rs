@@ -17,13 +17,13 @@ impl Check for AcknowledgedNotResent {
         "acknowledged_not_resent"
     }
 
-    fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match fact {
             Fact::AgentStores { agent, record: Record::Update { update, .. } } if update.acknowledged => {
                 self.stored.insert((*agent, update.status.uuid.clone().unwrap_or_default()));
                 Ok(())
             }
-            Fact::AgentSays { agent, effect: Effect::Master { call, .. } }
+            Fact::AgentEffect { agent, effect: Effect::Master { call, .. } }
                 if call.r#type == Some(Type::UPDATE) =>
             {
                 let status = &call.update.status;

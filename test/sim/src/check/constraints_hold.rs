@@ -1,5 +1,5 @@
-//! Constraints hold: a framework is offered no agent that its offer constraints leave out. Offers that were out before a
-//! constraint came stay.
+//! Constraints hold: a framework is offered no agent that its offer constraints exclude. Offers made before a constraint
+//! stay valid.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ impl Check for ConstraintsHold {
         "constraints_hold"
     }
 
-    fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match fact {
             Fact::MasterTurn(master) => self.turn(master),
             _ => Ok(()),

@@ -19,7 +19,7 @@ impl Check for GoneStaysGone {
         "gone_stays_gone"
     }
 
-    fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match fact {
             Fact::MasterStores(Operation::MarkGone { id, .. }) => {
                 self.gone.insert(id.clone());
@@ -32,7 +32,7 @@ impl Check for GoneStaysGone {
             Fact::MasterTurn(master) => {
                 self.none(master.state().agents.keys().find(|id| self.gone.contains(id)), "is registered")
             }
-            Fact::MasterSays(Effect::Agent { event, .. }) if event.r#type == Some(Type::SUBSCRIBED) => {
+            Fact::MasterEffect(Effect::Agent { event, .. }) if event.r#type == Some(Type::SUBSCRIBED) => {
                 let id = AgentId::from(&*event.subscribed.agent_id);
                 self.none(self.gone.get(&id), "is told that it is subscribed")
             }
@@ -42,7 +42,7 @@ impl Check for GoneStaysGone {
 }
 
 impl GoneStaysGone {
-    fn none(&self, id: Option<&AgentId>, what: &str) -> Result<(), String> {
-        id.map_or(Ok(()), |id| Err(format!("{id} was marked gone and {what}")))
+    fn none(&self, id: Option<&AgentId>, event: &str) -> Result<(), String> {
+        id.map_or(Ok(()), |id| Err(format!("{id} was marked gone and {event}")))
     }
 }

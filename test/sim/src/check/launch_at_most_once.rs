@@ -1,5 +1,5 @@
-//! Launch at most once: a task begins to run at most once for each time its framework launched it, an executor's
-//! container is launched at most once, one that a call asks for runs at most once.
+//! Launch at most once: a task starts at most once per launch of its framework, an executor's container is launched at most
+//! once, and a container of the API runs at most once.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ impl Check for LaunchAtMostOnce {
         "launch_at_most_once"
     }
 
-    fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match fact {
             Fact::FrameworkLaunches { id, task } => {
                 self.tasks.remove(&((*id).into(), (*task).into()));
@@ -27,7 +27,7 @@ impl Check for LaunchAtMostOnce {
                 let new = self.tasks.insert(((*framework).into(), (*task).into()));
                 new.then_some(()).ok_or_else(|| format!("{task} starts again, on A{agent} in {container}"))
             }
-            // One that did not come to run may be asked for again.
+            // A failed launch may be repeated.
             Fact::ContainerLaunches { agent, spec }
                 if !spec.environment.contains_key("MESOS_EXECUTOR_ID") =>
             {

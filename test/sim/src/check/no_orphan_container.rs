@@ -1,9 +1,9 @@
-//! No orphan container: what runs on a machine is its agent's, an executor or launched by a call, unless it is being
+//! No orphan container: every running container belongs to its agent, as an executor or by a call, unless it is being
 //! destroyed.
 
 use std::collections::BTreeSet;
 
-use tepui_core_agent::{Agent, ExecutorPhase, Phase};
+use tepui_core_agent::{Agent, Phase};
 use tepui_types::ContainerId;
 
 use super::{Check, Fact};
@@ -17,7 +17,7 @@ impl Check for NoOrphanContainer {
         "no_orphan_container"
     }
 
-    fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match fact {
             Fact::AgentTurn { agent, machine, host, .. } if machine.state().phase == Phase::Running => {
                 orphan(machine, host)
@@ -30,15 +30,14 @@ impl Check for NoOrphanContainer {
 
 fn orphan(machine: &Agent, host: &Host) -> Option<ContainerId> {
     let owned = owned(machine);
-    host.wanted().find(|id| !owned.contains(id)).cloned()
+    host.running().find(|id| !owned.contains(id)).cloned()
 }
 
 /// The containers that an agent thinks live.
 pub(super) fn owned(machine: &Agent) -> BTreeSet<&ContainerId> {
     let executors = machine.state().frameworks.values().flat_map(|framework| framework.executors.values());
-    let executors = executors
-        .filter(|executor| executor.phase != ExecutorPhase::Terminated)
-        .map(|executor| &executor.container_id);
+    let executors =
+        executors.filter(|executor| !executor.is_terminated()).map(|executor| &executor.container_id);
     let called = machine.state().containers.values().filter(|container| !container.is_ended());
     executors.chain(called.map(|container| &container.id)).collect()
 }

@@ -1,8 +1,7 @@
 //! No overcommit: nothing is offered or used twice.
 //!
-//! In the master's books, after every turn: per agent, what is offered and what tasks and executors use is not more
-//! than its total, and the allocator's own audit holds; slack is offered only of what its owners leave idle. On the
-//! machine: running tasks never need more cpu than there is.
+//! In the master's state: per agent, offered and used resources do not exceed its total, and the allocator's own audit
+//! holds; slack is offered only of idle reservations. On the machine: running tasks never use more cpus than it has.
 
 use tepui_core_master::{Agent, Master};
 use tepui_resources::{Quantities, Resource, Resources, Revocable};
@@ -18,9 +17,9 @@ impl Check for NoOvercommit {
         "no_overcommit"
     }
 
-    fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match fact {
-            Fact::MasterTurn(master) => books(master),
+            Fact::MasterBooks(master) => books(master),
             Fact::TaskStarts { agent, task, cpus, .. } if cpus.used > cpus.total => Err(format!(
                 "with {task}, tasks on A{agent} need {} of {} cpus",
                 milli(cpus.used),
@@ -59,7 +58,7 @@ fn books(master: &Master) -> Result<(), String> {
     Ok(())
 }
 
-/// What is offered is there. What is used was there when it was given, but may be reserved otherwise since.
+/// Offered resources exist. Used resources existed when allocated, but their reservation may have changed since.
 fn within(agent: &Agent, offered: &Resources, used: &Resources) -> Result<(), String> {
     let own = |resources: &Resources| resources.filter(|one| !is_slack(one));
     let (own_offered, own_used) = (own(offered).single_copies(), own(used));

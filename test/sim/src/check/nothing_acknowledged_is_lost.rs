@@ -1,15 +1,13 @@
-//! Nothing acknowledged is lost: an update that the agent confirmed to its executor reaches the framework in the end.
+//! Nothing acknowledged is lost: an update that the agent acknowledged to its executor eventually reaches the framework.
 //!
-//! Not promised: to frameworks that do not checkpoint, to those that ended, and of tasks that the agent itself had declared
-//! over. Nor of agents that were wiped, marked gone or told to leave, by an operator or by a master that was told that their
-//! machine goes down: their tasks are reported as lost, and nobody waits for them to deliver anything more.
+//! Not guaranteed: for frameworks without checkpointing, for removed frameworks, and for tasks that the agent itself had
+//! reported as terminated. Nor for agents that were wiped, marked gone or unregistered by an operator or by maintenance:
+//! their tasks are reported as lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tepui_core_agent::{Phase, Record};
-use tepui_core_master::Effect;
 use tepui_proto::mesos::v1::task_status::Source;
-use tepui_proto::tepui::agent::v1::event::Type;
 use tepui_registry::Operation;
 use tepui_types::{ContainerId, TaskStateExt};
 
@@ -22,7 +20,7 @@ type Life = (String, String, usize);
 pub(super) struct NothingAcknowledgedIsLost {
     /// By update.
     confirmed: BTreeMap<Vec<u8>, Confirmed>,
-    heard: BTreeSet<Vec<u8>>,
+    received: BTreeSet<Vec<u8>>,
     launches: BTreeMap<(String, String), usize>,
     /// The lives that began in a container, by task.
     begun: BTreeMap<(ContainerId, String), usize>,
@@ -30,7 +28,7 @@ pub(super) struct NothingAcknowledgedIsLost {
     declared_over: BTreeSet<Life>,
     ended: BTreeSet<String>,
     left: BTreeSet<usize>,
-    /// The ids that agents have, and those that were marked gone.
+    /// The ids of agents, and those marked gone.
     ids: BTreeMap<usize, String>,
     gone: BTreeSet<String>,
 }
@@ -48,7 +46,7 @@ impl Check for NothingAcknowledgedIsLost {
         "nothing_acknowledged_is_lost"
     }
 
-    fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match fact {
             Fact::FrameworkLaunches { id, task } => {
                 *self.launches.entry(((*id).into(), (*task).into())).or_default() += 1;
@@ -64,7 +62,7 @@ impl Check for NothingAcknowledgedIsLost {
                 self.confirmed.insert(uuid.to_vec(), Confirmed { life, agent: *agent, id });
             }
             Fact::FrameworkSees { id, status } => {
-                let is_new = status.uuid.clone().is_none_or(|uuid| self.heard.insert(uuid));
+                let is_new = status.uuid.clone().is_none_or(|uuid| self.received.insert(uuid));
                 if is_new && status.source == Some(Source::SOURCE_AGENT) && status.state.is_terminal() {
                     self.declared_over.insert(self.life(id, &status.task_id.value));
                 }
@@ -72,11 +70,12 @@ impl Check for NothingAcknowledgedIsLost {
             Fact::FrameworkEnds { id } => {
                 self.ended.insert((*id).into());
             }
-            // It ended for this master; another one may take it in again.
-            Fact::MasterSays(Effect::Agent { event, .. })
-                if event.r#type == Some(Type::SHUTDOWN_FRAMEWORK) =>
+            // The master of this agent removed it, perhaps one that was deposed and does not know it yet: removals are not
+            // recorded. Another one may admit it again.
+            Fact::AgentStores { record: Record::Framework(framework), .. }
+                if framework.terminating == Some(true) =>
             {
-                self.ended.insert(event.shutdown_framework.framework_id.value.clone());
+                self.ended.insert(framework.info.id.value.clone());
             }
             Fact::AgentLeaves { agent } => {
                 self.left.insert(*agent);
@@ -94,7 +93,7 @@ impl Check for NothingAcknowledgedIsLost {
             Fact::MasterStores(Operation::MarkGone { id, .. }) => {
                 self.gone.insert(id.to_string());
             }
-            Fact::Settled => return self.all_heard(),
+            Fact::Settled => return self.all_received(),
             _ => (),
         }
         Ok(())
@@ -109,16 +108,16 @@ impl NothingAcknowledgedIsLost {
         (key.0, key.1, launch)
     }
 
-    fn all_heard(&self) -> Result<(), String> {
+    fn all_received(&self) -> Result<(), String> {
         let lost = self.confirmed.iter().find(|(uuid, Confirmed { life, agent, id })| {
             let excused = self.declared_over.contains(life)
                 || self.ended.contains(&life.0)
                 || self.left.contains(agent)
                 || self.gone.contains(id);
-            !self.heard.contains(*uuid) && !excused
+            !self.received.contains(*uuid) && !excused
         });
         lost.map_or(Ok(()), |(uuid, Confirmed { life: (framework, task, _), agent, .. })| {
-            Err(format!("A{agent} confirmed {} of {task}, {framework} never heard it", short(uuid)))
+            Err(format!("A{agent} confirmed {} of {task}, {framework} never received it", short(uuid)))
         })
     }
 }

@@ -1,4 +1,4 @@
-//! An offer has one owner: its id is given once, to a framework that is connected, of an agent that is.
+//! An offer has one owner: its id is used once, for a connected framework and a connected agent.
 
 use std::collections::BTreeSet;
 
@@ -17,9 +17,9 @@ impl Check for OfferHasOneOwner {
         "offer_has_one_owner"
     }
 
-    fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match fact {
-            Fact::MasterSays(Effect::Scheduler { event, .. }) if event.r#type == Some(Type::OFFERS) => {
+            Fact::MasterEffect(Effect::Scheduler { event, .. }) if event.r#type == Some(Type::OFFERS) => {
                 for offer in &event.offers.offers {
                     if !self.given.insert(offer.id.value.clone()) {
                         return Err(format!("offer {} is given again", offer.id.value));

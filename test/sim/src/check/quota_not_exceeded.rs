@@ -1,6 +1,6 @@
-//! Quota not exceeded: nothing is offered to a role that takes it over a limit.
+//! Quota not exceeded: no offer takes a role above its limit.
 //!
-//! A role may be over its limit for other reasons: the limit came later, or an agent came back with what it runs.
+//! A role may be above its limit for other reasons: the limit was set later, or an agent reregistered with its tasks.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ impl Check for QuotaNotExceeded {
         "quota_not_exceeded"
     }
 
-    fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match fact {
             Fact::MasterTurn(master) => self.turn(master),
             _ => Ok(()),
@@ -64,7 +64,7 @@ fn plain(resources: &Resources) -> Quantities {
     resources.unreserved().non_revocable().scalar_quantities()
 }
 
-/// What the role and all below it hold, and what is reserved for them.
+/// The resources allocated and reserved to the role and its subroles.
 fn consumed(state: &State, role: &Role) -> Quantities {
     let mut sum = Quantities::new();
     let mut hold = |resources: &Resources| {

@@ -1,4 +1,4 @@
-//! Tallies match: the numbers that the master keeps of tasks and resources are those that a walk over its books gives.
+//! Tallies match: the master's counters of tasks and resources equal the result of a walk over its state.
 
 use tepui_core_master::Tallies;
 
@@ -12,8 +12,8 @@ impl Check for TalliesMatch {
         "tallies_match"
     }
 
-    fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
-        let Fact::MasterTurn(master) = fact else { return Ok(()) };
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+        let Fact::MasterBooks(master) = fact else { return Ok(()) };
         let (kept, counted) = (&master.state().tallies, Tallies::of(master.state()));
         match *kept == counted {
             true => Ok(()),

@@ -1,8 +1,8 @@
-//! Terminal is final: after the update that ended a task, its framework hears nothing else of its life.
+//! Terminal is final: after the terminal update of a task, its framework receives no other state of that instance.
 //!
-//! Only updates from an agent count as its end: what the master says by itself (TASK_LOST when an agent is away) may
-//! turn out otherwise. Afterwards the same update may come again, and the master may say that it does not know the task.
-//! A task that is launched under the same id has a life of its own; the end of the one before may still come again.
+//! Only updates of an agent are final: those of the master (TASK_LOST of an unreachable agent) may be revised. Afterwards
+//! the same update may be resent, and the master may report the task as unknown. A task launched with the same id is a new
+//! instance; the terminal update of the previous one may still be resent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use super::{Check, Fact, short};
 #[derive(Debug, Default)]
 pub(super) struct TerminalIsFinal {
     ended: BTreeMap<(String, String), (TaskState, Vec<u8>)>,
-    /// Updates that ended lives before the present ones.
+    /// Terminal updates of earlier instances.
     past: BTreeSet<Vec<u8>>,
 }
 
@@ -24,7 +24,7 @@ impl Check for TerminalIsFinal {
         "terminal_is_final"
     }
 
-    fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         if let Fact::FrameworkLaunches { id, task } = fact {
             let ended = self.ended.remove(&((*id).to_string(), (*task).to_string()));
             self.past.extend(ended.map(|(_, uuid)| uuid));
@@ -45,10 +45,10 @@ impl Check for TerminalIsFinal {
 }
 
 fn after_the_end(state: TaskState, ended_by: &[u8], status: &TaskStatus) -> Result<(), String> {
-    let wrong = |why: &str| {
+    let wrong = |reason: &str| {
         let uuid = status.uuid.as_deref().map_or_else(|| "-".into(), short);
         Err(format!(
-            "{} was {state:?} ({}), now {:?} ({uuid}): {why}",
+            "{} was {state:?} ({}), now {:?} ({uuid}): {reason}",
             status.task_id.value,
             short(ended_by),
             status.state
@@ -57,12 +57,12 @@ fn after_the_end(state: TaskState, ended_by: &[u8], status: &TaskStatus) -> Resu
     match &status.uuid {
         Some(uuid) if uuid == ended_by && status.state == state => Ok(()),
         Some(uuid) if uuid == ended_by => wrong("the same update with another state"),
-        // The agent never had the task, and forgot in a crash that it said so.
+        // The agent never had the task, and lost its answer in a crash.
         Some(_) if status.state == state && status.reason == Some(Reason::REASON_RECONCILIATION) => Ok(()),
         Some(_) => wrong("another update"),
         None if status.state.is_terminal() => Ok(()),
         None => match status.state {
-            // The agent is away, so the master cannot know.
+            // The agent is unreachable, so the state is unknown.
             TaskState::TASK_UNREACHABLE | TaskState::TASK_UNKNOWN => Ok(()),
             _ => wrong("it lives again"),
         },

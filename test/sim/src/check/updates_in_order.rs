@@ -1,6 +1,6 @@
-//! Updates in order: a framework hears the updates of a task in the order in which they were made, none left out, the
-//! next one only after it acknowledged the one before. Until then the same one may come again, and of earlier lives under
-//! the same id any.
+//! Updates in order: a framework receives the updates of a task in the order of their creation, without gaps, each only
+//! after it acknowledged the previous one. Until then the same update may be resent, and any update of earlier instances of
+//! the same id.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +16,8 @@ type Uuid = Vec<u8>;
 pub(super) struct UpdatesInOrder {
     /// In the order in which executors made them.
     made: BTreeMap<Task, BTreeMap<ContainerId, Vec<Uuid>>>,
-    /// In the order in which frameworks first heard them.
-    heard: BTreeMap<Task, Vec<Uuid>>,
+    /// In the order in which frameworks first received them.
+    received: BTreeMap<Task, Vec<Uuid>>,
     acknowledged: BTreeSet<Uuid>,
     /// Heard in earlier lives.
     past: BTreeSet<Uuid>,
@@ -28,7 +28,7 @@ impl Check for UpdatesInOrder {
         "updates_in_order"
     }
 
-    fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match fact {
             Fact::ExecutorUpdates { executor, container, status, uuid } => {
                 let key = (executor.framework_id.clone(), status.task_id.value.clone());
@@ -39,7 +39,7 @@ impl Check for UpdatesInOrder {
             Fact::FrameworkLaunches { id, task } => {
                 let key = ((*id).to_string(), (*task).to_string());
                 self.made.remove(&key);
-                self.past.extend(self.heard.remove(&key).unwrap_or_default());
+                self.past.extend(self.received.remove(&key).unwrap_or_default());
                 Ok(())
             }
             Fact::FrameworkAcknowledges { uuid, .. } => {
@@ -50,7 +50,7 @@ impl Check for UpdatesInOrder {
                 // About a task it never had, an agent that crashed makes a new update.
                 Some(_) if status.reason == Some(Reason::REASON_RECONCILIATION) => Ok(()),
                 Some(uuid) if self.past.contains(uuid) => Ok(()),
-                Some(uuid) => self.hear(((*id).to_string(), status.task_id.value.clone()), uuid),
+                Some(uuid) => self.on_event(((*id).to_string(), status.task_id.value.clone()), uuid),
                 None => Ok(()),
             },
             _ => Ok(()),
@@ -59,15 +59,15 @@ impl Check for UpdatesInOrder {
 }
 
 impl UpdatesInOrder {
-    fn hear(&mut self, task: Task, uuid: &Uuid) -> Result<(), String> {
-        let heard = self.heard.entry(task.clone()).or_default();
-        if heard.last() == Some(uuid) {
+    fn on_event(&mut self, task: Task, uuid: &Uuid) -> Result<(), String> {
+        let received = self.received.entry(task.clone()).or_default();
+        if received.last() == Some(uuid) {
             return Ok(());
         }
-        if heard.contains(uuid) {
+        if received.contains(uuid) {
             return Err(format!("{}: {} comes again after a later one", task.1, short(uuid)));
         }
-        if let Some(before) = heard.last().filter(|before| !self.acknowledged.contains(*before)) {
+        if let Some(before) = received.last().filter(|before| !self.acknowledged.contains(*before)) {
             let (before, uuid) = (short(before), short(uuid));
             return Err(format!("{}: {uuid} comes before {before} is acknowledged", task.1));
         }
@@ -75,10 +75,10 @@ impl UpdatesInOrder {
         let made = made.find(|made| made.contains(uuid)).map(Vec::as_slice).unwrap_or_default();
         let earlier = made.iter().take_while(|made| *made != uuid);
         let is_executors = made.contains(uuid);
-        if let Some(missed) = earlier.filter(|_| is_executors).find(|made| !heard.contains(made)) {
+        if let Some(missed) = earlier.filter(|_| is_executors).find(|made| !received.contains(made)) {
             return Err(format!("{}: {} comes, but {} never did", task.1, short(uuid), short(missed)));
         }
-        heard.push(uuid.clone());
+        received.push(uuid.clone());
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use super::{Check, Fact};
 
 #[derive(Debug, Default)]
 pub(super) struct UsersAreAuthorized {
-    /// Frameworks that may be nobody but `nobody`.
+    /// Frameworks that may only use the user `nobody`.
     untrusted: BTreeSet<String>,
     /// The frameworks of executors' containers.
     owners: BTreeMap<ContainerId, String>,
@@ -19,7 +19,7 @@ impl Check for UsersAreAuthorized {
         "users_are_authorized"
     }
 
-    fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match fact {
             Fact::FrameworkIs { id, untrusted: true, .. } => drop(self.untrusted.insert((*id).into())),
             Fact::ContainerRuns { spec, agent } => {

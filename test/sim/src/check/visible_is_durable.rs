@@ -1,9 +1,9 @@
-//! Visible is durable: nobody is told what a crash could still undo.
+//! Visible is durable: no message contains what a crash could still undo.
 //!
-//! Master: an agent hears its id, and frameworks hear that an agent is unreachable or gone, only once that is on the
-//! disk; the next master knows it. Agent: it names its id to the master, sends updates, launches containers and hands
-//! tasks over (of frameworks that checkpoint; also containers that calls ask for) only once they are on its disk; it
-//! confirms updates to executors then.
+//! Master: an agent receives its id, and frameworks are informed that an agent is unreachable or gone, only once that is
+//! durable; the next master has it. Agent: it sends its id to the master, sends updates, launches containers and delivers
+//! tasks (of frameworks that checkpoint; also containers of the API) only once they are durable, and acknowledges updates
+//! to executors only then.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,13 +19,13 @@ use super::{Check, Fact, short};
 
 #[derive(Debug, Default)]
 pub(super) struct VisibleIsDurable {
-    /// Tasks that their agents said are gone, because an operator drains them away.
-    said_by_agents: BTreeSet<String>,
+    /// Tasks reported as gone by their agents because an operator drains them.
+    reported_by_agents: BTreeSet<String>,
     registry: Registry,
-    /// Agents that an operator drained to be gone, perhaps before another drain without that: they act on the one they heard.
+    /// Agents that an operator drained with `mark_gone`, perhaps followed by another drain: they act on the one they received.
     drained_away: BTreeSet<AgentId>,
-    /// Ids that agents were told, and that nobody removed since.
-    told: BTreeSet<AgentId>,
+    /// Ids sent to agents and not removed since.
+    registered: BTreeSet<AgentId>,
     agents: BTreeMap<usize, Stored>,
     checkpoints: BTreeSet<String>,
     /// Tasks of frameworks that checkpoint.
@@ -37,7 +37,7 @@ pub(super) struct VisibleIsDurable {
 struct Stored {
     id: String,
     updates: BTreeSet<Vec<u8>>,
-    /// Updates that executors were told are stored though they are not: told before, so not worth storing. Or not?
+    /// Updates acknowledged to executors without being stored: valid only if they were acknowledged before.
     confirmed: BTreeSet<Vec<u8>>,
     containers: BTreeSet<ContainerId>,
     tasks: BTreeSet<String>,
@@ -48,9 +48,9 @@ impl Check for VisibleIsDurable {
         "visible_is_durable"
     }
 
-    fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match fact {
-            Fact::MasterRestarts(registry) => self.master_restarts(registry),
+            Fact::MasterRestarts(registry) => self.check_restart(registry),
             Fact::MasterStores(operation) => {
                 self.registry.apply(operation);
                 let drains = self.registry.deactivated.iter().filter(|(_, it)| {
@@ -58,17 +58,19 @@ impl Check for VisibleIsDurable {
                 });
                 self.drained_away.extend(drains.map(|(id, _)| id.clone()));
                 if let Operation::RemoveAgent { id } = operation {
-                    self.told.remove(id);
+                    self.registered.remove(id);
                 }
                 Ok(())
             }
-            Fact::MasterSays(effect) => self.master_says(effect),
-            Fact::AgentStores { agent, record } => self.agents.entry(*agent).or_default().take_in(record),
+            Fact::MasterEffect(effect) => self.check_master_effect(effect),
+            Fact::AgentStores { agent, record } => {
+                self.agents.entry(*agent).or_default().ingest_record(record)
+            }
             Fact::AgentWiped { agent } => {
                 self.agents.remove(agent);
                 Ok(())
             }
-            Fact::AgentSays { agent, effect } => self.agent_says(*agent, effect),
+            Fact::AgentEffect { agent, effect } => self.check_agent_effect(*agent, effect),
             Fact::FrameworkIs { id, checkpoint: true, .. } => {
                 self.checkpoints.insert((*id).into());
                 Ok(())
@@ -83,48 +85,48 @@ impl Check for VisibleIsDurable {
 }
 
 impl VisibleIsDurable {
-    fn master_restarts(&mut self, registry: &Registry) -> Result<(), String> {
+    fn check_restart(&mut self, registry: &Registry) -> Result<(), String> {
         self.registry = registry.clone();
-        let forgotten = self.told.iter().find(|id| !knows(registry, id));
+        let forgotten = self.registered.iter().find(|id| !is_registered(registry, id));
         forgotten
             .map_or(Ok(()), |id| Err(format!("agent {id} was told its id, the next master does not know it")))
     }
 
-    fn master_says(&mut self, effect: &master::Effect) -> Result<(), String> {
+    fn check_master_effect(&mut self, effect: &master::Effect) -> Result<(), String> {
         match effect {
             master::Effect::Agent { event, .. } if event.r#type == Some(link::event::Type::SUBSCRIBED) => {
                 let id = AgentId::from(&*event.subscribed.agent_id);
                 if !self.registry.agents.contains_key(&id) {
                     return Err(format!("agent {id} is told its id before it is stored"));
                 }
-                self.told.insert(id);
+                self.registered.insert(id);
                 Ok(())
             }
             master::Effect::Scheduler { event, .. }
                 if event.r#type == Some(scheduler::event::Type::UPDATE) =>
             {
-                self.about_agent(&event.update.status)
+                self.check_status(&event.update.status)
             }
             _ => Ok(()),
         }
     }
 
-    /// What the master says about the tasks of an agent that is away.
-    fn about_agent(&mut self, status: &TaskStatus) -> Result<(), String> {
+    /// Updates of the master for tasks of an unreachable agent.
+    fn check_status(&mut self, status: &TaskStatus) -> Result<(), String> {
         let id = AgentId::from(&*status.agent_id);
         let stored = match status.state {
             TaskState::TASK_UNREACHABLE => self.registry.unreachable.contains_key(&id),
             TaskState::TASK_LOST if status.unreachable_time.is_set() => {
                 self.registry.unreachable.contains_key(&id)
             }
-            // Agents that drain and will be gone say so themselves; what they say wants an acknowledgement.
+            // Draining agents that will be gone report it themselves, with an update that requires an acknowledgement.
             TaskState::TASK_GONE_BY_OPERATOR if status.uuid.is_some() => {
-                self.said_by_agents.insert(status.task_id.value.clone());
+                self.reported_by_agents.insert(status.task_id.value.clone());
                 true
             }
             TaskState::TASK_GONE_BY_OPERATOR => {
                 self.registry.gone.contains_key(&id)
-                    || self.said_by_agents.contains(&status.task_id.value)
+                    || self.reported_by_agents.contains(&status.task_id.value)
                     || self.drained_away.contains(&id)
             }
             _ => true,
@@ -133,10 +135,10 @@ impl VisibleIsDurable {
         stored.then_some(()).ok_or_else(|| format!("{task} is {state:?} before {id} is stored as such"))
     }
 
-    fn agent_says(&mut self, index: usize, effect: &agent::Effect) -> Result<(), String> {
+    fn check_agent_effect(&mut self, index: usize, effect: &agent::Effect) -> Result<(), String> {
         let stored = self.agents.entry(index).or_default();
         match effect {
-            agent::Effect::Master { call, .. } => stored.tells_master(index, &self.checkpoints, call),
+            agent::Effect::Master { call, .. } => stored.check_sent_to_master(index, &self.checkpoints, call),
             agent::Effect::Container(ContainerOp::Launch(spec)) => {
                 let lost = stored.should_keep(spec) && !stored.containers.contains(&spec.id);
                 match lost {
@@ -156,10 +158,21 @@ impl VisibleIsDurable {
     }
 }
 
-fn knows(registry: &Registry, id: &AgentId) -> bool {
+fn is_registered(registry: &Registry, id: &AgentId) -> bool {
     registry.agents.contains_key(id)
         || registry.unreachable.contains_key(id)
         || registry.gone.contains_key(id)
+}
+
+/// Whether the agent never had the task or rejected it under disk pressure: such updates need not survive a crash.
+fn is_of_unknown_task(status: &TaskStatus) -> bool {
+    match status.reason {
+        Some(Reason::REASON_RECONCILIATION) => true,
+        Some(Reason::REASON_CONTAINER_LIMITATION_DISK) => {
+            matches!(status.state, TaskState::TASK_DROPPED | TaskState::TASK_LOST)
+        }
+        _ => false,
+    }
 }
 
 fn handed_over(event: &executor::Event) -> Vec<&str> {
@@ -174,7 +187,7 @@ fn handed_over(event: &executor::Event) -> Vec<&str> {
 }
 
 impl Stored {
-    /// Executors of frameworks that checkpoint; what calls ask for, if those around it are kept. Never sessions.
+    /// Executors of frameworks that checkpoint; containers of the API if their parents are checkpointed. Never sessions.
     fn should_keep(&self, spec: &LaunchSpec) -> bool {
         match spec.environment.get("MESOS_CHECKPOINT") {
             Some(value) => value == "1",
@@ -192,7 +205,7 @@ impl Stored {
         }
     }
 
-    fn take_in(&mut self, record: &agent::Record) -> Result<(), String> {
+    fn ingest_record(&mut self, record: &agent::Record) -> Result<(), String> {
         match record {
             agent::Record::Agent(agent) => self.id = agent.info.id.value.clone(),
             agent::Record::Update { update, .. } => {
@@ -212,12 +225,12 @@ impl Stored {
             agent::Record::Task(task) => {
                 self.tasks.insert(task.info.task_id.value.clone());
             }
-            _ => (), // The rest is not told to anybody.
+            _ => (), // Other records have no visible effect.
         }
         Ok(())
     }
 
-    fn tells_master(
+    fn check_sent_to_master(
         &self,
         index: usize,
         checkpoints: &BTreeSet<String>,
@@ -233,9 +246,8 @@ impl Stored {
             Some(link::call::Type::UPDATE) => {
                 let status = &call.update.status;
                 let uuid = status.uuid.clone().unwrap_or_default();
-                // About tasks it never had the agent is asked again if it forgets.
-                let kept = checkpoints.contains(&call.update.framework_id.value)
-                    && status.reason != Some(Reason::REASON_RECONCILIATION);
+                let kept =
+                    checkpoints.contains(&call.update.framework_id.value) && !is_of_unknown_task(status);
                 let lost = kept && !self.updates.contains(&uuid);
                 let task = &status.task_id.value;
                 match lost {

@@ -1,9 +1,9 @@
-//! Waits are answered: every call about a container once, a wait with the status that the container ended with, and
-//! never by saying that a container that ran is not known while it should be.
+//! Waits are answered: every container call once, a wait with the exit status of the container, and never with "unknown"
+//! for a container that must be known.
 //!
-//! One is known while it lives; if it is nested also after its end, until it is removed (for the agent that is so as soon
-//! as the removal somebody asked for is on its disk) or the outermost container around it ends. Sessions and
-//! what is in them are forgotten with a restart of the agent.
+//! A container is known while it runs; a nested one also after its termination, until it is removed (for the agent: until
+//! the requested removal is durable) or its root container terminates. Sessions and their nested containers are lost with
+//! a restart of the agent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,23 +17,23 @@ use crate::host::Host;
 
 #[derive(Debug, Default)]
 pub(super) struct WaitsAreAnswered {
-    asked: BTreeMap<ConnId, Asked>,
+    requests: BTreeMap<ConnId, Request>,
     answered: BTreeSet<ConnId>,
-    /// Those that ran, besides what is in sessions, and were not removed.
+    /// Containers that ran and were not removed, except those in sessions.
     ran: BTreeSet<ContainerId>,
     sessions: BTreeSet<ContainerId>,
-    /// Those that somebody asked to remove.
+    /// Containers whose removal was requested.
     unwanted: BTreeSet<ContainerId>,
 }
 
 #[derive(Debug)]
-struct Asked {
-    what: What,
+struct Request {
+    kind: CallKind,
     id: ContainerId,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum CallKind {
     Launch,
     Wait,
     Remove,
@@ -45,14 +45,14 @@ impl Check for WaitsAreAnswered {
         "waits_are_answered"
     }
 
-    fn see(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match fact {
             Fact::CallHeard { conn, call } => {
-                let asked = asked(call);
-                if asked.what == What::Remove {
-                    self.unwanted.insert(asked.id.clone());
+                let request = request(call);
+                if request.kind == CallKind::Remove {
+                    self.unwanted.insert(request.id.clone());
                 }
-                self.asked.insert(*conn, asked);
+                self.requests.insert(*conn, request);
                 Ok(())
             }
             Fact::ContainerRuns { spec, .. } => {
@@ -77,9 +77,9 @@ impl Check for WaitsAreAnswered {
                 if self.answered.contains(conn) {
                     return Err(format!("A{agent} answers #{} twice", conn.0));
                 }
-                let Some(asked) = self.asked.remove(conn) else { return Ok(()) };
+                let Some(request) = self.requests.remove(conn) else { return Ok(()) };
                 self.answered.insert(*conn);
-                self.judge(&asked, answer, host).map_err(|why| format!("A{agent}: {why}"))
+                self.judge(&request, answer, host).map_err(|reason| format!("A{agent}: {reason}"))
             }
             _ => Ok(()),
         }
@@ -87,32 +87,33 @@ impl Check for WaitsAreAnswered {
 }
 
 impl WaitsAreAnswered {
-    fn judge(&self, asked: &Asked, answer: &Answer<Response>, host: &Host) -> Result<(), String> {
-        let id = &asked.id;
-        match (asked.what, answer) {
-            (What::Launch, Answer::Ok) if !host.containers.contains_key(id) => {
+    fn judge(&self, request: &Request, answer: &Answer<Response>, host: &Host) -> Result<(), String> {
+        let id = &request.id;
+        match (request.kind, answer) {
+            (CallKind::Launch, Answer::Ok) if !host.containers.contains_key(id) => {
                 Err(format!("{id} is launched and not there"))
             }
-            (What::Wait, Answer::Body(told)) => {
-                let told = told.wait_container.exit_status.or(told.wait_nested_container.exit_status);
+            (CallKind::Wait, Answer::Body(reported)) => {
+                let reported =
+                    reported.wait_container.exit_status.or(reported.wait_nested_container.exit_status);
                 match host.ended(id) {
-                    Some(ended) if ended.status == told => Ok(()),
+                    Some(ended) if ended.status == reported => Ok(()),
                     Some(ended) => {
-                        Err(format!("{id} ended with {:?}, a wait was told {told:?}", ended.status))
+                        Err(format!("{id} ended with {:?}, a wait returned {reported:?}", ended.status))
                     }
-                    // The agent crashed before it asked for it.
-                    None if told.is_none() && !host.containers.contains_key(id) => Ok(()),
-                    None => Err(format!("{id} has not ended, a wait was told {told:?}")),
+                    // The agent crashed before it launched the container.
+                    None if reported.is_none() && !host.containers.contains_key(id) => Ok(()),
+                    None => Err(format!("{id} has not ended, a wait returned {reported:?}")),
                 }
             }
-            (What::Wait, Answer::Refused(refusal)) if refusal.status == Status::NotFound => {
+            (CallKind::Wait, Answer::Refused(refusal)) if refusal.status == Status::NotFound => {
                 let wanted = if id.parent().is_some() { id.top() } else { id };
-                match self.ran.contains(id) && host.is_wanted(wanted) {
-                    true => Err(format!("{id} ran, a wait was told that it is not known")),
+                match self.ran.contains(id) && host.is_running(wanted) {
+                    true => Err(format!("{id} ran, a wait was answered as unknown")),
                     false => Ok(()),
                 }
             }
-            (What::Launch | What::Wait | What::Remove | What::Kill, _) => Ok(()),
+            (CallKind::Launch | CallKind::Wait | CallKind::Remove | CallKind::Kill, _) => Ok(()),
         }
     }
 }
@@ -121,19 +122,19 @@ fn is_inside(id: &ContainerId, outer: &ContainerId) -> bool {
     std::iter::successors(Some(id), |id| id.parent()).any(|id| id == outer)
 }
 
-fn asked(call: &Call) -> Asked {
-    let (what, id) = match call.r#type {
-        Some(Type::LAUNCH_CONTAINER) => (What::Launch, &call.launch_container.container_id),
-        Some(Type::LAUNCH_NESTED_CONTAINER) => (What::Launch, &call.launch_nested_container.container_id),
+fn request(call: &Call) -> Request {
+    let (kind, id) = match call.r#type {
+        Some(Type::LAUNCH_CONTAINER) => (CallKind::Launch, &call.launch_container.container_id),
+        Some(Type::LAUNCH_NESTED_CONTAINER) => (CallKind::Launch, &call.launch_nested_container.container_id),
         Some(Type::LAUNCH_NESTED_CONTAINER_SESSION) => {
-            (What::Launch, &call.launch_nested_container_session.container_id)
+            (CallKind::Launch, &call.launch_nested_container_session.container_id)
         }
-        Some(Type::WAIT_CONTAINER) => (What::Wait, &call.wait_container.container_id),
-        Some(Type::WAIT_NESTED_CONTAINER) => (What::Wait, &call.wait_nested_container.container_id),
-        Some(Type::KILL_CONTAINER) => (What::Kill, &call.kill_container.container_id),
-        Some(Type::KILL_NESTED_CONTAINER) => (What::Kill, &call.kill_nested_container.container_id),
-        Some(Type::REMOVE_CONTAINER) => (What::Remove, &call.remove_container.container_id),
-        _ => (What::Remove, &call.remove_nested_container.container_id),
+        Some(Type::WAIT_CONTAINER) => (CallKind::Wait, &call.wait_container.container_id),
+        Some(Type::WAIT_NESTED_CONTAINER) => (CallKind::Wait, &call.wait_nested_container.container_id),
+        Some(Type::KILL_CONTAINER) => (CallKind::Kill, &call.kill_container.container_id),
+        Some(Type::KILL_NESTED_CONTAINER) => (CallKind::Kill, &call.kill_nested_container.container_id),
+        Some(Type::REMOVE_CONTAINER) => (CallKind::Remove, &call.remove_container.container_id),
+        _ => (CallKind::Remove, &call.remove_nested_container.container_id),
     };
-    Asked { what, id: ContainerId::from(&**id) }
+    Request { kind, id: ContainerId::from(&**id) }
 }

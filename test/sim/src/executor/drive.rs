@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tepui_client::executor::{Event as Heard, State};
+use tepui_client::executor::{Event as ExecutorEvent, State};
 use tepui_executors::machine::{Machine, Moment};
 use tepui_types::ContainerId;
 
@@ -13,10 +13,10 @@ use crate::world::World;
 /// One input of a machine.
 #[derive(Clone, Debug)]
 pub(super) enum Input<H> {
-    Event(Heard),
+    Event(ExecutorEvent),
     Happening(H),
     Due,
-    /// The session is over.
+    /// The session has terminated.
     Abandoned,
 }
 
@@ -31,7 +31,7 @@ pub(super) fn feed<M: Machine>(
     let mut moment = Moment { now, uuid: &mut uuid };
     let mut effects = Vec::new();
     match input {
-        Input::Event(event) => machine.hear(&mut moment, event, &mut effects),
+        Input::Event(event) => machine.on_event(&mut moment, event, &mut effects),
         Input::Happening(happening) => machine.happened(&mut moment, happening, &mut effects),
         Input::Due => machine.due(&mut moment, &mut effects),
         Input::Abandoned => machine.abandoned(&mut moment, &mut effects),
@@ -40,10 +40,10 @@ pub(super) fn feed<M: Machine>(
 }
 
 /// An event of the agent, or of the session; after its last one the executor is on its own.
-pub(super) fn event(world: &mut World, agent: usize, id: &ContainerId, event: Heard) {
+pub(super) fn event(world: &mut World, agent: usize, id: &ContainerId, event: ExecutorEvent) {
     match &event {
-        Heard::Launch(task) => drop(begin_task(world, agent, id, task)),
-        Heard::LaunchGroup(tasks) => {
+        ExecutorEvent::Launch(task) => drop(begin_task(world, agent, id, task)),
+        ExecutorEvent::LaunchGroup(tasks) => {
             for task in tasks {
                 begin_task(world, agent, id, task);
             }

@@ -5,13 +5,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tepui_executors::checks::{Outcome, Which};
+use tepui_executors::checks::{CheckKind, Outcome, Target};
 use tepui_executors::default::calls;
 use tepui_executors::default::machine::{DefaultMachine, Effect, Happening, Id, Waited};
 use tepui_executors::machine::Machine;
 use tepui_proto::mesos::v1::agent::{Call, Response};
 use tepui_types::{ConnId, ContainerId};
 
+use super::check_session::{self, CheckSession};
 use super::drive::{self, Input};
 use super::{Executor, Program, exit, get, plan, report};
 use crate::chance::SECOND;
@@ -27,6 +28,8 @@ const RETRY_PAUSE: u64 = SECOND;
 pub(super) struct Group {
     machine: DefaultMachine,
     requests: BTreeMap<u64, Request>,
+    /// Attempts of checks by command.
+    pub(super) checks: BTreeMap<u64, CheckSession>,
     next: u64,
 }
 
@@ -49,9 +52,11 @@ enum Purpose {
 pub(crate) enum Step {
     /// A call is made, or made again.
     Call(u64),
+    /// An attempt of a check has no more time.
+    CheckTimeout(u64),
     Probed {
         task: Id,
-        which: Which,
+        kind: CheckKind,
         outcome: Outcome,
     },
 }
@@ -60,6 +65,7 @@ impl Step {
     pub(super) fn name(&self) -> &'static str {
         match self {
             Step::Call(_) => "call",
+            Step::CheckTimeout(_) => "trial-over",
             Step::Probed { .. } => "probed",
         }
     }
@@ -67,11 +73,17 @@ impl Step {
 
 impl Group {
     pub(super) fn new(grace: Duration) -> Self {
-        Self { machine: DefaultMachine::new(grace), requests: BTreeMap::new(), next: 0 }
+        let machine = DefaultMachine::new(grace);
+        Self { machine, requests: BTreeMap::new(), checks: BTreeMap::new(), next: 0 }
+    }
+
+    pub(super) fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
     }
 }
 
-fn group<'w>(world: &'w mut World, agent: usize, id: &ContainerId) -> Option<&'w mut Group> {
+pub(super) fn group<'w>(world: &'w mut World, agent: usize, id: &ContainerId) -> Option<&'w mut Group> {
     group_of(get(world, agent, id)?)
 }
 
@@ -92,7 +104,7 @@ pub(super) fn drive(world: &mut World, agent: usize, id: &ContainerId, input: In
     drive::plan_due(world, agent, id, deadline);
 }
 
-/// After its exit nothing of an executor is found any more.
+/// Ignored after the exit of the executor.
 fn perform(world: &mut World, agent: usize, id: &ContainerId, effect: Effect) {
     match effect {
         Effect::Update(status) => report(world, agent, id, status),
@@ -108,10 +120,15 @@ fn perform(world: &mut World, agent: usize, id: &ContainerId, effect: Effect) {
             request(world, agent, id, Purpose::Kill, calls::kill(&container, signal as i32));
         }
         Effect::Link(..) => (),
-        Effect::Probe(task, _, which, _) => {
-            let (wait, outcome) = probe::draw(world);
-            plan(world, agent, id, wait, super::Step::Group(Step::Probed { task, which, outcome }));
-        }
+        Effect::Probe(task, container, kind, probe) => match &probe.target {
+            Target::Command(command) => {
+                check_session::begin(world, agent, id, (task, kind), &container, &probe, command);
+            }
+            Target::Http { .. } | Target::Tcp { .. } => {
+                let (wait, outcome) = probe::draw(world);
+                plan(world, agent, id, wait, super::Step::Group(Step::Probed { task, kind, outcome }));
+            }
+        },
         Effect::Exit(code) => exit(world, agent, id, i32::from(code) << 8, false),
     }
 }
@@ -119,19 +136,19 @@ fn perform(world: &mut World, agent: usize, id: &ContainerId, effect: Effect) {
 pub(super) fn step(world: &mut World, agent: usize, id: &ContainerId, step: Step) {
     match step {
         Step::Call(number) => call(world, agent, id, number),
-        Step::Probed { task, which, outcome } => {
+        Step::CheckTimeout(number) => check_session::time_out(world, agent, id, number),
+        Step::Probed { task, kind, outcome } => {
             if probe::is_bad(&outcome) {
-                world.checks.see(&Fact::ProbeFails { container: id, task: &task });
+                world.checks.observe(&Fact::ProbeFails { container: id, task: &task });
             }
-            drive(world, agent, id, Input::Happening(Happening::Probed(task, which, outcome)));
+            drive(world, agent, id, Input::Happening(Happening::Probed(task, kind, outcome)));
         }
     }
 }
 
 fn request(world: &mut World, agent: usize, id: &ContainerId, purpose: Purpose, call: Call) {
     let Some(group) = group(world, agent, id) else { return };
-    group.next += 1;
-    let number = group.next;
+    let number = group.number();
     group.requests.insert(number, Request { purpose, call, conn: None });
     self::call(world, agent, id, number);
 }
@@ -156,8 +173,11 @@ fn waiting(world: &mut World, agent: usize, id: &ContainerId, conn: ConnId) -> O
     requests.iter().find(|(_, request)| request.conn == Some(conn)).map(|(number, _)| *number)
 }
 
-/// The connection of a call ended before it was answered.
+/// The connection of an unanswered call was closed.
 pub(super) fn closed(world: &mut World, agent: usize, id: &ContainerId, conn: ConnId) {
+    if check_session::closed(world, agent, id, conn) {
+        return;
+    }
     if let Some(number) = waiting(world, agent, id, conn) {
         again(world, agent, id, number);
     }
@@ -172,6 +192,9 @@ fn again(world: &mut World, agent: usize, id: &ContainerId, number: u64) {
 }
 
 pub(super) fn answered(world: &mut World, agent: usize, id: &ContainerId, conn: ConnId, message: Message) {
+    if check_session::answered(world, agent, id, conn, &message) {
+        return;
+    }
     let Message::Answer { refused, body, .. } = message else { return };
     let Some(number) = waiting(world, agent, id, conn) else { return };
     if matches!(refused, Some((503, _))) {
@@ -180,7 +203,7 @@ pub(super) fn answered(world: &mut World, agent: usize, id: &ContainerId, conn: 
     let removed = group(world, agent, id).and_then(|group| group.requests.remove(&number));
     let Some(Request { purpose, .. }) = removed else { return };
     let happening = match purpose {
-        Purpose::Kill => return, // It arrived, or there is nothing left to kill.
+        Purpose::Kill => return, // It arrived, or the container has terminated.
         Purpose::Launch(task) => Happening::Launched(task, refused.map_or(Ok(()), |(_, why)| Err(why))),
         Purpose::Wait(task) => Happening::Waited(task, waited(refused, body)),
     };

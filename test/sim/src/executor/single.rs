@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tepui_client::v1::TaskInfo;
 use tepui_client::v1::task_status::Reason;
-use tepui_executors::checks::{Outcome, Which};
+use tepui_executors::checks::{CheckKind, Outcome};
 use tepui_executors::command::machine::{CommandMachine, Effect, Ended, Happening, Limited, Started};
 use tepui_executors::machine::Machine;
 use tepui_types::ContainerId;
@@ -17,7 +17,7 @@ use crate::chance::{MS, SECOND, between};
 use crate::check::{Fact, TaskEnd};
 use crate::host;
 use crate::probe;
-use crate::script::{Ending, Script};
+use crate::script::{CommandExit, Script};
 use crate::world::World;
 
 const SIGKILL: i32 = 9;
@@ -34,17 +34,17 @@ pub(super) struct Single {
 enum Process {
     None,
     Starting,
-    Running(Nerve),
+    Running(SignalResponse),
     Ended,
 }
 
 /// What a process does about signals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Nerve {
+enum SignalResponse {
     Obeys,
-    /// Only SIGKILL ends it.
+    /// Only SIGKILL terminates it.
     Ignores,
-    /// No signal ends it, as a process that waits for a dead file system.
+    /// No signal terminates it, like a process in uninterruptible sleep.
     Stuck,
 }
 
@@ -53,7 +53,7 @@ enum Nerve {
 pub(crate) enum Step {
     Started { fails: bool },
     Ends { status: i32, out_of_memory: bool },
-    Probed { which: Which, outcome: Outcome },
+    Probed { kind: CheckKind, outcome: Outcome },
 }
 
 impl Step {
@@ -104,15 +104,15 @@ pub(super) fn drive(world: &mut World, agent: usize, id: &ContainerId, input: In
     drive::plan_due(world, agent, id, deadline);
 }
 
-/// After its exit nothing of an executor is found any more.
+/// Ignored after the exit of the executor.
 fn perform(world: &mut World, agent: usize, id: &ContainerId, effect: Effect) {
     match effect {
         Effect::Update(status) => report(world, agent, id, status),
         Effect::Spawn(task) => spawn(world, agent, id, &task),
         Effect::Signal(sent) => signal(world, agent, id, sent as i32),
-        Effect::Probe(which, _) => {
+        Effect::Probe(kind, _) => {
             let (wait, outcome) = probe::draw(world);
-            let step = Step::Probed { which, outcome };
+            let step = Step::Probed { kind, outcome };
             plan(world, agent, id, wait, super::Step::Single(step));
         }
         Effect::Exit(code) => exit(world, agent, id, i32::from(code) << 8, false),
@@ -123,12 +123,12 @@ pub(super) fn step(world: &mut World, agent: usize, id: &ContainerId, step: Step
     match step {
         Step::Started { fails } => started(world, agent, id, fails),
         Step::Ends { status, out_of_memory } => ends(world, agent, id, status, out_of_memory),
-        Step::Probed { which, outcome } => {
+        Step::Probed { kind, outcome } => {
             let task = get(world, agent, id).and_then(|executor| task_of(executor));
             if let Some((task, _)) = task.filter(|_| probe::is_bad(&outcome)) {
-                world.checks.see(&Fact::ProbeFails { container: id, task: &task });
+                world.checks.observe(&Fact::ProbeFails { container: id, task: &task });
             }
-            drive(world, agent, id, Input::Happening(Happening::Probed(which, outcome)));
+            drive(world, agent, id, Input::Happening(Happening::Probed(kind, outcome)));
         }
     }
 }
@@ -152,34 +152,34 @@ fn started(world: &mut World, agent: usize, id: &ContainerId, fails: bool) {
     let Program::Single(single) = &mut executor.program else { return };
     if fails {
         single.process = Process::Ended;
-        world.checks.see(&Fact::TaskEnds { container: id, task: &task, end: TaskEnd::NotStarted });
+        world.checks.observe(&Fact::TaskEnds { container: id, task: &task, end: TaskEnd::NotStarted });
         let why = Err("pretended failure".into());
         return drive(world, agent, id, Input::Happening(Happening::Spawned(why)));
     }
     single.process = Process::Running(match (hangs, draw) {
-        (true, true) => Nerve::Stuck,
-        (true, false) => Nerve::Ignores,
-        (false, _) if rest => Nerve::Ignores,
-        (false, _) => Nerve::Obeys,
+        (true, true) => SignalResponse::Stuck,
+        (true, false) => SignalResponse::Ignores,
+        (false, _) if rest => SignalResponse::Ignores,
+        (false, _) => SignalResponse::Obeys,
     });
-    if script.ending == Ending::Crash && script.run == 0 {
-        return exit(world, agent, id, 256, false); // The executor with it, before it could say anything.
+    if script.ending == CommandExit::Crash && script.run == 0 {
+        return exit(world, agent, id, 256, false); // The executor dies with it, before any update.
     }
     drive(world, agent, id, Input::Happening(Happening::Spawned(Ok(Started::default()))));
-    if let Some(step) = course(&script) {
+    if let Some(step) = next_step(&script) {
         plan(world, agent, id, script.run, step);
     }
 }
 
-/// How a task ends by itself.
-fn course(script: &Script) -> Option<super::Step> {
+/// How a task terminates without a kill.
+fn next_step(script: &Script) -> Option<super::Step> {
     let ends = |status, out_of_memory| Some(super::Step::Single(Step::Ends { status, out_of_memory }));
     match script.ending {
-        Ending::Finish => ends(0, false),
-        Ending::Fail => ends(script.exit_code() << 8, false),
-        Ending::Crash => Some(super::Step::Exit { status: 256 }),
-        Ending::Oom => ends(SIGKILL, true),
-        Ending::Stay => None,
+        CommandExit::Finish => ends(0, false),
+        CommandExit::Fail => ends(script.exit_code() << 8, false),
+        CommandExit::Crash => Some(super::Step::Exit { status: 256 }),
+        CommandExit::Oom => ends(SIGKILL, true),
+        CommandExit::Stay => None,
     }
 }
 
@@ -187,19 +187,19 @@ fn signal(world: &mut World, agent: usize, id: &ContainerId, signal: i32) {
     let politely = world.rng.chance(0.3);
     let Some(Process::Running(nerve)) = single(world, agent, id).map(|single| single.process) else { return };
     let (status, longest) = match (nerve, signal) {
-        (Nerve::Stuck, _) => {
+        (SignalResponse::Stuck, _) => {
             world.counts.unheard_kills += 1;
-            return; // The agent has to end it with its executor.
+            return; // The agent has to destroy it with its executor.
         }
-        (Nerve::Ignores, SIGTERM) => return,
-        (Nerve::Obeys, SIGTERM) => (if politely { 0 } else { SIGTERM }, SECOND),
-        (Nerve::Obeys | Nerve::Ignores, _) => (SIGKILL, 50 * MS),
+        (SignalResponse::Ignores, SIGTERM) => return,
+        (SignalResponse::Obeys, SIGTERM) => (if politely { 0 } else { SIGTERM }, SECOND),
+        (SignalResponse::Obeys | SignalResponse::Ignores, _) => (SIGKILL, 50 * MS),
     };
     let wait = between(&mut world.rng, MS, longest);
     plan(world, agent, id, wait, super::Step::Single(Step::Ends { status, out_of_memory: false }));
 }
 
-/// The process ended; its executor hears of it, in the words of its kind.
+/// The process exited; its executor receives the status in the form of its kind.
 fn ends(world: &mut World, agent: usize, id: &ContainerId, status: i32, out_of_memory: bool) {
     let engine_fails = world.rng.chance(world.plan.bad_containers / 5.0);
     let Some(executor) = get(world, agent, id) else { return };
@@ -216,20 +216,20 @@ fn ends(world: &mut World, agent: usize, id: &ContainerId, status: i32, out_of_m
         (false, true) => TaskEnd::OutOfMemory,
         (false, false) => TaskEnd::Exited(status),
     };
-    world.checks.see(&Fact::TaskEnds { container: id, task: &task, end });
+    world.checks.observe(&Fact::TaskEnds { container: id, task: &task, end });
     world.counts.out_of_memory += u64::from(out_of_memory);
     if out_of_memory && !in_docker {
-        host::short_of_memory(world, agent, id);
+        host::oom_kill(world, agent, id);
     }
     let ended = match is_unknown {
         true => Err("pretended failure of the engine".into()),
-        false => Ok(told(world.sabotage.forge_exit(status), in_docker, out_of_memory)),
+        false => Ok(wait_result(world.sabotage.forge_exit(status), in_docker, out_of_memory)),
     };
     drive(world, agent, id, Input::Happening(Happening::Ended(ended)));
 }
 
-/// An engine tells exit codes only, and why it killed.
-fn told(status: i32, in_docker: bool, out_of_memory: bool) -> Ended {
+/// A Docker engine reports exit codes and OOM kills only.
+fn wait_result(status: i32, in_docker: bool, out_of_memory: bool) -> Ended {
     if !in_docker {
         return Ended::from(ExitStatus::from_raw(status));
     }

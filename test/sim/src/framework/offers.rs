@@ -9,19 +9,19 @@ use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::offer::operation::Type;
 
 use super::{Framework, Operation, Task, call, volumes};
-use crate::chance::{Rng, between, pick};
+use crate::chance::{Rng, SECOND, between, pick};
 use crate::check::Fact;
-use crate::script::Script;
+use crate::script::{CommandExit, Script};
 use crate::world::World;
 
-/// A framework that has this many tasks that have not ended launches no more.
+/// The limit of live tasks per framework.
 const LIVE_TASKS_MAX: usize = 8;
 /// A framework that launched this many tasks is content.
 const TASKS_MAX: usize = 40;
 
 pub(super) fn consider(world: &mut World, index: usize) {
     if world.is_healing() && !world.is_settling() {
-        return; // It only wants to see them.
+        return; // It holds the offers without using them.
     }
     let offers: Vec<pb::Offer> = world.frameworks[index].offers.values().cloned().collect();
     for offer in offers {
@@ -46,11 +46,11 @@ fn decline(world: &mut World, index: usize, offer: &pb::Offer, seconds: f64) {
     call(world, index, calls::decline([(*offer.id).clone()], Some(filters)));
 }
 
-/// The connection broke before these calls were answered. Perhaps they arrived, perhaps not: to decline once more does
-/// no harm, and what was launched will be asked about.
-pub(super) fn give_back_unanswered(world: &mut World, index: usize) {
-    for asked in std::mem::take(&mut world.frameworks[index].asked).into_values() {
-        let offers = asked.accept.offer_ids.iter().chain(&asked.decline.offer_ids).cloned();
+/// The connection broke before these calls were answered. Whether they arrived is unknown: declining again does no harm,
+/// and launched tasks are reconciled.
+pub(super) fn decline_unanswered(world: &mut World, index: usize) {
+    for pending in std::mem::take(&mut world.frameworks[index].pending_calls).into_values() {
+        let offers = pending.accept.offer_ids.iter().chain(&pending.decline.offer_ids).cloned();
         let offers: Vec<_> = offers.collect();
         if !offers.is_empty() {
             call(world, index, calls::decline(offers, None));
@@ -63,14 +63,14 @@ pub(super) struct Pool {
     agent_id: pb::AgentID,
     role: String,
     pub(super) resources: Vec<pb::Resource>,
-    /// Ids of tasks that have ended, and how likely one is used again.
+    /// Ids of terminated tasks, and the probability of reuse.
     reusable: Vec<String>,
     reused_ids: f64,
     /// Some tasks have checks.
     checks: bool,
     /// Some tasks have limits above their requests.
     limits: bool,
-    /// Some tasks want to be root.
+    /// Some tasks use the user root.
     roots: bool,
 }
 
@@ -107,7 +107,7 @@ fn accept(world: &mut World, index: usize, offer: &pb::Offer) {
         limits: world.plan.limits,
         roots: world.plan.authorization,
     };
-    // What is revocable and what is not cannot be used together; only cpus are oversubscribed.
+    // Revocable and non-revocable resources cannot be mixed; only cpus are oversubscribed.
     if pool.resources.iter().any(|resource| resource.revocable.is_set()) {
         let (borrows, slack) = (world.rng.chance(0.6), world.plan.slack);
         pool.resources
@@ -118,7 +118,7 @@ fn accept(world: &mut World, index: usize, offer: &pb::Offer) {
         let with_volumes = world.plan.volumes && world.rng.chance(0.4);
         let (rng, framework) = (&mut world.rng, &mut world.frameworks[index]);
         let made = match rng.below(12) {
-            _ if with_volumes => volumes::deal(rng, framework, &mut pool),
+            _ if with_volumes => volumes::change_volume(rng, framework, &mut pool),
             0..=4 => launch_commands(rng, framework, &mut pool),
             5..=7 => launch_custom(rng, framework, &mut pool),
             8..=9 => launch_group(rng, framework, &mut pool),
@@ -127,7 +127,7 @@ fn accept(world: &mut World, index: usize, offer: &pb::Offer) {
         };
         operations.extend(made);
     }
-    // An operation may use what another one of the same call makes only if it names it so; ours never do.
+    // An operation must name resources as another one of the same call creates them; these never do.
     for operation in &mut operations {
         if !is_launch(operation) && world.rng.chance(0.7) {
             let name = world.frameworks[index].name("o");
@@ -139,13 +139,13 @@ fn accept(world: &mut World, index: usize, offer: &pb::Offer) {
         }
     }
     world.frameworks[index].offers.remove(&offer.id.value);
-    remember(world, index, offer, &operations);
+    record_launches(world, index, offer, &operations);
     let filters =
         pb::Filters { refuse_seconds: Some(between(&mut world.rng, 0, 5) as f64), ..Default::default() };
     call(world, index, calls::accept([(*offer.id).clone()], operations, Some(filters)));
 }
 
-/// Ids of tasks whose lives are over; none in worlds that never use one again.
+/// Ids of terminated tasks; empty if the plan has no reuse.
 fn reusable(world: &World, index: usize) -> Vec<String> {
     let tasks = world.frameworks[index].memory.tasks.iter().filter(|(_, task)| task.over);
     match world.plan.reused_ids > 0.0 {
@@ -158,12 +158,12 @@ fn is_launch(operation: &pb::offer::Operation) -> bool {
     matches!(operation.r#type, Some(Type::LAUNCH | Type::LAUNCH_GROUP))
 }
 
-/// Before the call is sent: what was launched must not be forgotten, even if nobody ever answers.
-fn remember(world: &mut World, index: usize, offer: &pb::Offer, operations: &[pb::offer::Operation]) {
+/// Records launched tasks before the call is sent, as the call may never be answered.
+fn record_launches(world: &mut World, index: usize, offer: &pb::Offer, operations: &[pb::offer::Operation]) {
     let id = world.frameworks[index].id().unwrap_or_default().to_owned();
     for operation in operations {
         for volume in &operation.destroy.volumes {
-            world.checks.see(&Fact::VolumeUnwanted { volume: &volume.disk.persistence.id });
+            world.checks.observe(&Fact::VolumeUnwanted { volume: &volume.disk.persistence.id });
         }
         let launched = operation.launch.task_infos.iter();
         for info in launched.chain(&operation.launch_group.task_group.tasks) {
@@ -172,17 +172,17 @@ fn remember(world: &mut World, index: usize, offer: &pb::Offer, operations: &[pb
                 agent_id: (*offer.agent_id).clone(),
                 executor_id: executor.map(|executor| (*executor.executor_id).clone()),
                 state: TaskState::TASK_STAGING,
-                heard: BTreeSet::new(),
+                received: BTreeSet::new(),
                 over: false,
             };
             world.counts.tasks += 1;
             world.counts.limited += u64::from(!info.limits.is_empty());
-            world.checks.see(&Fact::FrameworkLaunches { id: &id, task: &info.task_id.value });
+            world.checks.observe(&Fact::FrameworkLaunches { id: &id, task: &info.task_id.value });
             let memory = &mut world.frameworks[index].memory;
             memory.launches += 1;
             if let Some(before) = memory.tasks.insert(info.task_id.value.clone(), task) {
                 world.counts.reused_ids += 1;
-                memory.past.extend(before.heard);
+                memory.past.extend(before.received);
             }
         }
     }
@@ -222,6 +222,32 @@ fn health_check(rng: &mut Rng) -> pb::HealthCheck {
     }
 }
 
+/// What a check by command runs: most succeed, some fail, some take too long.
+fn check_command(rng: &mut Rng) -> pb::CommandInfo {
+    let ending = match rng.below(20) {
+        0..=14 => CommandExit::Finish,
+        15..=17 => CommandExit::Fail,
+        _ => CommandExit::Stay,
+    };
+    let script = Script { start: 0, run: between(rng, 0, 2 * SECOND), says_starting: false, ending };
+    pb::CommandInfo { value: Some(script.to_string()), ..Default::default() }
+}
+
+/// Some tasks are checked by a command instead, which groups run in a container below the task's.
+fn check_by_command(rng: &mut Rng, task: &mut pb::TaskInfo) {
+    if let Some(check) = task.health_check.as_option_mut().filter(|_| rng.chance(0.5)) {
+        check.r#type = Some(pb::health_check::Type::COMMAND);
+        (check.tcp, check.command) = (Default::default(), check_command(rng).into());
+        check.timeout_seconds = Some(between(rng, 1, 3) as f64);
+    }
+    if let Some(check) = task.check.as_option_mut().filter(|_| rng.chance(0.5)) {
+        check.r#type = Some(pb::check_info::Type::COMMAND);
+        let command = pb::check_info::Command { command: check_command(rng).into(), ..Default::default() };
+        (check.tcp, check.command) = (Default::default(), command.into());
+        check.timeout_seconds = Some(between(rng, 1, 3) as f64);
+    }
+}
+
 fn check() -> pb::CheckInfo {
     pb::CheckInfo {
         r#type: Some(pb::check_info::Type::TCP),
@@ -248,13 +274,13 @@ fn launch_commands(
     (!tasks.is_empty()).then(|| calls::launch(tasks))
 }
 
-/// The command of a task is its script: what runs it sees nothing else.
+/// The command of a task is its script, the only input of its executor.
 pub(super) fn command(rng: &mut Rng, pool: &Pool, task: &pb::TaskInfo) -> pb::CommandInfo {
     let user = (pool.roots && rng.chance(0.2)).then(|| "root".into());
     pb::CommandInfo { user, ..shell(task.name.clone()) }
 }
 
-/// Twice what the task asks for.
+/// Twice the requests of the task.
 fn limits(requests: &[pb::Resource]) -> BTreeMap<String, pb::value::Scalar> {
     let double = |resource: &pb::Resource| {
         let value = 2.0 * resource.scalar.value;
@@ -281,7 +307,7 @@ fn docker() -> pb::ContainerInfo {
     }
 }
 
-/// A new executor, or one that may run there already.
+/// A new executor, or one that may be running there.
 fn executor(rng: &mut Rng, framework: &mut Framework, pool: &mut Pool) -> Option<pb::ExecutorInfo> {
     let used: Vec<pb::ExecutorID> = framework
         .live_tasks()
@@ -323,9 +349,10 @@ fn launch_group(rng: &mut Rng, framework: &mut Framework, pool: &mut Pool) -> Op
     };
     let count = between(rng, 1, 3);
     let tasks = (0..count).filter_map(|_| {
-        let task = task(rng, framework, pool)?;
+        let mut task = task(rng, framework, pool)?;
+        check_by_command(rng, &mut task);
         let command = command(rng, pool, &task).into();
-        // Limits of a task in a group need cgroups of its own.
+        // Limits of a task in a group require its own cgroups.
         let container = (!task.limits.is_empty()).then(own_cgroups);
         Some(pb::TaskInfo { command, container: container.into(), ..task })
     });
@@ -355,7 +382,7 @@ pub(super) fn reserve_some(pool: &mut Pool, name: &str, amount: f64) -> Option<p
     })
 }
 
-/// Does something with what is reserved: makes a volume of it, destroys one, or gives it back.
+/// Uses reserved resources: creates or destroys a volume, or unreserves.
 fn unreserve_or_volume(
     rng: &mut Rng,
     framework: &mut Framework,

@@ -11,8 +11,8 @@ use crate::chance::Rng;
 /// By how much volumes grow and shrink.
 const STEP_MB: f64 = 16.0;
 
-/// Something with the volumes of an offer, or the way to one: first disk is reserved, then a volume is made of it.
-pub(super) fn deal(
+/// Uses the volumes of an offer, or creates one: first disk is reserved, then a volume is created.
+pub(super) fn change_volume(
     rng: &mut Rng,
     framework: &mut Framework,
     pool: &mut Pool,
@@ -30,7 +30,7 @@ pub(super) fn deal(
                 let at = pool.resources.iter().position(is_reserved_disk)?;
                 grow(volume, pool.resources.swap_remove(at))
             }
-            _ => use_it(rng, framework, pool, volume),
+            _ => launch_on_volume(rng, framework, pool, volume),
         };
     }
     match pool.resources.iter().position(is_reserved_disk) {
@@ -78,8 +78,8 @@ fn grow(volume: pb::Resource, mut addition: pb::Resource) -> Option<pb::offer::O
     })
 }
 
-/// Tasks on a volume: one on its own, several on one that is shared.
-fn use_it(
+/// Launches tasks on a volume: one, or several on a shared one.
+fn launch_on_volume(
     rng: &mut Rng,
     framework: &mut Framework,
     pool: &mut Pool,

@@ -1,4 +1,4 @@
-//! `tepui agent`: from flags to a running agent, until it is told to end; with an id, what is known about that agent.
+//! `tepui agent`: starts an agent from its flags and runs it until a signal; with an id, shows that agent.
 
 mod detail;
 
@@ -24,16 +24,16 @@ use crate::{logging, output};
 /// The longest list of certificates that fits into a variable, with room to spare; the kernel takes 128 KiB.
 const TRUST_BYTES_MAX: usize = 64 * 1024;
 
-/// Where containers are kept track of unless a flag says otherwise.
+/// The default of `--runtime_dir`.
 const RUNTIME_DIR: &str = "/var/run/tepui";
 
-/// Start an agent, or show one that is there.
+/// Start an agent, or show one with ID.
 #[derive(Args)]
 #[command(override_usage = USAGE)]
 pub struct Agent {
-    /// Show this agent instead: its id, the end or beginning of it, or its hostname.
+    /// Show this agent instead: its ID, a prefix or suffix of it, or its hostname.
     pub id: Option<String>,
-    /// With ID: print the agent as the master gives it, as JSON.
+    /// With ID: print the agent as JSON.
     #[arg(long, requires = "id")]
     json: bool,
     #[command(flatten)]
@@ -56,11 +56,11 @@ impl Agent {
 
 fn start(flags: AgentFlags, shown: Vec<(String, String)>) -> Result<ExitCode> {
     let logging = logging::start(&flags.logging, "agent")?;
-    access::warn_about_open_files(&shown);
+    access::warn_of_readable_secrets(&shown);
     super::raise_open_files();
     block_on(async {
         let mut agent = tepui_shell_agent::run(Options { logging, ..options(&flags, shown)? }).await?;
-        // Before anybody can know that it listens; not earlier, so that a start that takes long can be broken off.
+        // Before the address is announced, but not earlier: a slow start can be interrupted.
         let signals = Signals::listen()?;
         let leave = unix::signal(unix::SignalKind::user_defined1()).context("cannot wait for signals")?;
         let scheme = if flags.tls.tls_cert.is_some() { "https" } else { "http" };
@@ -69,21 +69,21 @@ fn start(flags: AgentFlags, shown: Vec<(String, String)>) -> Result<ExitCode> {
         agent.stop().await?;
         match end {
             Some(AgentEnd { failed: true, message }) => bail!("{message}"),
-            Some(AgentEnd { failed: false, message }) => tracing::info!("agent ended: {message}"),
+            Some(AgentEnd { failed: false, message }) => tracing::info!("agent terminated: {message}"),
             None => {}
         }
         Ok(ExitCode::SUCCESS)
     })
 }
 
-/// Waits for a signal, or for the agent to end by itself. SIGUSR1 makes it leave the cluster first.
+/// Waits for a signal or for the agent to exit. On SIGUSR1 the agent unregisters first.
 async fn serve(agent: &mut RunningAgent, mut signals: Signals, mut leave: unix::Signal) -> Option<AgentEnd> {
     loop {
         tokio::select! {
             () = signals.next() => return None,
             end = agent.ended() => return end,
             Some(()) = leave.recv() => {
-                tracing::info!("leaving the cluster: all tasks end");
+                tracing::info!("leaving the cluster: killing all tasks");
                 agent.unregister().await;
             }
         }
@@ -102,7 +102,7 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
         hostname: flags.address.name(ip),
         master: flags.master.clone(),
         runtime_dir: runtime_dir(flags, &work_dir)?,
-        program: std::env::current_exe().context("cannot find our own program")?,
+        program: std::env::current_exe().context("cannot find the path of this program")?,
         resources: flags.resources.clone(),
         external_log_file: flags.logging.external_log_file.clone(),
         own_log_file: flags.logging.own_file("agent"),
@@ -141,7 +141,7 @@ fn options(flags: &AgentFlags, shown: Vec<(String, String)>) -> Result<Options> 
         credential: credential(flags)?,
         ..Options::default()
     };
-    flags.tls.check_address(ip, options.access.authenticates_everybody())?;
+    flags.tls.check_address(ip, options.access.authenticates_all_realms())?;
     options.browsers = flags.browsers.policy()?;
     (options.mesos, options.docker) = flags.docker.options(flags.images.logins()?)?;
     configure(flags, &mut options.config)?;
@@ -186,7 +186,7 @@ fn launcher(flags: &AgentFlags) -> Launcher {
     }
 }
 
-/// Who must authenticate, and what they may do.
+/// Authentication and authorization.
 fn access(flags: &AgentFlags) -> Result<Access> {
     access::only_basic("http_authenticators", flags.http_authenticators.as_deref())?;
     let key = match &flags.jwt_secret_key {
@@ -201,7 +201,7 @@ fn access(flags: &AgentFlags) -> Result<Access> {
     let acls = match &flags.acls {
         Some(text) => {
             let text = access::json_or_file("acls", text)?;
-            Some(parse_acls(&text).map_err(|why| anyhow!("--acls: {why}"))?)
+            Some(parse_acls(&text).map_err(|reason| anyhow!("--acls: {reason}"))?)
         }
         None => None,
     };
@@ -217,13 +217,13 @@ fn access(flags: &AgentFlags) -> Result<Access> {
     })
 }
 
-/// Executors connect to an agent that speaks TLS, so they must trust somebody.
+/// Executors connect to the agent over TLS and need its trust anchors.
 ///
-/// They are given the certificates themselves: in a file system of their own there is no file of them. Only a bundle that is
-/// too large for a variable is named instead.
+/// The certificates are passed by value, because their file does not exist in another root filesystem. A bundle that is
+/// too large for a variable is passed by path.
 fn executors_trust(flags: &AgentFlags) -> Result<Option<String>> {
     let Some(cert) = &flags.tls.tls_cert else { return Ok(None) };
-    // A certificate that vouches for itself is enough for those who are started with it.
+    // A self-signed certificate is its own trust anchor.
     let trusted = flags.tls.tls_ca.as_ref().unwrap_or(cert);
     let text = std::fs::read_to_string(trusted)
         .with_context(|| format!("--tls_ca: cannot read {}", trusted.display()))?;
@@ -238,7 +238,7 @@ fn credential(flags: &AgentFlags) -> Result<Option<Credential>> {
     let Some(path) = &flags.credential else { return Ok(None) };
     let text = access::read("credential", path)?;
     let credential =
-        Credential::parse(&text).map_err(|why| anyhow!("--credential: {}: {why}", path.display()))?;
+        Credential::parse(&text).map_err(|reason| anyhow!("--credential: {}: {reason}", path.display()))?;
     Ok(Some(credential))
 }
 
@@ -255,10 +255,10 @@ fn runtime_dir(flags: &AgentFlags, work_dir: &Path) -> Result<PathBuf> {
     std::path::absolute(chosen).context("--runtime_dir cannot be made absolute")
 }
 
-/// Without a pause there would be nothing but heartbeats.
+/// The interval must be positive: otherwise heartbeats would be sent without pause.
 fn heartbeat_interval(interval: Duration) -> Result<Duration> {
     if interval.is_zero() {
-        bail!("--http_heartbeat_interval must be more than nothing");
+        bail!("--http_heartbeat_interval must be positive");
     }
     Ok(interval)
 }

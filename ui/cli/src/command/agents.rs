@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 
 use super::Cluster;
 use crate::amount;
-use crate::listing::{self, List, ListFlags, REVOCABLE, Seen, lists, number, text};
+use crate::listing::{self, List, ListContext, ListFlags, REVOCABLE, lists, number, text};
 use crate::output::Tone;
 use crate::table::Cell;
 
-/// List agents with what they have and what of it is used.
+/// List agents with their resources and usage.
 #[derive(Args)]
 pub struct Agents {
     #[command(flatten)]
     list: ListFlags,
-    /// Only agents in these states (comma list).
+    /// Only agents in these states (comma-separated).
     #[arg(long, value_delimiter = ',', ignore_case = true, value_parser = AgentState::NAMES)]
     state: Vec<String>,
 }
@@ -53,7 +53,7 @@ impl List for Agents {
         Ok(lists(answer, &LISTS).filter(is_wanted).collect())
     }
 
-    fn rows(&self, entries: &[&Value], seen: &Seen<'_>) -> Vec<Vec<Cell>> {
+    fn rows(&self, entries: &[&Value], seen: &ListContext<'_>) -> Vec<Vec<Cell>> {
         entries.iter().map(|agent| row(agent, seen)).collect()
     }
 
@@ -97,7 +97,7 @@ fn absent(registry: &Value) -> Value {
     lists(&registry["unreachable"], &["slaves"]).map(entry).collect()
 }
 
-fn row(agent: &Value, seen: &Seen<'_>) -> Vec<Cell> {
+fn row(agent: &Value, seen: &ListContext<'_>) -> Vec<Cell> {
     let state = AgentState::of(agent);
     vec![
         seen.id(agent, "id"),
@@ -116,19 +116,19 @@ fn row(agent: &Value, seen: &Seen<'_>) -> Vec<Cell> {
     ]
 }
 
-/// How an agent is.
+/// State of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentState {
     Active,
-    /// It lost its connection.
+    /// Disconnected.
     Inactive,
-    /// An operator took it out.
+    /// Deactivated by an operator.
     Deactivated,
     Draining,
     Drained,
-    /// Its disk is short of room: nothing of it is offered.
+    /// Short of disk space; not offered.
     DiskPressure,
-    /// Known from before the master's start and not back yet.
+    /// Known from before the master's failover and not yet re-registered.
     Recovered,
     Unreachable,
 }

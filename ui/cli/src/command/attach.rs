@@ -6,7 +6,7 @@ use anyhow::{Context, Error, Result, anyhow};
 use clap::Args;
 use tepui_client::Fault;
 
-use super::console::{self, DetachKeys, Left, Place, Wish};
+use super::console::{self, Attachment, DetachKeys, Outcome, Place};
 use super::run::exit_code;
 use super::{Cluster, block_on};
 use crate::terminal;
@@ -14,7 +14,7 @@ use crate::terminal;
 /// What an agent answers if a task has no terminal.
 const DISABLED: &str = "I/O switchboard server was disabled for this container";
 
-/// See what a task with a terminal writes, and type into it.
+/// Attach to the terminal of a task.
 #[derive(Args)]
 #[command(
     rename_all = "snake_case",
@@ -24,16 +24,16 @@ const DISABLED: &str = "I/O switchboard server was disabled for this container";
 pub struct Attach {
     #[command(flatten)]
     cluster: Cluster,
-    /// Only look: standard input is not passed on.
+    /// Do not forward standard input.
     #[arg(long)]
     no_input: bool,
-    /// Keys that leave the task and let it go on; empty for none.
+    /// Key sequence that detaches and leaves the task running; empty for none.
     #[arg(long, value_name = "KEYS", default_value = "ctrl-p,ctrl-q")]
     detach_keys: String,
-    /// The framework, if several have a task of this id.
+    /// Framework of the task, if the task ID is ambiguous.
     #[arg(long)]
     framework: Option<String>,
-    /// The task's id, its beginning, or its name.
+    /// Task ID, a prefix of it, or the task's name.
     task: String,
 }
 
@@ -51,13 +51,13 @@ impl Attach {
             true => None,
             false => {
                 let terminal = terminal::is_terminal(std::io::stdin());
-                Some((agent.attach_input(container).await?, Wish { keys: true, terminal, detach }))
+                Some((agent.attach_input(container).await?, Attachment { keys: true, terminal, detach }))
             }
         };
-        Ok(match console::sit(output, input).await? {
-            Left::Ended => place.end_of_task().await.as_ref().and_then(exit_code).unwrap_or(0),
-            Left::Detached => 0,
-            Left::Told(code) => code,
+        Ok(match console::run(output, input).await? {
+            Outcome::Ended => place.end_of_task().await.as_ref().and_then(exit_code).unwrap_or(0),
+            Outcome::Detached => 0,
+            Outcome::Signalled(code) => code,
         })
     }
 }
@@ -66,9 +66,9 @@ fn explain(fault: Fault) -> Error {
     match fault {
         Fault::Refused { message, .. } if message == DISABLED => anyhow!(
             "the task has no terminal to attach to\n\
-             launch it with one (`container.tty_info`), read what it writes with `tepui logs`, \
-             or run a command beside it with `tepui exec`"
+             launch it with one (`container.tty_info`), read its output with `tepui logs`, \
+             or run a command in its container with `tepui exec`"
         ),
-        fault => Error::from(fault).context("it cannot be attached to"),
+        fault => Error::from(fault).context("cannot attach to the container"),
     }
 }

@@ -10,23 +10,23 @@ use clap::Args;
 
 const PROGRAM: &str = "tepui-bench";
 
-/// Measure the numbers of SPECIFICATION.md, as in `tepui bench allocator --shape cluster`.
+/// Run the benchmarks of SPECIFICATION.md, as in `tepui bench allocator --shape cluster`.
 #[derive(Args)]
 #[command(disable_help_flag = true)]
 pub struct Bench {
-    /// What `tepui-bench` is to do; --help tells what it can.
+    /// Arguments of `tepui-bench`; --help lists them.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }
 
 impl Bench {
-    /// Returns only if there is no such program.
+    /// Returns only if the program is missing.
     pub fn run(self) -> Result<ExitCode> {
-        let beside = std::env::current_exe().ok().map(|own| own.with_file_name(PROGRAM));
-        let program = beside.filter(|path| path.exists()).unwrap_or_else(|| PathBuf::from(PROGRAM));
-        let why = Command::new(&program).args(&self.arguments).exec();
+        let installed = std::env::current_exe().ok().map(|own| own.with_file_name(PROGRAM));
+        let program = installed.filter(|path| path.exists()).unwrap_or_else(|| PathBuf::from(PROGRAM));
+        let error = Command::new(&program).args(&self.arguments).exec();
         Err(anyhow!(
-            "{} cannot be started: {why}\nit must lie beside this program or on PATH; build it with \
+            "{} cannot be started: {error}\ninstall it next to this program or on PATH; build it with \
              `cargo build --profile dist -p tepui-bench`",
             program.display()
         ))

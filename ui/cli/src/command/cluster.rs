@@ -1,4 +1,4 @@
-//! Which cluster a command talks to, and what to tell people when it does not answer.
+//! The cluster of a command, and the explanation of failed requests.
 
 use std::path::PathBuf;
 
@@ -11,37 +11,37 @@ use tepui_client::tls::{self, Trust};
 use tepui_client::{Credential, EventStream, Fault};
 use tepui_proto::mesos::v1::master;
 
-/// Where calls of the operator API go.
+/// The path of the operator API.
 const CALLS: &str = "/api/v1";
 
 #[derive(Args, Clone, Debug)]
 #[command(rename_all = "snake_case")]
 pub struct Cluster {
-    /// The master, or several by comma: `host:port`, or `etcd://host:port/prefix`. Also TEPUI_MASTER.
+    /// Master: `host:port`, several separated by commas, or `etcd://host:port/prefix`. Also TEPUI_MASTER.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:5050")]
     pub master: String,
-    /// Who you are, if the cluster asks. Also TEPUI_PRINCIPAL.
+    /// Principal for authentication. Also TEPUI_PRINCIPAL.
     #[arg(long, value_name = "NAME", requires = "secret", hide_short_help = true)]
     principal: Option<String>,
-    /// Your secret; rather set TEPUI_SECRET, which others do not see.
+    /// Secret of the principal; prefer TEPUI_SECRET, which is not visible to other users.
     #[arg(long, value_name = "SECRET", requires = "principal", hide_short_help = true)]
     secret: Option<String>,
-    /// A file with a token to show instead. Also TEPUI_TOKEN_FILE.
+    /// File with a token to authenticate with instead. Also TEPUI_TOKEN_FILE.
     #[arg(long, value_name = "FILE", conflicts_with = "principal", hide_short_help = true)]
     token_file: Option<PathBuf>,
-    /// Whose certificates count (PEM); the cluster is spoken to over TLS then. Also TEPUI_TLS_CA.
+    /// CA certificates of the cluster (PEM); enables TLS. Also TEPUI_TLS_CA.
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     tls_ca: Option<PathBuf>,
-    /// A certificate to show, if the cluster asks for one (PEM). Also TEPUI_TLS_CERT.
+    /// Client certificate (PEM). Also TEPUI_TLS_CERT.
     #[arg(long, value_name = "FILE", requires = "tls_key", hide_short_help = true)]
     tls_cert: Option<PathBuf>,
-    /// Its key (PEM). Also TEPUI_TLS_KEY.
+    /// Private key of the client certificate (PEM). Also TEPUI_TLS_KEY.
     #[arg(long, value_name = "FILE", requires = "tls_cert", hide_short_help = true)]
     tls_key: Option<PathBuf>,
 }
 
 impl Cluster {
-    /// The cluster of a master, as whom the environment says.
+    /// The cluster of a master, with the credentials of the environment.
     pub fn at(master: String) -> Self {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         Self {
@@ -56,8 +56,7 @@ impl Cluster {
     }
 
     pub fn client(&self) -> Result<Client> {
-        if let Some(ca) = &self.tls_ca {
-            let trust = Trust { ca: ca.clone(), own: self.tls_cert.clone().zip(self.tls_key.clone()) };
+        if let Some(trust) = self.trust() {
             tls::trust(&trust).map_err(|why| anyhow!("TLS: {why}"))?;
         }
         let client = Client::new(&self.master).with_context(|| {
@@ -69,7 +68,13 @@ impl Cluster {
         Ok(client.with_credential(self.credential()?))
     }
 
-    /// Who is asking, if they said so.
+    /// Files of TLS, if there are any.
+    pub fn trust(&self) -> Option<Trust> {
+        let own = self.tls_cert.clone().zip(self.tls_key.clone());
+        self.tls_ca.clone().map(|ca| Trust { ca, own })
+    }
+
+    /// The principal of the requests, if set.
     pub fn principal(&self) -> Option<String> {
         self.principal.clone()
     }
@@ -115,45 +120,45 @@ impl Cluster {
         self.client()?.subscribe().await.map_err(|fault| self.explain(fault, CALLS))
     }
 
-    /// The fault of asking for `path`, in words that say what to do next.
+    /// The fault of a request for `path`, with a suggestion.
     fn explain(&self, fault: Fault, path: &str) -> Error {
         let at = &masked(&self.master);
-        let name_it = "name yours with --master=HOST:PORT or TEPUI_MASTER";
+        let name_it = "set yours with --master=HOST:PORT or TEPUI_MASTER";
         match fault {
             Fault::Connect { err, .. } => {
                 anyhow!("no master at {at}: {err}\nstart one with `tepui dev`, or {name_it}")
             }
             Fault::Timeout { after, .. } => {
                 let after = after.as_secs();
-                anyhow!(
-                    "no answer from {at} within {after} s\nis the address right, and no firewall between? Else {name_it}"
-                )
+                anyhow!("no answer from {at} within {after} s\ncheck the address and firewalls, or {name_it}")
             }
             Fault::Refused { status: status @ (404 | 405), .. } => anyhow!(
-                "what answers at {at} is not a master that knows {path} ({status})\n\
-                 masters listen on port {MASTER_PORT} unless told otherwise, agents on 5051; {name_it}"
+                "the server at {at} has no {path} ({status}) and is probably not a master\n\
+                 the default port of masters is {MASTER_PORT}, of agents 5051; {name_it}"
             ),
             Fault::Refused { status: 401, .. } => anyhow!(
-                "the master at {at} wants to know who you are\n\
-                 say so with --principal and TEPUI_SECRET, or with --token_file"
+                "the master at {at} requires authentication\n\
+                 use --principal and TEPUI_SECRET, or --token_file"
             ),
             Fault::Refused { status: 403, message } => {
                 let reason = message.trim_start_matches("403 Forbidden.").trim();
                 let colon = if reason.is_empty() { "" } else { ": " };
-                anyhow!("the master at {at} does not allow it{colon}{reason}\nits --acls say who may")
+                anyhow!(
+                    "the master at {at} rejected the request{colon}{reason}\npermissions are set by its --acls"
+                )
             }
             Fault::Refused { status: 503, .. } => {
                 anyhow!(
-                    "the master at {at} does not lead now, and knows no leader; try again in a few seconds"
+                    "the master at {at} is not the leader, and no leader is known; retry in a few seconds"
                 )
             }
             Fault::Unreadable { why, .. } => {
-                anyhow!("what listens at {at} does not talk like a master: {why}\n{name_it}")
+                anyhow!("the answer of {at} is not that of a master: {why}\n{name_it}")
             }
             Fault::Broken { err, .. } => {
-                anyhow!("what listens at {at} does not talk like a master, or just ended: {err}\n{name_it}")
+                anyhow!("the answer of {at} is not that of a master: {err}\n{name_it}")
             }
-            _ => Error::from(fault).context(format!("the master at {at} cannot answer")),
+            _ => Error::from(fault).context(format!("the master at {at} failed the request")),
         }
     }
 }
@@ -165,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faults_say_what_to_do_next() {
+    fn faults_suggest_the_next_step() {
         let cluster = Cluster::at("m:5050".to_string());
         let explained = |fault: Fault| format!("{:#}", cluster.explain(fault, "/tasks"));
         let refused = |status: u16, message: &str| Fault::Refused { status, message: message.to_string() };
@@ -184,22 +189,22 @@ mod tests {
         let texts: Vec<String> = faults.into_iter().map(explained).collect();
         expect![[r#"
             no master at m:5050: connection refused
-            start one with `tepui dev`, or name yours with --master=HOST:PORT or TEPUI_MASTER
+            start one with `tepui dev`, or set yours with --master=HOST:PORT or TEPUI_MASTER
 
-            what answers at m:5050 is not a master that knows /tasks (404)
-            masters listen on port 5050 unless told otherwise, agents on 5051; name yours with --master=HOST:PORT or TEPUI_MASTER
+            the server at m:5050 has no /tasks (404) and is probably not a master
+            the default port of masters is 5050, of agents 5051; set yours with --master=HOST:PORT or TEPUI_MASTER
 
-            the master at m:5050 does not allow it: no
-            its --acls say who may
+            the master at m:5050 rejected the request: no
+            permissions are set by its --acls
 
-            the master at m:5050 does not allow it
-            its --acls say who may
+            the master at m:5050 rejected the request
+            permissions are set by its --acls
 
-            the master at m:5050 does not lead now, and knows no leader; try again in a few seconds
+            the master at m:5050 is not the leader, and no leader is known; retry in a few seconds
 
-            what listens at m:5050 does not talk like a master: expected value
-            name yours with --master=HOST:PORT or TEPUI_MASTER
+            the answer of m:5050 is not that of a master: expected value
+            set yours with --master=HOST:PORT or TEPUI_MASTER
 
-            the master at m:5050 cannot answer: 500: oops"#]].assert_eq(&texts.join("\n\n"));
+            the master at m:5050 failed the request: 500: oops"#]].assert_eq(&texts.join("\n\n"));
     }
 }

@@ -1,4 +1,4 @@
-//! `tepui completions`: what a shell needs to complete our commands and flags.
+//! `tepui completions`: the completion script of a shell.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use clap_complete::{Shell, generate};
 
 use crate::output;
 
-/// Print the completions of a shell, as in: tepui completions bash > /etc/bash_completion.d/tepui
+/// Print shell completions, as in: tepui completions bash > /etc/bash_completion.d/tepui
 #[derive(Args)]
 pub struct Completions {
     shell: Shell,
@@ -30,7 +30,7 @@ impl Completions {
 /// Commands that have to do with files of this machine.
 const LOCAL: &[&str] = &["master", "agent", "dev", "run", "exec", "bench"];
 
-/// Of what is in the cluster a shell knows nothing: it would offer files of this machine instead.
+/// Disables file completion for ids of the cluster.
 fn without_files(command: Command) -> Command {
     command.mut_subcommands(without_files).mut_args(|argument| match is_remote(&argument) {
         true => argument.value_hint(ValueHint::Other),

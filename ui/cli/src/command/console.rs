@@ -1,6 +1,6 @@
-//! A person at a container: what it writes is shown, what is typed goes to it, its terminal is as large as ours.
+//! An interactive session with a container: output, input, window size.
 //!
-//! Output and input do not wait for each other: a program may want to say much before it reads.
+//! Output and input are independent: a program may write much before it reads.
 
 mod detach;
 
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use tepui_client::operator::Client;
 use tepui_client::operator::attach::{Input, Output};
-use tepui_client::operator::session::{Heard, Said};
+use tepui_client::operator::session::{ContainerInput, ContainerOutput};
 use tepui_client::v1::agent::{Call, call};
 use tepui_client::v1::{ContainerID, Task, TaskStatus};
 use tepui_client::{Fault, shorthand};
@@ -28,17 +28,17 @@ use crate::terminal::{self, Raw};
 
 /// How much is read from standard input at once.
 const KEYS_BYTES_MAX: usize = 4096;
-/// So many pieces may be typed and not sent yet; then the terminal, or who writes to our input, waits.
+/// Pending pieces of input; then reading from standard input blocks.
 const KEYS_QUEUE_MAX: usize = 16;
 
-/// A task whose output ended has usually ended; its executor says so within this time.
-const END_TOLD_WITHIN_MAX: Duration = Duration::from_secs(10);
-const END_ASKED_EVERY: Duration = Duration::from_millis(100);
+/// Limit of the wait for the terminal status after the output of a task ended.
+const TERMINAL_STATUS_TIMEOUT: Duration = Duration::from_secs(10);
+const TERMINAL_STATUS_POLL: Duration = Duration::from_millis(100);
 
 /// What a shell adds to the number of a signal.
 const SIGNAL_CODE: u8 = 128;
 
-/// A running task: who has it, and in which container it is.
+/// A running task with its agent and container.
 pub struct Place {
     pub agent: Client,
     pub container: ContainerID,
@@ -47,17 +47,17 @@ pub struct Place {
 }
 
 impl Place {
-    /// The last status of the task, if its agent has one soon: of a task that ended, how.
+    /// The terminal status of the task, if it arrives in time.
     pub async fn end_of_task(&self) -> Option<TaskStatus> {
-        let told = async {
+        let status = async {
             loop {
                 if let Some(status) = self.terminal_status().await {
                     return status;
                 }
-                tokio::time::sleep(END_ASKED_EVERY).await;
+                tokio::time::sleep(TERMINAL_STATUS_POLL).await;
             }
         };
-        tokio::time::timeout(END_TOLD_WITHIN_MAX, told).await.ok()
+        tokio::time::timeout(TERMINAL_STATUS_TIMEOUT, status).await.ok()
     }
 
     async fn terminal_status(&self) -> Option<TaskStatus> {
@@ -70,7 +70,7 @@ impl Place {
     }
 }
 
-/// Finds the container of the task that is meant.
+/// Finds the container of a task.
 pub async fn place(cluster: &Cluster, task: &str, framework: Option<&str>) -> Result<Place> {
     let task = find::task(cluster, task, framework).await?;
     let state = TaskState::of(&task);
@@ -94,7 +94,7 @@ fn container(id: &Value) -> Option<ContainerID> {
 }
 
 /// What of ours a container gets.
-pub struct Wish {
+pub struct Attachment {
     /// What is typed.
     pub keys: bool,
     /// Our terminal as its own.
@@ -102,34 +102,35 @@ pub struct Wish {
     pub detach: Option<DetachKeys>,
 }
 
-/// How it came to an end.
+/// The outcome of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
-    /// All was said.
+pub enum Outcome {
+    /// The output ended.
     Ended,
     /// The person pressed the keys for it.
     Detached,
-    /// The exit code of who was told to end.
-    Told(u8),
+    /// Interrupted by a signal; the exit code.
+    Signalled(u8),
 }
 
-/// Sits at a container to its end, or until the person leaves; without input only to look.
-pub async fn sit(mut output: Output, input: Option<(Input, Wish)>) -> Result<Left> {
+/// Runs a session until the output ends or the user detaches; without input it is read-only.
+pub async fn run(mut output: Output, input: Option<(Input, Attachment)>) -> Result<Outcome> {
     let mut signals = Signals::listen()?;
-    let wants_raw = input.as_ref().is_some_and(|(_, wish)| wish.terminal && wish.keys);
+    let wants_raw = input.as_ref().is_some_and(|(_, attachment)| attachment.terminal && attachment.keys);
     let _raw = wants_raw.then(|| Raw::enter(stdin())).transpose()?;
-    let mut typing = Typing(input.map(|(input, wish)| tokio::spawn(type_in(input, wish))));
+    let mut input_task =
+        InputTask(input.map(|(input, attachment)| tokio::spawn(send_input(input, attachment))));
     loop {
         tokio::select! {
             heard = output.next() => match heard.context("the connection to the container is lost")? {
-                Some(Heard::Stdout(bytes)) => show(stdout(), &bytes)?,
-                Some(Heard::Stderr(bytes)) => show(stderr(), &bytes)?,
-                None => return Ok(Left::Ended),
+                Some(ContainerOutput::Stdout(bytes)) => show(stdout(), &bytes)?,
+                Some(ContainerOutput::Stderr(bytes)) => show(stderr(), &bytes)?,
+                None => return Ok(Outcome::Ended),
             },
-            typed = typing.next() => if typed? == Typed::Detached {
-                return Ok(Left::Detached);
+            typed = input_task.next() => if typed? == InputEnd::Detached {
+                return Ok(Outcome::Detached);
             },
-            code = signals.next() => return Ok(Left::Told(code)),
+            code = signals.next() => return Ok(Outcome::Signalled(code)),
         }
     }
 }
@@ -138,36 +139,36 @@ fn show(mut to: impl Write, bytes: &[u8]) -> Result<()> {
     to.write_all(bytes).and_then(|()| to.flush()).context("cannot write")
 }
 
-/// How typing came to an end.
+/// The outcome of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Typed {
+enum InputEnd {
     Detached,
-    /// Nobody hears any more; whether that is the end is told by the output.
-    Unheard,
+    /// The input stream is closed; the output determines the outcome.
+    Closed,
 }
 
-/// The task that types, until it is over.
-struct Typing(Option<JoinHandle<Result<Typed, Fault>>>);
+/// The background task that sends input.
+struct InputTask(Option<JoinHandle<Result<InputEnd, Fault>>>);
 
-impl Typing {
-    /// Its end, once. Safe to abandon.
-    async fn next(&mut self) -> Result<Typed> {
+impl InputTask {
+    /// Its outcome, once. Cancel safe.
+    async fn next(&mut self) -> Result<InputEnd> {
         let Some(task) = &mut self.0 else { return std::future::pending().await };
         let typed = task.await;
         self.0 = None;
         match typed.context("typing failed")? {
             Err(Fault::Refused { status: 409, .. }) => {
-                bail!("somebody else types into it; one at a time can")
+                bail!("another client is attached to its input")
             }
             Err(fault @ Fault::Refused { status: 400 | 401 | 403, .. }) => Err(fault.into()),
-            // It may have ended before we came; its output tells the rest.
-            Err(_) => Ok(Typed::Unheard),
+            // The container may have terminated already; the output determines the outcome.
+            Err(_) => Ok(InputEnd::Closed),
             Ok(typed) => Ok(typed),
         }
     }
 }
 
-impl Drop for Typing {
+impl Drop for InputTask {
     fn drop(&mut self) {
         if let Some(task) = &self.0 {
             task.abort();
@@ -175,42 +176,42 @@ impl Drop for Typing {
     }
 }
 
-async fn type_in(mut input: Input, wish: Wish) -> Result<Typed, Fault> {
-    let mut detach = wish.detach.filter(|_| wish.terminal);
-    let mut windows = wish.terminal.then(|| unix::signal(SignalKind::window_change()).ok()).flatten();
-    let mut keys = wish.keys.then(keys);
-    if wish.terminal {
-        say_window(&input).await;
-    } else if !wish.keys {
-        input.say(Said::End).await;
+async fn send_input(mut input: Input, attachment: Attachment) -> Result<InputEnd, Fault> {
+    let mut detach = attachment.detach.filter(|_| attachment.terminal);
+    let mut windows = attachment.terminal.then(|| unix::signal(SignalKind::window_change()).ok()).flatten();
+    let mut keys = attachment.keys.then(keys);
+    if attachment.terminal {
+        send_window_size(&input).await;
+    } else if !attachment.keys {
+        input.send(ContainerInput::End).await;
     }
     loop {
         tokio::select! {
-            ended = input.ended() => return ended.map(|()| Typed::Unheard),
-            () = resized(&mut windows) => say_window(&input).await,
+            ended = input.ended() => return ended.map(|()| InputEnd::Closed),
+            () = resized(&mut windows) => send_window_size(&input).await,
             typed = typed(&mut keys) => match (typed, &mut detach) {
                 (Some(bytes), Some(detach)) => {
                     let (bytes, is_left) = detach.take(&bytes);
                     if !bytes.is_empty() {
-                        input.say(Said::Keys(bytes)).await;
+                        input.send(ContainerInput::Keys(bytes)).await;
                     }
                     if is_left {
-                        return Ok(Typed::Detached);
+                        return Ok(InputEnd::Detached);
                     }
                 }
-                (Some(bytes), None) => input.say(Said::Keys(bytes)).await,
+                (Some(bytes), None) => input.send(ContainerInput::Keys(bytes)).await,
                 (None, _) => {
                     keys = None;
-                    input.say(Said::End).await;
+                    input.send(ContainerInput::End).await;
                 }
             }
         }
     }
 }
 
-async fn say_window(input: &Input) {
+async fn send_window_size(input: &Input) {
     if let Some((rows, columns)) = terminal::own_size() {
-        input.say(Said::Window { rows, columns }).await;
+        input.send(ContainerInput::Window { rows, columns }).await;
     }
 }
 
@@ -221,7 +222,7 @@ async fn resized(windows: &mut Option<unix::Signal>) {
     }
 }
 
-/// The next piece of what was typed; `None` at its end, once.
+/// The next piece of input; `None` at its end, once.
 async fn typed(keys: &mut Option<mpsc::Receiver<Vec<u8>>>) -> Option<Vec<u8>> {
     match keys {
         Some(keys) => keys.recv().await,
@@ -229,7 +230,7 @@ async fn typed(keys: &mut Option<mpsc::Receiver<Vec<u8>>>) -> Option<Vec<u8>> {
     }
 }
 
-/// Standard input, read by a thread that is left behind at the end: a read cannot be called off.
+/// Standard input, read by a thread that is detached on exit: a blocking read cannot be cancelled.
 fn keys() -> mpsc::Receiver<Vec<u8>> {
     let (sender, keys) = mpsc::channel(KEYS_QUEUE_MAX);
     std::thread::spawn(move || {
@@ -244,7 +245,7 @@ fn keys() -> mpsc::Receiver<Vec<u8>> {
     keys
 }
 
-/// Signals that end us, as exit codes. With a terminal that passes keys on, only others send them.
+/// Terminating signals as exit codes. With a raw terminal they come from other processes only.
 struct Signals {
     hangup: unix::Signal,
     interrupt: unix::Signal,

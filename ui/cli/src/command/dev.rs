@@ -1,5 +1,5 @@
-//! `tepui dev`: a whole cluster in one process, in a directory that goes with it. Agents that end are started again, as the
-//! supervisor of a real one would do: a master tells an agent to end when its machine goes down.
+//! `tepui dev`: a cluster in one process with a temporary directory. Agents that exit are restarted, as by a process
+//! supervisor: a master shuts an agent down when maintenance of its machine starts.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
@@ -17,23 +17,23 @@ use super::{Signals, block_on};
 use crate::flags::both::LoggingFlags;
 use crate::{amount, logging, output};
 
-/// Between the end of an agent and its next start.
+/// The pause before an agent is restarted.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
-/// A cluster on this machine, for trying things out.
+/// Start a cluster on this machine for development.
 #[derive(Args)]
 #[command(rename_all = "snake_case")]
 pub struct Dev {
-    /// How many agents; the machine's resources are split among them.
+    /// Number of agents; the machine's resources are divided among them.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     agents: u32,
     /// Port of the master.
     #[arg(long, default_value_t = 5050)]
     port: u16,
-    /// Where everything is kept; a temporary directory that is removed at the end if not given.
+    /// Directory of all state [default: a temporary directory, removed on exit].
     #[arg(long)]
     work_dir: Option<PathBuf>,
-    /// Resources of each agent; detected if not given.
+    /// Resources of each agent [default: detected].
     #[arg(long)]
     resources: Option<String>,
     #[command(flatten)]
@@ -49,7 +49,7 @@ impl Dev {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// People who try things out want to see the cluster, not its diary; asking for more gives more.
+    /// Logs warnings only, unless flags or environment request more.
     fn logging(&self) -> LoggingFlags {
         let mut flags = self.logging.clone();
         if flags.logging_level == "INFO" {
@@ -59,7 +59,7 @@ impl Dev {
     }
 
     async fn serve(&self, folder: &Path, logging: Logging) -> Result<()> {
-        // From here on, so that an early Ctrl-C ends it in order too.
+        // From here on, so that an early Ctrl-C also shuts down cleanly.
         let mut signals = Signals::listen()?;
         let options = tepui_shell_master::Options {
             port: self.port,
@@ -83,12 +83,12 @@ impl Dev {
             };
             let agent = tepui_shell_agent::run(options.clone()).await;
             let agent = agent.with_context(|| format!("cannot start agent {index}"))?;
-            // Its failure is returned at the end.
+            // Its failure is returned on exit.
             let supervised = tokio::spawn(supervise(agent, options.clone(), stopping.clone()));
             agents.push((supervised, options));
         }
         output::notice(&format!(
-            "Tepui runs at http://{address} with {}; Ctrl-C ends it and everything it started.",
+            "Tepui runs at http://{address} with {}; Ctrl-C stops it and everything it started.",
             amount::count(self.agents.into(), "agent")
         ));
         output::notice(&format!("Try: {}tepui run -- echo hello", self.naming(&address)));
@@ -113,7 +113,7 @@ impl Dev {
             port: 0,
             master: master.to_string(),
             runtime_dir: work_dir.join("run"),
-            program: std::env::current_exe().context("cannot find our own program")?,
+            program: std::env::current_exe().context("cannot find the path of this program")?,
             resources: self.resources.clone().or_else(|| self.share(folder, index)),
             fetcher_cache_dir: work_dir.join("fetch"),
             work_dir,
@@ -125,7 +125,7 @@ impl Dev {
         };
         match isolation_of_host(&options.cgroups) {
             Ok(isolation) => options.isolation = isolation,
-            Err(why) => tracing::info!(why, "tasks run without limits"),
+            Err(fault) => tracing::info!(reason = %fault, "tasks run without limits"),
         }
         options.config.registration_backoff_factor = std::time::Duration::ZERO;
         Ok(options)
@@ -140,7 +140,7 @@ impl Dev {
         format!("cannot start a master on port {}; --port takes another one", self.port)
     }
 
-    /// What makes other commands find this cluster, if it is not where they look anyway.
+    /// The setting that makes other commands use this cluster, unless it has the default address.
     fn naming(&self, address: &str) -> String {
         if self.port == 5050 { String::new() } else { format!("export TEPUI_MASTER={address}; ") }
     }
@@ -148,17 +148,17 @@ impl Dev {
 
 /// Ends when everything is to stop.
 async fn stopped(stopping: &mut watch::Receiver<bool>) {
-    // Fails only if the sender is gone, and then there is nothing left to serve.
+    // Fails only if the sender is dropped, which also means stop.
     let _ = stopping.wait_for(|stopping| *stopping).await;
 }
 
-/// Starts an agent again whenever it ends, until everything is to stop.
+/// Restarts an agent whenever it exits, until the cluster stops.
 async fn supervise(
     mut agent: RunningAgent,
     options: tepui_shell_agent::Options,
     mut stopping: watch::Receiver<bool>,
 ) -> Result<()> {
-    // Where clients know it.
+    // Keep the port, which clients already use.
     let options = tepui_shell_agent::Options { port: agent.address().port(), ..options };
     loop {
         let end = tokio::select! {
@@ -170,7 +170,7 @@ async fn supervise(
             (Ok(()), Some(AgentEnd { message, .. })) => message,
             (Ok(()), None) => "it failed".to_owned(),
         };
-        tracing::warn!(reason, "agent ended; it is started again");
+        tracing::warn!(reason, "agent terminated, restarting it");
         agent = loop {
             tokio::select! {
                 () = tokio::time::sleep(RESTART_PAUSE) => (),
@@ -178,13 +178,13 @@ async fn supervise(
             }
             match tepui_shell_agent::run(options.clone()).await {
                 Ok(agent) => break agent,
-                Err(fault) => tracing::warn!(%fault, "agent cannot be started again"),
+                Err(fault) => tracing::warn!(%fault, "cannot restart the agent"),
             }
         };
     }
 }
 
-/// The cluster's directory; removed at the end unless it was named by the user.
+/// The cluster's directory; removed on exit unless set by the user.
 struct Folder {
     path: PathBuf,
     temporary: bool,
@@ -196,7 +196,7 @@ impl Folder {
         let path =
             chosen.unwrap_or_else(|| std::env::temp_dir().join(format!("tepui-dev-{}", std::process::id())));
         std::fs::create_dir_all(&path)
-            .with_context(|| format!("cannot make the directory {}", path.display()))?;
+            .with_context(|| format!("cannot create the directory {}", path.display()))?;
         let path = path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?;
         Ok(Self { path, temporary })
     }
@@ -212,7 +212,7 @@ impl Drop for Folder {
     }
 }
 
-/// Containers outlive their agent by design; those of a cluster that ends for good must not.
+/// Containers survive their agent by design; those of a temporary cluster are killed on exit.
 async fn end_containers(agent: &tepui_shell_agent::Options) {
     let options = tepui_container::Options {
         work_dir: agent.work_dir.clone(),
@@ -240,7 +240,7 @@ async fn end_containers(agent: &tepui_shell_agent::Options) {
             eprintln!("tepui dev: some tasks did not end; they are below {}", agent.work_dir.display())
         }
         Err(error) => {
-            eprintln!("tepui dev: cannot end the tasks below {}: {error}", agent.work_dir.display())
+            eprintln!("tepui dev: cannot kill the tasks below {}: {error}", agent.work_dir.display())
         }
     }
 }

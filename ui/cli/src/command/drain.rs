@@ -24,72 +24,74 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Which agent.
 #[derive(Args, Clone, Debug)]
-struct Which {
+struct AgentArgument {
     #[command(flatten)]
     cluster: Cluster,
-    /// The agent: its id, the end of it, or its hostname.
+    /// Agent ID, a suffix of it, or its hostname.
     agent: String,
-    /// Print what was done as JSON.
+    /// Print the result as JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// Empty an agent: nothing more is offered of it, and its tasks are killed.
+/// Drain an agent: kill its tasks and stop offering it.
 #[derive(Args)]
 pub struct Drain {
     #[command(flatten)]
-    which: Which,
+    target: AgentArgument,
     #[command(flatten)]
     confirm: Confirm,
-    /// Tasks that ask for more time to end get so much.
+    /// Upper bound of the grace period of tasks.
     #[arg(long = "max_grace_period", value_parser = value::duration)]
     max_grace_period: Option<Duration>,
-    /// When it is empty, it never comes back.
+    /// Mark the agent as gone when it is drained.
     #[arg(long = "mark_gone")]
     mark_gone: bool,
-    /// Show how many tasks are left, until it is empty.
+    /// Show the number of remaining tasks until the agent is drained.
     #[arg(long)]
     wait: bool,
 }
 
-/// Offer nothing more of an agent; what runs there keeps running.
+/// Stop offering an agent; its tasks keep running.
 #[derive(Args)]
 pub struct Deactivate {
     #[command(flatten)]
-    which: Which,
+    target: AgentArgument,
 }
 
-/// Use an agent again that was deactivated or drained.
+/// Offer a deactivated or drained agent again.
 #[derive(Args)]
 pub struct Reactivate {
     #[command(flatten)]
-    which: Which,
+    target: AgentArgument,
 }
 
-/// Say that an agent never comes back: its tasks are gone, and its id is spent.
+/// Mark an agent as permanently gone: its tasks are TASK_GONE_BY_OPERATOR, and its ID can never register
+/// again.
 #[derive(Args)]
 pub struct Gone {
     #[command(flatten)]
-    which: Which,
+    target: AgentArgument,
     #[command(flatten)]
     confirm: Confirm,
 }
 
 impl Drain {
     pub fn run(self) -> Result<ExitCode> {
-        let cluster = &self.which.cluster;
+        let cluster = &self.target.cluster;
         block_on(async {
-            let agent = find::agent(cluster, &self.which.agent).await?;
+            let agent = find::agent(cluster, &self.target.agent).await?;
             let id = text(&agent, "id");
             let tasks = tasks_on(cluster, id).await?;
-            let then = if self.mark_gone { " It will never come back." } else { "" };
-            self.confirm.ask(&format!("{tasks} tasks on agent {} will be killed.{then}", named(&agent)))?;
+            let then = if self.mark_gone { " It can never register again." } else { "" };
+            self.confirm
+                .require(&format!("{tasks} tasks on agent {} will be killed.{then}", named(&agent)))?;
             cluster.change(&self.call(id)).await?;
             if self.wait {
                 wait(cluster, id).await?;
             }
             let state = if self.wait { "drained" } else { "draining" };
-            done(self.which.json, &json!({"agent_id": id, "done": state}), &format!("{state} agent {id}"))
+            done(self.target.json, &json!({"agent_id": id, "done": state}), &format!("{state} agent {id}"))
         })?;
         Ok(ExitCode::SUCCESS)
     }
@@ -118,7 +120,7 @@ fn named(agent: &Value) -> String {
     }
 }
 
-/// How many tasks have not ended there.
+/// The number of live tasks on the agent.
 async fn tasks_on(cluster: &Cluster, id: &str) -> Result<usize> {
     let summary = cluster.get("/state-summary").await?;
     let states = ["TASK_STAGING", "TASK_STARTING", "TASK_RUNNING", "TASK_KILLING"];
@@ -126,27 +128,27 @@ async fn tasks_on(cluster: &Cluster, id: &str) -> Result<usize> {
     Ok(lists(&summary, &["slaves"]).find(|agent| text(agent, "id") == id).map_or(0, count))
 }
 
-/// Tells how many tasks are left whenever that changes, until the drain has ended.
+/// Prints the number of remaining tasks whenever it changes, until the drain completes.
 async fn wait(cluster: &Cluster, id: &str) -> Result<()> {
-    let mut told = None;
+    let mut printed = None;
     loop {
         let agents = cluster.get("/slaves").await?;
         let agent = lists(&agents, &["slaves"]).find(|agent| text(agent, "id") == id);
         match agent.map(|agent| text(&agent["drain_info"], "state")) {
             Some("DRAINING") => (),
             Some("DRAINED") | None => return Ok(()),
-            Some(_) => bail!("somebody used agent {id} again while it was drained"),
+            Some(_) => bail!("agent {id} was reactivated while draining"),
         }
         let left = tasks_on(cluster, id).await?;
-        if told.replace(left) != Some(left) {
+        if printed.replace(left) != Some(left) {
             output::notice(&format!("{left} tasks left on agent {id}"));
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 
-impl Which {
-    /// Finds the agent, asks if need be, calls, and tells.
+impl AgentArgument {
+    /// Finds the agent, asks for confirmation if required, sends the call, and prints the result.
     fn run(
         &self,
         verb: &str,
@@ -156,8 +158,8 @@ impl Which {
         block_on(async {
             let agent = find::agent(&self.cluster, &self.agent).await?;
             let id = text(&agent, "id");
-            if let Some((confirm, what)) = ask {
-                confirm.ask(&format!("Agent {}: {what}", named(&agent)))?;
+            if let Some((confirm, consequence)) = ask {
+                confirm.require(&format!("Agent {}: {consequence}", named(&agent)))?;
             }
             self.cluster.change(&call(id)).await?;
             done(self.json, &json!({"agent_id": id, "done": verb}), &format!("{verb} agent {id}"))
@@ -168,7 +170,7 @@ impl Which {
 
 impl Deactivate {
     pub fn run(self) -> Result<ExitCode> {
-        self.which.run("deactivated", None, |id| {
+        self.target.run("deactivated", None, |id| {
             let call = DeactivateAgent { agent_id: agent_id(id).into(), ..Default::default() };
             Call { r#type: Some(Type::DEACTIVATE_AGENT), deactivate_agent: call.into(), ..Default::default() }
         })
@@ -177,7 +179,7 @@ impl Deactivate {
 
 impl Reactivate {
     pub fn run(self) -> Result<ExitCode> {
-        self.which.run("reactivated", None, |id| {
+        self.target.run("reactivated", None, |id| {
             let call = ReactivateAgent { agent_id: agent_id(id).into(), ..Default::default() };
             Call { r#type: Some(Type::REACTIVATE_AGENT), reactivate_agent: call.into(), ..Default::default() }
         })
@@ -186,8 +188,8 @@ impl Reactivate {
 
 impl Gone {
     pub fn run(self) -> Result<ExitCode> {
-        let what = "all its tasks are declared gone, and it can never come back.";
-        self.which.run("marked gone", Some((&self.confirm, what)), |id| {
+        let consequence = "all its tasks become TASK_GONE_BY_OPERATOR, and it can never register again.";
+        self.target.run("marked gone", Some((&self.confirm, consequence)), |id| {
             let call = MarkAgentGone { agent_id: agent_id(id).into(), ..Default::default() };
             Call { r#type: Some(Type::MARK_AGENT_GONE), mark_agent_gone: call.into(), ..Default::default() }
         })

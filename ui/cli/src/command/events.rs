@@ -1,4 +1,4 @@
-//! `tepui events`: what happens in the cluster, one line each, as it happens.
+//! `tepui events`: events of the cluster, one line each.
 
 use std::process::ExitCode;
 
@@ -9,18 +9,18 @@ use tepui_proto::mesos::v1::{self, master::Event, master::event};
 use super::task_state::TaskState;
 use super::{Cluster, block_on};
 use crate::amount;
-use crate::near::Short;
 use crate::output::{self, Tone, printable};
+use crate::similar::Short;
 
-/// Follow the master's events: tasks, agents and frameworks that come, change and go.
+/// Print the operator event stream: changes of tasks, agents and frameworks.
 #[derive(Args)]
 pub struct Events {
     #[command(flatten)]
     cluster: Cluster,
-    /// Print each event as the operator API gives it, as JSON, one per line.
+    /// Print each event as a line of JSON, as in the operator API.
     #[arg(long)]
     json: bool,
-    /// Show ids of agents and frameworks at full length.
+    /// Print full agent and framework IDs.
     #[arg(long)]
     full: bool,
 }
@@ -43,7 +43,7 @@ impl Events {
             }
         }
         bail!(
-            "the master at {} closed the stream of events; it ended, or another one leads now",
+            "the master at {} closed the event stream: it terminated or lost leadership",
             self.cluster.master
         )
     }
@@ -55,10 +55,10 @@ struct Printer {
 }
 
 impl Printer {
-    /// The event in one line; nothing for what people need not see.
+    /// The event in one line; `None` for internal events.
     fn line(&self, event: &Event, now: f64) -> Option<String> {
         use event::Type;
-        let (what, text, tone) = match event.r#type? {
+        let (kind, text, tone) = match event.r#type? {
             Type::SUBSCRIBED => ("connected", connected(&event.subscribed), Tone::Plain),
             Type::TASK_ADDED => ("task added", self.task(&event.task_added.task), Tone::Plain),
             Type::TASK_UPDATED => {
@@ -86,8 +86,8 @@ impl Printer {
             Type::ERROR => ("error", event.error.message.clone(), Tone::Bad),
             Type::HEARTBEAT | Type::UNKNOWN => return None,
         };
-        let what = Tone::Heading.paint(&format!("{what:<17}"), self.colours);
-        Some(format!("{}  {what}  {}", amount::moment(now), tone.paint(&printable(&text), self.colours)))
+        let kind = Tone::Heading.paint(&format!("{kind:<17}"), self.colours);
+        Some(format!("{}  {kind}  {}", amount::moment(now), tone.paint(&printable(&text), self.colours)))
     }
 
     fn task(&self, task: &v1::Task) -> String {
@@ -129,7 +129,7 @@ impl Printer {
     }
 }
 
-/// What there is when the stream begins.
+/// The initial state of the stream.
 fn connected(subscribed: &event::Subscribed) -> String {
     let state = &subscribed.get_state;
     let count = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });

@@ -11,13 +11,13 @@ use tepui_client::v1::agent::call::{self, LaunchNestedContainerSession, WaitCont
 use tepui_client::v1::agent::{Call, Response};
 use tepui_client::v1::{CommandInfo, ContainerID, ContainerInfo, Environment, container_info, environment};
 
-use super::console::{self, DetachKeys, Left, Place, Wish};
+use super::console::{self, Attachment, DetachKeys, Outcome, Place};
 use super::{Cluster, block_on};
 use crate::terminal;
 
-/// How it ends, for the help.
+/// Exit codes, for the help.
 const EXIT_CODES: &str =
-    "Exits with the command's code, with 128+N if signal N ended it, and with 1 if it could not run.";
+    "Exits with the command's code, with 128+N if signal N terminated it, and with 1 if it could not run.";
 
 /// Run a command in the container of a running task: `tepui exec -it web-1 sh`.
 #[derive(Args)]
@@ -25,27 +25,27 @@ const EXIT_CODES: &str =
 pub struct Exec {
     #[command(flatten)]
     cluster: Cluster,
-    /// Pass standard input on.
+    /// Forward standard input.
     #[arg(long, short)]
     interactive: bool,
-    /// Give it a terminal, as large as this one.
+    /// Allocate a terminal.
     #[arg(long, short)]
     tty: bool,
-    /// User to run as; the task's unless given.
+    /// User to run as [default: the user of the task].
     #[arg(long)]
     user: Option<String>,
-    /// Variable for the command: KEY=VALUE; may be repeated.
+    /// Environment variable, KEY=VALUE; may be repeated.
     #[arg(long = "env", value_name = "KEY=VALUE")]
     environment: Vec<String>,
-    /// Keys that leave and end the command; empty for none.
+    /// Key sequence that exits and kills the command; empty for none.
     #[arg(long, value_name = "KEYS", default_value = "ctrl-p,ctrl-q")]
     detach_keys: String,
-    /// The framework, if several have a task of this id.
+    /// Framework of the task, if the task ID is ambiguous.
     #[arg(long)]
     framework: Option<String>,
-    /// The task's id, its beginning, or its name.
+    /// Task ID, a prefix of it, or the task's name.
     task: String,
-    /// The command with its arguments.
+    /// Command with its arguments.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<String>,
 }
@@ -67,15 +67,18 @@ impl Exec {
             parent: container.into(),
             ..Default::default()
         };
-        let output = agent.launch_session(self.launch(&own)?).await.context("it cannot be run there")?;
+        let output = agent
+            .launch_session(self.launch(&own)?)
+            .await
+            .context("cannot run the command in the container")?;
         let (waiting, call) = (agent.clone(), wait(&own));
         let ended = tokio::spawn(async move { waiting.agent(&call).await });
         let input = agent.attach_input(&own).await?;
-        let wish = Wish { keys: self.interactive, terminal: self.tty, detach };
-        match console::sit(output, Some((input, wish))).await? {
-            Left::Ended => exit_code(&ended.await?.context("the agent does not say how it ended")?),
-            Left::Detached => Ok(0),
-            Left::Told(code) => Ok(code),
+        let attachment = Attachment { keys: self.interactive, terminal: self.tty, detach };
+        match console::run(output, Some((input, attachment))).await? {
+            Outcome::Ended => exit_code(&ended.await?.context("the agent reported no exit status")?),
+            Outcome::Detached => Ok(0),
+            Outcome::Signalled(code) => Ok(code),
         }
     }
 
@@ -126,7 +129,7 @@ fn wait(container: &ContainerID) -> Call {
 fn exit_code(answer: &Response) -> Result<u8> {
     let wait = &answer.wait_container;
     let Some(status) = wait.exit_status.map(ExitStatus::from_raw) else {
-        bail!("it was ended: {}", wait.message.as_deref().unwrap_or("the agent does not say why"));
+        bail!("it was killed: {}", wait.message.as_deref().unwrap_or("the agent reported no reason"));
     };
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX))
@@ -139,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_those_of_the_command() {
+    fn exit_code_is_that_of_the_command() {
         let code = |exit_status: Option<i32>| {
             let wait = WaitContainer { exit_status, ..Default::default() };
             exit_code(&Response { wait_container: wait.into(), ..Default::default() }).ok()

@@ -12,11 +12,11 @@ use super::{Cluster, block_on, tasks, usage};
 use crate::amount;
 use crate::detail::{Detail, resources};
 use crate::listing::{age, amount_of, lists, number, revocable, text};
-use crate::near::{self, Known, Short};
 use crate::output;
+use crate::similar::{self, Known, Short};
 use crate::table::{Cell, Table};
 
-/// Prints the executor with requests, limits and usage of its tasks; as JSON what the master says about them.
+/// Prints the executor with requests, limits and usage of its tasks; as JSON the master's answer.
 pub fn show(cluster: &Cluster, filter: &Filter, typed: &str, as_json: bool) -> Result<ExitCode> {
     block_on(async {
         let answer = filter.with_names(cluster, cluster.get("/frameworks").await?).await?;
@@ -31,12 +31,12 @@ pub fn show(cluster: &Cluster, filter: &Filter, typed: &str, as_json: bool) -> R
     Ok(ExitCode::SUCCESS)
 }
 
-/// The executor that is meant, with its live tasks. An id may be in use on several agents and by several frameworks.
+/// The matching executor with its live tasks. An id may be in use on several agents and by several frameworks.
 fn choose(answer: &Value, filter: &Filter, typed: &str) -> Result<Value> {
     let executors = filter.select(answer, all(answer))?;
     let known: Vec<Known> =
         executors.iter().map(|one| Known::new(text(one, "executor_id"), text(one, "name"))).collect();
-    let chosen = executors[near::one("executor", typed, &known, "tepui executors")?];
+    let chosen = executors[similar::one("executor", typed, &known, "tepui executors")?];
     let id = text(chosen, "executor_id");
     let same: Vec<&&Value> = executors.iter().filter(|one| text(one, "executor_id") == id).collect();
     if same.len() > 1 {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn executors_of_one_id_are_told_apart_by_agent() {
+    fn executors_with_equal_ids_are_distinguished_by_agent() {
         let mut answer = sample::frameworks();
         let mut second = answer["frameworks"][0]["executors"][0].clone();
         second["slave_id"] = json!("m-S9");

@@ -10,17 +10,17 @@ use serde_json::Value;
 use super::executor;
 use super::filter::Filter;
 use crate::amount;
-use crate::listing::{self, List, ListFlags, Seen, held, lists, revocable, text};
+use crate::listing::{self, List, ListContext, ListFlags, held, lists, revocable, text};
 use crate::table::Cell;
 
-/// List executors, or show one with its tasks; tasks that are plain commands have none of their own.
+/// List executors, or show one with its tasks. Command tasks have no executor of their own.
 #[derive(Args)]
 pub struct Executors {
     #[command(flatten)]
     list: ListFlags,
     #[command(flatten)]
     filter: Filter,
-    /// Show this one, with requests, limits and usage of its tasks: its id, its beginning, or its name.
+    /// Show this executor with requests, limits and usage of its tasks: its ID, a prefix of it, or its name.
     executor: Option<String>,
 }
 
@@ -51,7 +51,7 @@ impl List for Executors {
         self.filter.select(answer, all(answer))
     }
 
-    fn rows(&self, entries: &[&Value], seen: &Seen<'_>) -> Vec<Vec<Cell>> {
+    fn rows(&self, entries: &[&Value], seen: &ListContext<'_>) -> Vec<Vec<Cell>> {
         let mut tasks: BTreeMap<Key<'_>, usize> = BTreeMap::new();
         for task in lists(seen.answer, &["frameworks"]).flat_map(|framework| lists(framework, &["tasks"])) {
             *tasks.entry(key(task)).or_default() += 1;
@@ -80,7 +80,7 @@ pub(super) fn key(of: &Value) -> Key<'_> {
     ["framework_id", "slave_id", "executor_id"].map(|key| text(of, key))
 }
 
-fn row(executor: &Value, tasks: usize, seen: &Seen<'_>) -> Vec<Cell> {
+fn row(executor: &Value, tasks: usize, seen: &ListContext<'_>) -> Vec<Cell> {
     let used = |key: &str| held(&executor["resources"], key);
     vec![
         Cell::text(text(executor, "executor_id")),

@@ -1,4 +1,4 @@
-//! `tepui explain`: why a framework or a role is offered what it is, and not the rest.
+//! `tepui explain`: the reasons for the offers of a framework or role.
 
 use std::process::ExitCode;
 
@@ -14,22 +14,22 @@ use crate::listing::{lists, number, text};
 use crate::output::{self, Tone};
 use crate::table::{Cell, Table};
 
-/// Tell why a framework or a role is offered what it is, and not the rest.
+/// Explain the offers of a framework or a role.
 #[derive(Args)]
 pub struct Explain {
     #[command(flatten)]
     cluster: Cluster,
-    /// Print the answer as the master gives it, as JSON.
+    /// Print the answer of the master as JSON.
     #[arg(long)]
     json: bool,
-    /// A role, or a framework: its id, the end or beginning of it, or its name.
+    /// Role, or framework: its ID, a prefix or suffix of it, or its name.
     subject: String,
 }
 
 impl Explain {
     pub fn run(self) -> Result<ExitCode> {
         block_on(async {
-            let answer = self.ask().await?;
+            let answer = self.fetch().await?;
             match self.json {
                 true => output::json(&answer),
                 false => output::line(&render(&answer, output::colours())),
@@ -38,7 +38,7 @@ impl Explain {
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn ask(&self) -> Result<Value> {
+    async fn fetch(&self) -> Result<Value> {
         match find::role_or_framework(&self.cluster, &self.subject).await? {
             Subject::Role(name) => self.cluster.get(&format!("/explain/role/{name}")).await,
             Subject::Framework(id) => self.cluster.get(&format!("/explain/framework/{id}")).await,
@@ -60,7 +60,7 @@ fn framework(answer: &Value, colours: bool) -> String {
         detail.toned("state", "not connected: it is offered nothing", Tone::Bad);
     }
     let agents = &answer["agents"];
-    let away = [("unreachable", "unreachable"), ("recovering", "not back since the master started")]
+    let away = [("unreachable", "unreachable"), ("recovering", "not reregistered since the master started")]
         .into_iter()
         .filter(|(key, _)| number(agents, key) > 0.0)
         .map(|(key, words)| format!(", {} {words}", number(agents, key)));
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_framework_in_plain_words() {
+    fn explanation_of_a_framework() {
         let answer = json!({
             "framework_id": "m-0001", "name": "web", "active": true,
             "agents": {"registered": 12, "unreachable": 1, "recovering": 0},
@@ -143,7 +143,7 @@ mod tests {
                 "last_offered_text": "3 s ago",
                 "reasons": [
                     {"agents": 9, "text": "9 agents: all that is fit for it is in use"},
-                    {"agents": 3, "text": "3 agents: refused for another 42 s by its own decline of cpus:1"},
+                    {"agents": 3, "text": "3 agents: filtered for another 42 s after it declined cpus:1"},
                 ],
                 "slack": {"borrowed": {"cpus": 1.0}, "share": 0.125, "place": 3, "of": 4, "place_text": "3rd of 4", "reasons": [{"agents": 1, "text": "1 agent: lent to it and in use"}]},
             }],
@@ -164,7 +164,7 @@ mod tests {
             AGENTS
               WHY
               9 agents: all that is fit for it is in use
-              3 agents: refused for another 42 s by its own decline of cpus:1
+              3 agents: filtered for another 42 s after it declined cpus:1
 
             SLACK
               WHY
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_in_plain_words() {
+    fn explanation_of_a_role() {
         let answer = json!({
             "role": "eng", "place_text": "1st of 2", "share": 0.5, "weight": 2.0, "held": {"cpus": 4.0},
             "consumed": {"cpus": 4.0}, "required": {"cpus": 2.0}, "surplus": {"mem": 64.0},

@@ -1,4 +1,4 @@
-//! `tepui files`: what is in a task's sandbox.
+//! `tepui files`: the files of a task's sandbox.
 
 use std::process::ExitCode;
 
@@ -11,22 +11,22 @@ use tepui_client::operator::files::FileInfo;
 use super::{Cluster, block_on, sandbox};
 use crate::output::{self, Tone};
 use crate::table::{Cell, Table};
-use crate::{amount, near};
+use crate::{amount, similar};
 
-/// List the files of a task's sandbox.
+/// List files in the sandbox of a task.
 #[derive(Args)]
 pub struct Files {
     #[command(flatten)]
     cluster: Cluster,
-    /// The framework, if several have a task of this id.
+    /// Framework of the task, if the task ID is ambiguous.
     #[arg(long)]
     framework: Option<String>,
     /// Print the entries as a JSON array.
     #[arg(long)]
     json: bool,
-    /// The task's id, its beginning, or its name.
+    /// Task ID, a prefix of it, or the task's name.
     task: String,
-    /// A directory or file in the sandbox.
+    /// Directory or file in the sandbox.
     #[arg(default_value = "")]
     path: String,
 }
@@ -48,9 +48,9 @@ impl Files {
     async fn fetch(&self) -> Result<Vec<FileInfo>> {
         let sandbox = sandbox::find(&self.cluster, &self.task, self.framework.as_deref()).await?;
         let path = self.path.trim_matches('/');
-        let whole = format!("{}/{path}", sandbox.directory);
-        let whole = whole.trim_end_matches('/');
-        let found = match sandbox.agent.browse(whole).await {
+        let full_path = format!("{}/{path}", sandbox.directory);
+        let full_path = full_path.trim_end_matches('/');
+        let found = match sandbox.agent.browse(full_path).await {
             Err(Fault::Refused { status: 404, .. }) => None,
             Err(Fault::Refused { status: 400, .. }) => bail!("{path:?} leads out of the sandbox"),
             outcome => Some(outcome?),
@@ -58,27 +58,28 @@ impl Files {
         if let Some(files) = found.as_ref().filter(|files| !files.is_empty() || path.is_empty()) {
             return Ok(files.clone());
         }
-        // A file is shown as an empty directory: its parent tells which it is.
-        let beside = beside(&sandbox, whole).await;
-        if let Some(file) = beside.iter().find(|file| file.path == whole) {
+        // A file is listed as an empty directory: the listing of its parent shows the difference.
+        let siblings = siblings(&sandbox, full_path).await;
+        if let Some(file) = siblings.iter().find(|file| file.path == full_path) {
             return Ok(if file.mode.starts_with('d') { Vec::new() } else { vec![file.clone()] });
         }
-        bail!("{}", missing(path, &beside, &self.task))
+        bail!("{}", missing(path, &siblings, &self.task))
     }
 }
 
-/// What is in the directory that holds the path; nothing if it cannot be told.
-pub async fn beside(sandbox: &sandbox::Sandbox, path: &str) -> Vec<FileInfo> {
+/// The entries of the path's parent directory; empty on failure.
+pub async fn siblings(sandbox: &sandbox::Sandbox, path: &str) -> Vec<FileInfo> {
     match path.rsplit_once('/') {
         Some((parent, _)) => sandbox.agent.browse(parent).await.unwrap_or_default(),
         None => Vec::new(),
     }
 }
 
-/// Says that there is no such file, and which names come near.
-pub fn missing(path: &str, beside: &[FileInfo], task: &str) -> String {
-    let known: Vec<near::Known> = beside.iter().map(|file| near::Known::new(name(file), "")).collect();
-    near::nothing("file", path, &known, &format!("tepui files {task}"))
+/// The error for a missing file, with similar names.
+pub fn missing(path: &str, siblings: &[FileInfo], task: &str) -> String {
+    let known: Vec<similar::Known> =
+        siblings.iter().map(|file| similar::Known::new(name(file), "")).collect();
+    similar::nothing("file", path, &known, &format!("tepui files {task}"))
 }
 
 fn render(files: &[FileInfo], colours: bool) -> String {

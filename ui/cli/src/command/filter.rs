@@ -8,17 +8,17 @@ use serde_json::Value;
 
 use super::Cluster;
 use crate::listing::{filter_ids, lists, text};
-use crate::near::Known;
+use crate::similar::Known;
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct Filter {
-    /// Only of this framework: its id, the end or beginning of it, or its name.
+    /// Only of this framework: its ID, a prefix or suffix of it, or its name.
     #[arg(long)]
     pub framework: Option<String>,
-    /// Only on this agent: its id, the end or beginning of it, or its hostname.
+    /// Only on this agent: its ID, a prefix or suffix of it, or its hostname.
     #[arg(long)]
     pub agent: Option<String>,
-    /// Only in this role and the roles below it.
+    /// Only in this role and its subroles.
     #[arg(long)]
     pub role: Option<String>,
 }
@@ -47,7 +47,7 @@ impl Filter {
         Ok(answer)
     }
 
-    /// Those entries that the filter lets through; an error if it means nothing that is known.
+    /// The entries that match the filter; an error if it names nothing known.
     pub fn select<'v>(
         &self,
         answer: &Value,

@@ -1,4 +1,4 @@
-//! From what a person types to a task, an agent, a framework or a role of the cluster.
+//! Finds a task, agent, framework or role by an id or name typed by the user.
 
 use anyhow::{Result, bail};
 use serde_json::Value;
@@ -6,9 +6,9 @@ use serde_json::Value;
 use super::task_state::TaskState;
 use super::{Cluster, agents};
 use crate::listing::{lists, number, text};
-use crate::near::{self, Known};
+use crate::similar::{self, Known};
 
-/// A task that may be meant; ids of tasks are unique within their framework only.
+/// A candidate task; task ids are unique within their framework only.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     pub task: Known,
@@ -19,19 +19,19 @@ pub struct Candidate {
     pub started: f64,
 }
 
-/// The place of the task that is meant: of several that fit, the only one that is live; of several that had the name and
-/// terminated, the newest; of several runs under one id, the first.
+/// The index of the matching task: of several matches, the only live one; of several terminated ones with the same name,
+/// the newest; of several runs with one id, the first.
 pub fn choose(candidates: &[Candidate], typed: &str, framework: Option<&str>) -> Result<usize> {
     let frameworks: Vec<Known> = candidates.iter().map(|one| Known::new(&one.framework, "")).collect();
     let places: Vec<usize> = match framework {
-        Some(framework) => near::matching(framework, &frameworks),
+        Some(framework) => similar::matching(framework, &frameworks),
         None => (0..candidates.len()).collect(),
     };
     if let (Some(framework), true) = (framework, places.is_empty()) {
-        bail!("{}", near::nothing("framework", framework, &frameworks, "tepui frameworks --all"));
+        bail!("{}", similar::nothing("framework", framework, &frameworks, "tepui frameworks --all"));
     }
     let known: Vec<Known> = places.iter().map(|place| candidates[*place].task.clone()).collect();
-    let fitting: Vec<usize> = near::matching(typed, &known).into_iter().map(|one| places[one]).collect();
+    let fitting: Vec<usize> = similar::matching(typed, &known).into_iter().map(|one| places[one]).collect();
     let live: Vec<usize> = fitting.iter().copied().filter(|place| candidates[*place].live).collect();
     let is_named =
         |place: &usize| candidates[*place].task.id != typed && candidates[*place].task.name == typed;
@@ -42,7 +42,7 @@ pub fn choose(candidates: &[Candidate], typed: &str, framework: Option<&str>) ->
         ([], Some(newest)) if fitting.iter().all(is_named) => return Ok(*newest),
         (_, Some(_) | None) => {}
     }
-    let first = places[near::one("task", typed, &known, "tepui tasks --all")?];
+    let first = places[similar::one("task", typed, &known, "tepui tasks --all")?];
     let chosen = &candidates[first];
     let mut owners: Vec<&str> = places
         .iter()
@@ -63,7 +63,7 @@ pub fn choose(candidates: &[Candidate], typed: &str, framework: Option<&str>) ->
     Ok(first)
 }
 
-/// The task as `/tasks` has it: by its id in a small answer, else by anything near in the whole list.
+/// The task as in `/tasks`: by its id in a small answer, else by similarity in the complete list.
 pub async fn task(cluster: &Cluster, typed: &str, framework: Option<&str>) -> Result<Value> {
     let mut answer = cluster.query("/tasks", &[("task_id", typed), ("limit", "-1")]).await?;
     if lists(&answer, &["tasks"]).next().is_none() {
@@ -80,7 +80,7 @@ pub async fn task(cluster: &Cluster, typed: &str, framework: Option<&str>) -> Re
     Ok(answer["tasks"][place].take())
 }
 
-/// The agent as `/slaves` has it, or the id of one that is unreachable.
+/// The agent as in `/slaves`, or the id of an unreachable one.
 pub async fn agent(cluster: &Cluster, typed: &str) -> Result<Value> {
     let answer = agents::all(cluster).await?;
     named(&answer, &agents::LISTS, "hostname", ("agent", typed, "tepui agents"))
@@ -96,14 +96,14 @@ pub async fn framework(cluster: &Cluster, typed: &str) -> Result<Value> {
     named(&answer, &keys, "name", ("framework", typed, "tepui frameworks --all"))
 }
 
-/// A role or a framework, by the name or id that the master knows it by.
+/// The name of a role or the id of a framework.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     Role(String),
     Framework(String),
 }
 
-/// The role or framework that is meant.
+/// Finds a role or framework.
 pub async fn role_or_framework(cluster: &Cluster, typed: &str) -> Result<Subject> {
     let roles = cluster.get("/roles").await?;
     let frameworks = cluster.get("/frameworks").await?;
@@ -115,20 +115,20 @@ pub async fn role_or_framework(cluster: &Cluster, typed: &str) -> Result<Subject
     choose_subject(typed, roles, frameworks)
 }
 
-/// A role of that very name comes first; everything else is taken for a framework. What fits neither is compared with both.
+/// A role of exactly that name takes precedence, then frameworks. Suggestions come from both.
 fn choose_subject(typed: &str, roles: Vec<Known>, mut frameworks: Vec<Known>) -> Result<Subject> {
     if roles.iter().any(|role| role.id == typed) {
         return Ok(Subject::Role(typed.to_string()));
     }
-    if near::matching(typed, &frameworks).is_empty() {
+    if similar::matching(typed, &frameworks).is_empty() {
         frameworks.extend(roles);
-        bail!("{}", near::nothing("framework or role", typed, &frameworks, "tepui roles"));
+        bail!("{}", similar::nothing("framework or role", typed, &frameworks, "tepui roles"));
     }
-    let place = near::one("framework", typed, &frameworks, "tepui frameworks --all")?;
+    let place = similar::one("framework", typed, &frameworks, "tepui frameworks --all")?;
     Ok(Subject::Framework(frameworks.swap_remove(place).id))
 }
 
-/// The one entry that is meant; `(noun, typed, list)` as in [`near::one`].
+/// The one matching entry; `(noun, typed, list)` as in [`similar::one`].
 fn named(
     answer: &Value,
     keys: &[&str],
@@ -138,7 +138,7 @@ fn named(
     let entries: Vec<&Value> = lists(answer, keys).collect();
     let known: Vec<Known> =
         entries.iter().map(|entry| Known::new(text(entry, "id"), text(entry, name))).collect();
-    Ok(entries[near::one(noun, typed, &known, list)?].clone())
+    Ok(entries[similar::one(noun, typed, &known, list)?].clone())
 }
 
 #[cfg(test)]
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_are_told_apart_by_framework() {
+    fn tasks_with_equal_ids_are_distinguished_by_framework() {
         let candidate = |id: &str, name: &str, framework: &str| Candidate {
             task: Known::new(id, name),
             framework: framework.to_string(),

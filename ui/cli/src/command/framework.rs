@@ -7,23 +7,23 @@ use clap::Args;
 use serde_json::Value;
 
 use super::frameworks::{FrameworkState, roles};
-use super::{Cluster, belongings, block_on, find};
+use super::{Cluster, block_on, find, tasks_of};
 use crate::amount;
 use crate::detail::{Detail, labels, resources};
 use crate::listing::{lists, number, text};
-use crate::near::Short;
 use crate::output;
+use crate::similar::Short;
 use crate::table::{Cell, Table};
 
-/// Show everything about a framework, with its tasks, offers and executors.
+/// Show a framework with its tasks, offers and executors.
 #[derive(Args)]
 pub struct Framework {
     #[command(flatten)]
     cluster: Cluster,
-    /// Print the framework as the master gives it, as JSON.
+    /// Print the framework as JSON.
     #[arg(long)]
     json: bool,
-    /// The framework's id, the end or beginning of it, or its name.
+    /// Framework ID, a prefix or suffix of it, or its name.
     framework: String,
 }
 
@@ -71,7 +71,7 @@ fn render(framework: &Value, now: f64, colours: bool) -> String {
         .table("OFFERS", offers(framework))
         .table("EXECUTORS", executors(framework));
     let tasks = lists(framework, &["tasks", "unreachable_tasks", "completed_tasks"]);
-    belongings::add(&mut detail, tasks, ("slave_id", "AGENT"), now);
+    tasks_of::add(&mut detail, tasks, ("slave_id", "AGENT"), now);
     detail.render(colours)
 }
 
@@ -112,7 +112,7 @@ mod tests {
     use crate::command::sample;
 
     #[test]
-    fn a_framework_with_everything() {
+    fn details_of_a_framework() {
         let answer = sample::frameworks();
         expect![[r#"
             framework     1b2ac9de-da1d-4633-95a3-9f4a9a6a0764-0000
@@ -139,7 +139,7 @@ mod tests {
               EXECUTOR  TYPE     AGENT  RESOURCES
               group     default  S0     cpus:0.1 mem:32M
 
-            TASKS UNDER WAY: 3
+            ACTIVE TASKS: 3
               TASK            NAME  STATE                SINCE  CPUS   MEM  ROLE  AGENT
               web-1           web   running               1m5s   0.5  1.5G  eng   S0
               web-2           web   running (unhealthy)     2h     2  1.5G  eng   S1

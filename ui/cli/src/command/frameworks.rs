@@ -1,4 +1,4 @@
-//! `tepui frameworks`: who asks for resources.
+//! `tepui frameworks`: the frameworks of the cluster.
 
 use std::process::ExitCode;
 
@@ -8,22 +8,22 @@ use serde_json::Value;
 
 use super::filter::is_below;
 use crate::amount;
-use crate::listing::{self, List, ListFlags, Seen, held, lists, number, revocable, text};
+use crate::listing::{self, List, ListContext, ListFlags, held, lists, number, revocable, text};
 use crate::output::Tone;
 use crate::table::Cell;
 
-/// List frameworks: those that are there, or also completed ones with --all.
+/// List active frameworks; --all includes completed ones.
 #[derive(Args)]
 pub struct Frameworks {
     #[command(flatten)]
     list: ListFlags,
-    /// Also frameworks that ended.
+    /// Include completed frameworks.
     #[arg(long, short)]
     all: bool,
-    /// Only frameworks with this role or one below it.
+    /// Only frameworks in this role or its subroles.
     #[arg(long)]
     role: Option<String>,
-    /// Only frameworks in these states (comma list).
+    /// Only frameworks in these states (comma-separated).
     #[arg(long, value_delimiter = ',', ignore_case = true, value_parser = FrameworkState::NAMES)]
     state: Vec<String>,
 }
@@ -75,7 +75,7 @@ impl List for Frameworks {
         Ok(all.filter(|framework| self.is_wanted(framework)).collect())
     }
 
-    fn rows(&self, entries: &[&Value], seen: &Seen<'_>) -> Vec<Vec<Cell>> {
+    fn rows(&self, entries: &[&Value], seen: &ListContext<'_>) -> Vec<Vec<Cell>> {
         entries.iter().map(|framework| row(framework, seen)).collect()
     }
 
@@ -84,12 +84,12 @@ impl List for Frameworks {
         match (some, self.all || self.role.is_some() || !self.state.is_empty()) {
             (false, _) => "no frameworks; `tepui run -- COMMAND` is one".to_string(),
             (true, true) => "no such frameworks".to_string(),
-            (true, false) => "no frameworks now; --all shows those that ended".to_string(),
+            (true, false) => "no active frameworks; --all includes completed ones".to_string(),
         }
     }
 }
 
-fn row(framework: &Value, seen: &Seen<'_>) -> Vec<Cell> {
+fn row(framework: &Value, seen: &ListContext<'_>) -> Vec<Cell> {
     let state = FrameworkState::of(framework);
     let count = |key: &str| framework[key].as_array().map_or(0, Vec::len);
     let used = |key: &str| held(&framework["used_resources"], key);
@@ -112,14 +112,14 @@ fn row(framework: &Value, seen: &Seen<'_>) -> Vec<Cell> {
     ]
 }
 
-/// How a framework is.
+/// State of a framework.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameworkState {
     Active,
-    /// It gets no offers though it is connected.
+    /// Connected, but not offered resources.
     Inactive,
     Disconnected,
-    /// Known from its tasks only, since the master's start.
+    /// Known only from its tasks since the master's failover.
     Recovered,
     Completed,
 }
@@ -152,7 +152,7 @@ impl FrameworkState {
     }
 }
 
-/// Its roles: several, or the one of a framework that does not know several.
+/// Its roles; a framework without MULTI_ROLE has one.
 pub fn roles(framework: &Value) -> impl Iterator<Item = &str> {
     lists(framework, &["roles"]).chain(framework.get("role")).filter_map(Value::as_str)
 }

@@ -1,4 +1,4 @@
-//! `tepui logs`: what a task wrote.
+//! `tepui logs`: the output of a task.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -15,29 +15,29 @@ use super::{Cluster, block_on, files, find, sandbox};
 use crate::listing::text;
 use crate::output;
 
-/// How often the master is asked whether a followed task has ended.
+/// The interval of checks whether a followed task has terminated.
 const END_POLL: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// How much is read at once on the way back from the end of a file.
+/// The block size of backward reads.
 const BACKWARD_BYTES: u64 = 64 * 1024;
 
-/// Print a file of a task's sandbox.
+/// Print a file in the sandbox of a task.
 #[derive(Args)]
 pub struct Logs {
     #[command(flatten)]
     cluster: Cluster,
-    /// Go on as the file grows, until the task ends.
+    /// Print new output until the task terminates.
     #[arg(long, short)]
     follow: bool,
-    /// Begin so many lines before the end.
+    /// Start this many lines before the end.
     #[arg(long, short = 'n', value_name = "N")]
     lines: Option<u64>,
-    /// The framework, if several have a task of this id.
+    /// Framework of the task, if the task ID is ambiguous.
     #[arg(long)]
     framework: Option<String>,
-    /// The task's id, its beginning, or its name.
+    /// Task ID, a prefix of it, or the task's name.
     task: String,
-    /// The file in the sandbox.
+    /// File in the sandbox.
     #[arg(default_value = "stdout")]
     file: String,
 }
@@ -71,7 +71,7 @@ impl Logs {
         }
     }
 
-    /// Copies what is there now; the inner result is about our own output.
+    /// Copies the available output; the inner result is that of our own output.
     async fn copy(&self, tail: &mut Tail) -> Result<Result<()>, Fault> {
         loop {
             let data = tail.available().await?;
@@ -84,9 +84,9 @@ impl Logs {
         }
     }
 
-    /// Copies what comes, until the task has ended and everything is here.
+    /// Copies output until the task has terminated and all of it is copied.
     async fn follow(&self, tail: &mut Tail, sandbox: &Sandbox) -> Result<()> {
-        let mut asked = Instant::now();
+        let mut polled_at = Instant::now();
         let mut last = !TaskState::of(&sandbox.task).is_live();
         loop {
             match self.copy(tail).await {
@@ -98,14 +98,14 @@ impl Logs {
                 return Ok(());
             }
             tokio::time::sleep(FOLLOW_POLL).await;
-            if asked.elapsed() >= END_POLL {
-                asked = Instant::now();
+            if polled_at.elapsed() >= END_POLL {
+                polled_at = Instant::now();
                 last = self.has_ended(sandbox).await;
             }
         }
     }
 
-    /// Whether the task has ended. A master that cannot tell now is asked again.
+    /// Whether the task has terminated; false if the master does not answer.
     async fn has_ended(&self, sandbox: &Sandbox) -> bool {
         let (id, framework) = (text(&sandbox.task, "id"), text(&sandbox.task, "framework_id"));
         match find::task(&self.cluster, id, Some(framework)).await {
@@ -114,12 +114,12 @@ impl Logs {
         }
     }
 
-    /// Says what is wrong; of a file that is not there, which ones are.
+    /// The fault with an explanation; for a missing file, the existing ones.
     async fn explain(&self, fault: Fault, sandbox: &Sandbox, path: &str) -> anyhow::Error {
         match fault {
             Fault::Refused { status: 404, .. } => {
-                let beside = files::beside(sandbox, path).await;
-                anyhow::anyhow!("{}", files::missing(&self.file, &beside, &self.task))
+                let siblings = files::siblings(sandbox, path).await;
+                anyhow::anyhow!("{}", files::missing(&self.file, &siblings, &self.task))
             }
             Fault::Refused { status: 400, .. } => {
                 anyhow::anyhow!(
@@ -142,7 +142,7 @@ async fn last_lines(agent: &Client, path: &str, lines: u64) -> Result<u64, Fault
     while end > 0 {
         let start = end.saturating_sub(BACKWARD_BYTES);
         let data = agent.read(path, Some(start), Some(end - start)).await?.data;
-        if let Some(begin) = counter.look(&data) {
+        if let Some(begin) = counter.scan(&data) {
             return Ok(start + begin as u64);
         }
         end = start;
@@ -150,16 +150,16 @@ async fn last_lines(agent: &Client, path: &str, lines: u64) -> Result<u64, Fault
     Ok(0)
 }
 
-/// Counts lines from the end of a file towards its beginning.
+/// Counts lines from the end of a file backwards.
 struct LineCounter {
     left: u64,
-    /// Nothing was looked at yet: a line break at the very end ends a line, it begins none.
+    /// No byte was read yet: a line feed at the end of the file terminates a line.
     first: bool,
 }
 
 impl LineCounter {
     /// Looks at the piece before the last one: where in it the wanted lines begin, if they do.
-    fn look(&mut self, piece: &[u8]) -> Option<usize> {
+    fn scan(&mut self, piece: &[u8]) -> Option<usize> {
         for (place, byte) in piece.iter().enumerate().rev() {
             let is_last = std::mem::take(&mut self.first);
             if *byte != b'\n' || (is_last && self.left > 0) {
@@ -192,13 +192,13 @@ mod tests {
         ];
         for (text, lines, expected) in table {
             let mut whole = LineCounter { left: lines, first: true };
-            assert_eq!(whole.look(text.as_bytes()), expected, "{text:?} {lines}");
-            // Byte by byte gives the same.
+            assert_eq!(whole.scan(text.as_bytes()), expected, "{text:?} {lines}");
+            // The result does not depend on the block size.
             let mut counter = LineCounter { left: lines, first: true };
             let bytes = text.as_bytes();
             let found = (0..bytes.len())
                 .rev()
-                .find_map(|place| counter.look(&bytes[place..=place]).map(|begin| place + begin));
+                .find_map(|place| counter.scan(&bytes[place..=place]).map(|begin| place + begin));
             assert_eq!(found, expected, "{text:?} {lines}");
         }
     }

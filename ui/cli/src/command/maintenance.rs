@@ -18,28 +18,28 @@ use super::block_on;
 use crate::amount;
 use crate::confirm::{Confirm, done};
 use crate::flags::value;
-use crate::listing::{self, List, ListFlags, Seen, lists, text};
+use crate::listing::{self, List, ListContext, ListFlags, lists, text};
 use crate::output::Tone;
 use crate::table::Cell;
 
 /// What can be done to machines.
 const USAGE: &str =
-    "say what to do: tepui maintenance schedule|cancel|down|up MACHINE...; a machine is HOST, @IP or HOST@IP";
+    "usage: tepui maintenance schedule|cancel|down|up MACHINE...; a machine is HOST, @IP or HOST@IP";
 
-/// List machines in maintenance; `schedule`, `cancel`, `down` and `up` with machines change it.
+/// List machines in maintenance, or change their schedule and state.
 #[derive(Args)]
 pub struct Maintenance {
     #[command(flatten)]
     list: ListFlags,
     #[command(flatten)]
     confirm: Confirm,
-    /// Nothing, to list; or `schedule`, `cancel`, `down`, `up` with machines: HOST, @IP or HOST@IP.
+    /// `schedule`, `cancel`, `down` or `up`, followed by machines: HOST, @IP or HOST@IP. Lists if omitted.
     #[arg(value_name = "schedule|cancel|down|up MACHINE", num_args = 0..)]
     words: Vec<String>,
-    /// When the machines will not be there any more, from now on.
+    /// Time until the maintenance starts.
     #[arg(long = "start_in", value_parser = value::duration, default_value = "0secs", value_name = "DURATION")]
     start_in: Duration,
-    /// For how long; without it, for good.
+    /// Length of the maintenance [default: unlimited].
     #[arg(long, value_parser = value::duration)]
     duration: Option<Duration>,
 }
@@ -55,9 +55,8 @@ impl Maintenance {
             "schedule" => self.reschedule("scheduled", &machines, true),
             "cancel" => self.reschedule("cancelled the maintenance of", &machines, false),
             "down" => {
-                let what =
-                    "Everything that runs on these machines will be ended, and their agents shut down.";
-                self.confirm.ask(&format!("{what} Machines: {}", names(&machines)))?;
+                let consequence = "All tasks on these machines will be killed and their agents shut down.";
+                self.confirm.require(&format!("{consequence} Machines: {}", names(&machines)))?;
                 let start = StartMaintenance { machines: machines.clone(), ..Default::default() };
                 let call = Call {
                     r#type: Some(Type::START_MAINTENANCE),
@@ -65,7 +64,7 @@ impl Maintenance {
                     ..Default::default()
                 };
                 block_on(self.list.cluster.change(&call))?;
-                self.tell("took down", &machines)
+                self.print("took down", &machines)
             }
             "up" => {
                 let stop = StopMaintenance { machines: machines.clone(), ..Default::default() };
@@ -75,14 +74,13 @@ impl Maintenance {
                     ..Default::default()
                 };
                 block_on(self.list.cluster.change(&call))?;
-                self.tell("brought up", &machines)
+                self.print("brought up", &machines)
             }
             _ => bail!("{USAGE}"),
         }
     }
 
-    /// Takes the machines out of the schedule that there is, and puts them into a window of their own if they are to
-    /// be in it.
+    /// Removes the machines from the current schedule and, if `with`, adds them in a new window.
     fn reschedule(&self, verb: &str, machines: &[MachineID], with: bool) -> Result<ExitCode> {
         let cluster = &self.list.cluster;
         block_on(async {
@@ -93,7 +91,7 @@ impl Maintenance {
             if with {
                 schedule.windows.push(self.window(machines));
             } else if !missing.is_empty() {
-                bail!("not scheduled: {}; `tepui maintenance` lists who is", names(&missing));
+                bail!("not scheduled: {}; `tepui maintenance` lists scheduled machines", names(&missing));
             }
             let update = UpdateMaintenanceSchedule { schedule: schedule.into(), ..Default::default() };
             let call = Call {
@@ -103,7 +101,7 @@ impl Maintenance {
             };
             cluster.change(&call).await
         })?;
-        self.tell(verb, machines)
+        self.print(verb, machines)
     }
 
     fn window(&self, machines: &[MachineID]) -> Window {
@@ -116,7 +114,7 @@ impl Maintenance {
         Window { machine_ids: machines.to_vec(), unavailability: unavailability.into(), ..Default::default() }
     }
 
-    fn tell(&self, verb: &str, machines: &[MachineID]) -> Result<ExitCode> {
+    fn print(&self, verb: &str, machines: &[MachineID]) -> Result<ExitCode> {
         let document = json!({"done": verb, "machines": names(machines).split(' ').collect::<Vec<_>>()});
         done(self.list.json, &document, &format!("{verb} {}", names(machines)))?;
         Ok(ExitCode::SUCCESS)
@@ -141,7 +139,7 @@ fn names(machines: &[MachineID]) -> String {
     machines.iter().map(name).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns those that are not in it.
+/// Returns the machines that are not scheduled.
 fn take_out(schedule: &mut Schedule, machines: &[MachineID]) -> Vec<MachineID> {
     let same = |one: &MachineID, other: &MachineID| name(one).eq_ignore_ascii_case(&name(other));
     let scheduled = schedule.windows.iter().flat_map(|window| &window.machine_ids);
@@ -174,7 +172,7 @@ impl List for Maintenance {
         Ok(lists(answer, &["machines"]).collect())
     }
 
-    fn rows(&self, entries: &[&Value], _: &Seen<'_>) -> Vec<Vec<Cell>> {
+    fn rows(&self, entries: &[&Value], _: &ListContext<'_>) -> Vec<Vec<Cell>> {
         let nanos = |value: &Value| value["nanoseconds"].as_f64().map(|nanos| nanos / 1e9);
         let row = |entry: &&Value| {
             let (start, duration) = (nanos(&entry["start"]), nanos(&entry["duration"]));
@@ -203,7 +201,7 @@ impl List for Maintenance {
     }
 }
 
-/// Each machine with its mode, its window and what frameworks said.
+/// Each machine with its mode, its window and the answers of frameworks.
 fn joined(schedule: &Value, status: &Value) -> Value {
     let draining =
         lists(status, &["draining_machines"]).map(|it| (&it["id"], "DRAINING", it["statuses"].clone()));
@@ -249,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_are_named_and_taken_out() {
+    fn machines_are_parsed_and_removed_from_the_schedule() {
         for typed in ["h1", "@10.0.0.1", "h1@10.0.0.1"] {
             assert_eq!(name(&machine(typed)), typed);
         }

@@ -1,4 +1,4 @@
-//! `tepui master`: from flags to a running master, until it is told to end.
+//! `tepui master`: starts a master from its flags and runs it until a signal.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,17 +15,17 @@ use crate::flags::master::MasterFlags;
 use crate::flags::{access, value};
 use crate::{logging, output};
 
-/// Less cannot be told from a slow network.
+/// A shorter lease could expire on a slow network.
 const LEADER_LEASE_MIN: Duration = Duration::from_secs(1);
 
 pub fn run(flags: MasterFlags, shown: Vec<(String, String)>) -> Result<ExitCode> {
     let logging = logging::start(&flags.logging, "master")?;
-    access::warn_about_open_files(&shown);
+    access::warn_of_readable_secrets(&shown);
     // Every agent, framework and reader is a connection; a master starts no other programs that would inherit it.
     raise_open_files();
     block_on(async {
         let mut master = tepui_shell_master::run(Options { logging, ..options(&flags, shown)? }).await?;
-        // Before anybody can know that it listens; not earlier, so that a start that takes long can be broken off.
+        // Before the address is announced, but not earlier: a slow start can be interrupted.
         let mut signals = Signals::listen()?;
         let scheme = if flags.tls.tls_cert.is_some() { "https" } else { "http" };
         output::notice(&format!("master listening on {scheme}://{}", master.address()));
@@ -35,7 +35,7 @@ pub fn run(flags: MasterFlags, shown: Vec<(String, String)>) -> Result<ExitCode>
     })
 }
 
-/// Waits for a signal, or for the master to end by itself.
+/// Waits for a signal or for the master to exit.
 async fn serve(master: &mut RunningMaster, signals: &mut Signals) {
     tokio::select! {
         () = signals.next() => (),
@@ -68,13 +68,13 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
         ..Options::default()
     };
     options.access = access(flags)?;
-    flags.tls.check_address(ip, options.access.authenticates_everybody())?;
+    flags.tls.check_address(ip, options.access.authenticates_all_realms())?;
     options.tls = flags.tls.load()?;
     options.browsers = flags.browsers.policy()?;
     let config = &mut options.config;
     if let Some(text) = &flags.acls {
         let acls =
-            parse_acls(&access::json_or_file("acls", text)?).map_err(|why| anyhow!("--acls: {why}"))?;
+            parse_acls(&access::json_or_file("acls", text)?).map_err(|reason| anyhow!("--acls: {reason}"))?;
         config.authorizer = Authorizer::new(Some(acls));
     }
     config.roles = flags.roles.as_deref().map(value::list);
@@ -83,7 +83,7 @@ fn options(flags: &MasterFlags, shown: Vec<(String, String)>) -> Result<Options>
         .as_deref()
         .map(value::weights)
         .transpose()
-        .map_err(|why| anyhow!("--weights: {why}"))?
+        .map_err(|reason| anyhow!("--weights: {reason}"))?
         .unwrap_or_default();
     config.require_agent_domain = flags.require_agent_domain;
     config.root_submissions = flags.root_submissions;
@@ -136,7 +136,7 @@ fn access(flags: &MasterFlags) -> Result<Access> {
     let is_needed = closed.contains(&true);
     let throttle = match &flags.rate_limits {
         Some(text) => Throttle::parse(&access::json_or_file("rate_limits", text)?)
-            .map_err(|why| anyhow!("--rate_limits: {why}"))?,
+            .map_err(|reason| anyhow!("--rate_limits: {reason}"))?,
         None => Throttle::default(),
     };
     Ok(Access {
@@ -166,7 +166,7 @@ fn registry(flags: &MasterFlags) -> Result<RegistryAt> {
     match (flags.registry.as_str(), &flags.work_dir) {
         ("in_memory", _) => Ok(RegistryAt::Memory),
         (etcd, _) if EtcdAddress::is_meant(etcd) => {
-            let address = etcd.parse().map_err(|why| anyhow!("--registry: {why}"))?;
+            let address = etcd.parse().map_err(|reason| anyhow!("--registry: {reason}"))?;
             if flags.leader_lease < LEADER_LEASE_MIN {
                 bail!("--leader_lease must be at least {LEADER_LEASE_MIN:?}");
             }
@@ -200,7 +200,7 @@ mod tests {
         flags: MasterFlags,
     }
 
-    /// Each flag that the allocator is told of, and what the master's configuration makes of it.
+    /// Each flag of the allocator and its value in the master's configuration.
     #[test]
     fn flags_of_the_allocator_reach_it() {
         let flags = [

@@ -7,8 +7,8 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::{find, sandbox};
-use crate::listing::{self, List, ListFlags, Seen, lists, number, text};
-use crate::near::{self, Known};
+use crate::listing::{self, List, ListContext, ListFlags, lists, number, text};
+use crate::similar::{self, Known};
 use crate::table::Cell;
 
 /// Show metrics of the master, or of an agent with --agent.
@@ -16,10 +16,10 @@ use crate::table::Cell;
 pub struct Metrics {
     #[command(flatten)]
     list: ListFlags,
-    /// Of this agent instead of the master: its id, the end or beginning of it, or its hostname.
+    /// Show metrics of this agent: its ID, a prefix or suffix of it, or its hostname.
     #[arg(long)]
     agent: Option<String>,
-    /// Only metrics whose name contains this; with * or ? the whole name must fit.
+    /// Only metrics whose name contains this; with * or ? a pattern for the whole name.
     pattern: Option<String>,
 }
 
@@ -56,7 +56,7 @@ impl List for Metrics {
         Ok(lists(answer, &["metrics"]).filter(|metric| fits(pattern, text(metric, "name"))).collect())
     }
 
-    fn rows(&self, entries: &[&Value], _: &Seen<'_>) -> Vec<Vec<Cell>> {
+    fn rows(&self, entries: &[&Value], _: &ListContext<'_>) -> Vec<Vec<Cell>> {
         entries.iter().map(|metric| row(metric)).collect()
     }
 
@@ -65,7 +65,7 @@ impl List for Metrics {
             .map(|metric| Known::new(text(metric, "name"), last(text(metric, "name"))))
             .collect();
         match &self.pattern {
-            Some(pattern) => near::nothing("metric", pattern, &known, "tepui metrics"),
+            Some(pattern) => similar::nothing("metric", pattern, &known, "tepui metrics"),
             None => "no metrics".to_string(),
         }
     }
@@ -123,7 +123,7 @@ mod tests {
     use crate::listing::testing::check;
 
     #[test]
-    fn metrics_are_chosen_by_name() {
+    fn metrics_are_selected_by_name() {
         let answer = json!({"metrics": [
             {"name": "master/cpus_percent", "value": 0.03125},
             {"name": "master/tasks_running", "value": 12.0},
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns() {
+    fn patterns_match_whole_names() {
         let table = [
             ("", "master/tasks_running", true),
             ("tasks", "master/tasks_running", true),

@@ -1,4 +1,4 @@
-//! `tepui offers`: what is on offer, to whom, and not taken yet.
+//! `tepui offers`: outstanding offers.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::filter::Filter;
 use crate::amount;
-use crate::listing::{self, List, ListFlags, Seen, amount_of, lists, revocable, text};
+use crate::listing::{self, List, ListContext, ListFlags, amount_of, lists, revocable, text};
 use crate::table::Cell;
 
-/// List offers that frameworks hold.
+/// List outstanding offers.
 #[derive(Args)]
 pub struct Offers {
     #[command(flatten)]
@@ -46,7 +46,7 @@ impl List for Offers {
         self.filter.select(answer, offers)
     }
 
-    fn rows(&self, entries: &[&Value], seen: &Seen<'_>) -> Vec<Vec<Cell>> {
+    fn rows(&self, entries: &[&Value], seen: &ListContext<'_>) -> Vec<Vec<Cell>> {
         let frameworks = lists(seen.answer, &["frameworks"]);
         let names: BTreeMap<&str, &str> =
             frameworks.map(|one| (text(one, "id"), text(one, "name"))).collect();
@@ -57,12 +57,12 @@ impl List for Offers {
     fn nothing(&self, _: &Value) -> String {
         match self.filter.is_set() {
             true => "no such offers".to_string(),
-            false => "no offers are out; frameworks hold them only while they think".to_string(),
+            false => "no outstanding offers".to_string(),
         }
     }
 }
 
-fn row(offer: &Value, framework: &str, seen: &Seen<'_>) -> Vec<Cell> {
+fn row(offer: &Value, framework: &str, seen: &ListContext<'_>) -> Vec<Cell> {
     let held = &offer["resources"];
     vec![
         seen.id(offer, "id"),
@@ -99,10 +99,6 @@ mod tests {
             O7     0000       marathon  eng/web  S0     15.5  6.5G  977G  [31000-32000]"#]],
         );
         check::<Offers>("--framework batch", &answer, expect!["no such offers"]);
-        check::<Offers>(
-            "",
-            &json!({"frameworks": []}),
-            expect!["no offers are out; frameworks hold them only while they think"],
-        );
+        check::<Offers>("", &json!({"frameworks": []}), expect!["no outstanding offers"]);
     }
 }

@@ -13,17 +13,17 @@ use super::{Cluster, block_on, find, sandbox};
 use crate::confirm::done;
 use crate::listing::text;
 
-/// Remove images from an agent that no container there uses; who needs one later brings it again.
+/// Remove images that no container uses from an agent; they are pulled again when needed.
 #[derive(Args)]
 pub struct PruneImages {
     #[command(flatten)]
     cluster: Cluster,
-    /// An image that stays all the same: NAME[:TAG]; may be repeated.
+    /// Image to keep: NAME[:TAG]; may be repeated.
     #[arg(long, value_name = "IMAGE")]
     keep: Vec<String>,
-    /// The agent: its id, the end of it, or its hostname.
+    /// Agent ID, a suffix of it, or its hostname.
     agent: String,
-    /// Print what was done as JSON.
+    /// Print the result as JSON.
     #[arg(long)]
     json: bool,
 }

@@ -1,4 +1,4 @@
-//! `tepui quota`: what roles must be able to get and must not pass.
+//! `tepui quota`: guarantees and limits of roles.
 
 use std::process::ExitCode;
 
@@ -14,24 +14,25 @@ use super::block_on;
 use crate::confirm::done;
 use crate::detail::resources;
 use crate::flags::value;
-use crate::listing::{self, List, ListFlags, Seen, lists, text};
+use crate::listing::{self, List, ListContext, ListFlags, lists, text};
 use crate::table::Cell;
 
-/// List quotas; `tepui quota set ROLE --guarantee cpus:4 --limit cpus:8,mem:1024` and `tepui quota remove ROLE` change them.
+/// List quotas, or change them: `quota set ROLE --guarantee cpus:4 --limit cpus:8,mem:1024`, `quota remove
+/// ROLE`.
 #[derive(Args)]
 pub struct Quota {
     #[command(flatten)]
     list: ListFlags,
-    /// Nothing, to list; or `set ROLE`, or `remove ROLE`.
+    /// `set ROLE` or `remove ROLE`. Lists if omitted.
     #[arg(value_name = "set|remove ROLE", num_args = 0..)]
     words: Vec<String>,
-    /// What the role must be able to get: `cpus:4,mem:1024`; megabytes of mem and disk.
+    /// Guaranteed resources, as in `cpus:4,mem:1024`; mem and disk in megabytes.
     #[arg(long, value_parser = value::amounts)]
     guarantee: Option<value::Amounts>,
-    /// What the role must not pass; what is not named is not limited.
+    /// Maximum resources; those not named are unlimited.
     #[arg(long, value_parser = value::amounts)]
     limit: Option<value::Amounts>,
-    /// Also if the cluster has not what is guaranteed, or the role uses more than its limit already.
+    /// Skip the check against the capacity of the cluster and the usage of the role.
     #[arg(long)]
     force: bool,
 }
@@ -44,10 +45,12 @@ impl Quota {
             ["set", role] if self.guarantee.is_some() || self.limit.is_some() => {
                 self.set(role, amounts(self.guarantee.as_ref()), amounts(self.limit.as_ref()))
             }
-            ["set", _] => bail!("say how much: --guarantee cpus:4, --limit cpus:8,mem:1024, or both"),
+            ["set", _] => {
+                bail!("--guarantee or --limit is missing, as in --guarantee cpus:4 --limit cpus:8,mem:1024")
+            }
             ["remove", role] => self.set(role, Amounts::new(), Amounts::new()),
             _ => bail!(
-                "say what to change: tepui quota set ROLE --guarantee cpus:4 --limit cpus:8 | tepui quota remove ROLE"
+                "usage: tepui quota set ROLE --guarantee cpus:4 --limit cpus:8 | tepui quota remove ROLE"
             ),
         }
     }
@@ -92,7 +95,7 @@ impl List for Quota {
         Ok(lists(answer, &["roles"]).filter(has_quota).collect())
     }
 
-    fn rows(&self, entries: &[&Value], _: &Seen<'_>) -> Vec<Vec<Cell>> {
+    fn rows(&self, entries: &[&Value], _: &ListContext<'_>) -> Vec<Vec<Cell>> {
         let row = |role: &&Value| {
             let quota = |key: &str| Cell::text(resources(&role["quota"][key]));
             vec![Cell::text(text(role, "name")), quota("guarantee"), quota("limit"), quota("consumed")]
@@ -127,12 +130,12 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_set_is_said_before_anything_is_asked() {
+    fn invalid_arguments_are_rejected_before_confirmation() {
         for (typed, expected) in [
-            ("set r", "say how much: --guarantee cpus:4, --limit cpus:8,mem:1024, or both"),
+            ("set r", "--guarantee or --limit is missing, as in --guarantee cpus:4 --limit cpus:8,mem:1024"),
             (
                 "remove",
-                "say what to change: tepui quota set ROLE --guarantee cpus:4 --limit cpus:8 | tepui quota remove ROLE",
+                "usage: tepui quota set ROLE --guarantee cpus:4 --limit cpus:8 | tepui quota remove ROLE",
             ),
         ] {
             let error = parsed::<Quota>(typed).run().unwrap_err();

@@ -1,4 +1,4 @@
-//! `tepui reserve` and `tepui unreserve`: resources of an agent are kept for a role, and given back.
+//! `tepui reserve` and `tepui unreserve`: dynamic reservations on an agent.
 
 use std::process::ExitCode;
 
@@ -16,32 +16,32 @@ use crate::confirm::done;
 use crate::flags::value;
 use crate::listing::text;
 
-/// Keep resources of an agent for a role: `tepui reserve AGENT cpus:2,mem:512 --role eng`.
+/// Reserve resources of an agent for a role: `tepui reserve AGENT cpus:2,mem:512 --role eng`.
 #[derive(Args)]
 pub struct Reserve {
     #[command(flatten)]
-    what: What,
+    what: ResourcesArgument,
 }
 
-/// Give reserved resources of an agent back: `tepui unreserve AGENT cpus:2 --role eng`.
+/// Unreserve resources of an agent: `tepui unreserve AGENT cpus:2 --role eng`.
 #[derive(Args)]
 pub struct Unreserve {
     #[command(flatten)]
-    what: What,
+    what: ResourcesArgument,
 }
 
 #[derive(Args)]
-struct What {
+struct ResourcesArgument {
     #[command(flatten)]
     cluster: Cluster,
-    /// The agent: its id, the end of it, or its hostname.
+    /// Agent ID, a suffix of it, or its hostname.
     agent: String,
-    /// How much of what: `cpus:2,mem:512`; megabytes of mem and disk.
+    /// Resources, as in `cpus:2,mem:512`; mem and disk in megabytes.
     #[arg(value_parser = value::amounts)]
     resources: Amounts,
     #[command(flatten)]
     reservation: Reservation,
-    /// Print what was done as JSON.
+    /// Print the result as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -51,10 +51,10 @@ type Amounts = value::Amounts;
 /// Whose a reservation is.
 #[derive(Args, Clone, Debug)]
 pub struct Reservation {
-    /// The role it is kept for.
+    /// Role of the reservation.
     #[arg(long)]
     pub role: String,
-    /// Who reserved it, if not you.
+    /// Principal of the reservation, if different from yours.
     #[arg(long, value_name = "NAME")]
     pub reserver: Option<String>,
 }
@@ -99,7 +99,7 @@ impl Unreserve {
     }
 }
 
-impl What {
+impl ResourcesArgument {
     fn run(&self, verb: &str, call: impl FnOnce(&str, Vec<Resource>) -> Call) -> Result<ExitCode> {
         let reserver = self.reservation.reserver.clone().or_else(|| self.cluster.principal());
         let reservation = Reservation { reserver, ..self.reservation.clone() };

@@ -1,4 +1,4 @@
-//! `tepui roles`: who shares the cluster, with what weight, quota and part of it, as a tree.
+//! `tepui roles`: the tree of roles with weight, quota and share.
 
 use std::process::ExitCode;
 
@@ -9,19 +9,19 @@ use serde_json::Value;
 use super::filter::is_below;
 use crate::amount;
 use crate::detail::resources;
-use crate::listing::{self, List, ListFlags, Seen, lists, number, text};
-use crate::near::Known;
+use crate::listing::{self, List, ListContext, ListFlags, lists, number, text};
+use crate::similar::Known;
 use crate::table::Cell;
 
-/// List roles with their weight and what they hold.
+/// List roles with their weights, quotas and resources.
 #[derive(Args)]
 pub struct Roles {
     #[command(flatten)]
     list: ListFlags,
-    /// Only this role and the roles below it.
+    /// Only this role and its subroles.
     #[arg(long)]
     role: Option<String>,
-    /// Only roles of this framework: its id, or the end or beginning of it.
+    /// Only roles of this framework: its ID, or a prefix or suffix of it.
     #[arg(long)]
     framework: Option<String>,
 }
@@ -55,7 +55,7 @@ impl List for Roles {
 
     async fn fetch(&self) -> Result<Value> {
         let mut answer = self.list.cluster.get("/roles").await?;
-        // What the shares are of. An operator who may not see it sees no shares.
+        // The total for the shares; without authorization to read it no shares are shown.
         if let Some(answer) = answer.as_object_mut() {
             let metrics = self.list.cluster.get("/metrics/snapshot").await.unwrap_or_default();
             answer.insert("metrics".to_string(), metrics);
@@ -81,7 +81,7 @@ impl List for Roles {
         Ok(roles)
     }
 
-    fn rows(&self, entries: &[&Value], seen: &Seen<'_>) -> Vec<Vec<Cell>> {
+    fn rows(&self, entries: &[&Value], seen: &ListContext<'_>) -> Vec<Vec<Cell>> {
         let tree = self.list.sort.is_none();
         entries.iter().map(|role| row(role, &seen.answer["metrics"], tree)).collect()
     }

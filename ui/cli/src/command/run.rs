@@ -1,8 +1,7 @@
-//! `tepui run`: a small framework that launches a command, shows what it writes and ends as it ends.
+//! `tepui run`: a small framework that launches a command, prints its output and exits with its status.
 //!
-//! An ordinary user of the client library; nothing here that an outside framework could not do.
-//! Exits as a shell would: with the task's code, with 128 and the number of the signal that ended it, with 125 if the
-//! task was lost or could not run, with 1 if there is no master or it is interrupted.
+//! Uses the public client library only. Exit codes follow the shell: the task's code, 128 plus the number of its
+//! terminating signal, 125 if the task was lost or could not run, 1 without a master or if interrupted.
 
 mod framework;
 mod output;
@@ -20,10 +19,10 @@ use tepui_client::duration;
 use super::{Cluster, block_on};
 use crate::flags::value;
 
-/// Less would give up before the first answer.
+/// A shorter timeout could expire before the first answer.
 const RECONNECT_TIMEOUT_MIN: Duration = Duration::from_secs(1);
 
-/// How it ends, for the help.
+/// Exit codes, for the help.
 const EXIT_CODES: &str = "\
 Exits with the task's code (of several tasks the highest), with 128+N if signal N ended it, with 125 if it was lost or \
     could not run, and with 1 if there is no master or it is interrupted.";
@@ -34,48 +33,50 @@ Exits with the task's code (of several tasks the highest), with 128+N if signal 
 pub struct Run {
     #[command(flatten)]
     pub cluster: Cluster,
-    /// Name of the task; with --count a number is added.
+    /// Name of the task; a number is appended with --count.
     #[arg(long, default_value = "run")]
     pub name: String,
     #[arg(long, default_value_t = 0.1)]
     pub cpus: f64,
-    /// Megabytes.
+    /// Memory request in megabytes.
     #[arg(long, default_value_t = 32.0)]
     pub mem: f64,
-    /// Megabytes.
+    /// Disk request in megabytes.
     #[arg(long, default_value_t = 0.0)]
     pub disk: f64,
-    /// How many processors it may use at most, `inf` for all there are; agents need the isolator `cgroups/cpu`.
+    /// Cpu limit, `inf` for no limit; requires the isolator `cgroups/cpu` on agents.
     #[arg(long, value_name = "CPUS|inf")]
     pub cpus_limit: Option<f64>,
-    /// How many megabytes it may use at most, `inf` for all there are; agents need the isolator `cgroups/mem`.
+    /// Memory limit in megabytes, `inf` for no limit; requires the isolator `cgroups/mem` on agents.
     #[arg(long, value_name = "MEM|inf")]
     pub mem_limit: Option<f64>,
-    /// Role in which to ask for resources.
+    /// Role to register in.
     #[arg(long, default_value = "*")]
     pub role: String,
-    /// Variable for the command: KEY=VALUE; may be repeated.
+    /// Environment variable, KEY=VALUE; may be repeated.
     #[arg(long = "env", value_name = "KEY=VALUE")]
     pub environment: Vec<String>,
-    /// A file to fetch into the sandbox first; may be repeated.
+    /// URI to fetch into the sandbox; may be repeated.
     #[arg(long = "uri")]
     pub uris: Vec<String>,
     /// User to run as.
     #[arg(long)]
     pub user: Option<String>,
-    /// Image to run in; agents need --image_providers=docker. Without a command, the image's own runs.
+    /// Container image; requires --image_providers=docker on agents. Runs the image's own command if none is
+    /// given.
     #[arg(long, value_name = "NAME")]
     pub image: Option<String>,
-    /// Image to run in, by a Docker engine; agents need --containerizers=docker,mesos. Without a command, the image's own runs.
+    /// Container image for the Docker engine; requires --containerizers=docker,mesos on agents. Runs the
+    /// image's own command if none is given.
     #[arg(long, value_name = "IMAGE", conflicts_with = "image")]
     pub docker: Option<String>,
-    /// How many tasks to run.
+    /// Number of tasks.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub count: u32,
-    /// How long to look for a master that went away; for as long a master keeps tasks whose `tepui run` went away.
+    /// Time to wait for a lost master; also the failover timeout of the framework.
     #[arg(long, value_name = "DURATION", default_value = "5mins", value_parser = value::duration)]
     pub reconnect_timeout: Duration,
-    /// The command; several words are run as they are, one word by a shell.
+    /// Command: a single word is run by a shell, several words are executed directly.
     #[arg(last = true, required_unless_present_any = ["image", "docker"])]
     pub command: Vec<String>,
 }

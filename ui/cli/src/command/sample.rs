@@ -41,7 +41,7 @@ fn ended() -> Vec<Value> {
     ]
 }
 
-/// `/tasks`, with the names that filters know beside it.
+/// `/tasks` with the names for filters.
 pub fn tasks() -> Value {
     let mut answer = agents();
     let frameworks = frameworks();

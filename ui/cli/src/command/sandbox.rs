@@ -15,7 +15,7 @@ pub struct Sandbox {
     pub directory: String,
 }
 
-/// Finds the sandbox of the task that is meant.
+/// Finds the sandbox of a task.
 pub async fn find(cluster: &Cluster, task: &str, framework: Option<&str>) -> Result<Sandbox> {
     of(cluster, find::task(cluster, task, framework).await?).await
 }

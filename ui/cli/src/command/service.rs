@@ -1,89 +1,97 @@
 //! `tepui service`: stateful services from a YAML spec.
 
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+mod api;
+mod change;
+mod describe;
+mod list;
+mod plan;
+mod pod;
+mod progress;
+mod read;
+mod run;
+mod settings;
+mod source;
+mod tree;
+
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, Subcommand};
-use tepui_service::mustache::RENDERED_BYTES_MAX;
 use tepui_service::spec::ServiceSpec;
-use tepui_service::{Input, Report, parse};
 
+use self::source::Source;
+use super::Cluster;
 use crate::output;
 
-/// Check the specs of stateful services.
+/// Run, inspect and change stateful services.
 #[derive(Args)]
 pub struct Service {
+    #[command(flatten)]
+    cluster: Cluster,
     #[command(subcommand)]
     action: Action,
 }
 
 #[derive(Subcommand)]
 enum Action {
-    /// Check a spec and print all its problems; exits with 1 if there are errors.
+    /// Run the scheduler of a service in the foreground; the same command again continues its plans.
+    Run(Box<run::RunCommand>),
+    /// Validate a spec and print all its problems; exit with 1 if there are errors.
     Validate(Validate),
+    /// Show what a spec declares and the options it can be run with.
+    Describe(describe::Describe),
+    /// List the services of the cluster.
+    List(list::ServiceList),
+    /// Show plans, or start, pause, restart and complete them.
+    #[command(alias = "plans")]
+    Plan(plan::PlanCommand),
+    /// Show pods, or restart, replace, pause and resume them.
+    #[command(alias = "pods")]
+    Pod(pod::PodCommand),
+    /// Print the addresses of a service.
+    #[command(alias = "endpoint")]
+    Endpoints(read::Endpoints),
+    /// Print the configurations of a service.
+    #[command(alias = "configs")]
+    Config(read::Config),
+    /// Print what the scheduler of a service does and why.
+    Debug(read::Debug),
+    /// Send a new spec to a running service, or have it read its files again, and roll out what changed.
+    Update(change::Update),
+    /// Kill the tasks of a service and destroy its reservations and persistent volumes.
+    Uninstall(change::Uninstall),
 }
 
 #[derive(Args)]
 struct Validate {
-    /// Service spec in YAML; variables of the environment are rendered into it, and config templates are read beside it.
-    file: PathBuf,
+    #[command(flatten)]
+    source: Source,
 }
 
 impl Service {
     pub fn run(self) -> Result<ExitCode> {
+        let cluster = self.cluster;
         match self.action {
+            Action::Run(run) => run.run(&cluster),
             Action::Validate(validate) => validate.run(),
+            Action::Describe(describe) => describe.run(),
+            Action::List(list) => list.run(&cluster),
+            Action::Plan(plan) => plan.run(&cluster),
+            Action::Pod(pod) => pod.run(&cluster),
+            Action::Endpoints(endpoints) => endpoints.run(&cluster),
+            Action::Config(config) => config.run(&cluster),
+            Action::Debug(debug) => debug.run(&cluster),
+            Action::Update(update) => update.run(&cluster),
+            Action::Uninstall(uninstall) => uninstall.run(&cluster),
         }
     }
 }
 
 impl Validate {
     fn run(self) -> Result<ExitCode> {
-        let file = self.file.display().to_string();
-        let text = read_limited(&self.file).with_context(|| format!("cannot read {file}"))?;
-        let directory = self.file.parent().unwrap_or(Path::new(""));
-        let template = |path: &str| read_limited(&directory.join(path)).map_err(|error| format!("{error:#}"));
-        let env = environment();
-        match parse(Input { file: &file, text: &text, env: &env, template: &template }) {
-            Ok((spec, report)) => {
-                print_problems(&report);
-                output::line(&output::printable(&summary(&file, &spec)))?;
-                Ok(ExitCode::SUCCESS)
-            }
-            Err(report) => {
-                print_problems(&report);
-                let count = counted(report.errors(), "error");
-                eprintln!("{}", output::printable(&format!("{file} is not valid: {count}")));
-                Ok(ExitCode::FAILURE)
-            }
-        }
-    }
-}
-
-/// A file within the limit of templates.
-fn read_limited(path: &Path) -> Result<String> {
-    let mut text = String::new();
-    let limit = RENDERED_BYTES_MAX as u64;
-    File::open(path)?.take(limit + 1).read_to_string(&mut text)?;
-    anyhow::ensure!(text.len() as u64 <= limit, "the file exceeds {limit} bytes");
-    Ok(text)
-}
-
-/// Variables whose names and values are texts.
-fn environment() -> BTreeMap<String, String> {
-    let texts = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
-        Some((name.into_string().ok()?, value.into_string().ok()?))
-    };
-    std::env::vars_os().filter_map(texts).collect()
-}
-
-fn print_problems(report: &Report) {
-    for line in report.to_string().lines() {
-        eprintln!("{}", output::printable(line));
+        let Some(spec) = self.source.read()? else { return Ok(ExitCode::FAILURE) };
+        output::line(&output::printable(&summary(&self.source.file.display().to_string(), &spec)))?;
+        Ok(ExitCode::SUCCESS)
     }
 }
 

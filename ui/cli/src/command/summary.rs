@@ -1,4 +1,4 @@
-//! `tepui summary`: the whole cluster in one line, also the heading of every `--watch`.
+//! `tepui summary`: the cluster in one line, also the heading of every `--watch`.
 
 use std::process::ExitCode;
 
@@ -11,12 +11,12 @@ use crate::listing::number;
 use crate::output::{self, Tone};
 use crate::{amount, watch};
 
-/// Show the cluster in one line: agents, frameworks, tasks, what is used.
+/// Show a one-line summary of the cluster.
 #[derive(Args)]
 pub struct Summary {
     #[command(flatten)]
     cluster: Cluster,
-    /// Draw it anew every second, until Ctrl-C.
+    /// Refresh every second, until Ctrl-C.
     #[arg(long, short)]
     watch: bool,
 }
@@ -33,17 +33,17 @@ impl Summary {
     }
 }
 
-/// The line about the cluster, as its metrics tell.
+/// The summary line from the cluster's metrics.
 pub async fn line(cluster: &Cluster, colours: bool) -> Result<String> {
     let metrics = cluster.get("/metrics/snapshot").await?;
     Ok(render(&metrics, &cluster.master, colours))
 }
 
-/// The text below the line about the cluster, if the master tells it.
+/// The text below the summary line, if that is available.
 pub async fn above(cluster: &Cluster, text: String, colours: bool) -> String {
     match line(cluster, colours).await {
         Ok(line) => format!("{line}\n\n{text}"),
-        Err(_) => text, // The text itself came; what is missing is only its heading.
+        Err(_) => text, // Only the heading is missing.
     }
 }
 
@@ -73,14 +73,14 @@ fn render(metrics: &Value, master: &str, colours: bool) -> String {
     parts.join(" | ")
 }
 
-/// `cpus:3/8`: revocable resources in use, of those there are.
+/// `cpus:3/8`: revocable resources, used and total.
 fn revocable(value: &impl Fn(&str) -> f64, (name, show): &(&str, fn(f64) -> String)) -> Option<String> {
     let part = |part: &str| value(&format!("{name}_revocable_{part}"));
     let (used, total) = (part("used"), part("total"));
     (used > 0.0 || total > 0.0).then(|| format!("{name}:{}/{}", show(used), show(total)))
 }
 
-/// A metric, what it is called, and what it means. The first is told even if it is zero.
+/// A metric, its label and its tone. The first is printed even if it is zero.
 type Count = (&'static str, &'static str, Tone);
 
 const AGENTS: [Count; 3] = [

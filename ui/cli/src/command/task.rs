@@ -1,4 +1,4 @@
-//! `tepui task`: everything about one task, and what became of it.
+//! `tepui task`: the details and status history of one task.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -16,25 +16,25 @@ use super::{Cluster, block_on, sandbox};
 use crate::amount;
 use crate::detail::{Detail, labels, resources};
 use crate::listing::{age, lists, number, text};
-use crate::near::Known;
 use crate::output;
+use crate::similar::Known;
 use crate::table::{Cell, Table};
 
-/// How long an agent may take to tell where the sandbox is before the rest is shown without.
-const SANDBOX_PATIENCE: Duration = Duration::from_secs(2);
+/// Limit for the request of the sandbox path; without an answer it is omitted.
+const SANDBOX_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Show everything about a task, with its statuses.
+/// Show a task with its statuses.
 #[derive(Args)]
 pub struct Task {
     #[command(flatten)]
     cluster: Cluster,
-    /// The framework, if several have a task of this id.
+    /// Framework of the task, if the task ID is ambiguous.
     #[arg(long)]
     framework: Option<String>,
-    /// Print the task as the operator API gives it, as JSON.
+    /// Print the task as JSON, as in the operator API.
     #[arg(long)]
     json: bool,
-    /// The task's id, its beginning, or its name.
+    /// Task ID, a prefix of it, or the task's name.
     task: String,
 }
 
@@ -55,7 +55,7 @@ impl Task {
     async fn fetch(&self) -> Result<Value> {
         let call = master::Call { r#type: Some(master::call::Type::GET_TASKS), ..Default::default() };
         let answer = self.cluster.call(&call).await?.get_tasks.into_option().unwrap_or_default();
-        // The last run under an id is the one that is meant.
+        // Of several runs with one id the last is shown.
         let ended = answer.completed_tasks.into_iter().rev();
         let tasks: Vec<v1::Task> =
             answer.tasks.into_iter().chain(answer.unreachable_tasks).chain(ended).collect();
@@ -84,7 +84,7 @@ impl Task {
         let agent =
             agent.ok().and_then(|answer| lists(&answer, &["slaves"]).next().cloned()).unwrap_or_default();
         let usage = Usages::of_agent(&self.cluster, &agent).await.shown(task);
-        let sandbox = tokio::time::timeout(SANDBOX_PATIENCE, sandbox::of(&self.cluster, classic)).await;
+        let sandbox = tokio::time::timeout(SANDBOX_TIMEOUT, sandbox::of(&self.cluster, classic)).await;
         let sandbox = sandbox.ok().and_then(Result::ok).map(|sandbox| sandbox.directory);
         Place {
             hostname: text(&agent, "hostname").to_string(),

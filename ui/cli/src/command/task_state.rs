@@ -7,7 +7,7 @@ use crate::listing::{lists, text};
 use crate::output::Tone;
 use crate::table::Cell;
 
-/// Every state as people and as the protocol say it, with its meaning, in the order of a task's life.
+/// Every state as displayed and as in the protocol, with its tone, in the order of a task's life cycle.
 const STATES: [(&str, &str, Tone); 14] = [
     ("staging", "TASK_STAGING", Tone::Busy),
     ("starting", "TASK_STARTING", Tone::Busy),
@@ -25,7 +25,7 @@ const STATES: [(&str, &str, Tone); 14] = [
     ("unknown", "TASK_UNKNOWN", Tone::Bad),
 ];
 
-/// How many of the states above come before a task's end.
+/// The number of non-terminal states above.
 const LIVE: usize = 5;
 
 /// Reads a state with or without its `TASK_`.
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_read_well() {
+    fn task_states_are_lower_case() {
         let table = [
             (json!({"state": "TASK_RUNNING"}), "running", Tone::Good, true),
             (

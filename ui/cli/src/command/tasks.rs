@@ -1,4 +1,4 @@
-//! `tepui tasks`: what runs and what ran.
+//! `tepui tasks`: live and terminated tasks.
 
 use std::process::ExitCode;
 
@@ -10,20 +10,20 @@ use super::filter::Filter;
 use super::task_state::{self, TaskState};
 use super::usage;
 use crate::amount;
-use crate::listing::{self, List, ListFlags, Seen, amount_of, lists, number, revocable, text};
+use crate::listing::{self, List, ListContext, ListFlags, amount_of, lists, number, revocable, text};
 use crate::table::Cell;
 
-/// List tasks, newest first: those under way, or all with --all.
+/// List active tasks, newest first; --all includes terminated ones.
 #[derive(Args)]
 pub struct Tasks {
     #[command(flatten)]
     list: ListFlags,
-    /// Also tasks that ended.
+    /// Include terminated tasks.
     #[arg(long, short)]
     all: bool,
     #[command(flatten)]
     filter: Filter,
-    /// Only tasks in these states: running, failed, ... (comma list); ended ones too.
+    /// Only tasks in these states, terminal ones included: running, failed, … (comma-separated).
     #[arg(long, value_delimiter = ',', ignore_case = true, value_parser = task_state::parser())]
     state: Vec<String>,
 }
@@ -81,7 +81,7 @@ impl List for Tasks {
         Ok(wanted.into_iter().filter(|task| self.is_wanted(task)).collect())
     }
 
-    fn rows(&self, entries: &[&Value], seen: &Seen<'_>) -> Vec<Vec<Cell>> {
+    fn rows(&self, entries: &[&Value], seen: &ListContext<'_>) -> Vec<Vec<Cell>> {
         entries.iter().map(|task| row(task, seen)).collect()
     }
 
@@ -90,12 +90,12 @@ impl List for Tasks {
         match (some, self.all || !self.state.is_empty() || self.filter.is_set()) {
             (false, _) => "no tasks; run one with `tepui run -- COMMAND`".to_string(),
             (true, true) => "no such tasks".to_string(),
-            (true, false) => "no tasks under way; --all shows those that ended".to_string(),
+            (true, false) => "no active tasks; --all includes terminated ones".to_string(),
         }
     }
 }
 
-fn row(task: &Value, seen: &Seen<'_>) -> Vec<Cell> {
+fn row(task: &Value, seen: &ListContext<'_>) -> Vec<Cell> {
     let state = TaskState::of(task);
     let since =
         task["statuses"].as_array().and_then(|all| all.last()).map_or(0.0, |last| number(last, "timestamp"));
@@ -118,7 +118,7 @@ fn row(task: &Value, seen: &Seen<'_>) -> Vec<Cell> {
     ]
 }
 
-/// `cpus:2 mem:inf`; nothing if it may use what it asked for.
+/// `cpus:2 mem:inf`; empty if the limits equal the requests.
 pub(super) fn limits(limits: &Value) -> String {
     let show = |(name, limit): (&String, &Value)| {
         let amount = match (limit.as_f64(), name.as_str()) {
@@ -213,7 +213,7 @@ mod tests {
             "--sort nothing",
             &answer,
             expect![
-                "error: --sort=nothing: there is no such column; there are: task, name, state, since, cpus, mem, limits, used, disk, gpus, revocable, role, agent, framework"
+                "error: --sort=nothing: unknown column; columns: task, name, state, since, cpus, mem, limits, used, disk, gpus, revocable, role, agent, framework"
             ],
         );
         check::<Tasks>("", &json!({"tasks": []}), expect!["no tasks; run one with `tepui run -- COMMAND`"]);

@@ -1,4 +1,4 @@
-//! `tepui teardown`: a framework ends, with all its tasks.
+//! `tepui teardown`: removes a framework and kills its tasks.
 
 use std::process::ExitCode;
 
@@ -13,16 +13,16 @@ use super::{Cluster, block_on, find};
 use crate::confirm::{Confirm, done};
 use crate::listing::{lists, text};
 
-/// End a framework: its tasks are killed, and it cannot come back.
+/// Tear down a framework: kill its tasks and remove it.
 #[derive(Args)]
 pub struct Teardown {
     #[command(flatten)]
     cluster: Cluster,
     #[command(flatten)]
     confirm: Confirm,
-    /// The framework: its id, the end of it, or its name.
+    /// Framework ID, a suffix of it, or its name.
     framework: String,
-    /// Print what was done as JSON.
+    /// Print the result as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -33,7 +33,9 @@ impl Teardown {
             let framework = find::framework(&self.cluster, &self.framework).await?;
             let (id, name) = (text(&framework, "id"), text(&framework, "name"));
             let tasks = lists(&framework, &["tasks"]).count();
-            self.confirm.ask(&format!("Framework {id} ({name}) ends, and its {tasks} tasks are killed."))?;
+            self.confirm.require(&format!(
+                "Framework {id} ({name}) will be torn down and its {tasks} tasks killed."
+            ))?;
             let body = Body { framework_id: framework_id(id).into(), ..Default::default() };
             let call = Call { r#type: Some(Type::TEARDOWN), teardown: body.into(), ..Default::default() };
             self.cluster.change(&call).await?;

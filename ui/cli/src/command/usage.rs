@@ -1,4 +1,4 @@
-//! What tasks use right now, asked of their agents: the task's own container, or the one it shares.
+//! The current usage of tasks as reported by their agents: of the task's own or its shared container.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,8 +13,8 @@ use crate::amount;
 use crate::listing::{lists, number, text};
 use crate::table::Cell;
 
-/// How long agents may take to tell what their containers use before the rest is shown without.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Limit for the answers of agents; without an answer usage is omitted.
+const USAGE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A list of tasks on more agents than this is shown without: that many answers would have to be waited for.
 const AGENTS_MAX: usize = 16;
@@ -24,22 +24,22 @@ const AGENTS_MAX: usize = 16;
 pub struct Usages(BTreeMap<Vec<String>, ResourceStatistics>);
 
 impl Usages {
-    /// Of all containers of an agent as `/slaves` has it; nothing if that does not say.
+    /// The usage of all containers of an agent (from `/slaves`); empty without an answer.
     pub async fn of_agent(cluster: &Cluster, agent: &Value) -> Self {
         match sandbox::client(cluster, agent) {
-            Ok(client) => Self::ask(client).await,
+            Ok(client) => Self::fetch(client).await,
             Err(_) => Self::default(),
         }
     }
 
-    async fn ask(client: Client) -> Self {
+    async fn fetch(client: Client) -> Self {
         let get_containers = GetContainers { show_nested: Some(true), ..Default::default() };
         let call = agent::Call {
             r#type: Some(call::Type::GET_CONTAINERS),
             get_containers: get_containers.into(),
             ..Default::default()
         };
-        let answer = tokio::time::timeout(PATIENCE, client.agent(&call)).await;
+        let answer = tokio::time::timeout(USAGE_TIMEOUT, client.agent(&call)).await;
         let Ok(Ok(answer)) = answer else { return Self::default() };
         let containers = answer.get_containers.into_option().unwrap_or_default().containers;
         let entry = |one: agent::response::get_containers::Container| {
@@ -80,26 +80,26 @@ fn values_of(id: &Value) -> Vec<String> {
     all
 }
 
-/// The key that [`add`] gives to tasks: bytes of memory.
+/// The key added by [`add`]: bytes of memory.
 const USED: &str = "used_mem_bytes";
 
-/// Notes in each of these tasks of `answer` what memory it uses, where its agent says so in time.
+/// Adds the memory usage to these tasks of `answer`, where the agent answers in time.
 pub async fn add(cluster: &Cluster, answer: &mut Value, wanted: &BTreeSet<String>) {
     if wanted.is_empty() || wanted.len() > AGENTS_MAX {
         return;
     }
     let Ok(agents) = cluster.get("/slaves").await else { return };
     let agents = lists(&agents, &["slaves"]).filter(|agent| wanted.contains(text(agent, "id")));
-    // All at once; one that fails says nothing.
-    let mut asked = Vec::new();
+    // Concurrently; a failed request is ignored.
+    let mut requests = Vec::new();
     for agent in agents {
         if let Ok(client) = sandbox::client(cluster, agent) {
-            asked.push((text(agent, "id"), tokio::spawn(Usages::ask(client))));
+            requests.push((text(agent, "id"), tokio::spawn(Usages::fetch(client))));
         }
     }
     let mut by_agent: BTreeMap<&str, Usages> = BTreeMap::new();
-    for (id, asked) in asked {
-        by_agent.insert(id, asked.await.unwrap_or_default());
+    for (id, requests) in requests {
+        by_agent.insert(id, requests.await.unwrap_or_default());
     }
     for task in answer["tasks"].as_array_mut().into_iter().flatten() {
         let usage = by_agent.get(text(task, "slave_id")).and_then(|usages| usages.of_task(task));
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_uses_what_its_own_container_does_or_else_the_one_it_shares() {
+    fn usage_of_a_task_is_that_of_its_own_or_shared_container() {
         let used = |bytes| ResourceStatistics {
             mem_total_bytes: Some(bytes),
             cpus_user_time_secs: Some(1.5),

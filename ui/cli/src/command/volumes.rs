@@ -16,30 +16,31 @@ use super::reserve::Reservation;
 use super::{block_on, find};
 use crate::amount;
 use crate::confirm::{Confirm, done};
-use crate::listing::{self, List, ListFlags, Seen, lists, number, text};
+use crate::listing::{self, List, ListContext, ListFlags, lists, number, text};
 use crate::table::Cell;
 
-/// What can be done to volumes.
-const USAGE: &str = "say what to do: tepui volumes create AGENT ID MEGABYTES --role ROLE | destroy AGENT ID | \
+/// The changes of volumes.
+const USAGE: &str = "usage: tepui volumes create AGENT ID MEGABYTES --role ROLE | destroy AGENT ID | \
                      grow AGENT ID MEGABYTES | shrink AGENT ID MEGABYTES";
 
-/// List persistent volumes; `create AGENT ID MEGABYTES --role ROLE`, `destroy AGENT ID`, `grow` and `shrink` change them.
+/// List persistent volumes, or change them: `create AGENT ID MEGABYTES --role ROLE`, `destroy AGENT ID`,
+/// `grow`, `shrink`.
 #[derive(Args)]
 pub struct Volumes {
     #[command(flatten)]
     list: ListFlags,
     #[command(flatten)]
     confirm: Confirm,
-    /// Nothing, to list; or `create`, `destroy`, `grow`, `shrink` with the agent, the volume's id and megabytes.
+    /// `create`, `destroy`, `grow` or `shrink`, followed by agent, volume ID and megabytes. Lists if omitted.
     #[arg(value_name = "create|destroy|grow|shrink AGENT ID [MEGABYTES]", num_args = 0..)]
     words: Vec<String>,
-    /// The role of a new volume; its disk must be reserved for it.
+    /// Role of a new volume; its disk must be reserved for that role.
     #[arg(long)]
     role: Option<String>,
-    /// Who reserved the disk and makes the volume, if not you.
+    /// Principal of the reservation and the volume, if different from yours.
     #[arg(long, value_name = "NAME")]
     reserver: Option<String>,
-    /// Where a task finds the volume, below its sandbox.
+    /// Path of the volume in the sandbox of a task.
     #[arg(long, default_value = "data")]
     path: String,
 }
@@ -58,7 +59,7 @@ impl Volumes {
     }
 
     fn create(&self, agent: &str, id: &str, size: f64) -> Result<ExitCode> {
-        let role = self.role.clone().context("--role is missing: whose volume is it to be?")?;
+        let role = self.role.clone().context("--role is missing: the role of the volume")?;
         let reserver = self.reserver.clone().or_else(|| self.list.cluster.principal());
         let reservation = Reservation { role, reserver: reserver.clone() };
         let persistence =
@@ -79,7 +80,7 @@ impl Volumes {
     }
 
     fn destroy(&self, agent: &str, id: &str) -> Result<ExitCode> {
-        self.confirm.ask(&format!("What is in volume {id} of agent {agent} will be lost."))?;
+        self.confirm.require(&format!("The content of volume {id} on agent {agent} will be lost."))?;
         self.change(agent, ("destroyed", id), |agent, entry| {
             let volumes = vec![volume_of(entry, id)?];
             let destroy = DestroyVolumes { agent_id: agent_id(agent).into(), volumes, ..Default::default() };
@@ -118,7 +119,7 @@ impl Volumes {
         })
     }
 
-    /// Finds the agent, makes the call from its entry, and tells what was done.
+    /// Finds the agent, sends the call made from its entry, and prints the result.
     fn change(
         &self,
         agent: &str,
@@ -149,7 +150,7 @@ fn amount_of(value: f64) -> Scalar {
     Scalar { value, ..Default::default() }
 }
 
-/// The disk without what makes it a volume; unset if nothing else is said of it.
+/// The disk without its volume; `None` if nothing else is set.
 fn bare_disk(volume: &Resource) -> Option<DiskInfo> {
     let disk = DiskInfo { persistence: None.into(), volume: None.into(), ..(*volume.disk).clone() };
     (disk != DiskInfo::default()).then_some(disk)
@@ -169,7 +170,7 @@ fn volume_of(agent: &Value, id: &str) -> Result<Resource> {
         found.with_context(|| format!("no volume {id:?} on this agent; `tepui volumes` lists them"))?;
     let mut volume: Resource = tepui_proto::json::from_slice(found.to_string().as_bytes())
         .map_err(|error| anyhow::anyhow!("the master's description of volume {id}: {error}"))?;
-    // Both ways of writing a reservation are there; one is enough.
+    // Both reservation formats are set; keep the new one.
     volume.role = None;
     volume.reservation = None.into();
     Ok(volume)
@@ -204,7 +205,7 @@ impl List for Volumes {
         Ok(lists(answer, &["volumes"]).filter(wanted).collect())
     }
 
-    fn rows(&self, entries: &[&Value], seen: &Seen<'_>) -> Vec<Vec<Cell>> {
+    fn rows(&self, entries: &[&Value], seen: &ListContext<'_>) -> Vec<Vec<Cell>> {
         let row = |entry: &&Value| {
             let (volume, persistence) = (&entry["volume"], &entry["volume"]["disk"]["persistence"]);
             let size = number(&volume["scalar"], "value");
@@ -222,7 +223,7 @@ impl List for Volumes {
     }
 
     fn nothing(&self, _: &Value) -> String {
-        "no persistent volumes; make one with `tepui volumes create AGENT ID MEGABYTES --role ROLE`"
+        "no persistent volumes; create one with `tepui volumes create AGENT ID MEGABYTES --role ROLE`"
             .to_string()
     }
 }
@@ -265,11 +266,11 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_said_before_anything_is_asked() {
+    fn invalid_arguments_are_rejected_before_confirmation() {
         for (typed, expected) in [
             ("create S0 v1", USAGE),
             ("create S0 v1 x --role r", "\"x\" is not a number of megabytes"),
-            ("create S0 v1 5", "--role is missing: whose volume is it to be?"),
+            ("create S0 v1 5", "--role is missing: the role of the volume"),
             ("shrink S0 v1 -5", "\"-5\" is not a number of megabytes"),
         ] {
             let arguments = typed.replace("-5", "0");

@@ -11,16 +11,16 @@ use tepui_proto::mesos::v1::master::call::{Type, UpdateWeights};
 
 use super::block_on;
 use crate::flags::value;
-use crate::listing::{self, List, ListFlags, Seen, number, text};
+use crate::listing::{self, List, ListContext, ListFlags, number, text};
 use crate::table::Cell;
 use crate::{amount, output};
 
-/// List the weights of roles; `tepui weights set ROLE=WEIGHT...` changes them.
+/// List the weights of roles, or set them: `tepui weights set ROLE=WEIGHT...`.
 #[derive(Args)]
 pub struct Weights {
     #[command(flatten)]
     list: ListFlags,
-    /// Nothing, to list; or `set` and the new weights, as in `set eng=2 eng/web=3.5`. A weight of 1 is the usual one.
+    /// `set` followed by weights, as in `set eng=2 eng/web=3.5`; the default weight is 1. Lists if omitted.
     #[arg(value_name = "set ROLE=WEIGHT", num_args = 0..)]
     words: Vec<String>,
 }
@@ -30,7 +30,7 @@ impl Weights {
         match self.words.split_first() {
             None => listing::run(&self),
             Some((set, weights)) if set == "set" && !weights.is_empty() => self.set(weights),
-            Some(_) => bail!("say what to change: tepui weights set ROLE=WEIGHT [ROLE=WEIGHT...]"),
+            Some(_) => bail!("usage: tepui weights set ROLE=WEIGHT [ROLE=WEIGHT...]"),
         }
     }
 
@@ -78,7 +78,7 @@ impl List for Weights {
         Ok(answer.as_array().into_iter().flatten().collect())
     }
 
-    fn rows(&self, entries: &[&Value], _: &Seen<'_>) -> Vec<Vec<Cell>> {
+    fn rows(&self, entries: &[&Value], _: &ListContext<'_>) -> Vec<Vec<Cell>> {
         let row = |entry: &&Value| {
             let weight = number(entry, "weight");
             vec![Cell::text(text(entry, "role")), Cell::number(amount::number(weight), weight)]
@@ -117,10 +117,10 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_set_is_said_before_anything_is_asked() {
+    fn invalid_arguments_are_rejected_before_confirmation() {
         for (typed, expected) in [
-            ("set", "say what to change: tepui weights set ROLE=WEIGHT [ROLE=WEIGHT...]"),
-            ("a=2", "say what to change: tepui weights set ROLE=WEIGHT [ROLE=WEIGHT...]"),
+            ("set", "usage: tepui weights set ROLE=WEIGHT [ROLE=WEIGHT...]"),
+            ("a=2", "usage: tepui weights set ROLE=WEIGHT [ROLE=WEIGHT...]"),
             ("set a", "\"a\" is not role=weight"),
             ("set a=0", "the weight \"0\" of role \"a\" must be positive"),
             ("set a=x", "the weight \"x\" is not a number"),

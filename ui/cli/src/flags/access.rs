@@ -1,4 +1,4 @@
-//! Flags about who is let in and what they may do, which both programs have, and how their files are read.
+//! Flags of both programs for authentication and authorization, and their files.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use tepui_shell_master::{Authentication, Credentials, Firewall};
 
-/// The only way to prove who one is by a name and a secret.
+/// The only authenticator by principal and secret.
 const BASIC: &str = "basic";
 
 /// The content of a file whose name may begin with `file://`.
@@ -47,13 +47,13 @@ impl std::fmt::Display for OpenFile<'_> {
 }
 
 /// Warns in the log of a program. v1 starts with such files, so they are not refused.
-pub fn warn_about_open_files(shown: &[(String, String)]) {
+pub fn warn_of_readable_secrets(shown: &[(String, String)]) {
     for file in open_files(shown) {
         tracing::warn!("{file}");
     }
 }
 
-/// The files with secrets that everybody may access. `shown` are the flags that were given, with their values.
+/// The files with secrets that every user can access. `shown` are the flags that were set, with their values.
 pub fn open_files(shown: &[(String, String)]) -> Vec<OpenFile<'_>> {
     let secret = shown.iter().filter(|(flag, _)| SECRET_FILES.contains(&flag.as_str()));
     secret
@@ -82,21 +82,24 @@ pub fn json_or_file(flag: &str, value: &str) -> Result<Vec<u8>> {
     }
 }
 
-/// The endpoints that nobody may use.
+/// The disabled endpoints.
 pub fn firewall(rules: Option<&str>) -> Result<Firewall> {
     let Some(text) = rules else { return Ok(Firewall::default()) };
     let text = json_or_file("firewall_rules", text)?;
-    Firewall::parse(&text).map_err(|why| anyhow::anyhow!("--firewall_rules: {why}"))
+    Firewall::parse(&text).map_err(|reason| anyhow::anyhow!("--firewall_rules: {reason}"))
 }
 
-/// What proofs are checked against, if a realm asks for them.
+/// The credentials, required if a realm is authenticated.
 pub fn credentials(flag: &str, path: Option<&Path>, is_needed: bool) -> Result<Credentials> {
     match path {
         Some(path) => {
             let text = read(flag, path)?;
-            Credentials::parse(&text).map_err(|why| anyhow::anyhow!("--{flag}: {}: {why}", path.display()))
+            Credentials::parse(&text)
+                .map_err(|reason| anyhow::anyhow!("--{flag}: {}: {reason}", path.display()))
         }
-        None if is_needed => bail!("--{flag} is missing: authentication is on and nobody could pass it"),
+        None if is_needed => {
+            bail!("--{flag} is missing: authentication is enabled and no principal could authenticate")
+        }
         None => Ok(Credentials::default()),
     }
 }
@@ -105,11 +108,11 @@ pub fn authentication(flag: &str, path: Option<&Path>, is_needed: bool) -> Resul
     Ok(Authentication::new(credentials(flag, path, is_needed)?, None))
 }
 
-/// Flags that name authenticators may only name what there is.
+/// Rejects unsupported authenticators.
 pub fn only_basic(flag: &str, value: Option<&str>) -> Result<()> {
     match value {
         None | Some(BASIC) => Ok(()),
-        Some(other) => bail!("--{flag}={other} is not there; there is: {BASIC}"),
+        Some(other) => bail!("--{flag}={other} is not supported; supported: {BASIC}"),
     }
 }
 
@@ -147,9 +150,9 @@ mod tests {
         std::fs::remove_dir_all(&dir).unwrap();
     }
 
-    /// A new flag whose name says that it holds a secret is checked, too.
+    /// Also covers future flags whose name indicates a secret.
     #[test]
-    fn no_flag_with_secrets_is_forgotten() {
+    fn every_secret_flag_is_listed() {
         let tree = crate::tree();
         for command in tree.get_subcommands() {
             for flag in command.get_arguments().filter_map(clap::Arg::get_long) {

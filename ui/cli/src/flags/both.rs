@@ -1,4 +1,4 @@
-//! Flags that both programs have: where they listen, and what they write to their log.
+//! Flags of both programs: listen address and logging.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -18,19 +18,19 @@ pub struct AddressFlags {
     /// Address to listen on [default: 127.0.0.1].
     #[arg(long)]
     pub ip: Option<IpAddr>,
-    /// A shell command that prints the address to listen on.
+    /// Shell command that prints the address to listen on.
     #[arg(long, conflicts_with = "ip")]
     pub ip_discovery_command: Option<String>,
-    /// Address told to others, if it is not the one listened on.
+    /// Address to advertise, if different from the address listened on.
     #[arg(long)]
     pub advertise_ip: Option<IpAddr>,
-    /// Port told to others.
+    /// Port to advertise, if different from the port listened on.
     #[arg(long)]
     pub advertise_port: Option<u16>,
-    /// Name told to others; the address if neither this nor a look-up gives one.
+    /// Hostname to advertise [default: `localhost` on loopback, else the address].
     #[arg(long)]
     pub hostname: Option<String>,
-    /// Whether to look up the name of the address.
+    /// Accepted for compatibility: hostnames are not looked up.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
     pub hostname_lookup: bool,
 }
@@ -39,11 +39,11 @@ pub struct AddressFlags {
 #[derive(Args, Clone, Debug)]
 #[command(rename_all = "snake_case")]
 pub struct BrowserFlags {
-    /// Further host names under which clients reach the program: names, addresses, `.domain` for every name below a
-    /// domain, or `*` for any. Requests for other hosts are rejected [default: own name, own addresses, loopback].
+    /// Additional values of the HTTP `Host` header: names, addresses, `.domain` for all names below a domain,
+    /// or `*` for any. Requests for other hosts are rejected [default: own name, own addresses, loopback].
     #[arg(long)]
     pub allowed_hosts: Option<String>,
-    /// Serve documents as scripts to `?jsonp=` requests, which lets any web page read them.
+    /// Serve `?jsonp=` requests, which allows any web page to read documents.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
     pub jsonp: bool,
 }
@@ -51,7 +51,7 @@ pub struct BrowserFlags {
 impl BrowserFlags {
     pub fn policy(&self) -> Result<BrowserPolicy> {
         let hosts = self.allowed_hosts.as_deref().map(value::list).unwrap_or_default();
-        BrowserPolicy::new(&hosts, self.jsonp).map_err(|why| anyhow!("--allowed_hosts: {why}"))
+        BrowserPolicy::new(&hosts, self.jsonp).map_err(|reason| anyhow!("--allowed_hosts: {reason}"))
     }
 }
 
@@ -65,7 +65,7 @@ impl AddressFlags {
         }
     }
 
-    /// The name told to others who listen on `ip`, unless it is to be looked up.
+    /// The advertised name for `ip`, unless it is looked up.
     pub fn name(&self, ip: IpAddr) -> Option<String> {
         self.hostname.clone().or_else(|| (!self.hostname_lookup).then(|| ip.to_string()))
     }
@@ -73,29 +73,33 @@ impl AddressFlags {
 
 fn discover(command: &str) -> Result<IpAddr> {
     let output = Command::new("sh").args(["-c", command]).output().context("cannot start sh")?;
-    let said = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
         bail!("{command}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
     }
-    said.trim().parse().map_err(|_| anyhow!("{command} printed {:?}, which is no address", said.trim()))
+    printed
+        .trim()
+        .parse()
+        .map_err(|_| anyhow!("{command} printed {:?}, which is not an address", printed.trim()))
 }
 
 #[derive(Args, Clone, Debug)]
 #[command(rename_all = "snake_case")]
 pub struct LoggingFlags {
-    /// The least severe messages to write: DEBUG, INFO, WARNING or ERROR.
+    /// Minimum severity of log messages: DEBUG, INFO, WARNING or ERROR.
     #[arg(long, default_value = "INFO", ignore_case = true, value_parser = ["DEBUG", "INFO", "WARNING", "ERROR"])]
     pub logging_level: String,
     /// Format of log lines: `text`, or `json` with one object per line.
     #[arg(long, default_value = "text", value_enum)]
     pub log_format: FormatFlag,
-    /// The file that the log is written to by whoever started us; operators may read it.
+    /// Log file written by another process, made available to operators through the API.
     #[arg(long)]
     pub external_log_file: Option<PathBuf>,
-    /// A directory for a file of the log, `mesos-master.INFO` or `mesos-agent.INFO` by its level; operators may read it.
+    /// Directory of the log file `mesos-master.INFO` or `mesos-agent.INFO`, named after the level; readable
+    /// through the API.
     #[arg(long)]
     pub log_dir: Option<PathBuf>,
-    /// Write nothing to the terminal.
+    /// Do not log to standard error.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
     pub quiet: bool,
 }
@@ -104,8 +108,8 @@ pub struct LoggingFlags {
 #[derive(Args, Clone, Debug)]
 #[command(rename_all = "snake_case")]
 pub struct AuditFlags {
-    /// A file that gets an entry for refused logins and for every call that changes something: JSON lines with the
-    /// principal, the address, the entity and the outcome. Opened again after its rotation [default: none].
+    /// Audit log file: a JSON line for every rejected login and every call that changes state, with
+    /// principal, address, entity and outcome; reopened after rotation [default: none].
     #[arg(long)]
     pub audit_log: Option<PathBuf>,
 }

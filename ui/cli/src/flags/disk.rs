@@ -12,10 +12,11 @@ const RESERVE_BYTES_MIN: u64 = 64 * 1024;
 #[derive(Args, Clone, Debug)]
 #[command(rename_all = "snake_case")]
 pub struct DiskFlags {
-    /// Room kept for records of what terminates while the disk is full; 0 keeps none.
+    /// Disk space reserved for records of terminating tasks on a full disk; 0 disables the reserve.
     #[arg(long, value_parser = value::bytes, default_value = "4MB")]
     pub disk_reserve: u64,
-    /// With less than this available, the disk is under pressure and what needs room is rejected; with twice as much no longer.
+    /// Available disk space below which the disk is under pressure and new work is rejected; pressure ends at
+    /// twice this value.
     #[arg(long, value_parser = value::bytes, default_value = "16MB")]
     pub disk_pressure_available: u64,
 }

@@ -12,39 +12,39 @@ use super::value;
 #[derive(Args, Clone, Debug)]
 #[command(rename_all = "snake_case")]
 pub struct DockerFlags {
-    /// Which containerizers to use: `mesos`, `docker`, or both by comma.
+    /// Containerizers: `mesos`, `docker`, or both separated by a comma.
     #[arg(long, default_value = "mesos")]
     pub containerizers: String,
-    /// Accepted for compatibility: the engine is spoken to by its socket, not by a program.
+    /// Accepted for compatibility: the Docker engine is used through its socket.
     #[arg(long)]
     pub docker: Option<PathBuf>,
-    /// Where the Docker engine listens.
+    /// Socket of the Docker engine.
     #[arg(long, default_value = "/var/run/docker.sock")]
     pub docker_socket: PathBuf,
-    /// How long ended Docker containers are kept.
+    /// Time for which terminated Docker containers are kept.
     #[arg(long, value_parser = value::duration, default_value = "6hrs")]
     pub docker_remove_delay: Duration,
-    /// How long a Docker container has between being asked to end and being ended.
+    /// Grace period of a Docker container between SIGTERM and SIGKILL.
     #[arg(long, value_parser = value::duration, default_value = "0ns")]
     pub docker_stop_timeout: Duration,
-    /// At the start, end Docker containers of this agent that nobody knows.
+    /// Kill unknown Docker containers of this agent on start.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
     pub docker_kill_orphans: bool,
 }
 
 impl DockerFlags {
-    /// Whether containers of ours are run, and how those of an engine.
+    /// Whether the mesos containerizer is enabled, and the options of the docker containerizer.
     pub fn options(&self, logins: Logins) -> Result<(bool, Option<DockerOptions>)> {
         let names = value::list(&self.containerizers);
         if let Some(other) = names.iter().find(|name| !["mesos", "docker"].contains(&name.as_str())) {
             bail!(
-                "--containerizers={}: there is no '{other}'; there are: mesos, docker",
+                "--containerizers={}: unknown containerizer '{other}'; supported: mesos, docker",
                 self.containerizers
             );
         }
         let has = |name: &str| names.iter().any(|given| given == name);
         if !has("mesos") && !has("docker") {
-            bail!("--containerizers= names none; there are: mesos, docker");
+            bail!("--containerizers is empty; supported: mesos, docker");
         }
         if !self.docker_socket.is_absolute() {
             bail!("--docker_socket={} must be an absolute path", self.docker_socket.display());

@@ -11,13 +11,13 @@ use super::tls::TlsFlags;
 #[derive(Args, Clone, Debug)]
 #[command(rename_all = "snake_case")]
 pub struct EtcdFlags {
-    /// Whose certificates count for etcd (PEM), at an address `etcds://`; if not given, those of --tls_ca.
+    /// CA certificates for `etcds://` addresses (PEM) [default: --tls_ca].
     #[arg(long)]
     pub etcd_ca: Option<PathBuf>,
-    /// A certificate to show to etcd (PEM).
+    /// Client certificate for etcd (PEM).
     #[arg(long, requires = "etcd_key")]
     pub etcd_cert: Option<PathBuf>,
-    /// Its key (PEM).
+    /// Private key of --etcd_cert (PEM).
     #[arg(long, requires = "etcd_cert")]
     pub etcd_key: Option<PathBuf>,
 }
@@ -29,9 +29,9 @@ impl EtcdFlags {
             return Ok(None);
         }
         let ca = self.etcd_ca.as_ref().or(tls.tls_ca.as_ref());
-        let ca = ca.ok_or_else(|| anyhow!("--etcd_ca is missing: it says whose certificates count"))?;
+        let ca = ca.ok_or_else(|| anyhow!("--etcd_ca is missing: required to verify etcd"))?;
         let own = self.etcd_cert.as_deref().zip(self.etcd_key.as_deref());
         let own: Option<(&Path, &Path)> = own;
-        Ok(Some(ClientTls::load(ca, own).map_err(|why| anyhow!("TLS to etcd: {why}"))?))
+        Ok(Some(ClientTls::load(ca, own).map_err(|reason| anyhow!("TLS to etcd: {reason}"))?))
     }
 }

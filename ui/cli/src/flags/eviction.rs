@@ -1,4 +1,4 @@
-//! The flags of `tepui agent` about what happens when memory or the disk runs short. v1 has none of them.
+//! Flags of `tepui agent` for eviction under memory and disk pressure. v1 has none of them.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -9,19 +9,22 @@ use super::value;
 #[derive(Args, Clone, Debug)]
 #[command(rename_all = "snake_case")]
 pub struct EvictionFlags {
-    /// With less memory left than this, the task farthest over its memory request is ended: `512MB`.
+    /// Evict the task that most exceeds its memory request when less than this is available, as in `512MB`
+    /// [default: none].
     #[arg(long, value_parser = value::bytes)]
     pub eviction_memory_available: Option<u64>,
-    /// The same if something waits for memory at least this part of the time, in percent.
+    /// Evict likewise when tasks stall on memory for at least this percentage of the time (PSI) [default:
+    /// none].
     #[arg(long)]
     pub eviction_pressure: Option<f64>,
-    /// Kill the container with the largest sandbox when less than this is available on the disk of --work_dir: `1GB`.
+    /// Kill the container with the largest sandbox when less than this is available on the disk of
+    /// --work_dir, as in `1GB` [default: none].
     #[arg(long, value_parser = value::bytes)]
     pub eviction_disk_available: Option<u64>,
 }
 
 impl EvictionFlags {
-    /// Sets what the flags say. Whether this host can measure it is checked when the agent starts.
+    /// Sets the options. Whether the host can measure pressure is checked when the agent starts.
     pub fn set(&self, config: &mut Config) -> Result<()> {
         let eviction = Eviction {
             available_bytes: self.eviction_memory_available,
@@ -55,8 +58,8 @@ mod tests {
         assert_eq!(set(Some(1), Some(100.0)).ok(), Some(true));
         assert_eq!(set(None, Some(0.0)).ok(), Some(true));
         for pressure in [100.5, -1.0, f64::NAN] {
-            let said = set(None, Some(pressure)).expect_err("rejected").to_string();
-            assert!(said.contains("is not a percentage"), "{said}");
+            let error = set(None, Some(pressure)).expect_err("rejected").to_string();
+            assert!(error.contains("is not a percentage"), "{error}");
         }
     }
 }

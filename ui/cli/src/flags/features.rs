@@ -1,4 +1,4 @@
-//! `--agent_features` and `--default_container_info`: what an agent says that it can do, and how it runs whoever does not say.
+//! `--agent_features` and `--default_container_info`: capabilities of the agent, and the container of executors without one.
 
 use anyhow::{Result, anyhow, bail, ensure};
 use serde::Deserialize;
@@ -22,13 +22,14 @@ struct Feature {
     r#type: String,
 }
 
-/// What the flag names of all that the agent can; v1 lets only RESIZE_VOLUME be left out.
+/// The capabilities named by the flag; as in v1, only RESIZE_VOLUME may be omitted.
 pub fn capabilities(text: &str, all: &[Type]) -> Result<Vec<Type>> {
-    let features: Features = serde_json::from_str(text).map_err(|why| anyhow!("--agent_features: {why}"))?;
+    let features: Features =
+        serde_json::from_str(text).map_err(|reason| anyhow!("--agent_features: {reason}"))?;
     let named: Vec<&str> = features.capabilities.iter().map(|feature| feature.r#type.as_str()).collect();
     if let Some(other) = named.iter().find(|name| all.iter().all(|one| one.proto_name() != **name)) {
         let known: Vec<&str> = all.iter().map(|one| one.proto_name()).collect();
-        bail!("--agent_features: {other} is nothing that an agent can; there are: {}", known.join(", "));
+        bail!("--agent_features: unknown capability {other}; capabilities: {}", known.join(", "));
     }
     let (kept, missing): (Vec<Type>, Vec<Type>) =
         all.iter().partition(|one| named.contains(&one.proto_name()));
@@ -40,8 +41,8 @@ pub fn capabilities(text: &str, all: &[Type]) -> Result<Vec<Type>> {
 
 pub fn default_container(text: &str) -> Result<ContainerInfo> {
     let text = access::json_or_file("default_container_info", text)?;
-    let container: ContainerInfo =
-        tepui_proto::json::from_slice(&text).map_err(|why| anyhow!("--default_container_info: {why}"))?;
+    let container: ContainerInfo = tepui_proto::json::from_slice(&text)
+        .map_err(|reason| anyhow!("--default_container_info: {reason}"))?;
     ensure!(
         container.r#type == container_info::Type::MESOS,
         "--default_container_info: type must be MESOS; a task names a container of type DOCKER itself"
@@ -56,7 +57,7 @@ mod tests {
     const ALL: [Type; 3] = [Type::MULTI_ROLE, Type::RESIZE_VOLUME, Type::AGENT_DRAINING];
 
     #[test]
-    fn features_are_those_it_has() {
+    fn features_are_validated() {
         let table = [
             (
                 r#"{"capabilities":[{"type":"MULTI_ROLE"},{"type":"AGENT_DRAINING"}]}"#,
@@ -68,25 +69,25 @@ mod tests {
             ),
             (
                 r#"{"capabilities":[{"type":"FLYING"}]}"#,
-                "--agent_features: FLYING is nothing that an agent can; there are: MULTI_ROLE, RESIZE_VOLUME, AGENT_DRAINING",
+                "--agent_features: unknown capability FLYING; capabilities: MULTI_ROLE, RESIZE_VOLUME, AGENT_DRAINING",
             ),
             ("{}", "--agent_features: missing field `capabilities` at line 1 column 2"),
         ];
         for (text, expected) in table {
-            let said = match capabilities(text, &ALL) {
+            let result = match capabilities(text, &ALL) {
                 Ok(kept) => kept.iter().map(|one| one.proto_name()).collect::<Vec<_>>().join(" "),
-                Err(why) => why.to_string(),
+                Err(reason) => reason.to_string(),
             };
-            assert_eq!(said, expected);
+            assert_eq!(result, expected);
         }
     }
 
     #[test]
-    fn a_default_container_is_one_of_ours() {
+    fn default_container_must_be_a_mesos_container() {
         assert!(default_container(r#"{"type":"MESOS","mesos":{}}"#).is_ok());
         for text in [r#"{"type":"DOCKER","docker":{"image":"x"}}"#, r#"{"mesos":{}}"#, "{"] {
-            let why = default_container(text).unwrap_err().to_string();
-            assert!(why.starts_with("--default_container_info: "), "{why}");
+            let reason = default_container(text).unwrap_err().to_string();
+            assert!(reason.starts_with("--default_container_info: "), "{reason}");
         }
     }
 }

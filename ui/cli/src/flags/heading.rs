@@ -1,6 +1,6 @@
-//! How the help of the two programs is laid out: which flags stand together, and what their values are called.
+//! The layout of the help of the two programs: groups of flags and names of values.
 //!
-//! A flag that is not listed here still shows, under "Options".
+//! A flag that is not listed here is shown under "Options".
 
 use clap::{Arg, Command};
 
@@ -119,7 +119,7 @@ const AGENT: Groups = &[
         ],
     ),
     (
-        "Who may do what",
+        "Security",
         &[
             "credential",
             "http_credentials",
@@ -201,7 +201,7 @@ const MASTER: Groups = &[
         ],
     ),
     (
-        "Who may do what",
+        "Security",
         &[
             "credentials",
             "authenticate_http_readonly",
@@ -218,7 +218,7 @@ const MASTER: Groups = &[
         ],
     ),
     (
-        "What is remembered",
+        "Retention",
         &[
             "max_completed_frameworks",
             "max_completed_tasks_per_framework",
@@ -230,6 +230,7 @@ const MASTER: Groups = &[
             "max_task_bytes_per_framework",
             "max_operation_size",
             "max_agent_info_size",
+            "max_role_config_size",
             "publish_per_framework_metrics",
         ],
     ),
@@ -254,7 +255,7 @@ const TLS: (&str, &[&str]) = (
 const LOGGING: (&str, &[&str]) =
     ("Logging", &["logging_level", "log_format", "log_dir", "external_log_file", "audit_log", "quiet"]);
 
-/// What values are called, by the end of the flag's name; the first that fits counts.
+/// Names of values by the suffix of the flag's name; the first match is used.
 const VALUES: &[(&str, &str)] = &[
     ("authenticate_http_readonly", "BOOL"),
     ("authenticate_http_readwrite", "BOOL"),
@@ -384,7 +385,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_flag_that_is_laid_out_exists() {
+    fn every_grouped_flag_exists() {
         let tree = crate::tree();
         for (program, groups) in [("agent", AGENT), ("master", MASTER)] {
             let program = tree.find_subcommand(program).unwrap();

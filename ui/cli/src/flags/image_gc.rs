@@ -32,10 +32,10 @@ impl Default for Document {
     }
 }
 
-/// What the flag says, as JSON or as the file of it.
+/// The value of the flag, as JSON or a file.
 pub fn parse(text: &str) -> Result<ImageGc> {
     let text = access::json_or_file("image_gc_config", text)?;
-    read(&text).map_err(|why| anyhow!("--image_gc_config: {why}"))
+    read(&text).map_err(|reason| anyhow!("--image_gc_config: {reason}"))
 }
 
 fn read(text: &[u8]) -> Result<ImageGc> {
@@ -45,13 +45,14 @@ fn read(text: &[u8]) -> Result<ImageGc> {
         bail!("image_disk_headroom {headroom} must be from 0.0 to 1.0");
     }
     let interval = Duration::from_nanos(document.image_disk_watch_interval.nanoseconds);
-    ensure!(!interval.is_zero(), "image_disk_watch_interval must be more than nothing");
+    ensure!(!interval.is_zero(), "image_disk_watch_interval must be positive");
     let image = |value: &Value| {
         tepui_proto::json::from_slice::<Image>(value.to_string().as_bytes())
-            .map_err(|why| anyhow!("excluded_images: {why}"))
+            .map_err(|reason| anyhow!("excluded_images: {reason}"))
     };
     let images: Vec<Image> = document.excluded_images.iter().map(image).collect::<Result<_>>()?;
-    let excluded = tepui_container::image_names(&images).map_err(|why| anyhow!("excluded_images: {why}"))?;
+    let excluded =
+        tepui_container::image_names(&images).map_err(|reason| anyhow!("excluded_images: {reason}"))?;
     Ok(ImageGc { headroom, interval, excluded })
 }
 
@@ -60,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_flag_says() {
+    fn flag_values_are_parsed() {
         let usual = parse("{}").expect("defaults");
         assert_eq!((usual.headroom, usual.interval), (0.1, Duration::from_secs(3600)));
         let dir = tempfile::tempdir().expect("a directory");
@@ -71,9 +72,9 @@ mod tests {
         let named = parse(&format!("file://{}", file.display())).expect("a file");
         assert_eq!((named.headroom, named.interval), (0.25, Duration::from_secs(5)));
         assert_eq!(named.excluded.iter().collect::<Vec<_>>(), ["alpine:latest"]);
-        for (text, why) in [
+        for (text, reason) in [
             (r#"{"image_disk_headroom":1.5}"#, "must be from 0.0 to 1.0"),
-            (r#"{"image_disk_watch_interval":{"nanoseconds":0}}"#, "must be more than nothing"),
+            (r#"{"image_disk_watch_interval":{"nanoseconds":0}}"#, "must be positive"),
             (r#"{"image_disk_watch_interval":{"nanoseconds":-1}}"#, "invalid value"),
             (
                 r#"{"excluded_images":[{"type":"DOCKER","docker":{"name":"/x"}}]}"#,
@@ -82,8 +83,8 @@ mod tests {
             (r#"{"excluded_images":[{"type":"APPC"}]}"#, "only images of the type DOCKER"),
             (r#"{"headroom":0.1}"#, "unknown field"),
         ] {
-            let said = format!("{:#}", parse(text).expect_err("refused"));
-            assert!(said.starts_with("--image_gc_config: ") && said.contains(why), "{said}");
+            let error = format!("{:#}", parse(text).expect_err("refused"));
+            assert!(error.starts_with("--image_gc_config: ") && error.contains(reason), "{error}");
         }
     }
 }

@@ -12,32 +12,32 @@ use super::{access, image_gc, value};
 #[derive(Args, Clone, Debug)]
 #[command(rename_all = "snake_case")]
 pub struct ImageFlags {
-    /// Which images containers may have: `docker`, which includes those of OCI; none if not given.
+    /// Image formats for containers: `docker` (includes OCI) [default: none].
     #[arg(long)]
     pub image_providers: Option<String>,
-    /// Where images come from: `http(s)://host[:port]`, or a directory with `<name>.tar` (`docker save`, OCI archive) or
-    /// `<name>/` (OCI layout).
+    /// Source of images: `http(s)://host[:port]`, or a directory with `<name>.tar` (`docker save`, OCI
+    /// archive) or `<name>/` (OCI layout).
     #[arg(long)]
     pub docker_registry: Option<String>,
-    /// Logins for registries: a file like Docker's `config.json`, or its JSON.
+    /// Registry credentials: a Docker `config.json` file, or its content.
     #[arg(long)]
     pub docker_config: Option<String>,
-    /// Where layers of images are kept, for this agent alone; below --work_dir if not given.
+    /// Directory of image layers; must not be shared between agents [default: below --work_dir].
     #[arg(long)]
     pub docker_store_dir: Option<PathBuf>,
-    /// How layers become a root file system: `overlay` or `copy`; the first that works if not given.
+    /// Backend for root filesystems: `overlay` or `copy` [default: overlay if possible].
     #[arg(long, value_parser = ["overlay", "copy"])]
     pub image_provisioner_backend: Option<String>,
-    /// When images that no container uses are removed: JSON, or a file of it; only by PRUNE_IMAGES if not given.
+    /// Garbage collection of unused images, as JSON or a file [default: only by PRUNE_IMAGES].
     #[arg(long)]
     pub image_gc_config: Option<String>,
-    /// Where volumes of drivers are kept track of; below --runtime_dir if not given.
+    /// Directory of the state of driver volumes [default: below --runtime_dir].
     #[arg(long)]
     pub docker_volume_checkpoint_dir: Option<PathBuf>,
-    /// Give volumes of drivers to the users of containers.
+    /// Change the owner of driver volumes to the user of the container.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
     pub docker_volume_chown: bool,
-    /// Where volume drivers are looked for, by comma; Docker's own directories if not given.
+    /// Directories to search for volume drivers (comma-separated) [default: those of Docker].
     #[arg(long)]
     pub docker_volume_plugin_dirs: Option<String>,
 }
@@ -55,7 +55,7 @@ impl ImageFlags {
     pub fn logins(&self) -> Result<Logins> {
         let Some(text) = &self.docker_config else { return Ok(Logins::default()) };
         let text = access::json_or_file("docker_config", text)?;
-        Logins::of_operator(&text).map_err(|why| anyhow!("--docker_config: {why}"))
+        Logins::of_operator(&text).map_err(|reason| anyhow!("--docker_config: {reason}"))
     }
 
     pub fn gc(&self) -> Result<Option<ImageGc>> {
@@ -78,7 +78,7 @@ impl ImageFlags {
     pub fn options(&self, work_dir: &Path) -> Result<ImageOptions> {
         let providers = value::list(self.image_providers.as_deref().unwrap_or_default());
         if let Some(other) = providers.iter().find(|provider| !provider.eq_ignore_ascii_case("docker")) {
-            bail!("--image_providers={other} is not there; there is: docker");
+            bail!("--image_providers={other} is not supported; supported: docker");
         }
         if providers.is_empty() {
             return Ok(ImageOptions::default());

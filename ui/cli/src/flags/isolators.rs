@@ -1,4 +1,4 @@
-//! The flags of `tepui agent` about what keeps containers apart, named and defaulted as in v1.
+//! Flags of `tepui agent` for isolators, with the names and defaults of v1.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,52 +12,53 @@ use super::value;
 #[derive(Args, Clone, Debug)]
 #[command(rename_all = "snake_case")]
 pub struct IsolatorFlags {
-    /// Where a container with a root file system of its own sees its sandbox.
+    /// Path of the sandbox in containers with their own root filesystem.
     #[arg(long, default_value = "/mnt/mesos/sandbox")]
     pub sandbox_directory: PathBuf,
-    /// Capabilities of commands that do not ask for any: `{"capabilities":["NET_RAW"]}`.
+    /// Capabilities of commands that request none: `{"capabilities":["NET_RAW"]}`.
     #[arg(long, alias = "allowed_capabilities", value_parser = value::capabilities)]
     pub effective_capabilities: Option<value::Capabilities>,
-    /// The most capabilities that a command may ask for: `{"capabilities":["NET_RAW","MKNOD"]}`.
+    /// Capabilities that a command may request: `{"capabilities":["NET_RAW","MKNOD"]}`.
     #[arg(long, value_parser = value::capabilities)]
     pub bounding_capabilities: Option<value::Capabilities>,
-    /// Devices of the host that containers may use: `{"allowed_devices":[{"device":{"path":"/dev/fuse"},"access":{"read":true}}]}`.
+    /// Host devices that containers may use:
+    /// `{"allowed_devices":[{"device":{"path":"/dev/fuse"},"access":{"read":true}}]}`.
     #[arg(long, value_parser = value::devices)]
     pub allowed_devices: Option<value::Devices>,
-    /// Where profiles of system calls are, in Docker's format.
+    /// Directory of seccomp profiles in Docker's format.
     #[arg(long)]
     pub seccomp_config_dir: Option<PathBuf>,
-    /// The profile of containers that name none: a file in `--seccomp_config_dir`.
+    /// Default seccomp profile: a file in --seccomp_config_dir.
     #[arg(long)]
     pub seccomp_profile_name: Option<String>,
-    /// Directories, separated by colons, below which missing sources of host path volumes are made.
+    /// Directories (colon-separated) below which missing sources of host path volumes are created.
     #[arg(long)]
     pub host_path_volume_force_creation: Option<String>,
-    /// What a container's shared memory may take unless it says so itself.
+    /// Default size of /dev/shm in containers.
     #[arg(long, value_parser = value::bytes)]
     pub default_container_shm_size: Option<u64>,
-    /// Refuse containers that want to share the agent's pid namespace.
+    /// Reject containers that share the agent's pid namespace.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
     pub disallow_sharing_agent_pid_namespace: bool,
-    /// Refuse containers that want to share the agent's ipc namespace.
+    /// Reject containers that share the agent's ipc namespace.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
     pub disallow_sharing_agent_ipc_namespace: bool,
-    /// How often `disk/du` looks at what containers hold.
+    /// Interval at which `disk/du` measures disk usage of containers.
     #[arg(long, value_parser = value::duration, default_value = "15secs")]
     pub container_disk_watch_interval: Duration,
-    /// End containers that hold more disk than they were given.
+    /// Kill containers that exceed their disk resources.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
     pub enforce_container_disk_quota: bool,
-    /// How often `network/ports` looks at where containers listen.
+    /// Interval at which `network/ports` checks listening ports of containers.
     #[arg(long, value_parser = value::duration, default_value = "30secs")]
     pub container_ports_watch_interval: Duration,
-    /// End containers that listen on ports they were not given.
+    /// Kill containers that listen on ports outside of their resources.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
     pub enforce_container_ports: bool,
-    /// Look at no other ports than these: `[31000-32000]`.
+    /// Ports to check, as in `[31000-32000]` [default: all].
     #[arg(long, value_parser = value::port_ranges)]
     pub container_ports_isolated_range: Option<value::PortRanges>,
-    /// Look at no other ports than those the agent offers.
+    /// Check only ports that the agent offers.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
     pub check_agent_port_range_only: bool,
     /// Accepted for compatibility: processes and threads are always counted.

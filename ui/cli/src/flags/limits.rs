@@ -1,4 +1,4 @@
-//! Flags that limit what the master keeps of frameworks and agents.
+//! Flags that limit the master's state per framework and agent.
 
 use clap::Args;
 use tepui_shell_master::Limits;
@@ -8,25 +8,28 @@ use super::value;
 #[derive(Args, Clone, Debug)]
 #[command(rename_all = "snake_case")]
 pub struct LimitFlags {
-    /// Largest FrameworkInfo, and largest offer constraints of a framework; larger ones are rejected.
+    /// Maximum size of a FrameworkInfo, and of offer constraints.
     #[arg(long, value_parser = value::bytes, default_value = "1MB")]
     pub max_framework_info_size: u64,
-    /// Largest TaskInfo with its executor; larger tasks are TASK_ERROR.
+    /// Maximum size of a TaskInfo including its executor.
     #[arg(long, value_parser = value::bytes, default_value = "4MB")]
     pub max_task_info_size: u64,
-    /// Largest operation on resources of a framework or an operator, with all labels.
+    /// Maximum size of an operation on resources, including labels.
     #[arg(long, value_parser = value::bytes, default_value = "1MB")]
     pub max_operation_size: u64,
-    /// Largest description of an agent: its attributes and resources with all reservations.
+    /// Maximum size of an agent description: attributes and resources with all reservations.
     #[arg(long, value_parser = value::bytes, default_value = "4MB")]
     pub max_agent_info_size: u64,
-    /// Memory for the descriptions of a framework's live tasks, and as much for its completed and unreachable ones. Launches
-    /// beyond are TASK_ERROR; of the others the oldest are forgotten.
+    /// Maximum total size of the active tasks of a framework, and of its completed and unreachable ones.
+    /// Launches beyond the limit fail with TASK_ERROR; the oldest completed tasks are dropped.
     #[arg(long, value_parser = value::bytes, default_value = "1GB")]
     pub max_task_bytes_per_framework: u64,
-    /// Frameworks that are not completed; more are rejected.
+    /// Maximum number of frameworks that are not completed.
     #[arg(long, default_value_t = 10_000)]
     pub max_frameworks: usize,
+    /// Weights and quotas of all roles together; changes beyond are rejected.
+    #[arg(long, value_parser = value::bytes, default_value = "16MB")]
+    pub max_role_config_size: u64,
 }
 
 impl LimitFlags {
@@ -39,6 +42,7 @@ impl LimitFlags {
             agent_info: bytes(self.max_agent_info_size),
             tasks_of_framework: bytes(self.max_task_bytes_per_framework),
             frameworks: self.max_frameworks,
+            role_config: bytes(self.max_role_config_size),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The flags of `tepui agent` about what becomes of containers' output: `--container_logger` and what v1 gives its
-//! logger as parameters of a module, under the same names.
+//! Flags of `tepui agent` for container output: `--container_logger` and the module parameters of v1's logger under the
+//! same names.
 
 use anyhow::{Result, anyhow};
 use clap::Args;
@@ -10,28 +10,29 @@ use super::value;
 /// v1's name of the logger that rotates files.
 const LOGROTATE: &str = "org_apache_mesos_LogrotateContainerLogger";
 
-/// Without a word about it so many older files are kept.
+/// The default number of rotated files.
 const KEPT: u32 = 9;
 
 #[derive(Args, Clone, Debug)]
 #[command(rename_all = "snake_case")]
 pub struct LoggerFlags {
-    /// What becomes of output: `sandbox` (files that grow) or `logrotate` (files that are exchanged when large).
+    /// Container logger: `sandbox` (unlimited files) or `logrotate` (rotated files).
     #[arg(long, default_value = "sandbox", value_parser = ["sandbox", "logrotate", LOGROTATE])]
     pub container_logger: String,
-    /// How large `stdout` may grow before it is exchanged, with `--container_logger=logrotate`.
+    /// Size at which `stdout` is rotated, with --container_logger=logrotate.
     #[arg(long, value_parser = value::bytes, default_value = "10MB")]
     pub max_stdout_size: u64,
-    /// How large `stderr` may grow before it is exchanged.
+    /// Size at which `stderr` is rotated, with --container_logger=logrotate.
     #[arg(long, value_parser = value::bytes, default_value = "10MB")]
     pub max_stderr_size: u64,
-    /// How many older ones of `stdout` are kept: `rotate 5`. Other options of logrotate change nothing.
+    /// Number of rotated `stdout` files to keep, as in `rotate 5`; other logrotate options are ignored.
     #[arg(long)]
     pub logrotate_stdout_options: Option<String>,
-    /// How many older ones of `stderr` are kept.
+    /// Number of rotated `stderr` files to keep, as in `rotate 5`; other logrotate options are ignored.
     #[arg(long)]
     pub logrotate_stderr_options: Option<String>,
-    /// With this before the names of these flags, variables of a task choose for it: `CONTAINER_LOGGER_MAX_STDOUT_SIZE`.
+    /// Prefix of task environment variables that override these flags, as in
+    /// `CONTAINER_LOGGER_MAX_STDOUT_SIZE`.
     #[arg(long, default_value = "CONTAINER_LOGGER_")]
     pub environment_variable_prefix: String,
 }
@@ -41,7 +42,7 @@ impl LoggerFlags {
         let rotation = |stream: &str, bytes_max: u64, options: &Option<String>| {
             let rotation = Rotation { bytes_max, kept_max: KEPT };
             let chosen = rotation.with_options(options.as_deref().unwrap_or_default());
-            chosen.map_err(|why| anyhow!("--max_{stream}_size, --logrotate_{stream}_options: {why}"))
+            chosen.map_err(|reason| anyhow!("--max_{stream}_size, --logrotate_{stream}_options: {reason}"))
         };
         let stdout = rotation("stdout", self.max_stdout_size, &self.logrotate_stdout_options)?;
         let stderr = rotation("stderr", self.max_stderr_size, &self.logrotate_stderr_options)?;
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_becomes_of_output() {
+    fn container_logger_options() {
         assert_eq!(logger(&[]).expect("a logger"), ContainerLogger::Sandbox);
         let rotate =
             |stdout, stderr| ContainerLogger::Rotate { stdout, stderr, prefix: "CONTAINER_LOGGER_".into() };

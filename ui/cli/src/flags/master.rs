@@ -13,155 +13,155 @@ use super::value;
 pub struct MasterFlags {
     #[command(flatten)]
     pub address: AddressFlags,
-    /// Port to listen on; 0 takes a free one.
+    /// Port to listen on; 0 selects a free port.
     #[arg(long, default_value_t = 5050)]
     pub port: u16,
-    /// Where the registry lives.
+    /// Directory of the registry.
     #[arg(long)]
     pub work_dir: Option<PathBuf>,
-    /// `replicated_log` (one durable file under --work_dir), `in_memory` (forgotten at the end) or
-    /// `etcd://host:2379,host:2379/prefix` (shared by several masters, of which one leads); over TLS as `etcds://…`, and
-    /// with `user:password@` before the hosts if etcd asks.
+    /// Storage of the registry: `replicated_log` (a durable file in --work_dir), `in_memory` (not durable) or
+    /// `etcd://host:2379,host:2379/prefix` (shared by several masters with leader election); `etcds://…` uses
+    /// TLS, `user:password@` before the hosts authenticates with etcd.
     #[arg(long, default_value = "replicated_log")]
     pub registry: String,
-    /// Let changes of the registry that come together share one write to the disk, or to etcd; without, each is one of its
-    /// own, which is slower and no safer.
+    /// Write concurrent changes of the registry in one commit; for measurements only.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
     pub registry_group_commit: bool,
     #[command(flatten)]
     pub disk: super::disk::DiskFlags,
-    /// How long a leading master may be silent before another takes its place (with a registry in etcd).
+    /// Time without renewal after which a leading master is replaced (registry in etcd).
     #[arg(long, value_parser = value::duration, default_value = "10secs")]
     pub leader_lease: Duration,
-    /// Name of the cluster, for people.
+    /// Human-readable name of the cluster.
     #[arg(long)]
     pub cluster: Option<String>,
     /// Fault domain of the master, as JSON.
     #[arg(long)]
     pub domain: Option<String>,
-    /// Only these roles may be used (comma list).
+    /// Permitted roles (comma-separated) [default: all].
     #[arg(long)]
     pub roles: Option<String>,
-    /// Weights of roles at the very first start: `role=weight,...`.
+    /// Initial weights of roles, `role=weight,…`; ignored once the registry exists.
     #[arg(long)]
     pub weights: Option<String>,
-    /// Take offers back that were neither accepted nor declined for so long.
+    /// Rescind offers that are neither accepted nor declined within this time [default: none].
     #[arg(long, value_parser = value::duration)]
     pub offer_timeout: Option<Duration>,
-    /// How often everything is offered anew.
+    /// Interval of batch allocations: how long declined resources wait before they are offered again.
     #[arg(long, value_parser = value::duration, default_value = "1secs")]
     pub allocation_interval: Duration,
-    /// The least worth offering: alternatives by `|`, conditions by `;`.
+    /// Smallest amount of resources worth offering: alternatives separated by `|`, resources by `;`.
     #[arg(long, default_value = "cpus:0.01|mem:32")]
     pub min_allocatable_resources: String,
-    /// Resources that do not count for fairness (comma list).
+    /// Resources not considered in fair sharing (comma-separated).
     #[arg(long)]
     pub fair_sharing_excluded_resource_names: Option<String>,
-    /// Offer agents with GPUs only to frameworks that know GPUs.
+    /// Offer agents with GPUs only to frameworks with the capability GPU_RESOURCES.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
     pub filter_gpu_resources: bool,
-    /// A file of the hosts whose agents are offered, one on a line; read again every 5 seconds. `*`: all.
+    /// File with the hostnames of agents to offer, one per line, or `*` for all; re-read every 5 seconds.
     #[arg(long)]
     pub whitelist: Option<PathBuf>,
-    /// Take tasks that ask for no cpus or memory; agents need the same flag to run them.
+    /// Accept tasks without cpus or mem; agents need the same flag to run them.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
     pub best_effort_tasks: bool,
-    /// Check the limits of whole task groups that labels of their executors say; agents need the same flag to keep them.
+    /// Validate the limits of task groups, given as labels of their executors; agents need the same flag to
+    /// enforce them.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
     pub task_group_limits: bool,
-    /// How roles are put in order: by weighted dominant shares or by weighted lot.
+    /// Order of roles: `drf` (weighted dominant share) or `random` (weighted random).
     #[arg(long, alias = "user_sorter", default_value = "drf", value_parser = ["drf", "random"])]
     pub role_sorter: String,
-    /// How the frameworks of a role are put in order.
+    /// Order of the frameworks in a role: `drf` or `random`.
     #[arg(long, default_value = "drf", value_parser = ["drf", "random"])]
     pub framework_sorter: String,
-    /// With quota set, a new master offers nothing before this part of the known agents is back.
+    /// With quota set, fraction of known agents that must re-register before a new master makes offers.
     #[arg(long, default_value_t = 0.8)]
     pub allocator_agent_recovery_factor: f64,
-    /// ... or so much time has passed.
+    /// Time after which a new master makes offers regardless of --allocator_agent_recovery_factor.
     #[arg(long, value_parser = value::duration, default_value = "10mins")]
     pub allocator_recovery_timeout: Duration,
-    /// Lend what is reserved but idle, as revocable resources, until its owner wants it back.
+    /// Lend reserved but idle resources as revocable resources until their owner uses them.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
     pub allocation_slack: bool,
-    /// Roles whose reservations are never lent, nor those of roles below them (comma list).
+    /// Roles whose reservations, including those of their subroles, are never lent (comma-separated).
     #[arg(long)]
     pub allocation_slack_opt_out: Option<String>,
-    /// Whether frameworks may run as root.
+    /// Permit frameworks to run tasks as root.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
     pub root_submissions: bool,
-    /// How long an agent may take to answer a ping.
+    /// Time within which an agent must answer a ping.
     #[arg(long, alias = "slave_ping_timeout", value_parser = value::duration, default_value = "15secs")]
     pub agent_ping_timeout: Duration,
-    /// How many pings may go unanswered until an agent is unreachable.
+    /// Number of consecutive unanswered pings after which an agent is unreachable.
     #[arg(long, alias = "max_slave_ping_timeouts", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_agent_ping_timeouts: u32,
-    /// How long a known agent may stay away after a master start.
+    /// Time within which known agents must re-register after a master failover.
     #[arg(long, alias = "slave_reregister_timeout", value_parser = value::duration, default_value = "10mins")]
     pub agent_reregister_timeout: Duration,
-    /// How many agents may be called unreachable in what time: `1/20mins`.
+    /// Rate at which agents may be marked unreachable, as in `1/20mins` [default: none].
     #[arg(long, alias = "slave_removal_rate_limit", value_parser = value::rate)]
     pub agent_removal_rate_limit: Option<(u32, Duration)>,
-    /// If a larger part of the known agents stays away after a master start, the master ends instead of giving them up.
+    /// Share of known agents that may be missing after a failover; if more are missing, the master exits.
     #[arg(long, alias = "recovery_slave_removal_limit", value_parser = value::percentage, default_value = "100%")]
     pub recovery_agent_removal_limit: f64,
-    /// Take in agents with a fault domain only.
+    /// Reject agents without a fault domain.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
     pub require_agent_domain: bool,
-    /// How many ended frameworks are remembered.
+    /// Number of completed frameworks to keep in memory.
     #[arg(long, default_value_t = 50)]
     pub max_completed_frameworks: usize,
-    /// How many ended tasks of each framework are remembered.
+    /// Number of completed tasks to keep in memory per framework.
     #[arg(long, default_value_t = 1000)]
     pub max_completed_tasks_per_framework: usize,
-    /// How many unreachable tasks of each framework are remembered.
+    /// Number of unreachable tasks to keep in memory per framework.
     #[arg(long, default_value_t = 1000)]
     pub max_unreachable_tasks_per_framework: usize,
-    /// How many operators may follow the event stream.
+    /// Maximum number of subscribers of the operator event stream.
     #[arg(long, default_value_t = 1000)]
     pub max_operator_event_stream_subscribers: usize,
-    /// Whether metrics of each framework are shown.
+    /// Publish metrics per framework.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
     pub publish_per_framework_metrics: bool,
-    /// How often old agents are forgotten.
+    /// Interval of garbage collection in the registry.
     #[arg(long, value_parser = value::duration, default_value = "15mins")]
     pub registry_gc_interval: Duration,
-    /// How long unreachable and gone agents are remembered.
+    /// Time for which unreachable and gone agents stay in the registry.
     #[arg(long, value_parser = value::duration, default_value = "2weeks")]
     pub registry_max_agent_age: Duration,
-    /// How many unreachable and how many gone agents are remembered.
+    /// Maximum number of unreachable, and of gone, agents in the registry.
     #[arg(long, default_value_t = 102_400)]
     pub registry_max_agent_count: usize,
-    /// Whether readers of documents must authenticate.
+    /// Require authentication for read-only endpoints.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
     pub authenticate_http_readonly: bool,
-    /// Whether operators who change something must authenticate.
+    /// Require authentication for endpoints that change state.
     #[arg(long, alias = "authenticate_http", value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
     pub authenticate_http_readwrite: bool,
-    /// Whether frameworks must authenticate.
+    /// Require authentication of frameworks.
     #[arg(long, alias = "authenticate_frameworks", alias = "authenticate", value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
     pub authenticate_http_frameworks: bool,
-    /// Whether agents must authenticate.
+    /// Require authentication of agents.
     #[arg(long, alias = "authenticate_slaves", value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
     pub authenticate_agents: bool,
-    /// How operators authenticate; `basic` is what there is.
+    /// Authenticator for operators; only `basic` is supported.
     #[arg(long)]
     pub http_authenticators: Option<String>,
-    /// How frameworks authenticate; `basic` is what there is.
+    /// Authenticator for frameworks; only `basic` is supported.
     #[arg(long)]
     pub http_framework_authenticators: Option<String>,
-    /// Names and secrets: a file with {"credentials":[{"principal":"...","secret":"..."}]}.
+    /// File with principals and secrets: {"credentials":[{"principal":"...","secret":"..."}]}.
     #[arg(long)]
     pub credentials: Option<PathBuf>,
-    /// Who may do what: JSON, or a file of it.
+    /// Access control lists, as JSON or a file [default: permit everything].
     #[arg(long)]
     pub acls: Option<String>,
-    /// Endpoints that nobody may use, `{"disabled_endpoints":{"paths":["/master/state"]}}`: as JSON or a file of it.
+    /// Disabled endpoints, as JSON or a file: `{"disabled_endpoints":{"paths":["/master/state"]}}`.
     #[arg(long)]
     pub firewall_rules: Option<String>,
     #[command(flatten)]
     pub browsers: super::both::BrowserFlags,
-    /// How often each principal may call: JSON, or a file of it.
+    /// Rate limits per principal, as JSON or a file.
     #[arg(long)]
     pub rate_limits: Option<String>,
     #[command(flatten)]

@@ -1,6 +1,6 @@
-//! The flags of `tepui agent` about resources that are given out twice: to whom they belong, and to borrowers.
+//! Flags of `tepui agent` for oversubscription.
 //!
-//! v1 loads estimators and controllers as modules; here they are built in, under the parameter names of v1's own.
+//! v1 loads estimators and controllers as modules; here they are built in, with the parameter names of v1.
 
 use std::time::Duration;
 
@@ -13,46 +13,48 @@ use super::value;
 #[derive(Args, Clone, Debug)]
 #[command(rename_all = "snake_case")]
 pub struct OversubscriptionFlags {
-    /// How long borrowers of reserved resources may take to end when the owner takes these back.
+    /// Grace period of borrowers when the owner reclaims lent resources.
     #[arg(long, value_parser = value::duration, default_value = "5secs")]
     pub slack_eviction_grace: Duration,
-    /// What is offered again as revocable: nothing (`noop`), the same always (`fixed`), or what tasks leave unused (`usage`).
+    /// Estimator of revocable resources: `noop` (none), `fixed` (a constant) or `usage` (requested but
+    /// unused).
     #[arg(long, default_value = "noop", value_parser = ["noop", "fixed", "usage"])]
     pub resource_estimator: String,
-    /// What the estimator `fixed` finds: `cpus:4;mem:1024`.
+    /// Resources reported by the estimator `fixed`, as in `cpus:4;mem:1024`.
     #[arg(long)]
     pub fixed_estimator_resources: Option<String>,
-    /// Let the estimator `usage` find memory too, not only cpus.
+    /// Include memory in the estimates of `usage`.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
     pub usage_estimator_memory: bool,
-    /// How long the estimator `usage` watches a task before it finds anything of it.
+    /// Time for which `usage` observes a task before its unused resources count.
     #[arg(long, value_parser = value::duration, default_value = "1mins")]
     pub usage_estimator_watch: Duration,
-    /// How often an estimate is made.
+    /// Interval of estimates.
     #[arg(long, value_parser = value::duration, default_value = "15secs")]
     pub oversubscribed_resources_interval: Duration,
-    /// When revocable tasks are ended: never (`noop`), by load average (`load`), or by waiting time (`pressure`).
+    /// Controller that evicts revocable tasks: `noop` (never), `load` (load average) or `pressure` (stall
+    /// time).
     #[arg(long, default_value = "noop", value_parser = ["noop", "load", "pressure"])]
     pub qos_controller: String,
-    /// How far corrections are apart at least.
+    /// Minimum interval between corrections.
     #[arg(long, value_parser = value::duration, default_value = "0ns")]
     pub qos_correction_interval_min: Duration,
-    /// The controller `load` acts above this average of five minutes.
+    /// Load average over five minutes above which `load` evicts.
     #[arg(long)]
     pub load_threshold_5min: Option<f64>,
-    /// The controller `load` acts above this average of fifteen minutes.
+    /// Load average over fifteen minutes above which `load` evicts.
     #[arg(long)]
     pub load_threshold_15min: Option<f64>,
-    /// The controller `pressure` acts if tasks wait for a cpu more than this part of the time, in percent.
+    /// Percentage of time stalled on cpu above which `pressure` evicts.
     #[arg(long, default_value_t = 60.0)]
     pub pressure_threshold_cpu: f64,
-    /// The controller `pressure` acts if tasks wait for memory more than this part of the time, in percent.
+    /// Percentage of time stalled on memory above which `pressure` evicts.
     #[arg(long, default_value_t = 10.0)]
     pub pressure_threshold_memory: f64,
 }
 
 impl OversubscriptionFlags {
-    /// Sets what the flags say.
+    /// Sets the options.
     pub fn set(&self, config: &mut Config) -> Result<()> {
         config.slack_eviction_grace = self.slack_eviction_grace;
         config.estimator = self.estimator()?;

@@ -1,4 +1,4 @@
-//! One table: what is typed and what stands in the environment, and what clap gets to see.
+//! One table: arguments and environment, and the arguments passed to clap.
 
 use clap::{Arg, ArgAction, Command, CommandFactory};
 
@@ -19,7 +19,7 @@ fn command() -> Command {
 }
 
 #[test]
-fn flags_take_one_form() {
+fn flag_forms_are_normalised() {
     let environment = |name: &str| match name {
         "MESOS_PORT" => Some("1".to_string()),
         "TEPUI_PORT" => Some("2".to_string()),
@@ -48,7 +48,7 @@ fn flags_take_one_form() {
 fn a_flag_wins_over_the_environment_also_by_its_alias() {
     let environment = |name: &str| match name {
         "MESOS_AGENT_PING_TIMEOUT" => Some("9secs".to_string()),
-        "TEPUI_PORT" => Some(String::new()), // Set to nothing is not set.
+        "TEPUI_PORT" => Some(String::new()), // An empty variable is not set.
         _ => None,
     };
     let got = normalise(&command(), vec!["--slave-ping-timeout=1secs".into()], environment).unwrap();
@@ -56,7 +56,7 @@ fn a_flag_wins_over_the_environment_also_by_its_alias() {
 }
 
 #[test]
-fn only_programs_take_everything_from_the_environment() {
+fn only_programs_read_flags_from_the_environment() {
     let tasks = Command::new("tasks")
         .arg(Arg::new("master").long("master"))
         .arg(Arg::new("role").long("role"))
@@ -78,7 +78,7 @@ fn a_file_value_is_its_content() {
 }
 
 #[test]
-fn a_flag_we_cannot_honour_says_why() {
+fn unsupported_flags_are_rejected_with_a_reason() {
     let error = normalise(&Command::new("master"), vec!["--zk=zk://h/p".into()], |_| None).unwrap_err();
     assert!(error.to_string().starts_with("--zk is not supported: "), "{error}");
 }
@@ -108,7 +108,7 @@ fn rows_of_compat(program: &str) -> Vec<[&'static str; 3]> {
 }
 
 #[test]
-fn flags_are_what_compat_says_of_them() {
+fn flags_agree_with_compat() {
     let mut tepui = crate::Tepui::command();
     tepui.build();
     for program in ["master", "agent"] {
@@ -128,7 +128,7 @@ fn flags_are_what_compat_says_of_them() {
 }
 
 #[test]
-fn flags_of_somebody_elses_command_stay_as_they_are() {
+fn flags_of_the_executed_command_are_not_changed() {
     let exec = Command::new("exec")
         .arg(Arg::new("framework").long("framework"))
         .arg(Arg::new("tty").long("tty").short('t').action(ArgAction::SetTrue))

@@ -12,19 +12,19 @@ use super::value;
 #[derive(Args, Clone, Debug)]
 #[command(rename_all = "snake_case")]
 pub struct TlsFlags {
-    /// The certificate to show (PEM, with those that vouch for it): TLS is spoken, and nothing else.
+    /// Server certificate with its chain (PEM); enables TLS and disables plain HTTP.
     #[arg(long, requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
-    /// Its key (PEM).
+    /// Private key of --tls_cert (PEM).
     #[arg(long, requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// Whose certificates count (PEM): of the master for agents, of the agent for executors, of clients.
+    /// CA certificates (PEM) that verify the master, the agent (for executors) and clients.
     #[arg(long)]
     pub tls_ca: Option<PathBuf>,
-    /// Whether who connects must show a certificate.
+    /// Require client certificates.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
     pub tls_verify_clients: bool,
-    /// Listen on an address that others can reach, without TLS or without authentication.
+    /// Permit listening on a non-loopback address without TLS or authentication.
     #[arg(long, value_parser = value::boolean, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
     pub allow_insecure: bool,
 }
@@ -33,22 +33,22 @@ impl TlsFlags {
     pub fn load(&self) -> Result<Option<Tls>> {
         let (Some(cert), Some(key)) = (self.tls_cert.clone(), self.tls_key.clone()) else { return Ok(None) };
         let files = TlsFiles { cert, key, ca: self.tls_ca.clone(), verify_clients: self.tls_verify_clients };
-        Ok(Some(Tls::load(&files).map_err(|why| anyhow::anyhow!("TLS: {why}"))?))
+        Ok(Some(Tls::load(&files).map_err(|reason| anyhow::anyhow!("TLS: {reason}"))?))
     }
 
-    /// Refuses to listen where others can come in unseen, unless told that this is meant.
+    /// Rejects a non-loopback address without TLS and authentication, unless `--allow_insecure` is set.
     pub fn check_address(&self, ip: IpAddr, is_authenticated: bool) -> Result<()> {
         if ip.is_loopback() || self.allow_insecure {
             return Ok(());
         }
         let missing = match (self.tls_cert.is_some(), is_authenticated) {
             (true, true) => return Ok(()),
-            (false, true) => "without TLS (--tls_cert, --tls_key) everybody on the way reads every secret",
+            (false, true) => "without TLS (--tls_cert, --tls_key) secrets are readable on the network",
             (true, false) => {
-                "without authentication everybody who reaches it can run commands on the cluster"
+                "without authentication every client that can connect can run commands on the cluster"
             }
             (false, false) => {
-                "without TLS and authentication everybody who reaches it can run commands on the cluster"
+                "without TLS and authentication every client that can connect can run commands on the cluster"
             }
         };
         bail!(
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_open_door_must_be_meant() {
+    fn insecure_listening_requires_allow_insecure() {
         let flags = |cert: bool, allow_insecure: bool| TlsFlags {
             tls_cert: cert.then(PathBuf::new),
             tls_key: None,

@@ -1,6 +1,6 @@
-//! Flags of v1 programs that Tepui knows and cannot honour, with the reason an operator is told.
+//! Flags of v1 programs that Tepui recognizes and does not support, with the reason shown to the operator.
 //!
-//! Silently ignoring a flag that changes what a cluster does would be a lie; these are errors on the command line.
+//! They are errors on the command line: a flag is never ignored silently.
 //! The complete list of flags is in docs/compat.md.
 
 /// All of them that the program `command` has in v1.
@@ -21,7 +21,7 @@ pub fn reason(command: &str, name: &str) -> Option<&'static str> {
         _ => return None,
     };
     let of_program = table.iter().find(|(flags, _)| flags.contains(&name));
-    of_program.or_else(|| BOTH.iter().find(|(flags, _)| flags.contains(&name))).map(|(_, why)| *why)
+    of_program.or_else(|| BOTH.iter().find(|(flags, _)| flags.contains(&name))).map(|(_, reason)| *reason)
 }
 
 type Table = &'static [(&'static [&'static str], &'static str)];
@@ -39,49 +39,49 @@ const BOTH: Table = &[
             "authorizer",
             "secret_resolver",
         ],
-        "there are no loadable modules; what they were used for is built in or a framework",
+        "loadable modules are not supported; their functions are built in or provided by frameworks",
     ),
     (
         &["zk", "zk_session_timeout"],
-        "ZooKeeper is not used; several masters share a registry in etcd: --registry=etcd://host:2379/prefix",
+        "ZooKeeper is not supported; use a registry in etcd for several masters: --registry=etcd://host:2379/prefix",
     ),
-    (&["initialize_driver_logging"], "there are no drivers"),
-    (&["logbufsecs"], "lines are written within 10 ms"),
-    (&["memory_profiling"], "memory is profiled from outside, as with heaptrack"),
+    (&["initialize_driver_logging"], "v0 drivers are not supported"),
+    (&["logbufsecs"], "not needed: log lines are written within 10 ms"),
+    (&["memory_profiling"], "use an external profiler such as heaptrack"),
 ];
 
 const MASTER: Table = &[
     (
         &["quorum", "log_auto_initialize"],
-        "there is no replicated log; the registry is one file under --work_dir, or in etcd",
+        "the replicated log is not used; the registry is a file in --work_dir or in etcd",
     ),
     (
         &["authenticators", "authentication_v0_timeout"],
-        "old drivers do not exist here; frameworks and agents authenticate by HTTP, with --credentials",
+        "v0 drivers are not supported; frameworks and agents authenticate over HTTP with --credentials",
     ),
-    (&["user_sorter"], "users have no order of their own; --role_sorter and --framework_sorter have"),
-    (&["max_executors_per_agent"], "v1 has it in builds with network/port_mapping only"),
+    (&["user_sorter"], "users are not sorted; use --role_sorter and --framework_sorter"),
+    (
+        &["max_executors_per_agent"],
+        "applies only to the isolator network/port_mapping, which is not supported",
+    ),
     (
         &["offer_constraints_re2_max_mem", "offer_constraints_re2_max_program_size"],
-        "regular expressions are not those of RE2; their limit is fixed",
+        "RE2 is not used; the limit of regular expressions is fixed",
     ),
-    (&["registry_fetch_timeout"], "the registry is read from its file, or from etcd until that answers"),
+    (&["registry_fetch_timeout"], "reading the registry does not time out"),
     (
         &["registry_store_timeout"],
-        "a store that does not answer is waited for; nothing becomes visible meanwhile",
+        "writing the registry does not time out; nothing is visible before it is durable",
     ),
-    (
-        &["registry_strict"],
-        "agents that the registry has forgotten are taken back, as in v1 without the flag",
-    ),
-    (&["webui_dir"], "the pages are part of the binary"),
+    (&["registry_strict"], "agents missing in the registry may re-register, as in v1 without this flag"),
+    (&["webui_dir"], "the web pages are part of the binary"),
 ];
 
 const AGENT: Table = &[
-    (&["agent_subsystems"], "the agent itself stays where it was started"),
+    (&["agent_subsystems"], "the agent is not moved into cgroups"),
     (
         &["appc_store_dir", "appc_simple_discovery_uri_prefix"],
-        "images are those of Docker and OCI: --image_providers=docker",
+        "appc images are not supported; use Docker or OCI images: --image_providers=docker",
     ),
     (
         &[
@@ -90,37 +90,31 @@ const AGENT: Table = &[
             "authentication_timeout_max",
             "authentication_timeout_min",
         ],
-        "an agent shows its --credential with its first request; there is nothing to negotiate",
+        "the agent sends its --credential with the first request; there is no negotiation",
     ),
-    (
-        &["cgroups_destroy_timeout"],
-        "a container is destroyed until it is gone; one that takes long is in the log",
-    ),
-    (&["cgroups_hierarchy"], "controllers are used where they are mounted"),
+    (&["cgroups_destroy_timeout"], "destroying a container does not time out; slow destructions are logged"),
+    (&["cgroups_hierarchy"], "controllers are used where the system mounts them"),
     (
         &["cgroups_net_cls_primary_handle", "cgroups_net_cls_secondary_handles"],
-        "there is no isolator cgroups/net_cls",
+        "the isolator cgroups/net_cls is not supported",
     ),
-    (
-        &["default_container_dns"],
-        "name servers are named by the parameters dns, dns-search and dns-opt of a task",
-    ),
-    (&["docker_ignore_runtime"], "leave docker/runtime out of --isolation instead"),
+    (&["default_container_dns"], "use the task's Docker parameters dns, dns-search and dns-opt"),
+    (&["docker_ignore_runtime"], "omit docker/runtime from --isolation instead"),
     (
         &["gc_non_executor_container_sandboxes"],
-        "sandboxes of nested containers go with that of their executor, or by REMOVE_CONTAINER",
+        "sandboxes of nested containers are removed with that of their executor, or by REMOVE_CONTAINER",
     ),
-    (&["docker_mesos_image"], "the docker executor is part of this binary and runs beside its container"),
+    (&["docker_mesos_image"], "the Docker executor is part of this binary and runs outside of the container"),
     (
         &["domain_socket_location", "http_executor_domain_sockets"],
         "executors reach their agent over TCP only",
     ),
     (
         &["executor_reregistration_retry_interval"],
-        "executors of old drivers do not exist here; the others come back by themselves",
+        "v0 executors are not supported; v1 executors resubscribe by themselves",
     ),
-    (&["hadoop_home"], "the fetcher does not use Hadoop: file, http and https"),
-    (&["ip6", "ip6_discovery_command"], "an agent has one address; --ip takes one of either version"),
+    (&["hadoop_home"], "Hadoop is not supported; the fetcher supports file, http and https"),
+    (&["ip6", "ip6_discovery_command"], "an agent has one address; --ip accepts IPv4 and IPv6"),
     (
         &[
             "network_cni_config_dir",
@@ -128,10 +122,10 @@ const AGENT: Table = &[
             "network_cni_plugins_dir",
             "network_cni_root_dir_persist",
         ],
-        "CNI networks are not there yet; tasks use the host's",
+        "CNI networks are not supported; tasks use the host network",
     ),
-    (&["nvidia_gpu_devices"], "there is no isolator gpu/nvidia"),
-    (&["perf_duration", "perf_events", "perf_interval"], "there is no isolator cgroups/perf_event"),
+    (&["nvidia_gpu_devices"], "the isolator gpu/nvidia is not supported"),
+    (&["perf_duration", "perf_events", "perf_interval"], "the isolator cgroups/perf_event is not supported"),
     (
         &[
             "egress_burst",
@@ -160,22 +154,19 @@ const AGENT: Table = &[
             "network_rate_statistics_interval",
             "network_rate_statistics_window",
         ],
-        "there is no isolator network/port_mapping",
+        "the isolator network/port_mapping is not supported",
     ),
     (
         &["resource_provider_config_dir", "csi_plugin_config_dir", "disk_profile_adaptor"],
-        "resource providers and CSI plugins are not there yet",
+        "resource providers and CSI plugins are not supported",
     ),
     (
         &["systemd_enable_support", "systemd_runtime_directory"],
-        "nothing is moved into a slice; set KillMode=process and Delegate=true in the agent's unit",
+        "systemd slices are not used; set KillMode=process and Delegate=true in the agent's unit",
     ),
-    (
-        &["volume_gid_range"],
-        "volumes are given to the user of the task that uses them; groups are not handed out",
-    ),
+    (&["volume_gid_range"], "volumes belong to the user of the task; gids are not allocated"),
     (
         &["xfs_kill_containers", "xfs_project_range", "xfs_quota_headroom"],
-        "there is no isolator disk/xfs; disk/du limits sandboxes and volumes",
+        "the isolator disk/xfs is not supported; disk/du limits sandboxes and volumes",
     ),
 ];

@@ -1,4 +1,4 @@
-//! Parsers of flag values: durations, sizes, rates, maps. Each error says what would be right.
+//! Parsers of flag values: durations, sizes, rates, maps. Each error states the valid form.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -90,7 +90,7 @@ pub fn amounts(text: &str) -> Result<Amounts, String> {
         }
     }
     if amounts.is_empty() {
-        Err("nothing is named; write cpus:4,mem:1024".to_string())
+        Err("no resources; write cpus:4,mem:1024".to_string())
     } else {
         Ok(Amounts(amounts))
     }
@@ -102,16 +102,16 @@ pub struct Capabilities(pub u64);
 
 /// `{"capabilities":["NET_RAW","MKNOD"]}`.
 pub fn capabilities(text: &str) -> Result<Capabilities, String> {
-    tepui_container::parse_capabilities(text).map(Capabilities)
+    tepui_container::parse_capabilities(text).map(Capabilities).map_err(|fault| fault.to_string())
 }
 
-/// Devices with what may be done with them.
+/// Devices with their access rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Devices(pub Vec<tepui_container::AllowedDevice>);
 
 /// `{"allowed_devices":[{"device":{"path":"/dev/fuse"},"access":{"read":true,"write":true}}]}`.
 pub fn devices(text: &str) -> Result<Devices, String> {
-    tepui_container::parse_devices(text).map(Devices)
+    tepui_container::parse_devices(text).map(Devices).map_err(|fault| fault.to_string())
 }
 
 /// Ports, from and to, both included.

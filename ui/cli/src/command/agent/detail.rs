@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use crate::amount;
 use crate::command::agents::{AgentState, attributes};
-use crate::command::{Cluster, belongings, block_on, find};
+use crate::command::{Cluster, block_on, find, tasks_of};
 use crate::detail::{Detail, resources};
 use crate::listing::{lists, number, text};
 use crate::output;
 use crate::table::{Cell, Table};
 
-/// Shows the agent that is meant.
+/// Shows one agent.
 pub fn show(cluster: &Cluster, typed: &str, json: bool) -> Result<ExitCode> {
     block_on(async {
         let agent = find::agent(cluster, typed).await?;
@@ -50,7 +50,7 @@ fn render(agent: &Value, tasks: &Value, now: f64, colours: bool) -> String {
         .table("RESOURCES", amounts(agent))
         .table("RESERVED", reserved(agent));
     let its = lists(tasks, &["tasks"]).filter(|task| task["slave_id"] == agent["id"]);
-    belongings::add(&mut detail, its, ("framework_id", "FRAMEWORK"), now);
+    tasks_of::add(&mut detail, its, ("framework_id", "FRAMEWORK"), now);
     detail.render(colours)
 }
 
@@ -62,7 +62,7 @@ fn disk_available(agent: &Value) -> String {
     }
 }
 
-/// What it has of each resource, and who holds how much.
+/// The amounts of each resource: total and used.
 fn amounts(agent: &Value) -> Table {
     let all = ["resources", "used_resources"]
         .into_iter()
@@ -151,11 +151,11 @@ mod tests {
               ROLE  RESOURCES
               eng   cpus:1
 
-            TASKS UNDER WAY: 1
+            ACTIVE TASKS: 1
               TASK  NAME  STATE    SINCE  CPUS  MEM  ROLE  FRAMEWORK
               t1    t1    running  1m20s   0.5  64M  eng   f-0
 
-            ENDED LATELY
+            RECENTLY COMPLETED
               TASK  NAME  STATE     SINCE  CPUS  MEM  ROLE  FRAMEWORK
               t3    t3    finished     1m   0.5  64M  eng   f-0
               t2    t2    failed    1m10s   0.5  64M  eng   f-0"#]]

@@ -7,16 +7,15 @@ use anyhow::{Result, bail};
 pub struct DetachKeys {
     sequence: Vec<u8>,
     /// How much of it was typed last, and is held back.
-    typed: usize,
+    matched: usize,
 }
 
 impl DetachKeys {
-    /// Reads keys by comma: letters and signs as they are, `ctrl-` before those that are pressed with it. Nothing for no
-    /// such keys.
+    /// Parses comma-separated keys: characters, or `ctrl-` and a character. `None` for an empty text.
     pub fn parse(text: &str) -> Result<Option<Self>> {
         let sequence: Vec<u8> =
             text.split(',').filter(|key| !key.is_empty()).map(key).collect::<Result<_>>()?;
-        Ok((!sequence.is_empty()).then_some(Self { sequence, typed: 0 }))
+        Ok((!sequence.is_empty()).then_some(Self { sequence, matched: 0 }))
     }
 
     /// What of the typed bytes is for the container, and whether the keys were pressed among them.
@@ -24,27 +23,27 @@ impl DetachKeys {
         let mut passed = Vec::with_capacity(bytes.len());
         for byte in bytes {
             // What was held back and turns out to be something else is passed on, as far as it cannot begin the keys.
-            while self.typed > 0 && self.sequence[self.typed] != *byte {
+            while self.matched > 0 && self.sequence[self.matched] != *byte {
                 let shorter = self.restart();
-                passed.extend_from_slice(&self.sequence[..self.typed - shorter]);
-                self.typed = shorter;
+                passed.extend_from_slice(&self.sequence[..self.matched - shorter]);
+                self.matched = shorter;
             }
-            match self.sequence[self.typed] == *byte {
-                true => self.typed += 1,
+            match self.sequence[self.matched] == *byte {
+                true => self.matched += 1,
                 false => passed.push(*byte),
             }
-            if self.typed == self.sequence.len() {
-                self.typed = 0;
+            if self.matched == self.sequence.len() {
+                self.matched = 0;
                 return (passed, true);
             }
         }
         (passed, false)
     }
 
-    /// The longest beginning of the keys, shorter than what is held back, with which that ends.
+    /// The longest proper prefix of the keys that is a suffix of the held input.
     fn restart(&self) -> usize {
-        let held = &self.sequence[..self.typed];
-        (0..self.typed).rev().find(|length| held.ends_with(&self.sequence[..*length])).unwrap_or(0)
+        let held = &self.sequence[..self.matched];
+        (0..self.matched).rev().find(|length| held.ends_with(&self.sequence[..*length])).unwrap_or(0)
     }
 }
 
@@ -73,8 +72,8 @@ mod tests {
     }
 
     #[test]
-    fn only_the_whole_sequence_leaves_and_nothing_else_is_lost() {
-        for (keys, typed, passed, left) in [
+    fn only_the_whole_sequence_detaches_and_other_input_is_forwarded() {
+        for (keys, matched, passed, left) in [
             ("a,b", vec!["xaxab"], "xax", true),
             ("a,b", vec!["a", "b"], "", true),
             ("a,b", vec!["a", "c"], "ac", false),
@@ -86,12 +85,16 @@ mod tests {
         ] {
             let mut detach = DetachKeys::parse(keys).expect("keys").expect("some");
             let (mut all, mut is_left) = (Vec::new(), false);
-            for piece in &typed {
+            for piece in &matched {
                 let (bytes, now) = detach.take(piece.as_bytes());
                 all.extend(bytes);
                 is_left |= now;
             }
-            assert_eq!((String::from_utf8_lossy(&all).as_ref(), is_left), (passed, left), "{keys} {typed:?}");
+            assert_eq!(
+                (String::from_utf8_lossy(&all).as_ref(), is_left),
+                (passed, left),
+                "{keys} {matched:?}"
+            );
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The framework behind `tepui run`: accepts what fits, declines the rest, acknowledges, counts.
 //!
-//! A master may go away and come back: calls that got lost are made good by what comes after (updates are told again,
-//! offers are new, tasks are asked about). One that stays away is waited for no longer than the user said.
+//! Survives a failover of the master: lost calls are compensated by later ones (updates are resent, offers are new, tasks
+//! are reconciled). Gives up after `--reconnect_timeout`.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -23,34 +23,34 @@ use crate::command::Signals;
 /// How long agents that do not fit are not offered again.
 const REFUSE_SECONDS: f64 = 5.0;
 
-/// After so long without a place for its tasks a person is told what is waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time without a fitting offer after which the user is informed.
+const NO_OFFER_NOTICE_AFTER: Duration = Duration::from_secs(5);
 
-/// How often the master is asked about tasks of which nothing was heard.
+/// The interval of reconciliation for tasks without updates.
 const RECONCILE_INTERVAL: Duration = Duration::from_secs(10);
 
 pub async fn run(run: Run) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
-    // Asked first: a framework waits for a master, a person should hear at once that there is none.
+    // First of all, so that a missing master is reported at once: a framework would wait for it.
     run.cluster.get("/version").await?;
     let options = scheduler::Options { credential: run.cluster.credential()?, ..Default::default() };
     let mut scheduler = scheduler::connect_with(&run.cluster.master, framework(&run), options)?;
     let mut tasks = Tasks::new(&run);
     let outcome = tasks.follow(&mut scheduler, &mut signals).await;
     match (outcome, scheduler.teardown().await) {
-        // Nothing runs any more: a master that could not be told forgets the framework in time.
+        // No task is running: if the teardown failed, the master removes the framework after its failover timeout.
         (Ok(code), _) => Ok(code),
         (Err(error), _) if tasks.running.is_empty() => Err(error),
-        (Err(error), Ok(())) => Err(anyhow!("{error:#}; its tasks are ended with it")),
+        (Err(error), Ok(())) => Err(anyhow!("{error:#}; its tasks are killed")),
         (Err(error), Err(fault)) => Err(anyhow!(
-            "{error:#}\nthe master could not be told to end {} ({fault}); it does so {} after it is back",
+            "{error:#}\ncannot kill {} ({fault}); the master does so {} after it is reachable",
             amount::count(tasks.running.len() as u64, "task"),
             duration::display(run.reconnect_timeout)
         )),
     }
 }
 
-/// The tasks of this run: those to launch and those under way.
+/// The tasks of this run: pending and running.
 struct Tasks<'r> {
     run: &'r Run,
     prefix: String,
@@ -61,13 +61,13 @@ struct Tasks<'r> {
     worst: u8,
     /// Offers that held none of the tasks.
     misfits: u32,
-    /// When to give up on the master; none while it is there.
+    /// Deadline for reconnecting; `None` while connected.
     give_up_at: Option<Instant>,
     output: Output,
     progress: ProgressBar,
 }
 
-/// A task that was launched and has not ended as far as we know.
+/// A launched task without a terminal update.
 struct Running {
     state: TaskState,
     agent: AgentID,
@@ -77,7 +77,7 @@ impl<'r> Tasks<'r> {
     fn new(run: &'r Run) -> Self {
         let progress =
             if run.count > 1 { ProgressBar::new(u64::from(run.count)) } else { ProgressBar::hidden() };
-        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} tasks ended {msg}")
+        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} tasks terminated {msg}")
             .expect("the template is right");
         progress.set_style(style);
         let prefix = format!("{}-{:08x}", run.name, tepui_client::random::number() as u32);
@@ -98,7 +98,7 @@ impl<'r> Tasks<'r> {
     }
 
     async fn follow(&mut self, scheduler: &mut Scheduler, signals: &mut Signals) -> Result<ExitCode> {
-        let patience = tokio::time::sleep(PATIENCE);
+        let patience = tokio::time::sleep(NO_OFFER_NOTICE_AFTER);
         tokio::pin!(patience);
         let mut told = false;
         let start = Instant::now() + RECONCILE_INTERVAL;
@@ -107,18 +107,18 @@ impl<'r> Tasks<'r> {
             let give_up_at = self.give_up_at;
             tokio::select! {
                 event = scheduler.next_event() => {
-                    self.hear(scheduler, event.context("the master ended the session")?).await?;
+                    self.on_event(scheduler, event.context("the master closed the session")?).await?;
                 }
                 () = &mut patience, if !told => {
                     told = true;
-                    self.tell_waiting();
+                    self.print_waiting();
                 }
                 _ = reconcile.tick(), if give_up_at.is_none() => {
                     self.reconcile(scheduler, |running| running.state == TaskState::TASK_STAGING).await;
                 }
                 () = tokio::time::sleep_until(give_up_at.unwrap_or(start)), if give_up_at.is_some() => {
                     bail!(
-                        "no master at {} for {}; --reconnect_timeout makes it wait longer",
+                        "no master at {} for {}; increase --reconnect_timeout to wait longer",
                         self.run.cluster.master,
                         duration::display(self.run.reconnect_timeout)
                     );
@@ -128,12 +128,12 @@ impl<'r> Tasks<'r> {
         }
         self.progress.finish_and_clear();
         if self.run.count > 1 {
-            eprintln!("tepui run: {} tasks ended, {} of them failed", self.ended, self.failed);
+            eprintln!("tepui run: {} tasks terminated, {} of them failed", self.ended, self.failed);
         }
         Ok(ExitCode::from(self.worst))
     }
 
-    async fn hear(&mut self, scheduler: &Scheduler, event: Event) -> Result<()> {
+    async fn on_event(&mut self, scheduler: &Scheduler, event: Event) -> Result<()> {
         match event {
             Event::Subscribed(_) => {
                 self.give_up_at = None;
@@ -141,38 +141,41 @@ impl<'r> Tasks<'r> {
             }
             Event::Disconnected => {
                 self.give_up_at = Some(Instant::now() + self.run.reconnect_timeout);
-                self.say("the master went away; looking for it");
+                self.print("connection to the master lost, reconnecting");
             }
             Event::Offers(offers) => self.offered(scheduler, offers).await,
             Event::Update(status) => {
-                self.forgive(scheduler.acknowledge(&status).await);
+                if let Some(call) = calls::acknowledge(&status) {
+                    // The answer is not waited for: an update whose acknowledgement is lost is resent.
+                    self.log_rejection(scheduler.begin(call).await.map(drop));
+                }
                 self.updated(&status).await;
             }
-            Event::Error(message) => bail!("the master refused: {message}"),
+            Event::Error(message) => bail!("the master rejected the framework: {message}"),
             _ => {}
         }
         Ok(())
     }
 
-    /// A call that did not get through is no reason to give up; one that the master did not like is worth a word.
-    fn forgive(&self, outcome: Result<(), Fault>) {
+    /// A failed call is not fatal; a rejected one is logged.
+    fn log_rejection(&self, outcome: Result<(), Fault>) {
         if let Err(fault) = outcome
             && !fault.is_passing()
         {
-            self.say(&format!("the master did not take a call: {fault}"));
+            self.print(&format!("the master did not take a call: {fault}"));
         }
     }
 
-    fn say(&self, what: &str) {
-        self.progress.suspend(|| eprintln!("tepui run: {what}"));
+    fn print(&self, message: &str) {
+        self.progress.suspend(|| eprintln!("tepui run: {message}"));
     }
 
-    /// Nothing may be wrong, but a person would like to know.
-    fn tell_waiting(&self) {
+    /// Informs the user that no offer fits yet.
+    fn print_waiting(&self) {
         let missing = self.run.count - self.launched;
         if missing > 0 {
             let wanted = format!("cpus:{} mem:{} disk:{}", self.run.cpus, self.run.mem, self.run.disk);
-            self.say(&format!(
+            self.print(&format!(
                 "waiting for room for {} of {wanted} in role {:?}; offers that were too small: {}; \
                  `tepui agents` shows what there is, Ctrl-C ends the wait",
                 amount::count(missing.into(), "task"),
@@ -182,17 +185,17 @@ impl<'r> Tasks<'r> {
         }
     }
 
-    /// Asks what became of tasks; their updates are the answer.
-    async fn reconcile(&self, scheduler: &Scheduler, which: impl Fn(&Running) -> bool) {
-        let about = self.running.iter().filter(|(_, running)| which(running));
-        let about: Vec<_> = about
+    /// Reconciles tasks; the answers are updates.
+    async fn reconcile(&self, scheduler: &Scheduler, filter: impl Fn(&Running) -> bool) {
+        let tasks = self.running.iter().filter(|(_, running)| filter(running));
+        let tasks: Vec<_> = tasks
             .map(|(id, running)| {
                 (TaskID { value: id.clone(), ..Default::default() }, Some(running.agent.clone()))
             })
             .collect();
-        // Without any task the master would tell about all.
-        if !about.is_empty() {
-            self.forgive(scheduler.reconcile(about).await);
+        // A call without tasks would reconcile all of them.
+        if !tasks.is_empty() {
+            self.log_rejection(scheduler.reconcile(tasks).await);
         }
     }
 
@@ -203,7 +206,7 @@ impl<'r> Tasks<'r> {
             if tasks.is_empty() {
                 self.misfits += 1;
                 let filters = Filters { refuse_seconds: Some(REFUSE_SECONDS), ..Default::default() };
-                self.forgive(scheduler.decline([id], Some(filters)).await);
+                self.log_rejection(scheduler.decline([id], Some(filters)).await);
                 continue;
             }
             let ids: Vec<String> = tasks.iter().map(|task| task.task_id.value.clone()).collect();
@@ -213,10 +216,10 @@ impl<'r> Tasks<'r> {
                 self.launched -= ids.len() as u32;
                 self.running.retain(|id, _| !ids.contains(id));
             }
-            self.forgive(outcome);
+            self.log_rejection(outcome);
         }
         if self.launched == self.run.count {
-            self.forgive(scheduler.suppress(Vec::new()).await);
+            self.log_rejection(scheduler.suppress(Vec::new()).await);
         }
     }
 
@@ -248,7 +251,7 @@ impl<'r> Tasks<'r> {
         let Some(known) = self.running.get_mut(id) else { return };
         known.state = status.state;
         let code = exit_code(status);
-        self.output.hear(id, status.state, code.is_some()).await;
+        self.output.on_event(id, status.state, code.is_some()).await;
         let Some(code) = code else { return };
         self.running.remove(id);
         self.ended += 1;
@@ -256,7 +259,7 @@ impl<'r> Tasks<'r> {
         self.progress.inc(1);
         if code != 0 {
             self.failed += 1;
-            self.say(&format!("{id}: {}", reason(status)));
+            self.print(&format!("{id}: {}", reason(status)));
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Copies what the one task of a `tepui run` writes to our own standard output and error, until it ends.
+//! Copies the output of the single task of a `tepui run` to our standard output and error.
 //!
-//! An agent that does not answer is asked again, from where the copy is: agents restart under running tasks.
+//! Retries from the current offset if the agent does not answer: agents restart under running tasks.
 
 use std::io::Write;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use tokio::time::Instant;
 
 use crate::command::{Cluster, sandbox};
 
-/// How long the rest of the output is tried for after the task has ended.
+/// Limit for reading the rest of the output after the task has terminated.
 const REST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The pause before an agent that did not answer is asked again.
+/// The pause before a retry.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 pub struct Output {
@@ -27,7 +27,7 @@ pub struct Output {
     copying: Option<Copying>,
 }
 
-/// Two copies and the signal that nothing will be added any more.
+/// Two copies and the signal that the output is complete.
 struct Copying {
     ended: watch::Sender<bool>,
     copies: Vec<JoinHandle<()>>,
@@ -38,8 +38,8 @@ impl Output {
         Self { cluster, wanted, copying: None }
     }
 
-    /// Hears of a state of the task: starts copying when it runs, finishes when it has ended.
-    pub async fn hear(&mut self, task: &str, state: TaskState, ended: bool) {
+    /// Starts copying when the task runs and finishes when it has terminated.
+    pub async fn on_event(&mut self, task: &str, state: TaskState, ended: bool) {
         if !self.wanted {
             return;
         }
@@ -68,13 +68,13 @@ impl Copying {
     async fn finish(self) {
         self.ended.send_replace(true);
         for copy in self.copies {
-            // A copy that failed has said why; the task's own end is what counts.
+            // A failed copy has printed its error; the task's status decides the exit code.
             let _ = copy.await;
         }
     }
 }
 
-/// One file of the task on its way.
+/// The copy of one file.
 struct Copy {
     cluster: Cluster,
     task: String,
@@ -85,11 +85,11 @@ struct Copy {
 }
 
 impl Copy {
-    /// Copies until the task has ended and everything it wrote is here.
+    /// Copies until the task has terminated and its output is complete.
     async fn run(mut self, mut ended: watch::Receiver<bool>) {
         let mut give_up_at = None;
         loop {
-            // Read before looking at the file, so that what was written before the end is not missed.
+            // Read before the file, so that output written before the termination is not missed.
             let last = *ended.borrow();
             let pause = match self.more().await {
                 Ok(true) => continue,
@@ -108,7 +108,7 @@ impl Copy {
             if !last {
                 give_up_at = None;
             }
-            // A changed end or a little time: both lead to another look.
+            // Poll again after a change or a pause.
             match last {
                 true => tokio::time::sleep(pause).await,
                 false => drop(tokio::time::timeout(pause, ended.changed()).await),
@@ -116,14 +116,14 @@ impl Copy {
         }
     }
 
-    /// The agent, or the way to it, is gone; of the two copies one says so.
+    /// The agent is unreachable; one of the two copies prints it.
     fn lost(&mut self, error: &anyhow::Error) {
         if self.tail.take().is_some() && self.file == "stdout" {
             eprintln!("tepui run: cannot read the task's output, trying again: {error:#}");
         }
     }
 
-    /// Copies what there is now; false if there is nothing new.
+    /// Copies the available output; false if there is none.
     async fn more(&mut self) -> Result<bool> {
         let tail = match &mut self.tail {
             Some(tail) => tail,
@@ -146,7 +146,7 @@ impl Copy {
 }
 
 fn write(data: &[u8], error: bool) {
-    // Our own output being closed is no reason to end the task.
+    // A closed standard output does not kill the task.
     let _ = match error {
         true => std::io::stderr().lock().write_all(data),
         false => std::io::stdout().lock().write_all(data).and_then(|()| std::io::stdout().flush()),

@@ -1,8 +1,8 @@
-//! What `tepui run` asks a cluster for: the framework, the task, and what the end of a task means for our own exit.
+//! The framework and the task of `tepui run`, and the exit code of a terminal status.
 
 use std::collections::BTreeMap;
 
-use tepui_client::ending::Ending;
+use tepui_client::exit::CommandExit;
 use tepui_client::v1::{
     CommandInfo, ContainerInfo, Environment, FrameworkInfo, Image, Offer, Resource, TaskID, TaskInfo,
     TaskState, TaskStatus, command_info, container_info, environment, framework_info, image, value,
@@ -10,7 +10,7 @@ use tepui_client::v1::{
 
 use super::Run;
 
-/// Exit code of a task that ended otherwise than by exiting or by a signal.
+/// Exit code of a task that terminated without an exit status or signal.
 const LOST_CODE: u8 = 125;
 
 pub fn framework(run: &Run) -> FrameworkInfo {
@@ -49,7 +49,7 @@ pub fn task(run: &Run, offer: &Offer, id: String, name: String) -> TaskInfo {
     }
 }
 
-/// Whose root file system it gets: an image that a Docker engine runs, one that the agent runs itself, or the host's.
+/// The container: an image of the Docker engine, an image of the agent, or the host's root filesystem.
 fn container(run: &Run) -> Option<ContainerInfo> {
     match &run.docker {
         Some(image) => Some(in_docker(image)),
@@ -65,7 +65,7 @@ fn in_docker(image: &str) -> ContainerInfo {
     }
 }
 
-/// What each task may use at most, where that is more than it asks for.
+/// The limits of each task, where they exceed the request.
 fn limits(run: &Run) -> BTreeMap<String, value::Scalar> {
     let limits = [("cpus", run.cpus_limit), ("mem", run.mem_limit)];
     let scalar = |value| value::Scalar { value, ..Default::default() };
@@ -93,7 +93,7 @@ fn command(run: &Run) -> CommandInfo {
     let uris =
         run.uris.iter().map(|uri| command_info::URI { value: uri.clone(), ..Default::default() }).collect();
     let shell = run.command.len() == 1;
-    // A Docker engine is told the program once, others also how it is to call itself.
+    // The first argument is argv[0], which the Docker engine does not accept.
     let arguments = &run.command[usize::from(run.docker.is_some()).min(run.command.len())..];
     CommandInfo {
         value: run.command.first().cloned(),
@@ -106,7 +106,7 @@ fn command(run: &Run) -> CommandInfo {
     }
 }
 
-/// A container of its own with this image.
+/// A container with this image.
 fn in_image(image: &str) -> ContainerInfo {
     let docker = image::Docker { name: image.to_string(), ..Default::default() };
     let image = Image { r#type: image::Type::DOCKER, docker: docker.into(), ..Default::default() };
@@ -131,9 +131,9 @@ fn scalar(offer: &Offer, name: &str) -> f64 {
     offer.resources.iter().filter(fits).map(|resource| resource.scalar.value).sum()
 }
 
-/// What a terminal status makes the command exit with; none if the task goes on.
+/// The exit code of a terminal status; `None` if the task is live.
 pub fn exit_code(status: &TaskStatus) -> Option<u8> {
-    let ending = status.message.as_deref().and_then(Ending::read);
+    let ending = status.message.as_deref().and_then(CommandExit::read);
     match status.state {
         TaskState::TASK_FINISHED => Some(0),
         TaskState::TASK_STAGING
@@ -142,13 +142,13 @@ pub fn exit_code(status: &TaskStatus) -> Option<u8> {
         | TaskState::TASK_KILLING
         | TaskState::TASK_UNREACHABLE => None,
         TaskState::TASK_FAILED => {
-            Some(ending.map(Ending::code).filter(|code| *code != 0).unwrap_or(LOST_CODE))
+            Some(ending.map(CommandExit::code).filter(|code| *code != 0).unwrap_or(LOST_CODE))
         }
         TaskState::TASK_KILLED => match ending {
-            Some(Ending::Signalled { .. }) => ending.map(Ending::code),
-            Some(Ending::Exited(_)) | None => Some(LOST_CODE),
+            Some(CommandExit::Signalled { .. }) => ending.map(CommandExit::code),
+            Some(CommandExit::Exited(_)) | None => Some(LOST_CODE),
         },
-        // The master knows neither the task nor its agent.
+        // Task and agent are unknown to the master.
         TaskState::TASK_UNKNOWN
         | TaskState::TASK_ERROR
         | TaskState::TASK_LOST
@@ -158,7 +158,7 @@ pub fn exit_code(status: &TaskStatus) -> Option<u8> {
     }
 }
 
-/// How a task ended, for people.
+/// The termination of a task as text.
 pub fn reason(status: &TaskStatus) -> String {
     let message = status.message.as_deref().unwrap_or("no message");
     let reason = status.reason.map(|reason| format!(" ({reason:?})")).unwrap_or_default();

@@ -1,0 +1,245 @@
+//! Every file of `examples/` is run; stores keep their data through failover and replacement, on a real volume driver where the
+//! machine has one.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+use tepui_e2e::{Buttervolume, Cluster, Service, VolumeDriver, wait_for};
+use tepui_facilities::{Facility, available};
+
+/// Ports of each agent.
+const PORTS: usize = 10;
+const ISOLATION: &str = "--isolation=filesystem/linux,docker/volume";
+
+/// Resources of an agent with ports that are free on this machine now: the servers of the examples listen on them.
+fn resources() -> String {
+    let listeners: Vec<TcpListener> =
+        (0..PORTS).map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port")).collect();
+    let port = |listener: &TcpListener| listener.local_addr().expect("an address").port();
+    let ports: Vec<String> = listeners.iter().map(|one| format!("{0}-{0}", port(one))).collect();
+    format!("--resources=cpus:8;mem:4096;disk:16384;ports:[{}]", ports.join(","))
+}
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
+}
+
+/// Runs a spec of the examples with its files beside it.
+fn run(cluster: &Cluster, example: &str, environment: &[(&str, &str)], flags: &[&str]) -> Service {
+    let file = examples().join(example);
+    let name = example.replace(['/', '.'], "-");
+    let folder = cluster.folder().join(&name);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    for entry in std::fs::read_dir(file.parent().expect("a folder")).expect("examples").flatten() {
+        std::fs::copy(entry.path(), folder.join(entry.file_name())).expect("copied");
+    }
+    let spec = std::fs::read_to_string(&file).expect("an example");
+    Service::start_with(&cluster.master.address, &folder, &spec, environment, flags)
+}
+
+#[test]
+fn hello_world_files_are_deployed() {
+    // Limits need cgroups; without them that file alone is left out, and the skip is recorded.
+    let limits = available(&[Facility::Cgroups]);
+    let mut cluster = Cluster::without_agents(&[]);
+    for index in 0..2 {
+        let ports = resources();
+        let isolation: &[&str] = if limits { &["--isolation=cgroups/cpu,cgroups/mem"] } else { &[] };
+        let name = format!("--hostname=agent-{index}");
+        let flags: Vec<&str> =
+            [ports.as_str(), name.as_str()].into_iter().chain(isolation.iter().copied()).collect();
+        cluster.add_agent(&flags);
+    }
+    let files = std::fs::read_dir(examples().join("hello-world")).expect("examples").flatten();
+    let mut names: Vec<String> = files.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
+    names.retain(|name| name.ends_with(".yml") && (limits || name != "limits.yml"));
+    names.sort();
+    assert!(names.len() >= 10, "{names:?}");
+    for name in names {
+        let service = run(&cluster, &format!("hello-world/{name}"), &[], &[]);
+        match name.as_str() {
+            "canary.yml" => {
+                for _ in 0..2 {
+                    wait_for("the canary to be released", || {
+                        (service.post("/v1/plans/deploy/continue?phase=hello").status == 200).then_some(())
+                    });
+                }
+            }
+            "plan.yml" => {
+                service.complete("deploy");
+                let body = json!({"TARGET": "/tmp/backup"});
+                assert_eq!(service.http().post("/v1/plans/backup/start", &body).status, 200);
+                service.complete("backup");
+            }
+            _ => (),
+        }
+        service.complete("deploy");
+    }
+}
+
+/// A volume driver of the machine, or the one of the tests.
+enum Storage {
+    Real(Buttervolume),
+    /// Ends with the test.
+    Test,
+}
+
+/// Three agents with a volume driver; the storage goes after the cluster.
+struct Bench {
+    cluster: Cluster,
+    driver: &'static str,
+    storage: Storage,
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    /// On a real driver if the machine has it, else recorded as skipped and run on the one of the tests.
+    fn start() -> Option<Self> {
+        if !available(&[Facility::Root, Facility::Mounts]) {
+            return None;
+        }
+        let folder = tempfile::Builder::new().prefix("tepui-storage-").tempdir().expect("a folder");
+        let mut cluster = Cluster::without_agents(&[]);
+        let plugins = folder.path().join("plugins");
+        let (driver, storage) = match available(&[Facility::Buttervolume]) {
+            true => (Buttervolume::DRIVER, Storage::Real(Buttervolume::start(folder.path(), &plugins))),
+            false => {
+                let directory = VolumeDriver::new(folder.path()).listen("all", "shelf");
+                std::fs::create_dir_all(plugins.parent().expect("a folder")).expect("a folder");
+                std::os::unix::fs::symlink(directory, folder.path().join("link")).expect("a link");
+                ("shelf", Storage::Test)
+            }
+        };
+        let plugins = if driver == Buttervolume::DRIVER { plugins } else { folder.path().join("link") };
+        let plugins = format!("--docker_volume_plugin_dirs={}", plugins.display());
+        for index in 0..3 {
+            let resources = resources();
+            cluster.add_agent(&[&resources, ISOLATION, &plugins, &format!("--hostname=agent-{index}")]);
+        }
+        Some(Self { cluster, driver, storage, folder })
+    }
+
+    /// Where the content of a volume is.
+    fn volume(&self, name: &str) -> PathBuf {
+        match &self.storage {
+            Storage::Real(driver) => driver.volume(name),
+            Storage::Test => self.folder.path().join("volumes").join(name),
+        }
+    }
+
+    fn run(&self, example: &str) -> Service {
+        run(&self.cluster, example, &[("VOLUME_DRIVER", self.driver)], &[])
+    }
+}
+
+/// The port of a pod's task, from the environment that it was launched with.
+fn port(service: &Service, pod: &str, task: &str, variable: &str) -> Option<String> {
+    let info = service.try_task(pod, task)?.info;
+    let variables = info["command"]["environment"]["variables"].as_array()?.clone();
+    variables.iter().find(|one| one["name"] == variable)?["value"].as_str().map(str::to_owned)
+}
+
+fn output(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).stderr(Stdio::null()).output();
+    output.map(|output| String::from_utf8_lossy(&output.stdout).trim().replace('\r', "")).unwrap_or_default()
+}
+
+#[test]
+fn options_put_hello_world_on_external_volumes_that_follow_their_pods() {
+    let Some(bench) = Bench::start() else { return };
+    let options = format!("--options={}", examples().join("hello-world/options.json").display());
+    let environment = [("VOLUME_DRIVER", bench.driver)];
+    let service = run(&bench.cluster, "hello-world/external-volumes.yml", &environment, &[&options]);
+    service.complete("deploy");
+    let starts =
+        || std::fs::read_to_string(bench.volume("hello_0").join("log")).unwrap_or_default().lines().count();
+    wait_for("the first start", || (starts() == 1).then_some(()));
+    let mut task = service.running("hello-0", "hello-0-server");
+    for (verb, expected) in [("restart", 2), ("replace", 3)] {
+        assert_eq!(service.post(&format!("/v1/pod/hello-0/{verb}")).status, 200);
+        task = service.running_after("hello-0", "hello-0-server", &task);
+        wait_for("one more start in the same volume", || (starts() == expected).then_some(()));
+    }
+}
+
+#[test]
+fn redis_fails_over_and_its_data_survives_replacement() {
+    if !available(&[
+        Facility::Program("redis-server"),
+        Facility::Program("redis-cli"),
+        Facility::Program("curl"),
+    ]) {
+        return;
+    }
+    let Some(bench) = Bench::start() else { return };
+    let service = bench.run("redis/svc.yml");
+    service.complete("deploy");
+    let ask = |pod: usize, words: &[&str]| -> String {
+        let (pod, task) = (format!("redis-{pod}"), format!("redis-{pod}-server"));
+        let Some(port) = port(&service, &pod, &task, "PORT_REDIS") else { return String::new() };
+        let words: Vec<&str> = ["-p", &port].into_iter().chain(words.iter().copied()).collect();
+        output("redis-cli", &words)
+    };
+    let primary = || (0..3).find(|pod| ask(*pod, &["role"]).starts_with("master"));
+    assert_eq!(ask(0, &["set", "city", "Canaima"]), "OK");
+    wait_for("the replicas", || (1..3).all(|pod| ask(pod, &["get", "city"]) == "Canaima").then_some(()));
+    wait_for("sentinels that know the replicas", || {
+        let sentinel = port(&service, "redis-1", "redis-1-sentinel", "PORT_SENTINEL")?;
+        let info = output("redis-cli", &["-p", &sentinel, "sentinel", "masters"]);
+        let value = |name: &str| {
+            let mut lines = info.lines();
+            lines.find(|line| *line == name)?;
+            lines.next()?.parse::<u32>().ok()
+        };
+        (value("num-slaves") == Some(2) && value("num-other-sentinels") == Some(2)).then_some(())
+    });
+
+    // The primary stands still: a replica becomes the primary.
+    let first = service.running("redis-0", "redis-0-server");
+    assert_eq!(service.http().post("/v1/pod/redis-0/pause", &json!(["server"])).status, 200);
+    let next = wait_for("another primary", || primary().filter(|pod| *pod != 0));
+    assert_eq!(ask(next, &["set", "mountain", "Roraima"]), "OK");
+    assert_eq!(service.http().post("/v1/pod/redis-0/resume", &json!(["server"])).status, 200);
+    service.running_after("redis-0", "redis-0-server", &first);
+    wait_for("the old primary to follow", || (ask(0, &["get", "mountain"]) == "Roraima").then_some(()));
+
+    // A replaced pod has its data from before.
+    let old = service.running("redis-0", "redis-0-server");
+    assert_eq!(service.post("/v1/pod/redis-0/replace").status, 200);
+    service.running_after("redis-0", "redis-0-server", &old);
+    wait_for("both values", || {
+        let values = [ask(0, &["get", "city"]), ask(0, &["get", "mountain"])];
+        (values == ["Canaima", "Roraima"]).then_some(())
+    });
+}
+
+#[test]
+fn postgresql_has_a_standby_and_its_data_survives_replacement() {
+    if !available(&[Facility::Postgresql, Facility::Program("curl"), Facility::Program("setpriv")]) {
+        return;
+    }
+    let Some(bench) = Bench::start() else { return };
+    let service = bench.run("postgresql/svc.yml");
+    service.complete("deploy");
+    let query = |pod: usize, text: &str| -> String {
+        let (pod, task) = (format!("postgres-{pod}"), format!("postgres-{pod}-server"));
+        let Some(port) = port(&service, &pod, &task, "PORT_POSTGRESQL") else { return String::new() };
+        output("psql", &["-h", "127.0.0.1", "-p", &port, "-U", "postgres", "-Atc", text, "postgres"])
+    };
+    query(0, "create table peaks (name text)");
+    assert_eq!(
+        query(0, "insert into peaks values ('Auyantepui') returning name").lines().next(),
+        Some("Auyantepui")
+    );
+    assert_eq!(query(1, "select pg_is_in_recovery()"), "t");
+    wait_for("the row on the standby", || (query(1, "select name from peaks") == "Auyantepui").then_some(()));
+
+    let old = service.running("postgres-0", "postgres-0-server");
+    assert_eq!(service.post("/v1/pod/postgres-0/replace").status, 200);
+    service.running_after("postgres-0", "postgres-0-server", &old);
+    wait_for("the row after the replacement", || {
+        (query(0, "select name from peaks") == "Auyantepui").then_some(())
+    });
+}

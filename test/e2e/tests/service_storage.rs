@@ -1,0 +1,180 @@
+//! External volumes of services with a real volume driver: failures of tasks, agents and the storage. Faults that a real driver
+//! does not show by request are in `service_volumes.rs`.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tepui_e2e::{Buttervolume, Cluster, Service, wait_for};
+use tepui_facilities::{Facility, available};
+
+const RESOURCES: &str = "--resources=cpus:4;mem:2048;disk:8192;ports:[31000-31999]";
+const ISOLATION: &str = "--isolation=filesystem/linux,docker/volume";
+const APPENDS: &str = "echo line >> data/kept && exec sleep 100000";
+
+/// Agents of one machine with one real driver; the storage goes after the cluster.
+struct Bench {
+    cluster: Cluster,
+    storage: Buttervolume,
+    _folder: tempfile::TempDir,
+}
+
+impl Bench {
+    /// None: recorded as skipped.
+    fn start(agents: usize) -> Option<Self> {
+        if !available(&[Facility::Root, Facility::Mounts, Facility::Buttervolume]) {
+            return None;
+        }
+        let folder = tempfile::Builder::new().prefix("tepui-storage-").tempdir().expect("a folder");
+        let plugins = folder.path().join("plugins");
+        let storage = Buttervolume::start(folder.path(), &plugins);
+        let mut cluster = Cluster::without_agents(&[]);
+        let plugins = format!("--docker_volume_plugin_dirs={}", plugins.display());
+        for index in 0..agents {
+            cluster.add_agent(&[RESOURCES, ISOLATION, &plugins, &format!("--hostname=agent-{index}")]);
+        }
+        Some(Self { cluster, storage, _folder: folder })
+    }
+
+    fn service(&self, spec: &str, environment: &[(&str, &str)]) -> Service {
+        let backoff = [("FRAMEWORK_INITIAL_BACKOFF", "1"), ("FRAMEWORK_BACKOFF_FACTOR", "2")];
+        let environment: Vec<(&str, &str)> = backoff.iter().chain(environment).copied().collect();
+        let folder = self.cluster.folder().join("service");
+        Service::start_with(&self.cluster.master.address, &folder, spec, &environment, &[])
+    }
+
+    /// A call of an operator about an agent.
+    fn call(&self, call: &str, agent: &str) {
+        let body = json!({"type": call, call.to_lowercase(): {"agent_id": {"value": agent}}});
+        let answer = self.cluster.http().post("/api/v1", &body);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+
+    /// The place of an agent in the cluster.
+    fn index(&self, agent: &str) -> usize {
+        let agents = self.cluster.http().get("/slaves").json().expect("a list of agents");
+        let agents: Vec<Value> = agents["slaves"].as_array().expect("a list").clone();
+        let found = agents.iter().find(|one| one["id"] == agent).expect("the agent is known");
+        let name = found["hostname"].as_str().expect("a name");
+        name.rsplit('-').next().and_then(|index| index.parse().ok()).expect("an index")
+    }
+}
+
+fn spec(count: u32, volume: &str, command: &str) -> String {
+    format!(
+        r#"
+name: db
+pods:
+  node:
+    count: {count}
+    external-volumes:
+      data: {{type: DOCKER, driver: {driver}, container-path: data{volume}}}
+    tasks:
+      server:
+        goal: RUNNING
+        cmd: "{command}"
+        cpus: 0.1
+        memory: 32
+"#,
+        driver = Buttervolume::DRIVER
+    )
+}
+
+fn lines(volume: &Path) -> usize {
+    std::fs::read_to_string(volume.join("kept")).unwrap_or_default().lines().count()
+}
+
+#[test]
+fn data_follows_pods_that_are_restarted_replaced_and_drained() {
+    let Some(bench) = Bench::start(2) else { return };
+    let service = bench.service(&spec(1, ", driver-options: 'compression=true'", APPENDS), &[]);
+    service.complete("deploy");
+    let volume = bench.storage.volume("db_node_0");
+    let has_lines = |count: usize| wait_for("one more line", || (lines(&volume) == count).then_some(()));
+    let first = service.running("node-0", "node-0-server");
+    has_lines(1);
+
+    assert_eq!(service.post("/v1/pod/node-0/restart").status, 200);
+    let second = service.running_after("node-0", "node-0-server", &first);
+    assert_eq!(second.agent, first.agent);
+    has_lines(2);
+
+    bench.call("DEACTIVATE_AGENT", &first.agent);
+    assert_eq!(service.post("/v1/pod/node-0/replace").status, 200);
+    let third = service.running_after("node-0", "node-0-server", &second);
+    assert_ne!(third.agent, first.agent);
+    has_lines(3);
+
+    bench.call("REACTIVATE_AGENT", &first.agent);
+    bench.call("DRAIN_AGENT", &third.agent);
+    let fourth = service.running_after("node-0", "node-0-server", &third);
+    assert_eq!(fourth.agent, first.agent, "no operator asked for it");
+    has_lines(4);
+}
+
+#[test]
+fn a_volume_that_is_mounted_on_a_dead_agent_is_mounted_elsewhere() {
+    let Some(mut bench) = Bench::start(2) else { return };
+    let service = bench.service(&spec(1, "", APPENDS), &[]);
+    service.complete("deploy");
+    let first = service.running("node-0", "node-0-server");
+    let volume = bench.storage.volume("db_node_0");
+    wait_for("the first line", || (lines(&volume) == 1).then_some(()));
+    let index = bench.index(&first.agent);
+    bench.cluster.agents[index].kill();
+    bench.call("MARK_AGENT_GONE", &first.agent);
+    let second = service.running_after("node-0", "node-0-server", &first);
+    assert_ne!(second.agent, first.agent);
+    wait_for("both lines", || (lines(&volume) == 2).then_some(()));
+}
+
+#[test]
+fn a_launch_that_the_driver_fails_is_repeated_on_the_same_agent() {
+    let Some(bench) = Bench::start(2) else { return };
+    // The driver cannot create the volume.
+    bench.storage.set_read_only(true);
+    let service = bench.service(&spec(1, "", APPENDS), &[]);
+    let message = service.step("deploy", "node-0:[server]", "DELAYED");
+    assert!(message.contains("TASK_FAILED"), "{message}");
+    let first = service.try_task("node-0", "node-0-server").expect("it was launched");
+    bench.storage.set_read_only(false);
+    service.complete("deploy");
+    let second = service.running("node-0", "node-0-server");
+    assert_ne!(second.id, first.id);
+    assert_eq!(second.agent, first.agent, "the reservations are on that agent");
+    wait_for("the line", || (lines(&bench.storage.volume("db_node_0")) == 1).then_some(()));
+}
+
+#[test]
+fn read_only_storage_fails_its_task_and_the_relaunch_is_on_the_same_agent() {
+    let Some(bench) = Bench::start(2) else { return };
+    let beats = "while echo beat >> data/kept; do sleep 0.1; done; exit 1";
+    let service = bench.service(&spec(1, "", beats), &[]);
+    service.complete("deploy");
+    let first = service.running("node-0", "node-0-server");
+    let volume = bench.storage.volume("db_node_0");
+    wait_for("a beat", || (lines(&volume) > 0).then_some(()));
+    bench.storage.set_read_only(true);
+    let message = service.step("recovery", "node-0:[server]", "DELAYED");
+    assert!(message.contains("TASK_FAILED"), "{message}");
+    bench.storage.set_read_only(false);
+    let before = lines(&volume);
+    let second = service.running_after("node-0", "node-0-server", &first);
+    assert_eq!(second.agent, first.agent);
+    wait_for("beats after those of the first task", || (lines(&volume) > before).then_some(()));
+}
+
+#[test]
+fn shared_volumes_are_seen_by_all_pods_and_read_only_ones_are_not_writable() {
+    let Some(bench) = Bench::start(2) else { return };
+    let command = "echo $TASK_NAME >> data/kept && exec sleep 100000";
+    let service = bench.service(&spec(2, ", volume-name: all, volume-sharing: POD_SHARED", command), &[]);
+    service.complete("deploy");
+    let volume = bench.storage.volume("all");
+    wait_for("a line of each pod", || (lines(&volume) == 2).then_some(()));
+    let reads = "cat data/kept && ! touch data/x 2>/dev/null && exec sleep 100000";
+    service.write(&spec(2, ", volume-name: all, volume-sharing: POD_SHARED, volume-mode: RO", reads));
+    assert_eq!(service.post("/v1/update").status, 200);
+    service.complete("deploy");
+    service.running("node-1", "node-1-server");
+    assert!(!volume.join("x").exists());
+}

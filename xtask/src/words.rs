@@ -1,0 +1,142 @@
+//! Words that do not appear in the names of modules, types and functions (STYLE.md, Language).
+//!
+//! Pronouns, question words, prepositions and verbs of people: the field has a noun or a verb for each. Names that
+//! existed before the rule are counted per crate, shipped code and tests apart, in `xtask/words.txt`; a count may shrink, never grow.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::rust::{self, Item};
+
+const RATCHET: &str = "xtask/words.txt";
+const GROUPS: [&str; 10] =
+    ["api", "core", "client", "shell", "container", "executors", "frameworks", "ui", "test", "xtask"];
+
+/// In no name.
+const NOWHERE: &str = "\
+    what which whose whom who why about around beside somebody nobody anybody everybody asked told \
+    said heard telling tells hears says sees knows wants glance eyes reign aside belongings wish \
+    wishes whoever whatever anyone someone follower followers stranger strangers pretend unheard";
+/// Not in names of modules and types.
+const NOT_IN_NOUNS: &str = "inside given kept few way ending near";
+/// Not as the whole name of a module or type.
+const NOT_A_NOUN: &str = "left over around shown seen typed";
+/// Not as the whole name of a function.
+const NOT_A_VERB: &str = "\
+    tell hear see say strike call_off take_in look ask happen remember forgive sit give_back \
+    take_back come_back go_on let_go";
+
+pub fn check(root: &Path, problems: &mut Vec<String>) -> Result<()> {
+    let accepted = rust::read_counts(root, RATCHET)?;
+    for (folder, names) in found(root)? {
+        let limit = accepted.get(&folder).copied().unwrap_or(0);
+        if names.len() > limit {
+            problems.push(format!(
+                "{folder}: {} names with words that the style guide rejects, {limit} accepted: {}",
+                names.len(),
+                names.join(", ")
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Writes the current counts; part of `cargo xtask tidy-accept`.
+pub fn accept(root: &Path) -> Result<()> {
+    let mut text = String::from(
+        "# Names with words that STYLE.md rejects, per crate. A count may shrink, never grow.\n",
+    );
+    for (folder, names) in found(root)? {
+        writeln!(text, "{} {folder}", names.len())?;
+    }
+    fs::write(root.join(RATCHET), text).context("cannot write the ratchet file")
+}
+
+fn found(root: &Path) -> Result<BTreeMap<String, Vec<String>>> {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for source in rust::sources(root, &GROUPS)? {
+        let folder = folder_of(&source.name);
+        let shipped = if rust::is_test(&source.name) { "" } else { rust::production_part(&source.text) };
+        let tests = &source.text[shipped.len()..];
+        for (key, text) in [(folder.clone(), shipped), (format!("{folder} tests"), tests)] {
+            let rejected = rejected(text);
+            if !rejected.is_empty() {
+                found.entry(key).or_default().extend(rejected);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The crate's folder: the part before `/src/`, `/tests/`, `/examples/`.
+fn folder_of(name: &str) -> String {
+    let cut = ["/src/", "/tests/", "/examples/", "/benches/", "/build.rs"]
+        .iter()
+        .filter_map(|part| name.find(part))
+        .min();
+    name[..cut.unwrap_or(name.len())].to_string()
+}
+
+fn rejected(text: &str) -> Vec<String> {
+    let items = rust::items(text).into_iter();
+    items.filter(|(kind, name)| is_rejected(*kind, name)).map(|(_, name)| name).collect()
+}
+
+fn is_rejected(kind: Item, name: &str) -> bool {
+    let words = words(name);
+    let has = |list: &str| words.iter().any(|word| contains(list, word));
+    let whole = words.join("_");
+    has(NOWHERE)
+        || match kind {
+            Item::Function => contains(NOT_A_VERB, &whole),
+            Item::Module | Item::Type => has(NOT_IN_NOUNS) || contains(NOT_A_NOUN, &whole),
+        }
+}
+
+fn contains(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|one| one == word)
+}
+
+/// `TaskState` and `task_state` as `task`, `state`.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    for c in name.chars() {
+        if c == '_' || c.is_uppercase() {
+            words.push(String::new());
+        }
+        if c != '_' {
+            words.last_mut().expect("there is always a last word").extend(c.to_lowercase());
+        }
+    }
+    words.into_iter().filter(|word| !word.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_the_style_guide() {
+        let table = [
+            (Item::Type, "Which", true),
+            (Item::Type, "TaskState", false),
+            (Item::Module, "why", true),
+            (Item::Module, "gateway", false),
+            (Item::Type, "Ending", true),
+            (Item::Function, "tell", true),
+            (Item::Function, "tell_apart", false),
+            (Item::Function, "take_back", true),
+            (Item::Type, "Follower", true),
+            (Item::Function, "who_may_burst_goes_first", true),
+            (Item::Function, "is_left", false),
+            (Item::Type, "Left", true),
+        ];
+        for (kind, name, expected) in table {
+            assert_eq!(is_rejected(kind, name), expected, "{kind:?} {name}");
+        }
+    }
+}
