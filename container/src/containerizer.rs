@@ -268,6 +268,7 @@ fn open_docker(options: &Options) -> Result<Option<Docker>, String> {
         cgroups_root: options.cgroups.root.clone(),
         program: options.program.clone(),
         work_dir: options.work_dir.clone(),
+        agent_start: SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos().to_string(),
         sandbox_directory: options.isolators.sandbox_directory.clone(),
     };
     Docker::open(docker, site).map(Some)
@@ -586,8 +587,7 @@ impl Dispatcher {
         provision::remove_forgotten(&self.context, kept).await;
         recovery::destroy_orphans(&self.context, found.orphans);
         if let Some(docker) = self.context.docker.clone() {
-            let began = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();
-            tokio::spawn(docker.sweep(self.entries.keys().cloned().collect(), began)); // Says what it cannot do.
+            tokio::spawn(docker.sweep(self.entries.keys().cloned().collect())); // Logs its failures.
         }
         self.context.emit(ContainerEvent::Recovered { containers }).await;
         for (container, process) in watched {

@@ -34,6 +34,9 @@ use crate::pulls::Pulls;
 const NAME_PREFIX: &str = "mesos-";
 /// Says whose containers they are: several agents may share an engine.
 const WORK_DIR_LABEL: &str = "tepui.work_dir";
+/// Distinguishes the containers of this start of the agent from those of a former one. The engine's creation time, in whole
+/// seconds, cannot: an agent may be killed and restarted within one.
+const AGENT_START_LABEL: &str = "tepui.agent_start";
 
 /// The process may just have asked for a container when it was killed; so often and so far apart we look for it.
 const LATE_LOOKS: u32 = 3;
@@ -86,6 +89,8 @@ pub(crate) struct DockerSite {
     pub cgroups_root: PathBuf,
     pub program: PathBuf,
     pub work_dir: PathBuf,
+    /// Unique among the starts of this agent.
+    pub agent_start: String,
     /// Where a container sees its sandbox.
     pub sandbox_directory: PathBuf,
 }
@@ -139,6 +144,7 @@ impl Docker {
 
     fn labelled(&self, mut document: serde_json::Value) -> serde_json::Value {
         document["Labels"][WORK_DIR_LABEL] = self.site.work_dir.display().to_string().into();
+        document["Labels"][AGENT_START_LABEL] = self.site.agent_start.clone().into();
         document
     }
 
@@ -232,9 +238,8 @@ impl Docker {
         });
     }
 
-    /// Ends and removes containers of ours that a former agent left behind and that are none of `known`. Those made since
-    /// `began`, in seconds, are newer than that question.
-    pub async fn sweep(self, known: BTreeSet<ContainerId>, began: u64) {
+    /// Kills and removes containers of a former start of this agent that are none of `known`.
+    pub async fn sweep(self, known: BTreeSet<ContainerId>) {
         if !self.options.kill_orphans {
             return;
         }
@@ -246,7 +251,7 @@ impl Docker {
         let label = self.site.work_dir.display().to_string();
         let is_orphan = |one: &Listed| {
             one.labels.get(WORK_DIR_LABEL) == Some(&label)
-                && one.created < began
+                && one.labels.get(AGENT_START_LABEL) != Some(&self.site.agent_start)
                 && !one.names.iter().any(|name| known.contains(name.trim_start_matches('/')))
         };
         for orphan in listed.into_iter().filter(is_orphan) {

@@ -70,9 +70,6 @@ pub struct Listed {
     pub labels: BTreeMap<String, String>,
     #[serde(default, deserialize_with = "or_default")]
     pub state: String,
-    /// In seconds.
-    #[serde(default)]
-    pub created: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
