@@ -60,18 +60,10 @@ impl Documents {
 
     /// A classic document.
     pub async fn document(&self, document: Document, request: &Request) -> Result<Response, HttpError> {
-        let arrived = self.state();
-        let tag = |version| EntityTag::new(arrived.started_at.0, version);
-        if tag(arrived.version).is_known(&request.headers) {
-            return Ok(tag(arrived.version).not_modified());
-        }
         let selection = Selection::from_query(document, &request.query);
         let (about, page) = (self.server_info_for(request), selection.page);
-        let answer = Answer::Document(document, selection.clone());
         let draw = move |state: &State, pen: Pen| document.render(state, &about, page, pen);
-        let rendition = self.rendition(answer, arrived.version, selection, request, draw);
-        let response = respond(&rendition, "application/json", request).await?;
-        Ok(tag(rendition.version()).on(response))
+        self.tagged(Answer::Document(document, selection.clone()), selection, request, draw).await
     }
 
     /// A part of the state as a v1 answer.
@@ -85,22 +77,21 @@ impl Documents {
             Encoding::Json => read::write(part, state, pen),
             Encoding::Protobuf => read::encode(part, state, pen),
         };
-        let rendition = self.whole(Answer::Part(part, encoding), request, draw);
+        let (answer, arrived) = (Answer::Part(part, encoding), self.state().version);
+        let rendition = self.rendition(answer, arrived, Selection::default(), request, draw);
         rendition.response(encoding.name()).await
     }
 
     /// `/allocator/offer_constraints_debug`: why frameworks are not offered agents.
     pub async fn excluded(&self, request: &Request) -> Result<Response, HttpError> {
         let draw = move |state: &State, pen: Pen| write_json(pen, |w| document::excluded(w, state));
-        let rendition = self.whole(Answer::OfferConstraints, request, draw);
-        respond(&rendition, "application/json", request).await
+        self.tagged(Answer::OfferConstraints, Selection::default(), request, draw).await
     }
 
     /// `/registrar(1)/registry`: what outlives this master.
     pub async fn registry(&self, request: &Request) -> Result<Response, HttpError> {
         let draw = move |state: &State, pen: Pen| write_json(pen, |w| document::registry(w, state));
-        let rendition = self.whole(Answer::Registry, request, draw);
-        respond(&rendition, "application/json", request).await
+        self.tagged(Answer::Registry, Selection::default(), request, draw).await
     }
 
     /// Metrics of the newest state, and of the moment of their rendering.
@@ -123,6 +114,24 @@ impl Documents {
         }
     }
 
+    /// A JSON document with the tag of its version; 304 if the sender of the request has that version.
+    async fn tagged(
+        &self,
+        answer: Answer,
+        selection: Selection,
+        request: &Request,
+        draw: impl FnOnce(&State, Pen) + Send + 'static,
+    ) -> Result<Response, HttpError> {
+        let arrived = self.state();
+        let tag = |version| EntityTag::new(arrived.started_at.0, version);
+        if tag(arrived.version).is_known(&request.headers) {
+            return Ok(tag(arrived.version).not_modified());
+        }
+        let rendition = self.rendition(answer, arrived.version, selection, request, draw);
+        let response = respond(&rendition, "application/json", request).await?;
+        Ok(tag(rendition.version()).on(response))
+    }
+
     /// What documents contain besides the state, as the sender of the request may see it.
     fn server_info_for(&self, request: &Request) -> Arc<ServerInfo> {
         match self.authorizer.allows(request.subject(), Action::ViewFlags, None) {
@@ -134,15 +143,6 @@ impl Documents {
                 own_log_file: self.about.own_log_file.clone(),
             }),
         }
-    }
-
-    fn whole(
-        &self,
-        answer: Answer,
-        request: &Request,
-        draw: impl FnOnce(&State, Pen) + Send + 'static,
-    ) -> Arc<Rendition> {
-        self.rendition(answer, self.state().version, Selection::default(), request, draw)
     }
 
     /// The newest state, as the sender of the request may see it, as `draw` draws it.
