@@ -92,7 +92,7 @@ impl<K: Eq + Hash + Clone + Send + 'static> Renderings<K> {
         let mut table = self.shared.lock();
         let newest = table.newest.get(&key);
         if let Some(rendition) = newest.and_then(|newest| newest.rendition.upgrade())
-            && rendition.version() >= arrived
+            && rendition.is_as_new_as(arrived)
             && !rendition.is_broken()
         {
             self.shared.hits.fetch_add(1, Ordering::Relaxed);
@@ -276,9 +276,13 @@ mod tests {
             assert_eq!(rendition.whole().await.unwrap(), "3");
         }
         assert_eq!((rendered.load(Ordering::Relaxed), renderings.hits()), (1, 9));
-        for (key, arrived, newest, expected) in
-            [("state", 4, 5, "5"), ("state", 4, 6, "5"), ("tasks", 4, 6, "6")]
-        {
+        for (key, arrived, newest, expected) in [
+            ("state", 4, 5, "5"),
+            ("state", 4, 6, "5"),
+            ("tasks", 4, 6, "6"),
+            ("first version", 0, 0, "0"),
+            ("first version", 0, 1, "0"),
+        ] {
             let rendition = renderings.get(key, arrived, false, render(newest, &rendered));
             assert_eq!(rendition.whole().await.unwrap(), expected, "{key} {arrived}");
         }

@@ -27,15 +27,15 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// Chunks written to a peer in one go: then other connections of the thread have their turn.
 const CHUNKS_AT_ONCE: usize = 4;
 
-/// The version of a rendition whose rendering has not begun: it will be newer than any request.
+/// The generation of a rendition whose rendering has not begun: it will be newer than any request.
 const QUEUED: u64 = u64::MAX;
-/// Of one whose version is not known yet, or that has none.
+/// Of one whose version is not known yet, or that has none. That of version V is V + 1.
 const UNKNOWN: u64 = 0;
 
 /// An answer, whole or growing.
 #[derive(Debug)]
 pub struct Rendition {
-    version: AtomicU64,
+    generation: AtomicU64,
     chunks: Mutex<Vec<Bytes>>,
     progress: watch::Sender<Progress>,
     compressed: OnceLock<bool>,
@@ -69,19 +69,28 @@ impl Rendition {
     /// An empty one and its pen. With `gzip` it is compressed if that pays.
     pub fn begin(gzip: bool) -> (Arc<Self>, Pen) {
         let (progress, _) = watch::channel(Progress::Growing(0));
-        let (version, chunks) = (AtomicU64::new(QUEUED), Mutex::new(Vec::new()));
-        let rendition = Arc::new(Self { version, chunks, progress, compressed: OnceLock::new() });
+        let (generation, chunks) = (AtomicU64::new(QUEUED), Mutex::new(Vec::new()));
+        let rendition = Arc::new(Self { generation, chunks, progress, compressed: OnceLock::new() });
         let form = if gzip { Form::Undecided(Vec::new()) } else { Form::Plain };
         (rendition.clone(), Pen { rendition, form })
     }
 
-    /// The version of the state it shows; the greatest number before its rendering begins.
+    /// The version of the state that it shows, once its rendering has begun.
     pub fn version(&self) -> u64 {
-        self.version.load(Ordering::SeqCst)
+        self.generation().saturating_sub(1)
     }
 
     pub(crate) fn is_versioned(&self) -> bool {
-        ![QUEUED, UNKNOWN].contains(&self.version())
+        ![QUEUED, UNKNOWN].contains(&self.generation())
+    }
+
+    /// Whether it shows this version or a later one.
+    pub(crate) fn is_as_new_as(&self, version: u64) -> bool {
+        self.generation() > version || self.generation() == QUEUED
+    }
+
+    fn generation(&self) -> u64 {
+        self.generation.load(Ordering::SeqCst)
     }
 
     pub fn is_over(&self) -> bool {
@@ -229,12 +238,12 @@ impl std::fmt::Debug for ReadAlong {
 impl Pen {
     /// Rendering begins: whoever requests something newer from now on must not share this.
     pub(crate) fn begin(&self) {
-        self.rendition.version.store(UNKNOWN, Ordering::SeqCst);
+        self.rendition.generation.store(UNKNOWN, Ordering::SeqCst);
     }
 
     /// Says which version of the state is rendered.
     pub fn set_version(&self, version: u64) {
-        self.rendition.version.store(version, Ordering::SeqCst);
+        self.rendition.generation.store(version + 1, Ordering::SeqCst);
     }
 
     pub(crate) fn rendition(&self) -> Arc<Rendition> {
