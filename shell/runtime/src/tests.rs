@@ -87,6 +87,11 @@ fn bench_with(store: Store, limits: Limits, waiting: &[&str]) -> Bench {
     Bench { handle, running, seen }
 }
 
+/// Turns end by the number of their inputs only, however slow the machine is.
+fn unhurried() -> Limits {
+    Limits { step_time_max: Duration::MAX, ..Limits::default() }
+}
+
 fn all(seen: &Receiver<String>) -> Vec<String> {
     seen.try_iter().collect()
 }
@@ -102,7 +107,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 #[test]
 fn turns_are_bounded_and_in_order() {
     let waiting = ["e a", "e b", "r k", "e c", "e d"];
-    let bench = bench_with(Store::memory(), Limits { turn_inputs_max: 2, ..Limits::default() }, &waiting);
+    let bench = bench_with(Store::memory(), Limits { turn_inputs_max: 2, ..unhurried() }, &waiting);
     let times = bench.running.turns();
     block_on(bench.running.stop()).unwrap();
     assert_eq!(all(&bench.seen), ["a", "b", "settled 2", "c", "settled 2", "d", "settled 1"]);
@@ -147,7 +152,7 @@ fn a_machine_can_ask_whether_there_is_time() {
 #[test]
 fn stopping_works_off_the_mailbox_and_makes_it_durable() {
     let memory = tepui_store::Memory::default();
-    let bench = bench_with(Store::Memory(memory.clone()), Limits::default(), &["r 1", "e x", "r 2"]);
+    let bench = bench_with(Store::Memory(memory.clone()), unhurried(), &["r 1", "e x", "r 2"]);
     let handle = bench.handle.clone();
     block_on(bench.running.stop()).unwrap();
     assert_eq!(keys(&Store::Memory(memory)), ["1", "2"]);
@@ -159,7 +164,7 @@ fn stopping_works_off_the_mailbox_and_makes_it_durable() {
 fn records_share_a_commit_unless_they_must_not() {
     for (group_commit, commits) in [(true, 1), (false, 3)] {
         let waiting = ["e a", "r 1", "e b", "r 2", "r 3", "e c"];
-        let bench = bench_with(Store::memory(), Limits { group_commit, ..Limits::default() }, &waiting);
+        let bench = bench_with(Store::memory(), Limits { group_commit, ..unhurried() }, &waiting);
         let watched = bench.running.commits();
         block_on(bench.running.stop()).unwrap();
         assert_eq!(all(&bench.seen), ["a", "b", "c", "settled 6"]);

@@ -1,5 +1,5 @@
 //! `allocator --instructions`: what steps cost in instructions instead of time. Two runs of one build give the same numbers
-//! but for the system's own randomness, whatever else the machine does: a regression shows at once.
+//! whatever else the machine does: a regression shows at once.
 //!
 //! Runs the benchmark once per shape and size under callgrind, which counts inside `bench::counted` only and writes a
 //! file after each step.
@@ -22,6 +22,8 @@ pub(super) fn count(program: &Path, shape: Shape, agents: usize, frameworks: usi
     let counts = folder.path().join("counts");
     let mut valgrind = Command::new("valgrind");
     valgrind
+        // The memory allocator returns pages after a delay, so that counts would depend on the time a step takes.
+        .env("MIMALLOC_PURGE_DELAY", "-1")
         .args(["--tool=callgrind", "--collect-atstart=no"])
         .args([format!("--toggle-collect={COUNTED}"), format!("--dump-after={COUNTED}")])
         .arg(format!("--callgrind-out-file={}", counts.display()))
