@@ -79,11 +79,14 @@ const CORE_AGENT: Layers = &[
 ];
 
 const CORE_MASTER: Layers = &[
-    ("values", &["accepted", "counters", "ends", "event", "explain", "isolations", "limits", "timers"]),
+    (
+        "values",
+        &["accepted", "counters", "ends", "event", "explain", "isolations", "limits", "normalize", "timers"],
+    ),
     ("state", &["state", "status", "transition", "notice"]),
     ("interface", &["config", "validate", "input", "effect", "show"]),
     ("context", &["master", "counting"]),
-    ("rules", &["authorization", "books", "checks", "excluded", "role_config"]),
+    ("rules", &["authorization", "books", "checks", "excluded", "rejection", "revocable", "role_config"]),
     (
         "entities",
         &[

@@ -48,9 +48,9 @@ pub(crate) fn run_task(
     master: &Master,
     framework_id: &FrameworkId,
     task: &pb::TaskInfo,
+    executor: Option<&pb::ExecutorInfo>,
 ) -> Result<(), String> {
     let Some(framework) = master.framework(framework_id) else { return Ok(()) };
-    let executor = task.executor.as_option();
     for ProcessUser { process, user } in launch_users(&framework.info.user, executor, task) {
         let process = if process == "task" { String::new() } else { format!(" ({process})") };
         if is_root(user) && !master.config.root_submissions {

@@ -43,9 +43,16 @@ pub(crate) enum TaskUse {
 pub(crate) trait Known {
     fn task(&self, id: &TaskId) -> TaskUse;
     /// The executor as the agent already runs it.
-    fn executor(&self, id: &ExecutorId) -> Option<&pb::ExecutorInfo>;
+    fn executor(&self, id: &ExecutorId) -> Option<RunningExecutor<'_>>;
     /// Whether tasks under an executor of this id share its cgroups, whatever became of them; `None` if there were none.
     fn shares_cgroups(&self, id: &ExecutorId) -> Option<bool>;
+}
+
+/// An executor of an agent, with its resources as they are booked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunningExecutor<'a> {
+    pub(crate) info: &'a pb::ExecutorInfo,
+    pub(crate) resources: &'a Resources,
 }
 
 /// What a launch is checked against.

@@ -6,26 +6,24 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use tepui_fsm::Now;
-use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::offer::Operation;
 use tepui_proto::mesos::v1::scheduler::call::Accept;
-use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_resources::{Resources, Role};
-use tepui_types::{FrameworkId, OfferId, lost_as};
+use tepui_types::{FrameworkId, OfferId};
 
 use crate::accepted::AcceptedOffers;
 use crate::counters::OfferFate;
 use crate::master::{Master, Out};
 use crate::op;
+use crate::rejection::Rejection;
 use crate::state::Offer;
-use crate::status::Verdict;
-use crate::{offer, operation, slack};
+use crate::{offer, slack};
 
 pub(super) fn accept(master: &mut Master, now: Now, from: &FrameworkId, call: Accept, out: &mut Out) {
     let ids: Vec<OfferId> = call.offer_ids.iter().map(OfferId::from).collect();
     let mut accepted = match check(master, from, &ids) {
         Ok(first) => consume_offers(master, from, &first, &ids),
-        Err(why) => return reject_accept(master, now, from, &ids, &call.operations, &why, out),
+        Err(why) => return reject_accept(master, now, from, &ids, &call.operations, why, out),
     };
     for operation in call.operations {
         op::run(master, now, &mut accepted, operation, out);
@@ -83,7 +81,7 @@ fn reject_accept(
     from: &FrameworkId,
     ids: &[OfferId],
     operations: &[Operation],
-    why: &str,
+    why: String,
     out: &mut Out,
 ) {
     for id in ids {
@@ -91,21 +89,9 @@ fn reject_accept(
             offer::withdraw(master, id);
         }
     }
-    let state = lost_as(master.is_partition_aware(from), pb::TaskState::TASK_DROPPED);
-    let message = format!("Task launched with invalid offers: {why}");
-    let verdict = Verdict::new(state, Reason::REASON_INVALID_OFFERS, message);
+    let rejection = Rejection::InvalidOffers(why);
     for operation in operations {
-        let tasks = op::tasks(operation);
-        op::send_statuses(master, now, from, tasks, &verdict, out);
-        if !op::is_launch(operation) {
-            operation::reject(
-                master,
-                from,
-                operation,
-                format!("Operation attempted with invalid offers: {why}"),
-                out,
-            );
-        }
+        op::reject(master, now, from, operation, &rejection, out);
     }
 }
 

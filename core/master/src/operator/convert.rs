@@ -17,8 +17,7 @@ use tepui_types::{AgentId, Answer, Rejection, Status};
 
 use super::Done;
 use crate::master::{Master, Out};
-use crate::op::normalize;
-use crate::{checks, offer};
+use crate::{checks, normalize, offer};
 
 pub(super) fn convert(
     master: &mut Master,
@@ -109,8 +108,7 @@ fn check(
     for resource in normalize::resources(message) {
         validate::resource(resource).map_err(|why| why.to_string())?;
     }
-    let operation = Operation::from_proto(message).map_err(|why| why.to_string())?;
-    let operation = operation.ok_or("It does not convert resources")?;
+    let operation = checks::parse(message)?;
     if let Some(resource) = operation.resources().find(|resource| resource.allocation().is_some()) {
         return Err(format!("Resource {resource} is allocated; only unallocated resources can be changed"));
     }

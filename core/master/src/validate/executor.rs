@@ -8,10 +8,10 @@ use tepui_proto::mesos::v1::executor_info::Type;
 use tepui_resources::Resources;
 use tepui_types::{ExecutorId, check_id};
 
-use super::{Launch, command, container, resources};
+use super::{Launch, RunningExecutor, command, container, resources};
 
-/// The rules for executors of tasks and of groups.
-pub(super) fn executor(launch: &Launch<'_>, info: &pb::ExecutorInfo) -> Result<(), String> {
+/// The rules for executors of tasks and of groups, and the executor's resources.
+pub(super) fn executor(launch: &Launch<'_>, info: &pb::ExecutorInfo) -> Result<Resources, String> {
     kind(info)?;
     let id = &info.executor_id.value;
     check_id(id).map_err(|why| format!("Executor's ID '{id}' is invalid: {why}"))?;
@@ -25,19 +25,16 @@ pub(super) fn executor(launch: &Launch<'_>, info: &pb::ExecutorInfo) -> Result<(
         container::container(inner).map_err(|why| format!("Executor's `ContainerInfo` is invalid: {why}"))?;
     }
     framework(launch, info)?;
-    resources::list("Executor", &info.resources)?;
-    match launch.known.executor(&ExecutorId::from(&*info.executor_id)) {
-        Some(running) => same(info, running),
-        None => Ok(()),
+    let resources = resources::parse("Executor", &info.resources)?;
+    if let Some(running) = launch.known.executor(&ExecutorId::from(&*info.executor_id)) {
+        same(info, &resources, running)?;
     }
+    Ok(resources)
 }
 
-/// What it asks for beyond what already runs.
-pub(super) fn new_resources<'a>(launch: &Launch<'_>, info: &'a pb::ExecutorInfo) -> &'a [pb::Resource] {
-    match launch.known.executor(&ExecutorId::from(&*info.executor_id)) {
-        Some(_) => &[],
-        None => &info.resources,
-    }
+/// Whether the agent has it already.
+pub(super) fn is_running(launch: &Launch<'_>, info: &pb::ExecutorInfo) -> bool {
+    launch.known.executor(&ExecutorId::from(&*info.executor_id)).is_some()
 }
 
 fn kind(info: &pb::ExecutorInfo) -> Result<(), String> {
@@ -76,12 +73,15 @@ fn framework(launch: &Launch<'_>, info: &pb::ExecutorInfo) -> Result<(), String>
 }
 
 /// Labels and the grace period may differ.
-fn same(info: &pb::ExecutorInfo, running: &pb::ExecutorInfo) -> Result<(), String> {
-    let set = |list: &[pb::Resource]| Resources::from_proto(list).ok();
+fn same(
+    info: &pb::ExecutorInfo,
+    resources: &Resources,
+    RunningExecutor { info: running, resources: booked }: RunningExecutor<'_>,
+) -> Result<(), String> {
     let fields = [
         ("type", info.r#type == running.r#type),
         ("data", info.data == running.data),
-        ("resources", set(&info.resources) == set(&running.resources)),
+        ("resources", resources == booked),
         ("command", comparable(&info.command) == comparable(&running.command)),
         ("name", info.name == running.name),
         ("source", info.source == running.source),

@@ -3,6 +3,7 @@
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::agent_info::capability::Type as AgentCapability;
@@ -13,6 +14,7 @@ use tepui_proto::wire;
 use tepui_resources::{Name, Resources, Scalar};
 use tepui_types::{ExecutorId, group_limits};
 
+use super::resources::Parsed;
 use super::task::shares_cgroups;
 use super::{Launch, executor, resources, task};
 
@@ -20,29 +22,37 @@ use super::{Launch, executor, resources, task};
 const EXECUTOR_CPUS_MIN: Scalar = Scalar::from_thousandths(10);
 const EXECUTOR_MEM_MIN: Scalar = Scalar::from_thousandths(32_000);
 
-pub(crate) fn launch_group(launch: &Launch<'_>, group: &LaunchGroup) -> Result<(), String> {
+/// The parsed resources of a group: of its executor, and of each task in order.
+#[derive(Debug)]
+pub(crate) struct GroupResources {
+    pub(crate) executor: Resources,
+    pub(crate) tasks: Vec<Resources>,
+}
+
+pub(crate) fn launch_group(launch: &Launch<'_>, group: &LaunchGroup) -> Result<GroupResources, String> {
     let tasks = &group.task_group.tasks;
     if tasks.is_empty() {
         return Err("Task group cannot be empty".into());
     }
     let mut ids = BTreeSet::new();
+    let mut of_tasks = Vec::with_capacity(tasks.len());
     for task in tasks {
         let id = task.task_id.value.as_str();
         let repeated = if ids.insert(id) { Ok(()) } else { Err(format!("Task has duplicate ID: {id}")) };
-        repeated
-            .and_then(|()| group_task(launch, task))
-            .map_err(|why| format!("Task '{id}' is invalid: {why}"))?;
+        let own = repeated.and_then(|()| group_task(launch, task));
+        of_tasks.push(own.map_err(|why| format!("Task '{id}' is invalid: {why}"))?);
     }
     task::room(launch, tasks)?;
     wire::check_size(&*group.executor, launch.limits.task_info)
         .map_err(|why| format!("'ExecutorInfo' {why} (--max_task_info_size)"))?;
-    group_executor(launch, group)?;
-    limits(launch, group)?;
-    one_way_of_sharing(launch, group)
+    let parsed = group_executor(launch, group, of_tasks)?;
+    limits(launch, group, &parsed)?;
+    one_way_of_sharing(launch, group)?;
+    Ok(parsed)
 }
 
-fn group_task(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<(), String> {
-    task::task(launch, task)?;
+fn group_task(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<Resources, String> {
+    let own = task::task(launch, task)?;
     if is_docker(&task.container) {
         return Err("Docker ContainerInfo is not supported on the task".into());
     }
@@ -57,13 +67,17 @@ fn group_task(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<(), String> {
             Err("Resource limits may only be set on a task of a group if its 'share_cgroups' is 'false'"
                 .into())
         }
-        false => Ok(()),
+        false => Ok(own),
     }
 }
 
-fn group_executor(launch: &Launch<'_>, group: &LaunchGroup) -> Result<(), String> {
+fn group_executor(
+    launch: &Launch<'_>,
+    group: &LaunchGroup,
+    of_tasks: Vec<Resources>,
+) -> Result<GroupResources, String> {
     let info = &*group.executor;
-    executor::executor(launch, info)?;
+    let parsed = GroupResources { executor: executor::executor(launch, info)?, tasks: of_tasks };
     if matches!(info.r#type, None | Some(ExecutorType::UNKNOWN)) {
         return Err("'ExecutorInfo.type' must be set to 'DEFAULT' or 'CUSTOM'".into());
     }
@@ -79,12 +93,15 @@ fn group_executor(launch: &Launch<'_>, group: &LaunchGroup) -> Result<(), String
             task.task_id.value
         ));
     }
-    least(info)?;
-    let of_tasks = || tasks.iter().map(|task| task.resources.as_slice());
-    resources::together(of_tasks().chain([info.resources.as_slice()]))?;
-    let total = resources::together(of_tasks().chain([executor::new_resources(launch, info)]))?;
+    least(&info.executor_id.value, &parsed.executor)?;
+    let mut lists: Vec<Parsed<'_>> = parsed.lists(group).collect();
+    resources::together(&lists)?;
+    if executor::is_running(launch, info) {
+        lists.pop(); // It takes nothing from the offers.
+    }
+    let total = resources::together(&lists)?;
     match launch.remaining.contains(&total) {
-        true => Ok(()),
+        true => Ok(parsed),
         false => Err(format!(
             "Total resources {total} required by task group and its executor are more than available {}",
             launch.remaining
@@ -92,8 +109,17 @@ fn group_executor(launch: &Launch<'_>, group: &LaunchGroup) -> Result<(), String
     }
 }
 
+impl GroupResources {
+    /// Those of the tasks, then those of the executor.
+    fn lists<'a>(&'a self, group: &'a LaunchGroup) -> impl Iterator<Item = Parsed<'a>> {
+        let of_tasks = group.task_group.tasks.iter().zip(&self.tasks);
+        let of_tasks = of_tasks.map(|(task, resources)| Parsed { list: &task.resources, resources });
+        of_tasks.chain([Parsed { list: &group.executor.resources, resources: &self.executor }])
+    }
+}
+
 /// The limits of the whole group: not below what was asked for, nor below what one of its tasks may use.
-fn limits(launch: &Launch<'_>, group: &LaunchGroup) -> Result<(), String> {
+fn limits(launch: &Launch<'_>, group: &LaunchGroup, parsed: &GroupResources) -> Result<(), String> {
     if !launch.task_group_limits {
         return Ok(());
     }
@@ -104,8 +130,7 @@ fn limits(launch: &Launch<'_>, group: &LaunchGroup) -> Result<(), String> {
                 "Task group has resource limits, but its agent has no TASK_RESOURCE_LIMITS capability".into(),
             );
         }
-        let of_tasks = tasks.iter().map(|task| task.resources.as_slice());
-        let requests = resources::together(of_tasks.chain([group.executor.resources.as_slice()]))?;
+        let requests = resources::together(&parsed.lists(group).collect::<Vec<_>>())?;
         let request = requests.amount(&Name::new(name)).to_f64();
         if limit < request {
             return Err(format!(
@@ -129,9 +154,7 @@ fn is_docker(container: &tepui_proto::MessageField<pb::ContainerInfo>) -> bool {
     container.as_option().is_some_and(|container| container.r#type == pb::container_info::Type::DOCKER)
 }
 
-fn least(info: &pb::ExecutorInfo) -> Result<(), String> {
-    let has = Resources::from_proto(&info.resources).unwrap_or_default();
-    let id = &info.executor_id.value;
+fn least(id: &str, has: &Resources) -> Result<(), String> {
     if has.cpus() < EXECUTOR_CPUS_MIN {
         return Err(format!("Executor '{id}' needs at least {EXECUTOR_CPUS_MIN} cpus, not {}", has.cpus()));
     }

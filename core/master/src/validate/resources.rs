@@ -2,44 +2,41 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
-use alloc::vec::Vec;
 
 use tepui_proto::mesos::v1 as pb;
-use tepui_resources::{Resources, validate};
+use tepui_resources::{ResourceError, Resources, validate};
 
-/// The rules for one task's or executor's list. `whose` begins the sentence.
-pub(super) fn list(whose: &str, resources: &[pb::Resource]) -> Result<(), String> {
-    validate::extended(resources).map_err(|why| format!("{whose} uses invalid resources: {why}"))?;
+/// The rules for one task's or executor's list, and the list parsed. `whose` begins the sentence.
+pub(super) fn parse(whose: &str, resources: &[pb::Resource]) -> Result<Resources, String> {
+    let invalid = |why: ResourceError| format!("{whose} uses invalid resources: {why}");
+    validate::extended(resources).map_err(invalid)?;
     validate::unique_persistence_ids(resources)
         .map_err(|why| format!("{whose} uses duplicate persistence ID: {why}"))?;
-    validate::single_allocation_role(resources)
-        .map_err(|why| format!("{whose} uses invalid resources: {why}"))?;
+    validate::single_allocation_role(resources).map_err(invalid)?;
     validate::no_revocable_mix(resources)
-        .map_err(|why| format!("{whose} mixes revocable and non-revocable resources: {why}"))
+        .map_err(|why| format!("{whose} mixes revocable and non-revocable resources: {why}"))?;
+    Resources::from_proto(resources).map_err(invalid)
 }
 
-/// A list that passed [`list`].
-pub(super) fn parse(resources: &[pb::Resource]) -> Result<Resources, String> {
-    Resources::from_proto(resources)
-        .map_err(|why| format!("Task and its executor use invalid resources: {why}"))
+/// A list that passed [`parse`], with its result.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parsed<'a> {
+    pub(super) list: &'a [pb::Resource],
+    pub(super) resources: &'a Resources,
 }
 
 /// The rules for several lists that will be used together; their sum, each shared resource once.
-pub(super) fn together<'a>(lists: impl IntoIterator<Item = &'a [pb::Resource]>) -> Result<Resources, String> {
-    let mut all: Vec<pb::Resource> = Vec::new();
+pub(super) fn together(lists: &[Parsed<'_>]) -> Result<Resources, String> {
     let mut sum = Resources::new();
-    let invalid = |why| format!("Task and its executor use invalid resources: {why}");
-    for list in lists {
-        let own = Resources::from_proto(list).map_err(invalid)?;
-        validate::disjoint(&sum, &own).map_err(|why| why.to_string())?;
-        sum += &own;
-        all.extend_from_slice(list);
+    for Parsed { resources, .. } in lists {
+        validate::disjoint(&sum, resources).map_err(|why| why.to_string())?;
+        sum += *resources;
     }
-    validate::extended(&all).map_err(invalid)?;
+    let all = || lists.iter().flat_map(|parsed| parsed.list);
     // A shared volume may be named by several.
-    validate::unique_persistence_ids(all.iter().filter(|resource| !resource.shared.is_set()))
+    validate::unique_persistence_ids(all().filter(|resource| !resource.shared.is_set()))
         .map_err(|why| format!("Task and its executor use duplicate persistence ID: {why}"))?;
-    validate::no_revocable_mix(&all)
+    validate::no_revocable_mix(all())
         .map_err(|why| format!("Task and its executor mix revocable and non-revocable resources: {why}"))?;
     Ok(sum.single_copies())
 }

@@ -10,25 +10,29 @@ use tepui_proto::wire;
 use tepui_resources::{Name, Resources, Scalar, ScalarError};
 use tepui_types::{ExecutorId, TaskId, check_id};
 
+use super::resources::Parsed;
 use super::{Launch, TaskUse, check, command, container, executor, resources};
 
-/// One task of a LAUNCH with everything it brings; the resources of the task itself, parsed.
-pub(crate) fn launch(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<Resources, String> {
-    self::task(launch, task)?;
+/// The parsed resources of a task and of the executor that it brings.
+#[derive(Debug)]
+pub(crate) struct TaskResources {
+    pub(crate) own: Resources,
+    pub(crate) executor: Option<Resources>,
+}
+
+/// One task of a LAUNCH with everything it brings.
+pub(crate) fn launch(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<TaskResources, String> {
+    let own = self::task(launch, task)?;
     room(launch, core::slice::from_ref(task))?;
     if task.command.is_set() == task.executor.is_set() {
         return Err(
             "Task should have at least one (but not both) of CommandInfo or ExecutorInfo present".into()
         );
     }
-    let own = resources::parse(&task.resources)?;
-    let total = match task.executor.as_option() {
-        Some(info) => {
-            executor::executor(launch, info)?;
-            executor_of_task(launch, info)?;
-            resources::together([task.resources.as_slice(), &info.resources])?;
-            resources::together([task.resources.as_slice(), executor::new_resources(launch, info)])?
-        }
+    let executor = task.executor.as_option();
+    let executor = executor.map(|info| executor_of_task(launch, info)).transpose()?;
+    let total = match &executor {
+        Some(resources) => with_executor(launch, task, &own, resources)?,
         None => own.clone().single_copies(),
     };
     if !launch.remaining.contains(&total) {
@@ -40,7 +44,22 @@ pub(crate) fn launch(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<Resourc
     match shares_cgroups(task) {
         Some(false) => Err("Only tasks in a task group may have 'share_cgroups' set to 'false'".into()),
         Some(true) => Err("Only tasks in a task group may have 'share_cgroups' set".into()),
-        None => Ok(own),
+        None => Ok(TaskResources { own, executor }),
+    }
+}
+
+/// What a task and its executor take from the offers: nothing for an executor that already runs.
+fn with_executor(
+    launch: &Launch<'_>,
+    task: &pb::TaskInfo,
+    own: &Resources,
+    executor: &Resources,
+) -> Result<Resources, String> {
+    let own = Parsed { list: &task.resources, resources: own };
+    let both = resources::together(&[own, Parsed { list: &task.executor.resources, resources: executor }])?;
+    match executor::is_running(launch, &task.executor) {
+        true => Ok(own.resources.clone().single_copies()),
+        false => Ok(both),
     }
 }
 
@@ -62,8 +81,8 @@ pub(super) fn room(launch: &Launch<'_>, tasks: &[pb::TaskInfo]) -> Result<(), St
     }
 }
 
-/// The rules that hold for every task.
-pub(super) fn task(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<(), String> {
+/// The rules that hold for every task, and its own resources.
+pub(super) fn task(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<Resources, String> {
     wire::check_size(task, launch.limits.task_info)
         .map_err(|why| format!("'TaskInfo' {why} (--max_task_info_size)"))?;
     identity(launch, task)?;
@@ -82,14 +101,15 @@ pub(super) fn task(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<(), Strin
     if task.resources.is_empty() && !launch.best_effort_tasks {
         return Err("Task uses no resources".into());
     }
-    resources::list("Task", &task.resources)?;
+    let own = resources::parse("Task", &task.resources)?;
     if let Some(inner) = task.command.as_option() {
         command::command(inner).map_err(|why| format!("Task's `CommandInfo` is invalid: {why}"))?;
     }
     if let Some(inner) = task.container.as_option() {
         container::container(inner).map_err(|why| format!("Task's `ContainerInfo` is invalid: {why}"))?;
     }
-    limits(launch, task)
+    limits(launch, task, &own)?;
+    Ok(own)
 }
 
 fn identity(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<(), String> {
@@ -109,7 +129,7 @@ fn identity(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<(), String> {
     }
 }
 
-fn limits(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<(), String> {
+fn limits(launch: &Launch<'_>, task: &pb::TaskInfo, requests: &Resources) -> Result<(), String> {
     if task.limits.is_empty() {
         return Ok(());
     }
@@ -120,7 +140,6 @@ fn limits(launch: &Launch<'_>, task: &pb::TaskInfo) -> Result<(), String> {
         let only = "Only cpus and mem may be included in a task's resource limits";
         return Err(format!("{only}, not '{name}'"));
     }
-    let requests = Resources::from_proto(&task.resources).unwrap_or_default();
     limit(launch, task, "cpu", Name::Cpus, requests.cpus())?;
     limit(launch, task, "memory", Name::Mem, requests.mem())
 }
@@ -154,7 +173,8 @@ fn limit(
 }
 
 /// An executor that is launched by a task, not by a group.
-fn executor_of_task(launch: &Launch<'_>, info: &pb::ExecutorInfo) -> Result<(), String> {
+fn executor_of_task(launch: &Launch<'_>, info: &pb::ExecutorInfo) -> Result<Resources, String> {
+    let resources = executor::executor(launch, info)?;
     if info.r#type.is_some_and(|kind| kind != ExecutorType::CUSTOM) {
         return Err("'ExecutorInfo.type' must be 'CUSTOM' for the executor of a LAUNCH".into());
     }
@@ -173,7 +193,7 @@ fn executor_of_task(launch: &Launch<'_>, info: &pb::ExecutorInfo) -> Result<(), 
              'share_cgroups' is false for all tasks: use another executor id",
             info.executor_id.value
         )),
-        Some(true) | None => Ok(()),
+        Some(true) | None => Ok(resources),
     }
 }
 

@@ -16,7 +16,7 @@ use tepui_types::{AgentId, ExecutorId, FrameworkId, TaskId};
 
 use crate::limits::Limits;
 
-use super::{Known, Launch, Scene, TaskUse, framework, group, operation, task};
+use super::{Known, Launch, RunningExecutor, Scene, TaskUse, framework, group, operation, task};
 
 mod limits;
 mod sizes;
@@ -80,6 +80,7 @@ const GROUP_EXECUTOR: &[(&str, &str)] = &[("type", "'DEFAULT'"), ("command", "")
 /// tasks which shared their cgroups and tasks which did not: `shared` and `own`.
 struct Books {
     running: pb::ExecutorInfo,
+    resources: Resources,
 }
 
 impl Known for Books {
@@ -91,8 +92,9 @@ impl Known for Books {
         }
     }
 
-    fn executor(&self, id: &ExecutorId) -> Option<&pb::ExecutorInfo> {
-        (id.as_str() == "running").then_some(&self.running)
+    fn executor(&self, id: &ExecutorId) -> Option<RunningExecutor<'_>> {
+        let running = RunningExecutor { info: &self.running, resources: &self.resources };
+        (id.as_str() == "running").then_some(running)
     }
 
     fn shares_cgroups(&self, id: &ExecutorId) -> Option<bool> {
@@ -105,7 +107,8 @@ impl Known for Books {
 }
 
 fn books() -> Books {
-    Books { running: message(EXECUTOR, &[("executor_id", "{'value':'running'}")]) }
+    let running: pb::ExecutorInfo = message(EXECUTOR, &[("executor_id", "{'value':'running'}")]);
+    Books { resources: Resources::from_proto(&running.resources).unwrap(), running }
 }
 
 fn offered() -> Resources {

@@ -7,9 +7,9 @@ use alloc::vec::Vec;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::offer::Operation;
 
-use super::AcceptedOffers;
+use crate::accepted::AcceptedOffers;
 
-pub(super) fn operation(operation: &mut Operation, accepted: &AcceptedOffers) {
+pub(crate) fn operation(operation: &mut Operation, accepted: &AcceptedOffers) {
     fill_tasks(operation, accepted);
     for resource in resources(operation) {
         if resource.allocation_info.role.is_none() {
@@ -20,7 +20,7 @@ pub(super) fn operation(operation: &mut Operation, accepted: &AcceptedOffers) {
 }
 
 /// The operation as its agent carries it out: on resources that nobody holds.
-pub(super) fn without_allocation(mut operation: Operation) -> Operation {
+pub(crate) fn without_allocation(mut operation: Operation) -> Operation {
     for resource in resources(&mut operation) {
         resource.allocation_info = None.into();
     }

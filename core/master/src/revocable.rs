@@ -12,13 +12,13 @@ use tepui_proto::mesos::v1::resource::revocable_info::Type;
 use tepui_resources::{Format, Resource, Resources, Revocable};
 use tepui_types::ExecutorId;
 
-use super::AcceptedOffers;
+use crate::accepted::AcceptedOffers;
 use crate::master::Master;
 
 /// In the order in which they are used.
 const KINDS: [Revocable; 3] = [Revocable::Plain, Revocable::UsageSlack, Revocable::AllocationSlack];
 
-pub(super) fn settle_task(master: &Master, accepted: &AcceptedOffers, task: &mut pb::TaskInfo) {
+pub(crate) fn settle_task(master: &Master, accepted: &AcceptedOffers, task: &mut pb::TaskInfo) {
     let own = task.executor.as_option().map_or(&[][..], |executor| &executor.resources);
     if !task.resources.iter().chain(own).any(lacks_kind) {
         return;
@@ -32,7 +32,7 @@ pub(super) fn settle_task(master: &Master, accepted: &AcceptedOffers, task: &mut
     settle(&mut task.resources, &mut left);
 }
 
-pub(super) fn settle_group(master: &Master, accepted: &AcceptedOffers, group: &mut LaunchGroup) {
+pub(crate) fn settle_group(master: &Master, accepted: &AcceptedOffers, group: &mut LaunchGroup) {
     let tasks = &mut group.task_group.get_or_insert_default().tasks;
     let executor = group.executor.get_or_insert_default();
     let of_tasks = || tasks.iter().flat_map(|task| &task.resources);
