@@ -50,8 +50,10 @@ impl Fsm for Agent {
             self.due(now, timer, out);
             reconcile(self, now, out);
         }
-        if self.state.path_removals_pending != self.gc.len() {
-            self.state.path_removals_pending = self.gc.len();
+        let (removals, waits) = (self.gc.len(), self.requests.pending_waits());
+        if (self.state.path_removals_pending, self.state.container_waits_pending) != (removals, waits) {
+            self.state.path_removals_pending = removals;
+            self.state.container_waits_pending = waits;
             self.state.touch();
         }
         if self.published != self.state.version {

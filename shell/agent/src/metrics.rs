@@ -98,6 +98,7 @@ fn counters(metrics: &mut Metrics, state: &State) {
     metrics.gauge("slave/slack_take_back_secs_total", all.as_secs_f64());
     metrics.gauge("slave/slack_take_back_secs_max", longest.as_secs_f64());
     metrics.gauge("gc/path_removals_pending", state.path_removals_pending as f64);
+    metrics.gauge("slave/container_waits_pending", state.container_waits_pending as f64);
 }
 
 fn all_executors(state: &State) -> impl Iterator<Item = &Executor> {

@@ -97,6 +97,10 @@ fn standalone_container_lifecycle() {
         move || wait(&http, &id)
     });
     assert_eq!(call(&http, "REMOVE_CONTAINER", json!({"container_id": id})).status, 500, "it runs");
+    wait_for("the call to wait", || {
+        let metrics = http.get("/metrics/snapshot").json()?;
+        (metrics["slave/container_waits_pending"] == 1.0).then_some(())
+    });
     std::fs::write(sandbox.join("stop"), "").expect("written");
     let ended = waiting.join().expect("no panic");
     assert_eq!(ended.status, 200, "{}", ended.text());

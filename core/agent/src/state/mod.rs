@@ -61,6 +61,8 @@ pub struct State {
     pub executor_directory_max_allowed_age: Duration,
     /// Directories that wait for their removal.
     pub path_removals_pending: usize,
+    /// WAIT_CONTAINER calls without an answer yet.
+    pub container_waits_pending: usize,
     /// How long it took to find out which containers still run.
     pub recovery_time: Option<Duration>,
     pub counters: Counters,

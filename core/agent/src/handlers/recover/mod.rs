@@ -136,6 +136,7 @@ fn fresh(config: Config, now: Now) -> Result<Agent, RecoverError> {
         disk_pressure: None,
         executor_directory_max_allowed_age: config.gc_delay,
         path_removals_pending: 0,
+        container_waits_pending: 0,
         recovery_time: None,
         counters: Counters::default(),
     };

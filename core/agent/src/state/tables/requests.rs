@@ -19,6 +19,13 @@ pub(crate) struct Requests {
     pub(crate) ended_sessions: VecDeque<ContainerId>,
 }
 
+impl Requests {
+    /// WAIT_CONTAINER calls without an answer yet.
+    pub(crate) fn pending_waits(&self) -> usize {
+        self.waits.values().map(Vec::len).sum()
+    }
+}
+
 /// Which of the two calls is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitForm {
