@@ -79,37 +79,15 @@ const CORE_AGENT: Layers = &[
 ];
 
 const CORE_MASTER: Layers = &[
-    (
-        "values",
-        &["accepted", "counters", "ends", "event", "explain", "isolations", "limits", "normalize", "timers"],
-    ),
-    ("state", &["state", "status", "transition", "notice"]),
-    ("interface", &["config", "validate", "input", "effect", "show"]),
-    ("context", &["master", "counting"]),
-    ("rules", &["authorization", "books", "checks", "excluded", "rejection", "revocable", "role_config"]),
-    (
-        "entities",
-        &[
-            "disk_pressure",
-            "drain",
-            "executor",
-            "framework",
-            "garbage",
-            "inquiry",
-            "inverse",
-            "liveness",
-            "maintenance",
-            "offer",
-            "operation",
-            "quota",
-            "reachability",
-            "removal",
-            "slack",
-            "task",
-        ],
-    ),
-    ("handlers", &["op", "call", "agent", "operator"]),
-    ("machine", &["boot", "machine"]),
+    ("values", &["values"]),
+    ("state", &["state"]),
+    ("validate", &["validate"]),
+    ("interface", &["interface"]),
+    ("context", &["counting", "master"]),
+    ("rules", &["rules"]),
+    ("entities", &["entities"]),
+    ("handlers", &["handlers"]),
+    ("machine", &["machine"]),
 ];
 
 /// `crate::a::b` as its segments.

@@ -12,8 +12,8 @@ use tepui_types::{FrameworkId, TaskStateExt};
 
 pub(crate) use border::Arrival;
 
-use crate::counters::{Counter, FrameworkCounters, OfferFate};
 use crate::master::Master;
+use crate::values::counters::{Counter, FrameworkCounters, OfferFate};
 
 impl Master {
     pub(crate) fn count(&mut self, counter: Counter) {

@@ -2,6 +2,7 @@
 //!
 //! Top of this crate: uses every handler and is used by none.
 
+mod boot;
 mod due;
 
 use alloc::sync::Arc;
@@ -10,11 +11,10 @@ use tepui_fsm::{Budget, Fsm, Mono, Now};
 use tepui_registry::{Operation as Record, Registry};
 
 use crate::counting::Arrival;
+use crate::entities::{disk_pressure, drain, explanations, framework, offer, slack};
+use crate::handlers::{agent, call, operator};
 use crate::master::{Master, Out};
-use crate::{
-    Config, Effect, Input, agent, boot, call, disk_pressure, drain, framework, inquiry, offer, operator,
-    slack,
-};
+use crate::{Config, Effect, Input};
 
 impl Fsm for Master {
     type Input = Input;
@@ -38,7 +38,7 @@ impl Fsm for Master {
             }
             Input::OperatorClosed { conn } => operator::closed(self, conn),
             Input::Whitelist { hosts } => self.allocator.set_whitelist(hosts),
-            Input::Explain { conn, subject } => inquiry::explain(self, now, conn, &subject, out),
+            Input::Explain { conn, subject } => explanations::explain(self, now, conn, &subject, out),
             Input::DiskRoom(room) => disk_pressure::room(self, now, room, out),
         }
         self.count_crossing(arrival, from, out);
@@ -51,7 +51,7 @@ impl Fsm for Master {
         drain::finish(self, now, out);
         slack::take_back_everywhere(self, now, out);
         offer::allocate(self, now, budget, out);
-        inquiry::go_on(self, now, budget, out);
+        explanations::go_on(self, now, budget, out);
         self.count_events(from, out);
         self.publish(out);
     }

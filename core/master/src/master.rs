@@ -19,13 +19,13 @@ use tepui_proto::tepui::agent::v1 as link;
 use tepui_registry::{Operation as Record, Registry};
 use tepui_types::{AgentId, Answer, ConnId, FrameworkId, OfferId, Rejection, TaskId};
 
-use crate::counters::Counters;
-use crate::ends::Ends;
-use crate::explain::Inquiries;
-use crate::isolations::Isolations;
+use crate::state::transition::Transition;
 use crate::state::{Agent, Framework, Liveness, Map, Offers, Operations, Recent, State, Tallies, Task};
-use crate::timers::Timer;
-use crate::transition::Transition;
+use crate::values::acknowledged_ends::Ends;
+use crate::values::counters::Counters;
+use crate::values::explain::Inquiries;
+use crate::values::isolations::Isolations;
+use crate::values::timers::Timer;
 use crate::{Config, Effect};
 
 pub(crate) type Out = Outbox<Master>;

@@ -4,11 +4,14 @@
 //! tasks (`tallies`).
 
 mod liveness;
+pub(crate) mod notice;
 mod offers;
 mod operations;
 mod part;
 mod recent;
+pub(crate) mod status;
 mod tallies;
+pub(crate) mod transition;
 mod visible;
 
 use alloc::collections::BTreeMap;
@@ -33,7 +36,7 @@ pub(crate) use tallies::Standing;
 pub use tallies::{AgentTally, FrameworkTally, Tallies, TaskCounts};
 pub use visible::event_seen;
 
-use crate::counters::{Counters, FrameworkCounters};
+use crate::values::counters::{Counters, FrameworkCounters};
 
 pub type Map<K, V> = RedBlackTreeMapSync<K, V>;
 pub type Set<T> = RedBlackTreeSetSync<T>;

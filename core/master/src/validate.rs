@@ -29,7 +29,7 @@ use tepui_proto::mesos::v1::agent_info::capability::Type as AgentCapability;
 use tepui_resources::Resources;
 use tepui_types::{AgentId, ExecutorId, FrameworkId, TaskId};
 
-use crate::limits::Limits;
+use crate::values::limits::Limits;
 
 /// Whether a task id is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

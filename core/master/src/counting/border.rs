@@ -8,8 +8,8 @@ use tepui_proto::mesos::v1::scheduler::event::Type as EventType;
 use tepui_proto::tepui::agent::v1 as link;
 use tepui_types::{Answer, ConnId, FrameworkId};
 
-use crate::counters::{Counter, OfferFate};
 use crate::master::{Master, Out};
+use crate::values::counters::{Counter, OfferFate};
 use crate::{Effect, Input};
 
 /// What of an input is counted, kept until it is known what came of it.

@@ -3,11 +3,13 @@
 use tepui_fsm::{Budget, Now};
 use tepui_types::ConnId;
 
-use crate::event::{HEARTBEAT_INTERVAL, to_scheduler};
+use crate::Effect;
+use crate::entities::{agent_expiry, framework, inverse, offer, operation, reachability};
 use crate::master::{Master, Out};
-use crate::timers::Timer;
-use crate::transition::FrameworkRemoval;
-use crate::{Effect, framework, garbage, inverse, notice, offer, operation, reachability};
+use crate::state::notice;
+use crate::state::transition::FrameworkRemoval;
+use crate::values::event::{HEARTBEAT_INTERVAL, to_scheduler};
+use crate::values::timers::Timer;
 
 /// Runs what is due, for as long as the budget lasts. Ends: whatever sets a timer sets it into the future.
 pub(crate) fn run_due(master: &mut Master, now: Now, budget: &mut Budget<'_>, out: &mut Out) {
@@ -31,7 +33,7 @@ fn run(master: &mut Master, now: Now, timer: Timer, out: &mut Out) {
         Timer::Offer(id) => offer::expire(master, &id, out),
         Timer::InverseOffer(id) => inverse::rescind(master, &id, out),
         Timer::OrphanOperations(id) => operation::acknowledge_orphans(master, &id, out),
-        Timer::RegistryGc => garbage::collect(master, now, out),
+        Timer::RegistryGc => agent_expiry::collect(master, now, out),
     }
 }
 

@@ -39,7 +39,7 @@ use tepui_registry::Registry;
 use tepui_types::{ConnId, DiskRoom, FrameworkId};
 
 use super::audit::audit;
-use crate::explain::Subject;
+use crate::values::explain::Subject;
 pub(super) use agents::domain;
 
 use crate::{Config, Input, Master};

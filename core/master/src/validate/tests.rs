@@ -14,7 +14,7 @@ use tepui_proto::mesos::v1::offer::operation::LaunchGroup;
 use tepui_resources::{Operation, Resources};
 use tepui_types::{AgentId, ExecutorId, FrameworkId, TaskId};
 
-use crate::limits::Limits;
+use crate::values::limits::Limits;
 
 use super::{Known, Launch, RunningExecutor, Scene, TaskUse, framework, group, operation, task};
 

@@ -1,0 +1,19 @@
+//! MESSAGE: an executor speaks to its scheduler. Not reliable: if nobody listens it is lost.
+
+use tepui_proto::tepui::agent::v1::call::Message;
+use tepui_types::{AgentId, FrameworkId};
+
+use crate::master::{Master, Out};
+use crate::values::counters::Counter;
+use crate::values::event::to_scheduler;
+
+pub(super) fn message(master: &mut Master, from: &AgentId, call: Message, out: &mut Out) {
+    let framework_id = FrameworkId::from(&*call.framework_id);
+    let event = to_scheduler::message(from, &call.executor_id, call.data);
+    let heard = master.framework(&framework_id).is_some_and(|framework| framework.conn().is_some());
+    master.count(match heard {
+        true => Counter::ValidExecutorToFrameworkMessages,
+        false => Counter::InvalidExecutorToFrameworkMessages,
+    });
+    master.tell_framework(&framework_id, event, out);
+}
