@@ -305,13 +305,18 @@ async fn connection<H: Handler>(
     }
     let Ok(local) = stream.local_addr() else { return };
     let ends = Ends { peer, local };
-    let Some(tls) = shared.tls.clone() else {
-        return exchange(stream, ends, shared, signals).await;
-    };
+    match shared.tls.clone() {
+        None => exchange(stream, ends, shared, signals).await,
+        // Boxed: connections without TLS do not keep memory for it.
+        Some(tls) => Box::pin(secure(tls, stream, ends, shared, signals)).await,
+    }
+}
+
+async fn secure<H: Handler>(tls: Tls, stream: TcpStream, ends: Ends, shared: Shared<H>, signals: Signals) {
     match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.acceptor().accept(stream)).await {
-        Ok(Ok(stream)) => exchange(stream, ends, shared, signals).await,
-        Ok(Err(err)) => tracing::debug!(%peer, %err, "TLS handshake failed"),
-        Err(_) => tracing::debug!(%peer, "TLS handshake timed out"),
+        Ok(Ok(stream)) => exchange(Box::new(stream), ends, shared, signals).await,
+        Ok(Err(err)) => tracing::debug!(peer = %ends.peer, %err, "TLS handshake failed"),
+        Err(_) => tracing::debug!(peer = %ends.peer, "TLS handshake timed out"),
     }
 }
 
@@ -381,7 +386,8 @@ async fn respond<H: Handler>(
     let request =
         checked.and_then(|()| Request::new(request, ends, disconnect, shared.budget, body_read_timeout));
     let response = match request {
-        Ok(request) => shared.handler.handle(request).await,
+        // Boxed: the server keeps memory for this future as long as the connection lives.
+        Ok(request) => Box::pin(shared.handler.handle(request)).await,
         Err(error) => error.into(),
     };
     let mut response = compress(response, &headers).await;

@@ -194,7 +194,8 @@ impl<H: Handler, S: AsyncRead + AsyncWrite + Unpin> Connection<'_, H, S> {
             heads.push(head);
         }
         let responses = tokio::select! {
-            responses = shared.handler.clone().handle_all(requests) => responses,
+            // Boxed: an idle connection does not keep memory for it.
+            responses = Box::pin(shared.handler.clone().handle_all(requests)) => responses,
             () = self.disconnect.notified() => return Err("it was disconnected".to_owned()),
         };
         let (mut out, date) = (Vec::new(), date());
