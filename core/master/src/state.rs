@@ -204,7 +204,7 @@ pub struct Task {
     pub agent_id: AgentId,
     /// Unset for command tasks.
     pub executor_id: Option<ExecutorId>,
-    /// The v1 Task as GET_TASKS shows it; `state` and `statuses` are kept current in here.
+    /// The v1 Task; `state` and `statuses` are kept current in here. Its resources are `resources`: see [`Task::message`].
     pub task: pb::Task,
     pub resources: Resources,
     /// Its agent told of it; this master did not launch it.

@@ -41,7 +41,6 @@ impl Task {
             executor_id: executor_id.as_ref().map(ExecutorId::to_proto).into(),
             agent_id: info.agent_id.clone(),
             state: pb::TaskState::TASK_STAGING,
-            resources: resources.to_proto(Format::Post),
             labels: info.labels.clone(),
             discovery: info.discovery.clone(),
             container: info.container.clone(),
@@ -64,7 +63,11 @@ impl Task {
     }
 
     /// A task an agent told of.
-    pub(crate) fn reported(agent_id: &AgentId, task: pb::Task, resources: Resources) -> Task {
+    pub(crate) fn reported(agent_id: &AgentId, mut task: pb::Task, resources: Resources) -> Task {
+        if !resources.is_empty() {
+            task.resources.clear();
+            task.resources.shrink_to_fit();
+        }
         Task {
             id: TaskId::from(&*task.task_id),
             framework_id: FrameworkId::from(&*task.framework_id),
@@ -75,6 +78,15 @@ impl Task {
             resources,
             is_reported: true,
         }
+    }
+
+    /// The task as GET_TASKS shows it.
+    pub fn message(&self) -> pb::Task {
+        let mut task = self.task.clone();
+        if task.resources.is_empty() {
+            task.resources = self.resources.to_proto(Format::Post);
+        }
+        task
     }
 
     pub(crate) fn state(&self) -> pb::TaskState {

@@ -21,7 +21,7 @@ pub(crate) fn heartbeat() -> master::Event {
 }
 
 pub(crate) fn task_added(task: &Task) -> master::Event {
-    let added = event::TaskAdded { task: task.task.clone().into(), ..Default::default() };
+    let added = event::TaskAdded { task: task.message().into(), ..Default::default() };
     master::Event { task_added: added.into(), ..of(Type::TASK_ADDED) }
 }
 

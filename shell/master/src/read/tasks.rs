@@ -4,17 +4,16 @@ use std::sync::Arc;
 
 use tepui_core_master::{Framework, State, Task};
 use tepui_proto::json::JsonWriter;
-use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::master::response::GetTasks;
 
 pub(super) fn json(w: &mut JsonWriter, state: &State) {
-    w.array_field("tasks", |w| live(state).for_each(|task| w.value(&task.task)));
-    w.array_field("unreachable_tasks", |w| unreachable(state).for_each(|task| w.value(&task.task)));
-    w.array_field("completed_tasks", |w| completed(state).for_each(|task| w.value(&task.task)));
+    w.array_field("tasks", |w| live(state).for_each(|task| w.value(&task.message())));
+    w.array_field("unreachable_tasks", |w| unreachable(state).for_each(|task| w.value(&task.message())));
+    w.array_field("completed_tasks", |w| completed(state).for_each(|task| w.value(&task.message())));
 }
 
 pub(super) fn message(state: &State) -> GetTasks {
-    let clone = |task: &Arc<Task>| -> pb::Task { task.task.clone() };
+    let clone = |task: &Arc<Task>| task.message();
     GetTasks {
         tasks: live(state).map(clone).collect(),
         unreachable_tasks: unreachable(state).map(clone).collect(),
