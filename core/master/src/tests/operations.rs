@@ -353,3 +353,44 @@ fn an_agent_brings_its_operations_to_a_new_master() {
         "#]],
     );
 }
+
+/// A shared volume is in offers of several frameworks at once.
+#[test]
+fn destroy_rescinds_other_offers_of_a_shared_volume() {
+    check(
+        "
+        agent A cpus:4 mem:1024 disk:100
+        framework F role:web shares
+        settle
+        F accept #0 refuse:1000 : reserve disk(web):50 ; create disk(web)@shared1:50 ; launch t1 cpus:1 mem:64
+        framework G role:web shares
+        after 2s
+        --
+        A update t1 FINISHED
+        G suppress
+        after 2s
+        --
+        F accept #2 : destroy disk(web)@shared1:50
+        ",
+        expect![[r#"
+            record initialize cluster m
+            record admit agent A at A
+            A <- SUBSCRIBED A
+            F <- SUBSCRIBED F
+            F <- HEARTBEAT
+            F <- OFFERS #0 of A (cpus:4; mem:1024; disk:100)
+            A <- APPLY_OPERATION RESERVE
+            A <- APPLY_OPERATION CREATE
+            A <- LAUNCH t1 (cpus:1; mem:64)
+            G <- SUBSCRIBED G
+            G <- HEARTBEAT
+            G <- OFFERS #1 of A (cpus:3; mem:960; disk:50; disk(web)[shared1:data]<SHARED>:50<1>)
+            --
+            F <- UPDATE t1 TASK_FINISHED
+            F <- OFFERS #2 of A (cpus:1; mem:64; disk(web)[shared1:data]<SHARED>:50<1>)
+            --
+            G <- RESCIND #1
+            A <- APPLY_OPERATION DESTROY
+        "#]],
+    );
+}

@@ -24,6 +24,7 @@ impl Script {
             ("pa", Capability::PARTITION_AWARE),
             ("refine", Capability::RESERVATION_REFINEMENT),
             ("revocable", Capability::REVOCABLE_RESOURCES),
+            ("shares", Capability::SHARED_RESOURCES),
         ] {
             if words.contains(&word) {
                 capabilities

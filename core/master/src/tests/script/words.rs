@@ -35,6 +35,9 @@ pub(super) fn resource(word: &str) -> pb::Resource {
         resource.revocable = pb::resource::RevocableInfo { r#type: kind, ..Default::default() }.into();
     }
     if let Some(volume) = volume {
+        if volume.starts_with("shared") {
+            resource.shared = pb::resource::SharedInfo::default().into();
+        }
         let persistence = pb::resource::disk_info::Persistence { id: volume.into(), ..Default::default() };
         let volume =
             pb::Volume { container_path: "data".into(), mode: pb::volume::Mode::RW, ..Default::default() };
