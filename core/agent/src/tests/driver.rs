@@ -234,6 +234,8 @@ impl World {
                 let saved = self.store.iter().filter(|(key, _)| key.starts_with(start));
                 self.saved = saved.map(|(key, value)| (key.clone(), value.clone())).collect();
             }
+            // As if a crash had come before these were written.
+            ["lose", start] => self.store.retain(|key, _| !key.starts_with(start)),
             ["put", "back"] => self.store.extend(core::mem::take(&mut self.saved)),
             ["lenient"] => self.config.strict = false,
             ["cleanup"] => self.config.recover = crate::Recover::Cleanup,

@@ -724,3 +724,45 @@ fn a_preemption_has_one_source_reason_and_message() {
         );
     }
 }
+
+/// A crash came between the record of an executor and that of its task: nothing would ever start or end it.
+#[test]
+fn a_waiting_executor_without_tasks_is_removed_after_a_restart() {
+    check(
+        "
+        has cpus(ads):4;mem(ads):400;cpus:1;mem:100
+        start
+        recovered
+        go
+        launch b1 needs=cpus^:4
+        b1 subscribe
+        ...
+        launch o1 needs=cpus(ads):4
+        lose task/F/o1
+        lose update/F/o1
+        restart
+        recovered
+        ",
+        expect![[r#"
+            > launch o1 needs=cpus(ads):4
+              = executor o1 live waiting
+              = task o1 of executor o1
+              = executor b1 terminating delivered
+              conn 1 <- SHUTDOWN
+              = update o1#0 TASK_STAGING
+              master <- UPDATE o1 TASK_STAGING 'Waiting for lent resources: 1 executor preempted,
+                  with a grace period of 5secs'
+            > lose task/F/o1
+            > lose update/F/o1
+            > restart
+              container recover C1
+            > recovered
+              = executor o1 terminated
+              = executor o1 removed
+              = path /w/slaves/S0/frameworks/F/executors/o1/runs/84b32cb3-64c9-4755-90c8-d8e1ecaad2f2
+                  unused
+              = path /w/slaves/S0/frameworks/F/executors/o1 unused
+              = boot id boot-1
+        "#]],
+    );
+}

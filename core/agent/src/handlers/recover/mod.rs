@@ -253,6 +253,7 @@ pub(crate) fn recovered(agent: &mut Agent, now: Now, containers: Vec<RecoveredCo
             }
         }
     }
+    end_idle_pending(agent, now, out);
     clear_leftovers(agent, out);
     reconcile(agent, now, out);
     if agent.config.recover == Recover::Cleanup || agent.recovery.leaving {
@@ -294,6 +295,17 @@ fn await_executor(agent: &mut Agent, now: Now, framework: &FrameworkId, id: &Exe
             agent.timers.set(Timer::Shutdown(framework.clone(), id.clone()), now.mono + grace);
         }
         ExecutorPhase::Pending | ExecutorPhase::Running { .. } | ExecutorPhase::Terminated { .. } => (),
+    }
+}
+
+/// A crash may have come between the record of an executor that waits for resources and those of its tasks: nothing would
+/// ever start or end it.
+fn end_idle_pending(agent: &mut Agent, now: Now, out: &mut Out) {
+    let executors = agent.state.frameworks.values().flat_map(|framework| framework.executors.values());
+    let idle = executors.filter(|it| it.phase == ExecutorPhase::Pending && it.live_tasks().next().is_none());
+    let idle: Vec<_> = idle.map(|it| (it.framework_id.clone(), it.id.clone())).collect();
+    for (framework, id) in idle {
+        lifecycle::shutdown_executor(agent, now, &framework, &id, out);
     }
 }
 
