@@ -3,14 +3,16 @@
 //! A broken link is healed by a new one whose SUBSCRIBE says everything the agent knows. Nothing is queued for a link
 //! that is not subscribed.
 
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::sync::Arc;
+use alloc::vec;
 use core::time::Duration;
 
 use tepui_fsm::Now;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::tepui::agent::v1 as api;
 use tepui_resources::Format;
+use tepui_types::TaskStateExt;
 
 use crate::agent::{Agent, Out};
 use crate::entities::{operations, status};
@@ -128,6 +130,28 @@ fn isolations(framework: &Framework) -> impl Iterator<Item = api::call::Isolatio
     })
 }
 
+/// Tasks that never came to be here, while their frameworks have not acknowledged that: a master that did not know of these
+/// updates would declare the tasks forgotten, and their ids could be reused too early.
+fn dropped(agent: &Agent) -> impl Iterator<Item = pb::Task> + '_ {
+    agent.streams.iter().filter_map(|((framework, task), stream)| {
+        let status = stream.newest().filter(|status| status.state.is_terminal())?;
+        let ends_here = agent.state.framework(framework).is_some_and(|framework| framework.terminating);
+        let is_shown = agent.state.executor_of(framework, task).is_some();
+        (!ends_here && !is_shown).then(|| pb::Task {
+            name: task.to_string(),
+            task_id: task.to_proto().into(),
+            framework_id: framework.to_proto().into(),
+            executor_id: status.executor_id.clone(),
+            agent_id: agent.id_proto().into(),
+            state: status.state,
+            statuses: vec![status.clone()],
+            status_update_state: Some(status.state),
+            status_update_uuid: status.uuid.clone(),
+            ..Default::default()
+        })
+    })
+}
+
 /// Everything the agent knows.
 fn subscribe(agent: &Agent) -> api::call::Subscribe {
     let state = &agent.state;
@@ -150,7 +174,7 @@ fn subscribe(agent: &Agent) -> api::call::Subscribe {
         speaks_tls: agent.config.speaks_tls.then_some(true),
         capabilities: agent.config.capabilities.iter().map(capability).collect(),
         total_resources: state.total.to_proto(Format::Post),
-        tasks: all_tasks().map(shown).collect(),
+        tasks: all_tasks().map(shown).chain(dropped(agent)).collect(),
         executors: executors()
             .filter(|executor| !executor.generated && !executor.is_terminated())
             .map(|executor| (*executor.info).clone())

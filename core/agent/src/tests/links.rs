@@ -297,3 +297,49 @@ fn operations_are_reported_until_acknowledged() {
         "#]],
     );
 }
+
+/// A master that did not know of such an update would declare the task forgotten, and its id could be reused too early.
+#[test]
+fn dropped_tasks_are_named_until_they_are_acknowledged() {
+    check(
+        "
+        start
+        recovered
+        go
+        launch t1
+        ...
+        subscribed missing=t7
+        restart
+        recovered
+        wait 1s
+        up
+        subscribed
+        ack t7
+        down
+        wait 5s
+        up
+        ",
+        expect![[r#"
+            > subscribed missing=t7
+              = update t7#0 TASK_DROPPED
+              master <- UPDATE t7 TASK_DROPPED REASON_RECONCILIATION 'Task unknown to the agent'
+            > restart
+              container recover C1
+            > recovered
+              = boot id boot-1
+            > wait 1s
+              connect link 1
+            > up
+              master <- SUBSCRIBE S0 task t1 TASK_STAGING task t7 TASK_DROPPED
+            > subscribed
+              master <- UPDATE t7 TASK_DROPPED REASON_RECONCILIATION 'Task unknown to the agent'
+            > ack t7
+              = task t7 and updates #0..1 removed
+            > down
+            > wait 5s
+              connect link 2
+            > up
+              master <- SUBSCRIBE S0 task t1 TASK_STAGING
+        "#]],
+    );
+}
