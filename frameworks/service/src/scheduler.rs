@@ -6,6 +6,7 @@
 //! reservation belongs to one pod or is garbage; an accepted offer is held no longer.
 //! Never: a clock, a socket, a decision about the HTTP API.
 
+mod assumed;
 mod command;
 mod config;
 mod container;
@@ -145,6 +146,7 @@ enum Timer {
     ReconcileOperations,
     Backoff,
     Replace(PodInstance),
+    Assumed(String),
 }
 
 impl Scheduler {
@@ -305,6 +307,7 @@ impl Scheduler {
                 Timer::Reconcile => self.reconcile(now, out),
                 Timer::ReconcileImplicit => self.reconcile_implicitly(now, out),
                 Timer::ReconcileOperations => self.reconcile_operations(out),
+                Timer::Assumed(operation) => self.on_assumed_timeout(&operation, out),
                 Timer::Replace(pod) => self.on_replace_timeout(now, &pod, out),
             }
         }

@@ -94,7 +94,6 @@ pub struct TaskSpec {
     pub readiness_check: Option<ReadinessCheck>,
     pub discovery: Option<Discovery>,
     pub kill_grace_period_secs: u64,
-    pub transport_encryption: Vec<TransportEncryption>,
     pub ipc_mode: Option<IpcMode>,
     pub shm_size_mb: Option<u64>,
 }
@@ -144,18 +143,6 @@ pub enum Visibility {
     Framework,
     Cluster,
     External,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TransportEncryption {
-    pub name: String,
-    pub kind: EncryptionKind,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum EncryptionKind {
-    Tls,
-    Keystore,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

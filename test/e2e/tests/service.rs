@@ -102,6 +102,19 @@ fn a_service_is_deployed_inspected_and_uninstalled() {
     let target = printed(&cli(&cluster, &["config", "hello", "target"]));
     assert!(target.contains("hello-data"), "{target}");
 
+    let metrics = service.get("/v1/metrics");
+    assert_eq!(metrics["counters"]["operation.launch_group"]["count"], 2, "{metrics}");
+    let prometheus = service.http().get("/v1/metrics/prometheus").text();
+    assert!(prometheus.contains("# TYPE operation_reserve counter\noperation_reserve 2\n"), "{prometheus}");
+    assert!(service.http().get("/v1/debug/threads").text().contains("ticks="));
+    assert_eq!(
+        service.get("/v1/debug/plans?plan=deploy")["serviceTopology"][0]["children"][1]["name"],
+        "hello-1"
+    );
+    assert_eq!(service.get("/v1/debug/taskStatuses?plan=recovery").as_array().map(Vec::len), Some(1));
+    assert_eq!(service.get("/v1/state/zone/tasks"), json!({}), "agents without a fault domain");
+    assert_eq!(service.http().get("/v1/state/zone/tasks/hello-0-server").status, 404);
+
     let foreign =
         service.http().send("POST", "/v1/pod/hello-0/restart", &[("Sec-Fetch-Site", "cross-site")], b"");
     assert_eq!(foreign.status, 403, "{}", foreign.text());

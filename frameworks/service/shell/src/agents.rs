@@ -3,7 +3,7 @@
 //! Asked of the master, and of agents if the service has external volumes, while there is work. Optional knowledge: an agent
 //! that does not answer is not excluded.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,7 @@ const DRIVERS_AGE_MAX: Duration = Duration::from_secs(20);
 const QUERIES_MAX: usize = 16;
 /// How long offers wait for what their agents tell.
 const PREPARE_TIMEOUT: Duration = Duration::from_secs(5);
+const FEEDBACK: pb::agent_info::capability::Type = pb::agent_info::capability::Type::AGENT_OPERATION_FEEDBACK;
 const COMPLETE: &str = "COMPLETE";
 
 /// Isolators and volume drivers of an agent, as far as it tells.
@@ -45,7 +46,23 @@ pub(crate) struct Agents {
     pub known: Arc<Mutex<Known>>,
 }
 
-pub(crate) type Known = HashMap<AgentId, (Instant, Drivers)>;
+type DriversOf = HashMap<AgentId, (Instant, Drivers)>;
+
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// Agents that the scheduler was told of.
+    listed: HashSet<AgentId>,
+    listed_at: Option<Instant>,
+    drivers: DriversOf,
+}
+
+impl Known {
+    /// Whether a list of the agents may tell something new about these.
+    fn is_list_due(&self, agents: &[AgentId]) -> bool {
+        let is_old = self.listed_at.is_none_or(|at| at.elapsed() >= READ_INTERVAL);
+        is_old && !agents.iter().all(|id| self.listed.contains(id))
+    }
+}
 
 impl Agents {
     /// Runs until the machine is gone.
@@ -61,18 +78,19 @@ impl Agents {
         }
     }
 
-    /// Learns the drivers of agents before their first offers are used, if the service has external volumes.
+    /// Learns of agents before their first offers are used: capabilities, and drivers if the service has external volumes.
     pub async fn prepare(&self, offers: &[pb::Offer]) {
-        if !uses_external_volumes(&self.views.borrow()) {
-            return;
-        }
-        let is_known = {
+        let agents: Vec<AgentId> =
+            offers.iter().map(|offer| AgentId::new(offer.agent_id.value.clone())).collect();
+        let needs_drivers = uses_external_volumes(&self.views.borrow());
+        let is_due = {
             let known = self.known.lock().await;
-            offers.iter().all(|offer| known.contains_key(&AgentId::new(offer.agent_id.value.clone())))
+            let lacks_drivers = agents.iter().any(|id| !known.drivers.contains_key(id));
+            known.is_list_due(&agents) || needs_drivers && lacks_drivers
         };
         // Without an answer in time the agents count as unknown, which excludes none.
-        if !is_known && tokio::time::timeout(PREPARE_TIMEOUT, self.refresh()).await.is_err() {
-            debug!("agents did not tell their volume drivers in time");
+        if is_due && tokio::time::timeout(PREPARE_TIMEOUT, self.refresh()).await.is_err() {
+            debug!("agents did not tell their capabilities in time");
         }
     }
 
@@ -84,6 +102,7 @@ impl Agents {
     }
 
     async fn read(&self) -> Option<Vec<AgentFacts>> {
+        self.known.lock().await.listed_at = Some(Instant::now());
         let call = master::Call { r#type: Some(master::call::Type::GET_AGENTS), ..Default::default() };
         let answer = match self.client.master(&call).await {
             Ok(answer) => answer,
@@ -96,14 +115,16 @@ impl Agents {
         let uses_drivers = uses_external_volumes(&self.views.borrow());
         let mut known = self.known.lock().await;
         if uses_drivers {
-            self.ask_agents(&agents, &mut known).await;
+            self.ask_agents(&agents, &mut known.drivers).await;
         }
-        Some(agents.iter().filter_map(|agent| facts(agent, &known)).collect())
+        known.listed = agents.iter().filter_map(id_of).collect();
+        Some(agents.iter().filter_map(|agent| facts(agent, &known.drivers)).collect())
     }
 
-    async fn ask_agents(&self, agents: &[master::response::get_agents::Agent], known: &mut Known) {
-        let is_fresh =
-            |id: &AgentId, known: &Known| known.get(id).is_some_and(|(at, _)| at.elapsed() < DRIVERS_AGE_MAX);
+    async fn ask_agents(&self, agents: &[master::response::get_agents::Agent], known: &mut DriversOf) {
+        let is_fresh = |id: &AgentId, known: &DriversOf| {
+            known.get(id).is_some_and(|(at, _)| at.elapsed() < DRIVERS_AGE_MAX)
+        };
         let mut queries = JoinSet::new();
         let ids: Vec<AgentId> = agents.iter().filter_map(id_of).collect();
         known.retain(|id, _| ids.contains(id));
@@ -161,7 +182,7 @@ fn plugins(document: &Value) -> Option<Vec<String>> {
     Some(drivers.filter_map(|name| name.as_str().map(str::to_owned)).collect())
 }
 
-fn facts(agent: &master::response::get_agents::Agent, known: &Known) -> Option<AgentFacts> {
+fn facts(agent: &master::response::get_agents::Agent, known: &DriversOf) -> Option<AgentFacts> {
     let (id, info) = (id_of(agent)?, agent.agent_info.as_option()?);
     let drivers = known.get(&id).map(|(_, drivers)| drivers.clone()).unwrap_or_default();
     let domain = info.domain.as_option().and_then(|domain| domain.fault_domain.as_option());
@@ -175,6 +196,7 @@ fn facts(agent: &master::response::get_agents::Agent, known: &Known) -> Option<A
         is_deactivated: !agent.active || agent.deactivated == Some(true) || agent.drain_info.is_set(),
         isolators: drivers.isolators,
         volume_plugins: drivers.volume_plugins,
+        lacks_operation_feedback: !agent.capabilities.iter().any(|own| own.r#type == Some(FEEDBACK)),
     })
 }
 

@@ -3,6 +3,7 @@
 //! Reads render from the published view and never wait for the scheduler; commands wait for its answer.
 
 mod debug;
+mod metrics;
 mod multipart;
 mod plans;
 mod pods;
@@ -12,7 +13,7 @@ pub(crate) mod update;
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::json;
-use tepui_http::{HttpError, Request, Response, text, typed};
+use tepui_http::{HttpError, MetricsForm, Request, Response, text, typed};
 use tepui_service::scheduler::{Answer, Command};
 
 use crate::handle::{Handle, Stopped};
@@ -48,13 +49,18 @@ pub(crate) enum Route {
     Files,
     File,
     PutFile,
+    ZoneTasks,
+    ZoneTask,
+    ZoneAddress,
     Refresh,
     Health,
     DebugOffers,
     DebugPlans,
     DebugTaskStatuses,
     DebugReservations,
+    DebugThreads,
     Metrics,
+    MetricsText,
     Update,
     Uninstall,
 }
@@ -114,6 +120,9 @@ const ROUTES: &[(&str, &str, Route)] = &[
     ("GET", "/v1/state/files", Route::Files),
     ("GET", "/v1/state/files/{}", Route::File),
     ("PUT", "/v1/state/files/{}", Route::PutFile),
+    ("GET", "/v1/state/zone/tasks", Route::ZoneTasks),
+    ("GET", "/v1/state/zone/tasks/{}", Route::ZoneTask),
+    ("GET", "/v1/state/zone/{}/{}", Route::ZoneAddress),
     ("PUT", "/v1/state/refresh", Route::Refresh),
     ("GET", "/v1/health", Route::Health),
     ("GET", "/v1/debug/offers", Route::DebugOffers),
@@ -121,7 +130,9 @@ const ROUTES: &[(&str, &str, Route)] = &[
     ("GET", "/v1/debug/plans", Route::DebugPlans),
     ("GET", "/v1/debug/taskStatuses", Route::DebugTaskStatuses),
     ("GET", "/v1/debug/reservations", Route::DebugReservations),
+    ("GET", "/v1/debug/threads", Route::DebugThreads),
     ("GET", "/v1/metrics", Route::Metrics),
+    ("GET", "/v1/metrics/prometheus", Route::MetricsText),
     ("POST", "/v1/update", Route::Update),
     ("POST", "/v1/uninstall", Route::Uninstall),
 ];
@@ -189,14 +200,29 @@ pub(crate) async fn respond(
         Route::FrameworkId | Route::Properties | Route::Property | Route::Files | Route::File => {
             state::read(&view, route, name(0))
         }
+        Route::ZoneTasks => Ok(document(StatusCode::OK, &view.task_zones())),
+        Route::ZoneTask => {
+            let zone = view.task_zones().remove(name(0));
+            Ok(text(StatusCode::OK, zone.ok_or_else(|| missing("Zone of task", name(0)))?))
+        }
+        Route::ZoneAddress => {
+            let zone = view.address_zone(name(0), name(1));
+            Ok(text(StatusCode::OK, zone.ok_or_else(|| missing("Zone of address", name(1)))?))
+        }
         Route::PutFile => state::put_file(handle, name(0), request).await,
         Route::Refresh => Ok(message("Received cmd: refresh")),
         Route::Health => state::health(&view, &request),
         Route::DebugOffers => Ok(document(StatusCode::OK, &view.offers())),
         Route::DebugPlans => Ok(document(StatusCode::OK, &debug::plans(&view, &request.query))),
-        Route::DebugTaskStatuses => Ok(document(StatusCode::OK, &view.task_statuses())),
+        Route::DebugTaskStatuses => {
+            Ok(document(StatusCode::OK, &debug::task_statuses(&view, &request.query)))
+        }
         Route::DebugReservations => Ok(document(StatusCode::OK, &view.reservations())),
-        Route::Metrics => Ok(document(StatusCode::OK, &view.counters)),
+        Route::DebugThreads => debug::threads(),
+        Route::Metrics => Ok(document(StatusCode::OK, &metrics::document(&view))),
+        Route::MetricsText => {
+            Ok(typed(MetricsForm::Text.content_type(), metrics::prometheus(&view).into_bytes()))
+        }
         Route::Update => Err(HttpError::not_found()),
         Route::Uninstall => command(handle, Command::Uninstall, "Received cmd: uninstall").await,
     }
@@ -256,7 +282,7 @@ mod tests {
 
     #[test]
     fn paths_lead_to_routes_with_their_names() {
-        let cases: [(&str, &str, Result<(Route, &[&str]), u16>); 10] = [
+        let cases: [(&str, &str, Result<(Route, &[&str]), u16>); 13] = [
             ("GET", "/v1/plans", Ok((Route::Plans, &[]))),
             ("GET", "/v1/plans/deploy", Ok((Route::Plan, &["deploy"]))),
             ("POST", "/v1/plans/deploy/start", Ok((Route::PlanAction(Verb::Start), &["deploy"]))),
@@ -265,6 +291,9 @@ mod tests {
             ("GET", "/v1/configurations/target", Ok((Route::Target, &[]))),
             ("GET", "/v1/configurations/x", Ok((Route::Configuration, &["x"]))),
             ("GET", "/v1/artifacts/template/a/b/c/d", Ok((Route::Template, &["a", "b", "c", "d"]))),
+            ("GET", "/v1/state/zone/tasks", Ok((Route::ZoneTasks, &[]))),
+            ("GET", "/v1/state/zone/tasks/a-0-b", Ok((Route::ZoneTask, &["a-0-b"]))),
+            ("GET", "/v1/state/zone/a/10.0.0.1", Ok((Route::ZoneAddress, &["a", "10.0.0.1"]))),
             ("GET", "/v1/pod/a-0/restart", Err(405)),
             ("GET", "/v1/nothing", Err(404)),
         ];

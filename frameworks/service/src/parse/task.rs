@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use super::{Input, check_name, container, resources};
 use crate::reader::{Field, Members, Reader};
 use crate::spec::{
-    ConfigTemplate, Discovery, EncryptionKind, Goal, HealthCheck, IpcMode, ReadinessCheck, ResourceSet,
-    TaskSpec, TransportEncryption, Visibility,
+    ConfigTemplate, Discovery, Goal, HealthCheck, IpcMode, ReadinessCheck, ResourceSet, TaskSpec, Visibility,
 };
 use crate::{bootstrap, mustache};
 
@@ -38,6 +37,7 @@ pub fn task(
     let grace = reader.optional_scalar(&mut members, "kill-grace-period", |reader, field| {
         reader.integer(field, 0, KILL_GRACE_PERIOD_SECS_MAX, "seconds")
     });
+    reject_encryption(reader, &mut members);
     let task = TaskSpec {
         name: name.to_owned(),
         goal: Goal::Running,
@@ -51,18 +51,10 @@ pub fn task(
         readiness_check: reader.optional(&mut members, "readiness-check", readiness_check),
         discovery: reader.optional(&mut members, "discovery", |reader, field| discovery(reader, pod, field)),
         kill_grace_period_secs: grace.map_or(0, i64::unsigned_abs),
-        transport_encryption: reader.optional_list(&mut members, "transport-encryption", encryption),
         ipc_mode,
         shm_size_mb,
     };
     reader.reject_unknown(&members);
-    if !task.transport_encryption.is_empty() {
-        reader.warning(
-            members.at,
-            &format!("{}.transport-encryption", members.path),
-            "certificates are not issued; the task is launched only by agents that resolve secrets by name",
-        );
-    }
     if !task.configs.is_empty() && cmd.as_deref().is_some_and(|cmd| !bootstrap::is_mentioned(cmd)) {
         reader.warning(
             members.at,
@@ -236,11 +228,12 @@ fn discovery(reader: &mut Reader, pod: &str, field: &Field<'_>) -> Option<Discov
     Some(Discovery { prefix, visibility })
 }
 
-fn encryption(reader: &mut Reader, field: &Field<'_>) -> Option<TransportEncryption> {
-    let kinds = [("TLS", EncryptionKind::Tls), ("KEYSTORE", EncryptionKind::Keystore)];
-    let mut members = reader.members(field)?;
-    let name = reader.required(&mut members, "name", Reader::filled_text);
-    let kind = reader.required(&mut members, "type", |reader, field| reader.choice(field, &kinds, false));
-    reader.reject_unknown(&members);
-    Some(TransportEncryption { name: name?, kind: kind? })
+/// There is no authority that issues certificates: a task that asks for encryption must not run without it.
+fn reject_encryption(reader: &mut Reader, members: &mut Members<'_>) {
+    let message = "is not supported: no certificates are issued; give them to the task with `secrets`, \
+                   `host-volumes` or `external-volumes`";
+    reader.optional_list(members, "transport-encryption", |reader, entry| {
+        reader.error(entry.at, &entry.path, message);
+        None::<()>
+    });
 }

@@ -5,7 +5,7 @@ use tepui_proto::mesos::v1 as pb;
 
 use super::need::{BRIDGE_NETWORK, uses_host_ports};
 use super::task_info::{Context, labels, port_key};
-use crate::spec::{EncryptionKind, ExternalVolume, IpcMode, Network, PodSpec, Seccomp, TaskSpec, VolumeMode};
+use crate::spec::{ExternalVolume, IpcMode, Network, PodSpec, Seccomp, TaskSpec, VolumeMode};
 
 type VolumeType = pb::volume::source::Type;
 
@@ -35,7 +35,6 @@ pub(super) fn task_container(context: &Context<'_>, task: &TaskSpec) -> pb::Cont
     }
     volumes.extend(shared_volumes(context));
     volumes.extend(pod.volumes.iter().map(|own| parent_volume(&own.path)));
-    volumes.extend(encryption_volumes(context, task));
     pb::ContainerInfo {
         r#type: pb::container_info::Type::MESOS,
         volumes,
@@ -148,30 +147,6 @@ fn secret_volume(path: &str, name: &str) -> pb::Volume {
         ..Default::default()
     };
     volume(path, pb::volume::Mode::RO, None, Some(source))
-}
-
-/// Files of certificates, as secrets of the task.
-fn encryption_volumes(context: &Context<'_>, task: &TaskSpec) -> Vec<pb::Volume> {
-    let files: Vec<(&str, &[&str])> = task
-        .transport_encryption
-        .iter()
-        .map(|own| {
-            let endings: &[&str] = match own.kind {
-                EncryptionKind::Tls => &["crt", "key", "ca"],
-                EncryptionKind::Keystore => &["keystore", "truststore"],
-            };
-            (own.name.as_str(), endings)
-        })
-        .collect();
-    let instance = context.instance.task_name(&task.name);
-    let of = |(name, endings): (&str, &[&str])| {
-        let volume = |ending: &&str| {
-            let secret = format!("{}/{instance}__{name}__{ending}", context.spec.name);
-            secret_volume(&format!("{name}.{ending}"), &secret)
-        };
-        endings.iter().map(volume).collect::<Vec<_>>()
-    };
-    files.into_iter().flat_map(of).collect()
 }
 
 fn image(name: &str) -> pb::container_info::MesosInfo {

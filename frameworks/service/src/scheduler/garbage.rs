@@ -7,6 +7,7 @@ use tepui_proto::mesos::v1 as pb;
 use tepui_resources::{Format, Resource, Resources, Role};
 use tepui_types::{AgentId, OfferId};
 
+use super::assumed::{is_assumed, is_releasing};
 use super::evaluate::{Held, Identity};
 use super::record::{Garbage, Pod, Record};
 use super::{Effect, Operation, Out, Scheduler};
@@ -17,7 +18,7 @@ type OperationType = pb::offer::operation::Type;
 impl Scheduler {
     /// Whether something is left to be released that may be offered.
     pub(super) fn has_garbage(&self) -> bool {
-        self.state.garbage.values().any(|garbage| garbage.operation.is_none())
+        self.state.garbage.values().any(|garbage| !is_releasing(garbage))
     }
 
     /// Identity of reservations, whatever their role.
@@ -57,7 +58,7 @@ impl Scheduler {
     fn garbage_of(&self, identity: &Identity, held: &Held) -> Vec<(String, Resource)> {
         let own = |resource: &Resource| {
             let id = identity.own_id(resource)?;
-            let is_releasing = self.state.garbage.get(id).is_some_and(|own| own.operation.is_some());
+            let is_releasing = self.state.garbage.get(id).is_some_and(|own| is_releasing(own));
             (!self.owned.contains_key(id) && !is_releasing).then(|| (id.to_owned(), resource.clone()))
         };
         held.resources.iter().filter_map(own).collect()
@@ -75,7 +76,7 @@ impl Scheduler {
         let mut operations = Vec::new();
         let mut consumed = Resources::new();
         for (id, resource) in garbage {
-            let operation = self.rng.uuid_text();
+            let operation = self.operation_id(&agent);
             let pod = self.state.garbage.get(&id).and_then(|own| own.pod.clone());
             batch.push(Record::Garbage(Arc::new(Garbage {
                 id,
@@ -135,7 +136,7 @@ impl Scheduler {
     }
 
     /// The agent has the reservations of a RESERVE, or never will.
-    fn on_reserved(&mut self, instance: &PodInstance, operation: &str, done: bool, out: &mut Out) {
+    pub(super) fn on_reserved(&mut self, instance: &PodInstance, operation: &str, done: bool, out: &mut Out) {
         self.operations.remove(operation);
         self.is_dirty |= !done;
         let garbage = self.state.garbage.values().filter(|own| own.reserving.as_deref() == Some(operation));
@@ -172,10 +173,15 @@ pub(super) fn operation(kind: OperationType) -> pb::offer::Operation {
     pb::offer::Operation { r#type: Some(kind), ..Default::default() }
 }
 
+/// The id that asks for feedback.
+pub(super) fn operation_id(id: String) -> Option<pb::OperationID> {
+    (!is_assumed(&id)).then(|| pb::OperationID { value: id, ..Default::default() })
+}
+
 pub(super) fn unreserve(resource: &Resource, id: Option<String>) -> pb::offer::Operation {
     let resources = vec![resource.to_proto(Format::Post)];
     pb::offer::Operation {
-        id: id.map(|value| pb::OperationID { value, ..Default::default() }).into(),
+        id: id.and_then(operation_id).into(),
         unreserve: pb::offer::operation::Unreserve { resources, ..Default::default() }.into(),
         ..operation(OperationType::UNRESERVE)
     }

@@ -54,6 +54,8 @@ pub struct AgentFacts {
     pub isolators: Option<Vec<String>>,
     /// Docker volume plugins of the agent, if known.
     pub volume_plugins: Option<Vec<String>>,
+    /// Rejects operations whose states a framework asks for.
+    pub lacks_operation_feedback: bool,
 }
 
 #[derive(Clone, Debug)]

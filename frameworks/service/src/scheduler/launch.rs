@@ -10,7 +10,7 @@ use tepui_resources::Format;
 use tepui_types::AgentId;
 
 use super::evaluate::{Ask, Held, Match, evaluate};
-use super::garbage::{operation, unreserve};
+use super::garbage::{operation, operation_id, unreserve};
 use super::need::{Need, needs, uses_host_ports};
 use super::obstacle::{Obstacle, explain, phrase};
 use super::record::{
@@ -233,6 +233,7 @@ impl Scheduler {
             }
             None => {
                 self.note_wait(key, agent, &obstacles);
+                self.reject_assumed(&attempt.instance, &obstacles, out);
                 false
             }
         }
@@ -336,7 +337,7 @@ impl Scheduler {
         out: &mut Out,
     ) {
         let Some(pod_spec) = attempt.pod() else { return };
-        let reserve_id = self.rng.uuid_text();
+        let reserve_id = self.operation_id(&site.agent);
         let mut pod = self.new_pod(attempt, site, &found, &reserve_id);
         assign_network_ports(pod_spec, &mut pod);
         let context = Context {
@@ -526,9 +527,8 @@ fn operations(
     let protos =
         |all: &[tepui_resources::Resource]| all.iter().map(|own| own.to_proto(Format::Post)).collect();
     if !found.reserve.is_empty() {
-        let id = pb::OperationID { value: reserve_id.to_owned(), ..Default::default() };
         all.push(pb::offer::Operation {
-            id: id.into(),
+            id: operation_id(reserve_id.to_owned()).into(),
             reserve: Reserve { resources: protos(&found.reserve), ..Default::default() }.into(),
             ..operation(OperationType::RESERVE)
         });

@@ -158,7 +158,10 @@ impl Scheduler {
             return;
         }
         self.is_filtered = true;
-        self.state.counters.declines += offers.len() as u64;
+        let counters = &mut self.state.counters;
+        let is_long = refuse >= self.config.timing.refuse_idle;
+        let declines = if is_long { &mut counters.declines_long } else { &mut counters.declines_short };
+        *declines += offers.len() as u64;
         for offer in &offers {
             self.take_offer(offer);
         }

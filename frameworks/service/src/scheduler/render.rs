@@ -1,6 +1,7 @@
 //! A view in the shapes of the HTTP API.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use tepui_proto::Enumeration as _;
 use tepui_proto::mesos::v1 as pb;
@@ -292,6 +293,24 @@ impl View {
             let service = self.service.replace('/', "");
             endpoint.vip = Some(format!("{name}.{service}.{}:{number}", self.vip_tld));
         }
+    }
+
+    /// Zones of task instances, for those whose agent has one.
+    pub fn task_zones(&self) -> BTreeMap<String, String> {
+        let zone = |task: &Task| {
+            let pod = self.pods.get(&task.launch.key.pod)?;
+            Some((task.launch.key.name(), pod.zone.clone()?))
+        };
+        self.tasks.values().filter_map(|task| zone(task)).collect()
+    }
+
+    /// The zone of the pod of a type that has an address.
+    pub fn address_zone(&self, pod: &str, address: &str) -> Option<String> {
+        let has_it = |task: &&Arc<Task>| {
+            task.launch.key.pod.pod == pod && task.status.addresses.iter().any(|own| own == address)
+        };
+        let task = self.tasks.values().find(has_it)?;
+        self.pods.get(&task.launch.key.pod)?.zone.clone()
     }
 
     /// A configuration as `/v1/configurations/{id}` has it.

@@ -7,6 +7,7 @@ use tepui_fsm::Now;
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::{AgentId, TaskId};
 
+use super::assumed::is_assumed;
 use super::record::{OverrideProgress, Record, TaskKey};
 use super::task::{Life, Task};
 use super::{Config, Effect, Input, Operation, Out, Scheduler, Timer, View, millis, plans};
@@ -171,8 +172,9 @@ impl Scheduler {
             Operation::Reserve(pod) => self.state.pods.get(pod).map(|pod| AgentId::new(pod.agent.as_str())),
             Operation::Release(id) => self.state.garbage.get(id).map(|own| AgentId::new(own.agent.as_str())),
         };
+        let asked = self.operations.iter().filter(|(id, _)| !is_assumed(id));
         let pending: Vec<(String, AgentId)> =
-            self.operations.iter().filter_map(|(id, own)| Some((id.clone(), agent(own)?))).collect();
+            asked.filter_map(|(id, own)| Some((id.clone(), agent(own)?))).collect();
         if !pending.is_empty() {
             out.effect(Effect::ReconcileOperations(pending));
         }
@@ -180,6 +182,7 @@ impl Scheduler {
 
     /// An operation without an answer is asked for again: the call that carried it may be lost.
     pub(super) fn watch_operations(&mut self, now: Now) {
+        self.watch_assumed(now);
         let timer = Timer::ReconcileOperations;
         match self.operations.is_empty() {
             true => drop(self.timers.clear(&timer)),

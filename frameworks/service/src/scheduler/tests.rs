@@ -1,5 +1,6 @@
 //! Scripts: offers, statuses and commands in, records and effects out.
 
+mod assumed;
 mod cluster;
 mod deploy;
 mod model;

@@ -80,6 +80,7 @@ impl Scheduler {
         if let TaskState::Running { .. } = state {
             self.complete_override(key, out);
         }
+        self.confirm_assumed(&key.pod, status.state, out);
         self.on_pod_change(now, &key.pod, status, out);
         if life(status.state) == Life::Live && !self.state.pods.contains_key(&key.pod) {
             self.kill(now, key, out);

@@ -44,11 +44,13 @@ pub struct View {
     pub vip_tld: String,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     pub offers_received: u64,
     pub offers_processed: u64,
-    pub declines: u64,
+    /// Offers declined while there is work, and while there is none.
+    pub declines_short: u64,
+    pub declines_long: u64,
     pub accepts: u64,
     pub revives: u64,
     pub revives_throttled: u64,

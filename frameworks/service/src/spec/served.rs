@@ -97,13 +97,7 @@ impl ServiceSpec {
                 "prefix": own.prefix, "visibility": visibility(own.visibility),
             })),
             "kill-grace-period": task.kill_grace_period_secs,
-            "transport-encryption": task.transport_encryption.iter().map(|own| json!({
-                "name": own.name,
-                "type": match own.kind {
-                    super::EncryptionKind::Tls => "TLS",
-                    super::EncryptionKind::Keystore => "KEYSTORE",
-                },
-            })).collect::<Vec<_>>(),
+            "transport-encryption": [],
             "ipc-mode": task.ipc_mode.map(ipc),
             "shm-size": task.shm_size_mb,
         })

@@ -21,6 +21,25 @@ pub struct Agent {
     pub executors: BTreeMap<String, Executor>,
 }
 
+impl Agent {
+    fn attribute(&self, name: &str) -> Option<&str> {
+        self.attributes.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+    }
+
+    /// `feedback=no`: the master rejects operations with an id.
+    fn lacks_feedback(&self) -> bool {
+        self.attribute("feedback") == Some("no")
+    }
+
+    /// `zone=z1` is also the fault domain.
+    fn domain(&self) -> Option<pb::DomainInfo> {
+        use pb::domain_info::{FaultDomain, fault_domain};
+        let zone = fault_domain::ZoneInfo { name: self.attribute("zone")?.to_owned(), ..Default::default() };
+        let fault_domain = FaultDomain { zone: zone.into(), ..Default::default() };
+        Some(pb::DomainInfo { fault_domain: fault_domain.into(), ..Default::default() })
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Executor {
     pub info: pb::ExecutorInfo,
@@ -104,6 +123,7 @@ impl Cluster {
             resources: allocated.to_proto(Format::Post),
             attributes: agent.attributes.iter().map(attribute).collect(),
             executor_ids: agent.executors.keys().map(executor).collect(),
+            domain: agent.domain().into(),
             ..Default::default()
         };
         self.offers.insert(offer_id, (id.to_owned(), free));
@@ -152,7 +172,8 @@ impl Cluster {
 
     fn operate(&mut self, agent: &str, operation: &pb::offer::Operation, known: bool, pool: &mut Resources) {
         let own = Operation::from_proto(operation).expect("an operation").expect("known").unallocate();
-        let total = self.agents.get(agent).filter(|_| known).map(|agent| agent.total.clone());
+        let is_valid = |agent: &&Agent| known && !(agent.lacks_feedback() && operation.id.is_set());
+        let total = self.agents.get(agent).filter(is_valid).map(|agent| agent.total.clone());
         let result = total.ok_or("invalid offers".to_owned()).and_then(|total| {
             let left = pool.apply(&own).map_err(|error| error.to_string())?;
             Ok((left, total.apply(&own).map_err(|error| error.to_string())?))
@@ -431,6 +452,7 @@ impl Cluster {
                     .collect(),
             ),
             volume_plugins: None,
+            lacks_operation_feedback: agent.lacks_feedback(),
         };
         self.agents.iter().map(facts).collect()
     }

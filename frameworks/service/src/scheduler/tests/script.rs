@@ -367,6 +367,10 @@ impl World {
                 let endpoint = view.endpoint(name);
                 self.write(serde_json::to_string(&endpoint).expect("plain data"));
             }
+            ["zones"] => {
+                self.write(format!("{:?}", view.task_zones()));
+                self.write(format!("{:?}", view.address_zone("hello", "10.0.0.1")));
+            }
             ["endpoints"] => self.write(view.endpoint_names().join(" ")),
             ["offers"] => {
                 for offer in view.offers().offers {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
+use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use tepui_service::plan::backoff::BackoffPolicy;
@@ -38,6 +39,9 @@ pub fn config(service: &str, role: Option<&str>, env: &BTreeMap<String, String>)
     if let Some(command) = text("PAUSE_OVERRIDE_CMD") {
         config.pause_command.clone_from(command);
     }
+    let period = u64::try_from(config.timing.reconcile_implicit.as_millis()).unwrap_or(u64::MAX);
+    let period = number(env, "IMPLICIT_RECONCILIATION_PERIOD_MS", period)?.max(MS_PER_SECOND);
+    config.timing.reconcile_implicit = Duration::from_millis(period);
     config.region = text("SERVICE_REGION").cloned();
     Ok(config)
 }
@@ -93,9 +97,11 @@ mod tests {
             ("EXECUTOR_CPUS", "0.5"),
             ("MESOS_ALLOCATION_ROLE", "team"),
             ("SERVICE_REGION", "eu"),
+            ("IMPLICIT_RECONCILIATION_PERIOD_MS", "5000"),
         ])
         .expect("settings");
         assert_eq!((set.backoff.enabled, set.backoff.initial_ms), (false, 2000));
+        assert_eq!(set.timing.reconcile_implicit, Duration::from_secs(5));
         assert_eq!((set.executor.cpus, set.role.as_str(), set.region.as_deref()), (0.5, "team", Some("eu")));
         for (name, value) in
             [("ENABLE_BACKOFF", "2"), ("EXECUTOR_CPUS", "-1"), ("FRAMEWORK_INITIAL_BACKOFF", "x")]
