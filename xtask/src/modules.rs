@@ -26,6 +26,7 @@ const LAYERS: &[(&str, Layers)] = &[
     ("core/agent", CORE_AGENT),
     ("core/allocator", CORE_ALLOCATOR),
     ("core/master", CORE_MASTER),
+    ("frameworks/service", SERVICE),
 ];
 
 const CONTAINER: Layers = &[
@@ -38,6 +39,13 @@ const CONTAINER: Layers = &[
     ("images", &["fetcher", "images"]),
     ("docker", &["docker"]),
     ("containerizer", &["containerizer", "end_all"]),
+];
+
+const SERVICE: Layers = &[
+    ("values", &["mustache", "options", "problem", "spec", "yaml"]),
+    ("reading", &["bootstrap", "reader"]),
+    ("decisions", &["parse", "plan"]),
+    ("scheduler", &["scheduler"]),
 ];
 
 const CORE_ALLOCATOR: Layers = &[

@@ -335,6 +335,11 @@ impl Reader {
         }
     }
 
+    /// A boolean that is false if absent.
+    pub fn flag(&mut self, members: &mut Members<'_>, key: &'static str) -> bool {
+        self.optional_scalar(members, key, Reader::boolean).unwrap_or(false)
+    }
+
     /// A member that counts as absent when it is blank: templates render missing numbers as nothing.
     pub fn optional_scalar<'n, T>(
         &mut self,

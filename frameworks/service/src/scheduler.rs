@@ -10,6 +10,7 @@ mod assumed;
 mod command;
 mod config;
 mod container;
+mod context;
 mod effect;
 mod evaluate;
 mod garbage;

@@ -30,7 +30,7 @@ pub fn pod(
     let pod = PodSpec {
         name: name.to_owned(),
         count: 0,
-        allow_decommission: flag(reader, &mut members, "allow-decommission"),
+        allow_decommission: reader.flag(&mut members, "allow-decommission"),
         image: reader.optional(&mut members, "image", Reader::filled_text),
         uris: reader.optional_list(&mut members, "uris", container::uri),
         placement: reader.optional(&mut members, "placement", placement).unwrap_or_default(),
@@ -45,7 +45,7 @@ pub fn pod(
         pre_reserved_role: reader
             .optional(&mut members, "pre-reserved-role", Reader::text_or_absent)
             .unwrap_or_else(|| DEFAULT_ROLE.to_owned()),
-        share_pid_namespace: flag(reader, &mut members, "share-pid-namespace"),
+        share_pid_namespace: reader.flag(&mut members, "share-pid-namespace"),
         seccomp: seccomp(reader, &mut members),
         ipc_mode,
         shm_size_mb: container::shm_size(reader, &mut members),
@@ -78,17 +78,13 @@ fn tasks(
     })
 }
 
-pub fn flag(reader: &mut Reader, members: &mut Members<'_>, key: &'static str) -> bool {
-    reader.optional_scalar(members, key, Reader::boolean).unwrap_or(false)
-}
-
 fn placement(reader: &mut Reader, field: &Field<'_>) -> Option<Vec<Constraint>> {
     let text = reader.text(field)?;
     Constraint::parse(&text).map_err(|message| reader.wrong(field, message)).ok()
 }
 
 fn seccomp(reader: &mut Reader, members: &mut Members<'_>) -> Seccomp {
-    let unconfined = flag(reader, members, "seccomp-unconfined");
+    let unconfined = reader.flag(members, "seccomp-unconfined");
     let profile = members.take("seccomp-profile-name");
     match (unconfined, profile) {
         (true, Some(field)) => {

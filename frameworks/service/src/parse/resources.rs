@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use super::container::port_number;
-use super::pod::flag;
 use crate::reader::{Field, Members, Reader};
 use crate::spec::{Limit, Limits, Port, ResourceSet, Vip, Volume, VolumeKind};
 
@@ -73,7 +72,7 @@ fn port(reader: &mut Reader, name: &str, names: &[&str], field: &Field<'_>) -> O
     let mut members = reader.members(field)?;
     let number = reader.required(&mut members, "port", |reader, field| port_number(reader, field, 0));
     let env_key = reader.optional(&mut members, "env-key", Reader::text_or_absent);
-    let advertise = flag(reader, &mut members, "advertise");
+    let advertise = reader.flag(&mut members, "advertise");
     let vip = reader.optional(&mut members, "vip", |reader, field| vip(reader, name, names, field));
     let ranges = reader.optional_list(&mut members, "ranges", range);
     reader.reject_unknown(&members);

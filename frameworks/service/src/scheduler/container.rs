@@ -3,8 +3,8 @@
 use tepui_proto::Enumeration as _;
 use tepui_proto::mesos::v1 as pb;
 
+use super::context::{Context, labels, port_key};
 use super::need::{BRIDGE_NETWORK, uses_host_ports};
-use super::task_info::{Context, labels, port_key};
 use crate::spec::{ExternalVolume, IpcMode, Network, PodSpec, Seccomp, TaskSpec, VolumeMode};
 
 type VolumeType = pb::volume::source::Type;

@@ -9,6 +9,7 @@ use tepui_proto::wire;
 use tepui_resources::Format;
 use tepui_types::AgentId;
 
+use super::context::{Context, port_key};
 use super::evaluate::{Ask, Held, Match, evaluate};
 use super::garbage::{operation, operation_id, unreserve};
 use super::need::{Need, needs, uses_host_ports};
@@ -19,7 +20,7 @@ use super::record::{
 use super::session::pod_role;
 use super::site::Site;
 use super::task::{Life, Task};
-use super::task_info::{self, Context, port_key};
+use super::task_info;
 use super::{Evaluation, Out, Scheduler, WaitKey, plans};
 use crate::plan::{Candidate, PodInstance, Progress, StepTask};
 use crate::spec::{PodSpec, ServiceSpec, Subject};

@@ -9,33 +9,11 @@ use tepui_resources::{Format, Resource};
 
 use super::config::Config;
 use super::container::{executor_container, task_container};
+use super::context::{Context, labels, port_key};
 use super::need::BRIDGE_NETWORK;
 use super::site::Site;
 use crate::bootstrap;
-use crate::plan::PodInstance;
-use crate::spec::{
-    HealthCheck, Limit, Limits, PodSpec, Port, ReadinessCheck, ResourceSet, ServiceSpec, TaskSpec, Visibility,
-};
-
-/// Everything that the tasks of one launch have in common.
-pub(super) struct Context<'a> {
-    pub config: &'a Config,
-    pub spec: &'a ServiceSpec,
-    pub pod: &'a PodSpec,
-    pub instance: &'a PodInstance,
-    pub configuration: &'a str,
-    pub site: &'a Site,
-    /// By resource set and name of the port.
-    pub ports: &'a BTreeMap<String, u64>,
-    pub parameters: &'a BTreeMap<String, String>,
-    pub references_region: bool,
-    pub references_zone: bool,
-}
-
-/// Key of a port among the ports of a pod.
-pub(super) fn port_key(set: &str, port: &str) -> String {
-    format!("{set}/{port}")
-}
+use crate::spec::{HealthCheck, Limit, Limits, Port, ReadinessCheck, ResourceSet, TaskSpec, Visibility};
 
 /// `<service>__<pod or task instance>__<uuid>`.
 pub(super) fn id(service: &str, name: &str, uuid: &str) -> String {
@@ -104,15 +82,6 @@ fn task_labels(context: &Context<'_>, task: &TaskSpec) -> pb::Labels {
     all.extend(zone.as_deref().map(|zone| ("offer_zone", zone)));
     all.extend(task.labels.iter().map(|(key, value)| (key.as_str(), value.as_str())));
     labels(all)
-}
-
-pub(super) fn labels<'l>(labels: impl IntoIterator<Item = (&'l str, &'l str)>) -> pb::Labels {
-    let label = |(key, value): (&str, &str)| pb::Label {
-        key: key.to_owned(),
-        value: Some(value.to_owned()),
-        ..Default::default()
-    };
-    pb::Labels { labels: labels.into_iter().map(label).collect(), ..Default::default() }
 }
 
 /// The environment of the command and of both checks, by name.
