@@ -215,8 +215,10 @@ impl Scheduler {
 /// Whether an answer to a reconciliation repeats a terminal state that the agent reports, without the reason that it gives.
 fn is_repeated(status: &pb::TaskStatus) -> bool {
     let is_answer = status.reason == Some(Reason::REASON_RECONCILIATION);
-    // Of tasks that the master does not know it names no executor; those of an agent that is gone nobody else reports.
+    // Of tasks that the master does not know it names no executor; those of an agent that is gone nobody else reports. Only the
+    // agent's own statuses have a uuid: it reports a launch that it never received with the same reason.
     is_answer
+        && status.uuid.is_none()
         && life(status.state) == Life::Dead
         && status.executor_id.is_set()
         && status.state != State::TASK_GONE_BY_OPERATOR

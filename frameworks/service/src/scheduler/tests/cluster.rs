@@ -328,7 +328,14 @@ impl Cluster {
             task_id: pb::TaskID { value: task_id.to_owned(), ..Default::default() }.into(),
             state,
             message: Some(message.to_owned()).filter(|text| !text.is_empty()),
-            reason: (message == "draining").then_some(pb::task_status::Reason::REASON_AGENT_DRAINING),
+            reason: match message {
+                "draining" => Some(pb::task_status::Reason::REASON_AGENT_DRAINING),
+                "reconciled" => Some(pb::task_status::Reason::REASON_RECONCILIATION),
+                _ => None,
+            },
+            executor_id: (message == "reconciled")
+                .then(|| pb::ExecutorID { value: "executor".to_owned(), ..Default::default() })
+                .into(),
             agent_id: pb::AgentID { value: agent.to_owned(), ..Default::default() }.into(),
             uuid: Some(self.next_uuid.to_be_bytes().to_vec()),
             check_status: pb::CheckStatusInfo { command: check.into(), ..Default::default() }.into(),

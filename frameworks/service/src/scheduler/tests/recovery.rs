@@ -826,3 +826,57 @@ fn kills_of_a_replacement_are_repeated_after_a_restart_of_the_scheduler() {
         "#]],
     );
 }
+
+const ONE: &str = "
+name: svc
+pods:
+  hello:
+    count: 1
+    tasks:
+      server: {goal: RUNNING, cmd: serve, cpus: 1, memory: 256}
+";
+
+#[test]
+fn launches_that_an_agent_reports_as_dropped_are_repeated() {
+    check(
+        &[("one", ONE)],
+        "
+        agent A1 cpus:4;mem:4096;disk:10000
+        target one
+        subscribe
+        offers
+        dropped hello-0-server
+        offers
+        run all
+        show plan deploy
+        ",
+        expect![[r#"
+            > agent A1 cpus:4;mem:4096;disk:10000
+            > target one
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > offers
+            record +pod/hello-0 +task/hello-0-server +status/hello-0-server
+            accept O1 of A1
+                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:256@#6
+                LAUNCH_GROUP svc__hello-0-server__#7 with cpus:1@#5 mem:256@#6 in svc__hello__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            record +pod/hello-0
+            > dropped hello-0-server
+            record +status/hello-0-server
+            > offers
+            record +pod/hello-0 +task/hello-0-server +status/hello-0-server
+            accept O2 of A1
+                LAUNCH_GROUP svc__hello-0-server__#9 with cpus:1@#5 mem:256@#6 in svc__hello__#10 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            > run all
+            record +status/hello-0-server
+            record +property/last-completed-update-type
+            suppress
+            > show plan deploy
+            deploy (serial strategy) (COMPLETE)
+              hello (serial strategy) (COMPLETE)
+                hello-0:[server] (COMPLETE)
+        "#]],
+    );
+}

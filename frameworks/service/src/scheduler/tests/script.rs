@@ -173,11 +173,13 @@ impl World {
             "finish" => (State::TASK_FINISHED, false),
             "killed" | "drained" => (State::TASK_KILLED, false),
             "lost" => (State::TASK_LOST, false),
+            "dropped" => (State::TASK_DROPPED, false),
             other => panic!("unknown word {other}"),
         };
         let message = match word {
             "fail" => "exit 1",
             "drained" => "draining",
+            "dropped" => "reconciled",
             _ => "",
         };
         for (name, id, agent, _) in self.cluster.tasks() {
