@@ -102,6 +102,8 @@ pub struct Scheduler {
     known_work: Vec<Candidate>,
     /// Whether agents may be hidden by a filter of a decline.
     is_filtered: bool,
+    /// Whether this process had a subscription before.
+    was_subscribed: bool,
     /// A revive waits for its time.
     is_revive_due: bool,
     rescan_offers: bool,
@@ -119,7 +121,8 @@ pub struct Scheduler {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Operation {
-    Reserve(PodInstance),
+    /// For a pod, on an agent: the pod may be elsewhere meanwhile.
+    Reserve(PodInstance, AgentId),
     /// Of the garbage with this id.
     Release(String),
 }
@@ -205,6 +208,7 @@ impl Scheduler {
             recheck: BTreeSet::new(),
             known_work: Vec::new(),
             is_filtered: false,
+            was_subscribed: false,
             is_revive_due: false,
             rescan_offers: false,
             last_revive: None,

@@ -89,10 +89,10 @@ impl Scheduler {
         let is_settled = self.state.connected && self.unreconciled.is_empty();
         match self.operations.get(operation).filter(|_| is_settled).cloned() {
             Some(Operation::Release(garbage)) => self.apply(Record::GarbageForgotten(garbage), out),
-            Some(Operation::Reserve(pod)) if !self.assumed_of(&pod).iter().any(|own| own == operation) => {
+            Some(Operation::Reserve(pod, _)) if !self.assumed_of(&pod).iter().any(|own| own == operation) => {
                 self.on_reserved(&pod, operation, false, out);
             }
-            Some(Operation::Reserve(_)) | None => (),
+            Some(Operation::Reserve(..)) | None => (),
         }
     }
 }

@@ -113,7 +113,7 @@ impl Scheduler {
             S::OPERATION_PENDING | S::OPERATION_UNREACHABLE | S::OPERATION_RECOVERING => None,
         };
         match (subject, done) {
-            (Some(Operation::Reserve(pod)), Some(done)) => self.on_reserved(&pod, &id, done, out),
+            (Some(Operation::Reserve(pod, _)), Some(done)) => self.on_reserved(&pod, &id, done, out),
             (Some(Operation::Release(garbage)), Some(true)) => {
                 self.apply(Record::GarbageForgotten(garbage), out);
                 self.is_dirty = true;

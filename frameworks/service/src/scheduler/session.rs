@@ -80,6 +80,8 @@ impl Scheduler {
         self.on_disconnected();
         self.state.connected = true;
         self.state.suppressed = false;
+        // A session repeats the suppression that it remembers, whatever became of the last SUPPRESS or REVIVE.
+        self.is_revive_due |= core::mem::replace(&mut self.was_subscribed, true);
         if self.state.framework_id.as_ref() != Some(&framework_id) {
             let service = Record::Service(self.config.service.clone());
             self.apply(Record::Batch(vec![service, Record::Framework(framework_id)]), out);
@@ -169,7 +171,7 @@ impl Scheduler {
             return;
         }
         let agent = |operation: &Operation| match operation {
-            Operation::Reserve(pod) => self.state.pods.get(pod).map(|pod| AgentId::new(pod.agent.as_str())),
+            Operation::Reserve(_, agent) => Some(agent.clone()),
             Operation::Release(id) => self.state.garbage.get(id).map(|own| AgentId::new(own.agent.as_str())),
         };
         let asked = self.operations.iter().filter(|(id, _)| !is_assumed(id));

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tepui_types::AgentId;
+
 use super::record::{Garbage, Launch, Override, Pod, Record, Status, TaskKey};
 use super::task::{Life, Task};
 use super::{Operation, Out, Scheduler};
@@ -41,7 +43,8 @@ impl Scheduler {
             },
             Record::Garbage(garbage) => {
                 if let (Some(operation), Some(pod)) = (&garbage.reserving, &garbage.pod) {
-                    self.operations.insert(operation.clone(), Operation::Reserve(pod.clone()));
+                    let agent = AgentId::new(garbage.agent.as_str());
+                    self.operations.insert(operation.clone(), Operation::Reserve(pod.clone(), agent));
                 }
                 if let Some(operation) = &garbage.operation {
                     self.operations.insert(operation.clone(), Operation::Release(garbage.id.clone()));
@@ -71,7 +74,8 @@ impl Scheduler {
         for reservation in &pod.reservations {
             self.owned.insert(reservation.id.clone(), pod.instance.clone());
             if let Some(operation) = &reservation.operation {
-                self.operations.insert(operation.clone(), Operation::Reserve(pod.instance.clone()));
+                let agent = AgentId::new(pod.agent.as_str());
+                self.operations.insert(operation.clone(), Operation::Reserve(pod.instance.clone(), agent));
             }
         }
         self.rules.count(&pod, true);

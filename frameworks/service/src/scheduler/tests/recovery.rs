@@ -880,3 +880,46 @@ fn launches_that_an_agent_reports_as_dropped_are_repeated() {
         "#]],
     );
 }
+
+#[test]
+fn a_scheduler_that_resubscribes_revives_if_it_has_work() {
+    check(
+        &[("one", ONE), ("two", &ONE.replace("count: 1", "count: 2"))],
+        "
+        agent A1 cpus:4;mem:4096;disk:10000
+        target one
+        subscribe
+        offers
+        run all
+        disconnect
+        target two
+        subscribe
+        ",
+        expect![[r#"
+            > agent A1 cpus:4;mem:4096;disk:10000
+            > target one
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > offers
+            record +pod/hello-0 +task/hello-0-server +status/hello-0-server
+            accept O1 of A1
+                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:256@#6
+                LAUNCH_GROUP svc__hello-0-server__#7 with cpus:1@#5 mem:256@#6 in svc__hello__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            record +pod/hello-0
+            > run all
+            record +status/hello-0-server
+            record +property/last-completed-update-type
+            suppress
+            > disconnect
+            > target two
+            record +configuration/#9 +target +task/hello-0-server
+            record -configuration/#1
+            reply target #9
+            > subscribe
+            reconcile svc__hello-0-server__#7
+            revive
+        "#]],
+    );
+}

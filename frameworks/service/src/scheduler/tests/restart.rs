@@ -335,6 +335,7 @@ fn roles_and_capabilities_of_a_new_target_update_the_framework_and_roles_stay() 
             > disconnect
             > subscribe
             update framework: roles svc-role,team/svc-role, PARTITION_AWARE,RESERVATION_REFINEMENT,MULTI_ROLE,GPU_RESOURCES
+            revive
             > restart
             > start role
             reply target #2 unchanged
@@ -468,6 +469,63 @@ fn a_second_run_of_a_plan_is_continued_by_the_next_scheduler() {
               node (serial strategy) (COMPLETE)
                 node-0:[save] (COMPLETE)
                 node-0:[load] (COMPLETE)
+        "#]],
+    );
+}
+
+const ONE: &str = "
+name: svc
+pods:
+  hello:
+    count: 1
+    tasks:
+      server: {goal: RUNNING, cmd: serve, cpus: 1, memory: 256}
+";
+
+#[test]
+fn operations_of_a_pod_that_was_replaced_meanwhile_are_reconciled() {
+    check(
+        &[("one", ONE)],
+        "
+        agent A1 cpus:4;mem:4096;disk:10000
+        start one
+        subscribe
+        lose-effects 1
+        offers
+        restart
+        start one
+        unreachable A1
+        subscribe
+        pod-replace hello-0
+        reachable A1
+        wait 60
+        ",
+        expect![[r#"
+            > agent A1 cpus:4;mem:4096;disk:10000
+            > start one
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > lose-effects 1
+            > offers
+            record +pod/hello-0 +task/hello-0-server +status/hello-0-server
+            > restart
+            > start one
+            reply target #1 unchanged
+            > unreachable A1
+            > subscribe
+            reconcile svc__hello-0-server__#2
+            reconcile operation #3
+            record +status/hello-0-server
+            > pod-replace hello-0
+            record +pod/hello-0
+            record -pod/hello-0 +garbage/#4 +garbage/#5 +garbage/#6 +garbage/#7 +garbage/#8
+            reply pod hello-0 [hello-0-server]
+            > reachable A1
+            > wait 60
+            reconcile operation #3
+            record -garbage/#5 -garbage/#6 -garbage/#4 -garbage/#7 -garbage/#8
         "#]],
     );
 }

@@ -306,10 +306,15 @@ impl World {
                 }
             }
             Effect::ReconcileOperations(operations) => {
-                for (operation, _) in operations {
+                for (operation, agent) in operations {
+                    let agent = self.cluster.agents.get(agent.as_str());
+                    let is_reachable = agent.is_none_or(|agent| agent.is_reachable);
                     self.write(format!("reconcile operation {operation}"));
                     let state = self.cluster.feedback.get(&operation).copied();
-                    let state = state.unwrap_or(pb::OperationState::OPERATION_UNKNOWN);
+                    let state = match is_reachable {
+                        true => state.unwrap_or(pb::OperationState::OPERATION_UNKNOWN),
+                        false => pb::OperationState::OPERATION_UNREACHABLE,
+                    };
                     self.cluster.operation_status(&operation, state);
                 }
             }
