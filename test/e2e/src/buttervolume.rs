@@ -48,6 +48,14 @@ impl Buttervolume {
     }
 }
 
+impl Buttervolume {
+    /// The driver answers nothing until it goes on: its process is stopped.
+    pub fn set_hanging(&self, is_hanging: bool) {
+        let signal = if is_hanging { "STOP" } else { "CONT" };
+        shell(&format!("kill -{signal} {}", self.daemon.id()));
+    }
+}
+
 impl Drop for Buttervolume {
     fn drop(&mut self) {
         let _ = self.daemon.kill();

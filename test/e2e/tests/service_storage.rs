@@ -21,13 +21,17 @@ struct Bench {
 impl Bench {
     /// None: recorded as skipped.
     fn start(agents: usize) -> Option<Self> {
+        Self::start_with(agents, &[])
+    }
+
+    fn start_with(agents: usize, master_flags: &[&str]) -> Option<Self> {
         if !available(&[Facility::Root, Facility::Mounts, Facility::Buttervolume]) {
             return None;
         }
         let folder = tempfile::Builder::new().prefix("tepui-storage-").tempdir().expect("a folder");
         let plugins = folder.path().join("plugins");
         let storage = Buttervolume::start(folder.path(), &plugins);
-        let mut cluster = Cluster::without_agents(&[]);
+        let mut cluster = Cluster::without_agents(master_flags);
         let plugins = format!("--docker_volume_plugin_dirs={}", plugins.display());
         for index in 0..agents {
             cluster.add_agent(&[RESOURCES, ISOLATION, &plugins, &format!("--hostname=agent-{index}")]);
@@ -142,6 +146,57 @@ fn a_launch_that_the_driver_fails_is_repeated_on_the_same_agent() {
     assert_ne!(second.id, first.id);
     assert_eq!(second.agent, first.agent, "the reservations are on that agent");
     wait_for("the line", || (lines(&bench.storage.volume("db_node_0")) == 1).then_some(()));
+}
+
+#[test]
+fn a_driver_that_hangs_only_delays_a_relaunch() {
+    let Some(bench) = Bench::start(1) else { return };
+    let service = bench.service(&spec(1, "", APPENDS), &[]);
+    service.complete("deploy");
+    let first = service.running("node-0", "node-0-server");
+    bench.storage.set_hanging(true);
+    assert_eq!(service.post("/v1/pod/node-0/restart").status, 200);
+    wait_for("the recovery", || (service.get("/v1/plans/recovery")["status"] != "COMPLETE").then_some(()));
+    assert_eq!(service.get("/v1/plans/deploy")["status"], "COMPLETE", "the API answers");
+    bench.storage.set_hanging(false);
+    let second = service.running_after("node-0", "node-0-server", &first);
+    assert_eq!(second.agent, first.agent);
+    wait_for("both lines", || (lines(&bench.storage.volume("db_node_0")) == 2).then_some(()));
+}
+
+#[test]
+fn failed_pods_are_replaced_with_their_data_after_the_timeout_and_one_after_the_other() {
+    let pings = ["--agent_ping_timeout=2secs", "--max_agent_ping_timeouts=2"];
+    let Some(mut bench) = Bench::start_with(4, &pings) else { return };
+    let policy = [
+        ("ENABLE_AUTOMATIC_POD_REPLACEMENT", "true"),
+        ("PERMANENT_FAILURE_TIMEOUT_SECS", "2"),
+        ("MIN_REPLACE_DELAY_SECS", "5"),
+    ];
+    let unique = "    count: 2\n    placement: 'hostname:UNIQUE'\n";
+    let service = bench.service(&spec(2, "", APPENDS).replace("    count: 2\n", unique), &policy);
+    service.complete("deploy");
+    let pods = [("node-0", "node-0-server"), ("node-1", "node-1-server")];
+    let before = pods.map(|(pod, task)| service.running(pod, task));
+    let volumes = ["db_node_0", "db_node_1"].map(|name| bench.storage.volume(name));
+    wait_for("the first lines", || volumes.iter().all(|volume| lines(volume) == 1).then_some(()));
+    for task in &before {
+        let index = bench.index(&task.agent);
+        bench.cluster.agents[index].kill();
+    }
+    let mut times: Vec<u64> = Vec::new();
+    wait_for("both pods to be replaced", || {
+        let last = service.http().get("/v1/state/properties/last-replacement").text().parse().unwrap_or(0);
+        if last > 0 && times.last() != Some(&last) {
+            times.push(last);
+        }
+        (times.len() == 2).then_some(())
+    });
+    assert!(times[1] - times[0] >= 5_000_000_000, "min-replace-delay: {times:?}");
+    for ((pod, task), old) in pods.into_iter().zip(&before) {
+        assert_ne!(service.running_after(pod, task, old).agent, old.agent);
+    }
+    wait_for("the second lines", || volumes.iter().all(|volume| lines(volume) == 2).then_some(()));
 }
 
 #[test]
