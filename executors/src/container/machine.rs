@@ -17,6 +17,8 @@ use crate::status::Statuses;
 
 /// How long a container that exited may take to be started again before its task terminates.
 const RESTART_GRACE: Duration = Duration::from_millis(500);
+/// How long an executor waits for its task. An agent that restarts drops a task that it was about to deliver, and not its executor.
+const LAUNCH_TIMEOUT: Duration = Duration::from_secs(60);
 /// Between a polite and a forced kill if nobody says otherwise, as with `docker stop`.
 const KILL_GRACE: Duration = Duration::from_secs(10);
 
@@ -82,7 +84,10 @@ pub struct ContainerMachine {
 
 #[derive(Debug)]
 enum Phase {
-    Idle,
+    /// No clock runs while the agent is away.
+    Idle {
+        give_up_at: Option<Duration>,
+    },
     Creating(Hold),
     Following(Hold),
     /// The last update waits for its acknowledgement; no clock runs while the agent is away.
@@ -120,7 +125,7 @@ struct Exit {
 impl ContainerMachine {
     /// `shutdown_grace` is the time from SHUTDOWN until the agent kills this executor.
     pub fn new(shutdown_grace: Duration) -> Self {
-        Self { shutdown_grace, connected: false, abandoned: false, phase: Phase::Idle }
+        Self { shutdown_grace, connected: false, abandoned: false, phase: Phase::Idle { give_up_at: None } }
     }
 
     fn launch(&mut self, moment: &mut Moment<'_>, task: TaskInfo, out: &mut Vec<Effect>) {
@@ -130,7 +135,7 @@ impl ContainerMachine {
             let status = statuses.state(uuid, TaskState::TASK_FAILED, None);
             (uuid, TaskStatus { message: Some(message), ..status })
         };
-        if !matches!(self.phase, Phase::Idle) {
+        if !matches!(self.phase, Phase::Idle { .. }) {
             let text = "Attempted to run multiple tasks using a \"container\" executor";
             out.push(Effect::Update(fail(text.to_owned(), moment).1));
             return;
@@ -301,13 +306,13 @@ impl ContainerMachine {
                     self.end(moment, TaskState::TASK_KILLED, None, message, out);
                 }
             }
-            Phase::Idle | Phase::Following(_) | Phase::Reported { .. } | Phase::Over => (),
+            Phase::Idle { .. } | Phase::Following(_) | Phase::Reported { .. } | Phase::Over => (),
         }
     }
 
     fn shutdown(&mut self, moment: &mut Moment<'_>, out: &mut Vec<Effect>) {
         match &self.phase {
-            Phase::Idle => self.exit(0, out),
+            Phase::Idle { .. } => self.exit(0, out),
             Phase::Creating(_) | Phase::Following(_) => {
                 let grace = self.shutdown_grace.saturating_sub(SHUTDOWN_MARGIN);
                 self.kill(moment, Some(grace), out);
@@ -347,13 +352,17 @@ impl Machine for ContainerMachine {
         match event {
             Event::Subscribed(_) => {
                 self.connected = true;
-                if let Phase::Reported { give_up_at, .. } = &mut self.phase {
-                    *give_up_at = Some(moment.now + ACKNOWLEDGEMENT_TIMEOUT);
+                match &mut self.phase {
+                    Phase::Idle { give_up_at } => *give_up_at = Some(moment.now + LAUNCH_TIMEOUT),
+                    Phase::Reported { give_up_at, .. } => {
+                        *give_up_at = Some(moment.now + ACKNOWLEDGEMENT_TIMEOUT);
+                    }
+                    Phase::Creating(_) | Phase::Following(_) | Phase::Over => (),
                 }
             }
             Event::Disconnected => {
                 self.connected = false;
-                if let Phase::Reported { give_up_at, .. } = &mut self.phase {
+                if let Phase::Idle { give_up_at } | Phase::Reported { give_up_at, .. } = &mut self.phase {
                     *give_up_at = None;
                 }
             }
@@ -390,7 +399,7 @@ impl Machine for ContainerMachine {
     fn abandoned(&mut self, moment: &mut Moment<'_>, out: &mut Vec<Effect>) {
         self.abandoned = true;
         match &self.phase {
-            Phase::Idle | Phase::Reported { .. } => self.exit(1, out),
+            Phase::Idle { .. } | Phase::Reported { .. } => self.exit(1, out),
             Phase::Creating(_) | Phase::Following(_) => self.shutdown(moment, out),
             Phase::Over => (),
         }
@@ -402,17 +411,24 @@ impl Machine for ContainerMachine {
                 hold.inspect_at = None;
                 out.extend(hold.container.as_ref().map(|it| Effect::Inspect(it.id.clone())));
             }
-            Phase::Reported { give_up_at: Some(at), .. } if *at <= moment.now => self.exit(1, out),
-            Phase::Idle | Phase::Creating(_) | Phase::Following(_) | Phase::Reported { .. } | Phase::Over => {
+            Phase::Idle { give_up_at: Some(at) } | Phase::Reported { give_up_at: Some(at), .. }
+                if *at <= moment.now =>
+            {
+                self.exit(1, out);
             }
+            Phase::Idle { .. }
+            | Phase::Creating(_)
+            | Phase::Following(_)
+            | Phase::Reported { .. }
+            | Phase::Over => (),
         }
     }
 
     fn deadline(&self) -> Option<Duration> {
         match &self.phase {
             Phase::Following(hold) => hold.inspect_at,
-            Phase::Reported { give_up_at, .. } => *give_up_at,
-            Phase::Idle | Phase::Creating(_) | Phase::Over => None,
+            Phase::Idle { give_up_at } | Phase::Reported { give_up_at, .. } => *give_up_at,
+            Phase::Creating(_) | Phase::Over => None,
         }
     }
 }

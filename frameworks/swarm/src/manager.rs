@@ -41,6 +41,8 @@ use crate::spec::ContainerSpec;
 pub const PENDING_CREATES_MAX: usize = 4096;
 /// Between two questions to the master about launches that it has not answered: a master may fail with a launch in its hands.
 const LAUNCH_RECONCILE_INTERVAL: Duration = Duration::from_secs(15);
+/// Between two questions about all tasks.
+const RECONCILE_INTERVAL: Duration = Duration::from_secs(600);
 
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -98,7 +100,8 @@ struct PendingId(u64);
 enum Timer {
     Create(PendingId),
     Offer(AgentId, OfferId),
-    Reconcile,
+    ReconcileLaunches,
+    ReconcileAll,
 }
 
 /// A container that has no agent yet.
@@ -275,7 +278,7 @@ impl Fsm for Manager {
 
     fn step(&mut self, now: Now, input: Input, out: &mut Outbox<Self>) {
         match input {
-            Input::Subscribed { framework_id } => self.on_subscribed(framework_id, out),
+            Input::Subscribed { framework_id } => self.on_subscribed(now, framework_id, out),
             Input::Disconnected => self.on_disconnected(),
             Input::Offers(offers) => self.on_offers(now, offers, out),
             Input::Rescinded(offer) => self.on_rescinded(&offer),
@@ -302,7 +305,8 @@ impl Fsm for Manager {
             match timer {
                 Timer::Create(id) => self.on_create_timeout(id, out),
                 Timer::Offer(agent, offer) => self.on_offer_timeout(&agent, &offer, out),
-                Timer::Reconcile => self.reconcile_launches(now, out),
+                Timer::ReconcileLaunches => self.reconcile_launches(now, out),
+                Timer::ReconcileAll => self.on_reconcile_all(now, out),
             }
         }
         if core::mem::take(&mut self.changed) {

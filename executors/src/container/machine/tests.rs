@@ -265,3 +265,22 @@ fn failures_name_the_cause() {
     "#]],
     );
 }
+
+#[test]
+fn executor_without_a_task_exits() {
+    check(
+        vec![
+            (10, Hear(Event::Disconnected)),
+            (700, Hear(Event::Subscribed(Subscribed::default()))),
+            (1290, Due),
+            (1300, Due),
+        ],
+        expect![[r#"
+            at 10 (next -)
+            at 700 (next 130s)
+            at 1290 (next 130s)
+            at 1300 (next -)
+              exit 1
+        "#]],
+    );
+}

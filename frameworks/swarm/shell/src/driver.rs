@@ -1,13 +1,15 @@
 //! Between the machine and the master: events become inputs, effects become calls.
 //!
-//! Calls go out one after the other in the order of the effects. A call that did not get through is not repeated: after the
-//! next subscription the master is asked about every container that is not at its end.
+//! Calls go out one after the other in the order of the effects. A call that did not get through is not repeated: the manager
+//! asks the master about its containers from time to time. Offers of such a call are declined until the master answers, or
+//! until the subscription ends and voids them: the manager holds them no longer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tepui_client::Fault;
 use tepui_client::scheduler::{Caller, Event, Scheduler, calls};
-use tepui_client::v1::{TaskState, task_status};
+use tepui_client::v1::{OfferID, TaskState, task_status};
 use tepui_proto::mesos::v1::scheduler::Call;
 use tepui_swarm::{Effect, EngineOperation, Input, Launch, Update, View};
 use tepui_types::{AgentId, OfferId, TaskId};
@@ -20,6 +22,9 @@ use crate::handle::Waiting;
 
 /// Calls to the master that wait to be sent. What comes on top is lost, as by a broken link.
 pub const CALLS_QUEUE_MAX: usize = 65_536;
+
+/// Between two attempts to decline offers of a call that did not get through.
+const DECLINE_RETRY: Duration = Duration::from_secs(1);
 
 /// Makes effects visible. Called by the runtime; never waits.
 pub(crate) struct Sink {
@@ -115,22 +120,49 @@ pub(crate) async fn send_calls(
     binary: String,
     user: String,
 ) {
-    while let Some(call) = queue.recv().await {
+    let mut undeclined: Vec<OfferID> = Vec::new();
+    loop {
+        let retry = async {
+            match undeclined.is_empty() {
+                true => std::future::pending().await,
+                false => tokio::time::sleep(DECLINE_RETRY).await,
+            }
+        };
+        let call = tokio::select! {
+            call = queue.recv() => match call {
+                Some(call) => call,
+                None => return,
+            },
+            () = retry => {
+                let offers = std::mem::take(&mut undeclined);
+                MasterCall::Other(Box::new(calls::decline(offers, None)))
+            }
+        };
         match call {
             MasterCall::Other(call) => {
-                let kind = call.r#type;
+                let (kind, offers) = (call.r#type, call.decline.offer_ids.clone());
                 if let Err(error) = caller.call(*call).await {
                     warn!(call = ?kind, error = %error, "call failed");
+                    note_undeclined(&mut undeclined, offers, &error);
                 }
             }
             MasterCall::Accept(launch) => {
                 let sent = caller.call(convert::accept(&launch, &binary, &user)).await;
                 if let Err(error) = sent {
                     warn!(task_id = %launch.task, error = %error, "launch failed");
+                    note_undeclined(&mut undeclined, launch.offers.iter().map(OfferId::to_proto), &error);
                     on_lost_accept(&inputs, &launch, &error).await;
                 }
             }
         }
+    }
+}
+
+/// Without a subscription there are no offers.
+fn note_undeclined(undeclined: &mut Vec<OfferID>, offers: impl IntoIterator<Item = OfferID>, fault: &Fault) {
+    match fault {
+        Fault::NotSubscribed => undeclined.clear(),
+        _ => undeclined.extend(offers),
     }
 }
 

@@ -10,7 +10,7 @@
 mod access;
 mod api;
 mod body;
-mod convert;
+pub mod convert;
 mod driver;
 mod election;
 pub mod engine;

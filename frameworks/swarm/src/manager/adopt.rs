@@ -85,7 +85,7 @@ impl Manager {
     }
 
     /// A container runs though its task has terminated: a restart took longer than its executor waited, or somebody started it
-    /// at the engine. One whose task the cluster took away is being killed.
+    /// at the engine. One whose task the cluster took away is killed: it may have been started after it was killed before.
     pub(super) fn adopt_started(&mut self, now: Now, task: &TaskId, out: &mut Outbox<Self>) {
         let Some(container) = self.containers.get(task).cloned() else { return };
         let Phase::Ended { state, reason, .. } = &container.phase else { return };
@@ -95,8 +95,10 @@ impl Manager {
                 matches!(reason, "REASON_COMMAND_EXECUTOR_FAILED" | "REASON_EXECUTOR_TERMINATED")
             }
         };
-        if is_own_end && !self.is_adopted(task) {
-            self.adopt_orphan(now, &container, out);
+        match (self.is_adopted(task), is_own_end) {
+            (true, _) => (),
+            (false, true) => self.adopt_orphan(now, &container, out),
+            (false, false) => kill(&container, out),
         }
     }
 
@@ -146,11 +148,12 @@ impl Manager {
         }
     }
 
-    /// No task could be had in time, or the client left.
-    pub(super) fn give_up_adoption(&self, adoption: &Adoption, out: &mut Outbox<Self>) {
+    /// No task could be had in time, or it could not adopt the container.
+    pub(super) fn give_up_adoption(&mut self, adoption: &Adoption, out: &mut Outbox<Self>) {
         if adoption.is_orphan {
             kill(&adoption.container, out);
         }
+        self.forget_if_removed(&TaskId::new(&*adoption.container.task), out);
     }
 
     /// An earlier life of the manager was killed before its launch of the new task arrived. The container may run without one;

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use tepui_fsm::{Now, Outbox};
 use tepui_types::{AgentId, TaskId};
 
-use super::{Effect, EngineEvent, EngineOperation, Manager, Phase, Record};
+use super::{Container, Effect, EngineEvent, EngineOperation, Manager, Phase, Record};
 use crate::agent::{Engine, EngineLink};
 use crate::occupant::Occupant;
 use crate::spec::{FRAMEWORK_LABEL, TASK_LABEL};
@@ -80,6 +80,21 @@ impl Manager {
         let label = |key: &str| occupant.labels.get(key).map(|value| value.as_str());
         let is_ours = self.framework_id.is_some() && label(FRAMEWORK_LABEL) == self.framework_id.as_deref();
         is_ours && label(TASK_LABEL).is_some_and(|task| is_named_for(&occupant.name, task))
+    }
+
+    /// The task of a container terminated before its executor reported it. If an engine has listed it, it is removed now; otherwise
+    /// the list that shows it will.
+    pub(super) fn remove_unreported(&self, task: &TaskId, container: &Container, out: &mut Outbox<Self>) {
+        let Some(former) = self.agents.get(&AgentId::new(&*container.agent)) else { return };
+        // An agent that was replaced has left its engine to the next one.
+        for (id, agent) in self.agents.iter().filter(|(_, agent)| agent.address == former.address) {
+            let listed = agent.engine().map(|engine| engine.occupants.as_slice()).unwrap_or_default();
+            let is_its = |it: &&Occupant| it.labels.get(TASK_LABEL).is_some_and(|of| *of == task.as_str());
+            if let Some(left) = listed.iter().find(is_its).filter(|it| self.is_left_behind(it)) {
+                let operation = EngineOperation::Remove(left.id.clone());
+                out.effect(Effect::Engine { agent: id.clone(), operation });
+            }
+        }
     }
 
     /// Containers that terminated and that their engine has no more: removed by the engine itself or by somebody else.

@@ -9,13 +9,15 @@ use tepui_placement::HeldOffer;
 use tepui_resources::Resources;
 use tepui_types::{AgentId, OfferId, TaskId};
 
-use super::{AgentRecord, Effect, Manager, Offer, Phase, Record, Timer};
+use super::{
+    AgentRecord, Effect, LAUNCH_RECONCILE_INTERVAL, Manager, Offer, Phase, RECONCILE_INTERVAL, Record, Timer,
+};
 use crate::agent::{Agent, EngineLink};
 use crate::rejection::Rejection;
 
 impl Manager {
     /// Earlier offers are void; the master says what became of the tasks.
-    pub(super) fn on_subscribed(&mut self, framework_id: String, out: &mut Outbox<Self>) {
+    pub(super) fn on_subscribed(&mut self, now: Now, framework_id: String, out: &mut Outbox<Self>) {
         self.on_disconnected();
         self.connected = true;
         let is_known = self.framework_id.is_some();
@@ -23,16 +25,30 @@ impl Manager {
             self.framework_id = Some(framework_id.clone());
             out.record(Record::Framework(framework_id));
         }
+        if is_known {
+            self.reconcile_all(out);
+        }
+        self.timers.set(Timer::ReconcileLaunches, now.mono + LAUNCH_RECONCILE_INTERVAL);
+        self.timers.set(Timer::ReconcileAll, now.mono + RECONCILE_INTERVAL);
+        self.try_all();
+    }
+
+    /// A call, its answer or an update of the master may be lost without a sign of it.
+    pub(super) fn on_reconcile_all(&mut self, now: Now, out: &mut Outbox<Self>) {
+        self.timers.set(Timer::ReconcileAll, now.mono + RECONCILE_INTERVAL);
+        if self.connected {
+            self.reconcile_all(out);
+        }
+    }
+
+    fn reconcile_all(&self, out: &mut Outbox<Self>) {
         let open = self.containers.iter().filter(|(_, container)| container.is_open());
         let open: Vec<_> = open.map(|(task, it)| (task.clone(), AgentId::new(&*it.agent))).collect();
         if !open.is_empty() {
             out.effect(Effect::Reconcile(open));
         }
-        if is_known {
-            // Every live task: one that is on no record must not go on.
-            out.effect(Effect::Reconcile(Vec::new()));
-        }
-        self.try_all();
+        // Every live task: one that is on no record must not go on.
+        out.effect(Effect::Reconcile(Vec::new()));
     }
 
     pub(super) fn on_disconnected(&mut self) {

@@ -53,7 +53,7 @@ impl Manager {
         if launches.is_empty() {
             return;
         }
-        self.timers.set(Timer::Reconcile, now.mono + LAUNCH_RECONCILE_INTERVAL);
+        self.timers.set(Timer::ReconcileLaunches, now.mono + LAUNCH_RECONCILE_INTERVAL);
         if self.connected {
             out.effect(Effect::Reconcile(launches));
         }
@@ -141,7 +141,7 @@ impl Manager {
         }
         out.effect(Effect::Accept(Box::new(launch)));
         if self.launching.is_empty() {
-            self.timers.set(Timer::Reconcile, now.mono + LAUNCH_RECONCILE_INTERVAL);
+            self.timers.set(Timer::ReconcileLaunches, now.mono + LAUNCH_RECONCILE_INTERVAL);
         }
         self.launching.insert(task, pending);
         self.wants_offers = true;

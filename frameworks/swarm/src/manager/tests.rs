@@ -282,7 +282,6 @@ fn preempted_container_is_not_placed_again() {
             acknowledge t1
             > up A1 node-0 web
             > update t1 GONE RECONCILIATION by-agent
-            acknowledge t1
             > update t1 GONE PREEMPTED by-agent Reclaimed by its owner
             engine A1 kill id-web
             record t1 on A1 revocable ended TASK_GONE REASON_CONTAINER_PREEMPTED
@@ -328,7 +327,6 @@ fn launch_that_a_master_lost_goes_back_to_the_queue() {
             > offer O2 A1 cpus:2;mem:100
             > update t1 GONE RECONCILIATION unknown
             record t1 forgotten
-            acknowledge t1
             record t2 on A1 regular launching
             accept O2 launch t2 on A1 regular cpus(allocated: *):1
             > update t2 STARTING id=c0ffee

@@ -100,6 +100,7 @@ impl Manager {
             self.put_container(Container { phase: Phase::Rescheduling, ..container }, out);
             return;
         }
+        self.remove_unreported(&update.task, &container, out);
         self.forget_container(&update.task, out);
         self.names.remove(&container.occupant.name);
         // Launched by an earlier life of the manager: its client is gone.
@@ -146,6 +147,14 @@ impl Manager {
         }
     }
 
+    /// A container that has terminated and is gone from its engine already: no list will say so.
+    pub(super) fn forget_if_removed(&mut self, task: &TaskId, out: &mut Outbox<Self>) {
+        let container = self.containers.get(task).filter(|it| matches!(it.phase, Phase::Ended { .. }));
+        if container.is_some_and(|container| self.is_removed(container)) {
+            self.on_removed(task, out);
+        }
+    }
+
     /// The engine removes some containers by itself when they exit (`docker run --rm`). Others were removed if the engine has
     /// shown them before and shows them no more.
     fn is_removed(&self, container: &Container) -> bool {
@@ -177,7 +186,13 @@ enum Fate {
 
 impl Fate {
     fn of(update: &Update) -> Fate {
-        let is_repeated = update.reason == Some(Reason::REASON_RECONCILIATION) && update.has_executor;
+        let is_repeated = match update.reason {
+            // With a uuid it is the agent's own: it never had the task.
+            Some(Reason::REASON_RECONCILIATION) => update.has_executor && update.uuid.is_none(),
+            // The master sends the state of a task whose agent came back, without the reason of that state.
+            Some(Reason::REASON_AGENT_REREGISTERED) => true,
+            _ => false,
+        };
         match update.state {
             // The executor reports the container as soon as the engine has created it, long before it is started.
             TaskState::TASK_STARTING if update.container.is_some() => Fate::Held,

@@ -152,7 +152,6 @@ fn a_node_that_comes_back_keeps_its_container() {
             revive
             > update t1 STARTING RECONCILIATION by-agent
             record t1 on A1 regular created as c1
-            acknowledge t1
             > offer O2 A1 cpus:1
             > wait 9
         "#]],
@@ -204,7 +203,6 @@ fn a_container_on_its_way_to_another_node_survives_the_manager() {
             reconcile
             > update t2 GONE RECONCILIATION unknown
             record t2 on A1 regular rescheduling
-            acknowledge t2
             revive
             > offer O3 A1 cpus:1
         "#]],
@@ -236,6 +234,7 @@ fn what_is_left_of_a_forgotten_container_is_removed() {
             accept O1 launch t1 on A1 regular cpus(allocated: *):1
             > left A1 t1 web
             > update t1 UNREACHABLE by-agent
+            engine A1 remove id-web
             record t1 forgotten
             reply 1 500 Container failed to create
             acknowledge t1
@@ -354,7 +353,6 @@ fn answers_of_the_master_do_not_overtake_the_agent() {
             record t1 on A1 regular launching
             accept O1 launch t1 on A1 regular cpus(allocated: *):1
             > update t1 FINISHED RECONCILIATION by-agent
-            acknowledge t1
             > update t1 STARTING id=c1
             record t1 on A1 regular created as c1
             reply 1 created c1
@@ -565,7 +563,6 @@ fn a_task_that_comes_back_after_all_holds_its_container() {
             > update t2 STARTING RECONCILIATION by-agent
             record t2 on A1 regular created as id-c1
             reply 3 created id-c1
-            acknowledge t2
         "#]],
     );
 }
@@ -672,6 +669,255 @@ fn adoption_lost_with_the_manager_is_repeated() {
             > offer O3 A1 cpus:1
             record t3 on A1 regular launching, replaces t2
             accept O3 launch t3 on A1 regular cpus(allocated: *):1
+        "#]],
+    );
+}
+
+#[test]
+fn state_of_a_task_whose_agent_came_back_is_not_the_reason_of_its_end() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1
+        update t1 STARTING id=id-c1
+        update t1 UNREACHABLE unknown
+        update t1 FAILED REREGISTERED by-agent
+        update t1 FAILED EXECUTOR_TERMINATED by-agent
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 STARTING id=id-c1
+            record t1 on A1 regular created as id-c1
+            reply 1 created id-c1
+            acknowledge t1
+            > update t1 UNREACHABLE unknown
+            acknowledge t1
+            > update t1 FAILED REREGISTERED by-agent
+            > update t1 FAILED EXECUTOR_TERMINATED by-agent
+            record t1 on A1 regular ended TASK_FAILED REASON_EXECUTOR_TERMINATED
+            acknowledge t1
+            revive
+        "#]],
+    );
+}
+
+#[test]
+fn task_that_its_agent_never_had_is_launched_again() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1
+        update t1 DROPPED RECONCILIATION of-agent
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 DROPPED RECONCILIATION of-agent
+            record t1 forgotten
+            acknowledge t1
+            revive
+        "#]],
+    );
+}
+
+#[test]
+fn launch_of_an_earlier_life_is_reconciled_until_it_is_answered() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1
+        restart
+        subscribe F1
+        wait 15
+        wait 15
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > restart
+            connect A1 a1:2375
+            > subscribe F1
+            reconcile t1
+            reconcile
+            > wait 15
+            reconcile t1
+            > wait 15
+            reconcile t1
+        "#]],
+    );
+}
+
+#[test]
+fn all_tasks_are_reconciled_from_time_to_time() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1
+        update t1 STARTING id=id-c1
+        wait 600
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 STARTING id=id-c1
+            record t1 on A1 regular created as id-c1
+            reply 1 created id-c1
+            acknowledge t1
+            > wait 600
+            reconcile t1
+            reconcile
+        "#]],
+    );
+}
+
+#[test]
+fn container_started_after_the_cluster_took_its_task_away_is_killed() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1
+        update t1 STARTING id=id-c1
+        update t1 GONE PREEMPTED by-agent
+        up A1 node-0 c1 running
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 STARTING id=id-c1
+            record t1 on A1 regular created as id-c1
+            reply 1 created id-c1
+            acknowledge t1
+            > update t1 GONE PREEMPTED by-agent
+            engine A1 kill id-c1
+            record t1 on A1 regular ended TASK_GONE REASON_CONTAINER_PREEMPTED
+            acknowledge t1
+            > up A1 node-0 c1 running
+            engine A1 kill id-c1
+        "#]],
+    );
+}
+
+#[test]
+fn container_removed_while_it_was_adopted_is_forgotten() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1
+        update t1 STARTING id=id-c1
+        up A1 node-0 c1
+        update t1 FINISHED
+        offer O2 A1 cpus:1
+        hold 2 t1
+        up A1 node-0
+        update t2 FAILED
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 STARTING id=id-c1
+            record t1 on A1 regular created as id-c1
+            reply 1 created id-c1
+            acknowledge t1
+            > up A1 node-0 c1
+            > update t1 FINISHED
+            record t1 on A1 regular ended TASK_FINISHED
+            acknowledge t1
+            > offer O2 A1 cpus:1
+            > hold 2 t1
+            record t2 on A1 regular launching, replaces t1
+            accept O2 launch t2 on A1 regular cpus(allocated: *):1
+            > up A1 node-0
+            > update t2 FAILED
+            record t2 on A1 regular ended TASK_FINISHED
+            record t2 forgotten
+            reply 2 500 Container failed to create
+            acknowledge t2
+        "#]],
+    );
+}
+
+#[test]
+fn listed_container_whose_task_terminated_before_its_report_is_removed() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1
+        left A1 t1 web
+        update t1 FAILED EXECUTOR_TERMINATED by-agent
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > left A1 t1 web
+            > update t1 FAILED EXECUTOR_TERMINATED by-agent
+            engine A1 remove id-web
+            record t1 forgotten
+            reply 1 500 Container failed to create: REASON_EXECUTOR_TERMINATED : please verify your SWARM_MESOS_USER is correctly set
+            acknowledge t1
         "#]],
     );
 }

@@ -133,20 +133,22 @@ impl World {
         self.settle(out);
     }
 
-    /// `t1 STATE [REASON] [id=ENGINE-ID] [by-agent] [unknown] [no-image] [message…]`.
+    /// `t1 STATE [REASON] [id=ENGINE-ID] [by-agent] [of-agent] [unknown] [no-image] [message…]`.
     fn update(&self, text: &str) -> Input {
         let mut words = text.split(' ');
         let task = self.task(words.next().expect("a task"));
         let state = state(words.next().expect("a state"));
         let (mut reason, mut container, mut by_executor, mut message) = (None, None, true, Vec::new());
-        let (mut has_executor, mut missing_image) = (true, None);
+        let (mut has_executor, mut missing_image, mut is_of_agent) = (true, None, false);
         for word in words {
             match word {
                 "by-agent" => by_executor = false,
+                "of-agent" => (by_executor, is_of_agent) = (false, true),
                 "unknown" => (by_executor, has_executor) = (false, false),
                 "no-image" => missing_image = Some("busybox".to_owned()),
                 "INVALID_OFFERS" => reason = Some(Reason::REASON_INVALID_OFFERS),
                 "RECONCILIATION" => reason = Some(Reason::REASON_RECONCILIATION),
+                "REREGISTERED" => reason = Some(Reason::REASON_AGENT_REREGISTERED),
                 "PREEMPTED" => reason = Some(Reason::REASON_CONTAINER_PREEMPTED),
                 "EXECUTOR_TERMINATED" => reason = Some(Reason::REASON_EXECUTOR_TERMINATED),
                 word => match word.strip_prefix("id=") {
@@ -157,7 +159,11 @@ impl World {
         }
         let agent = self.manager.containers.get(&task).map_or("A1", |container| container.agent.as_str());
         let agent = Some(AgentId::new(agent));
-        let (uuid, message) = (Some(Vec::from([1])), message.join(" "));
+        // The master repeats states without a uuid; an agent that never had the task gives its answer one.
+        let is_repeated =
+            matches!(reason, Some(Reason::REASON_RECONCILIATION | Reason::REASON_AGENT_REREGISTERED));
+        let uuid = Some(Vec::from([1])).filter(|_| !is_repeated || is_of_agent);
+        let message = message.join(" ");
         Input::Update(Update {
             task,
             agent,
