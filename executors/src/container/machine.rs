@@ -104,6 +104,8 @@ struct Hold {
     task_id: TaskID,
     statuses: Statuses,
     start: bool,
+    /// The container was there before the task.
+    is_adopted: bool,
     kill_grace: Duration,
     /// Known once it is created.
     container: Option<ContainerReport>,
@@ -147,6 +149,7 @@ impl ContainerMachine {
                     task_id: (*task.task_id).clone(),
                     statuses,
                     start: container.start,
+                    is_adopted: container.adopt.is_some(),
                     kill_grace: grace(policy).unwrap_or(KILL_GRACE),
                     container: None,
                     missing_image: None,
@@ -187,7 +190,11 @@ impl ContainerMachine {
                 return self.end(moment, state, None, message, out);
             }
         };
-        if hold.is_killed {
+        if hold.is_killed && hold.is_adopted {
+            // It stays; if it runs, it is stopped.
+            out.push(Effect::Follow(container.id.clone()));
+            out.push(Effect::Stop(container.id.clone(), hold.kill_grace));
+        } else if hold.is_killed {
             // Nobody has learned of it: it goes as if it had never been.
             out.push(Effect::Remove(container.id.clone()));
         } else {
@@ -205,6 +212,10 @@ impl ContainerMachine {
     fn observed(&mut self, moment: &mut Moment<'_>, observed: Observed, out: &mut Vec<Effect>) {
         let Phase::Following(hold) = &mut self.phase else { return };
         match observed {
+            Observed::Created if hold.is_killed => {
+                let message = "Container was not started".to_owned();
+                self.end(moment, TaskState::TASK_KILLED, None, message, out);
+            }
             Observed::Created | Observed::Restarting => hold.inspect_at = None,
             Observed::OutOfMemory => hold.was_out_of_memory = true,
             Observed::Running => {

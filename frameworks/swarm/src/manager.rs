@@ -43,6 +43,8 @@ pub const PENDING_CREATES_MAX: usize = 4096;
 const LAUNCH_RECONCILE_INTERVAL: Duration = Duration::from_secs(15);
 /// Between two questions about all tasks.
 const RECONCILE_INTERVAL: Duration = Duration::from_secs(600);
+/// How long the list of an engine may take to show that a container has exited.
+const EXIT_LISTED_WITHIN: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -72,8 +74,8 @@ pub struct Manager {
     by_id: view::Map<String, TaskId>,
     /// Of containers, of creates that wait, and reserved for a rename.
     names: BTreeSet<String>,
-    /// Names that engines are about to give to containers.
-    renaming: BTreeSet<String>,
+    /// Names that engines are about to give to containers, with the ids of those.
+    renaming: BTreeMap<String, String>,
     /// Containers of the records whose names are to be compared with the engine's: it may have renamed them before that was
     /// recorded.
     recovered: BTreeSet<TaskId>,
@@ -102,6 +104,8 @@ enum Timer {
     Offer(AgentId, OfferId),
     ReconcileLaunches,
     ReconcileAll,
+    /// Whether a container that has terminated runs again.
+    Restart(TaskId),
 }
 
 /// A container that has no agent yet.
@@ -150,7 +154,7 @@ impl Manager {
             by_name: view::Map::new_sync(),
             by_id: view::Map::new_sync(),
             names: BTreeSet::new(),
-            renaming: BTreeSet::new(),
+            renaming: BTreeMap::new(),
             recovered: BTreeSet::new(),
             unseen: BTreeSet::new(),
             pending: BTreeMap::new(),
@@ -306,6 +310,7 @@ impl Fsm for Manager {
                 Timer::Create(id) => self.on_create_timeout(id, out),
                 Timer::Offer(agent, offer) => self.on_offer_timeout(&agent, &offer, out),
                 Timer::ReconcileLaunches => self.reconcile_launches(now, out),
+                Timer::Restart(task) => self.on_restart_check(now, &task, out),
                 Timer::ReconcileAll => self.on_reconcile_all(now, out),
             }
         }

@@ -17,7 +17,7 @@ use crate::plan::Plan;
 use crate::process::Process;
 use crate::show;
 use crate::world::World;
-use crate::{disk, measure, users};
+use crate::{disk, measure, swarm, users};
 
 pub(crate) struct AgentNode {
     pub(crate) process: Process<Agent>,
@@ -167,6 +167,7 @@ pub(crate) fn reboot(world: &mut World, index: usize) {
     world.trace_line(|| format!("A{index}'s machine reboots"));
     world.agents[index].boots += 1;
     host::power_off(world, index);
+    swarm::power_off(world, index);
 }
 
 /// An operator wipes the agent's disk.

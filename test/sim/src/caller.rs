@@ -234,7 +234,11 @@ pub(crate) fn container_ended(world: &mut World, agent: usize, id: &ContainerId)
     world.callers.jobs.retain(|_, job| job.agent != agent || job.inside.as_ref() != Some(id));
     let shows = |client: &Client| match client {
         Client::Caller { agent: at, session, .. } => *at == agent && session.as_ref() == Some(id),
-        Client::Framework { .. } | Client::Agent { .. } | Client::Executor { .. } | Client::Operator => false,
+        Client::Framework { .. }
+        | Client::Swarm { .. }
+        | Client::Agent { .. }
+        | Client::Executor { .. }
+        | Client::Operator => false,
     };
     for conn in world.conns_where(|conn| shows(&conn.client)) {
         world.close(conn, End::Server);

@@ -5,8 +5,13 @@
 mod acknowledged_not_resent;
 mod completion_time_is_enforced;
 mod constraints_hold;
+mod container_ends_are_true;
+mod container_names_are_unique;
+mod containers_are_kept;
+mod containers_run_once;
 mod gone_stays_gone;
 mod kills_complete;
+mod kinds_are_kept_apart;
 mod launch_at_most_once;
 mod nested_terminates_first;
 mod no_orphan_container;
@@ -161,6 +166,34 @@ pub(crate) enum Fact<'a> {
     FrameworkAcknowledges {
         uuid: &'a [u8],
     },
+    /// The Swarm manager takes an input in.
+    SwarmInput(&'a tepui_swarm::Input),
+    /// Its state after a turn.
+    SwarmTurn(&'a tepui_swarm::View),
+    SwarmEffect(&'a tepui_swarm::Effect),
+    /// It agrees with engines and master.
+    SwarmRests(&'a tepui_swarm::View),
+    /// A client was told that its container is created.
+    ContainerAnswered {
+        create: u64,
+    },
+    /// The container of a create may be removed from now on.
+    ContainerUnwanted {
+        create: u64,
+    },
+    /// A client asks for one start.
+    ClientStarts {
+        create: u64,
+    },
+    /// A Docker engine starts a container. `moves`: it is placed again when its node fails.
+    EngineStarts {
+        create: u64,
+        moves: bool,
+        id: &'a str,
+    },
+    EngineStops {
+        id: &'a str,
+    },
     /// Everything has healed.
     Settled,
 }
@@ -240,6 +273,11 @@ impl Checks {
                 Box::<constraints_hold::ConstraintsHold>::default(),
                 Box::<quota_not_exceeded::QuotaNotExceeded>::default(),
                 Box::<tallies_match::TalliesMatch>::default(),
+                Box::<containers_run_once::ContainersRunOnce>::default(),
+                Box::<containers_are_kept::ContainersAreKept>::default(),
+                Box::<container_names_are_unique::ContainerNamesAreUnique>::default(),
+                Box::<kinds_are_kept_apart::KindsAreKeptApart>::default(),
+                Box::<container_ends_are_true::ContainerEndsAreTrue>::default(),
             ],
             first: None,
         }

@@ -84,6 +84,17 @@ counts! {
     fenced_writes "fenced writes"
     deposed_effects "deposed effects"
     operator_calls "operator calls"
+    swarm_creates "swarm creates"
+    swarm_created "swarm containers"
+    swarm_rejected "swarm rejections"
+    swarm_left "swarm clients that left"
+    swarm_launches "swarm launches"
+    swarm_adoptions "swarm adoptions"
+    swarm_moves "swarm moves"
+    swarm_starts "swarm starts"
+    swarm_crashes "swarm crashes"
+    engine_restarts "engine restarts"
+    killed_holders "killed holders"
 }
 
 impl fmt::Display for Counts {

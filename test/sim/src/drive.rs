@@ -8,7 +8,7 @@ use crate::event::Event;
 use crate::net::{Client, End, Kind, Message, Node};
 use crate::process::Schedule;
 use crate::world::World;
-use crate::{agent, caller, disk, election, executor, framework, master};
+use crate::{agent, caller, disk, election, executor, framework, master, swarm};
 
 /// How likely a short turn has time for one more piece of work.
 const GO_ON: f64 = 0.5;
@@ -109,6 +109,7 @@ impl World {
     pub(crate) fn deliver_to_client(&mut self, conn: ConnId, client: Client, message: Message) {
         match client {
             Client::Framework { index, life } => framework::on_event(self, index, life, conn, message),
+            Client::Swarm { life } => swarm::on_event(self, life, conn, message),
             Client::Agent { index, life, link } => {
                 agent::on_master_message(self, index, life, link, conn, message)
             }
@@ -133,6 +134,7 @@ impl World {
             },
             (End::Client, _) => match client {
                 Client::Framework { index, life } => framework::closed(self, index, life, conn, kind),
+                Client::Swarm { life } => swarm::closed(self, life, conn, kind),
                 Client::Agent { index, life, link } => agent::link_down(self, index, life, link),
                 Client::Executor { agent, container } => executor::closed(self, agent, &container, conn),
                 Client::Caller { job, .. } => caller::closed(self, job, conn),

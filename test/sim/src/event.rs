@@ -8,6 +8,7 @@ use crate::executor;
 use crate::fault::Fault;
 use crate::framework;
 use crate::net::{Client, End, Kind, Message, Net, Node};
+use crate::swarm;
 
 #[derive(Debug)]
 pub(crate) enum Event {
@@ -70,6 +71,7 @@ pub(crate) enum Event {
         life: u32,
         step: framework::Step,
     },
+    Swarm(swarm::Step),
     /// An agent measures its machine and its containers.
     Measure {
         agent: usize,
@@ -105,6 +107,7 @@ impl Event {
             Event::Container { agent, .. } => format!("container:A{agent}"),
             Event::Executor { agent, step, .. } => format!("executor:A{agent}:{}", step.name()),
             Event::Framework { index, step, .. } => format!("framework:F{index}:{}", step.name()),
+            Event::Swarm(step) => format!("swarm:{}", step.name()),
             Event::Measure { agent } => format!("measure:A{agent}"),
             Event::Election { master, step } => format!("election:M{master}:{}", step.name()),
             Event::Caller(caller::Turn::Begin) => "caller:begin".into(),
@@ -131,6 +134,7 @@ fn conn_name(net: &Net, conn: ConnId, to: End) -> String {
     let Some(conn) = net.conns.get(&conn) else { return "over".into() };
     let client = match &conn.client {
         Client::Framework { index, .. } => format!("F{index}"),
+        Client::Swarm { .. } => "swarm".into(),
         Client::Agent { index, .. } => format!("A{index}"),
         Client::Executor { agent, .. } => format!("E{agent}"),
         Client::Caller { agent, .. } => format!("C{agent}"),

@@ -5,6 +5,7 @@
 //! of a task is encoded in its name (see [`crate::script`]).
 
 mod check_session;
+pub(crate) mod container;
 mod custom;
 mod drive;
 mod group;
@@ -26,6 +27,7 @@ use crate::event::Event;
 use crate::net::{Client, End, Kind, Message, Node};
 use crate::script::Script;
 use crate::world::World;
+use container::Holder;
 use group::Group;
 use single::Single;
 
@@ -60,6 +62,8 @@ enum Program {
     Single(Box<Single>),
     /// For groups of tasks.
     Group(Box<Group>),
+    /// For one container of a Docker engine that clients start.
+    Container(Box<Holder>),
 }
 
 #[derive(Debug)]
@@ -95,6 +99,7 @@ pub(crate) enum Step {
     Due,
     Single(single::Step),
     Group(group::Step),
+    Container(container::Step),
 }
 
 impl Step {
@@ -110,6 +115,7 @@ impl Step {
             Step::Due => "due",
             Step::Single(step) => step.name(),
             Step::Group(step) => step.name(),
+            Step::Container(step) => step.name(),
         }
     }
 }
@@ -148,6 +154,11 @@ impl Executor {
         !matches!(self.program, Program::Pretend)
     }
 
+    /// Whether it holds the resources of a container that a Docker engine runs.
+    pub(crate) fn is_holder(&self) -> bool {
+        matches!(self.program, Program::Container(_))
+    }
+
     /// Thousandths of a cpu that its living tasks need.
     pub(crate) fn milli_cpus(&self) -> u64 {
         let living = self.tasks.values().filter(|task| !is_terminal(task.state));
@@ -167,6 +178,7 @@ fn program(spec: &LaunchSpec, grace: Duration) -> Program {
     match words.next().map(String::as_str) {
         Some("command") => Program::Single(Box::new(Single::command(grace))),
         Some("docker") => Program::Single(Box::new(Single::docker(grace))),
+        Some("container") => Program::Container(Box::new(Holder::new(grace))),
         Some(_) => Program::Group(Box::new(Group::new(grace))),
         None => Program::Pretend,
     }
@@ -208,6 +220,7 @@ pub(crate) fn step(world: &mut World, agent: usize, id: &ContainerId, step: Step
         Step::Due => drive::due(world, agent, id),
         Step::Single(step) => single::step(world, agent, id, step),
         Step::Group(step) => group::step(world, agent, id, step),
+        Step::Container(step) => container::step(world, agent, id, step),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::disk::Damage;
 use crate::event::Event;
 use crate::net::{Client, Node};
 use crate::world::{Phase, World};
-use crate::{agent, clock, disk, election, framework, master, operator};
+use crate::{agent, clock, disk, election, framework, master, operator, swarm};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -39,9 +39,17 @@ pub(crate) enum Fault {
     Rollback,
     /// Masters cannot reach etcd.
     EtcdPartition,
+    /// The Swarm manager dies.
+    SwarmCrash,
+    /// A Docker engine restarts.
+    EngineRestart,
+    /// The connections of the Swarm manager to an engine break.
+    EngineBreak,
+    /// The executor of a container of Swarm dies.
+    HolderKill,
 }
 
-const ALL: [Fault; 17] = [
+const ALL: [Fault; 21] = [
     Fault::MasterCrash,
     Fault::AgentCrash,
     Fault::Reboot,
@@ -59,6 +67,10 @@ const ALL: [Fault; 17] = [
     Fault::TornWrite,
     Fault::Rollback,
     Fault::EtcdPartition,
+    Fault::SwarmCrash,
+    Fault::EngineRestart,
+    Fault::EngineBreak,
+    Fault::HolderKill,
 ];
 
 fn mean(world: &World, fault: Fault) -> Option<u64> {
@@ -81,6 +93,10 @@ fn mean(world: &World, fault: Fault) -> Option<u64> {
         Fault::TornWrite => plan.torn_writes,
         Fault::Rollback => plan.rollbacks,
         Fault::EtcdPartition => plan.etcd_partitions,
+        Fault::SwarmCrash => plan.swarm_crashes,
+        Fault::EngineRestart => plan.engine_restarts,
+        Fault::EngineBreak => plan.engine_breaks,
+        Fault::HolderKill => plan.holder_kills,
     }
 }
 
@@ -124,6 +140,10 @@ pub(crate) fn inject(world: &mut World, fault: Fault) {
         Fault::TornWrite => disk::damage(world, Damage::Torn),
         Fault::Rollback => disk::damage(world, Damage::RolledBack),
         Fault::EtcdPartition => election::cut_off(world),
+        Fault::SwarmCrash => swarm::crash(world),
+        Fault::EngineRestart => swarm::restart_engine(world),
+        Fault::EngineBreak => swarm::break_watch(world),
+        Fault::HolderKill => swarm::kill_executor(world),
     }
 }
 
@@ -191,15 +211,20 @@ fn partition(world: &mut World) {
     let lasts = mostly(&mut world.rng, SECOND, 10 * SECOND, 0.5, 90 * SECOND);
     let until = world.queue.now() + lasts;
     let (agents, frameworks) = (world.agents.len() as u64, world.frameworks.len() as u64);
-    let victim = world.rng.below(agents + frameworks);
+    let managers = u64::from(world.swarm.is_some());
+    let victim = world.rng.below(agents + frameworks + managers);
     let is_victim = |client: &Client| match client {
         Client::Agent { index, .. } => *index as u64 == victim,
         Client::Framework { index, .. } => *index as u64 + agents == victim,
+        Client::Swarm { .. } => victim == agents + frameworks,
         Client::Executor { .. } | Client::Caller { .. } | Client::Operator => false,
     };
     match victim.checked_sub(agents) {
         None => world.agents[victim as usize].cut_off_until = until,
-        Some(index) => world.frameworks[index as usize].cut_off_until = until,
+        Some(index) => match world.frameworks.get_mut(index as usize) {
+            Some(framework) => framework.cut_off_until = until,
+            None => swarm::cut_off(world, until),
+        },
     }
     world.trace_line(|| format!("partition of {} until {}", name(victim, agents), until / SECOND));
     for conn in world.conns_where(|conn| is_victim(&conn.client)) {

@@ -9,7 +9,7 @@ use tepui_core_agent::Phase as AgentPhase;
 use tepui_core_master::FrameworkLink;
 use tepui_proto::mesos::v1 as pb;
 use tepui_resources::Resources;
-use tepui_types::{AgentId, FrameworkId};
+use tepui_types::{AgentId, FrameworkId, OfferId};
 
 use crate::chance::SECOND;
 use crate::check::Fact;
@@ -17,7 +17,7 @@ use crate::event::Event;
 use crate::framework::{self, Framework, Step};
 use crate::net::Node;
 use crate::world::{Phase, Stage, World};
-use crate::{agent, master, operator};
+use crate::{agent, master, operator, swarm};
 
 /// Long enough for the slowest retry of an update, several times.
 const HEALS_WITHIN: u64 = 3600 * SECOND;
@@ -54,12 +54,14 @@ pub(crate) fn begin(world: &mut World) {
         world.queue.after(SECOND, Event::Framework { index, life, step: Step::Start });
         world.queue.after(2 * SECOND, Event::Framework { index, life, step: Step::Repair });
     }
+    swarm::begin_healing(world);
     world.queue.after(LOOK_EVERY, Event::Settled);
 }
 
 pub(crate) fn check_progress(world: &mut World) {
     let Phase::Healing { stage, until } = world.phase else { return };
     clear_abandoned(world);
+    swarm::advance(world);
     let open = match stage {
         Stage::Settling | Stage::Restarted => unsettled(world),
         Stage::Offering => unoffered(world),
@@ -95,6 +97,7 @@ fn restart_all(world: &mut World) {
         master::crash(world, index);
         world.queue.after(SECOND, Event::Start { node: Node::Master(index) });
     }
+    swarm::crash(world);
     for index in 0..world.agents.len() {
         agent::crash(world, index);
         world.queue.after(SECOND, Event::Start { node: Node::Agent(index) });
@@ -122,7 +125,9 @@ fn give_up_lost_agents(world: &mut World) {
 
 fn end_abandoned_frameworks(world: &mut World) {
     let Some(machine) = world.leader() else { return };
-    let owned = |id: &str| world.frameworks.iter().any(|framework| framework.id() == Some(id));
+    let swarm = world.swarm.as_ref().and_then(|swarm| swarm.framework_id());
+    let owned =
+        |id: &str| swarm == Some(id) || world.frameworks.iter().any(|framework| framework.id() == Some(id));
     let all = machine.state().frameworks.keys();
     let abandoned: Vec<_> = all.filter(|id| !owned(id.as_str())).cloned().collect();
     for id in abandoned {
@@ -142,6 +147,7 @@ fn end_abandoned_frameworks(world: &mut World) {
 fn unsettled(world: &World) -> Vec<String> {
     let mut open: Vec<String> = world.callers.unanswered().collect();
     master_unsettled(world, &mut open);
+    swarm::unsettled(world, &mut open);
     for index in 0..world.agents.len() {
         agent_unsettled(world, index, &mut open);
     }
@@ -194,7 +200,8 @@ fn master_unsettled(world: &World, open: &mut Vec<String>) {
     for id in state.recovered_agents.keys() {
         open.push(format!("the master waits for agent {id}"));
     }
-    for offer in state.offers.values() {
+    let is_held = |offer: &OfferId| world.swarm.as_ref().is_some_and(|swarm| swarm.holds(offer));
+    for offer in state.offers.values().filter(|offer| !is_held(&offer.id)) {
         open.push(format!("offer {} to {} is out", offer.id, offer.framework_id));
     }
     for framework in state.frameworks.values() {

@@ -93,6 +93,11 @@ impl Host {
         }
     }
 
+    /// Live executors that hold a container of a Docker engine.
+    pub(crate) fn holders(&self) -> impl Iterator<Item = &ContainerId> {
+        self.containers.keys().filter(|id| self.executor(id).is_some_and(Executor::is_holder))
+    }
+
     /// Live containers that are not being destroyed.
     pub(crate) fn running(&self) -> impl Iterator<Item = &ContainerId> {
         self.containers.keys().filter(|id| self.is_running(id))
@@ -345,7 +350,7 @@ fn silence(world: &mut World, agent: usize, id: &ContainerId) -> bool {
     let is_inside = |client: &Client| match client {
         Client::Executor { agent: at, container } => *at == agent && container == id,
         Client::Caller { agent: at, inside, .. } => *at == agent && inside.as_ref() == Some(id),
-        Client::Framework { .. } | Client::Agent { .. } | Client::Operator => false,
+        Client::Framework { .. } | Client::Swarm { .. } | Client::Agent { .. } | Client::Operator => false,
     };
     for conn in world.conns_where(|conn| is_inside(&conn.client)) {
         world.drop_end(conn, End::Client, 10 * MS);

@@ -36,6 +36,7 @@ mod sabotage;
 mod script;
 mod show;
 mod shrink;
+mod swarm;
 mod trace;
 mod users;
 mod world;

@@ -30,6 +30,10 @@ pub(crate) enum Client {
         index: usize,
         life: u32,
     },
+    /// The manager of `tepui swarm`.
+    Swarm {
+        life: u32,
+    },
     Agent {
         index: usize,
         life: u32,

@@ -69,10 +69,19 @@ pub(crate) struct Plan {
     /// Of the leader among several masters.
     pub(crate) lease: Option<u64>,
     pub(crate) etcd_partitions: Option<u64>,
+    /// A Swarm manager, and a Docker engine beside each agent.
+    pub(crate) swarm: bool,
+    pub(crate) swarm_crashes: Option<u64>,
+    pub(crate) engine_restarts: Option<u64>,
+    pub(crate) engine_breaks: Option<u64>,
+    pub(crate) holder_kills: Option<u64>,
 }
 
 /// The share of seeds with a large cluster.
 const LARGE: f64 = 0.01;
+/// The share of seeds with a Swarm manager; not those with a large cluster.
+const SWARM: f64 = 0.25;
+const LARGE_AGENTS: usize = 20;
 /// The share of seeds with all kinds of faults.
 const EVERYTHING: f64 = 0.05;
 
@@ -92,7 +101,7 @@ impl Plan {
             true => ((20, 50), (8, 20), (10, 30)),
             false => ((1, 4), (1, 3), (20, 120)),
         };
-        Plan {
+        let mut plan = Plan {
             agents: between(rng.part("plan.agents"), agents.0, agents.1) as usize,
             frameworks: between(rng.part("plan.frameworks"), frameworks.0, frameworks.1) as usize,
             faults_for: between(rng.part("plan.faults_for"), seconds.0, seconds.1) * SECOND,
@@ -149,6 +158,23 @@ impl Plan {
             lease,
             etcd_partitions: sometimes(later.part("plan.etcd_partitions"), likely(0.6), 5, 30)
                 .filter(|_| lease.is_some()),
+            swarm: false,
+            swarm_crashes: None,
+            engine_restarts: None,
+            engine_breaks: None,
+            holder_kills: None,
+        };
+        plan.draw_swarm(&mut later, likely);
+        plan
+    }
+
+    fn draw_swarm(&mut self, rng: &mut Rng, likely: impl Fn(f64) -> f64) {
+        self.swarm = rng.part("plan.swarm").chance(SWARM) && self.agents < LARGE_AGENTS;
+        if self.swarm {
+            self.swarm_crashes = sometimes(rng.part("plan.swarm_crashes"), likely(0.6), 3, 30);
+            self.engine_restarts = sometimes(rng.part("plan.engine_restarts"), likely(0.4), 5, 40);
+            self.engine_breaks = sometimes(rng.part("plan.engine_breaks"), likely(0.4), 3, 30);
+            self.holder_kills = sometimes(rng.part("plan.holder_kills"), likely(0.4), 3, 30);
         }
     }
 }

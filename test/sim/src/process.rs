@@ -121,6 +121,11 @@ where
         }
     }
 
+    /// Inputs that wait, in order.
+    pub(crate) fn mail(&self) -> impl Iterator<Item = &M::Input> {
+        self.mailbox.iter()
+    }
+
     /// The inputs of the decision about its next turn.
     pub(crate) fn schedule(&self) -> Schedule {
         Schedule {

@@ -38,6 +38,12 @@ pub enum Sabotage {
     EndlessKills,
     /// Agents answer everything twice.
     RepeatedAnswers,
+    /// The Swarm manager's effects do not wait for its records.
+    SwarmBarrier,
+    /// The disk of the Swarm manager loses containers.
+    LostSwarmRecords,
+    /// Docker engines that come back start all of their containers.
+    RepeatedStarts,
 }
 
 impl Sabotage {
@@ -65,7 +71,10 @@ impl Sabotage {
             | Sabotage::Unfenced
             | Sabotage::NoAuthorization
             | Sabotage::EndlessKills
-            | Sabotage::RepeatedAnswers => false,
+            | Sabotage::RepeatedAnswers
+            | Sabotage::SwarmBarrier
+            | Sabotage::LostSwarmRecords
+            | Sabotage::RepeatedStarts => false,
         }
     }
 
@@ -77,6 +86,16 @@ impl Sabotage {
             (Sabotage::LostContainers, Record::Container(_)) => true,
             _ => false,
         }
+    }
+
+    /// Whether the Swarm manager's effects leave before their time.
+    pub(crate) fn bypasses_swarm_barrier(self) -> bool {
+        self == Sabotage::SwarmBarrier
+    }
+
+    /// Whether the Swarm manager's disk loses this record.
+    pub(crate) fn loses_swarm_record(self, record: &tepui_swarm::Record) -> bool {
+        self == Sabotage::LostSwarmRecords && matches!(record, tepui_swarm::Record::Container(_))
     }
 
     /// The termination reported to an agent.

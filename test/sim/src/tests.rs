@@ -178,3 +178,18 @@ fn wrong_wait_status_is_detected() {
 fn duplicate_answer_is_detected() {
     check(Sabotage::RepeatedAnswers, &["waits_are_answered"]);
 }
+
+#[test]
+fn swarm_effect_before_its_record_is_detected() {
+    check(Sabotage::SwarmBarrier, &["containers_are_kept"]);
+}
+
+#[test]
+fn lost_swarm_record_is_detected() {
+    check(Sabotage::LostSwarmRecords, &["containers_are_kept"]);
+}
+
+#[test]
+fn repeated_start_of_a_swarm_container_is_detected() {
+    check(Sabotage::RepeatedStarts, &["containers_run_once"]);
+}

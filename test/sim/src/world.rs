@@ -16,6 +16,7 @@ use crate::net::{End, Message, Net, Node};
 use crate::plan::Plan;
 use crate::process::Hardware;
 use crate::sabotage::Sabotage;
+use crate::swarm::{self, Swarm};
 use crate::trace::Trace;
 use crate::{agent, caller, disk, executor, fault, framework, host, master, measure};
 
@@ -40,6 +41,7 @@ pub(crate) struct World {
     pub(crate) terms: u32,
     pub(crate) agents: Vec<AgentNode>,
     pub(crate) frameworks: Vec<Framework>,
+    pub(crate) swarm: Option<Box<Swarm>>,
     pub(crate) callers: caller::Callers,
     pub(crate) phase: Phase,
     pub(crate) checks: Checks,
@@ -108,6 +110,10 @@ impl World {
         if plan.slack || plan.oversubscribed_cpus.is_some() {
             frameworks.iter_mut().step_by(2).for_each(Framework::borrow_resources);
         }
+        let swarm = plan.swarm.then(|| {
+            source.enter(|| "swarm".into());
+            Box::new(Swarm::new(&plan, &mut rng))
+        });
         let counts = Counts { large: u64::from(plan.agents >= 20), ..Counts::default() };
         let (masters, lease) = (plan.masters, plan.lease);
         World {
@@ -122,6 +128,7 @@ impl World {
             terms: 0,
             agents,
             frameworks,
+            swarm,
             callers: caller::Callers::new(&source),
             phase: Phase::Faults,
             checks: Checks::new(),
@@ -164,6 +171,7 @@ impl World {
             self.source.enter(|| format!("begin:F{index}"));
             framework::start(self, index);
         }
+        swarm::begin(self);
         fault::plan_all(self);
         self.source.enter(|| "begin:callers".into());
         caller::plan(self);
@@ -184,6 +192,7 @@ impl World {
             Event::Container { agent, life, event } => agent::container_event(self, agent, life, event),
             Event::Executor { agent, container, step } => executor::step(self, agent, &container, step),
             Event::Framework { index, life, step } => framework::step(self, index, life, step),
+            Event::Swarm(step) => swarm::step(self, step),
             Event::Measure { agent } => measure::sample(self, agent),
             Event::Election { master, step } => election::step(self, master, step),
             Event::Caller(turn) => caller::step(self, turn),

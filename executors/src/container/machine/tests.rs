@@ -54,6 +54,10 @@ fn check(steps: Vec<(u64, Step)>, expected: Expect) {
 }
 
 fn launch(start: bool) -> Step {
+    launch_of(start, None)
+}
+
+fn launch_of(start: bool, adopt: Option<&str>) -> Step {
     let container = ContainerTask {
         socket: "/s".into(),
         name: "web".into(),
@@ -61,7 +65,7 @@ fn launch(start: bool) -> Step {
         document: serde_json::json!({}),
         start,
         label: "task=t".into(),
-        adopt: None,
+        adopt: adopt.map(str::to_owned),
         is_orphan: false,
     };
     let data = Some(serde_json::to_vec(&container).expect("plain data"));
@@ -281,6 +285,28 @@ fn executor_without_a_task_exits() {
             at 1290 (next 130s)
             at 1300 (next -)
               exit 1
+        "#]],
+    );
+}
+
+#[test]
+fn adopted_container_stays_when_its_task_is_killed_before_it_is_held() {
+    check(
+        vec![
+            (0, launch_of(false, Some("c1"))),
+            (1, kill()),
+            (2, created()),
+            (3, observed(Observed::Created)),
+        ],
+        expect![[r#"
+            at 0 (next -)
+              create "web" of busybox
+            at 1 (next -)
+            at 2 (next -)
+              follow c1
+              stop c1 10s
+            at 3 (next 60.3s)
+              update t TASK_KILLED 'Container was not started' {"id":"c1","name":"web"}
         "#]],
     );
 }

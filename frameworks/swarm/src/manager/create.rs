@@ -165,20 +165,23 @@ impl Manager {
                 check_name(&name).and_then(|()| self.check_free(&name)).map(|()| Created { task, id })
             }
         };
-        if answer.is_ok() {
+        if let Ok(created) = &answer {
             self.names.insert(name.clone());
-            self.renaming.insert(name);
+            self.renaming.insert(name, created.id.clone());
         }
         out.effect(Effect::Reply { request, answer });
     }
 
     pub(super) fn on_renamed(&mut self, task: &TaskId, name: String, out: &mut Outbox<Self>) {
-        let Some(container) = self.containers.get(task) else {
+        // Another task may hold it since.
+        let replaced = || self.by_id.get(self.renaming.get(&name)?);
+        let task = Some(task).filter(|task| self.containers.contains_key(task)).or_else(replaced);
+        let Some(container) = task.and_then(|task| self.containers.get(task)) else {
             return self.on_rename_failed(&name);
         };
         let mut container = (**container).clone();
         self.renaming.remove(&name);
-        self.recovered.remove(task);
+        self.recovered.remove(&TaskId::new(&*container.task));
         self.names.remove(&container.occupant.name);
         self.names.insert(name.clone());
         container.occupant.name = name;
@@ -186,7 +189,7 @@ impl Manager {
     }
 
     pub(super) fn on_rename_failed(&mut self, name: &str) {
-        if self.renaming.remove(name) {
+        if self.renaming.remove(name).is_some() {
             self.names.remove(name);
         }
     }

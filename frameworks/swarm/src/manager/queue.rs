@@ -149,9 +149,11 @@ impl Manager {
 
     /// The container is placed again: what is left of it on its old node must not run.
     fn replace(&mut self, task: TaskId, container: Container, out: &mut Outbox<Self>) {
-        let Some(before) = self.replace_container(task, container, out) else { return };
+        let Some(before) = self.replace_container(task.clone(), container, out) else { return };
         let agent = AgentId::new(&*before.agent);
-        if !before.occupant.id.is_empty() {
+        if before.occupant.id.is_empty() {
+            self.remove_unreported(&task, &before, out);
+        } else {
             let operation = EngineOperation::Remove(before.occupant.id.clone());
             out.effect(Effect::Engine { agent: agent.clone(), operation });
         }

@@ -9,7 +9,8 @@ use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_types::{AgentId, TaskId, TaskStateExt};
 
-use super::{Container, Created, Effect, EngineOperation, Manager, Phase, Update};
+use super::{Container, Created, EXIT_LISTED_WITHIN, Effect, EngineOperation, Manager, Phase, Timer, Update};
+use crate::occupant::Occupant;
 use crate::rejection::Rejection;
 use crate::spec::{ContainerSpec, Reschedule};
 
@@ -140,19 +141,34 @@ impl Manager {
             reason: update.reason.map(|reason| format!("{reason:?}")),
             message: update.message.clone(),
         };
-        let is_removed = !is_orphan && self.is_removed(&container);
+        // A client may have started it again: then the engine has listed it as running, and sends no other list.
+        if update.by_executor && self.listed(&container).is_some_and(|it| it.is_running) {
+            self.timers.set(Timer::Restart(update.task.clone()), now.mono + EXIT_LISTED_WITHIN);
+        }
         self.put_container(container, out);
-        if is_removed {
-            self.on_removed(&update.task, out);
+        if !is_orphan {
+            self.forget_if_removed(&update.task, out);
+        }
+    }
+
+    /// A list that is older than the exit of the container would have been followed by another.
+    pub(super) fn on_restart_check(&mut self, now: Now, task: &TaskId, out: &mut Outbox<Self>) {
+        let container = self.containers.get(task);
+        if container.and_then(|it| self.listed(it)).is_some_and(|it| it.is_running) {
+            self.adopt_started(now, task, out);
         }
     }
 
     /// A container that has terminated and is gone from its engine already: no list will say so.
     pub(super) fn forget_if_removed(&mut self, task: &TaskId, out: &mut Outbox<Self>) {
         let container = self.containers.get(task).filter(|it| matches!(it.phase, Phase::Ended { .. }));
-        if container.is_some_and(|container| self.is_removed(container)) {
-            self.on_removed(task, out);
+        let Some(container) = container.filter(|container| self.is_removed(container)) else { return };
+        let (agent, id) = (AgentId::new(&*container.agent), container.occupant.id.clone());
+        // An engine removes by itself only what has run.
+        if self.listed(container).is_some_and(|it| !it.is_running) {
+            out.effect(Effect::Engine { agent, operation: EngineOperation::Remove(id) });
         }
+        self.on_removed(task, out);
     }
 
     /// The engine removes some containers by itself when they exit (`docker run --rm`). Others were removed if the engine has
@@ -165,8 +181,13 @@ impl Manager {
             return false;
         }
         let agent = self.agents.get(&AgentId::new(&*container.agent));
-        let engine = agent.filter(|agent| agent.is_healthy()).and_then(|agent| agent.engine());
-        engine.is_some_and(|engine| !engine.occupants.iter().any(|it| it.id == container.occupant.id))
+        agent.is_some_and(|agent| agent.is_healthy()) && self.listed(container).is_none()
+    }
+
+    /// A container as its engine listed it last.
+    fn listed(&self, container: &Container) -> Option<&Occupant> {
+        let engine = self.agents.get(&AgentId::new(&*container.agent))?.engine()?;
+        engine.occupants.iter().find(|it| it.id == container.occupant.id)
     }
 }
 

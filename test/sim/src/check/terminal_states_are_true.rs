@@ -64,7 +64,9 @@ impl Check for TerminalStatesAreTrue {
             }
             Fact::ExecutorUpdates { executor, container, status, uuid } if status.state.is_terminal() => {
                 self.sent.insert(uuid.to_vec(), status.state);
-                if executor.is_built_in() && self.agents.contains_key(*container) {
+                // The process of a container of Docker is not in its executor's container.
+                let is_judged = executor.is_built_in() && !executor.is_holder();
+                if is_judged && self.agents.contains_key(*container) {
                     return self.judge(container, status);
                 }
             }

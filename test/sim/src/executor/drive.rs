@@ -6,7 +6,7 @@ use tepui_client::executor::{Event as ExecutorEvent, State};
 use tepui_executors::machine::{Machine, Moment};
 use tepui_types::ContainerId;
 
-use super::{Program, Step, begin_task, get, group, plan, single};
+use super::{Program, Step, begin_task, container, get, group, plan, single};
 use crate::chance::Rng;
 use crate::world::World;
 
@@ -69,6 +69,7 @@ fn step(world: &mut World, agent: usize, id: &ContainerId, input: Input<std::con
     match get(world, agent, id).map(|executor| &executor.program) {
         Some(Program::Single(_)) => single::drive(world, agent, id, input.widen()),
         Some(Program::Group(_)) => group::drive(world, agent, id, input.widen()),
+        Some(Program::Container(_)) => container::drive(world, agent, id, input.widen()),
         Some(Program::Pretend) | None => (),
     }
 }

@@ -90,7 +90,7 @@ pub(super) fn group<'w>(world: &'w mut World, agent: usize, id: &ContainerId) ->
 fn group_of(executor: &mut Executor) -> Option<&mut Group> {
     match &mut executor.program {
         Program::Group(group) => Some(group),
-        Program::Pretend | Program::Single(_) => None,
+        Program::Pretend | Program::Single(_) | Program::Container(_) => None,
     }
 }
 

@@ -85,7 +85,7 @@ fn single<'w>(world: &'w mut World, agent: usize, id: &ContainerId) -> Option<&'
 fn single_of(executor: &mut Executor) -> Option<&mut Single> {
     match &mut executor.program {
         Program::Single(single) => Some(single),
-        Program::Pretend | Program::Group(_) => None,
+        Program::Pretend | Program::Group(_) | Program::Container(_) => None,
     }
 }
 

@@ -921,3 +921,182 @@ fn listed_container_whose_task_terminated_before_its_report_is_removed() {
         "#]],
     );
 }
+
+#[test]
+fn container_with_rm_that_never_ran_is_removed_with_its_task() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web --rm
+        update t1 STARTING id=id-c1
+        up A1 node-0 c1
+        update t1 GONE PREEMPTED by-agent
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web --rm
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 STARTING id=id-c1
+            record t1 on A1 regular created as id-c1
+            reply 1 created id-c1
+            acknowledge t1
+            > up A1 node-0 c1
+            > update t1 GONE PREEMPTED by-agent
+            engine A1 kill id-c1
+            record t1 on A1 regular ended TASK_GONE REASON_CONTAINER_PREEMPTED
+            engine A1 remove id-c1
+            record t1 forgotten
+            acknowledge t1
+        "#]],
+    );
+}
+
+#[test]
+fn container_started_again_before_the_end_of_its_task_is_adopted() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1
+        update t1 STARTING id=id-c1
+        up A1 node-0 c1 running
+        update t1 FINISHED
+        offer O2 A1 cpus:1
+        wait 10
+        wait 1
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 STARTING id=id-c1
+            record t1 on A1 regular created as id-c1
+            reply 1 created id-c1
+            acknowledge t1
+            > up A1 node-0 c1 running
+            > update t1 FINISHED
+            record t1 on A1 regular ended TASK_FINISHED
+            acknowledge t1
+            > offer O2 A1 cpus:1
+            > wait 10
+            > wait 1
+            record t2 on A1 regular launching, replaces t1
+            accept O2 launch t2 on A1 regular cpus(allocated: *):1
+        "#]],
+    );
+}
+
+#[test]
+fn container_renamed_while_another_task_adopts_it_has_its_new_name() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1
+        update t1 STARTING id=id-c1
+        update t1 FINISHED
+        rename 2 t1 site
+        offer O2 A1 cpus:1
+        hold 3 t1
+        renamed t1 site
+        create 4 site -c 1
+        create 5 web -c 1
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 STARTING id=id-c1
+            record t1 on A1 regular created as id-c1
+            reply 1 created id-c1
+            acknowledge t1
+            > update t1 FINISHED
+            record t1 on A1 regular ended TASK_FINISHED
+            acknowledge t1
+            > rename 2 t1 site
+            reply 2 created id-c1
+            > offer O2 A1 cpus:1
+            > hold 3 t1
+            record t2 on A1 regular launching, replaces t1
+            accept O2 launch t2 on A1 regular cpus(allocated: *):1
+            > renamed t1 site
+            record t2 on A1 regular launching
+            > create 4 site -c 1
+            reply 4 409 Conflict: The name site is already assigned or in pending tasks. You have to delete (or rename) that container to be able to assign site to a container again.
+            > create 5 web -c 1
+            revive
+        "#]],
+    );
+}
+
+#[test]
+fn unreported_container_of_a_failed_node_is_removed_when_another_takes_its_place() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:1
+        up A1 node-0
+        create 1 web -c 1 -e reschedule:on-node-failure
+        update t1 STARTING id=id-c1
+        update t1 LOST by-agent
+        offer O2 A1 cpus:1
+        left A1 t2 web
+        update t2 LOST by-agent
+        offer O3 A1 cpus:1
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:1
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1 -e reschedule:on-node-failure
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 STARTING id=id-c1
+            record t1 on A1 regular created as id-c1
+            reply 1 created id-c1
+            acknowledge t1
+            > update t1 LOST by-agent
+            record t1 on A1 regular rescheduling
+            acknowledge t1
+            revive
+            > offer O2 A1 cpus:1
+            record t2 on A1 regular launching, replaces t1
+            engine A1 remove id-c1
+            accept O2 launch t2 on A1 regular cpus(allocated: *):1
+            > left A1 t2 web
+            > update t2 LOST by-agent
+            record t2 on A1 regular rescheduling
+            acknowledge t2
+            revive
+            > offer O3 A1 cpus:1
+            record t3 on A1 regular launching, replaces t2
+            engine A1 remove id-web
+            accept O3 launch t3 on A1 regular cpus(allocated: *):1
+        "#]],
+    );
+}
