@@ -35,6 +35,9 @@ const SCHEMA: &str = "schema";
 const CLUSTER: &str = "cluster";
 const SCHEDULE: &str = "schedule";
 
+/// Never stored: to delete it is a write, which only the leader can make.
+pub(crate) const FENCE: &str = "fence";
+
 impl Key {
     pub(crate) fn text(&self) -> String {
         match self {

@@ -10,10 +10,10 @@ use tepui_proto::mesos::v1::quota::QuotaConfig;
 use tepui_proto::mesos::v1::{AgentInfo, DrainInfo, MachineInfo};
 use tepui_proto::tepui::registry::v1 as stored;
 use tepui_proto::{MessageField, Wire, wire};
-use tepui_types::AgentId;
+use tepui_types::{AgentId, FrameworkId};
 
 use crate::Machine;
-use crate::key::Key;
+use crate::key::{FENCE, Key};
 
 /// Incremented when the stored format changes. A registry of a higher version is not opened.
 ///
@@ -62,6 +62,9 @@ pub enum Operation {
     Deactivate { id: AgentId, deactivation: Deactivation },
     /// It is used again. `any`: others are still deactivated.
     Reactivate { id: AgentId, any: bool },
+    /// Tasks of this framework are about to be killed. Frameworks are not stored: the write proves that this master still
+    /// leads.
+    RemoveFramework { id: FrameworkId },
 }
 
 /// The reason why no resources of an agent are offered.
@@ -123,6 +126,7 @@ impl Durable for Operation {
             Operation::Reactivate { id, any } => {
                 into.extend([delete(Key::Deactivated(id.clone())), set_capability(AGENT_DRAINING, *any)]);
             }
+            Operation::RemoveFramework { .. } => into.push(Write::delete(FENCE)),
         }
     }
 }

@@ -48,6 +48,7 @@ impl fmt::Display for Operation {
                 Some(_) => write!(f, "drain agent {id}"),
             },
             Operation::Reactivate { id, .. } => write!(f, "reactivate agent {id}"),
+            Operation::RemoveFramework { id } => write!(f, "remove framework {id}"),
         }
     }
 }

@@ -107,6 +107,7 @@ impl Registry {
                 Arc::make_mut(&mut self.deactivated).remove(id);
                 self.require(AGENT_DRAINING, *any);
             }
+            Operation::RemoveFramework { .. } => (),
         }
     }
 

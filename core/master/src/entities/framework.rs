@@ -13,6 +13,7 @@ use tepui_fsm::Now;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::scheduler::OfferConstraints;
 use tepui_proto::mesos::v1::task_status::Reason;
+use tepui_registry::Operation as Record;
 use tepui_types::{AgentId, ConnId, ExecutorId, FrameworkId, TaskId, TaskStateExt, is_root};
 
 use crate::Effect;
@@ -156,7 +157,8 @@ pub(crate) fn hang_up(master: &mut Master, id: &FrameworkId, out: &mut Out) {
     }
 }
 
-/// Removes a framework for good: its tasks are killed, its id is spent.
+/// Removes a framework for good: its tasks are killed, its id is spent. A master that was deposed without noticing cannot:
+/// nothing of it becomes visible before the record.
 pub(crate) fn remove(
     master: &mut Master,
     now: Now,
@@ -164,6 +166,7 @@ pub(crate) fn remove(
     cause: FrameworkRemoval,
     out: &mut Out,
 ) {
+    master.record(Record::RemoveFramework { id: id.clone() }, out);
     if let Some(framework) = master.framework(id).cloned() {
         Master::log(Transition::FrameworkRemoved { framework, cause }, out);
     }

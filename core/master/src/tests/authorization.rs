@@ -53,6 +53,7 @@ fn unauthorized_calls_are_rejected() {
             F <- OFFERS #0 of A (cpus:4; mem:64)
             A <- LAUNCH t1 (cpus:1)
             F <- UPDATE_OPERATION_STATUS r OPERATION_ERROR "Not authorized to perform ReserveResources"
+            record remove framework F
             A <- SHUTDOWN_FRAMEWORK F
         "#]],
     );

@@ -129,6 +129,7 @@ fn registry_under_disk_pressure_accepts_only_removals() {
             B closed
             F <- FAILURE of B
             operator <- 200
+            record remove framework F
             A <- SHUTDOWN_FRAMEWORK F
             F <- SUBSCRIBED F
             F <- HEARTBEAT

@@ -73,6 +73,7 @@ fn a_framework_that_stays_away_is_removed() {
             --
             operators <- HEARTBEAT
             A <- PING
+            record remove framework F
             operators <- TASK_UPDATED t1 TASK_KILLED
             A <- SHUTDOWN_FRAMEWORK F
             operators <- FRAMEWORK_REMOVED F
@@ -98,6 +99,7 @@ fn without_a_failover_timeout_it_is_removed_at_once() {
         ",
         expect![[r#"
             A <- LAUNCH t1 (cpus:1)
+            record remove framework F
             A <- SHUTDOWN_FRAMEWORK F
             A closed
             A <- SUBSCRIBED A
@@ -168,6 +170,7 @@ fn teardown_ends_everything() {
             operators <- TASK_ADDED t1
             A <- LAUNCH t1 (cpus:1)
             F <- OFFERS #1 of A (cpus:3; mem:1024)
+            record remove framework F
             operators <- TASK_UPDATED t1 TASK_KILLED
             A <- SHUTDOWN_FRAMEWORK F
             F closed
@@ -176,6 +179,7 @@ fn teardown_ends_everything() {
             G <- SUBSCRIBED G
             G <- HEARTBEAT
             G <- OFFERS #2 of A (cpus:4; mem:1024)
+            record remove framework G
             G closed
             operators <- FRAMEWORK_REMOVED G
             operator <- 200
@@ -477,6 +481,7 @@ fn a_framework_that_is_over_is_shut_down_on_agents_that_come_back() {
         ",
         expect![[r#"
             A <- LAUNCH t1 (cpus:1)
+            record remove framework F
             F closed
             A <- SUBSCRIBED A
             A <- SHUTDOWN_FRAMEWORK F

@@ -197,13 +197,16 @@ fn only_the_newest_are_remembered() {
             A <- ACKNOWLEDGE t1
             F <- UPDATE t2 TASK_FINISHED
             A <- ACKNOWLEDGE t2
+            record remove framework G
             G closed
+            record remove framework H
             H closed
             --
             G <- SUBSCRIBED G
             G <- HEARTBEAT
             H <- ERROR "Framework has been removed"
             H closed
+            record remove framework G
             G closed
             F <- OFFERS #1 of A (cpus:2; mem:64)
             A <- PING in order

@@ -308,6 +308,7 @@ fn a_framework_that_is_over_leaves_its_operations_to_the_master() {
             A <- APPLY_OPERATION RESERVE
             A <- APPLY_OPERATION RESERVE
             F <- UPDATE_OPERATION_STATUS r1 OPERATION_FINISHED
+            record remove framework F
             A <- ACKNOWLEDGE_OPERATION
             F closed
             A <- ACKNOWLEDGE_OPERATION

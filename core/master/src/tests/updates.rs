@@ -320,7 +320,7 @@ fn a_terminated_task_with_a_reused_id_is_not_killed() {
     );
 }
 
-/// An agent does not name a task that it dropped, so its end is told at once; then its update is acknowledged all the same.
+/// An agent may have forgotten a task that it dropped, so its end is told at once; then its update is acknowledged all the same.
 #[test]
 fn the_end_of_a_task_that_its_agent_dropped_is_not_the_end_of_the_next_of_its_id() {
     check(
@@ -411,6 +411,7 @@ fn a_framework_that_is_forgotten_is_shut_down_again() {
             A <- SUBSCRIBED A
             F <- OFFERS #0 of A (cpus:4; mem:1024)
             A <- LAUNCH t1 (cpus:1)
+            record remove framework F
             A <- SHUTDOWN_FRAMEWORK F
             F closed
             A <- SHUTDOWN_FRAMEWORK F

@@ -15,7 +15,7 @@ use tepui_proto::mesos::v1::quota::QuotaConfig;
 use tepui_proto::mesos::v1::{
     AgentID, AgentInfo, DrainConfig, DrainInfo, DrainState, MachineID, MachineInfo, value,
 };
-use tepui_types::AgentId;
+use tepui_types::{AgentId, FrameworkId};
 
 use crate::{Deactivation, LoadError, Machine, Operation, Registry};
 
@@ -106,6 +106,7 @@ fn any_operation() -> impl Strategy<Value = Operation> {
         machines,
         (id(), deactivation).prop_map(|(id, deactivation)| Operation::Deactivate { id, deactivation }),
         (id(), any::<bool>()).prop_map(|(id, any)| Operation::Reactivate { id, any }),
+        Just(Operation::RemoveFramework { id: FrameworkId::new("F") }),
     ]
 }
 
