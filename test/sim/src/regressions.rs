@@ -6,6 +6,7 @@ pub const REGRESSIONS: &[(&str, &str)] = &[
         "drained_to_be_gone_and_drained_again",
         include_str!("../regressions/drained_to_be_gone_and_drained_again.txt"),
     ),
+    ("dropped_task_is_not_named", include_str!("../regressions/dropped_task_is_not_named.txt")),
     (
         "framework_removed_by_a_deposed_leader",
         include_str!("../regressions/framework_removed_by_a_deposed_leader.txt"),

@@ -7,7 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tepui_core_agent::{Phase, Record};
+use tepui_core_master::Effect;
 use tepui_proto::mesos::v1::task_status::Source;
+use tepui_proto::tepui::agent::v1::event::Type;
 use tepui_registry::Operation;
 use tepui_types::{ContainerId, TaskStateExt};
 
@@ -70,12 +72,11 @@ impl Check for NothingAcknowledgedIsLost {
             Fact::FrameworkEnds { id } => {
                 self.ended.insert((*id).into());
             }
-            // The master of this agent removed it, perhaps one that was deposed and does not know it yet: removals are not
-            // recorded. Another one may admit it again.
-            Fact::AgentStores { record: Record::Framework(framework), .. }
-                if framework.terminating == Some(true) =>
+            // The leader removed it; a later one may admit it again. One that was deposed cannot remove it.
+            Fact::MasterEffect(Effect::Agent { event, .. })
+                if event.r#type == Some(Type::SHUTDOWN_FRAMEWORK) =>
             {
-                self.ended.insert(framework.info.id.value.clone());
+                self.ended.insert(event.shutdown_framework.framework_id.value.clone());
             }
             Fact::AgentLeaves { agent } => {
                 self.left.insert(*agent);
