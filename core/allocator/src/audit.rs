@@ -62,6 +62,9 @@ impl Allocator {
         let mut held: BTreeMap<ClientSlot, Quantities> = BTreeMap::new();
         for (_, agent) in self.agents.iter() {
             for (framework, holding) in agent.ledger.held() {
+                if !holding.offered.iter().chain(holding.used.iter()).any(&counts) {
+                    continue;
+                }
                 let all = (&holding.offered + &holding.used).filter(&counts);
                 for (role, part) in all.by_allocation() {
                     let amount = part.single_copies().scalar_quantities();

@@ -9,6 +9,10 @@ use tepui_sim::{
     Counts, History, REGRESSIONS, Report, Sabotage, Trace, record, replay, run, run_with_audits_every, shrink,
 };
 
+/// The cores allocate much and briefly.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const USAGE: &str = "usage: tepui-sim --seed S [--trace | --record FILE] | --replay FILE [--trace] | --seeds N [--from F] [--jobs N] [--audit_every N]
 
   --seed S       Play one seed

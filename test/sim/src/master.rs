@@ -222,9 +222,10 @@ pub(crate) fn check(world: &mut World, index: usize) {
         return;
     }
     let World { masters, checks, audits, .. } = world;
-    if let Some(master) = &masters[index].process.machine {
+    let process = &masters[index].process;
+    if let Some(master) = &process.machine {
         checks.observe(&Fact::MasterTurn(master));
-        if audits.is_due() {
+        if audits.is_due(index, process.life, master.state().version) {
             checks.observe(&Fact::MasterBooks(master));
         }
     }

@@ -3,7 +3,7 @@
 use tepui_core_agent::{Agent, Container, ContainerStage, Phase};
 use tepui_types::ContainerId;
 
-use super::no_orphan_container::owned;
+use super::no_orphan_container::is_owned;
 use super::{Check, Fact};
 
 #[derive(Debug, Default)]
@@ -32,9 +32,8 @@ fn unowned(machine: &Agent) -> Option<&ContainerId> {
     if machine.state().phase != Phase::Running {
         return None;
     }
-    let owned = owned(machine);
     let runs = |container: &Container| matches!(container.stage, ContainerStage::Running { .. });
     let mut running = machine.state().containers.values().filter(|container| runs(container));
-    let id = running.find(|container| container.id.parent().is_some_and(|parent| !owned.contains(parent)));
+    let id = running.find(|container| container.id.parent().is_some_and(|parent| !is_owned(machine, parent)));
     id.map(|container| &container.id)
 }

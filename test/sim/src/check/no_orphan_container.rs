@@ -1,8 +1,6 @@
 //! No orphan container: every running container belongs to its agent, as an executor or by a call, unless it is being
 //! destroyed.
 
-use std::collections::BTreeSet;
-
 use tepui_core_agent::{Agent, Phase};
 use tepui_types::ContainerId;
 
@@ -29,15 +27,13 @@ impl Check for NoOrphanContainer {
 }
 
 fn orphan(machine: &Agent, host: &Host) -> Option<ContainerId> {
-    let owned = owned(machine);
-    host.running().find(|id| !owned.contains(id)).cloned()
+    host.running().find(|id| !is_owned(machine, id)).cloned()
 }
 
-/// The containers that an agent thinks live.
-pub(super) fn owned(machine: &Agent) -> BTreeSet<&ContainerId> {
-    let executors = machine.state().frameworks.values().flat_map(|framework| framework.executors.values());
-    let executors =
-        executors.filter(|executor| !executor.is_terminated()).map(|executor| &executor.container_id);
-    let called = machine.state().containers.values().filter(|container| !container.is_ended());
-    executors.chain(called.map(|container| &container.id)).collect()
+/// Whether an agent thinks that this container lives. A look-up is cheaper than a set of all after every turn.
+pub(super) fn is_owned(machine: &Agent, id: &ContainerId) -> bool {
+    let called = machine.state().containers.get(id).is_some_and(|container| !container.is_ended());
+    let mut executors =
+        machine.state().frameworks.values().flat_map(|framework| framework.executors.values());
+    called || executors.any(|executor| executor.container_id == *id && !executor.is_terminated())
 }

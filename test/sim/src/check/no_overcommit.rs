@@ -3,9 +3,11 @@
 //! In the master's state: per agent, offered and used resources do not exceed its total, and the allocator's own audit
 //! holds; slack is offered only of idle reservations. On the machine: running tasks never use more cpus than it has.
 
+use std::collections::BTreeMap;
+
 use tepui_core_master::{Agent, Master};
 use tepui_resources::{Quantities, Resource, Resources, Revocable};
-use tepui_types::TaskStateExt;
+use tepui_types::{AgentId, TaskStateExt};
 
 use super::{Check, Fact};
 
@@ -37,11 +39,12 @@ fn milli(amount: u64) -> f64 {
 fn books(master: &Master) -> Result<(), String> {
     master.audit()?;
     let state = master.state();
+    let mut all_offered: BTreeMap<&AgentId, Resources> = BTreeMap::new();
+    for offer in state.offers.values() {
+        *all_offered.entry(&offer.agent_id).or_default() += &offer.resources;
+    }
     for agent in state.agents.values() {
-        let mut offered = Resources::new();
-        for offer in state.offers.values().filter(|offer| offer.agent_id == agent.id) {
-            offered += &offer.resources;
-        }
+        let offered = all_offered.remove(&agent.id).unwrap_or_default();
         let mut used = Resources::new();
         for (framework, task) in agent.tasks.iter() {
             let task = state.frameworks.get(framework).and_then(|framework| framework.tasks.get(task));
