@@ -7,11 +7,11 @@ mod completion_time_is_enforced;
 mod constraints_hold;
 mod container_ends_are_true;
 mod container_names_are_unique;
-mod containers_are_kept;
+mod containers_persist;
 mod containers_run_once;
 mod gone_stays_gone;
 mod kills_complete;
-mod kinds_are_kept_apart;
+mod kinds_are_not_mixed;
 mod launch_at_most_once;
 mod nested_terminates_first;
 mod no_orphan_container;
@@ -274,9 +274,9 @@ impl Checks {
                 Box::<quota_not_exceeded::QuotaNotExceeded>::default(),
                 Box::<tallies_match::TalliesMatch>::default(),
                 Box::<containers_run_once::ContainersRunOnce>::default(),
-                Box::<containers_are_kept::ContainersAreKept>::default(),
+                Box::<containers_persist::ContainersPersist>::default(),
                 Box::<container_names_are_unique::ContainerNamesAreUnique>::default(),
-                Box::<kinds_are_kept_apart::KindsAreKeptApart>::default(),
+                Box::<kinds_are_not_mixed::KindsAreNotMixed>::default(),
                 Box::<container_ends_are_true::ContainerEndsAreTrue>::default(),
             ],
             first: None,

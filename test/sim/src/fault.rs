@@ -93,10 +93,10 @@ fn mean(world: &World, fault: Fault) -> Option<u64> {
         Fault::TornWrite => plan.torn_writes,
         Fault::Rollback => plan.rollbacks,
         Fault::EtcdPartition => plan.etcd_partitions,
-        Fault::SwarmCrash => plan.swarm_crashes,
-        Fault::EngineRestart => plan.engine_restarts,
-        Fault::EngineBreak => plan.engine_breaks,
-        Fault::HolderKill => plan.holder_kills,
+        Fault::SwarmCrash => plan.swarm.as_ref()?.crashes,
+        Fault::EngineRestart => plan.swarm.as_ref()?.engine_restarts,
+        Fault::EngineBreak => plan.swarm.as_ref()?.engine_breaks,
+        Fault::HolderKill => plan.swarm.as_ref()?.holder_kills,
     }
 }
 

@@ -70,8 +70,13 @@ pub(crate) struct Plan {
     pub(crate) lease: Option<u64>,
     pub(crate) etcd_partitions: Option<u64>,
     /// A Swarm manager, and a Docker engine beside each agent.
-    pub(crate) swarm: bool,
-    pub(crate) swarm_crashes: Option<u64>,
+    pub(crate) swarm: Option<SwarmPlan>,
+}
+
+/// The mean time between two faults of a kind; unset: never.
+#[derive(Clone, Debug)]
+pub(crate) struct SwarmPlan {
+    pub(crate) crashes: Option<u64>,
     pub(crate) engine_restarts: Option<u64>,
     pub(crate) engine_breaks: Option<u64>,
     pub(crate) holder_kills: Option<u64>,
@@ -81,7 +86,6 @@ pub(crate) struct Plan {
 const LARGE: f64 = 0.01;
 /// The share of seeds with a Swarm manager; not those with a large cluster.
 const SWARM: f64 = 0.25;
-const LARGE_AGENTS: usize = 20;
 /// The share of seeds with all kinds of faults.
 const EVERYTHING: f64 = 0.05;
 
@@ -101,7 +105,7 @@ impl Plan {
             true => ((20, 50), (8, 20), (10, 30)),
             false => ((1, 4), (1, 3), (20, 120)),
         };
-        let mut plan = Plan {
+        Plan {
             agents: between(rng.part("plan.agents"), agents.0, agents.1) as usize,
             frameworks: between(rng.part("plan.frameworks"), frameworks.0, frameworks.1) as usize,
             faults_for: between(rng.part("plan.faults_for"), seconds.0, seconds.1) * SECOND,
@@ -151,31 +155,23 @@ impl Plan {
             authorization: later.part("plan.authorization").chance(0.4),
             constraints: later.part("plan.constraints").chance(0.3),
             limits: later.part("plan.limits").chance(0.4),
-            masters: match lease {
-                Some(_) => between(later.part("plan.masters"), 2, 3) as usize,
-                None => 1,
-            },
+            masters: lease.map_or(1, |_| between(later.part("plan.masters"), 2, 3) as usize),
             lease,
             etcd_partitions: sometimes(later.part("plan.etcd_partitions"), likely(0.6), 5, 30)
                 .filter(|_| lease.is_some()),
-            swarm: false,
-            swarm_crashes: None,
-            engine_restarts: None,
-            engine_breaks: None,
-            holder_kills: None,
-        };
-        plan.draw_swarm(&mut later, likely);
-        plan
-    }
-
-    fn draw_swarm(&mut self, rng: &mut Rng, likely: impl Fn(f64) -> f64) {
-        self.swarm = rng.part("plan.swarm").chance(SWARM) && self.agents < LARGE_AGENTS;
-        if self.swarm {
-            self.swarm_crashes = sometimes(rng.part("plan.swarm_crashes"), likely(0.6), 3, 30);
-            self.engine_restarts = sometimes(rng.part("plan.engine_restarts"), likely(0.4), 5, 40);
-            self.engine_breaks = sometimes(rng.part("plan.engine_breaks"), likely(0.4), 3, 30);
-            self.holder_kills = sometimes(rng.part("plan.holder_kills"), likely(0.4), 3, 30);
+            swarm: SwarmPlan::draw(&mut later, likely).filter(|_| !is_large),
         }
+    }
+}
+
+impl SwarmPlan {
+    fn draw(rng: &mut Rng, likely: impl Fn(f64) -> f64) -> Option<Self> {
+        rng.part("plan.swarm").chance(SWARM).then(|| SwarmPlan {
+            crashes: sometimes(rng.part("plan.swarm_crashes"), likely(0.6), 3, 30),
+            engine_restarts: sometimes(rng.part("plan.engine_restarts"), likely(0.4), 5, 40),
+            engine_breaks: sometimes(rng.part("plan.engine_breaks"), likely(0.4), 3, 30),
+            holder_kills: sometimes(rng.part("plan.holder_kills"), likely(0.4), 3, 30),
+        })
     }
 }
 

@@ -181,12 +181,12 @@ fn duplicate_answer_is_detected() {
 
 #[test]
 fn swarm_effect_before_its_record_is_detected() {
-    check(Sabotage::SwarmBarrier, &["containers_are_kept"]);
+    check(Sabotage::SwarmBarrier, &["containers_persist"]);
 }
 
 #[test]
 fn lost_swarm_record_is_detected() {
-    check(Sabotage::LostSwarmRecords, &["containers_are_kept"]);
+    check(Sabotage::LostSwarmRecords, &["containers_persist"]);
 }
 
 #[test]

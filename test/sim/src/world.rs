@@ -121,7 +121,7 @@ impl World {
         if plan.slack || plan.oversubscribed_cpus.is_some() {
             frameworks.iter_mut().step_by(2).for_each(Framework::borrow_resources);
         }
-        let swarm = plan.swarm.then(|| {
+        let swarm = plan.swarm.is_some().then(|| {
             source.enter(|| "swarm".into());
             Box::new(Swarm::new(&plan, &mut rng))
         });

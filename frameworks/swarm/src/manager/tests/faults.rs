@@ -674,7 +674,7 @@ fn adoption_lost_with_the_manager_is_repeated() {
 }
 
 #[test]
-fn state_of_a_task_whose_agent_came_back_is_not_the_reason_of_its_end() {
+fn reregistration_of_an_agent_does_not_set_the_reason_of_a_container() {
     check(
         "
         subscribe F1
@@ -892,7 +892,7 @@ fn container_removed_while_it_was_adopted_is_forgotten() {
 }
 
 #[test]
-fn listed_container_whose_task_terminated_before_its_report_is_removed() {
+fn listed_container_is_removed_with_its_unreported_task() {
     check(
         "
         subscribe F1

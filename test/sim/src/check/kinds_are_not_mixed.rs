@@ -1,4 +1,4 @@
-//! Kinds are kept apart: a container uses resources of one kind only, of a kind that its constraint allows, from offers of its
+//! Kinds are not mixed: a container uses resources of one kind only, of a kind that its constraint allows, from offers of its
 //! agent that were used for nothing else; its label names that kind. The label of an engine is the kind of the offers held,
 //! which were received on this subscription and not rescinded since.
 
@@ -12,16 +12,16 @@ use super::{Check, Fact};
 use crate::swarm::KINDS_LABEL;
 
 #[derive(Debug, Default)]
-pub(super) struct KindsAreKeptApart {
+pub(super) struct KindsAreNotMixed {
     offers: BTreeMap<OfferId, (AgentId, Resources)>,
     /// Those of the present subscription that were not rescinded.
     valid: BTreeSet<OfferId>,
     used: BTreeSet<OfferId>,
 }
 
-impl Check for KindsAreKeptApart {
+impl Check for KindsAreNotMixed {
     fn name(&self) -> &'static str {
-        "kinds_are_kept_apart"
+        "kinds_are_not_mixed"
     }
 
     fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
@@ -38,7 +38,7 @@ impl Check for KindsAreKeptApart {
     }
 }
 
-impl KindsAreKeptApart {
+impl KindsAreNotMixed {
     fn on_input(&mut self, input: &Input) {
         match input {
             Input::Subscribed { .. } | Input::Disconnected => self.valid.clear(),

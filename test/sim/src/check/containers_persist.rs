@@ -1,4 +1,4 @@
-//! Containers are kept: one that a client was told of stays on the manager's records until a client removes it or the engine
+//! Containers persist: one that a client was told of stays on the manager's records until a client removes it or the engine
 //! does (`--rm`), and there is one record of it.
 
 use std::collections::BTreeSet;
@@ -9,14 +9,14 @@ use super::{Check, Fact};
 use crate::swarm::CREATE_LABEL;
 
 #[derive(Debug, Default)]
-pub(super) struct ContainersAreKept {
+pub(super) struct ContainersPersist {
     answered: BTreeSet<u64>,
     unwanted: BTreeSet<u64>,
 }
 
-impl Check for ContainersAreKept {
+impl Check for ContainersPersist {
     fn name(&self) -> &'static str {
-        "containers_are_kept"
+        "containers_persist"
     }
 
     fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
