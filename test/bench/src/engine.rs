@@ -7,6 +7,7 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
@@ -47,6 +48,8 @@ struct State {
     /// As they are listed.
     containers: Vec<Value>,
     subscribers: Vec<mpsc::Sender<Bytes>>,
+    /// When the task of each container arrived, by the container's name.
+    launches: Vec<(String, Instant)>,
 }
 
 impl Engine {
@@ -74,6 +77,11 @@ impl Engine {
         &self.shared.socket
     }
 
+    /// When the task of each container arrived, by the container's name.
+    pub fn launches(&self) -> Vec<(String, Instant)> {
+        self.state().launches.clone()
+    }
+
     /// Requests so far.
     pub fn requests(&self) -> u64 {
         self.shared.requests.load(Ordering::Relaxed)
@@ -82,10 +90,12 @@ impl Engine {
     /// Creates the container of a task from the task's data; what its executor reports of it.
     pub fn create(&self, data: &[u8]) -> Result<Vec<u8>> {
         let task: Value = serde_json::from_slice(data).context("the data of the task is no container")?;
+        let began = Instant::now();
         let mut state = self.state();
         let count = state.containers.len();
         let id = format!("{:08x}{:056x}", self.shared.number, count + 1);
         let name = task["name"].as_str().unwrap_or_default().to_owned();
+        state.launches.push((name.clone(), began));
         let (document, labels) = (&task["document"], &task["document"]["Labels"]);
         state.containers.push(json!({
             "Id": id,

@@ -1,9 +1,11 @@
 //! `swarm-front`: what clients of `tepui swarm` wait for in a large cluster, over HTTP.
 //!
 //! A real master and a real manager; agents and engines are simulated, each with a real connection. Containers are created
-//! through the API first. Then `docker info` and `docker ps -a` are asked for, one after the other, each over a connection of its
+//! through the API first: until the LAUNCH of the task reaches its agent, which is scheduling, the record and the ACCEPT, and
+//! until the answer, also one at a time. Then `docker info` and `docker ps -a` are asked for, one after the other, each over a connection of its
 //! own, to the last byte of the answer.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
@@ -36,6 +38,9 @@ pub struct Options {
     /// Creates under way at the same time.
     #[arg(long, default_value_t = 16)]
     pub at_once: usize,
+    /// Creates that are measured one at a time, after the others.
+    #[arg(long, default_value_t = 500)]
+    pub single: usize,
     /// Reads of each kind.
     #[arg(long, default_value_t = 200)]
     pub reads: usize,
@@ -78,14 +83,20 @@ async fn all(options: &Options) -> Result<Report> {
         .setting("engines", options.engines)
         .setting("containers", options.containers)
         .setting("at_once", options.at_once);
-    report.push(creates.percentiles(Row::new().with("what", "create")));
+    report.push(launch_times(&creates, &engines).percentiles(Row::new().with("what", "create to launch")));
+    report.push(answer_times(&creates).percentiles(Row::new().with("what", "create")));
+    let single = one_at_a_time(&manager.address, options).await?;
+    let row = || Row::new().with("at_once", 1);
+    report.push(launch_times(&single, &engines).percentiles(row().with("what", "create to launch")));
+    report.push(answer_times(&single).percentiles(row().with("what", "create")));
     for (what, path) in [("info", "/v1.41/info"), ("ps -a", "/v1.41/containers/json?all=1")] {
         let (spread, bytes) = read(&manager.address, path, options.reads).await?;
         report.push(spread.percentiles(Row::new().with("what", what).with("answer_bytes", bytes)));
     }
     let listed = web::get_json(&manager.address, "/v1.41/containers/json?all=1").await?;
     let shown = listed.as_array().map_or(0, Vec::len);
-    ensure!(shown == options.containers, "{shown} of {} containers are listed", options.containers);
+    let expected = options.containers + options.single;
+    ensure!(shown == expected, "{shown} of {expected} containers are listed");
     let grown = manager.usage()?.rss_mib - empty;
     let per_thousand = grown * 1000.0 / options.containers.max(1) as f64;
     report.push(Row::new().with("what", "memory").measured("mib_per_1000_containers", per_thousand));
@@ -107,30 +118,64 @@ async fn wait_for_engines(manager: &str, count: usize) -> Result<()> {
     }
 }
 
-/// Creates all containers; the times of the last tenth.
-async fn fill(manager: &str, options: &Options) -> Result<Spread> {
+/// One create, measured.
+struct Created {
+    name: String,
+    began: Instant,
+    took: Duration,
+}
+
+fn answer_times(creates: &[Created]) -> Spread {
+    let mut spread = Spread::default();
+    creates.iter().for_each(|create| spread.push(create.took));
+    spread
+}
+
+/// From the request until the agent has the task.
+fn launch_times(creates: &[Created], engines: &[Engine]) -> Spread {
+    let launches: HashMap<String, Instant> = engines.iter().flat_map(Engine::launches).collect();
+    let mut spread = Spread::default();
+    for create in creates {
+        if let Some(launched) = launches.get(&create.name) {
+            spread.push(launched.saturating_duration_since(create.began));
+        }
+    }
+    spread
+}
+
+/// Creates beyond the others, each after the answer to the one before.
+async fn one_at_a_time(manager: &str, options: &Options) -> Result<Vec<Created>> {
+    let mut creates = Vec::new();
+    for number in options.containers..options.containers + options.single {
+        creates.push(create(manager, number).await?);
+    }
+    Ok(creates)
+}
+
+/// Creates all containers; returns the last tenth.
+async fn fill(manager: &str, options: &Options) -> Result<Vec<Created>> {
     let mut workers = JoinSet::new();
     for worker in 0..options.at_once {
         let (manager, options) = (manager.to_owned(), options.clone());
         workers.spawn(async move {
-            let mut spread = Spread::default();
+            let mut last = Vec::new();
             for number in (worker..options.containers).step_by(options.at_once) {
-                let took = create(&manager, number).await?;
+                let created = create(&manager, number).await?;
                 if number >= options.containers / 10 * 9 {
-                    spread.push(took);
+                    last.push(created);
                 }
             }
-            anyhow::Ok(spread)
+            anyhow::Ok(last)
         });
     }
-    let mut all = Spread::default();
-    while let Some(spread) = workers.join_next().await {
-        all.append(spread??);
+    let mut all = Vec::new();
+    while let Some(last) = workers.join_next().await {
+        all.extend(last??);
     }
     Ok(all)
 }
 
-async fn create(manager: &str, number: usize) -> Result<Duration> {
+async fn create(manager: &str, number: usize) -> Result<Created> {
     let body = json!({
         "Image": "busybox",
         "Cmd": ["sleep", "1000"],
@@ -139,10 +184,11 @@ async fn create(manager: &str, number: usize) -> Result<Duration> {
         "HostConfig": {"Memory": 16 << 20, "NetworkMode": "default"},
     });
     let began = Instant::now();
-    let path = format!("/v1.41/containers/create?name=container-{number}");
+    let name = format!("container-{number}");
+    let path = format!("/v1.41/containers/create?name={name}");
     let (status, answer) = web::call(manager, http::Method::POST, &path, &body).await?;
     ensure!(status == http::StatusCode::CREATED, "create {number}: {status} {answer}");
-    Ok(began.elapsed())
+    Ok(Created { name, began, took: began.elapsed() })
 }
 
 async fn read(manager: &str, path: &str, count: usize) -> Result<(Spread, usize)> {

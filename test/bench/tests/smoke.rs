@@ -238,12 +238,18 @@ fn service_deploys_and_restarts() {
 
 #[test]
 fn swarm_serves_readers_of_simulated_engines() {
-    let options =
-        swarm_front::Options { engines: 5, containers: 30, at_once: 3, reads: 3, idle_seconds: 0.5 };
+    let options = swarm_front::Options {
+        engines: 5,
+        containers: 30,
+        at_once: 3,
+        single: 5,
+        reads: 3,
+        idle_seconds: 0.5,
+    };
     let report = swarm_front::run(&options).expect("it runs").to_json();
     let rows = report["rows"].as_array().expect("rows");
-    assert_eq!(rows.len(), 5, "{report}");
-    assert_eq!(rows[4]["requests_to_engines"], 0, "{report}");
+    assert_eq!(rows.len(), 8, "{report}");
+    assert_eq!(rows[7]["requests_to_engines"], 0, "{report}");
 }
 
 #[test]
