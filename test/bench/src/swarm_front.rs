@@ -1,9 +1,9 @@
 //! `swarm-front`: what clients of `tepui swarm` wait for in a large cluster, over HTTP.
 //!
 //! A real master and a real manager; agents and engines are simulated, each with a real connection. Containers are created
-//! through the API first: until the LAUNCH of the task reaches its agent, which is scheduling, the record and the ACCEPT, and
-//! until the answer, also one at a time. Then `docker info` and `docker ps -a` are asked for, one after the other, each over a connection of its
-//! own, to the last byte of the answer.
+//! through the API first, each measured until the LAUNCH of its task reaches the agent (scheduling, the record and the ACCEPT)
+//! and until the answer; some of them one at a time. Then `docker info` and `docker ps -a` are asked for, one after the other,
+//! each over a connection of its own, to the last byte of the answer.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
