@@ -121,10 +121,10 @@ fn act(world: &mut World) {
     }
     match what {
         0..=8 => create(world),
-        9..=11 => on_one(world, |world, container| hold(world, container)),
+        9..=11 => on_one(world, hold),
         12 => on_one(world, |world, container| stop(world, container, false)),
         13 => on_one(world, |world, container| stop(world, container, true)),
-        14..=16 => on_one(world, |world, container| remove(world, container)),
+        14..=16 => on_one(world, remove),
         17 => on_one(world, rename),
         _ => leave(world),
     }
