@@ -156,6 +156,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "executors",
             "frameworks/swarm",
             "frameworks/swarm/shell",
+            "frameworks/service",
         ],
     ),
     ("test/e2e", &["api/proto", "client"]),

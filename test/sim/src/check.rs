@@ -20,6 +20,7 @@ mod no_start_after_termination;
 mod nothing_acknowledged_is_lost;
 mod offer_has_one_owner;
 mod quota_not_exceeded;
+mod services_hold;
 mod tallies_match;
 mod task_instances_are_distinct;
 mod terminal_is_final;
@@ -194,6 +195,20 @@ pub(crate) enum Fact<'a> {
     EngineStops {
         id: &'a str,
     },
+    /// This framework is a service.
+    ServiceIs {
+        id: &'a str,
+    },
+    /// All plans of a service are complete after the end of faults.
+    ServiceComplete {
+        view: &'a tepui_service::scheduler::View,
+        /// Of all agents.
+        totals: &'a [tepui_resources::Resources],
+    },
+    /// They are not.
+    ServiceWaits {
+        view: &'a tepui_service::scheduler::View,
+    },
     /// Everything has healed.
     Settled,
 }
@@ -278,6 +293,7 @@ impl Checks {
                 Box::<container_names_are_unique::ContainerNamesAreUnique>::default(),
                 Box::<kinds_are_not_mixed::KindsAreNotMixed>::default(),
                 Box::<container_ends_are_true::ContainerEndsAreTrue>::default(),
+                Box::<services_hold::ServicesHold>::default(),
             ],
             first: None,
         }

@@ -5,6 +5,7 @@
 
 mod actions;
 mod offers;
+pub(crate) mod service;
 mod volumes;
 
 pub(crate) use actions::revive_all;
@@ -49,6 +50,8 @@ pub(crate) struct Framework {
     pub(crate) cut_off_until: u64,
     /// Its offers are suppressed.
     suppressed: bool,
+    /// The real scheduler that decides for it, if it is a service.
+    pub(crate) service: Option<Box<service::Service>>,
 }
 
 /// What survives a crash of the scheduler.
@@ -102,6 +105,7 @@ pub(crate) enum Step {
     Act,
     /// In the healing phase: reconciles and kills all tasks.
     Repair,
+    Service(service::Step),
 }
 
 impl Step {
@@ -114,6 +118,7 @@ impl Step {
             Step::Acknowledge(_) => "acknowledge",
             Step::Act => "wish",
             Step::Repair => "repair",
+            Step::Service(step) => step.name(),
         }
     }
 }
@@ -148,6 +153,7 @@ impl Framework {
             },
             cut_off_until: 0,
             suppressed: false,
+            service: None,
         }
     }
 
@@ -240,6 +246,7 @@ fn stop(world: &mut World, index: usize) {
     framework.pending_calls.clear();
     framework.suppressed = false;
     (framework.stream, framework.calls) = (None, None);
+    service::stopped(framework);
     let is_ours = |client: &Client| matches!(client, Client::Framework { index: at, .. } if *at == index);
     for conn in world.conns_where(|conn| is_ours(&conn.client)) {
         world.drop_end(conn, End::Client, 2 * SECOND);
@@ -256,8 +263,11 @@ pub(crate) fn step(world: &mut World, index: usize, life: u32, step: Step) {
         Step::Wake => wake(world, index),
         Step::Consider => offers::consider(world, index),
         Step::Acknowledge(status) => acknowledge(world, index, &status),
+        Step::Act if framework.service.is_some() => service::act(world, index),
         Step::Act => actions::act(world, index),
+        Step::Repair if framework.service.is_some() => service::repair(world, index),
         Step::Repair => actions::repair(world, index),
+        Step::Service(step) => service::step(world, index, step),
     }
 }
 
@@ -269,6 +279,9 @@ fn begin(world: &mut World, index: usize) {
     framework.up = true;
     framework.session = Session::new(framework.memory.info.clone());
     world.trace_line(|| format!("F{index} starts"));
+    if !service::begin(world, index) {
+        return;
+    }
     wake(world, index);
     let wait = between(&mut world.rng, 100 * MS, 5 * SECOND);
     plan(world, index, wait, Step::Act);
@@ -332,13 +345,19 @@ fn lost(world: &mut World, index: usize) {
     framework.offers.clear();
     framework.pending_calls.clear();
     let conns = [framework.stream.take(), framework.calls.take()];
-    let _ = framework.session.lost(now, random); // Disconnected: no further action.
+    let was_subscribed = framework.session.lost(now, random).is_some();
     conns.into_iter().flatten().for_each(|conn| world.close(conn, End::Client));
+    if was_subscribed {
+        service::disconnected(world, index);
+    }
     plan_wake(world, index);
 }
 
 /// The master rejects this id: the framework subscribes with a new one.
 fn start_over(world: &mut World, index: usize) {
+    if service::session_ended(world, index) {
+        return;
+    }
     world.trace_line(|| format!("F{index} starts over"));
     if let Some(id) = world.frameworks[index].id().map(str::to_owned) {
         world.checks.observe(&Fact::FrameworkEnds { id: &id });
@@ -439,6 +458,9 @@ fn refused(world: &mut World, index: usize, conn: ConnId, status: u16, message: 
 }
 
 fn on_scheduler_event(world: &mut World, index: usize, event: SchedulerEvent) {
+    if world.frameworks[index].service.is_some() {
+        return service::on_event(world, index, event);
+    }
     match event {
         SchedulerEvent::Subscribed(subscribed) => subscribed_as(world, index, &subscribed.framework_id.value),
         SchedulerEvent::Offers(offers) => {

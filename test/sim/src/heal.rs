@@ -152,6 +152,10 @@ fn unsettled(world: &World) -> Vec<String> {
         agent_unsettled(world, index, &mut open);
     }
     for framework in &world.frameworks {
+        if let Some(service) = &framework.service {
+            open.extend(service.open());
+            continue;
+        }
         if !is_connected(world, framework) {
             open.push(format!("F{} is not connected", framework.index));
         }

@@ -187,7 +187,9 @@ fn reserved(world: &mut World, is_it: fn(&pb::Resource) -> bool) -> Option<(Agen
     };
     let mut found = Vec::new();
     for agent in state.agents.values() {
-        let all = agent.total.to_proto(Format::Post).into_iter();
+        // Those of a service are its own: its records name them.
+        let is_labelled = |one: &pb::Resource| one.reservations.iter().any(|own| own.labels.is_set());
+        let all = agent.total.to_proto(Format::Post).into_iter().filter(|one| !is_labelled(one));
         found.extend(all.filter(|one| dynamic(one) && is_it(one)).map(|one| (agent.id.clone(), one)));
     }
     pick(&mut world.rng, &found).cloned()

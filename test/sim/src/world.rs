@@ -10,6 +10,7 @@ use crate::counts::Counts;
 use crate::election::{self, Etcd, MasterNode};
 use crate::event::Event;
 use crate::framework::Framework;
+use crate::framework::service::Service;
 use crate::heal;
 use crate::history::MAIN;
 use crate::net::{End, Message, Net, Node};
@@ -125,6 +126,11 @@ impl World {
             source.enter(|| "swarm".into());
             Box::new(Swarm::new(&plan, &mut rng))
         });
+        if Service::is_drawn(&source) {
+            let mut framework = Framework::new(frameworks.len(), &plan, &mut rng);
+            framework.service = Some(Box::new(Service::new(&plan, &source)));
+            frameworks.push(framework);
+        }
         let counts = Counts { large: u64::from(plan.agents >= 20), ..Counts::default() };
         let (masters, lease) = (plan.masters, plan.lease);
         World {
