@@ -162,6 +162,14 @@ impl Scheduler {
         if self.state.connected {
             out.effect(Effect::Reconcile(Vec::new()));
         }
+        // The master answers for tasks that it knows; of one that an agent lost while it was unreachable it may know nothing.
+        let unreachable = self.state.tasks.values().filter(|task| task.life() == Life::Unreachable);
+        let unreachable: Vec<_> = unreachable
+            .map(|task| (TaskId::new(&*task.launch.task_id), Some(AgentId::new(task.launch.agent.as_str()))))
+            .collect();
+        if self.state.connected && !unreachable.is_empty() {
+            out.effect(Effect::Reconcile(unreachable));
+        }
         self.probe(self.silent_agents(), out);
         self.timers.set(Timer::ReconcileImplicit, now.mono + self.config.timing.reconcile_implicit);
     }

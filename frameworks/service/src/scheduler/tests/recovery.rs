@@ -658,6 +658,8 @@ fn pods_that_fail_for_too_long_are_replaced_one_after_the_other() {
             > subscribe
             reconcile svc__node-0-main__#7
             reconcile svc__node-1-main__#14
+            reconcile svc__node-0-main__#7
+            reconcile svc__node-1-main__#14
             > target policy
             reply target #1 unchanged
             > wait 1
@@ -920,6 +922,45 @@ fn a_scheduler_that_resubscribes_revives_if_it_has_work() {
             > subscribe
             reconcile svc__hello-0-server__#7
             revive
+        "#]],
+    );
+}
+
+#[test]
+fn tasks_of_unreachable_agents_are_reconciled_from_time_to_time() {
+    check(
+        &[("one", ONE)],
+        "
+        agent A1 cpus:4;mem:4096;disk:10000
+        target one
+        subscribe
+        offers
+        run all
+        unreachable A1
+        wait 3600
+        ",
+        expect![[r#"
+            > agent A1 cpus:4;mem:4096;disk:10000
+            > target one
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > offers
+            record +pod/hello-0 +task/hello-0-server +status/hello-0-server
+            accept O1 of A1
+                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:256@#6
+                LAUNCH_GROUP svc__hello-0-server__#7 with cpus:1@#5 mem:256@#6 in svc__hello__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            record +pod/hello-0
+            > run all
+            record +status/hello-0-server
+            record +property/last-completed-update-type
+            suppress
+            > unreachable A1
+            record +status/hello-0-server
+            revive
+            > wait 3600
+            reconcile svc__hello-0-server__#7
         "#]],
     );
 }
