@@ -2,7 +2,7 @@
 //!
 //! Once faults have ended the plans of the service complete, or say why they do not; then it is uninstalled and leaves nothing.
 
-use tepui_resources::Resources;
+use tepui_resources::{Resource, Resources};
 use tepui_service::plan::Action;
 use tepui_service::scheduler::{Command, Origin, View};
 use tepui_types::AgentId;
@@ -75,7 +75,8 @@ fn repair_running(world: &mut World, index: usize, view: &View) {
     resume(world, index, view);
     replace_stranded(world, index, view);
     give_up_lost(world, index, view);
-    let is_complete = is_complete(view) && view.garbage.values().all(|own| !is_known(world, &own.agent));
+    let is_complete =
+        is_complete(view) && view.garbage.values().all(|own| !exists(world, &own.agent, &own.id));
     if is_complete {
         world.counts.services_complete += 1;
         let Some(master) = world.leader() else { return };
@@ -105,12 +106,15 @@ fn resume(world: &mut World, index: usize, view: &View) {
     }
 }
 
-/// The master has forgotten the agent of a pod, or never admitted it: nothing says that it will not come back.
+/// The master has forgotten the agent of a pod, or its machine was wiped and has lost the reservations: the scheduler waits for them.
 fn replace_stranded(world: &mut World, index: usize, view: &View) {
     let stranded: Vec<String> = view
         .pods
         .values()
-        .filter(|pod| !is_known(world, &pod.agent))
+        .filter(|pod| {
+            let mut made = pod.reservations.iter().filter(|own| own.operation.is_none());
+            made.any(|own| !exists(world, &pod.agent, &own.id))
+        })
         .map(|pod| pod.instance.name())
         .collect();
     for pod in stranded {
@@ -118,7 +122,7 @@ fn replace_stranded(world: &mut World, index: usize, view: &View) {
     }
 }
 
-/// Reservations of agents that the master has forgotten are given up.
+/// Reservations that do not exist any more are given up.
 fn give_up_lost(world: &mut World, index: usize, view: &View) {
     for name in view.plan_names() {
         let Some(plan) = view.plan(&name) else { continue };
@@ -126,7 +130,7 @@ fn give_up_lost(world: &mut World, index: usize, view: &View) {
             let open = phase.steps.iter().filter(|step| step.status != "COMPLETE");
             let lost = open.filter(|step| {
                 let garbage = step.name.strip_prefix("unreserve-").and_then(|id| view.garbage.get(id));
-                garbage.is_some_and(|garbage| !is_known(world, &garbage.agent))
+                garbage.is_some_and(|garbage| !exists(world, &garbage.agent, &garbage.id))
             });
             for step in lost.map(|step| step.name.clone()).collect::<Vec<_>>() {
                 let action = Action::ForceComplete { phase: Some(phase.name.clone()), step: Some(step) };
@@ -136,7 +140,13 @@ fn give_up_lost(world: &mut World, index: usize, view: &View) {
     }
 }
 
-fn is_known(world: &World, agent: &str) -> bool {
-    let id = AgentId::new(agent);
-    world.leader().is_none_or(|master| master.state().agents.contains_key(&id))
+/// Whether the master knows the agent, and a reservation of this id on it.
+fn exists(world: &World, agent: &str, id: &str) -> bool {
+    let Some(master) = world.leader() else { return true };
+    let agent = master.state().agents.get(&AgentId::new(agent));
+    let has_id = |resource: &Resource| {
+        let labels = resource.reservation().and_then(|level| level.labels.as_ref());
+        labels.is_some_and(|all| all.iter().any(|(_, value)| value.as_deref() == Some(id)))
+    };
+    agent.is_some_and(|agent| agent.total.iter().any(has_id))
 }
