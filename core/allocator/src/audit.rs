@@ -6,7 +6,6 @@ use alloc::string::String;
 
 use tepui_resources::{Quantities, Resource, Role};
 
-use crate::Allocator;
 use crate::borrowers::Borrowers;
 use crate::grant::{Scope, Stage};
 use crate::marks::Traits;
@@ -15,6 +14,7 @@ use crate::slack_books::is_slack;
 use crate::tally::plain_quantities;
 use crate::tree::{Child, Tree};
 use crate::walk::Walk;
+use crate::{Allocation, Allocator};
 
 impl Allocator {
     /// Whether the books are right; what is wrong if not.
@@ -24,10 +24,32 @@ impl Allocator {
         audit_order(&self.tree)?;
         self.audit_borrowers()?;
         self.audit_quota()?;
+        self.audit_unwanted()?;
         match self.filters.is_consistent() {
             true => Ok(()),
             false => Err("the indexes of filters disagree".into()),
         }
+    }
+
+    /// Showing agents that are known to be unwanted would change nothing.
+    fn audit_unwanted(&self) -> Result<(), String> {
+        let Some(scope) = self.cycle.unwanted.as_ref().map(|known| known.scope) else { return Ok(()) };
+        let mut copy = self.clone();
+        copy.tree.settle_order();
+        copy.cycle.stage = Stage::Everyone;
+        let marks = copy.tree.all_marks().to_vec();
+        for (slot, agent) in self.agents.iter() {
+            if copy.lends(slot) || !copy.is_skipped(slot, scope) {
+                continue;
+            }
+            let (known, mut decided) = (copy.cycle.unwanted.take(), Allocation::default());
+            copy.look_at(slot, scope, &mut decided);
+            if !decided.grants.is_empty() || marks != copy.tree.all_marks() {
+                return Err(format!("agent {} is not unwanted: {decided:?}", agent.id));
+            }
+            copy.cycle.unwanted = known;
+        }
+        Ok(())
     }
 
     fn audit_agents(&self) -> Result<(), String> {

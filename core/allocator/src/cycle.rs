@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use tepui_fsm::{Mono, Rng};
 use tepui_resources::{Quantities, Resources};
 
+use crate::AgentCapabilities;
 use crate::bits::Bits;
 use crate::filters::End;
 use crate::grant::{Scope, Stage};
@@ -57,7 +58,22 @@ pub(crate) struct Cycle {
     pub(crate) loan_walk: Walk,
     pub(crate) fresh_loan_walk: Walk,
     pub(crate) look: Look,
+    /// The last agent that nobody was offered anything of.
+    pub(crate) unwanted: Option<Unwanted>,
     pub(crate) rng: Rng,
+}
+
+/// What decides whether an agent is offered to anybody, if no client has filters or constraints that concern it. As long as
+/// the tree stands still, agents that are alike in this need not be shown to everybody again.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Unwanted {
+    /// Of the tree.
+    pub(crate) version: u64,
+    pub(crate) scope: Scope,
+    pub(crate) capabilities: AgentCapabilities,
+    pub(crate) has_gpus: bool,
+    pub(crate) remote: bool,
+    pub(crate) free: Resources,
 }
 
 /// What is shared and was offered, by agent.
@@ -121,6 +137,7 @@ impl Cycle {
             loan_walk: Walk::new(Scope::All),
             fresh_loan_walk: Walk::new(Scope::Fresh),
             look: Look::default(),
+            unwanted: None,
             rng: Rng::seeded(seed ^ 0x616c_6c6f_6361_7465),
         }
     }

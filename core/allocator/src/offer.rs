@@ -11,6 +11,8 @@ use alloc::vec::Vec;
 
 use tepui_resources::{Resource, Resources, Role};
 
+use crate::agent::Agent;
+use crate::cycle::Unwanted;
 use crate::grant::{Scope, Stage};
 use crate::look::Look;
 use crate::marks::ClientTraits;
@@ -44,7 +46,9 @@ impl Allocator {
         if self.tree.has_active_clients() {
             let lends = self.lends(slot);
             if lends || !self.agents[slot].ledger.free().is_empty() {
-                self.show(slot, scope, lends, decided);
+                self.tree.settle_order();
+                self.tree.draw_order();
+                self.show_unless_unwanted(slot, scope, lends, decided);
             }
         }
         if self.agents[slot].unavailable && self.cycle.stage == Stage::Everyone {
@@ -52,23 +56,68 @@ impl Allocator {
         }
     }
 
-    /// Shows the agent to everybody in scope, until nothing is left of it.
-    fn show(&mut self, slot: AgentSlot, scope: Scope, lends: bool, decided: &mut Allocation) {
+    /// Shows the agent, unless nobody wanted one like it since anything changed.
+    fn show_unless_unwanted(&mut self, slot: AgentSlot, scope: Scope, lends: bool, decided: &mut Allocation) {
+        if !lends && self.is_skipped(slot, scope) {
+            return;
+        }
+        let is_wanted = self.show(slot, scope, lends, decided);
+        if !lends && !is_wanted && self.is_ordinary(slot) {
+            let Agent { spec, ledger, has_gpus, remote, .. } = &self.agents[slot];
+            self.cycle.unwanted = Some(Unwanted {
+                version: self.tree.version,
+                scope,
+                capabilities: spec.capabilities,
+                has_gpus: *has_gpus,
+                remote: *remote,
+                free: ledger.free().clone(),
+            });
+        }
+    }
+
+    /// Whether who is offered the agent depends on nothing but what `Unwanted` has.
+    fn is_ordinary(&self, slot: AgentSlot) -> bool {
+        self.cycle.stage == Stage::Everyone
+            // What is required and what is available change without the tree.
+            && self.tree.required().is_empty()
+            && !self.tree.has_constraints()
+            && self.filters.on(slot).is_empty()
+            && self.cycle.shared.of(slot).is_empty()
+    }
+
+    /// Whether the agent, that has nothing to lend, would not be shown. The order must be settled.
+    pub(crate) fn is_skipped(&self, slot: AgentSlot, scope: Scope) -> bool {
+        self.is_ordinary(slot) && self.is_unwanted(slot, scope)
+    }
+
+    /// Whether nobody wanted an agent like this one. The order must be settled.
+    fn is_unwanted(&self, slot: AgentSlot, scope: Scope) -> bool {
+        let Agent { spec, ledger, has_gpus, remote, .. } = &self.agents[slot];
+        self.cycle.unwanted.as_ref().is_some_and(|known| {
+            (known.version, known.scope) == (self.tree.version, scope)
+                && (known.has_gpus, known.remote) == (*has_gpus, *remote)
+                && known.capabilities == spec.capabilities
+                && known.free == *ledger.free()
+        })
+    }
+
+    /// Shows the agent to everybody in scope, until nothing is left of it. Whether somebody was offered something that is
+    /// not lent.
+    fn show(&mut self, slot: AgentSlot, scope: Scope, lends: bool, decided: &mut Allocation) -> bool {
         let mut look = core::mem::take(&mut self.cycle.look);
         let mut walk = core::mem::replace(self.walk_mut(scope), Walk::new(scope));
         let mut narrow = core::mem::replace(&mut self.cycle.narrow_walk, Walk::new(scope));
-        self.tree.settle_order();
-        self.tree.draw_order();
         walk.start(&self.tree, self.cycle.stage);
         look.begin(&mut self.agents[slot], &self.tree, self.options.filter_gpu_resources);
         let mut lending = self.lending(slot, lends);
         let borrower = lending.as_mut().and_then(|lending| self.borrower_of(slot, scope, &look, lending));
-        let mut left = !self.is_spent(slot);
+        let (mut left, mut is_wanted) = (!self.is_spent(slot), false);
         let mut narrowed = self.narrow(scope, &look, &mut narrow);
         while left && let Some(client) = if narrowed { &mut narrow } else { &mut walk }.next(&self.tree) {
             let judged = if borrower == Some(client) { Judged::BesideLoan } else { Judged::Alone };
             let Some(grant) = self.offer(slot, client, &mut look, judged) else { continue };
             let at = self.add_grant(slot, client, grant, &mut decided.grants);
+            is_wanted = true;
             if let Some(lending) = &mut lending {
                 lending.served.push((client, at));
             }
@@ -84,6 +133,7 @@ impl Allocator {
         *self.walk_mut(scope) = walk;
         self.cycle.narrow_walk = narrow;
         self.cycle.look = look;
+        is_wanted
     }
 
     /// If all that is left is reserved for one role, or for roles that nobody is in, nobody else needs to be asked.

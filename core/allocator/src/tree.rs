@@ -44,7 +44,7 @@ pub(crate) struct Tree {
     pub(crate) stale: bool,
     /// Changes whenever a role comes or goes.
     pub(crate) roles_version: u64,
-    /// Changes whenever the order or who is in it does.
+    /// Changes whenever the order, who is in it, or what one of them may and will take does.
     pub(crate) version: u64,
     /// Clients that the run under way shows agents to that did not change, and the roles above them.
     pub(crate) fresh_clients: Bits<ClientSlot>,
@@ -277,6 +277,10 @@ impl Tree {
         self.marks[node.index()]
     }
 
+    pub(crate) fn all_marks(&self) -> &[Marks] {
+        &self.marks
+    }
+
     pub(crate) fn marks_mut(&mut self, node: NodeSlot) -> &mut Marks {
         &mut self.marks[node.index()]
     }
@@ -295,9 +299,15 @@ impl Tree {
         glance.own_least = wishes.min_allocatable.is_some();
         self.constrained.set(client, wishes.constraints.is_some());
         self.clients[client].wishes = wishes;
+        self.version += 1;
         if active {
             self.count_borrower(client, true);
         }
+    }
+
+    /// Whether any client has offer constraints.
+    pub(crate) fn has_constraints(&self) -> bool {
+        !self.constrained.is_empty()
     }
 
     /// The agent in this slot is another, or has changed so that constraints must be asked again.

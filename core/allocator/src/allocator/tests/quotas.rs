@@ -336,3 +336,69 @@ fn a_recovering_master_waits_no_longer_than_it_must() {
         "#]],
     );
 }
+
+/// Agents like one that nobody wanted are not shown again; everything that may change this is noticed.
+#[test]
+fn unwanted_agents_are_offered_when_something_changed() {
+    check(
+        "
+        quota web most=cpus:4
+        framework F role=web
+        agent A cpus:4
+        at 0
+        agent B cpus:4
+        agent C cpus:4
+        agent D cpus:4
+        at 1
+        activate B
+        activate C
+        at 2
+        quota web most=cpus:8
+        remove B
+        at 3
+        activate C
+        activate D
+        at 4
+        remove A
+        at 5
+        framework G role=other min=cpus:8
+        agent E cpus:4
+        agent H cpus:4
+        at 6
+        activate E
+        activate H
+        at 7
+        change G role=other
+        at 8
+        ",
+        expect![[r#"
+            #1 A -> F/web cpus:4
+            #2 C -> F/web cpus:4
+            #3 D -> F/web cpus:4
+            #4 E -> G/other cpus:4
+            #5 H -> G/other cpus:4
+        "#]],
+    );
+}
+
+/// What is free of them is the same, but not who takes it.
+#[test]
+fn agents_that_differ_from_an_unwanted_one_are_shown() {
+    for (framework, unwanted, wanted) in [
+        ("", "cpus:4 plain", "cpus:4"),
+        ("where=rack:a", "cpus:4 rack=b", "cpus:4 rack=a"),
+        ("cannot=revocable", "cpus!:4", "cpus:4"),
+    ] {
+        let mut script = Script::new(Options::default());
+        script.line(&format!("framework F role=web {framework}"));
+        (0..8).for_each(|number| script.line(&format!("agent A{number} {unwanted}")));
+        script.line("agent B0 cpus:1");
+        (1..4).for_each(|number| script.line(&format!("agent B{number} {wanted}")));
+        script.line("at 0");
+        script.allocator.audit().unwrap();
+        let offered: Vec<&str> = script.grants.iter().map(|grant| grant.agent.as_str()).collect();
+        let expected: &[&str] =
+            if framework.starts_with("where") { &["B1", "B2", "B3"] } else { &["B0", "B1", "B2", "B3"] };
+        assert_eq!(offered, expected, "{framework} {unwanted}");
+    }
+}
