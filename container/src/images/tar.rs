@@ -291,6 +291,8 @@ fn bad(why: &str) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use tepui_facilities::{Facility, available};
+
     use super::super::testing::TarBuilder;
     use super::*;
 
@@ -328,6 +330,9 @@ mod tests {
 
     #[test]
     fn what_the_systems_tar_makes_is_understood() {
+        if !available(&[Facility::Program("tar")]) {
+            return;
+        }
         let dir = tempfile::tempdir().expect("a directory");
         let name = "n".repeat(180);
         std::fs::write(dir.path().join(&name), "content").expect("written");

@@ -8,6 +8,7 @@ use crate::common::server::{self, Server};
 use crate::common::{Host, exited, kernel, with_variable};
 use serde_json::json;
 use tepui_container::{Backend, Logins};
+use tepui_facilities::{Facility, available};
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::{ContainerId, LaunchSpec, LaunchStage};
 
@@ -270,6 +271,9 @@ async fn an_executor_stays_outside_of_its_tasks_image() {
 
 #[tokio::test]
 async fn images_can_be_volumes() {
+    if !available(&[Facility::Program("tar")]) {
+        return;
+    }
     let Some(mut host) = host(Backend::Overlay) else { return };
     let registry = host.dir.path().join("images");
     image::docker_archive(&registry, "data", &json!({}), &[Layer::empty().file("set/one", "1\n").tar()]);
