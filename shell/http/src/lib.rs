@@ -29,6 +29,7 @@ mod pace;
 mod path;
 mod profiler;
 mod queue;
+mod rendering_threads;
 mod renderings;
 mod rendition;
 mod request;

@@ -1,10 +1,11 @@
 //! Renderings: readers that request the same thing share one answer, rendered once.
 //!
 //! A reader gets the newest rendition if that is as new as the request. Otherwise the next one is queued, and everyone who
-//! requests the same before its rendering begins shares it. Rendering happens on blocking threads, a few at a time.
+//! requests the same before its rendering begins shares it. Rendering happens on threads of its own, a few at a time.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
+use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
@@ -13,6 +14,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep_until};
 
+use crate::rendering_threads::RenderingThreads;
 use crate::rendition::{Pen, Rendition};
 
 /// Renderings at a time: half of the processors, at most this many, so that the others are free for everything else.
@@ -44,7 +46,9 @@ pub struct Renderings<K> {
 }
 
 struct Shared<K> {
+    /// As many as there are threads: a rendering is given up as long as it waits for one.
     permits: Semaphore,
+    threads: RenderingThreads,
     table: Mutex<Table<K>>,
     hits: AtomicU64,
 }
@@ -67,16 +71,20 @@ struct Newest {
 type Turn = Arc<tokio::sync::Mutex<Option<Instant>>>;
 
 impl<K: Eq + Hash + Clone + Send + 'static> Renderings<K> {
-    /// Must be called inside a tokio runtime, on whose blocking threads everything is rendered.
+    /// Must be called inside a tokio runtime.
     pub fn new() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        Self::with_limits((processors / 2).clamp(1, RENDERINGS_CONCURRENT_MAX), RENDITIONS_BYTES_MAX)
+        let half =
+            NonZero::new((processors / 2).min(RENDERINGS_CONCURRENT_MAX)).unwrap_or(NonZero::<usize>::MIN);
+        Self::with_limits(half, RENDITIONS_BYTES_MAX)
     }
 
-    fn with_limits(concurrent_max: usize, bytes_max: usize) -> Self {
+    fn with_limits(concurrent_max: NonZero<usize>, bytes_max: usize) -> Self {
         let (newest, kept, held) = (HashMap::new(), VecDeque::new(), VecDeque::new());
         let table = Mutex::new(Table { newest, kept, held, bytes_max });
-        let shared = Shared { permits: Semaphore::new(concurrent_max), table, hits: AtomicU64::new(0) };
+        let permits = Semaphore::new(concurrent_max.get());
+        let threads = RenderingThreads::new(concurrent_max);
+        let shared = Shared { permits, threads, table, hits: AtomicU64::new(0) };
         Self { shared: Arc::new(shared), runtime: Handle::current() }
     }
 
@@ -131,7 +139,7 @@ impl<K: Eq + Hash + Clone + Send + 'static> Renderings<K> {
         let shared = self.shared.clone();
         self.runtime.spawn(async move {
             let _permit = shared.permit().await;
-            if let Err(err) = tokio::task::spawn_blocking(work).await {
+            if let Err(err) = shared.threads.run(work).await {
                 tracing::error!(%err, "cannot render for a reader");
             }
         });
@@ -161,7 +169,7 @@ impl<K> Shared<K> {
         pen.begin();
         let began = Instant::now();
         // The pen of a rendering that panics breaks its rendition, and the readers get an error.
-        if let Err(err) = tokio::task::spawn_blocking(move || render(pen)).await {
+        if let Err(err) = self.threads.run(move || render(pen)).await {
             tracing::error!(%err, "rendering failed");
         }
         Some((rendition, began.elapsed()))
@@ -294,6 +302,21 @@ mod tests {
         assert_eq!(renderings.alone(false, render(9, &rendered)).whole().await.unwrap(), "9");
     }
 
+    /// A master that has just started has version 0.
+    #[tokio::test]
+    async fn the_first_version_is_kept_as_any_other() {
+        let renderings = Renderings::with_limits(NonZero::<usize>::MIN, usize::MAX);
+        let rendered = Arc::new(AtomicU64::new(0));
+        for _ in 0..2 {
+            let rendition = renderings.get("state", 0, false, render(0, &rendered));
+            assert_eq!(rendition.whole().await.unwrap(), "0");
+            drop(rendition);
+            // The only permit comes back when it is rendered and kept.
+            drop(renderings.shared.permit().await);
+        }
+        assert_eq!((rendered.load(Ordering::Relaxed), renderings.hits()), (1, 1));
+    }
+
     #[test]
     fn the_share_of_a_rendering_is_bounded() {
         for (took_ms, pause_ms) in
@@ -311,7 +334,7 @@ mod tests {
     /// permitted, and nothing is rendered for readers that left.
     #[tokio::test]
     async fn renderings_wait_for_their_turn() {
-        let renderings = Renderings::with_limits(1, usize::MAX);
+        let renderings = Renderings::with_limits(NonZero::<usize>::MIN, usize::MAX);
         let ((begun, begins), (go, may_go)) = (channel(), channel());
         let first = renderings.get("state", 2, false, held(2, begun.clone(), may_go));
         let begins = tokio::task::spawn_blocking(move || (begins.recv().unwrap(), begins)).await.unwrap();
@@ -331,7 +354,7 @@ mod tests {
 
     #[tokio::test]
     async fn readers_of_the_oldest_rendition_are_disconnected_when_memory_is_full() {
-        let renderings: Renderings<()> = Renderings::with_limits(1, 10);
+        let renderings: Renderings<()> = Renderings::with_limits(NonZero::<usize>::MIN, 10);
         let six = || renderings.alone(false, |mut pen: Pen| (pen.write(b"sixsix".to_vec()), pen.finish()).1);
         let (oldest, old) = (six(), six());
         old.over().await;

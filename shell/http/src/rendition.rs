@@ -25,7 +25,7 @@ use crate::respond::Response;
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Chunks written to a peer in one go: then other connections of the thread have their turn.
-const CHUNKS_AT_ONCE: usize = 4;
+const CHUNKS_AT_ONCE: usize = 1;
 
 /// The generation of a rendition whose rendering has not begun: it will be newer than any request.
 const QUEUED: u64 = u64::MAX;

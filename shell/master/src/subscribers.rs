@@ -1,8 +1,8 @@
 //! Subscribers of the operator event stream: each gets the state of one moment, then every event after it.
 //!
 //! The machine's thread appends to a bounded feed and never waits. One task takes all that is there, encodes it once and
-//! appends it to the queue of each subscriber; the queues have limits of their own (`StreamLimits`). Many subscribers are
-//! woken group by group, so that other connections never wait behind all of them.
+//! appends it to the queue of each subscriber; the queues have limits of their own (`StreamLimits`). Subscribers are woken
+//! one by one, and many of them in groups over the time of a delivery, so that other connections never wait behind several.
 //! Order is kept: a subscriber's state is that of its place in the feed.
 
 use std::collections::HashMap;
@@ -224,14 +224,24 @@ impl Delivery {
         }
         let mut groups = Groups::new(subscribers, began);
         for (conns, seen) in &batches {
+            let seen: Vec<(&EncodedOnce, Vec<&Event>)> = seen
+                .iter()
+                .map(|(encoded, events)| (encoded, events.iter().map(|event| &**event).collect()))
+                .collect();
             for conns in conns.chunks(groups.size) {
                 sleep_until(groups.next(conns.len())).await;
-                for (encoded, events) in seen {
-                    let events: Vec<&Event> = events.iter().map(|event| &**event).collect();
-                    self.exchanges.push_encoded(conns, encoded, &events, |lag| Some(dropped(lag)));
-                    tokio::task::yield_now().await;
+                for conn in conns {
+                    self.deliver_to(*conn, &seen).await;
                 }
             }
+        }
+    }
+
+    /// Wakes one subscriber, and lets everything that is ready run before the next one is woken.
+    async fn deliver_to(&self, conn: ConnId, seen: &[(&EncodedOnce, Vec<&Event>)]) {
+        for (encoded, events) in seen {
+            self.exchanges.push_encoded(&[conn], encoded, events, |lag| Some(dropped(lag)));
+            tokio::task::yield_now().await;
         }
     }
 
