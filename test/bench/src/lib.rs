@@ -34,6 +34,7 @@ mod report;
 pub mod service;
 mod spread;
 pub mod standing;
+pub mod state;
 pub mod swarm;
 pub mod swarm_front;
 pub mod swarm_run;

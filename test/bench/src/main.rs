@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use tepui_bench::{
     Report, allocator, containers, end_to_end, failover, idle, launch, memory, metrics, operators, reading,
-    registry, service, standing, swarm, swarm_front, swarm_run, takeover, weights,
+    registry, service, standing, state, swarm, swarm_front, swarm_run, takeover, weights,
 };
 
 #[global_allocator]
@@ -48,6 +48,8 @@ enum Which {
     Allocator(allocator::Options),
     /// Launches in a large cluster without and with readers.
     Read(reading::Options),
+    /// `/state` with many running and completed tasks, read by several clients at once.
+    State(state::Options),
     /// Followers of the operators' event stream.
     Operators(operators::Options),
     /// Metrics of many frameworks.
@@ -88,6 +90,7 @@ fn run(which: &Which) -> Result<Report> {
         Which::Takeover(options) => takeover::run(options),
         Which::Allocator(options) => allocator::run(options),
         Which::Read(options) => reading::run(options),
+        Which::State(options) => state::run(options),
         Which::Operators(options) => operators::run(options),
         Which::Metrics(options) => metrics::run(options),
         Which::Registry(options) => registry::run(options),

@@ -154,6 +154,19 @@ impl Program {
         Ok(seconds)
     }
 
+    /// How often its threads that live waited for something, each time with a wake at the end.
+    pub fn waits(&self) -> Result<f64> {
+        let id = self.child.as_ref().context("it runs")?.id();
+        let mut waits = 0.0;
+        for thread in std::fs::read_dir(format!("/proc/{id}/task"))? {
+            // It may have ended meanwhile.
+            let Ok(status) = std::fs::read_to_string(thread?.path().join("status")) else { continue };
+            let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            waits += line.context("status has all its lines")?.trim().parse::<f64>()?;
+        }
+        Ok(waits)
+    }
+
     pub fn usage(&self) -> Result<Usage> {
         let id = self.child.as_ref().context("it runs")?.id();
         usage(id).with_context(|| {

@@ -34,8 +34,9 @@ const TASKS_PER_ACCEPT: usize = 10;
 /// Resources come back with the next allocation, within a second: room for three.
 const SECONDS_OF_ROOM: usize = 3;
 
-/// The name of the master's thread that decides.
+/// The names of the master's thread that decides and of those that render.
 const MACHINE: &str = "master";
+const RENDERING: &str = "rendering";
 
 /// Before each phase.
 const SETTLING: Duration = Duration::from_secs(1);
@@ -145,12 +146,15 @@ struct Phase {
     read: Option<(Read, Read)>,
 }
 
-/// Processors in use: by the master, by the thread of it that decides, and by programs that have nothing to do with this.
+/// Processors in use: by the master, by the thread of it that decides, by those that render, and by programs that have
+/// nothing to do with this; and how often the master's threads wait.
 #[derive(Clone, Copy, Debug)]
 struct Cpus {
     master: f64,
     machine: f64,
+    rendering: f64,
     others: f64,
+    waits: f64,
 }
 
 impl Cpus {
@@ -160,19 +164,29 @@ impl Cpus {
         Ok(Self {
             master: used,
             machine: master.thread_cpu_seconds(MACHINE)?,
+            rendering: master.thread_cpu_seconds(RENDERING)?,
             others: machine_cpu_seconds()? - own_cpu_seconds()? - used,
+            waits: master.waits()?,
         })
     }
 
     fn since(self, before: Self, seconds: f64) -> Self {
         let of = |part: fn(&Self) -> f64| (part(&self) - part(&before)) / seconds;
-        Self { master: of(|it| it.master), machine: of(|it| it.machine), others: of(|it| it.others) }
+        Self {
+            master: of(|it| it.master),
+            machine: of(|it| it.machine),
+            rendering: of(|it| it.rendering),
+            others: of(|it| it.others),
+            waits: of(|it| it.waits),
+        }
     }
 
     fn row(self, row: Row) -> Row {
         row.measured("master_cpus", self.master)
             .measured("machine_cpus", self.machine)
+            .measured("rendering_cpus", self.rendering)
             .measured("others_cpus", self.others)
+            .measured("waits_per_s", self.waits)
     }
 }
 
@@ -240,6 +254,31 @@ fn write(frameworks: &Frameworks, phases: &[Phase], report: &mut Report) {
         of_rounds.get(of_rounds.len() / 2).copied().unwrap_or(f64::NAN)
     };
     report.push(ratios("the same, median of rounds", ratio));
+    report.push(cost(phases));
+}
+
+/// What readers take of the master: processors, and what that is for each event that is delivered. Without dashboards
+/// all of it is the cost of events.
+fn cost(phases: &[Phase]) -> Row {
+    let mean = |has_readers: bool, of: &dyn Fn(&Phase) -> f64| {
+        let values: Vec<f64> =
+            phases.iter().filter(|phase| phase.read.is_some() == has_readers).map(of).collect();
+        values.iter().sum::<f64>() / values.len().max(1) as f64
+    };
+    let more = |of: &dyn Fn(&Phase) -> f64| mean(true, of) - mean(false, of);
+    let events = mean(true, &|phase| {
+        let read = phase.read.as_ref().map_or(0, |(before, read)| read.events_since(before));
+        read as f64 / (phase.to - phase.from).as_secs_f64()
+    });
+    let (cpus, waits) = (more(&|phase| phase.cpus.master), more(&|phase| phase.cpus.waits));
+    let row = Row::new().with("beside", "readers - nobody").measured("master_cpus", cpus);
+    let row = row.measured("waits_per_s", waits).measured("events_per_s", events);
+    match events > 0.0 {
+        true => row
+            .measured("us_per_event", cpus * 1e6 / events)
+            .measured("waits_per_1000_events", waits * 1000.0 / events),
+        false => row,
+    }
 }
 
 fn ratios(what: &str, ratio: impl Fn(f64) -> f64) -> Row {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tepui_bench::{
     allocator, binary, containers, end_to_end, failover, idle, launch, memory, metrics, operators, reading,
-    registry, service, standing, swarm, swarm_front, swarm_run, takeover, weights,
+    registry, service, standing, state, swarm, swarm_front, swarm_run, takeover, weights,
 };
 use tepui_facilities::{Facility, available};
 
@@ -106,7 +106,7 @@ fn readers_and_launches_share_a_master() {
         master_flags: vec!["--allocation_interval=50ms".to_owned()],
     };
     // Two in each round, one for all phases of a kind, and their ratio.
-    assert_eq!(reading::run(&options).expect("it runs").rows(), 4 + 2 + 2);
+    assert_eq!(reading::run(&options).expect("it runs").rows(), 4 + 2 + 2 + 1);
 }
 
 #[test]
@@ -114,6 +114,13 @@ fn operators_follow_what_happens() {
     assert_built();
     let options = operators::Options { subscribers: 3, tasks: 10, agents: 2, stalled: true };
     assert_eq!(operators::run(&options).expect("it runs").rows(), 2);
+}
+
+#[test]
+fn state_shows_running_and_completed_tasks_to_all_clients() {
+    assert_built();
+    let options = state::Options { agents: 4, running: 8, completed: 8, clients: vec![1, 3], rounds: 1 };
+    assert_eq!(state::run(&options).expect("it runs").rows(), 2);
 }
 
 #[test]
