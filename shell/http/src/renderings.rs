@@ -302,21 +302,6 @@ mod tests {
         assert_eq!(renderings.alone(false, render(9, &rendered)).whole().await.unwrap(), "9");
     }
 
-    /// A master that has just started has version 0.
-    #[tokio::test]
-    async fn the_first_version_is_kept_as_any_other() {
-        let renderings = Renderings::with_limits(NonZero::<usize>::MIN, usize::MAX);
-        let rendered = Arc::new(AtomicU64::new(0));
-        for _ in 0..2 {
-            let rendition = renderings.get("state", 0, false, render(0, &rendered));
-            assert_eq!(rendition.whole().await.unwrap(), "0");
-            drop(rendition);
-            // The only permit comes back when it is rendered and kept.
-            drop(renderings.shared.permit().await);
-        }
-        assert_eq!((rendered.load(Ordering::Relaxed), renderings.hits()), (1, 1));
-    }
-
     #[test]
     fn the_share_of_a_rendering_is_bounded() {
         for (took_ms, pause_ms) in

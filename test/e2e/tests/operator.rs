@@ -50,6 +50,7 @@ const DIFFERENCES: &[(&str, &[&str])] = &[
             "*disk_available*",
             "*disk_reserve*",
             "*disk_evictions*",
+            "*slave/container_waits_pending*",
         ],
     ),
     (
