@@ -94,9 +94,7 @@ impl View {
                 Status::Waiting => Some("waits for an operator: plan resume".to_owned()),
                 Status::Error | Status::InProgress | Status::Complete => None,
             },
-            Work::KillTask { .. } if status != Status::Complete => {
-                Some("waits for the task to terminate".to_owned())
-            }
+            Work::KillTask { task, .. } if status != Status::Complete => Some(self.kill_message(task)),
             Work::Unreserve { resource, .. } if status != Status::Complete => {
                 Some(self.release_message(resource))
             }
@@ -108,6 +106,20 @@ impl View {
         match text {
             Some(text) => format!("{} ({status}): {text}", step.name),
             None => format!("{} ({status})", step.name),
+        }
+    }
+
+    /// `name`: of the task, or its id.
+    fn kill_message(&self, name: &str) -> String {
+        let task =
+            self.tasks.values().find(|task| task.launch.task_id == name || task.launch.key.name() == name);
+        match task.filter(|task| task.life() == Life::Unreachable) {
+            Some(task) => format!(
+                "agent {} is unreachable, the task may still run there; the step completes when the agent is back or marked \
+                 as gone, or is forced by an operator",
+                task.launch.hostname
+            ),
+            None => "waits for the task to terminate".to_owned(),
         }
     }
 

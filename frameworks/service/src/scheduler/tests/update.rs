@@ -215,6 +215,95 @@ fn forbidden_changes_keep_the_old_target_and_are_shown() {
 }
 
 #[test]
+fn decommission_names_the_unreachable_agent_it_waits_for() {
+    check(
+        &[("base", BASE), ("fewer", &BASE.replace("count: 2", "count: 1"))],
+        "
+        agent A1 cpus:8;mem:4096;disk:10000
+        target base
+        subscribe
+        offers
+        run all
+        offers
+        run all
+        offers
+        run all
+        unreachable A1
+        target fewer
+        show plan decommission
+        ",
+        expect![[r#"
+            > agent A1 cpus:8;mem:4096;disk:10000
+            > target base
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > offers
+            record +pod/a-0 +task/a-0-main +status/a-0-main +task/a-0-side +status/a-0-side
+            accept O1 of A1
+                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6 cpus:0.5@#7 mem:50@#8
+                LAUNCH_GROUP svc__a-0-main__#9 with cpus:1@#5 mem:100@#6 in svc__a__#10 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+                LAUNCH_GROUP svc__a-0-side__#11 with cpus:0.5@#7 mem:50@#8 in svc__a__#10 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            record +pod/a-0
+            > run all
+            record +status/a-0-main
+            record +status/a-0-side
+            > offers
+            record +pod/a-1 +task/a-1-main +status/a-1-main +task/a-1-side +status/a-1-side
+            accept O2 of A1
+                RESERVE cpus:0.1@#12 mem:32@#13 disk:256@#14 cpus:1@#15 mem:100@#16 cpus:0.5@#17 mem:50@#18
+                LAUNCH_GROUP svc__a-1-main__#19 with cpus:1@#15 mem:100@#16 in svc__a__#20 with cpus:0.1@#12 mem:32@#13 disk:256@#14
+                LAUNCH_GROUP svc__a-1-side__#21 with cpus:0.5@#17 mem:50@#18 in svc__a__#20 with cpus:0.1@#12 mem:32@#13 disk:256@#14
+            record +pod/a-1
+            > run all
+            record +status/a-1-main
+            record +status/a-1-side
+            > offers
+            record +pod/b-0 +task/b-0-main +status/b-0-main
+            accept O3 of A1
+                RESERVE cpus:0.1@#22 mem:32@#23 disk:256@#24 cpus:1@#25 mem:100@#26 disk:10@#27
+                CREATE disk[d]:10@#27
+                LAUNCH_GROUP svc__b-0-main__#28 with cpus:1@#25 mem:100@#26 disk[d]:10@#27 in svc__b__#29 with cpus:0.1@#22 mem:32@#23 disk:256@#24
+            record +pod/b-0
+            > run all
+            record +status/b-0-main
+            record +property/last-completed-update-type
+            suppress
+            > unreachable A1
+            record +status/a-1-main
+            kill svc__a-1-side__#21
+            revive
+            record +status/a-1-side
+            record +status/a-0-main
+            kill svc__a-0-side__#11
+            record +status/a-0-side
+            record +status/b-0-main
+            > target fewer
+            record +configuration/#30 +target +task/a-0-main +task/a-0-side +task/a-1-main +task/a-1-side +task/b-0-main +override/a-1-main +override/a-1-side
+            record -configuration/#1
+            reply target #30
+            record +override/a-1-main
+            kill svc__a-1-main__#19
+            > show plan decommission
+            decommission (serial strategy) (PENDING)
+              a-1 (serial strategy) (PENDING)
+                kill-a-1-main (PENDING) agent host-a1 is unreachable, the task may still run there; the step completes when the agent is back or marked as gone, or is forced by an operator
+                kill-a-1-side (PENDING) agent host-a1 is unreachable, the task may still run there; the step completes when the agent is back or marked as gone, or is forced by an operator
+                unreserve-#12 (PENDING) waits for the tasks of its pod to terminate
+                unreserve-#13 (PENDING) waits for the tasks of its pod to terminate
+                unreserve-#14 (PENDING) waits for the tasks of its pod to terminate
+                unreserve-#15 (PENDING) waits for the tasks of its pod to terminate
+                unreserve-#16 (PENDING) waits for the tasks of its pod to terminate
+                unreserve-#17 (PENDING) waits for the tasks of its pod to terminate
+                unreserve-#18 (PENDING) waits for the tasks of its pod to terminate
+                erase-a-1-main (PENDING)
+                erase-a-1-side (PENDING)
+        "#]],
+    );
+}
+
+#[test]
 fn pods_that_are_not_needed_any_more_are_decommissioned() {
     check(
         &[("base", BASE), ("fewer", &BASE.replace("count: 2", "count: 1"))],
