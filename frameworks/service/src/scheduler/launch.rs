@@ -151,6 +151,9 @@ impl Scheduler {
     /// Kills tasks that hold the resources of the launch; false while some are not down.
     fn clear_conflicts(&mut self, now: Now, attempt: &Attempt, out: &mut Out) -> bool {
         let Some(pod) = attempt.pod() else { return false };
+        if attempt.tasks.iter().any(|task| self.has_stray(&TaskKey::new(&attempt.instance, task))) {
+            return false;
+        }
         let record = self.state.pods.get(&attempt.instance);
         let is_replaced = record.is_some_and(|pod| pod.is_replaced);
         let is_kept = record.is_some() && !is_replaced;

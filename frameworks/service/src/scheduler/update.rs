@@ -11,6 +11,7 @@ use tepui_types::{AgentId, TaskId};
 
 use super::record::{Pod, Record, Status, TaskKey};
 use super::task::{Life, Task, life, plan_state};
+use super::task_info;
 use super::{Effect, Out, Scheduler, Timer, millis};
 use crate::plan::{Plan, PodInstance, TaskState};
 use crate::spec::Goal;
@@ -58,6 +59,13 @@ impl Scheduler {
         if self.state.connected {
             out.effect(Effect::Kill { task: TaskId::new(id), agent });
         }
+    }
+
+    /// Whether a task of the instance that was replaced out of contact is back and not down yet.
+    pub(super) fn has_stray(&self, key: &TaskKey) -> bool {
+        let start = task_info::id(&self.config.service, &key.name(), "");
+        let next = self.strays.range(start.clone()..).next();
+        next.is_some_and(|(id, _)| id.starts_with(&start))
     }
 
     fn on_own_update(&mut self, now: Now, key: &TaskKey, status: &pb::TaskStatus, out: &mut Out) {

@@ -518,6 +518,98 @@ fn a_replaced_pod_does_not_wait_for_an_unreachable_agent_that_is_cleaned_when_it
 }
 
 #[test]
+fn an_instance_is_not_launched_while_a_task_of_it_that_was_replaced_is_back() {
+    check(
+        &[("plain", PLAIN)],
+        "
+        agent A1 cpus:4;mem:4096;disk:10000
+        target plain
+        subscribe
+        offers
+        run all
+        unreachable A1
+        agent A2 cpus:4;mem:4096;disk:10000
+        pod-replace node-0
+        offers
+        run node-0-main
+        fail node-0-main
+        reachable A1
+        offers A2
+        unreachable A1
+        run node-0-main
+        fail node-0-main
+        reachable A1
+        wait 10
+        offers A2
+        killed node-0-main
+        run node-0-main
+        show pods
+        ",
+        expect![[r#"
+            > agent A1 cpus:4;mem:4096;disk:10000
+            > target plain
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O1 of A1
+                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6
+                LAUNCH_GROUP svc__node-0-main__#7 with cpus:1@#5 mem:100@#6 in svc__node__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            record +property/last-completed-update-type
+            suppress
+            > unreachable A1
+            record +status/node-0-main
+            revive
+            > agent A2 cpus:4;mem:4096;disk:10000
+            > pod-replace node-0
+            record +pod/node-0
+            record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            reply pod node-0 [node-0-main]
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O2 of A2
+                RESERVE cpus:0.1@#9 mem:32@#10 disk:256@#11 cpus:1@#12 mem:100@#13
+                LAUNCH_GROUP svc__node-0-main__#14 with cpus:1@#12 mem:100@#13 in svc__node__#15 with cpus:0.1@#9 mem:32@#10 disk:256@#11
+            record +pod/node-0
+            > run node-0-main
+            record +status/node-0-main
+            > fail node-0-main
+            record +status/node-0-main
+            > reachable A1
+            kill svc__node-0-main__#7
+            > offers A2
+            > unreachable A1
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O3 of A2
+                LAUNCH_GROUP svc__node-0-main__#16 with cpus:1@#12 mem:100@#13 in svc__node__#17 with cpus:0.1@#9 mem:32@#10 disk:256@#11
+            > run node-0-main
+            record +status/node-0-main
+            > fail node-0-main
+            record +status/node-0-main
+            > reachable A1
+            kill svc__node-0-main__#7
+            > wait 10
+            kill svc__node-0-main__#7
+            kill svc__node-0-main__#7
+            > offers A2
+            > killed node-0-main
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O4 of A2
+                LAUNCH_GROUP svc__node-0-main__#18 with cpus:1@#12 mem:100@#13 in svc__node__#19 with cpus:0.1@#9 mem:32@#10 disk:256@#11
+            > run node-0-main
+            record +status/node-0-main
+            > show pods
+            node-0: node-0-main RUNNING
+        "#]],
+    );
+}
+
+#[test]
 fn a_drained_agent_is_left() {
     check(
         &[("plain", PLAIN), ("pair", PAIR)],
