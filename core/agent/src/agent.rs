@@ -11,7 +11,7 @@ use tepui_fsm::{Deadlines, Outbox, Rng};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::{agent, executor as executor_api};
 use tepui_proto::tepui::agent::v1 as link_api;
-use tepui_types::{Answer, ConnId, ContainerId, ContainerOp, ExecutorId, FrameworkId, Status};
+use tepui_types::{Answer, ConnId, ContainerId, ContainerOp, ExecutorId, FrameworkId, Status, TaskId};
 
 use crate::state::State;
 use crate::state::tables::{
@@ -41,6 +41,8 @@ pub struct Agent {
     pub(crate) waiting_updates: BTreeMap<ContainerId, WaitingUpdates>,
     /// Containers that executors are about to launch for tasks that are over: they are not.
     pub(crate) never_launched: BTreeSet<ContainerId>,
+    /// Tasks that the agent reported as terminal before their executor, by its container, named a container of theirs.
+    pub(crate) unnamed_tasks: BTreeMap<ContainerId, BTreeSet<TaskId>>,
     /// Operator calls that are not answered yet.
     pub(crate) requests: Requests,
     pub(crate) gc: UnusedPaths,

@@ -86,6 +86,18 @@ pub(crate) fn named_container(task: &Task) -> Option<ContainerId> {
     told.filter_map(|status| status.container_status.container_id.as_option()).next().map(ContainerId::from)
 }
 
+/// Whether a container that an executor launches may be that of a task that is over: the update that names the container
+/// has another connection than its launch, which may be faster.
+pub(crate) fn may_be_over(agent: &Agent, id: &ContainerId) -> bool {
+    let Some(top) = id.parent() else { return false };
+    if agent.unnamed_tasks.get(top).is_none_or(|unnamed| unnamed.is_empty()) {
+        return false;
+    }
+    let owner = agent.executors_by_container.get(top);
+    let executor = owner.and_then(|(framework, executor)| agent.state.executor(framework, executor));
+    executor.is_some_and(|it| it.tasks.values().all(|task| named_container(task).as_ref() != Some(id)))
+}
+
 /// Whether an executor runs something of which it has not said yet what it is.
 fn has_unnamed(agent: &Agent, executor: &Executor) -> bool {
     let is_named =

@@ -513,9 +513,9 @@ fn an_interrupted_launch_is_not_repeated_for_a_task_that_is_over() {
     );
 }
 
-/// What an executor starts late, when it is over, ends again.
+/// The launch may be faster than the update that names the container: it is repeated until the update has arrived.
 #[test]
-fn an_executor_that_comes_to_itself_leaves_nothing_behind() {
+fn a_launch_waits_for_its_name_after_an_unnamed_kill() {
     run(
         "
         group e1 a
@@ -526,11 +526,90 @@ fn an_executor_that_comes_to_itself_leaves_nothing_behind() {
         ack a
         ...
         call launch C1.a
+        call session C1.s
+        e1 update c STARTING in=C1.c
+        call launch C1.c
+        e1 update a STARTING in=C1.a
+        call launch C1.a
+        call launch C1.d
+        ",
+        expect![[r#"
+            > call launch C1.a
+              conn 2 <- 503: Container C1.a may be that of a task that is over: its executor has
+                  not named it yet
+            > call session C1.s
+              container launch C1.s
+            > e1 update c STARTING in=C1.c
+              = update c#0 TASK_STARTING
+              master <- UPDATE c TASK_STARTING
+              conn 1 <- ACKNOWLEDGED c
+              conn 4 <- 202
+            > call launch C1.c
+              = container C1.c
+              container launch C1.c
+            > e1 update a STARTING in=C1.a
+              conn 1 <- ACKNOWLEDGED a
+              conn 6 <- 202
+            > call launch C1.a
+              conn 7 <- 400: The task of container C1.a is over
+            > call launch C1.d
+              = container C1.d
+              container launch C1.d
+        "#]],
+    );
+}
+
+/// A task that a broken stream did not deliver is not waited for.
+#[test]
+fn a_new_subscription_ends_the_wait_for_names() {
+    run(
+        "
+        group e1 a
+        group e1 c old
+        e1 subscribe
+        kill a
+        wait 15s
+        ...
+        call launch C1.c
+        e1 subscribe tasks=c
+        call launch C1.c
+        ",
+        expect![[r#"
+            > call launch C1.c
+              conn 2 <- 503: Container C1.c may be that of a task that is over: its executor has
+                  not named it yet
+            > e1 subscribe tasks=c
+              conn 3 <- 200, open
+              conn 1 closes
+              conn 3 <- SUBSCRIBED e1
+            > call launch C1.c
+              = container C1.c
+              container launch C1.c
+        "#]],
+    );
+}
+
+/// What an executor starts late, when it is over, ends again. A restarted agent does not wait for names.
+#[test]
+fn an_executor_that_comes_to_itself_leaves_nothing_behind() {
+    run(
+        "
+        group e1 a
+        group e1 c old
+        e1 subscribe
+        e1 update c STARTING in=C1.c
+        kill a
+        wait 15s
+        ack a
+        restart
+        recovered
+        e1 subscribe
+        ...
+        call launch C1.a
         container C1.a launched 5
         e1 update a STARTING in=C1.a
         call launch C1.c
         container C1.c launched 6
-        e1 update c STARTING in=C1.c
         e1 update a FAILED in=C1.a
         ",
         expect![[r#"
@@ -538,24 +617,19 @@ fn an_executor_that_comes_to_itself_leaves_nothing_behind() {
               = container C1.a
               container launch C1.a
             > container C1.a launched 5
-              conn 2 <- 200
+              conn 4 <- 200
             > e1 update a STARTING in=C1.a
               container destroy C1.a
-              conn 1 <- ACKNOWLEDGED a
-              conn 3 <- 202
+              conn 3 <- ACKNOWLEDGED a
+              conn 5 <- 202
             > call launch C1.c
               = container C1.c
               container launch C1.c
             > container C1.c launched 6
-              conn 4 <- 200
-            > e1 update c STARTING in=C1.c
-              = update c#0 TASK_STARTING
-              master <- UPDATE c TASK_STARTING
-              conn 1 <- ACKNOWLEDGED c
-              conn 5 <- 202
+              conn 6 <- 200
             > e1 update a FAILED in=C1.a
-              conn 1 <- ACKNOWLEDGED a
-              conn 6 <- 202
+              conn 3 <- ACKNOWLEDGED a
+              conn 7 <- 202
         "#]],
     );
 }

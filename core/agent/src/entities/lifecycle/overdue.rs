@@ -16,6 +16,8 @@ use crate::state::{Cause, Executor};
 
 /// Containers of tasks that are over which executors have named and not launched yet; an executor may name any.
 const NEVER_LAUNCHED_MAX: usize = 10_000;
+/// Tasks of one executor that are over and of which it has not named a container.
+const UNNAMED_MAX: usize = 1000;
 
 /// The executor, unless it ends anyway.
 pub(crate) fn at_work<'a>(
@@ -57,10 +59,12 @@ fn report_overdue_task(
     let verdict = Verdict::new(state, reason, message);
     // Its launch may have been interrupted, and is repeated by an executor that did not receive the answer.
     let executor = at_work(agent, framework, id);
-    let container =
-        executor.and_then(|it| named_container(it.tasks.get(task)?).filter(|id| is_nested(it, id)));
-    if let Some(container) = container {
-        never_launch(agent, container);
+    let nested = executor.and_then(|it| named_container(it.tasks.get(task)?).filter(|id| is_nested(it, id)));
+    let top = executor.map(|it| it.container_id.clone());
+    match (nested, top) {
+        (Some(container), _) => never_launch(agent, container),
+        (None, Some(top)) => expect_name(agent, top, task.clone()),
+        (None, None) => (),
     }
     status::from_agent(agent, now, framework, Some(id), task, &verdict, out);
     let Some(executor) = at_work(agent, framework, id) else { return };
@@ -90,6 +94,9 @@ pub(crate) fn end_leftover(
     let is_over = executor.live_tasks().all(|live| live.id != task);
     let id = status.container_status.container_id.as_option().map(ContainerId::from);
     let Some(id) = id.filter(|id| is_over && is_nested(executor, id)) else { return };
+    if let Some(unnamed) = agent.unnamed_tasks.get_mut(id.top()) {
+        unnamed.remove(&task);
+    }
     if runs(agent, &id) {
         agent.container(ContainerOp::Destroy { id }, out);
     } else {
@@ -100,6 +107,14 @@ pub(crate) fn end_leftover(
 fn never_launch(agent: &mut Agent, id: ContainerId) {
     if agent.never_launched.len() < NEVER_LAUNCHED_MAX {
         agent.never_launched.insert(id);
+    }
+}
+
+/// The executor may still receive the task, and launch its container before the agent learns whose that is.
+fn expect_name(agent: &mut Agent, executor: ContainerId, task: TaskId) {
+    let unnamed = agent.unnamed_tasks.entry(executor).or_default();
+    if unnamed.len() < UNNAMED_MAX {
+        unnamed.insert(task);
     }
 }
 

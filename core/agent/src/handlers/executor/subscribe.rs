@@ -58,6 +58,7 @@ pub(super) fn subscribe(
             let status = unacknowledged.status.into_option().unwrap_or_default();
             update::update(agent, now, framework.clone(), id.clone(), status, out);
         }
+        forget_unnamed(agent, &framework, &id);
         let known = call.unacknowledged_tasks.iter().map(|task| TaskId::from(&*task.task_id)).collect();
         drop_unknown(agent, now, &framework, &id, known, out);
         agent.touched.executor(&framework, &id);
@@ -124,6 +125,13 @@ fn welcome(agent: &Agent, conn: ConnId, framework: &FrameworkId, id: &ExecutorId
     let event =
         Event { r#type: Some(event::Type::SUBSCRIBED), subscribed: subscribed.into(), ..Default::default() };
     agent.tell_executor(Some(conn), event, out);
+}
+
+/// Of every task that it received on earlier streams, an executor has named the container by now; others do not arrive.
+fn forget_unnamed(agent: &mut Agent, framework: &FrameworkId, id: &ExecutorId) {
+    if let Some(executor) = agent.state.executor(framework, id) {
+        agent.unnamed_tasks.remove(&executor.container_id);
+    }
 }
 
 /// Tasks handed over on a stream that broke before they arrived: the executor does not know them.

@@ -77,6 +77,7 @@ pub(crate) fn examined(
 /// The container terminated: what it said before is taken as it was said.
 pub(crate) fn ended(agent: &mut Agent, now: Now, id: &ContainerId, out: &mut Out) {
     agent.never_launched.retain(|other| other.top() != id);
+    agent.unnamed_tasks.remove(id);
     let Some((framework, executor)) = agent.executors_by_container.get(id).cloned() else { return };
     for status in agent.waiting_updates.remove(id).unwrap_or_default() {
         ingest(agent, now, &framework, &executor, status, out);

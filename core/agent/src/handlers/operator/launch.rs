@@ -20,7 +20,7 @@ use crate::Caller;
 use crate::agent::{Agent, Out};
 use crate::rules::environment::{self, Environment};
 use crate::rules::limits::LIMITED;
-use crate::rules::{disk_pressure, gc, users};
+use crate::rules::{disk_pressure, gc, overdue, users};
 use crate::state::transition::Transition;
 use crate::state::{Container, ContainerStage, Phase};
 
@@ -98,6 +98,12 @@ fn launch(
     }
     if agent.never_launched.contains(&id) {
         return Err(Rejection::bad_request(format!("The task of container {id} is over")));
+    }
+    // The executor repeats the call, and its update arrives meanwhile. Tasks do not run in sessions.
+    if !is_session && overdue::may_be_over(agent, &id) {
+        let why =
+            format!("Container {id} may be that of a task that is over: its executor has not named it yet");
+        return Err(Rejection::new(Status::Unavailable, why));
     }
     // A session is not recorded and has no sandbox of its own; operators need it most when something is wrong.
     let rejection = disk_pressure::rejection(agent, "a container").filter(|_| !is_session);

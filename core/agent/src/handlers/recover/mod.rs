@@ -153,6 +153,7 @@ fn fresh(config: Config, now: Now) -> Result<Agent, RecoverError> {
         executors_by_container: BTreeMap::new(),
         waiting_updates: BTreeMap::new(),
         never_launched: Default::default(),
+        unnamed_tasks: Default::default(),
         requests: Default::default(),
         gc: BTreeMap::new(),
         operation_patience: BTreeMap::new(),
