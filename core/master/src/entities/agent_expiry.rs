@@ -1,4 +1,4 @@
-//! Forgetting agents that have been away for long: the registry does not grow without end.
+//! Expiry of agents that have been unreachable or gone for long, so that the registry stays bounded.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! How a master starts: from its configuration and what the registry remembers.
+//! The start of a master: from its configuration and the registry.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the allocator is told: v1 messages put into its words.
+//! Conversion of v1 messages to the specifications of agents and frameworks that the allocator takes.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;

@@ -1,4 +1,4 @@
-//! Which agents a framework is not offered because of its own offer constraints; for those who wonder why.
+//! Agents that the offer constraints of a framework exclude, for operators.
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};

@@ -1,4 +1,4 @@
-//! Ends of tasks that frameworks acknowledged, until their agents must have heard of it.
+//! Acknowledged terminal statuses, until their agents must have received the acknowledgement.
 //!
 //! An acknowledgement gets lost with its link, or crosses the same update on its way once more. The id may be another
 //! task's by then: these ends are not its own. The answer to an in-order ping that was sent after an acknowledgement shows that
