@@ -290,6 +290,10 @@ fn a_task_with_an_image_and_a_terminal_gets_keys_and_signals() {
         json!({"type": "MESOS", "mesos": image, "tty_info": {"window_size": {"rows": 11, "columns": 33}}});
     assert_eq!(scheduler.launch(&offer, &[task]).status, 202);
     scheduler.reach("a", "TASK_RUNNING");
+    // Attaching changes the size of the terminal.
+    wait_for("the first size", || {
+        text(&tepui(&cluster, &["logs", "a"])).contains("of the image").then_some(())
+    });
     let mut session =
         TerminalSession::start((24, 80), &["attach", "a"], &[("TEPUI_MASTER", &cluster.master.address)]);
     session.send_keys("one\r");
