@@ -11,7 +11,7 @@ use tepui_types::TaskStateExt;
 use super::{Check, Fact};
 
 /// Parts of messages that say why a step waits: for room, for its own agent, for an operator.
-const REASONS: [&str; 4] = ["lack", "waits for agent", "excluded", "may still run there"];
+const REASONS: [&str; 3] = ["lack", "waits for agent", "excluded"];
 
 #[derive(Debug, Default)]
 pub(super) struct ServicesHold {
