@@ -1,13 +1,13 @@
 //! A real etcd on free ports of this machine, for what is measured with several masters.
 
 use std::fs::File;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use tepui_client::operator::Client;
+use tepui_facilities::Port;
 
 /// How long the members may take to find each other.
 const HEALTHY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -17,22 +17,23 @@ const HEALTHY_TIMEOUT: Duration = Duration::from_secs(60);
 pub struct Etcd {
     members: Vec<Child>,
     clients: Vec<String>,
+    _ports: Vec<Port>,
 }
 
 impl Etcd {
     pub async fn start(folder: &Path, members: usize) -> Result<Self> {
-        let ports = free_ports(members * 2)?;
-        let url = |port: u16| format!("http://127.0.0.1:{port}");
-        let peer = |at: usize| url(ports[members + at]);
+        let ports: Vec<Port> = (0..members * 2).map(|_| Port::take()).collect();
+        let url = |port: &Port| format!("http://{}", port.address());
+        let peer = |at: usize| url(&ports[members + at]);
         let cluster: Vec<String> = (0..members).map(|at| format!("m{at}={}", peer(at))).collect();
-        let mut etcd = Self { members: Vec::new(), clients: Vec::new() };
+        let mut etcd = Self { members: Vec::new(), clients: Vec::new(), _ports: Vec::new() };
         for (at, port) in ports.iter().take(members).enumerate() {
             let log = File::create(folder.join(format!("etcd-{at}.log")))?;
             let child = Command::new("etcd")
                 .arg(format!("--name=m{at}"))
                 .arg(format!("--data-dir={}", folder.join(format!("etcd-{at}")).display()))
-                .arg(format!("--listen-client-urls={}", url(*port)))
-                .arg(format!("--advertise-client-urls={}", url(*port)))
+                .arg(format!("--listen-client-urls={}", url(port)))
+                .arg(format!("--advertise-client-urls={}", url(port)))
                 .arg(format!("--listen-peer-urls={}", peer(at)))
                 .arg(format!("--initial-advertise-peer-urls={}", peer(at)))
                 .arg(format!("--initial-cluster={}", cluster.join(",")))
@@ -43,8 +44,9 @@ impl Etcd {
                 .spawn()
                 .context("etcd does not start; test/setup installs it")?;
             etcd.members.push(child);
-            etcd.clients.push(format!("127.0.0.1:{}", port));
+            etcd.clients.push(port.address());
         }
+        etcd._ports = ports;
         etcd.healthy().await?;
         Ok(etcd)
     }
@@ -77,14 +79,4 @@ impl Drop for Etcd {
             let _ = child.wait();
         }
     }
-}
-
-fn free_ports(count: usize) -> Result<Vec<u16>> {
-    let listeners: Vec<TcpListener> =
-        (0..count).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
-    Ok(listeners
-        .iter()
-        .map(TcpListener::local_addr)
-        .map(|at| at.map(|at| at.port()))
-        .collect::<Result<_, _>>()?)
 }

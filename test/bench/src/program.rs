@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, SysconfVar, sysconf};
+use tepui_facilities::Port;
 
 /// One started program. Dropping it ends it.
 #[derive(Debug)]
@@ -18,6 +19,7 @@ pub struct Program {
     /// Of a manager, behind all options: its master.
     argument: Option<String>,
     log: PathBuf,
+    port: Port,
     /// "127.0.0.1:port"; kept over a restart.
     pub address: String,
 }
@@ -66,21 +68,16 @@ impl Program {
         arguments.push(format!("--state-dir={}", folder.join("swarm").display()));
         arguments.extend(cluster.iter().map(|option| format!("--cluster-opt={option}")));
         let log = folder.join("swarm.log");
-        Self::launch(Self {
-            child: None,
-            arguments,
-            argument: Some(master.to_owned()),
-            log,
-            address: "127.0.0.1:0".to_owned(),
-        })
+        Self::launch(log, arguments, Some(master.to_owned()))
     }
 
     fn start(log: PathBuf, arguments: &[String], flags: &[String]) -> Result<Self> {
-        let arguments = [arguments, flags].concat();
-        Self::launch(Self { child: None, arguments, argument: None, log, address: "127.0.0.1:0".to_owned() })
+        Self::launch(log, [arguments, flags].concat(), None)
     }
 
-    fn launch(mut program: Self) -> Result<Self> {
+    fn launch(log: PathBuf, arguments: Vec<String>, argument: Option<String>) -> Result<Self> {
+        let port = Port::take();
+        let mut program = Self { child: None, arguments, argument, log, address: port.address(), port };
         program.restart()?;
         Ok(program)
     }
@@ -88,12 +85,11 @@ impl Program {
     /// Starts it again, on the address it had; back as soon as it listens.
     pub fn restart(&mut self) -> Result<()> {
         self.kill();
-        let port = self.address.rsplit(':').next().unwrap_or("0");
         let log = File::options().create(true).append(true).open(&self.log)?;
         let binary = binary()?;
         let listen = match &self.argument {
             Some(_) => format!("--host=tcp://{}", self.address),
-            None => format!("--port={port}"),
+            None => format!("--port={}", self.port.number()),
         };
         let mut child = Command::new(&binary)
             .args(&self.arguments)

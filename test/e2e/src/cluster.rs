@@ -5,6 +5,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
+use tepui_facilities::Port;
+
 use crate::{Http, cgroup_mounts, wait_for};
 
 /// A cluster in a temporary directory. Dropping it kills every process and removes every file.
@@ -23,6 +25,7 @@ pub struct Program {
     starter: Vec<String>,
     arguments: Vec<String>,
     log: PathBuf,
+    port: Port,
     /// "127.0.0.1:port"; kept over a restart.
     pub address: String,
     pub work_dir: PathBuf,
@@ -168,12 +171,14 @@ impl Program {
         arguments.push("--ip=127.0.0.1".to_string());
         arguments.extend(flags.iter().cloned());
         let log = work_dir.with_extension("log");
+        let port = Port::take();
         let mut program = Self {
             child: None,
             starter,
             arguments,
             log,
-            address: "127.0.0.1:0".to_string(),
+            address: port.address(),
+            port,
             work_dir: work_dir.to_path_buf(),
         };
         program.restart();
@@ -197,7 +202,6 @@ impl Program {
 
     fn spawn(&self) -> Child {
         assert!(self.child.is_none(), "it still runs");
-        let port = self.address.rsplit(':').next().expect("an address has a port");
         let log = File::options().create(true).append(true).open(&self.log).expect("the log can be opened");
         let mut command = match self.starter.split_first() {
             None => Command::new(binary()),
@@ -209,7 +213,7 @@ impl Program {
         };
         command
             .args(&self.arguments)
-            .arg(format!("--port={port}"))
+            .arg(format!("--port={}", self.port.number()))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)

@@ -1,19 +1,20 @@
 //! A real etcd of one or more members on free ports, and masters that share it.
 
 use std::fs::File;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
+use tepui_facilities::Port;
 
 use crate::{Certificates, Http, Program, Wire, wait_for};
 
 /// A running etcd. Dropping it kills every member and removes every file.
 pub struct Etcd {
     members: Vec<Member>,
+    _ports: Vec<Port>,
     _folder: tempfile::TempDir,
 }
 
@@ -113,11 +114,11 @@ impl Etcd {
 
     fn start_with(members: usize, scheme: &str, flags: &[String]) -> Self {
         let folder = tempfile::Builder::new().prefix("tepui-etcd-").tempdir().expect("a temporary directory");
-        let ports: Vec<u16> = free_ports(members * 2);
-        let peer = |at: usize| format!("http://127.0.0.1:{}", ports[members + at]);
+        let ports: Vec<Port> = (0..members * 2).map(|_| Port::take()).collect();
+        let peer = |at: usize| format!("http://{}", ports[members + at].address());
         let cluster: Vec<String> = (0..members).map(|at| format!("m{at}={}", peer(at))).collect();
         let member = |at: usize| {
-            let client = format!("127.0.0.1:{}", ports[at]);
+            let client = ports[at].address();
             let arguments = [
                 format!("--name=m{at}"),
                 format!("--data-dir={}", folder.path().join(format!("m{at}")).display()),
@@ -133,7 +134,7 @@ impl Etcd {
             Member { arguments: [&arguments[..], flags].concat(), client, child: None, log }
         };
         let members: Vec<Member> = (0..members).map(member).collect();
-        let mut etcd = Self { members, _folder: folder };
+        let mut etcd = Self { members, _ports: ports, _folder: folder };
         (0..etcd.members.len()).for_each(|at| etcd.start_member(at));
         if scheme == "http" {
             etcd.wait_until_healthy();
@@ -301,10 +302,4 @@ impl Masters {
 /// Whom a master names as the leader: `//host:port`.
 fn leader_of(http: &Http) -> Option<String> {
     http.get("/redirect").header("location").map(str::to_string)
-}
-
-fn free_ports(count: usize) -> Vec<u16> {
-    let listeners: Vec<TcpListener> =
-        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port")).collect();
-    listeners.iter().map(|listener| listener.local_addr().expect("it is bound").port()).collect()
 }

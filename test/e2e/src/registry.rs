@@ -1,13 +1,13 @@
 //! A real image registry on a free port.
 
 use std::fs::File;
-use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
+use tepui_facilities::Port;
 
 use crate::{Http, wait_for};
 
@@ -19,6 +19,7 @@ const USERS: &str = "tepui:$2b$04$IlNNyagXH2398V9L/zSveuPegqFA7EAkfOD/FrhajW4dWf
 /// Dropping it ends the process and removes its images.
 pub struct Registry {
     child: Child,
+    _port: Port,
     /// `127.0.0.1:port`; engines accept registries on loopback without TLS.
     pub address: String,
     _folder: tempfile::TempDir,
@@ -38,9 +39,8 @@ impl Registry {
     fn with_users(has_users: bool) -> Registry {
         let folder =
             tempfile::Builder::new().prefix("tepui-registry-").tempdir().expect("a temporary directory");
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = listener.local_addr().expect("it is bound").to_string();
-        drop(listener);
+        let port = Port::take();
+        let address = port.address();
         let (users, images) = (folder.path().join("users"), folder.path().join("images"));
         std::fs::write(&users, USERS).expect("a file");
         let mut config = json!({
@@ -67,7 +67,7 @@ impl Registry {
             std::net::TcpStream::connect(&address).ok()?;
             (http.get("/v2/").status == if has_users { 401 } else { 200 }).then_some(())
         });
-        Registry { child, address, _folder: folder }
+        Registry { child, _port: port, address, _folder: folder }
     }
 
     /// Stops it: it accepts connections and answers nothing.

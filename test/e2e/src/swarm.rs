@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use tepui_facilities::{Facility, available};
+use tepui_facilities::{Facility, Port, available};
 
 use crate::dockerd::{Dockerd, IMAGE, Networks};
 use crate::{Cluster, binary, wait_for};
@@ -45,6 +45,7 @@ pub struct Manager {
     arguments: Vec<String>,
     variables: Vec<(String, String)>,
     log: PathBuf,
+    _port: Port,
     /// As `docker -H` takes it; kept over a restart.
     pub host: String,
     /// Further arguments of the docker CLI, to connect.
@@ -195,12 +196,14 @@ impl Manager {
         all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
         all.push(master.to_owned());
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let port = Port::take();
         let mut manager = Manager {
             child: None,
             arguments: all,
             variables: variables.collect(),
             log: state.with_extension("log"),
-            host: "tcp://127.0.0.1:0".to_owned(),
+            host: format!("tcp://{}", port.address()),
+            _port: port,
             cli: Vec::new(),
         };
         manager.restart();

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use tepui_e2e::{Cluster, Scheduler, Web, scalar, wait_for};
-use tepui_facilities::{Facility, available};
+use tepui_facilities::{Facility, Port, available};
 
 /// A cluster with a scheduler.
 struct Bench {
@@ -153,7 +153,7 @@ fn often(check: Value) -> Value {
 fn health_checks_of_every_kind() {
     let mut bench = Bench::start();
     let web = Web::serve(&[("/ok", 200, b""), ("/bad", 500, b"")]);
-    let closed = free_port();
+    let closed = Port::take();
     let healthy = [
         ("command", json!({"type": "COMMAND", "command": {"value": "test \"$CHECKED\" = yes"}})),
         ("http", json!({"type": "HTTP", "http": {"port": web.port, "path": "/ok"}})),
@@ -175,7 +175,7 @@ fn health_checks_of_every_kind() {
     let unhealthy = [
         ("command", json!({"type": "COMMAND", "command": {"value": "false"}})),
         ("http", json!({"type": "HTTP", "http": {"port": web.port, "path": "/bad"}})),
-        ("tcp", json!({"type": "TCP", "tcp": {"port": closed}})),
+        ("tcp", json!({"type": "TCP", "tcp": {"port": closed.number()}})),
     ];
     for (kind, mut check) in unhealthy {
         let id = format!("{kind}-unhealthy");
@@ -186,17 +186,11 @@ fn health_checks_of_every_kind() {
     }
 }
 
-/// An unused port.
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address").port()
-}
-
 #[test]
 fn checks_of_every_kind() {
     let mut bench = Bench::start();
     let web = Web::serve(&[("/teapot", 418, b"")]);
-    let closed = free_port();
+    let closed = Port::take();
     let table = [
         (
             "command",
@@ -210,7 +204,7 @@ fn checks_of_every_kind() {
         ),
         (
             "tcp",
-            json!({"type": "TCP", "tcp": {"port": closed}}),
+            json!({"type": "TCP", "tcp": {"port": closed.number()}}),
             json!({"type": "TCP", "tcp": {"succeeded": false}}),
         ),
     ];
@@ -367,12 +361,13 @@ fn group_command_checks_run_in_its_containers() {
 fn group_http_and_tcp_checks() {
     let mut bench = Bench::start();
     let web = Web::serve(&[("/ok", 200, b""), ("/teapot", 418, b"")]);
+    let closed = Port::take();
     let offer = bench.scheduler.fresh_offer();
     let checks = [
         ("http", "health_check", json!({"type": "HTTP", "http": {"port": web.port, "path": "/ok"}})),
         ("tcp", "health_check", json!({"type": "TCP", "tcp": {"port": web.port}})),
         ("teapot", "check", json!({"type": "HTTP", "http": {"port": web.port, "path": "/teapot"}})),
-        ("closed", "check", json!({"type": "TCP", "tcp": {"port": free_port()}})),
+        ("closed", "check", json!({"type": "TCP", "tcp": {"port": closed.number()}})),
     ];
     let task = |(id, kind, check): &(&str, &str, Value)| {
         let mut task = Scheduler::task(&offer, id, "sleep 1000");

@@ -1,24 +1,24 @@
 //! Every file of `examples/` is run; stores keep their data through failover and replacement, on a real volume driver where the
 //! machine has one.
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::json;
 use tepui_e2e::{Buttervolume, Cluster, Service, VolumeDriver, wait_for};
-use tepui_facilities::{Facility, available};
+use tepui_facilities::{Facility, Port, available};
 
 /// Ports of each agent.
 const PORTS: usize = 10;
 const ISOLATION: &str = "--isolation=filesystem/linux,docker/volume";
 
-/// Resources of an agent with ports that are free on this machine now: the servers of the examples listen on them.
-fn resources() -> String {
-    let listeners: Vec<TcpListener> =
-        (0..PORTS).map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port")).collect();
-    let port = |listener: &TcpListener| listener.local_addr().expect("an address").port();
-    let ports: Vec<String> = listeners.iter().map(|one| format!("{0}-{0}", port(one))).collect();
+/// Ports for the servers of an agent's tasks, which really listen on them.
+fn take_ports() -> Vec<Port> {
+    (0..PORTS).map(|_| Port::take()).collect()
+}
+
+fn resources(ports: &[Port]) -> String {
+    let ports: Vec<String> = ports.iter().map(|port| format!("{0}-{0}", port.number())).collect();
     format!("--resources=cpus:8;mem:4096;disk:16384;ports:[{}]", ports.join(","))
 }
 
@@ -44,8 +44,9 @@ fn hello_world_files_are_deployed() {
     // Limits need cgroups; without them that file alone is left out, and the skip is recorded.
     let limits = available(&[Facility::Cgroups]);
     let mut cluster = Cluster::without_agents(&[]);
-    for index in 0..2 {
-        let ports = resources();
+    let ports: [Vec<Port>; 2] = std::array::from_fn(|_| take_ports());
+    for (index, ports) in ports.iter().enumerate() {
+        let ports = resources(ports);
         let isolation: &[&str] = if limits { &["--isolation=cgroups/cpu,cgroups/mem"] } else { &[] };
         let name = format!("--hostname=agent-{index}");
         let flags: Vec<&str> =
@@ -91,6 +92,7 @@ struct Bench {
     cluster: Cluster,
     driver: &'static str,
     storage: Storage,
+    _ports: [Vec<Port>; 3],
     folder: tempfile::TempDir,
 }
 
@@ -114,11 +116,12 @@ impl Bench {
         };
         let plugins = if driver == Buttervolume::DRIVER { plugins } else { folder.path().join("link") };
         let plugins = format!("--docker_volume_plugin_dirs={}", plugins.display());
-        for index in 0..3 {
-            let resources = resources();
+        let ports: [Vec<Port>; 3] = std::array::from_fn(|_| take_ports());
+        for (index, ports) in ports.iter().enumerate() {
+            let resources = resources(ports);
             cluster.add_agent(&[&resources, ISOLATION, &plugins, &format!("--hostname=agent-{index}")]);
         }
-        Some(Self { cluster, driver, storage, folder })
+        Some(Self { cluster, driver, storage, _ports: ports, folder })
     }
 
     /// Where the content of a volume is.

@@ -1,21 +1,14 @@
 //! Ways to a manager of `tepui swarm`: TLS, Unix sockets, and a standby that passes requests on. Needs root.
 
-use std::net::TcpListener;
-
 use tepui_e2e::dockerd::IMAGE;
 use tepui_e2e::swarm::{Manager, Node, Swarm, agent_flags, start_engine};
 use tepui_e2e::{Certificates, Cluster, Masters, Program, wait_for};
-use tepui_facilities::{Facility, available};
+use tepui_facilities::{Facility, Port, available};
 
 const SMALL: [&str; 4] = ["-m", "20m", "--net", "none"];
 
 fn run<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     [&["run"], &SMALL[..], arguments].concat()
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("it is bound").port()
 }
 
 #[test]
@@ -29,7 +22,8 @@ fn clients_and_engines_are_verified_by_their_certificates() {
         let files = [file("tlscacert", "ca.pem"), file("tlscert", cert), file("tlskey", key)];
         ["--tlsverify".to_owned()].into_iter().chain(files).collect::<Vec<String>>()
     };
-    let port = free_port();
+    let held = Port::take();
+    let port = held.number();
     let node = Node {
         attributes: vec![format!("docker_port:{port}")],
         engine_arguments: [flags("cert.pem", "key.pem"), vec![format!("--host=tcp://127.0.0.1:{port}")]]
@@ -75,8 +69,9 @@ fn standby_passes_requests_on_and_takes_over() {
     flags.push(format!("--cgroups_root={}", masters.folder().file_name().expect("a name").display()));
     let _agent = Program::start("agent", &masters.folder().join("agent"), &flags, Vec::new());
     masters.wait_for_agents(0, 1);
-    let manager = |name: &str| {
-        let port = free_port();
+    let ports = [Port::take(), Port::take()];
+    let manager = |name: &str, port: &Port| {
+        let port = port.number();
         let (host, advertise) = (format!("--host=127.0.0.1:{port}"), format!("--advertise=127.0.0.1:{port}"));
         let manage = [
             host.as_str(),
@@ -93,9 +88,9 @@ fn standby_passes_requests_on_and_takes_over() {
         assert_eq!(ran.code, 0, "{ran:?}");
         ran.stdout.trim().to_owned()
     };
-    let mut first = manager("first");
+    let mut first = manager("first", &ports[0]);
     wait_for("the first to lead", || is_ready(&first));
-    let second = manager("second");
+    let second = manager("second", &ports[1]);
     wait_for("the second to know the leader", || is_ready(&second));
     assert!(done(&first, &["info"]).contains("Role: primary"));
     assert!(done(&second, &["info"]).contains("Role: replica"));

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod disk;
+mod port;
 mod probe;
 
 use std::fs::File;
@@ -14,6 +15,7 @@ use std::io::Write;
 use std::time::Duration;
 
 pub use disk::Disk;
+pub use port::Port;
 pub use probe::{
     buttervolume, by_version, cgroup_mount, cgroup_mounts, is_root, pymesos, v1_mount, v2_mount,
 };

@@ -41,6 +41,17 @@ fn a_skip_for_a_required_facility_fails() {
     assert!(output.contains("TEPUI_REQUIRE lists no-such-program, but it is missing"), "{output}");
 }
 
+#[test]
+fn held_ports_are_given_to_nobody_else() {
+    let ports: Vec<Port> = (0..100).map(|_| Port::take()).collect();
+    let numbers: std::collections::BTreeSet<u16> = ports.iter().map(Port::number).collect();
+    assert_eq!(numbers.len(), ports.len());
+    let held = ports[0].number();
+    assert!(Port::lock(held).is_none(), "{held} is held");
+    std::net::TcpListener::bind(ports[0].address()).expect("its holder can listen on it");
+    drop(ports);
+}
+
 /// Skips only in the processes of the tests above.
 #[test]
 fn skip_names_its_test() {
