@@ -3,7 +3,8 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use tepui_e2e::{Cluster, Service, wait_for};
+use tepui_e2e::{Certificates, Cluster, Service, wait_for};
+use tepui_facilities::{Facility, available};
 
 const RESOURCES: &str = "--resources=cpus:4;mem:2048;disk:8192;ports:[31000-31999]";
 const PROOF: [(&str, &str); 1] = [("Authorization", "Basic b3BzOnNlc2FtZQ==")];
@@ -60,4 +61,24 @@ fn config_templates_are_rendered_in_tasks_from_their_environment() {
     template("changed for {{TASK_NAME}}\n");
     assert_eq!(service.http().send("POST", "/v1/update", &PROOF, b"").status, 200);
     assert_eq!(rendered("the changed file", "changed"), "changed for hello-0-server\n");
+}
+
+#[test]
+fn artifacts_are_fetched_over_tls_by_agents_that_trust_the_api() {
+    if !available(&[Facility::Program("openssl")]) {
+        return;
+    }
+    let certificates = Certificates::make();
+    let trust = format!("SSL_CERT_FILE={}", certificates.file("ca.pem").display());
+    let mut cluster = Cluster::without_agents(&[]);
+    cluster.add_agent_by(vec!["env".to_owned(), trust], &[RESOURCES]);
+    let (folder, copy) = (cluster.folder().join("hello"), cluster.folder().join("rendered"));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join("hello.conf"), "for {{TASK_NAME}}\n").expect("a template");
+    let flag = |name: &str, file: &str| format!("--{name}={}", certificates.file(file).display());
+    let tls = [flag("api_tls_cert", "cert.pem"), flag("api_tls_key", "key.pem")];
+    let flags = [tls[0].as_str(), &tls[1]];
+    let _service = Service::start_with(&cluster.master.address, &folder, &spec(&copy), &[], &flags);
+    let rendered = wait_for("the rendered file", || std::fs::read_to_string(&copy).ok());
+    assert_eq!(rendered, "for hello-0-server\n");
 }
