@@ -29,6 +29,8 @@ pub struct Node<'a> {
     pub crowd: usize,
     /// Empty if the request does not depend on them.
     pub occupants: Vec<&'a Occupant>,
+    /// Of the containers that the request depends on, those that have this name on some node.
+    pub dependency_names: Vec<&'a str>,
     pub images: &'a [Image],
     pub cpus: Scalar,
     /// In MiB.
@@ -44,10 +46,12 @@ impl Node<'_> {
         }
     }
 
-    /// The container that a dependency names: by its name, with or without the engine's, by its id or the beginning of it.
+    /// The container that a dependency names: by its name, with or without the engine's, by its id or the beginning of it. A name
+    /// may look like the beginning of an id; then the container of that name is meant, wherever it is.
     pub fn has_container(&self, named: &str) -> bool {
         let named = named.trim_start_matches('/');
         let named = named.strip_prefix(self.name).and_then(|rest| rest.strip_prefix('/')).unwrap_or(named);
-        !named.is_empty() && self.occupants.iter().any(|it| it.name == named || it.id.starts_with(named))
+        let by_id = !named.is_empty() && !self.dependency_names.contains(&named);
+        self.occupants.iter().any(|it| it.name == named || (by_id && it.id.starts_with(named)))
     }
 }

@@ -32,6 +32,8 @@ pub struct Candidate<'a> {
     pub crowd: usize,
     /// Empty if the spec does not depend on them.
     pub occupants: Vec<&'a Occupant>,
+    /// Of the containers that the spec depends on, those that have this name on some engine.
+    pub dependency_names: Vec<&'a str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,6 +139,7 @@ impl<'a> Candidate<'a> {
             health: if self.agent.is_healthy() { HEALTH_MAX } else { 0 },
             crowd: self.crowd,
             occupants: self.occupants.clone(),
+            dependency_names: self.dependency_names.clone(),
             images: &engine.images,
             cpus,
             memory,

@@ -185,13 +185,24 @@ impl Manager {
             })
         };
         let agents = self.agents.iter();
-        agents
+        let mut candidates: Vec<Candidate<'_>> = agents
             .map(|(id, agent)| {
                 let (crowd, occupants) = crowd(id, &**agent);
-                Candidate { id, agent, crowd, occupants }
+                Candidate { id, agent, crowd, occupants, dependency_names: Vec::new() }
             })
-            .collect()
+            .collect();
+        let dependency_names = dependency_names(spec, &candidates);
+        candidates.iter_mut().for_each(|candidate| candidate.dependency_names.clone_from(&dependency_names));
+        candidates
     }
+}
+
+fn dependency_names<'a>(spec: &ContainerSpec, candidates: &[Candidate<'a>]) -> Vec<&'a str> {
+    let named = |name: &str| {
+        let mut occupants = candidates.iter().flat_map(|candidate| &candidate.occupants);
+        occupants.find(|occupant| occupant.name == name).map(|occupant| occupant.name.as_str())
+    };
+    spec.dependencies().iter().filter_map(|(_, name)| named(name.trim_start_matches('/'))).collect()
 }
 
 /// The last part of an image's name, as far as it can be part of a container's name.

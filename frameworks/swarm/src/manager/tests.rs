@@ -1038,3 +1038,32 @@ fn containers_are_found_by_name_and_id() {
         assert_eq!(view.find(named).map(|container| &*container.occupant.name), expected, "{named:?}");
     }
 }
+
+#[test]
+fn dependency_by_name_wins_over_the_beginning_of_an_id() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:2;mem:100
+        offer O2 A2 cpus:2;mem:100
+        up A1 node-0 other
+        up A2 node-1 id more
+        create 1 web -c 1 --link id:x
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:2;mem:100
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > offer O2 A2 cpus:2;mem:100
+            record agent A2 a2:2375
+            connect A2 a2:2375
+            > up A1 node-0 other
+            > up A2 node-1 id more
+            > create 1 web -c 1 --link id:x
+            record t1 on A2 regular launching
+            accept O2 launch t1 on A2 regular cpus(allocated: *):1
+        "#]],
+    );
+}

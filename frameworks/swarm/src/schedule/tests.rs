@@ -19,6 +19,7 @@ fn node(engine: &Engine, health: i64) -> Node<'_> {
         health,
         crowd: engine.occupants.len(),
         occupants: engine.occupants.iter().collect(),
+        dependency_names: Vec::new(),
         images: &engine.images,
         cpus: Scalar::from_thousandths(2000),
         memory: Scalar::ZERO,

@@ -12,7 +12,7 @@ fn outcome_by(scheduler: &Scheduler, options: &str, agents: &[Agent]) -> String 
     let candidates: Vec<Candidate<'_>> = ids
         .iter()
         .zip(agents)
-        .map(|(id, agent)| Candidate { id, agent, crowd: 0, occupants: vec![] })
+        .map(|(id, agent)| Candidate { id, agent, crowd: 0, occupants: vec![], dependency_names: Vec::new() })
         .collect();
     match select(scheduler, &spec(options), &candidates, &mut Rng::seeded(1)) {
         Ok(Selection { agent, kind, .. }) => format!("{agent} {kind}"),
@@ -89,7 +89,13 @@ fn random_never_takes_a_node_without_room() {
         let candidates: Vec<Candidate<'_>> = ids
             .iter()
             .zip(&agents)
-            .map(|(id, agent)| Candidate { id, agent, crowd: 0, occupants: vec![] })
+            .map(|(id, agent)| Candidate {
+                id,
+                agent,
+                crowd: 0,
+                occupants: vec![],
+                dependency_names: Vec::new(),
+            })
             .collect();
         let selected =
             select(&scheduler, &spec("-c 4"), &candidates, &mut Rng::seeded(seed)).expect("there is room");
@@ -138,7 +144,7 @@ fn every_engine_is_explained() {
     let candidates: Vec<Candidate<'_>> = ids
         .iter()
         .zip(&agents)
-        .map(|(id, agent)| Candidate { id, agent, crowd: 0, occupants: vec![] })
+        .map(|(id, agent)| Candidate { id, agent, crowd: 0, occupants: vec![], dependency_names: Vec::new() })
         .collect();
     let explained = |options: &str| explain(&Scheduler::default(), &spec(options), &candidates).join("\n");
     expect_test::expect![[r#"

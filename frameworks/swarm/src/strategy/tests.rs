@@ -19,6 +19,7 @@ fn rank(strategy: Strategy, options: &str, nodes: &[(&str, i64, i64, usize)]) ->
         health: HEALTH_MAX,
         crowd: engine.occupants.len(),
         occupants: engine.occupants.iter().collect(),
+        dependency_names: Vec::new(),
         images: &[],
         cpus: Scalar::from_thousandths(cpus * 1000),
         memory: Scalar::from_thousandths(memory * 1000),
