@@ -273,6 +273,9 @@ impl Pen {
                 }
             }
         }
+        // The kernel lets a thread of any niceness use up its time slice. A thread that decides has been waiting for this one if
+        // it became runnable meanwhile.
+        std::thread::yield_now();
     }
 
     /// Nothing more comes.
