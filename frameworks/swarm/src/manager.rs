@@ -43,8 +43,8 @@ pub const PENDING_CREATES_MAX: usize = 4096;
 const LAUNCH_RECONCILE_INTERVAL: Duration = Duration::from_secs(15);
 /// Between two questions about all tasks.
 const RECONCILE_INTERVAL: Duration = Duration::from_secs(600);
-/// How long the list of an engine may take to show that a container has exited.
-const EXIT_LISTED_WITHIN: Duration = Duration::from_secs(10);
+/// How long the list of an engine may take to show that a container was created or has exited.
+const LISTED_WITHIN: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -104,8 +104,8 @@ enum Timer {
     Offer(AgentId, OfferId),
     ReconcileLaunches,
     ReconcileAll,
-    /// Whether a container that has terminated runs again.
-    Restart(TaskId),
+    /// Whether a container that has terminated runs again, or is gone.
+    List(TaskId),
 }
 
 /// A container that has no agent yet.
@@ -310,7 +310,7 @@ impl Fsm for Manager {
                 Timer::Create(id) => self.on_create_timeout(id, out),
                 Timer::Offer(agent, offer) => self.on_offer_timeout(&agent, &offer, out),
                 Timer::ReconcileLaunches => self.reconcile_launches(now, out),
-                Timer::Restart(task) => self.on_restart_check(now, &task, out),
+                Timer::List(task) => self.on_list_check(now, &task, out),
                 Timer::ReconcileAll => self.on_reconcile_all(now, out),
             }
         }

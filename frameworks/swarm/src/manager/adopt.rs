@@ -12,10 +12,9 @@ use tepui_proto::mesos::v1::TaskState;
 use tepui_types::{AgentId, TaskId};
 
 use super::{
-    Adoption, Container, Created, Effect, EngineOperation, Manager, Pending, PendingId, Phase, RequestId,
-    Timer, Update,
+    Adoption, Container, Created, Effect, EngineOperation, LISTED_WITHIN, Manager, Pending, PendingId, Phase,
+    RequestId, Timer, Update,
 };
-use crate::occupant::Occupant;
 use crate::rejection::Rejection;
 use crate::res_type::Choice;
 use crate::schedule::ScheduleError;
@@ -161,21 +160,22 @@ impl Manager {
     pub(super) fn on_adoption_lost(&mut self, now: Now, container: Container, out: &mut Outbox<Self>) {
         let (state, message) = (alloc::format!("{:?}", TaskState::TASK_FAILED), alloc::string::String::new());
         let container = Container { phase: Phase::Ended { state, reason: None, message }, ..container };
-        let (task, agent) = (TaskId::new(&*container.task), AgentId::new(&*container.agent));
-        let engine = self.agents.get(&agent).and_then(|agent| agent.engine());
-        let is_own = |it: &&Occupant| it.id == container.occupant.id;
-        // If its engine is not listed yet, the list says whether it runs.
-        let is_running =
-            engine.and_then(|it| it.occupants.iter().find(is_own)).is_some_and(|it| it.is_running);
-        self.put_container(container, out);
-        if is_running {
-            self.adopt_started(now, &task, out);
+        self.put_container(container.clone(), out);
+        self.adopt_running(now, &container, out);
+    }
+
+    /// If its engine is not listed yet, the list says whether it runs.
+    fn adopt_running(&mut self, now: Now, container: &Container, out: &mut Outbox<Self>) {
+        if self.listed(container).is_some_and(|it| it.is_running) {
+            self.adopt_started(now, &TaskId::new(&*container.task), out);
         }
     }
 
     /// The new task terminated before it held the container, which stays as it was.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one failed adoption")]
     pub(super) fn on_not_adopted(
         &mut self,
+        now: Now,
         container: Container,
         waiting: Option<Pending>,
         is_invalid_offer: bool,
@@ -193,7 +193,14 @@ impl Manager {
             });
         let container = Container { phase, ..container };
         self.put_container(container.clone(), out);
-        let Some(mut pending) = waiting else { return };
+        if update.by_executor && self.unseen.contains(&update.task) {
+            // The executor may not have found it.
+            self.timers.set(Timer::List(update.task.clone()), now.mono + LISTED_WITHIN);
+        }
+        let Some(mut pending) = waiting else {
+            // An earlier life of the manager launched the task: the container may run.
+            return self.adopt_running(now, &container, out);
+        };
         let is_orphan = pending.adopts.as_ref().is_some_and(|adoption| adoption.is_orphan);
         pending.adopts = Some(Adoption { container: Arc::new(container), is_orphan });
         if is_invalid_offer && !pending.abandoned {

@@ -9,7 +9,7 @@ use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_types::{AgentId, TaskId, TaskStateExt};
 
-use super::{Container, Created, EXIT_LISTED_WITHIN, Effect, EngineOperation, Manager, Phase, Timer, Update};
+use super::{Container, Created, Effect, EngineOperation, LISTED_WITHIN, Manager, Phase, Timer, Update};
 use crate::occupant::Occupant;
 use crate::rejection::Rejection;
 use crate::spec::{ContainerSpec, Reschedule};
@@ -94,7 +94,7 @@ impl Manager {
         }
         if !container.occupant.id.is_empty() {
             let (is_invalid, message) = (is_invalid_offer(update), failure(update));
-            return self.on_not_adopted(container, waiting, is_invalid, update, message, out);
+            return self.on_not_adopted(now, container, waiting, is_invalid, update, message, out);
         }
         if container.restarted && self.requeue_replacement(&container).is_ok() {
             // Nobody waits for the answer: the container stays on record until it has another node.
@@ -143,7 +143,7 @@ impl Manager {
         };
         // A client may have started it again: then the engine has listed it as running, and sends no other list.
         if update.by_executor && self.listed(&container).is_some_and(|it| it.is_running) {
-            self.timers.set(Timer::Restart(update.task.clone()), now.mono + EXIT_LISTED_WITHIN);
+            self.timers.set(Timer::List(update.task.clone()), now.mono + LISTED_WITHIN);
         }
         self.put_container(container, out);
         if !is_orphan {
@@ -151,11 +151,16 @@ impl Manager {
         }
     }
 
-    /// A list that is older than the exit of the container would have been followed by another.
-    pub(super) fn on_restart_check(&mut self, now: Now, task: &TaskId, out: &mut Outbox<Self>) {
-        let container = self.containers.get(task);
-        if container.and_then(|it| self.listed(it)).is_some_and(|it| it.is_running) {
-            self.adopt_started(now, task, out);
+    /// A list that is older than the exit of the container, or than its creation, would have been followed by another.
+    pub(super) fn on_list_check(&mut self, now: Now, task: &TaskId, out: &mut Outbox<Self>) {
+        let Some(container) = self.containers.get(task) else { return };
+        match self.listed(container).map(|it| it.is_running) {
+            Some(true) => self.adopt_started(now, task, out),
+            Some(false) => (),
+            None => {
+                self.unseen.remove(task);
+                self.forget_if_removed(task, out);
+            }
         }
     }
 
@@ -185,7 +190,7 @@ impl Manager {
     }
 
     /// A container as its engine listed it last.
-    fn listed(&self, container: &Container) -> Option<&Occupant> {
+    pub(super) fn listed(&self, container: &Container) -> Option<&Occupant> {
         let engine = self.agents.get(&AgentId::new(&*container.agent))?.engine()?;
         engine.occupants.iter().find(|it| it.id == container.occupant.id)
     }

@@ -1100,3 +1100,112 @@ fn unreported_container_of_a_failed_node_is_removed_when_another_takes_its_place
         "#]],
     );
 }
+
+#[test]
+fn container_of_a_failed_adoption_of_an_earlier_life_is_not_left_running() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:2;mem:100
+        up A1 node-0
+        create 1 web -c 1
+        update t1 RUNNING id=id-web
+        up A1 node-0 web running
+        update t1 FAILED EXECUTOR_TERMINATED by-agent
+        offer O2 A1 cpus:1
+        restart
+        subscribe F1
+        up A1 node-0 web running
+        update t2 FAILED by-agent REGISTRATION_TIMEOUT
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:2;mem:100
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > update t1 RUNNING id=id-web
+            record t1 on A1 regular created as id-web
+            reply 1 created id-web
+            acknowledge t1
+            > up A1 node-0 web running
+            > update t1 FAILED EXECUTOR_TERMINATED by-agent
+            record t1 on A1 regular ended TASK_FAILED REASON_EXECUTOR_TERMINATED
+            acknowledge t1
+            revive
+            > offer O2 A1 cpus:1
+            record t2 on A1 regular launching, replaces t1
+            accept O2 launch t2 on A1 regular cpus(allocated: *):1
+            > restart
+            connect A1 a1:2375
+            > subscribe F1
+            reconcile t2
+            reconcile
+            > up A1 node-0 web running
+            > update t2 FAILED by-agent REGISTRATION_TIMEOUT
+            record t2 on A1 regular ended TASK_FAILED REASON_EXECUTOR_REGISTRATION_TIMEOUT
+            engine A1 kill id-web
+            acknowledge t2
+        "#]],
+    );
+}
+
+#[test]
+fn container_that_its_adopter_did_not_find_is_forgotten() {
+    check(
+        "
+        subscribe F1
+        offer O1 A1 cpus:2;mem:100
+        up A1 node-0
+        create 1 web -c 1
+        restart
+        subscribe F1
+        up A1 node-0
+        update t1 STARTING id=id-web
+        update t1 FAILED EXECUTOR_TERMINATED by-agent
+        offer O2 A1 cpus:1
+        update t2 FAILED No such container
+        wait 10
+        create 2 web -c 1
+        ",
+        expect![[r#"
+            > subscribe F1
+            record framework F1
+            > offer O1 A1 cpus:2;mem:100
+            record agent A1 a1:2375
+            connect A1 a1:2375
+            > up A1 node-0
+            > create 1 web -c 1
+            record t1 on A1 regular launching
+            accept O1 launch t1 on A1 regular cpus(allocated: *):1
+            > restart
+            connect A1 a1:2375
+            > subscribe F1
+            reconcile t1
+            reconcile
+            > up A1 node-0
+            > update t1 STARTING id=id-web
+            record t1 on A1 regular created as id-web
+            acknowledge t1
+            > update t1 FAILED EXECUTOR_TERMINATED by-agent
+            record t1 on A1 regular ended TASK_FAILED REASON_EXECUTOR_TERMINATED
+            acknowledge t1
+            revive
+            > offer O2 A1 cpus:1
+            record t2 on A1 regular launching, replaces t1
+            accept O2 launch t2 on A1 regular cpus(allocated: *):1
+            > update t2 FAILED No such container
+            record t2 on A1 regular ended TASK_FAILED REASON_EXECUTOR_TERMINATED
+            engine A1 kill id-web
+            acknowledge t2
+            > wait 10
+            record t2 forgotten
+            > create 2 web -c 1
+            revive
+        "#]],
+    );
+}

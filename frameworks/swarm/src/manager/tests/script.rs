@@ -150,6 +150,7 @@ impl World {
                 "RECONCILIATION" => reason = Some(Reason::REASON_RECONCILIATION),
                 "REREGISTERED" => reason = Some(Reason::REASON_AGENT_REREGISTERED),
                 "PREEMPTED" => reason = Some(Reason::REASON_CONTAINER_PREEMPTED),
+                "REGISTRATION_TIMEOUT" => reason = Some(Reason::REASON_EXECUTOR_REGISTRATION_TIMEOUT),
                 "EXECUTOR_TERMINATED" => reason = Some(Reason::REASON_EXECUTOR_TERMINATED),
                 word => match word.strip_prefix("id=") {
                     Some(id) => container = Some((id.to_owned(), format!("engine_chose_{id}"))),
