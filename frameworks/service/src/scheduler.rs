@@ -84,6 +84,8 @@ pub struct Scheduler {
     plan_states: BTreeMap<String, Arc<(ConfigurationId, PlanState)>>,
     rules: Rules,
     offers: Offers,
+    /// Offers of calls that got no answer.
+    undeclined: Vec<OfferId>,
     /// What this turn accepts, by agent and role.
     accepts: BTreeMap<(AgentId, String), Accept>,
     agents: BTreeMap<AgentId, AgentFacts>,
@@ -102,8 +104,6 @@ pub struct Scheduler {
     known_work: Vec<Candidate>,
     /// Whether agents may be hidden by a filter of a decline.
     is_filtered: bool,
-    /// Whether this process had a subscription before.
-    was_subscribed: bool,
     /// A revive waits for its time.
     is_revive_due: bool,
     rescan_offers: bool,
@@ -143,6 +143,7 @@ pub(crate) enum WaitKey {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
     Kill(String),
+    CallsLost,
     Offer(OfferId),
     Revive,
     Reconcile,
@@ -198,6 +199,7 @@ impl Scheduler {
             plan_states: BTreeMap::new(),
             rules: Rules::default(),
             offers: Offers::default(),
+            undeclined: Vec::new(),
             accepts: BTreeMap::new(),
             agents: BTreeMap::new(),
             evaluated_new: BTreeMap::new(),
@@ -208,7 +210,6 @@ impl Scheduler {
             recheck: BTreeSet::new(),
             known_work: Vec::new(),
             is_filtered: false,
-            was_subscribed: false,
             is_revive_due: false,
             rescan_offers: false,
             last_revive: None,
@@ -257,6 +258,7 @@ impl Fsm for Scheduler {
         match input {
             Input::Subscribed { framework_id } => self.on_subscribed(now, framework_id, out),
             Input::Disconnected => self.on_disconnected(),
+            Input::CallsLost { offers } => self.on_calls_lost(now, offers),
             Input::Offers(offers) => self.on_offers(now, &offers, out),
             Input::Rescinded(offer) => drop(self.take_offer(&offer)),
             Input::Update(status) => self.on_update(now, &status, out),
@@ -304,6 +306,7 @@ impl Scheduler {
         while let Some(timer) = self.timers.pop_due(now.mono) {
             self.is_dirty = true;
             match timer {
+                Timer::CallsLost => self.repeat_calls(now, out),
                 Timer::Kill(task) => self.on_kill_timeout(now, &task, out),
                 Timer::Offer(offer) => self.on_offer_timeout(&offer, out),
                 // What was delayed is due: the turn goes on with it.

@@ -380,7 +380,11 @@ pub(crate) fn closed(world: &mut World, index: usize, life: u32, conn: ConnId, k
     match kind {
         Kind::Calls if framework.calls == Some(conn) => {
             framework.calls = None;
-            offers::decline_unanswered(world, index);
+            let lost: Vec<Call> = std::mem::take(&mut framework.pending_calls).into_values().collect();
+            match framework.service.is_some() {
+                true => service::calls_lost(world, index, &lost),
+                false => offers::decline_unanswered(world, index, lost),
+            }
         }
         Kind::Stream if framework.stream == Some(conn) => lost(world, index),
         Kind::Calls | Kind::Stream | Kind::Link | Kind::Request | Kind::Session => (),

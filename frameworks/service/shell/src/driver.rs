@@ -1,7 +1,7 @@
 //! Between the machine and the master: events become inputs, effects become calls.
 //!
-//! Calls go out one after the other in the order of the effects. A call that did not get through is not repeated: after the
-//! next subscription the scheduler reconciles every task and operation that is not terminal.
+//! Calls go out one after the other in the order of the effects. A call that did not get through is not repeated: the
+//! scheduler is told, and reconciles every task and operation that is not terminal, as after a subscription.
 
 use std::sync::Arc;
 
@@ -110,9 +110,11 @@ pub(crate) async fn send_calls(
         match call {
             MasterCall::Other(call) => {
                 let kind = call.r#type;
+                let offers = call.decline.offer_ids.iter().map(OfferId::from).collect();
                 debug!(call = ?kind, "call");
                 if let Err(error) = caller.call(*call).await {
                     warn!(call = ?kind, %error, "call failed");
+                    on_lost_call(&inputs, offers, &error).await;
                 }
             }
             MasterCall::Accept(accept) => {
@@ -121,6 +123,7 @@ pub(crate) async fn send_calls(
                 if let Err(error) = caller.call(convert::accept(&accept)).await {
                     warn!(%agent_id, %error, "accept failed");
                     on_lost_accept(&inputs, &accept, &error).await;
+                    on_lost_call(&inputs, accept.offers, &error).await;
                 }
             }
             MasterCall::Finish => drop(halt.send_replace(Some(Halt::Finished))),
@@ -128,8 +131,16 @@ pub(crate) async fn send_calls(
     }
 }
 
-/// If the master certainly did not launch the tasks, the scheduler learns it at once; otherwise the reconciliation after
-/// the next subscription decides.
+/// The scheduler makes up for calls that may not have arrived; a new subscription makes up for those before it.
+async fn on_lost_call(inputs: &tepui_runtime::Handle<Input>, offers: Vec<OfferId>, fault: &Fault) {
+    if fault.is_passing() && !matches!(fault, Fault::NotSubscribed) {
+        // A machine that has ended needs no input.
+        let _ = inputs.send(Input::CallsLost { offers }).await;
+    }
+}
+
+/// If the master certainly did not launch the tasks, the scheduler learns it at once; otherwise the reconciliation that
+/// makes up for the call decides.
 async fn on_lost_accept(inputs: &tepui_runtime::Handle<Input>, accept: &Accept, fault: &Fault) {
     let state = match fault {
         Fault::NotSubscribed | Fault::Connect { .. } | Fault::Refused { status: 500.., .. } => {

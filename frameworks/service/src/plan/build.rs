@@ -120,9 +120,7 @@ fn progress(goal: Goal, record: Option<TaskRecord>) -> (Progress, Option<String>
         TaskState::Starting => Progress::Starting,
         TaskState::Running { .. } => Progress::Started,
         TaskState::Failed => Progress::Delayed,
-        TaskState::Finished | TaskState::Lost | TaskState::GoneByOperator | TaskState::Unknown => {
-            Progress::Pending
-        }
+        TaskState::Finished | TaskState::Lost | TaskState::GoneByOperator => Progress::Pending,
     };
     (progress, Some(record.task_id))
 }

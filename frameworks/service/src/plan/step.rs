@@ -84,12 +84,10 @@ pub enum TaskState {
     Finished,
     /// TASK_FAILED, TASK_ERROR.
     Failed,
-    /// TASK_KILLED, TASK_KILLING, TASK_LOST, TASK_GONE, TASK_DROPPED, TASK_UNREACHABLE.
+    /// TASK_KILLED, TASK_KILLING, TASK_LOST, TASK_GONE, TASK_DROPPED, TASK_UNREACHABLE, TASK_UNKNOWN.
     Lost,
     /// TASK_GONE_BY_OPERATOR.
     GoneByOperator,
-    /// TASK_UNKNOWN says nothing.
-    Unknown,
 }
 
 impl Step {
@@ -278,7 +276,6 @@ impl Step {
                     backoff.clear(&name);
                     Progress::Pending
                 }
-                (TaskState::Unknown, _) => task.progress,
             };
         }
     }
@@ -302,7 +299,7 @@ mod tests {
 
     #[test]
     fn steps_follow_the_states_of_their_tasks() {
-        use TaskState::{Failed, Finished, GoneByOperator, Lost, Running, Starting, Unknown};
+        use TaskState::{Failed, Finished, GoneByOperator, Lost, Running, Starting};
         let cases = [
             (Goal::Running, Starting, Status::Starting),
             (Goal::Running, Running { ready: false }, Status::Started),
@@ -311,7 +308,6 @@ mod tests {
             (Goal::Running, Failed, Status::Delayed),
             (Goal::Running, Lost, Status::Pending),
             (Goal::Running, GoneByOperator, Status::Pending),
-            (Goal::Running, Unknown, Status::Starting),
             (Goal::Finish, Running { ready: true }, Status::Started),
             (Goal::Finish, Finished, Status::Complete),
             (Goal::Once, Finished, Status::Complete),

@@ -21,6 +21,10 @@ pub enum Input {
     },
     /// Offers that are held are void.
     Disconnected,
+    /// Calls got no answer while the subscription lasts; those that used or declined offers name them.
+    CallsLost {
+        offers: Vec<OfferId>,
+    },
     Offers(Vec<pb::Offer>),
     Rescinded(OfferId),
     Update(Box<pb::TaskStatus>),

@@ -156,7 +156,7 @@ impl Scheduler {
         }
         let record = self.state.pods.get(&attempt.instance);
         let is_replaced = record.is_some_and(|pod| pod.is_replaced);
-        let is_kept = record.is_some() && !is_replaced;
+        let agent = record.filter(|_| !is_replaced).map(|pod| pod.agent.clone());
         let owners = attempt.owners();
         let set = |task: &str| pod.task(task).map(|own| Owner::Set(own.resource_set.clone()));
         let tasks = self.tasks_of(&attempt.instance);
@@ -165,8 +165,8 @@ impl Scheduler {
             let shares = set(name).is_none_or(|set| owners.contains(&set));
             match task.life() {
                 Life::Dead => false,
-                // A pod that was replaced leaves an agent out of contact behind.
-                Life::Unreachable => is_kept && shares,
+                // A pod that was replaced leaves an agent out of contact behind, wherever it is now.
+                Life::Unreachable => shares && agent.as_deref() == Some(&*task.launch.agent),
                 Life::Live => is_replaced || shares,
             }
         });

@@ -145,11 +145,13 @@ impl View {
             own.is_some_and(|own| own.progress <= Progress::Prepared)
         };
         let tasks: Vec<&Task> = self.tasks_of_pod(pod).into_iter().filter(is_open).collect();
-        let hold = tasks.iter().find(|task| task.life() == Life::Unreachable);
-        if let (Some(task), true) = (hold, self.pods.contains_key(pod)) {
+        let agent = self.pods.get(pod).map(|own| own.agent.as_str());
+        let is_held = |task: &&&Task| task.life() == Life::Unreachable && agent == Some(&*task.launch.agent);
+        if let Some(task) = tasks.iter().find(is_held) {
             return format!(
-                "agent {} is unreachable, {} may still run there; the pod continues when the agent is back, or is replaced by `pod replace {}`",
+                "agent {} is {}, {} may still run there; the pod continues when the agent is back, or is replaced by `pod replace {}`",
                 task.launch.hostname,
+                task.agent_state(),
                 task.launch.key.name(),
                 pod.name()
             );

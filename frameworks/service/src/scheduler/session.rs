@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tepui_fsm::Now;
 use tepui_proto::mesos::v1 as pb;
-use tepui_types::{AgentId, TaskId};
+use tepui_types::{AgentId, OfferId, TaskId};
 
 use super::assumed::is_assumed;
 use super::record::{OverrideProgress, Record, TaskKey};
@@ -66,6 +66,11 @@ pub(super) fn pod_role(config: &Config, pre_reserved: &str) -> String {
     }
 }
 
+/// Whether a task id asks for the state of its agent.
+pub(super) fn is_probe(task: &str) -> bool {
+    task.starts_with(PROBE)
+}
+
 impl Scheduler {
     /// Tells the master of new roles and capabilities. Repeated after each subscription, which has those of the start.
     pub(super) fn update_framework(&mut self, out: &mut Out) {
@@ -80,12 +85,17 @@ impl Scheduler {
         self.on_disconnected();
         self.state.connected = true;
         self.state.suppressed = false;
-        // A session repeats the suppression that it remembers, whatever became of the last SUPPRESS or REVIVE.
-        self.is_revive_due |= core::mem::replace(&mut self.was_subscribed, true);
+        // The master may remember declined offers, and a session the suppression, of an earlier subscription.
+        self.is_revive_due |= self.state.framework_id.is_some();
         if self.state.framework_id.as_ref() != Some(&framework_id) {
             let service = Record::Service(self.config.service.clone());
             self.apply(Record::Batch(vec![service, Record::Framework(framework_id)]), out);
         }
+        self.resume(now, out);
+    }
+
+    /// Says again what the master may not know, and asks it what we may not.
+    fn resume(&mut self, now: Now, out: &mut Out) {
         if self.is_framework_changed {
             self.update_framework(out);
         }
@@ -96,6 +106,26 @@ impl Scheduler {
         self.reconcile_implicitly(now, out);
         self.reconcile_operations(out);
         self.repeat_kills(now, out);
+    }
+
+    /// Calls without an answer: the master may have received them or not. They are made up for after a while, all at once.
+    pub(super) fn on_calls_lost(&mut self, now: Now, offers: Vec<OfferId>) {
+        if !self.state.connected {
+            return; // The next subscription makes up for them.
+        }
+        self.undeclined.extend(offers);
+        if self.timers.get(&Timer::CallsLost).is_none() {
+            self.timers.set(Timer::CallsLost, now.mono + self.config.timing.kill_retry);
+        }
+    }
+
+    pub(super) fn repeat_calls(&mut self, now: Now, out: &mut Out) {
+        // First, so that an ACCEPT that still arrives launches nothing that is answered as unknown.
+        let offers = core::mem::take(&mut self.undeclined);
+        self.decline(offers, self.config.timing.refuse_unfit, out);
+        self.state.suppressed = false;
+        self.is_revive_due = true;
+        self.resume(now, out);
     }
 
     /// Kills that follow from records may have been lost with the scheduler that decided them.
@@ -140,6 +170,8 @@ impl Scheduler {
     pub(super) fn on_disconnected(&mut self) {
         self.state.connected = false;
         self.changed = true;
+        self.undeclined.clear();
+        self.timers.clear(&Timer::CallsLost);
         self.void_offers();
     }
 

@@ -20,7 +20,7 @@ pub struct Task {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Life {
     Live,
-    /// Its agent is out of contact: it may run on, and come back.
+    /// Its agent is out of contact, or the master does not know it any more: it may run on, and come back.
     Unreachable,
     Dead,
 }
@@ -32,6 +32,14 @@ impl Task {
 
     pub(super) fn life(&self) -> Life {
         life(self.state())
+    }
+
+    /// Of a task that is out of contact.
+    pub(super) fn agent_state(&self) -> &'static str {
+        match self.state() {
+            State::TASK_UNKNOWN => "unknown to the master",
+            _ => "unreachable",
+        }
     }
 
     pub(super) fn plan_state(&self) -> TaskState {
@@ -72,9 +80,9 @@ pub(super) fn plan_state(state: State, reason: Option<Reason>, is_ready: bool) -
         | State::TASK_LOST
         | State::TASK_GONE
         | State::TASK_DROPPED
-        | State::TASK_UNREACHABLE => TaskState::Lost,
+        | State::TASK_UNREACHABLE
+        | State::TASK_UNKNOWN => TaskState::Lost,
         State::TASK_GONE_BY_OPERATOR => TaskState::GoneByOperator,
-        State::TASK_UNKNOWN => TaskState::Unknown,
     }
 }
 

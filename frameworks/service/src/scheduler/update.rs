@@ -10,6 +10,7 @@ use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_types::{AgentId, TaskId};
 
 use super::record::{Pod, Record, Status, TaskKey};
+use super::session::is_probe;
 use super::task::{Life, Task, life, plan_state};
 use super::task_info;
 use super::{Effect, Out, Scheduler, Timer, millis};
@@ -38,10 +39,14 @@ impl Scheduler {
 
     /// A task that was replaced, or of an earlier life of the service: it must not run.
     fn on_unknown_update(&mut self, now: Now, status: &pb::TaskStatus, out: &mut Out) {
-        if let (State::TASK_GONE_BY_OPERATOR, Some(agent)) = (status.state, status.agent_id.as_option()) {
-            return self.forget_agent(&agent.value, out);
-        }
         let id = status.task_id.value.as_str();
+        match status.agent_id.as_option() {
+            Some(agent) if is_agent_gone(status) => return self.forget_agent(&agent.value, out),
+            Some(agent) if is_probe(id) && status.state == State::TASK_UNKNOWN => {
+                return self.forget_garbage(&agent.value, out);
+            }
+            Some(_) | None => (),
+        }
         if life(status.state) != Life::Live {
             self.strays.remove(id);
             self.timers.clear(&Timer::Kill(id.to_owned()));
@@ -127,8 +132,7 @@ impl Scheduler {
             | TaskState::Finished
             | TaskState::Failed
             | TaskState::Lost
-            | TaskState::GoneByOperator
-            | TaskState::Unknown => (),
+            | TaskState::GoneByOperator => (),
         }
         for plan in &mut self.state.plans {
             plan.on_task(now, &key.pod, id, state, &mut self.state.backoff);
@@ -165,7 +169,15 @@ impl Scheduler {
     /// What a status means for the pod and its reservations.
     fn on_pod_change(&mut self, now: Now, instance: &PodInstance, status: &pb::TaskStatus, out: &mut Out) {
         match status.state {
-            State::TASK_GONE_BY_OPERATOR => self.forget_agent(&status.agent_id.value, out),
+            State::TASK_GONE_BY_OPERATOR if is_agent_gone(status) => {
+                self.forget_agent(&status.agent_id.value, out)
+            }
+            // The agent is drained to be marked gone, and has its reservations until then: the operator may reactivate it.
+            State::TASK_GONE_BY_OPERATOR => {
+                if let Some(pod) = self.state.pods.get(instance).cloned() {
+                    self.mark_replaced(&pod, out);
+                }
+            }
             State::TASK_KILLED | State::TASK_LOST | State::TASK_FAILED | State::TASK_GONE
                 if status.reason == Some(Reason::REASON_AGENT_DRAINING) =>
             {
@@ -181,10 +193,18 @@ impl Scheduler {
     fn forget_agent(&mut self, agent: &str, out: &mut Out) {
         let pods = self.state.pods.values().filter(|own| own.agent == agent);
         let pods: Vec<PodInstance> = pods.map(|own| own.instance.clone()).collect();
-        let garbage = self.state.garbage.values().filter(|own| own.agent == agent);
-        let mut batch: Vec<Record> = garbage.map(|own| Record::GarbageForgotten(own.id.clone())).collect();
-        batch.extend(pods.iter().cloned().map(Record::PodForgotten));
+        self.forget_garbage(agent, out);
+        let batch: Vec<Record> = pods.iter().cloned().map(Record::PodForgotten).collect();
         self.recheck.extend(pods);
+        if !batch.is_empty() {
+            self.apply(Record::Batch(batch), out);
+        }
+    }
+
+    /// The master has removed the agent: nothing on it can be released. Should it come back, its offers tell.
+    fn forget_garbage(&mut self, agent: &str, out: &mut Out) {
+        let garbage = self.state.garbage.values().filter(|own| own.agent == agent);
+        let batch: Vec<Record> = garbage.map(|own| Record::GarbageForgotten(own.id.clone())).collect();
         if !batch.is_empty() {
             self.apply(Record::Batch(batch), out);
         }
@@ -218,6 +238,14 @@ impl Scheduler {
         let spec = self.state.configurations.get(&task.launch.configuration)?;
         Some(spec.pod(&key.pod.pod)?.task(&key.task)?.goal)
     }
+}
+
+/// Whether the master says so of the agent. The agent itself reports tasks so while it is drained to be marked gone.
+fn is_agent_gone(status: &pb::TaskStatus) -> bool {
+    let is_drained = status.reason == Some(Reason::REASON_AGENT_DRAINING);
+    // The master names the executor if it repeats what the agent reported.
+    let is_repeated = status.reason == Some(Reason::REASON_RECONCILIATION) && status.executor_id.is_set();
+    status.state == State::TASK_GONE_BY_OPERATOR && !is_drained && !is_repeated
 }
 
 /// Whether an answer to a reconciliation repeats a terminal state that the agent reports, without the reason that it gives.

@@ -1,10 +1,13 @@
 //! The steps of plans, one after the other, as far as they can go in this turn.
 
+use std::sync::Arc;
+
 use tepui_fsm::{Budget, Now};
+use tepui_proto::mesos::v1::TaskState as State;
 use tepui_types::{AgentId, TaskId};
 
 use super::record::{OverrideProgress, OverrideTarget, Record};
-use super::task::Life;
+use super::task::{Life, Task};
 use super::{Effect, Out, Override, ROUNDS_MAX, Scheduler, TaskKey, Timer, millis, plans};
 use crate::plan::{self, Candidate, PodInstance, Progress, Work};
 
@@ -84,10 +87,15 @@ impl Scheduler {
     /// Kills a task that is not needed any more. Its pod loses its reservations once all its tasks are down.
     fn work_on_kill(&mut self, now: Now, name: &str, out: &mut Out) -> bool {
         let Some(key) = self.find_task(name) else { return true };
-        if self.state.tasks.get(&key).is_none_or(|task| task.life() == Life::Dead) {
+        // The master has removed the agent of an unknown task: nothing can be waited for. Should the task come back, it is killed.
+        let is_over = |task: &Arc<Task>| task.life() == Life::Dead || task.state() == State::TASK_UNKNOWN;
+        let task = self.state.tasks.get(&key).cloned();
+        if task.as_ref().is_none_or(is_over) {
             if self.is_pod_down(&key.pod) {
                 self.release_pod(&key.pod, out);
             }
+            let unknown = task.filter(|task| task.life() == Life::Unreachable);
+            self.probe(unknown.map(|task| AgentId::new(task.launch.agent.as_str())), out);
             return true;
         }
         let progress = OverrideProgress::InProgress;

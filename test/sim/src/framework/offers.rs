@@ -7,6 +7,7 @@ use tepui_client::shorthand::{duration_info, executor_id, scalar, shell, task_id
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::TaskState;
 use tepui_proto::mesos::v1::offer::operation::Type;
+use tepui_proto::mesos::v1::scheduler::Call;
 
 use super::{Framework, Operation, Task, call, volumes};
 use crate::chance::{Rng, SECOND, between, pick};
@@ -48,8 +49,8 @@ fn decline(world: &mut World, index: usize, offer: &pb::Offer, seconds: f64) {
 
 /// The connection broke before these calls were answered. Whether they arrived is unknown: declining again does no harm,
 /// and launched tasks are reconciled.
-pub(super) fn decline_unanswered(world: &mut World, index: usize) {
-    for pending in std::mem::take(&mut world.frameworks[index].pending_calls).into_values() {
+pub(super) fn decline_unanswered(world: &mut World, index: usize, lost: Vec<Call>) {
+    for pending in lost {
         let offers = pending.accept.offer_ids.iter().chain(&pending.decline.offer_ids).cloned();
         let offers: Vec<_> = offers.collect();
         if !offers.is_empty() {

@@ -292,10 +292,10 @@ fn perform(world: &mut World, index: usize, effect: Effect) {
         Effect::Accept(accept) => perform_accept(world, index, &accept),
         Effect::Decline { offers, refuse } => {
             let filters = filters(refuse);
-            send(world, index, calls::decline(offers.iter().map(OfferId::to_proto), Some(filters)));
+            deliver(world, index, calls::decline(offers.iter().map(OfferId::to_proto), Some(filters)));
         }
         Effect::Kill { task, agent } => {
-            send(world, index, calls::kill(task.to_proto(), agent.map(|agent| agent.to_proto()), None));
+            deliver(world, index, calls::kill(task.to_proto(), agent.map(|agent| agent.to_proto()), None));
         }
         Effect::Acknowledge { agent, task, uuid } => acknowledge(world, index, &agent, &task, uuid),
         Effect::AcknowledgeOperation { agent, operation, uuid } => {
@@ -309,12 +309,12 @@ fn perform(world: &mut World, index: usize, effect: Effect) {
                 acknowledge_operation_status: acknowledge.into(),
                 ..of(call::Type::ACKNOWLEDGE_OPERATION_STATUS)
             };
-            send(world, index, acknowledge);
+            deliver(world, index, acknowledge);
         }
         Effect::Reconcile(tasks) => {
             let agent = |agent: Option<AgentId>| agent.as_ref().map(AgentId::to_proto);
             let tasks = tasks.into_iter().map(|(task, at)| (task.to_proto(), agent(at)));
-            send(world, index, calls::reconcile(tasks));
+            deliver(world, index, calls::reconcile(tasks));
         }
         Effect::ReconcileOperations(operations) => {
             let operation = |(id, agent): (String, AgentId)| call::reconcile_operations::Operation {
@@ -323,18 +323,18 @@ fn perform(world: &mut World, index: usize, effect: Effect) {
                 ..Default::default()
             };
             let operations = operations.into_iter().map(operation).collect();
-            send(world, index, calls::reconcile_operations(operations));
+            deliver(world, index, calls::reconcile_operations(operations));
         }
         Effect::UpdateFramework(info) => {
-            send(world, index, calls::update_framework(*info, Vec::new(), None));
+            deliver(world, index, calls::update_framework(*info, Vec::new(), None));
         }
-        Effect::Suppress => drop(send(world, index, calls::suppress(Vec::new()))),
-        Effect::Revive => drop(send(world, index, calls::revive(Vec::new()))),
+        Effect::Suppress => drop(deliver(world, index, calls::suppress(Vec::new()))),
+        Effect::Revive => drop(deliver(world, index, calls::revive(Vec::new()))),
         Effect::Reply { answer: Answer::Rejected(errors), .. } => {
             world.checks.fail("services_hold", format!("the spec is rejected: {}", errors.join("; ")));
         }
         Effect::Reply { .. } => (),
-        Effect::Teardown => drop(send(world, index, calls::teardown())),
+        Effect::Teardown => drop(deliver(world, index, calls::teardown())),
         Effect::Finished => {
             world.trace_line(|| format!("F{index} has uninstalled its service"));
             if let Some(own) = service(world, index) {
@@ -348,6 +348,28 @@ fn perform(world: &mut World, index: usize, effect: Effect) {
     }
 }
 
+/// As its shell: the scheduler learns of calls that do not get through.
+fn deliver(world: &mut World, index: usize, call: Call) -> bool {
+    let offers = offers(&call);
+    let is_sent = send(world, index, call);
+    if !is_sent && world.frameworks[index].session.link().is_some() {
+        feed(world, index, Input::CallsLost { offers });
+    }
+    is_sent
+}
+
+/// The connection broke before the calls were answered.
+pub(super) fn calls_lost(world: &mut World, index: usize, calls: &[Call]) {
+    if !calls.is_empty() {
+        feed(world, index, Input::CallsLost { offers: calls.iter().flat_map(offers).collect() });
+    }
+}
+
+/// The offers that a call uses or declines.
+fn offers(call: &Call) -> Vec<OfferId> {
+    call.accept.offer_ids.iter().chain(&call.decline.offer_ids).map(OfferId::from).collect()
+}
+
 fn acknowledge(world: &mut World, index: usize, agent: &AgentId, task: &TaskId, uuid: Vec<u8>) {
     let acknowledge = call::Acknowledge {
         agent_id: agent.to_proto().into(),
@@ -355,7 +377,7 @@ fn acknowledge(world: &mut World, index: usize, agent: &AgentId, task: &TaskId, 
         uuid: uuid.clone(),
         ..Default::default()
     };
-    if send(world, index, Call { acknowledge: acknowledge.into(), ..of(call::Type::ACKNOWLEDGE) }) {
+    if deliver(world, index, Call { acknowledge: acknowledge.into(), ..of(call::Type::ACKNOWLEDGE) }) {
         world.counts.acknowledgements += 1;
         world.checks.observe(&Fact::FrameworkAcknowledges { uuid: &uuid });
     }
@@ -379,7 +401,7 @@ fn perform_accept(world: &mut World, index: usize, accept: &Accept) {
     }
     let offers = accept.offers.iter().map(OfferId::to_proto);
     let call = calls::accept(offers, accept.operations.clone(), Some(filters(accept.refuse)));
-    if send(world, index, call) {
+    if deliver(world, index, call) {
         world.counts.tasks += tasks.len() as u64;
         for task in &tasks {
             world.checks.observe(&Fact::FrameworkLaunches { id: &id, task });

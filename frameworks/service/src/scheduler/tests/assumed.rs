@@ -138,6 +138,7 @@ fn reservations_that_were_only_assumed_are_made_again() {
             > subscribe
             reconcile svc__hello-0-server__#2
             record +status/hello-0-server
+            revive
             > offers
             record -pod/hello-0 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6 +garbage/#7
             > wait 0

@@ -372,6 +372,14 @@ impl Cluster {
         self.update(&agent, task_id, state, "", state == State::TASK_RUNNING);
     }
 
+    /// The master does not know the agent any more, and the scheduler has missed what it said of it.
+    pub fn forget_agent(&mut self, id: &str) {
+        self.rescind_all(id);
+        self.agents.remove(id);
+        self.unacknowledged.retain(|_, status| status.agent_id.value != id);
+        self.events.clear();
+    }
+
     /// The agent and all on it is gone for good.
     pub fn remove_agent(&mut self, id: &str) {
         self.rescind_all(id);

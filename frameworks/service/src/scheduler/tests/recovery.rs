@@ -667,6 +667,352 @@ fn a_drained_agent_is_left() {
     );
 }
 
+#[test]
+fn an_agent_drained_to_be_marked_gone_has_its_reservations_until_then() {
+    let script = |end: &str| {
+        format!(
+            "
+            agent A1 cpus:4;mem:4096;disk:10000
+            agent A2 cpus:4;mem:4096;disk:10000
+            target plain
+            subscribe
+            offers A1
+            run all
+            drained-to-gone all
+            offers A2
+            run all
+            {end}
+            "
+        )
+    };
+    // It is reactivated.
+    check(
+        &[("plain", PLAIN)],
+        &script("offers A1"),
+        expect![[r#"
+        > agent A1 cpus:4;mem:4096;disk:10000
+        > agent A2 cpus:4;mem:4096;disk:10000
+        > target plain
+        record +configuration/#1 +target
+        reply target #1
+        > subscribe
+        record +service +framework
+        > offers A1
+        record +pod/node-0 +task/node-0-main +status/node-0-main
+        accept O1 of A1
+            RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6
+            LAUNCH_GROUP svc__node-0-main__#7 with cpus:1@#5 mem:100@#6 in svc__node__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+        record +pod/node-0
+        > run all
+        record +status/node-0-main
+        record +property/last-completed-update-type
+        suppress
+        > drained-to-gone all
+        record +status/node-0-main
+        record +pod/node-0
+        record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+        revive
+        > offers A2
+        record +pod/node-0 +task/node-0-main +status/node-0-main
+        accept O2 of A2
+            RESERVE cpus:0.1@#9 mem:32@#10 disk:256@#11 cpus:1@#12 mem:100@#13
+            LAUNCH_GROUP svc__node-0-main__#14 with cpus:1@#12 mem:100@#13 in svc__node__#15 with cpus:0.1@#9 mem:32@#10 disk:256@#11
+        record +pod/node-0
+        > run all
+        record +status/node-0-main
+        > offers A1
+        record +garbage/#2 +garbage/#5 +garbage/#3 +garbage/#6 +garbage/#4
+        accept O3 of A1
+            UNRESERVE cpus:0.1@#2
+            UNRESERVE cpus:1@#5
+            UNRESERVE mem:32@#3
+            UNRESERVE mem:100@#6
+            UNRESERVE disk:256@#4
+        suppress
+        record -garbage/#2
+        record -garbage/#5
+        record -garbage/#3
+        record -garbage/#6
+        record -garbage/#4
+    "#]],
+    );
+    // It is marked gone: nothing is left to release.
+    check(
+        &[("plain", PLAIN)],
+        &script("gone A1"),
+        expect![[r#"
+        > agent A1 cpus:4;mem:4096;disk:10000
+        > agent A2 cpus:4;mem:4096;disk:10000
+        > target plain
+        record +configuration/#1 +target
+        reply target #1
+        > subscribe
+        record +service +framework
+        > offers A1
+        record +pod/node-0 +task/node-0-main +status/node-0-main
+        accept O1 of A1
+            RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6
+            LAUNCH_GROUP svc__node-0-main__#7 with cpus:1@#5 mem:100@#6 in svc__node__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+        record +pod/node-0
+        > run all
+        record +status/node-0-main
+        record +property/last-completed-update-type
+        suppress
+        > drained-to-gone all
+        record +status/node-0-main
+        record +pod/node-0
+        record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+        revive
+        > offers A2
+        record +pod/node-0 +task/node-0-main +status/node-0-main
+        accept O2 of A2
+            RESERVE cpus:0.1@#9 mem:32@#10 disk:256@#11 cpus:1@#12 mem:100@#13
+            LAUNCH_GROUP svc__node-0-main__#14 with cpus:1@#12 mem:100@#13 in svc__node__#15 with cpus:0.1@#9 mem:32@#10 disk:256@#11
+        record +pod/node-0
+        > run all
+        record +status/node-0-main
+        > gone A1
+        reconcile probe__svc__A1
+        record -garbage/#3 -garbage/#4 -garbage/#2 -garbage/#5 -garbage/#6
+        suppress
+    "#]],
+    );
+}
+
+#[test]
+fn tasks_of_a_replaced_pod_do_not_wait_for_the_agent_that_it_has_left() {
+    check(
+        &[("duo", DUO), ("changed", &DUO.replace("cmd: job", "cmd: other"))],
+        "
+        agent A1 cpus:4;mem:4096;disk:10000
+        target duo
+        subscribe
+        offers
+        finish node-0-job
+        offers
+        run node-0-main
+        target changed
+        unreachable A1
+        pod-replace node-0
+        agent A2 cpus:4;mem:4096;disk:10000
+        offers A2
+        finish node-0-job
+        show plan recovery
+        offers A2
+        run node-0-main
+        show pods
+        ",
+        expect![[r#"
+            > agent A1 cpus:4;mem:4096;disk:10000
+            > target duo
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > offers
+            record +pod/node-0 +task/node-0-job +status/node-0-job
+            accept O1 of A1
+                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6 cpus:1@#7 mem:100@#8
+                LAUNCH_GROUP svc__node-0-job__#9 with cpus:1@#7 mem:100@#8 in svc__node__#10 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            record +pod/node-0
+            > finish node-0-job
+            record +status/node-0-job
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O2 of A1
+                LAUNCH_GROUP svc__node-0-main__#11 with cpus:1@#5 mem:100@#6 in svc__node__#12 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            > run node-0-main
+            record +status/node-0-main
+            record +property/last-completed-update-type
+            suppress
+            > target changed
+            record +configuration/#13 +target +task/node-0-main
+            reply target #13
+            revive
+            > unreachable A1
+            record +status/node-0-main
+            > pod-replace node-0
+            record +pod/node-0
+            record -pod/node-0 +garbage/#7 +garbage/#8 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            reply pod node-0 [node-0-job, node-0-main]
+            > agent A2 cpus:4;mem:4096;disk:10000
+            > offers A2
+            record +pod/node-0 +task/node-0-job +status/node-0-job
+            accept O3 of A2
+                RESERVE cpus:0.1@#14 mem:32@#15 disk:256@#16 cpus:1@#17 mem:100@#18 cpus:1@#19 mem:100@#20
+                LAUNCH_GROUP svc__node-0-job__#21 with cpus:1@#19 mem:100@#20 in svc__node__#22 with cpus:0.1@#14 mem:32@#15 disk:256@#16
+            record +pod/node-0
+            > finish node-0-job
+            record +status/node-0-job
+            record -configuration/#1
+            > show plan recovery
+            recovery (parallel strategy) (IN_PROGRESS)
+              node-0:[main] (serial strategy) (IN_PROGRESS)
+                node-0:[main] (PREPARED) waits for the reservations on agent host-a2; 1 agent: 1 did not offer the running executor and did not offer the reserved cpus, mem
+            > offers A2
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O4 of A2
+                LAUNCH_GROUP svc__node-0-main__#23 with cpus:1@#17 mem:100@#18 in svc__node__#24 with cpus:0.1@#14 mem:32@#15 disk:256@#16
+            > run node-0-main
+            record +status/node-0-main
+            > show pods
+            node-0: node-0-main RUNNING, node-0-job FINISHED
+        "#]],
+    );
+}
+
+const DUO: &str = "
+name: svc
+pods:
+  node:
+    count: 1
+    tasks:
+      main: {goal: RUNNING, cmd: main, cpus: 1, memory: 100}
+      job: {goal: FINISH, cmd: job, cpus: 1, memory: 100}
+plans:
+  deploy:
+    phases:
+      node: {pod: node, steps: [{default: [[job], [main]]}]}
+";
+
+#[test]
+fn a_task_that_the_master_does_not_know_is_shown_and_left_by_a_replacement() {
+    check(
+        &[("job", JOB)],
+        "
+        agent A1 cpus:4;mem:4096;disk:10000
+        target job
+        subscribe
+        offers
+        run all
+        forgotten A1
+        disconnect
+        subscribe
+        show plan deploy
+        agent A2 cpus:4;mem:4096;disk:10000
+        pod-replace node-0
+        offers
+        finish node-0-main
+        show plan deploy
+        ",
+        expect![[r#"
+            > agent A1 cpus:4;mem:4096;disk:10000
+            > target job
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O1 of A1
+                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6
+                LAUNCH_GROUP svc__node-0-main__#7 with cpus:1@#5 mem:100@#6 in svc__node__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            > forgotten A1
+            > disconnect
+            > subscribe
+            reconcile svc__node-0-main__#7
+            record +status/node-0-main
+            revive
+            > show plan deploy
+            deploy (serial strategy) (PENDING)
+              node (serial strategy) (PENDING)
+                node-0:[main] (PENDING) agent host-a1 is unknown to the master, node-0-main may still run there; the pod continues when the agent is back, or is replaced by `pod replace node-0`
+            > agent A2 cpus:4;mem:4096;disk:10000
+            > pod-replace node-0
+            record +pod/node-0
+            record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            reply pod node-0 [node-0-main]
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O2 of A2
+                RESERVE cpus:0.1@#9 mem:32@#10 disk:256@#11 cpus:1@#12 mem:100@#13
+                LAUNCH_GROUP svc__node-0-main__#14 with cpus:1@#12 mem:100@#13 in svc__node__#15 with cpus:0.1@#9 mem:32@#10 disk:256@#11
+            record +pod/node-0
+            > finish node-0-main
+            record +status/node-0-main
+            record +property/last-completed-update-type
+            > show plan deploy
+            deploy (serial strategy) (COMPLETE)
+              node (serial strategy) (COMPLETE)
+                node-0:[main] (COMPLETE)
+        "#]],
+    );
+}
+
+const JOB: &str = "
+name: svc
+pods:
+  node:
+    count: 1
+    tasks:
+      main: {goal: FINISH, cmd: main, cpus: 1, memory: 100}
+";
+
+#[test]
+fn calls_without_an_answer_are_made_up_for() {
+    check(
+        &[("plain", PLAIN)],
+        "
+        agent A1 cpus:4;mem:4096;disk:10000
+        target plain
+        subscribe
+        offers
+        run all
+        fail node-0-main
+        calls-lost O7 O8
+        wait 4
+        calls-lost
+        wait 5
+        offers
+        calls-lost O9
+        disconnect
+        wait 10
+        subscribe
+        ",
+        expect![[r#"
+            > agent A1 cpus:4;mem:4096;disk:10000
+            > target plain
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O1 of A1
+                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6
+                LAUNCH_GROUP svc__node-0-main__#7 with cpus:1@#5 mem:100@#6 in svc__node__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            record +property/last-completed-update-type
+            suppress
+            > fail node-0-main
+            record +status/node-0-main
+            revive
+            > calls-lost O7 O8
+            > wait 4
+            > calls-lost
+            > wait 5
+            decline O7,O8 for 30 s
+            reconcile probe__svc__A1
+            revive
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O2 of A1
+                LAUNCH_GROUP svc__node-0-main__#9 with cpus:1@#5 mem:100@#6 in svc__node__#10 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            > calls-lost O9
+            > disconnect
+            > wait 10
+            > subscribe
+            reconcile svc__node-0-main__#9
+            record +status/node-0-main
+        "#]],
+    );
+}
+
 const POLICY: &str = "
 name: svc
 replacement-failure-policy: {permanent-failure-timeout-secs: 60, min-replace-delay-secs: 100}
@@ -752,6 +1098,7 @@ fn pods_that_fail_for_too_long_are_replaced_one_after_the_other() {
             reconcile svc__node-1-main__#14
             reconcile svc__node-0-main__#7
             reconcile svc__node-1-main__#14
+            revive
             > target policy
             reply target #1 unchanged
             > wait 1

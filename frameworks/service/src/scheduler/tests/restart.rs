@@ -89,6 +89,7 @@ fn kills_of_pod_commands_are_repeated_by_the_next_scheduler() {
             > subscribe
             reconcile svc__node-0-side__#13
             kill svc__node-0-side__#13
+            revive
             > killed node-0-side
             record +status/node-0-side
             > offers
@@ -196,6 +197,7 @@ fn a_restart_ends_the_delay_of_a_task_for_the_next_scheduler_too() {
             > restart
             > subscribe
             reconcile probe__svc__A1
+            revive
             > show plan deploy
             deploy (serial strategy) (PENDING)
               node (serial strategy) (PENDING)
@@ -340,6 +342,7 @@ fn roles_and_capabilities_of_a_new_target_update_the_framework_and_roles_stay() 
             > start role
             reply target #2 unchanged
             > subscribe
+            revive
             > target single
             record +configuration/#3 +target
             update framework: roles svc-role,team/svc-role, PARTITION_AWARE,RESERVATION_REFINEMENT,MULTI_ROLE
@@ -448,6 +451,7 @@ fn a_second_run_of_a_plan_is_continued_by_the_next_scheduler() {
             > restart
             > subscribe
             reconcile svc__node-0-main__#11
+            revive
             > show plan backup
             backup (serial strategy) (IN_PROGRESS)
               node (serial strategy) (IN_PROGRESS)
@@ -518,6 +522,7 @@ fn operations_of_a_pod_that_was_replaced_meanwhile_are_reconciled() {
             reconcile svc__hello-0-server__#2
             reconcile operation #3
             record +status/hello-0-server
+            revive
             > pod-replace hello-0
             record +pod/hello-0
             record -pod/hello-0 +garbage/#4 +garbage/#5 +garbage/#6 +garbage/#7 +garbage/#8

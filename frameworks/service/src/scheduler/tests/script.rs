@@ -125,6 +125,11 @@ impl World {
             "unreachable" => self.cluster.set_reachable(rest[0], false),
             "reachable" => self.cluster.set_reachable(rest[0], true),
             "gone" => self.cluster.remove_agent(rest[0]),
+            "forgotten" => self.cluster.forget_agent(rest[0]),
+            "calls-lost" => {
+                let offers = rest.iter().map(|id| tepui_types::OfferId::new(*id)).collect();
+                self.input(Input::CallsLost { offers });
+            }
             "failed-agent" => self.input(Input::AgentFailed(tepui_types::AgentId::new(rest[0]))),
             "error" => self.input(Input::Failed(rest.join(" "))),
             "show" => self.show(rest),
@@ -172,13 +177,14 @@ impl World {
             "fail" => (State::TASK_FAILED, false),
             "finish" => (State::TASK_FINISHED, false),
             "killed" | "drained" => (State::TASK_KILLED, false),
+            "drained-to-gone" => (State::TASK_GONE_BY_OPERATOR, false),
             "lost" => (State::TASK_LOST, false),
             "dropped" => (State::TASK_DROPPED, false),
             other => panic!("unknown word {other}"),
         };
         let message = match word {
             "fail" => "exit 1",
-            "drained" => "draining",
+            "drained" | "drained-to-gone" => "draining",
             "dropped" => "reconciled",
             _ => "",
         };

@@ -215,7 +215,7 @@ fn forbidden_changes_keep_the_old_target_and_are_shown() {
 }
 
 #[test]
-fn decommission_names_the_unreachable_agent_it_waits_for() {
+fn decommission_waits_for_an_unreachable_agent_until_the_master_has_removed_it() {
     check(
         &[("base", BASE), ("fewer", &BASE.replace("count: 2", "count: 1"))],
         "
@@ -230,6 +230,10 @@ fn decommission_names_the_unreachable_agent_it_waits_for() {
         run all
         unreachable A1
         target fewer
+        show plan decommission
+        forgotten A1
+        subscribe
+        show plans
         show plan decommission
         ",
         expect![[r#"
@@ -299,6 +303,46 @@ fn decommission_names_the_unreachable_agent_it_waits_for() {
                 unreserve-#18 (PENDING) waits for the tasks of its pod to terminate
                 erase-a-1-main (PENDING)
                 erase-a-1-side (PENDING)
+            > forgotten A1
+            > subscribe
+            reconcile svc__a-0-main__#9
+            reconcile svc__a-0-side__#11
+            reconcile svc__a-1-main__#19
+            reconcile svc__a-1-side__#21
+            reconcile svc__b-0-main__#28
+            reconcile svc__a-0-main__#9
+            reconcile svc__a-0-side__#11
+            reconcile svc__a-1-main__#19
+            reconcile svc__a-1-side__#21
+            reconcile svc__b-0-main__#28
+            record +status/a-0-main
+            record +status/a-0-side
+            record +status/a-1-main
+            record -pod/a-1 +garbage/#12 +garbage/#13 +garbage/#14 +garbage/#15 +garbage/#16 +garbage/#17 +garbage/#18
+            reconcile probe__svc__A1
+            record +override/a-1-side
+            record +status/a-1-side
+            reconcile probe__svc__A1
+            record +status/b-0-main
+            record -garbage/#12 -garbage/#17 -garbage/#16 -garbage/#18 -garbage/#13 -garbage/#15 -garbage/#14
+            record -status/a-1-main -override/a-1-main -task/a-1-main
+            record -status/a-1-side -override/a-1-side -task/a-1-side
+            > show plans
+            deploy recovery decommission
+            > show plan decommission
+            decommission (serial strategy) (COMPLETE)
+              a-1 (serial strategy) (COMPLETE)
+                kill-a-1-main (COMPLETE)
+                kill-a-1-side (COMPLETE)
+                unreserve-#12 (COMPLETE)
+                unreserve-#13 (COMPLETE)
+                unreserve-#14 (COMPLETE)
+                unreserve-#15 (COMPLETE)
+                unreserve-#16 (COMPLETE)
+                unreserve-#17 (COMPLETE)
+                unreserve-#18 (COMPLETE)
+                erase-a-1-main (COMPLETE)
+                erase-a-1-side (COMPLETE)
         "#]],
     );
 }
@@ -412,6 +456,7 @@ fn pods_that_are_not_needed_any_more_are_decommissioned() {
             > killed a-1-side
             record +status/a-1-side
             record -pod/a-1 +garbage/#12 +garbage/#13 +garbage/#14 +garbage/#15 +garbage/#16 +garbage/#17 +garbage/#18
+            revive
             > offers
             record +garbage/#12 +garbage/#17 +garbage/#15 +garbage/#16 +garbage/#18 +garbage/#13 +garbage/#14
             accept O4 of A1
@@ -453,7 +498,6 @@ fn pods_that_are_not_needed_any_more_are_decommissioned() {
             record +configuration/#31 +target +task/a-0-main +task/a-0-side +task/b-0-main
             record -configuration/#30
             reply target #31
-            revive
             > show plans
             deploy recovery
         "#]],
@@ -562,6 +606,7 @@ fn uninstallation_leaves_nothing_behind() {
             reconcile probe__svc__A1
             kill svc__a-1-main__#19
             kill svc__a-1-side__#21
+            revive
             record +status/a-1-main
             record +status/a-1-side
             > offers
@@ -680,6 +725,7 @@ fn a_scheduler_that_is_killed_between_record_and_accept_launches_once() {
             > run all
             record +status/a-0-main
             record +status/a-0-side
+            revive
             > show plan deploy
             deploy (serial strategy) (IN_PROGRESS)
               a (serial strategy) (IN_PROGRESS)
