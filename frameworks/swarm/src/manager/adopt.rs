@@ -164,10 +164,12 @@ impl Manager {
         self.adopt_running(now, &container, out);
     }
 
-    /// If its engine is not listed yet, the list says whether it runs.
+    /// If its engine is not listed yet, the list says whether it runs, or is gone.
     fn adopt_running(&mut self, now: Now, container: &Container, out: &mut Outbox<Self>) {
-        if self.listed(container).is_some_and(|it| it.is_running) {
-            self.adopt_started(now, &TaskId::new(&*container.task), out);
+        let task = TaskId::new(&*container.task);
+        match self.listed(container).is_some_and(|it| it.is_running) {
+            true => self.adopt_started(now, &task, out),
+            false => self.forget_if_removed(&task, out),
         }
     }
 
