@@ -47,7 +47,7 @@ pub use effect::{Accept, Answer, Effect};
 pub use input::{AgentFacts, Command, Input, Origin, Parameters, RequestId};
 pub use record::{
     ConfigurationId, Garbage, Launch, Override, OverrideProgress, OverrideTarget, Owner, Pod, Record,
-    RecoverError, Reservation, ReservedVolume, Status, TaskKey,
+    RecoverError, Reservation, ReservedVolume, Status, Stray, TaskKey,
 };
 pub use session::framework_info;
 pub use site::text as attribute_text;
@@ -74,8 +74,6 @@ pub struct Scheduler {
     /// All that is recorded, with the plans that follow from it.
     state: View,
     task_ids: BTreeMap<String, TaskKey>,
-    /// Tasks that run and that no record names: they are killed.
-    strays: BTreeMap<String, Option<AgentId>>,
     /// Reservations by their id.
     owned: BTreeMap<String, PodInstance>,
     operations: BTreeMap<String, Operation>,
@@ -192,7 +190,6 @@ impl Scheduler {
             config,
             rng,
             task_ids: BTreeMap::new(),
-            strays: BTreeMap::new(),
             owned: BTreeMap::new(),
             operations: BTreeMap::new(),
             orphans: BTreeMap::new(),

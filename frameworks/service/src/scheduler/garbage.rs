@@ -36,8 +36,7 @@ impl Scheduler {
 
     /// Releases what held offers have of it. Offers are looked at once, and again when pods lose reservations.
     pub(super) fn scan_offers(&mut self, out: &mut Out) {
-        if !core::mem::take(&mut self.rescan_offers) || !self.state.connected || !self.unreconciled.is_empty()
-        {
+        if !self.state.connected || !core::mem::take(&mut self.rescan_offers) {
             return;
         }
         let Some(identity) = self.identity(&self.config.role.clone(), "*") else { return };
@@ -50,7 +49,31 @@ impl Scheduler {
             }
         }
         for (offer, (agent, hostname, garbage)) in found {
-            self.release(offer, agent, &hostname, garbage, out);
+            match self.unreconciled.is_empty() {
+                true => self.release(offer, agent, &hostname, garbage, out),
+                false => self.note_garbage(&agent, &hostname, garbage, out),
+            }
+        }
+        self.rescan_offers = !self.unreconciled.is_empty();
+    }
+
+    /// Offers may be gone before all tasks are reconciled: what they have is released with later ones.
+    fn note_garbage(
+        &mut self,
+        agent: &AgentId,
+        hostname: &str,
+        garbage: Vec<(String, Resource)>,
+        out: &mut Out,
+    ) {
+        let new = garbage.into_iter().filter(|(id, _)| !self.state.garbage.contains_key(id));
+        let record = |(id, _): (String, Resource)| {
+            let (agent, hostname) = (agent.as_str().to_owned(), hostname.to_owned());
+            let garbage = Garbage { id, agent, hostname, pod: None, reserving: None, operation: None };
+            Record::Garbage(Arc::new(garbage))
+        };
+        let batch: Vec<Record> = new.map(record).collect();
+        if !batch.is_empty() {
+            self.apply(Record::Batch(batch), out);
         }
     }
 

@@ -466,6 +466,7 @@ impl Scheduler {
             let delay = self.state.tasks.get(&launch.key).and_then(|task| task.status.delay);
             let status = Status { delay, ..Status::staging(&launch, now.wall.0) };
             batch.extend(self.launched_override(&launch.key));
+            batch.extend(self.stray_of(&launch.key));
             batch.push(Record::Launch(Arc::new(launch)));
             batch.push(Record::Status(Arc::new(status)));
         }

@@ -91,6 +91,7 @@ impl Scheduler {
                 declined.push(OfferId::new(offer.id.value.as_str()));
                 continue;
             }
+            self.state.absences.remove_mut(&offer.agent_id.value);
             let id = self.offers.insert(offer);
             self.timers.set(Timer::Offer(id), now.mono + self.config.timing.hold_offers);
         }

@@ -21,6 +21,7 @@ const TASK_PREFIX: &str = "task/";
 const STATUS_PREFIX: &str = "status/";
 const OVERRIDE_PREFIX: &str = "override/";
 const GARBAGE_PREFIX: &str = "garbage/";
+const STRAY_PREFIX: &str = "stray/";
 const PLAN_PREFIX: &str = "plan/";
 const PROPERTY_PREFIX: &str = "property/";
 
@@ -42,6 +43,8 @@ pub enum Record {
     /// All of a task: its launch, its status and its override.
     TaskForgotten(TaskKey),
     Override(TaskKey, Option<Override>),
+    Stray(Arc<Stray>),
+    StrayForgotten(String),
     Garbage(Arc<Garbage>),
     GarbageForgotten(String),
     Property(String, Option<Arc<[u8]>>),
@@ -196,6 +199,16 @@ pub struct Garbage {
     pub operation: Option<String>,
 }
 
+/// A task that no launch names any more and that may run: it was replaced while its agent was out of contact, or is of an
+/// earlier life of the service. It is killed as soon as it is back, and its instance is not launched before it is down.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stray {
+    pub task_id: String,
+    pub agent: Option<String>,
+    /// The master has told that it runs.
+    pub is_back: bool,
+}
+
 /// A record that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecoverError {
@@ -247,6 +260,8 @@ impl Durable for Record {
             Record::Override(key, Some(own)) => {
                 Write::put(format!("{OVERRIDE_PREFIX}{}", key.name()), json(&(key, own)))
             }
+            Record::Stray(stray) => Write::put(format!("{STRAY_PREFIX}{}", stray.task_id), json(&**stray)),
+            Record::StrayForgotten(id) => Write::delete(format!("{STRAY_PREFIX}{id}")),
             Record::Garbage(garbage) => {
                 Write::put(format!("{GARBAGE_PREFIX}{}", garbage.id), json(&**garbage))
             }
@@ -296,6 +311,7 @@ pub(super) fn read(key: &str, value: &[u8]) -> Result<Record, RecoverError> {
             let (task, own) = serde_json::from_slice(value).map_err(bad)?;
             Record::Override(task, Some(own))
         }
+        Some(("stray", _)) => Record::Stray(Arc::new(serde_json::from_slice(value).map_err(bad)?)),
         Some(("garbage", _)) => Record::Garbage(Arc::new(serde_json::from_slice(value).map_err(bad)?)),
         Some(("plan", name)) => {
             let own = serde_json::from_slice(value).map_err(bad)?;

@@ -7,12 +7,12 @@ use tepui_proto::Enumeration as _;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::wire;
 
-use super::record::{OverrideProgress, OverrideTarget, TaskKey};
+use super::record::{OverrideProgress, OverrideTarget, Stray, TaskKey};
 use super::task::{Life, Task};
-use super::task_info::dns_name;
+use super::task_info::{self, dns_name};
 use super::view::{
-    EndpointView, HealthView, OffersView, PhaseTasksView, PhaseView, PlanTasksView, PlanView, PodTypeView,
-    PodView, StepTasksView, StepView, TaskDescription, TaskStatusView, TaskView, View,
+    Absence, EndpointView, HealthView, OffersView, PhaseTasksView, PhaseView, PlanTasksView, PlanView,
+    PodTypeView, PodView, StepTasksView, StepView, TaskDescription, TaskStatusView, TaskView, View,
 };
 use super::{WaitKey, plans};
 use crate::plan::{Phase, Plan, PodInstance, Progress, Status, Step, StepTask, Work};
@@ -115,8 +115,8 @@ impl View {
             self.tasks.values().find(|task| task.launch.task_id == name || task.launch.key.name() == name);
         match task.filter(|task| task.life() == Life::Unreachable) {
             Some(task) => format!(
-                "agent {} is unreachable, the task may still run there; the step completes when the agent is back or marked \
-                 as gone, or is forced by an operator",
+                "agent {} is unreachable, the task may still run there; the step completes when the agent is back, marked as \
+                 gone or removed, or is forced by an operator",
                 task.launch.hostname
             ),
             None => "waits for the task to terminate".to_owned(),
@@ -126,7 +126,16 @@ impl View {
     fn release_message(&self, resource: &str) -> String {
         match self.garbage.get(resource) {
             Some(own) if own.operation.is_some() => format!("waits for agent {} to release it", own.hostname),
-            Some(own) => format!("waits for an offer of agent {}", own.hostname),
+            Some(own) => {
+                let is_unreachable = self.absences.get(&own.agent) == Some(&Absence::Unreachable);
+                let reason = match is_unreachable {
+                    true => {
+                        ", which is unreachable; the step completes when the agent is back or removed, or is forced by an operator"
+                    }
+                    false => "",
+                };
+                format!("waits for an offer of agent {}{reason}", own.hostname)
+            }
             None => "waits for the tasks of its pod to terminate".to_owned(),
         }
     }
@@ -139,6 +148,12 @@ impl View {
         }
         if let Some(turn) = turn {
             return turn.to_owned();
+        }
+        let stray = tasks.iter().find_map(|own| self.stray_back(&TaskKey::new(pod, &own.name)));
+        if let Some(stray) = stray {
+            let agent = stray.agent.as_deref().unwrap_or("unknown");
+            let id = &stray.task_id;
+            return format!("waits for {id} on agent {agent} to terminate, which was replaced and is back");
         }
         let is_open = |task: &&Task| {
             let own = tasks.iter().find(|own| own.name == task.launch.key.task);
@@ -166,6 +181,13 @@ impl View {
         let wait = self.waits.get(&WaitKey::Existing(pod.clone()));
         let reason = wait.map_or_else(|| "no offers yet".to_owned(), |wait| wait.to_string());
         format!("waits for the reservations on agent {}; {reason}", own.hostname)
+    }
+
+    /// A task of the instance that was replaced, is back and not down yet.
+    pub(super) fn stray_back(&self, key: &TaskKey) -> Option<&Stray> {
+        let start = task_info::id(&self.service, &key.name(), "");
+        let own = self.strays.range(start.clone()..).take_while(|(id, _)| id.starts_with(&start));
+        own.map(|(_, stray)| &**stray).find(|stray| stray.is_back)
     }
 
     fn last_failure(&self, pod: &PodInstance) -> String {

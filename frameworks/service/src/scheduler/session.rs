@@ -101,6 +101,7 @@ impl Scheduler {
         }
         let open = self.state.tasks.values().filter(|task| task.life() != Life::Dead);
         self.unreconciled = open.map(|task| task.launch.task_id.clone()).collect();
+        self.unreconciled.extend(self.state.strays.keys().cloned());
         self.reconcile_delay = self.config.timing.reconcile_initial;
         self.reconcile(now, out);
         self.reconcile_implicitly(now, out);
@@ -181,8 +182,9 @@ impl Scheduler {
             return;
         }
         let agent = |id: &String| {
-            let key = self.task_ids.get(id)?;
-            self.state.tasks.get(key).map(|task| AgentId::new(task.launch.agent.as_str()))
+            let task = self.task_ids.get(id).and_then(|key| self.state.tasks.get(key));
+            let agent = task.map(|task| &task.launch.agent);
+            agent.or_else(|| self.state.strays.get(id)?.agent.as_ref()).map(|own| AgentId::new(own.as_str()))
         };
         let tasks = self.unreconciled.iter().map(|id| (TaskId::new(id.as_str()), agent(id)));
         out.effect(Effect::Reconcile(tasks.collect()));
@@ -196,8 +198,11 @@ impl Scheduler {
         }
         // The master answers for tasks that it knows; of one that an agent lost while it was unreachable it may know nothing.
         let unreachable = self.state.tasks.values().filter(|task| task.life() == Life::Unreachable);
+        let unreachable = unreachable.map(|task| (&task.launch.task_id, Some(&task.launch.agent)));
+        let strays = self.state.strays.values().map(|own| (&own.task_id, own.agent.as_ref()));
         let unreachable: Vec<_> = unreachable
-            .map(|task| (TaskId::new(&*task.launch.task_id), Some(AgentId::new(task.launch.agent.as_str()))))
+            .chain(strays)
+            .map(|(id, agent)| (TaskId::new(id.as_str()), agent.map(|agent| AgentId::new(agent.as_str()))))
             .collect();
         if self.state.connected && !unreachable.is_empty() {
             out.effect(Effect::Reconcile(unreachable));

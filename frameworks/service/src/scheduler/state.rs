@@ -41,6 +41,8 @@ impl Scheduler {
                 Some(task) => Arc::make_mut(task).override_ = *own,
                 None => self.orphans.entry(key.clone()).or_default().override_ = *own,
             },
+            Record::Stray(stray) => state.strays.insert_mut(stray.task_id.clone(), stray.clone()),
+            Record::StrayForgotten(id) => drop(state.strays.remove_mut(id)),
             Record::Garbage(garbage) => {
                 if let (Some(operation), Some(pod)) = (&garbage.reserving, &garbage.pod) {
                     let agent = AgentId::new(garbage.agent.as_str());
@@ -164,6 +166,8 @@ impl Scheduler {
         batch.extend(garbage);
         self.apply(Record::Batch(batch), out);
         self.rescan_offers = true;
+        // The agent may have left the cluster.
+        self.probe([AgentId::new(pod.agent.as_str())], out);
     }
 
     /// Whether the task of an id is not terminal.

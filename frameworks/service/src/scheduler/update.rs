@@ -9,10 +9,10 @@ use tepui_proto::mesos::v1::TaskState as State;
 use tepui_proto::mesos::v1::task_status::Reason;
 use tepui_types::{AgentId, TaskId};
 
-use super::record::{Pod, Record, Status, TaskKey};
+use super::record::{Pod, Record, Status, Stray, TaskKey};
 use super::session::is_probe;
 use super::task::{Life, Task, life, plan_state};
-use super::task_info;
+use super::view::Absence;
 use super::{Effect, Out, Scheduler, Timer, millis};
 use crate::plan::{Plan, PodInstance, TaskState};
 use crate::spec::Goal;
@@ -42,24 +42,73 @@ impl Scheduler {
         let id = status.task_id.value.as_str();
         match status.agent_id.as_option() {
             Some(agent) if is_agent_gone(status) => return self.forget_agent(&agent.value, out),
-            Some(agent) if is_probe(id) && status.state == State::TASK_UNKNOWN => {
-                return self.forget_garbage(&agent.value, out);
-            }
+            Some(agent) if is_probe(id) => return self.note_absence(&agent.value, status.state),
             Some(_) | None => (),
         }
-        if life(status.state) != Life::Live {
-            self.strays.remove(id);
-            self.timers.clear(&Timer::Kill(id.to_owned()));
-        } else if self.strays.len() < STRAYS_MAX || self.strays.contains_key(id) {
-            let agent = status.agent_id.as_option().map(AgentId::from);
-            self.strays.insert(id.to_owned(), agent);
+        match status.state {
+            // Its agent was removed: if the task comes back nevertheless, the master tells.
+            State::TASK_UNKNOWN => self.forget_stray(id, out),
+            state => match life(state) {
+                Life::Live => self.on_stray(now, status, out),
+                Life::Unreachable => {
+                    self.timers.clear(&Timer::Kill(id.to_owned()));
+                    if let Some(stray) = self.state.strays.get(id).cloned() {
+                        self.put_stray(Stray { is_back: false, ..(*stray).clone() }, out);
+                    }
+                }
+                Life::Dead => self.forget_stray(id, out),
+            },
+        }
+    }
+
+    fn on_stray(&mut self, now: Now, status: &pb::TaskStatus, out: &mut Out) {
+        let id = status.task_id.value.as_str();
+        if self.state.strays.size() < STRAYS_MAX || self.state.strays.contains_key(id) {
+            let agent = status.agent_id.as_option().map(|agent| agent.value.clone());
+            self.put_stray(Stray { task_id: id.to_owned(), agent, is_back: true }, out);
             self.kill_stray(now, id, out);
         }
     }
 
+    fn put_stray(&mut self, stray: Stray, out: &mut Out) {
+        if self.state.strays.get(&stray.task_id).is_none_or(|own| **own != stray) {
+            self.apply(Record::Stray(Arc::new(stray)), out);
+        }
+    }
+
+    fn forget_stray(&mut self, id: &str, out: &mut Out) {
+        self.timers.clear(&Timer::Kill(id.to_owned()));
+        if self.state.strays.contains_key(id) {
+            self.apply(Record::StrayForgotten(id.to_owned()), out);
+        }
+    }
+
+    /// The record of a task that is out of contact and about to have no other.
+    pub(super) fn stray_of(&self, key: &TaskKey) -> Option<Record> {
+        let task = self.state.tasks.get(key).filter(|task| task.state() == State::TASK_UNREACHABLE)?;
+        let agent = Some(task.launch.agent.clone());
+        let stray = Stray { task_id: task.launch.task_id.clone(), agent, is_back: false };
+        Some(Record::Stray(Arc::new(stray)))
+    }
+
+    /// What the master says of an agent that was asked for.
+    fn note_absence(&mut self, agent: &str, state: State) {
+        let absence = match state {
+            State::TASK_UNKNOWN => Some(Absence::Unknown),
+            State::TASK_UNREACHABLE => Some(Absence::Unreachable),
+            _ => None,
+        };
+        match absence {
+            Some(absence) => self.state.absences.insert_mut(agent.to_owned(), absence),
+            None => drop(self.state.absences.remove_mut(agent)),
+        }
+        self.changed = true;
+    }
+
     /// Kills a task that is not ours any more until it is terminal.
     pub(super) fn kill_stray(&mut self, now: Now, id: &str, out: &mut Out) {
-        let Some(agent) = self.strays.get(id).cloned() else { return };
+        let Some(stray) = self.state.strays.get(id).filter(|stray| stray.is_back) else { return };
+        let agent = stray.agent.as_deref().map(AgentId::new);
         self.timers.set(Timer::Kill(id.to_owned()), now.mono + self.config.timing.kill_retry);
         if self.state.connected {
             out.effect(Effect::Kill { task: TaskId::new(id), agent });
@@ -68,9 +117,7 @@ impl Scheduler {
 
     /// Whether a task of the instance that was replaced out of contact is back and not down yet.
     pub(super) fn has_stray(&self, key: &TaskKey) -> bool {
-        let start = task_info::id(&self.config.service, &key.name(), "");
-        let next = self.strays.range(start.clone()..).next();
-        next.is_some_and(|(id, _)| id.starts_with(&start))
+        self.state.stray_back(key).is_some()
     }
 
     fn on_own_update(&mut self, now: Now, key: &TaskKey, status: &pb::TaskStatus, out: &mut Out) {
@@ -193,18 +240,16 @@ impl Scheduler {
     fn forget_agent(&mut self, agent: &str, out: &mut Out) {
         let pods = self.state.pods.values().filter(|own| own.agent == agent);
         let pods: Vec<PodInstance> = pods.map(|own| own.instance.clone()).collect();
-        self.forget_garbage(agent, out);
-        let batch: Vec<Record> = pods.iter().cloned().map(Record::PodForgotten).collect();
-        self.recheck.extend(pods);
-        if !batch.is_empty() {
-            self.apply(Record::Batch(batch), out);
-        }
-    }
-
-    /// The master has removed the agent: nothing on it can be released. Should it come back, its offers tell.
-    fn forget_garbage(&mut self, agent: &str, out: &mut Out) {
         let garbage = self.state.garbage.values().filter(|own| own.agent == agent);
-        let batch: Vec<Record> = garbage.map(|own| Record::GarbageForgotten(own.id.clone())).collect();
+        let mut batch: Vec<Record> = garbage.map(|own| Record::GarbageForgotten(own.id.clone())).collect();
+        let strays = self.state.strays.values().filter(|own| own.agent.as_deref() == Some(agent));
+        for stray in strays {
+            self.timers.clear(&Timer::Kill(stray.task_id.clone()));
+            batch.push(Record::StrayForgotten(stray.task_id.clone()));
+        }
+        batch.extend(pods.iter().cloned().map(Record::PodForgotten));
+        self.state.absences.remove_mut(agent);
+        self.recheck.extend(pods);
         if !batch.is_empty() {
             self.apply(Record::Batch(batch), out);
         }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use tepui_proto::mesos::v1 as pb;
 
 use super::obstacle::Wait;
-use super::record::{ConfigurationId, Garbage, Pod};
+use super::record::{ConfigurationId, Garbage, Pod, Stray};
 use super::task::Task;
 use super::{TaskKey, WaitKey};
 use crate::plan::backoff::{Backoff, Millis};
@@ -36,12 +36,23 @@ pub struct View {
     pub pods: Map<PodInstance, Arc<Pod>>,
     pub tasks: Map<TaskKey, Arc<Task>>,
     pub garbage: Map<String, Arc<Garbage>>,
+    pub strays: Map<String, Arc<Stray>>,
+    /// Agents with something of ours that make no offers, as the master said last.
+    pub(super) absences: Map<String, Absence>,
     pub(super) waits: Map<WaitKey, Arc<Wait>>,
     /// Pod types that fit no agent of the cluster, and why.
     pub(super) unplaceable: Arc<BTreeMap<String, String>>,
     pub(super) evaluations: Arc<Evaluations>,
     pub service_tld: String,
     pub vip_tld: String,
+}
+
+/// Why an agent makes no offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Absence {
+    Unreachable,
+    /// The master has removed it.
+    Unknown,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -259,6 +270,8 @@ impl View {
             pods: Map::new_sync(),
             tasks: Map::new_sync(),
             garbage: Map::new_sync(),
+            strays: Map::new_sync(),
+            absences: Map::new_sync(),
             waits: Map::new_sync(),
             unplaceable: Arc::default(),
             evaluations: Arc::default(),

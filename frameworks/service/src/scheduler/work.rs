@@ -8,6 +8,7 @@ use tepui_types::{AgentId, TaskId};
 
 use super::record::{OverrideProgress, OverrideTarget, Record};
 use super::task::{Life, Task};
+use super::view::Absence;
 use super::{Effect, Out, Override, ROUNDS_MAX, Scheduler, TaskKey, Timer, millis, plans};
 use crate::plan::{self, Candidate, PodInstance, Progress, Work};
 
@@ -52,7 +53,7 @@ impl Scheduler {
                 if let Some(pod) = pod {
                     self.release_pod(&pod, out);
                 }
-                !self.owned.contains_key(&resource) && !self.state.garbage.contains_key(&resource)
+                !self.owned.contains_key(&resource) && self.is_released(&resource)
             }
             Work::EraseTask { task, .. } => self.erase(&task, out),
             Work::Deregister { .. } => {
@@ -78,6 +79,12 @@ impl Scheduler {
             && self.tasks_of(pod).is_empty()
     }
 
+    /// Whether nothing is left to wait for. What is on an agent that the master has removed is released if the agent comes back.
+    fn is_released(&self, resource: &str) -> bool {
+        let agent = self.state.garbage.get(resource).map(|own| own.agent.as_str());
+        agent.is_none_or(|agent| self.state.absences.get(agent) == Some(&Absence::Unknown))
+    }
+
     /// By the name of the task instance, or by the id of the task.
     fn find_task(&self, name: &str) -> Option<TaskKey> {
         let by_id = self.task_ids.get(name).cloned();
@@ -89,13 +96,10 @@ impl Scheduler {
         let Some(key) = self.find_task(name) else { return true };
         // The master has removed the agent of an unknown task: nothing can be waited for. Should the task come back, it is killed.
         let is_over = |task: &Arc<Task>| task.life() == Life::Dead || task.state() == State::TASK_UNKNOWN;
-        let task = self.state.tasks.get(&key).cloned();
-        if task.as_ref().is_none_or(is_over) {
+        if self.state.tasks.get(&key).is_none_or(is_over) {
             if self.is_pod_down(&key.pod) {
                 self.release_pod(&key.pod, out);
             }
-            let unknown = task.filter(|task| task.life() == Life::Unreachable);
-            self.probe(unknown.map(|task| AgentId::new(task.launch.agent.as_str())), out);
             return true;
         }
         let progress = OverrideProgress::InProgress;
@@ -107,7 +111,8 @@ impl Scheduler {
 
     fn erase(&mut self, name: &str, out: &mut Out) -> bool {
         if let Some(key) = self.find_task(name) {
-            self.apply(Record::TaskForgotten(key), out);
+            let batch = self.stray_of(&key).into_iter().chain([Record::TaskForgotten(key)]).collect();
+            self.apply(Record::Batch(batch), out);
         }
         true
     }
@@ -154,6 +159,7 @@ impl Scheduler {
     pub(super) fn finish(&mut self, out: &mut Out) {
         let mut batch: Vec<Record> = self.state.tasks.keys().cloned().map(Record::TaskForgotten).collect();
         batch.extend(self.state.pods.keys().cloned().map(Record::PodForgotten));
+        batch.extend(self.state.strays.keys().cloned().map(Record::StrayForgotten));
         batch.extend(self.state.garbage.keys().cloned().map(Record::GarbageForgotten));
         batch.extend(self.state.configurations.keys().cloned().map(Record::ConfigurationForgotten));
         batch.extend(self.state.properties.keys().map(|key| Record::Property(key.clone(), None)));

@@ -66,6 +66,7 @@ fn agents_without_operation_feedback_confirm_by_tasks_and_by_time() {
             > killed all
             record +status/hello-0-server
             record -pod/hello-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            reconcile probe__svc__A1
             revive
             > offers
             record +garbage/#2 +garbage/#5 +garbage/#3 +garbage/#6 +garbage/#4
@@ -141,11 +142,12 @@ fn reservations_that_were_only_assumed_are_made_again() {
             revive
             > offers
             record -pod/hello-0 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6 +garbage/#7
-            > wait 0
+            reconcile probe__svc__A1
             record +pod/hello-0 +task/hello-0-server +status/hello-0-server
             accept O2 of A1
                 RESERVE cpus:0.1@#8 mem:32@#9 disk:256@#10 cpus:1@#11 mem:256@#12
                 LAUNCH_GROUP svc__hello-0-server__#13 with cpus:1@#11 mem:256@#12 in svc__hello__#14 with cpus:0.1@#8 mem:32@#9 disk:256@#10
+            > wait 0
             > run all
             record +status/hello-0-server
             record +pod/hello-0

@@ -687,6 +687,7 @@ fn pods_of_a_pre_reserved_role_refine_its_reservations() {
             > killed all
             record +status/node-0-main
             record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6 +garbage/#7
+            reconcile probe__svc__A2
             revive
             > offers A2
             record +pod/node-0 +task/node-0-main +status/node-0-main

@@ -213,6 +213,7 @@ fn restart_keeps_the_agent_and_replace_leaves_it() {
             > killed node-0-side
             record +status/node-0-side
             record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6 +garbage/#7 +garbage/#8 +garbage/#9 +garbage/#10
+            reconcile probe__svc__A1
             record +pod/node-0 +task/node-0-main +status/node-0-main +task/node-0-side +status/node-0-side
             accept O3 of A2
                 RESERVE cpus:0.1@#17 mem:32@#18 disk:256@#19 cpus:1@#20 mem:100@#21 ports:[1000-1000]@#22 disk:10@#23 cpus:0.5@#24 mem:50@#25
@@ -490,9 +491,10 @@ fn a_replaced_pod_does_not_wait_for_an_unreachable_agent_that_is_cleaned_when_it
             > pod-replace node-0
             record +pod/node-0
             record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            reconcile probe__svc__A1
             reply pod node-0 [node-0-main]
             > offers
-            record +pod/node-0 +task/node-0-main +status/node-0-main
+            record +pod/node-0 +stray/svc__node-0-main__#7 +task/node-0-main +status/node-0-main
             accept O2 of A2
                 RESERVE cpus:0.1@#9 mem:32@#10 disk:256@#11 cpus:1@#12 mem:100@#13
                 LAUNCH_GROUP svc__node-0-main__#14 with cpus:1@#12 mem:100@#13 in svc__node__#15 with cpus:0.1@#9 mem:32@#10 disk:256@#11
@@ -500,6 +502,7 @@ fn a_replaced_pod_does_not_wait_for_an_unreachable_agent_that_is_cleaned_when_it
             > run node-0-main
             record +status/node-0-main
             > reachable A1
+            record +stray/svc__node-0-main__#7
             kill svc__node-0-main__#7
             > offers A1
             > show reservations
@@ -569,9 +572,10 @@ fn an_instance_is_not_launched_while_a_task_of_it_that_was_replaced_is_back() {
             > pod-replace node-0
             record +pod/node-0
             record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            reconcile probe__svc__A1
             reply pod node-0 [node-0-main]
             > offers
-            record +pod/node-0 +task/node-0-main +status/node-0-main
+            record +pod/node-0 +stray/svc__node-0-main__#7 +task/node-0-main +status/node-0-main
             accept O2 of A2
                 RESERVE cpus:0.1@#9 mem:32@#10 disk:256@#11 cpus:1@#12 mem:100@#13
                 LAUNCH_GROUP svc__node-0-main__#14 with cpus:1@#12 mem:100@#13 in svc__node__#15 with cpus:0.1@#9 mem:32@#10 disk:256@#11
@@ -581,9 +585,11 @@ fn an_instance_is_not_launched_while_a_task_of_it_that_was_replaced_is_back() {
             > fail node-0-main
             record +status/node-0-main
             > reachable A1
+            record +stray/svc__node-0-main__#7
             kill svc__node-0-main__#7
             > offers A2
             > unreachable A1
+            record +stray/svc__node-0-main__#7
             record +pod/node-0 +task/node-0-main +status/node-0-main
             accept O3 of A2
                 LAUNCH_GROUP svc__node-0-main__#16 with cpus:1@#12 mem:100@#13 in svc__node__#17 with cpus:0.1@#9 mem:32@#10 disk:256@#11
@@ -592,12 +598,14 @@ fn an_instance_is_not_launched_while_a_task_of_it_that_was_replaced_is_back() {
             > fail node-0-main
             record +status/node-0-main
             > reachable A1
+            record +stray/svc__node-0-main__#7
             kill svc__node-0-main__#7
             > wait 10
             kill svc__node-0-main__#7
             kill svc__node-0-main__#7
             > offers A2
             > killed node-0-main
+            record -stray/svc__node-0-main__#7
             record +pod/node-0 +task/node-0-main +status/node-0-main
             accept O4 of A2
                 LAUNCH_GROUP svc__node-0-main__#18 with cpus:1@#12 mem:100@#13 in svc__node__#19 with cpus:0.1@#9 mem:32@#10 disk:256@#11
@@ -648,6 +656,7 @@ fn a_drained_agent_is_left() {
             record +status/node-0-main
             record +pod/node-0
             record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            reconcile probe__svc__A1
             revive
             > offers A2
             record +pod/node-0 +task/node-0-main +status/node-0-main
@@ -690,92 +699,94 @@ fn an_agent_drained_to_be_marked_gone_has_its_reservations_until_then() {
         &[("plain", PLAIN)],
         &script("offers A1"),
         expect![[r#"
-        > agent A1 cpus:4;mem:4096;disk:10000
-        > agent A2 cpus:4;mem:4096;disk:10000
-        > target plain
-        record +configuration/#1 +target
-        reply target #1
-        > subscribe
-        record +service +framework
-        > offers A1
-        record +pod/node-0 +task/node-0-main +status/node-0-main
-        accept O1 of A1
-            RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6
-            LAUNCH_GROUP svc__node-0-main__#7 with cpus:1@#5 mem:100@#6 in svc__node__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-        record +pod/node-0
-        > run all
-        record +status/node-0-main
-        record +property/last-completed-update-type
-        suppress
-        > drained-to-gone all
-        record +status/node-0-main
-        record +pod/node-0
-        record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
-        revive
-        > offers A2
-        record +pod/node-0 +task/node-0-main +status/node-0-main
-        accept O2 of A2
-            RESERVE cpus:0.1@#9 mem:32@#10 disk:256@#11 cpus:1@#12 mem:100@#13
-            LAUNCH_GROUP svc__node-0-main__#14 with cpus:1@#12 mem:100@#13 in svc__node__#15 with cpus:0.1@#9 mem:32@#10 disk:256@#11
-        record +pod/node-0
-        > run all
-        record +status/node-0-main
-        > offers A1
-        record +garbage/#2 +garbage/#5 +garbage/#3 +garbage/#6 +garbage/#4
-        accept O3 of A1
-            UNRESERVE cpus:0.1@#2
-            UNRESERVE cpus:1@#5
-            UNRESERVE mem:32@#3
-            UNRESERVE mem:100@#6
-            UNRESERVE disk:256@#4
-        suppress
-        record -garbage/#2
-        record -garbage/#5
-        record -garbage/#3
-        record -garbage/#6
-        record -garbage/#4
-    "#]],
+            > agent A1 cpus:4;mem:4096;disk:10000
+            > agent A2 cpus:4;mem:4096;disk:10000
+            > target plain
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > offers A1
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O1 of A1
+                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6
+                LAUNCH_GROUP svc__node-0-main__#7 with cpus:1@#5 mem:100@#6 in svc__node__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            record +property/last-completed-update-type
+            suppress
+            > drained-to-gone all
+            record +status/node-0-main
+            record +pod/node-0
+            record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            reconcile probe__svc__A1
+            revive
+            > offers A2
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O2 of A2
+                RESERVE cpus:0.1@#9 mem:32@#10 disk:256@#11 cpus:1@#12 mem:100@#13
+                LAUNCH_GROUP svc__node-0-main__#14 with cpus:1@#12 mem:100@#13 in svc__node__#15 with cpus:0.1@#9 mem:32@#10 disk:256@#11
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            > offers A1
+            record +garbage/#2 +garbage/#5 +garbage/#3 +garbage/#6 +garbage/#4
+            accept O3 of A1
+                UNRESERVE cpus:0.1@#2
+                UNRESERVE cpus:1@#5
+                UNRESERVE mem:32@#3
+                UNRESERVE mem:100@#6
+                UNRESERVE disk:256@#4
+            suppress
+            record -garbage/#2
+            record -garbage/#5
+            record -garbage/#3
+            record -garbage/#6
+            record -garbage/#4
+        "#]],
     );
     // It is marked gone: nothing is left to release.
     check(
         &[("plain", PLAIN)],
         &script("gone A1"),
         expect![[r#"
-        > agent A1 cpus:4;mem:4096;disk:10000
-        > agent A2 cpus:4;mem:4096;disk:10000
-        > target plain
-        record +configuration/#1 +target
-        reply target #1
-        > subscribe
-        record +service +framework
-        > offers A1
-        record +pod/node-0 +task/node-0-main +status/node-0-main
-        accept O1 of A1
-            RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6
-            LAUNCH_GROUP svc__node-0-main__#7 with cpus:1@#5 mem:100@#6 in svc__node__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
-        record +pod/node-0
-        > run all
-        record +status/node-0-main
-        record +property/last-completed-update-type
-        suppress
-        > drained-to-gone all
-        record +status/node-0-main
-        record +pod/node-0
-        record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
-        revive
-        > offers A2
-        record +pod/node-0 +task/node-0-main +status/node-0-main
-        accept O2 of A2
-            RESERVE cpus:0.1@#9 mem:32@#10 disk:256@#11 cpus:1@#12 mem:100@#13
-            LAUNCH_GROUP svc__node-0-main__#14 with cpus:1@#12 mem:100@#13 in svc__node__#15 with cpus:0.1@#9 mem:32@#10 disk:256@#11
-        record +pod/node-0
-        > run all
-        record +status/node-0-main
-        > gone A1
-        reconcile probe__svc__A1
-        record -garbage/#3 -garbage/#4 -garbage/#2 -garbage/#5 -garbage/#6
-        suppress
-    "#]],
+            > agent A1 cpus:4;mem:4096;disk:10000
+            > agent A2 cpus:4;mem:4096;disk:10000
+            > target plain
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > offers A1
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O1 of A1
+                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6
+                LAUNCH_GROUP svc__node-0-main__#7 with cpus:1@#5 mem:100@#6 in svc__node__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            record +property/last-completed-update-type
+            suppress
+            > drained-to-gone all
+            record +status/node-0-main
+            record +pod/node-0
+            record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            reconcile probe__svc__A1
+            revive
+            > offers A2
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O2 of A2
+                RESERVE cpus:0.1@#9 mem:32@#10 disk:256@#11 cpus:1@#12 mem:100@#13
+                LAUNCH_GROUP svc__node-0-main__#14 with cpus:1@#12 mem:100@#13 in svc__node__#15 with cpus:0.1@#9 mem:32@#10 disk:256@#11
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            > gone A1
+            reconcile probe__svc__A1
+            record -garbage/#3 -garbage/#4 -garbage/#2 -garbage/#5 -garbage/#6
+            suppress
+        "#]],
     );
 }
 
@@ -834,6 +845,7 @@ fn tasks_of_a_replaced_pod_do_not_wait_for_the_agent_that_it_has_left() {
             > pod-replace node-0
             record +pod/node-0
             record -pod/node-0 +garbage/#7 +garbage/#8 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            reconcile probe__svc__A1
             reply pod node-0 [node-0-job, node-0-main]
             > agent A2 cpus:4;mem:4096;disk:10000
             > offers A2
@@ -850,7 +862,7 @@ fn tasks_of_a_replaced_pod_do_not_wait_for_the_agent_that_it_has_left() {
               node-0:[main] (serial strategy) (IN_PROGRESS)
                 node-0:[main] (PREPARED) waits for the reservations on agent host-a2; 1 agent: 1 did not offer the running executor and did not offer the reserved cpus, mem
             > offers A2
-            record +pod/node-0 +task/node-0-main +status/node-0-main
+            record +pod/node-0 +stray/svc__node-0-main__#11 +task/node-0-main +status/node-0-main
             accept O4 of A2
                 LAUNCH_GROUP svc__node-0-main__#23 with cpus:1@#17 mem:100@#18 in svc__node__#24 with cpus:0.1@#14 mem:32@#15 disk:256@#16
             > run node-0-main
@@ -924,6 +936,7 @@ fn a_task_that_the_master_does_not_know_is_shown_and_left_by_a_replacement() {
             > pod-replace node-0
             record +pod/node-0
             record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            reconcile probe__svc__A1
             reply pod node-0 [node-0-main]
             > offers
             record +pod/node-0 +task/node-0-main +status/node-0-main
@@ -1105,8 +1118,9 @@ fn pods_that_fail_for_too_long_are_replaced_one_after_the_other() {
             record +property/last-replacement
             record +pod/node-0
             record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            reconcile probe__svc__A1
             > offers
-            record +pod/node-0 +task/node-0-main +status/node-0-main
+            record +pod/node-0 +stray/svc__node-0-main__#7 +task/node-0-main +status/node-0-main
             accept O3 of A2
                 RESERVE cpus:0.1@#16 mem:32@#17 disk:256@#18 cpus:1@#19 mem:100@#20
                 LAUNCH_GROUP svc__node-0-main__#21 with cpus:1@#19 mem:100@#20 in svc__node__#22 with cpus:0.1@#16 mem:32@#17 disk:256@#18
@@ -1119,8 +1133,9 @@ fn pods_that_fail_for_too_long_are_replaced_one_after_the_other() {
             record +property/last-replacement
             record +pod/node-1
             record -pod/node-1 +garbage/#9 +garbage/#10 +garbage/#11 +garbage/#12 +garbage/#13
+            reconcile probe__svc__A1
             > offers
-            record +pod/node-1 +task/node-1-main +status/node-1-main
+            record +pod/node-1 +stray/svc__node-1-main__#14 +task/node-1-main +status/node-1-main
             accept O4 of A2
                 RESERVE cpus:0.1@#23 mem:32@#24 disk:256@#25 cpus:1@#26 mem:100@#27
                 LAUNCH_GROUP svc__node-1-main__#28 with cpus:1@#26 mem:100@#27 in svc__node__#29 with cpus:0.1@#23 mem:32@#24 disk:256@#25
@@ -1177,6 +1192,7 @@ fn a_task_that_comes_back_after_its_pod_was_released_is_killed() {
             > pod-replace node-0
             record +pod/node-0
             record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            reconcile probe__svc__A1
             reply pod node-0 [node-0-main]
             > reachable A1
             record +status/node-0-main

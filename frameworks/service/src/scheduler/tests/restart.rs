@@ -262,6 +262,7 @@ fn the_reason_of_a_terminal_status_wins_over_the_answer_to_a_reconciliation() {
             revive
             record +status/node-0-side
             record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6 +garbage/#7 +garbage/#8 +garbage/#9 +garbage/#10
+            reconcile probe__svc__A1
             > offers A2
             record +pod/node-0 +task/node-0-main +status/node-0-main +task/node-0-side +status/node-0-side
             accept O2 of A2
@@ -526,11 +527,204 @@ fn operations_of_a_pod_that_was_replaced_meanwhile_are_reconciled() {
             > pod-replace hello-0
             record +pod/hello-0
             record -pod/hello-0 +garbage/#4 +garbage/#5 +garbage/#6 +garbage/#7 +garbage/#8
+            reconcile probe__svc__A1
             reply pod hello-0 [hello-0-server]
             > reachable A1
             > wait 60
             reconcile operation #3
             record -garbage/#5 -garbage/#6 -garbage/#4 -garbage/#7 -garbage/#8
+        "#]],
+    );
+}
+
+const PLAIN: &str = "
+name: svc
+pods:
+  node:
+    count: 1
+    tasks:
+      main: {goal: RUNNING, cmd: main, cpus: 1, memory: 100}
+";
+
+#[test]
+fn a_replaced_task_that_is_back_holds_up_its_instance_under_the_next_scheduler() {
+    check(
+        &[("plain", PLAIN)],
+        "
+        agent A1 cpus:4;mem:4096;disk:10000
+        target plain
+        subscribe
+        offers
+        run all
+        unreachable A1
+        agent A2 cpus:4;mem:4096;disk:10000
+        pod-replace node-0
+        offers A2
+        run node-0-main
+        fail node-0-main
+        restart
+        start plain
+        reachable A1
+        subscribe
+        offers A2
+        show plan deploy
+        killed node-0-main
+        run node-0-main
+        show pods
+        ",
+        expect![[r#"
+            > agent A1 cpus:4;mem:4096;disk:10000
+            > target plain
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > offers
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O1 of A1
+                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6
+                LAUNCH_GROUP svc__node-0-main__#7 with cpus:1@#5 mem:100@#6 in svc__node__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            record +property/last-completed-update-type
+            suppress
+            > unreachable A1
+            record +status/node-0-main
+            revive
+            > agent A2 cpus:4;mem:4096;disk:10000
+            > pod-replace node-0
+            record +pod/node-0
+            record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            reconcile probe__svc__A1
+            reply pod node-0 [node-0-main]
+            > offers A2
+            record +pod/node-0 +stray/svc__node-0-main__#7 +task/node-0-main +status/node-0-main
+            accept O2 of A2
+                RESERVE cpus:0.1@#9 mem:32@#10 disk:256@#11 cpus:1@#12 mem:100@#13
+                LAUNCH_GROUP svc__node-0-main__#14 with cpus:1@#12 mem:100@#13 in svc__node__#15 with cpus:0.1@#9 mem:32@#10 disk:256@#11
+            record +pod/node-0
+            > run node-0-main
+            record +status/node-0-main
+            > fail node-0-main
+            record +status/node-0-main
+            > restart
+            > start plain
+            reply target #1 unchanged
+            > reachable A1
+            record +stray/svc__node-0-main__#7
+            > subscribe
+            reconcile svc__node-0-main__#7
+            reconcile svc__node-0-main__#7
+            reconcile probe__svc__A1
+            reconcile probe__svc__A2
+            revive
+            kill svc__node-0-main__#7
+            kill svc__node-0-main__#7
+            kill svc__node-0-main__#7
+            > offers A2
+            > show plan deploy
+            deploy (serial strategy) (PENDING)
+              node (serial strategy) (PENDING)
+                node-0:[main] (PENDING) waits for svc__node-0-main__#7 on agent A1 to terminate, which was replaced and is back
+            > killed node-0-main
+            record -stray/svc__node-0-main__#7
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O3 of A2
+                LAUNCH_GROUP svc__node-0-main__#16 with cpus:1@#12 mem:100@#13 in svc__node__#17 with cpus:0.1@#9 mem:32@#10 disk:256@#11
+            > run node-0-main
+            record +status/node-0-main
+            > show pods
+            node-0: node-0-main RUNNING
+        "#]],
+    );
+}
+
+#[test]
+fn reservations_offered_before_the_tasks_are_reconciled_are_released_later() {
+    check(
+        &[("plain", PLAIN)],
+        "
+        agent A1 cpus:4;mem:4096;disk:10000
+        agent A2 cpus:4;mem:4096;disk:10000
+        target plain
+        subscribe
+        offers A1
+        run all
+        pod-replace node-0
+        killed node-0-main
+        offers A2
+        run all
+        lose-records garbage/
+        restart
+        start plain
+        subscribe-unanswered
+        offers A1
+        wait 10
+        offers A1
+        ",
+        expect![[r#"
+            > agent A1 cpus:4;mem:4096;disk:10000
+            > agent A2 cpus:4;mem:4096;disk:10000
+            > target plain
+            record +configuration/#1 +target
+            reply target #1
+            > subscribe
+            record +service +framework
+            > offers A1
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O1 of A1
+                RESERVE cpus:0.1@#2 mem:32@#3 disk:256@#4 cpus:1@#5 mem:100@#6
+                LAUNCH_GROUP svc__node-0-main__#7 with cpus:1@#5 mem:100@#6 in svc__node__#8 with cpus:0.1@#2 mem:32@#3 disk:256@#4
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            record +property/last-completed-update-type
+            suppress
+            > pod-replace node-0
+            record +pod/node-0
+            kill svc__node-0-main__#7
+            reply pod node-0 [node-0-main]
+            > killed node-0-main
+            record +status/node-0-main
+            record -pod/node-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6
+            reconcile probe__svc__A1
+            revive
+            > offers A2
+            record +pod/node-0 +task/node-0-main +status/node-0-main
+            accept O2 of A2
+                RESERVE cpus:0.1@#9 mem:32@#10 disk:256@#11 cpus:1@#12 mem:100@#13
+                LAUNCH_GROUP svc__node-0-main__#14 with cpus:1@#12 mem:100@#13 in svc__node__#15 with cpus:0.1@#9 mem:32@#10 disk:256@#11
+            record +pod/node-0
+            > run all
+            record +status/node-0-main
+            > lose-records garbage/
+            > restart
+            > start plain
+            reply target #1 unchanged
+            > subscribe-unanswered
+            reconcile svc__node-0-main__#14
+            suppress
+            > offers A1
+            record +garbage/#2 +garbage/#5 +garbage/#3 +garbage/#6 +garbage/#4
+            revive
+            > wait 10
+            decline O3 for 30 s
+            reconcile svc__node-0-main__#14
+            > offers A1
+            record +garbage/#2 +garbage/#5 +garbage/#3 +garbage/#6 +garbage/#4
+            accept O4 of A1
+                UNRESERVE cpus:0.1@#2
+                UNRESERVE cpus:1@#5
+                UNRESERVE mem:32@#3
+                UNRESERVE mem:100@#6
+                UNRESERVE disk:256@#4
+            suppress
+            record -garbage/#2
+            record -garbage/#5
+            record -garbage/#3
+            record -garbage/#6
+            record -garbage/#4
         "#]],
     );
 }

@@ -107,6 +107,12 @@ impl World {
             }
             "role" => rest[0].clone_into(&mut self.cluster.role),
             "subscribe" => self.input(Input::Subscribed { framework_id: "F1".to_owned() }),
+            // The answers to the reconciliation are lost.
+            "subscribe-unanswered" => {
+                self.input(Input::Subscribed { framework_id: "F1".to_owned() });
+                self.cluster.events.clear();
+            }
+            "lose-records" => self.store.retain(|key, _| !key.starts_with(rest[0])),
             "resend" => self.cluster.resend(),
             "disconnect" => self.input(Input::Disconnected),
             "offers" => {

@@ -292,8 +292,8 @@ fn decommission_waits_for_an_unreachable_agent_until_the_master_has_removed_it()
             > show plan decommission
             decommission (serial strategy) (PENDING)
               a-1 (serial strategy) (PENDING)
-                kill-a-1-main (PENDING) agent host-a1 is unreachable, the task may still run there; the step completes when the agent is back or marked as gone, or is forced by an operator
-                kill-a-1-side (PENDING) agent host-a1 is unreachable, the task may still run there; the step completes when the agent is back or marked as gone, or is forced by an operator
+                kill-a-1-main (PENDING) agent host-a1 is unreachable, the task may still run there; the step completes when the agent is back, marked as gone or removed, or is forced by an operator
+                kill-a-1-side (PENDING) agent host-a1 is unreachable, the task may still run there; the step completes when the agent is back, marked as gone or removed, or is forced by an operator
                 unreserve-#12 (PENDING) waits for the tasks of its pod to terminate
                 unreserve-#13 (PENDING) waits for the tasks of its pod to terminate
                 unreserve-#14 (PENDING) waits for the tasks of its pod to terminate
@@ -322,9 +322,7 @@ fn decommission_waits_for_an_unreachable_agent_until_the_master_has_removed_it()
             reconcile probe__svc__A1
             record +override/a-1-side
             record +status/a-1-side
-            reconcile probe__svc__A1
             record +status/b-0-main
-            record -garbage/#12 -garbage/#17 -garbage/#16 -garbage/#18 -garbage/#13 -garbage/#15 -garbage/#14
             record -status/a-1-main -override/a-1-main -task/a-1-main
             record -status/a-1-side -override/a-1-side -task/a-1-side
             > show plans
@@ -456,6 +454,7 @@ fn pods_that_are_not_needed_any_more_are_decommissioned() {
             > killed a-1-side
             record +status/a-1-side
             record -pod/a-1 +garbage/#12 +garbage/#13 +garbage/#14 +garbage/#15 +garbage/#16 +garbage/#17 +garbage/#18
+            reconcile probe__svc__A1
             revive
             > offers
             record +garbage/#12 +garbage/#17 +garbage/#15 +garbage/#16 +garbage/#18 +garbage/#13 +garbage/#14
@@ -599,6 +598,7 @@ fn uninstallation_leaves_nothing_behind() {
             record +status/a-0-main
             record +status/a-0-side
             record -pod/a-0 +garbage/#2 +garbage/#3 +garbage/#4 +garbage/#5 +garbage/#6 +garbage/#7 +garbage/#8
+            reconcile probe__svc__A1
             > restart
             > subscribe
             reconcile svc__a-1-main__#19
@@ -630,6 +630,7 @@ fn uninstallation_leaves_nothing_behind() {
             record +status/a-1-main
             record +status/a-1-side
             record -pod/a-1 +garbage/#12 +garbage/#13 +garbage/#14 +garbage/#15 +garbage/#16 +garbage/#17 +garbage/#18
+            reconcile probe__svc__A1
             > offers
             record +garbage/#12 +garbage/#17 +garbage/#15 +garbage/#16 +garbage/#18 +garbage/#13 +garbage/#14
             accept O4 of A1
