@@ -4,6 +4,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use tepui_authz::{Action, Subject};
@@ -43,37 +44,61 @@ pub(crate) fn register_framework(master: &Master, info: &pb::FrameworkInfo) -> R
     }
 }
 
+/// The users that the tasks of a framework may have. Decided once per operation: neither rules nor frameworks change
+/// during an ACCEPT.
+#[derive(Debug)]
+pub(crate) struct LaunchRights {
+    pub(crate) framework: Arc<pb::FrameworkInfo>,
+    /// Whether tasks may have the framework's own user.
+    own_user: bool,
+    /// Whether tasks may be root; agents hold containers of others to their users.
+    pub(crate) root: bool,
+}
+
+impl LaunchRights {
+    /// None for an unknown framework.
+    pub(crate) fn of(master: &Master, framework_id: &FrameworkId) -> Option<Self> {
+        let framework = master.framework(framework_id)?.info.clone();
+        let own_user = may_use(master, &framework, &framework.user);
+        let root = may_use(master, &framework, ROOT);
+        Some(Self { framework, own_user, root })
+    }
+}
+
 /// A framework may use the users of all processes of a task: its executor, itself, its checks.
 pub(crate) fn run_task(
     master: &Master,
-    framework_id: &FrameworkId,
+    rights: &LaunchRights,
     task: &pb::TaskInfo,
     executor: Option<&pb::ExecutorInfo>,
 ) -> Result<(), String> {
-    let Some(framework) = master.framework(framework_id) else { return Ok(()) };
-    for ProcessUser { process, user } in launch_users(&framework.info.user, executor, task) {
+    let own_user = rights.framework.user.as_str();
+    for ProcessUser { process, user } in launch_users(own_user, executor, task) {
+        let is_allowed =
+            if user == own_user { rights.own_user } else { may_use(master, &rights.framework, user) };
+        if is_allowed {
+            continue;
+        }
         let process = if process == "task" { String::new() } else { format!(" ({process})") };
         if is_root(user) && !master.config.root_submissions {
             let why = "is not allowed to run tasks without --root_submissions set";
             return Err(format!("User '{user}' {why}{process}"));
         }
-        let subject = Subject::from(framework.info.principal.as_deref());
-        if !master.config.authorizer.allows(subject, Action::RunTask, Some(user)) {
-            return Err(format!("Not authorized to launch as user '{user}'{process}"));
-        }
+        return Err(format!("Not authorized to launch as user '{user}'{process}"));
     }
     let containers = [Some(&task.container), executor.map(|executor| &executor.container)];
     let privilege = containers.into_iter().flatten().find_map(|container| docker_privilege(container));
-    match privilege.filter(|_| !may_use_root(master, &framework.info)) {
+    match privilege.filter(|_| !rights.root) {
         Some(field) => Err(format!("Not authorized to use '{field}' without the user 'root'")),
         None => Ok(()),
     }
 }
 
-/// Whether tasks of a framework may be root; agents hold containers of others to their users.
-pub(crate) fn may_use_root(master: &Master, info: &pb::FrameworkInfo) -> bool {
-    let subject = Subject::from(info.principal.as_deref());
-    master.config.root_submissions && master.config.authorizer.allows(subject, Action::RunTask, Some(ROOT))
+/// Whether tasks of a framework may have this user.
+pub(crate) fn may_use(master: &Master, framework: &pb::FrameworkInfo, user: &str) -> bool {
+    let subject = Subject::from(framework.principal.as_deref());
+    (master.config.root_submissions || !is_root(user))
+        && master.config.authorizer.allows(subject, Action::RunTask, Some(user))
 }
 
 /// A framework may carry out an operation other than a launch.

@@ -18,6 +18,7 @@ use tepui_resources::{Operation, Resources};
 use tepui_types::{AgentId, ExecutorId, FrameworkId, TaskId};
 
 use crate::master::Master;
+use crate::rules::authorization::LaunchRights;
 use crate::rules::rejection::{Rejected, Rejection};
 use crate::rules::{authorization, revocable};
 use crate::state::{Agent, Framework};
@@ -110,10 +111,10 @@ pub(crate) fn operation(
 pub(crate) fn task(
     master: &Master,
     accepted: &AcceptedOffers,
+    rights: &LaunchRights,
     mut info: pb::TaskInfo,
 ) -> Result<CheckedTask, Box<Rejected<pb::TaskInfo>>> {
-    let authorized =
-        authorization::run_task(master, &accepted.framework_id, &info, info.executor.as_option());
+    let authorized = authorization::run_task(master, rights, &info, info.executor.as_option());
     let checked = authorized.map_err(Rejection::Unauthorized).and_then(|()| {
         revocable::settle_task(master, accepted, &mut info);
         let parties = Parties::of(master, accepted).map_err(Rejection::Invalid)?;
@@ -129,11 +130,14 @@ pub(crate) fn task(
 pub(crate) fn group(
     master: &Master,
     accepted: &AcceptedOffers,
+    rights: &LaunchRights,
     mut group: LaunchGroup,
 ) -> Result<CheckedGroup, Box<Rejected<LaunchGroup>>> {
-    let authorized = group.task_group.tasks.iter().try_for_each(|task| {
-        authorization::run_task(master, &accepted.framework_id, task, group.executor.as_option())
-    });
+    let authorized = group
+        .task_group
+        .tasks
+        .iter()
+        .try_for_each(|task| authorization::run_task(master, rights, task, group.executor.as_option()));
     let checked = authorized.map_err(Rejection::Unauthorized).and_then(|()| {
         revocable::settle_group(master, accepted, &mut group);
         let parties = Parties::of(master, accepted).map_err(Rejection::Invalid)?;

@@ -150,7 +150,7 @@ fn agents_are_notified_of_frameworks_without_root() {
         let master = crate::Master::new(config, registry, now);
         let info =
             tepui_proto::mesos::v1::FrameworkInfo { principal: Some("p".to_string()), ..Default::default() };
-        assert_eq!(crate::rules::authorization::may_use_root(&master, &info), expected);
+        assert_eq!(crate::rules::authorization::may_use(&master, &info, "root"), expected);
     }
 }
 

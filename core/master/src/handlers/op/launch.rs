@@ -13,9 +13,10 @@ use tepui_types::ExecutorId;
 use super::{AcceptedOffers, reject_tasks};
 use crate::entities::{executor, task};
 use crate::master::{Master, Out};
+use crate::rules::authorization::LaunchRights;
+use crate::rules::checks;
 use crate::rules::checks::CheckedTask;
 use crate::rules::rejection::LaunchUnit;
-use crate::rules::{authorization, checks};
 use crate::state::Task;
 use crate::state::transition::Transition;
 use crate::validate::task::TaskResources;
@@ -28,9 +29,10 @@ pub(super) fn launch(
     tasks: Vec<pb::TaskInfo>,
     out: &mut Out,
 ) {
+    let Some(rights) = LaunchRights::of(master, &accepted.framework_id) else { return };
     for info in tasks {
-        match checks::task(master, accepted, info) {
-            Ok(task) => start(master, accepted, task, out),
+        match checks::task(master, accepted, &rights, info) {
+            Ok(task) => start(master, accepted, &rights, task, out),
             Err(rejected) => {
                 let tasks = core::slice::from_ref(&rejected.subject);
                 let why = (LaunchUnit::Task, &rejected.rejection);
@@ -40,7 +42,13 @@ pub(super) fn launch(
     }
 }
 
-fn start(master: &mut Master, accepted: &mut AcceptedOffers, task: CheckedTask, out: &mut Out) {
+fn start(
+    master: &mut Master,
+    accepted: &mut AcceptedOffers,
+    rights: &LaunchRights,
+    task: CheckedTask,
+    out: &mut Out,
+) {
     let (mut info, TaskResources { own, executor }) = task.into_parts();
     let launch_executor = executor.map(|resources| {
         book_executor(master, accepted, info.executor.get_or_insert_default(), resources, out)
@@ -48,25 +56,14 @@ fn start(master: &mut Master, accepted: &mut AcceptedOffers, task: CheckedTask, 
     book(master, accepted, &own, &mut info.resources);
     master.count_operation(&accepted.framework_id, Type::LAUNCH);
     task::launch(master, Task::staging(&accepted.framework_id, &info, own), out);
-    let (framework_info, no_root) = framework_of(master, accepted);
     let launch = event::Launch {
-        framework_info: framework_info.into(),
+        framework_info: pb::FrameworkInfo::clone(&rights.framework).into(),
         task: info.into(),
         launch_executor,
-        no_root,
+        no_root: (!rights.root).then_some(true),
         ..Default::default()
     };
     master.tell_agent(&accepted.agent_id, to_agent::launch(launch), out);
-}
-
-/// What an agent needs to know of the framework of a launch, and whether its containers must not be root.
-pub(super) fn framework_of(
-    master: &Master,
-    accepted: &AcceptedOffers,
-) -> (Option<pb::FrameworkInfo>, Option<bool>) {
-    let info = master.framework(&accepted.framework_id).map(|framework| &*framework.info);
-    let no_root = info.is_some_and(|info| !authorization::may_use_root(master, info));
-    (info.cloned(), no_root.then_some(true))
 }
 
 /// Moves accepted resources to the used ones, in the form that agents expect.
