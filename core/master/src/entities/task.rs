@@ -5,6 +5,7 @@
 
 use alloc::collections::btree_map::Entry;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use tepui_fsm::Now;
 use tepui_proto::mesos::v1 as pb;
@@ -65,9 +66,9 @@ impl Task {
     /// A task an agent told of.
     pub(crate) fn reported(agent_id: &AgentId, mut task: pb::Task, resources: Resources) -> Task {
         if !resources.is_empty() {
-            task.resources.clear();
-            task.resources.shrink_to_fit();
+            task.resources = Vec::new();
         }
+        trim(&mut task.statuses);
         Task {
             id: TaskId::from(&*task.task_id),
             framework_id: FrameworkId::from(&*task.framework_id),
@@ -114,12 +115,25 @@ impl Task {
         }
         let statuses = &mut self.task.statuses;
         let replaced = statuses.pop_if(|last| last.state == status.state);
+        // A task has few statuses, and there are many tasks.
+        statuses.reserve_exact(1);
         statuses.push(kept(status));
         if statuses.len() > STATUSES_MAX {
             statuses.remove(0);
         }
         Taken { changed: self.task.state != before, new_status: replaced.is_none() }
     }
+}
+
+/// Releases the room for more elements that decoded lists have, which is most of what statuses take.
+fn trim(statuses: &mut Vec<pb::TaskStatus>) {
+    for status in statuses.iter_mut() {
+        if let Some(container) = status.container_status.as_option_mut() {
+            container.network_infos.shrink_to_fit();
+            container.network_infos.iter_mut().for_each(|info| info.ip_addresses.shrink_to_fit());
+        }
+    }
+    statuses.shrink_to_fit();
 }
 
 /// A status as it stays in the books: without data, and without whatever makes it larger than its limit.
