@@ -86,7 +86,20 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("shell/log", &[]),
     ("shell/store", &["core/fsm"]),
     ("shell/runtime", &["core/fsm", "shell/store"]),
-    ("shell/http", &["api/proto", "core/types", "core/authz", "core/resources"]),
+    ("shell/http", &["api/proto", "core/types", "core/authz"]),
+    (
+        "shell/program",
+        &[
+            "api/proto",
+            "core/types",
+            "core/authz",
+            "core/resources",
+            "shell/log",
+            "shell/runtime",
+            "shell/http",
+            "shell/store",
+        ],
+    ),
     (
         "shell/master",
         &[
@@ -101,6 +114,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "shell/runtime",
             "shell/http",
             "shell/store",
+            "shell/program",
             "ui/web",
         ],
     ),
@@ -118,6 +132,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "shell/runtime",
             "shell/http",
             "shell/store",
+            "shell/program",
         ],
     ),
     ("ui/web", &[]),

@@ -7,16 +7,14 @@ use http::StatusCode;
 use tepui_authz::{Action, Authorizer};
 use tepui_core_agent::{Caller, Executor, Framework, State};
 use tepui_http::auth::JwtKey;
-use tepui_http::files::Verb;
-use tepui_http::{Authentication, Firewall, HttpError, Principal, Realm, Request};
+use tepui_http::{Authentication, HttpError, Principal, Realm as Closed, Request};
+use tepui_program::{Endpoint, Firewall, Realm, allowed};
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::agent::Call;
 use tepui_proto::mesos::v1::agent::call::Type;
 use tepui_types::{ContainerId, ContainerOp, ExecutorId, FrameworkId, command_user};
 
-use crate::endpoint::Endpoint;
 use crate::peer::Peer;
-use crate::statistics::View;
 
 /// The variable in which an executor finds whom to trust; if it is set, the agent speaks TLS.
 const TRUST: &str = "TEPUI_TLS_CA";
@@ -48,33 +46,16 @@ impl Access {
         self.readonly && self.readwrite && self.executors
     }
 
-    /// Lets a request in, or refuses it before its body is read.
-    pub(crate) async fn admit(&self, endpoint: Endpoint, request: &mut Request) -> Result<(), HttpError> {
-        if let Some(realm) = self.realm(endpoint) {
+    /// Lets a request in, or rejects it before its body is read.
+    pub(crate) async fn admit<P, C>(
+        &self,
+        endpoint: &Endpoint<P, C>,
+        request: &mut Request,
+    ) -> Result<(), HttpError> {
+        if let Some(realm) = self.realm(endpoint.realm) {
             self.authentication.admit(realm, request).await?;
         }
-        let wish = match endpoint {
-            Endpoint::Flags | Endpoint::VolumeDrivers => Some((Action::ViewFlags, None)),
-            Endpoint::LoggingToggle => Some((Action::GetEndpoint, Some("/logging/toggle"))),
-            Endpoint::Metrics(_) => Some((Action::GetEndpoint, Some("/metrics/snapshot"))),
-            Endpoint::Usage(View::Statistics) => Some((Action::GetEndpoint, Some("/monitor/statistics"))),
-            Endpoint::Usage(View::Containers) => Some((Action::GetEndpoint, Some("/containers"))),
-            Endpoint::ContainerizerDebug => Some((Action::GetEndpoint, Some("/containerizer/debug"))),
-            Endpoint::Files(Verb::Debug) => Some((Action::GetEndpoint, Some("/files/debug"))),
-            Endpoint::Executor
-            | Endpoint::Operator
-            | Endpoint::State
-            | Endpoint::Files(_)
-            | Endpoint::SystemStats
-            | Endpoint::Health
-            | Endpoint::Help
-            | Endpoint::Profiler
-            | Endpoint::Version => None,
-        };
-        match wish {
-            Some((action, object)) => self.allowed(request, action, object),
-            None => Ok(()),
-        }
+        endpoint.authorize(&self.authorizer, request)
     }
 
     /// 403 unless who sent the request may do this.
@@ -84,33 +65,19 @@ impl Access {
         action: Action,
         object: Option<&str>,
     ) -> Result<(), HttpError> {
-        match self.authorizer.allows(request.subject(), action, object) {
-            true => Ok(()),
-            false => Err(HttpError::forbidden()),
-        }
+        allowed(&self.authorizer, request, action, object)
     }
 
-    /// None for what everybody may ask.
-    fn realm(&self, endpoint: Endpoint) -> Option<Realm> {
-        let realm = |name, is_closed| {
-            // Built-in executors launch nested containers through the operator API, with the token they have.
-            let takes_tokens = self.key.is_some();
-            Some(Realm { name, is_closed, takes_tokens, is_for_agents: false })
+    fn realm(&self, realm: Realm) -> Option<Closed> {
+        let (name, is_closed) = match realm {
+            Realm::Open => return None,
+            Realm::Readonly => ("mesos-agent-readonly", self.readonly),
+            Realm::Readwrite => ("mesos-agent-readwrite", self.readwrite),
+            Realm::Executors => ("mesos-agent-executor", self.executors),
+            Realm::Schedulers | Realm::Agents => unreachable!("an agent has endpoints of executors only"),
         };
-        match endpoint {
-            Endpoint::Executor => realm("mesos-agent-executor", self.executors),
-            Endpoint::Operator | Endpoint::LoggingToggle | Endpoint::Profiler => {
-                realm("mesos-agent-readwrite", self.readwrite)
-            }
-            Endpoint::State
-            | Endpoint::Usage(_)
-            | Endpoint::Metrics(_)
-            | Endpoint::Flags
-            | Endpoint::VolumeDrivers
-            | Endpoint::ContainerizerDebug
-            | Endpoint::Files(_) => realm("mesos-agent-readonly", self.readonly),
-            Endpoint::SystemStats | Endpoint::Health | Endpoint::Help | Endpoint::Version => None,
-        }
+        // Built-in executors launch nested containers through the operator API, with the token they have.
+        Some(Closed { name, is_closed, takes_tokens: self.key.is_some(), is_for_agents: false })
     }
 
     /// Gives the container of an executor its token, and whom to trust.

@@ -1,7 +1,7 @@
 //! The names under which sandboxes, and the agent's log, are shown.
 
 use tepui_core_agent::{Executor, State};
-use tepui_http::files::Attached;
+use tepui_program::files::Attached;
 
 /// Under what name the agent's log is shown.
 const LOG: &str = "/slave/log";

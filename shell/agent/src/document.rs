@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use tepui_core_agent::{Executor, Framework, State, Task, TaskStage};
-use tepui_http::classic;
+use tepui_program::classic;
 use tepui_proto::Enumeration;
 use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1::framework_info::capability::Type;

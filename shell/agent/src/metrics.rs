@@ -4,7 +4,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tepui_container::Counts;
 use tepui_core_agent::{Executor, ExecutorPhase, State};
-use tepui_http::{Metrics, System};
+use tepui_http::Metrics;
+use tepui_program::System;
 use tepui_proto::mesos::v1::TaskState;
 use tepui_resources::{Name, Resources, Revocable};
 use tepui_runtime::Statistics;

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use http::StatusCode;
 use tepui_authz::Action;
-use tepui_core_agent::{Caller, Input, Phase, State};
+use tepui_core_agent::{Caller, Input, State};
 use tepui_http::{
-    Encoding, HttpError, Request, Response, accepts_stream, empty, files, message, read_call, streamed_body,
+    Encoding, HttpError, Request, Response, accepts_stream, empty, message, read_call, streamed_body,
 };
+use tepui_program::files;
 use tepui_proto::Enumeration;
 use tepui_proto::mesos::v1::agent::call::Type;
 use tepui_proto::mesos::v1::agent::{Call, Response as Answer, response};
@@ -23,10 +24,6 @@ use crate::program::{Kind, Program, stopping};
 
 pub(crate) async fn call(program: &Program, mut request: Request) -> Result<Response, HttpError> {
     let state = program.state();
-    if state.phase == Phase::Recovering {
-        return Err(HttpError::unavailable("Agent has not finished recovery"));
-    }
-    request.expect_method("POST")?;
     let records = streamed_body(&request.headers)?;
     let form = accepts_stream(&request.headers)?;
     if let Some(records) = records {

@@ -10,7 +10,8 @@ use tepui_container::{
 };
 use tepui_core_agent::Config;
 use tepui_http::auth::Credential;
-use tepui_http::{BrowserPolicy, ClientTls, Logging, ServerLimits, StreamLimits, Tls};
+use tepui_http::{BrowserPolicy, ClientTls, ServerLimits, StreamLimits, Tls};
+use tepui_program::Logging;
 use tepui_proto::mesos::v1 as pb;
 use tepui_store::Headroom;
 

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use tepui_authz::{Action, Subject};
 use tepui_container::Containerizer;
-use tepui_core_agent::{Input, Phase, State};
+use tepui_core_agent::{Input, State};
 use tepui_http::auth::subject;
 use tepui_http::{
-    Audit, Encoding, EntityTag, Exchanges, HttpError, Logging, MetricsForm, Pen, Principal, Renderings,
-    Request, Response, accepts_gzip, check_timeout, files, json, write_json,
+    Audit, Encoding, EntityTag, Exchanges, HttpError, MetricsForm, Pen, Principal, Renderings, Request,
+    Response, accepts_gzip, check_timeout, json, write_json,
 };
+use tepui_program::{Logging, files};
 use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1::agent::Call;
 use tepui_proto::mesos::v1::agent::call::Type;
@@ -23,7 +24,7 @@ use crate::access::Access;
 use crate::document::ServerInfo;
 use crate::image_gc::ImageGc;
 use crate::read::{self, Sources};
-use crate::statistics::Measuring;
+use crate::statistics::{self, Measuring, View};
 use crate::visible::{Look, visible};
 use crate::{attached, document, metrics};
 
@@ -87,19 +88,16 @@ impl Program {
         move || attached::all(&state, log.as_deref())
     }
 
-    /// The state, once it is known; rendered once for all who ask.
-    pub async fn state_document(&self, request: &Request) -> Result<Response, HttpError> {
+    /// The state; rendered once for all who ask.
+    pub async fn state_document(&self, request: Request) -> Result<Response, HttpError> {
         let arrived = self.state();
-        if arrived.phase == Phase::Recovering {
-            return Err(HttpError::unavailable("Agent has not finished recovery"));
-        }
         let tag = |version| EntityTag::new(arrived.started_at.0, version);
         if tag(arrived.version).is_known(&request.headers) {
             return Ok(tag(arrived.version).not_modified());
         }
         let is_script = request.query.get("jsonp").is_some();
         let gzip = accepts_gzip(&request.headers) && !is_script;
-        let (states, about) = (self.states.clone(), self.server_info_for(request));
+        let (states, about) = (self.states.clone(), self.server_info_for(&request));
         let (authorizer, reader) = (self.access.authorizer.clone(), request.principal.clone());
         let is_limited = authorizer.is_set() || request.subject() == Subject::Claims;
         let viewer = is_limited.then(|| reader.clone());
@@ -142,13 +140,23 @@ impl Program {
         self.alone(encoding.name(), accepts_gzip(&request.headers), draw).await
     }
 
+    /// `/containers` and `/monitor/statistics`.
+    pub async fn usage(&self, view: View, request: Request) -> Result<Response, HttpError> {
+        let state = self.seen_by(&request, Look::Containers);
+        statistics::answer(view, self.measuring.clone(), state, &request).await
+    }
+
     pub fn volume_drivers(&self) -> Vec<u8> {
         let mut w = JsonWriter::new();
         w.object(|w| w.field("drivers", &self.docker_volumes.drivers()));
         w.into_vec()
     }
 
-    pub async fn metrics(&self, form: MetricsForm, request: &Request) -> Result<Response, HttpError> {
+    pub async fn metrics_document(
+        &self,
+        form: MetricsForm,
+        request: &Request,
+    ) -> Result<Response, HttpError> {
         check_timeout(&request.query)?;
         let metrics = metrics::collect(&self.state(), &self.containerizer.counts(), self.commits.room());
         match form {

@@ -1,84 +1,85 @@
-//! Endpoints of the agent: the table of paths and the dispatch to handlers.
+//! Endpoints of the agent: the table, and the dispatch of requests to handlers.
 
 use std::sync::{Arc, LazyLock};
 
-use http::StatusCode;
-use tepui_http::files::{self, Verb};
-use tepui_http::{
-    Audit, Handler, Help, HttpError, MetricsForm, Request, Response, RouteRow, Router, System, classic,
-    empty, json, profiler,
-};
+use tepui_authz::Action;
+use tepui_core_agent::Phase;
+use tepui_http::{Audit, Handler, HttpError, MetricsForm, Request, Response, json};
+use tepui_program::Locality::{Cluster, Process};
+use tepui_program::Needs::{self, Nothing};
+use tepui_program::Realm::{Executors, Readonly, Readwrite};
+use tepui_program::files::Attached;
+use tepui_program::{ANY, Flags, Help, Logging, POST, ProcessInfo, Router, Row, ready};
 
-use crate::endpoint::Endpoint;
 use crate::program::Program;
-use crate::statistics::{self, View};
-use crate::visible::Look;
+use crate::statistics::View;
 use crate::{executor, operator, origin};
 
 /// With and without `/slave(1)`.
-const OWN: &[RouteRow<Endpoint>] = &[
-    ("/api/v1", Endpoint::Operator, "Calls of operators: reads and containers."),
-    (
-        "/api/v1/executor",
-        Endpoint::Executor,
-        "Calls of executors, and the event stream that SUBSCRIBE opens.",
-    ),
-    ("/state", Endpoint::State, "Everything about frameworks, executors and tasks of this agent."),
-    ("/containers", Endpoint::Usage(View::Containers), "Containers with their statistics and status."),
-    ("/monitor/statistics", Endpoint::Usage(View::Statistics), "What executors use."),
-    ("/flags", Endpoint::Flags, "Flags of this program."),
-    ("/volume_drivers", Endpoint::VolumeDrivers, "Docker volume drivers of this machine."),
-    ("/health", Endpoint::Health, "200 if this program is healthy."),
+#[rustfmt::skip]
+const OWN: [Row<Program, Program>; 6] = [
+    ("/api/v1", POST, Readwrite, Nothing, Cluster(|p, r, _| Box::pin(operator::call(p, r))),
+        "Calls of operators: reads and containers."),
+    ("/api/v1/executor", POST, Executors, Nothing, Process(|p, r, _| Box::pin(executor::call(p, r))),
+        "Calls of executors, and the event stream that SUBSCRIBE opens."),
+    ("/state", ANY, Readonly, Nothing, Cluster(|p, r, _| Box::pin(p.state_document(r))),
+        "Everything about frameworks, executors and tasks of this agent."),
+    ("/containers", ANY, Readonly, Needs::Path("/containers"),
+        Process(|p, r, _| Box::pin(p.usage(View::Containers, r))),
+        "Containers with their statistics and status."),
+    ("/monitor/statistics", ANY, Readonly, Needs::Path("/monitor/statistics"),
+        Process(|p, r, _| Box::pin(p.usage(View::Statistics, r))),
+        "What executors use."),
+    ("/volume_drivers", ANY, Readonly, Needs::Action(Action::ViewFlags),
+        Process(|p, r, _| ready(Ok(json(&r.query, p.volume_drivers())))),
+        "Docker volume drivers of this machine."),
 ];
 
 /// Only as they stand.
-const SHARED: &[RouteRow<Endpoint>] = &[
-    ("/version", Endpoint::Version, "Version and build information."),
-    ("/containerizer/debug", Endpoint::ContainerizerDebug, "What containers wait for."),
-    ("/metrics", Endpoint::Metrics(MetricsForm::Text), "All metrics as Prometheus text."),
-    ("/metrics/snapshot", Endpoint::Metrics(MetricsForm::Snapshot), "All metrics with v1 names, as JSON."),
-    ("/logging/toggle", Endpoint::LoggingToggle, "Sets the logging level for a duration."),
-    ("/profiler/start", Endpoint::Profiler, "Not supported: rejected with 400."),
-    ("/profiler/stop", Endpoint::Profiler, "Not supported: rejected with 400."),
-    ("/help", Endpoint::Help, "List of endpoints; format=json for a complete list."),
-    ("/system/stats.json", Endpoint::SystemStats, "Load and memory of this machine."),
-    ("/files/browse", Endpoint::Files(Verb::Browse), "Lists the directory `path`."),
-    ("/files/read", Endpoint::Files(Verb::Read), "A piece of the file path, from offset, of length bytes."),
-    ("/files/download", Endpoint::Files(Verb::Download), "The whole file path."),
-    ("/files/debug", Endpoint::Files(Verb::Debug), "Which paths are shown under which names."),
+#[rustfmt::skip]
+const SHARED: [Row<Program, Program>; 1] = [
+    // Nothing that a container waits for is kept from its operator.
+    ("/containerizer/debug", ANY, Readonly, Needs::Path("/containerizer/debug"),
+        Process(|_, r, _| ready(Ok(json(&r.query, r#"{"pending":[]}"#)))),
+        "What containers wait for."),
 ];
 
-static ROUTER: LazyLock<Router<Endpoint>> = LazyLock::new(|| Router::new("slave(1)", OWN, SHARED));
+static ROUTER: LazyLock<Router<Program, Program>> =
+    LazyLock::new(|| Router::new("slave(1)", OWN, SHARED, Nothing));
 static HELP: LazyLock<Help> = LazyLock::new(|| ROUTER.help());
+
+impl ProcessInfo for Program {
+    fn flags(&self) -> &Flags {
+        &self.about.flags
+    }
+
+    fn logging(&self) -> &Logging {
+        &self.logging
+    }
+
+    fn help(&self) -> &Help {
+        &HELP
+    }
+
+    fn attached(&self, request: &Request) -> impl FnOnce() -> Vec<Attached> + Send + 'static {
+        self.attached_for(request)
+    }
+
+    async fn metrics(&self, form: MetricsForm, request: &Request) -> Result<Response, HttpError> {
+        self.metrics_document(form, request).await
+    }
+}
 
 impl Program {
     async fn respond(&self, mut request: Request) -> Result<Response, HttpError> {
         self.access.firewall.check(&ROUTER, &request.components)?;
-        let (endpoint, rest) = ROUTER.find(&request.components).ok_or_else(HttpError::not_found)?;
+        let (endpoint, rest) = ROUTER.find(&request.components)?;
         self.access.admit(endpoint, &mut request).await?;
-        match endpoint {
-            Endpoint::Executor => executor::call(self, request).await,
-            Endpoint::Operator => operator::call(self, request).await,
-            Endpoint::State => self.state_document(&request).await,
-            Endpoint::Usage(view) => {
-                let state = self.seen_by(&request, Look::Containers);
-                statistics::answer(view, self.measuring.clone(), state, &request).await
+        match endpoint.locality {
+            Cluster(_) if self.state().phase == Phase::Recovering => {
+                Err(HttpError::unavailable("Agent has not finished recovery"))
             }
-            Endpoint::Metrics(form) => match rest.is_empty() {
-                true => self.metrics(form.negotiated(&request.headers), &request).await,
-                false => Err(HttpError::not_found()),
-            },
-            Endpoint::LoggingToggle => self.logging.toggle(&request),
-            Endpoint::SystemStats => Ok(json(&request.query, System::now().document())),
-            Endpoint::Flags => Ok(json(&request.query, classic::flags(&self.about.flags))),
-            Endpoint::Health => Ok(empty(StatusCode::OK)),
-            Endpoint::Help => HELP.answer(&rest, &request),
-            Endpoint::Version => Ok(json(&request.query, classic::version())),
-            Endpoint::Profiler => profiler(),
-            Endpoint::Files(verb) => files::answer(verb, self.attached_for(&request), &request).await,
-            Endpoint::VolumeDrivers => Ok(json(&request.query, self.volume_drivers())),
-            // Nothing that a container waits for is kept from its operator.
-            Endpoint::ContainerizerDebug => Ok(json(&request.query, r#"{"pending":[]}"#)),
+            Process(handler) | Cluster(handler) => endpoint.call(handler, self, request, rest).await,
         }
     }
 }

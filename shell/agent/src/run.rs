@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use tepui_container::{CgroupOptions, Containerizer, ContainerizerFault, Meter};
 use tepui_core_agent::{Agent, Config, Input, RecoverError, State};
-use tepui_http::classic::API_VERSION;
 use tepui_http::{
     Audit, BrowserPolicy, Ended, Exchanges, Listening, Renderings, Server, advertised_ip, default_hostname,
 };
 use tepui_log::AuditLog;
+use tepui_program::classic::API_VERSION;
 use tepui_proto::mesos::v1 as pb;
 use tepui_runtime::{Clock, Handle, Limits, Running, RuntimeFault, entropy, mailbox, pass_room};
 use tepui_store::{Room, Store, StoreFault, limit_mode, private_directory, reserve_path};

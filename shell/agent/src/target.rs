@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use tepui_http::{ClientTls, leader_authority};
+use tepui_http::ClientTls;
+use tepui_program::leader_authority;
 use tepui_store::etcd::{Etcd, EtcdAddress, EtcdTls};
 
 /// How long one member of etcd may take to say who leads.

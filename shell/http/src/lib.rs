@@ -6,28 +6,21 @@
 //! Never here: what a call means.
 #![forbid(unsafe_code)]
 
-mod acls;
 mod audit;
 pub mod auth;
 mod body;
 mod browser;
 mod call;
-pub mod classic;
 mod error;
 mod etag;
 mod exchange;
-pub mod files;
-mod firewall;
+mod file;
 mod gzip;
-mod help;
-mod leader;
-mod logging;
 mod metrics;
 mod negotiate;
 mod outgoing;
 mod pace;
 mod path;
-mod profiler;
 mod queue;
 mod rendering_threads;
 mod renderings;
@@ -36,11 +29,8 @@ mod request;
 mod respond;
 mod server;
 mod socket;
-mod system;
-mod throttle;
 mod tls;
 
-pub use acls::parse_acls;
 pub use audit::{Audit, Deed, Entry, Outcome, Witness};
 pub use auth::{Authentication, Principal, Realm};
 pub use body::{Body, ChunkSender};
@@ -49,17 +39,13 @@ pub use call::{CALL_BYTES_MAX, parse_call, read_call, read_call_within};
 pub use error::HttpError;
 pub use etag::EntityTag;
 pub use exchange::{EncodedOnce, Ended, Exchange, Exchanges, Held, Pushes};
-pub use firewall::Firewall;
-pub use help::Help;
-pub use leader::leader_authority;
-pub use logging::Logging;
+pub use file::stream_file;
 pub use metrics::{Group, Metrics, MetricsForm, check_timeout, path_part};
 pub use negotiate::{
     Encoding, StreamForm, accepts, accepts_gzip, accepts_stream, accepts_type, streamed_body,
 };
 pub use outgoing::Outgoing;
-pub use path::{RouteRow, Router, components};
-pub use profiler::profiler;
+pub use path::components;
 pub use queue::{Lag, StreamLimits};
 pub use renderings::{Renderings, UNVERSIONED};
 pub use rendition::{Pen, Rendition, write_json};
@@ -67,8 +53,6 @@ pub use request::{Query, Request, RequestBody};
 pub use respond::{Response, accepted, empty, encoded, json, message, redirect, text, typed, with_header};
 pub use server::{Handler, Listening, Server, ServerLimits};
 pub use socket::{advertised_ip, default_hostname, keep_alive, raise_open_files};
-pub use system::System;
-pub use throttle::Throttle;
 pub use tls::{ClientTls, Tls, TlsFiles};
 
 #[cfg(test)]

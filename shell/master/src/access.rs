@@ -1,101 +1,40 @@
-//! Which realm an endpoint belongs to, and what its mere use needs.
+//! Authentication, rate limits and authorization of a request before its body is read.
 
-use tepui_authz::{Action, Authorizer};
-use tepui_http::files::Verb;
-use tepui_http::{HttpError, Realm, Request};
+use tepui_authz::Authorizer;
+use tepui_http::{HttpError, Realm as Closed, Request};
+use tepui_program::{Endpoint, Realm};
 
 use crate::options::Access;
-use crate::routes::Endpoint;
+
+/// Paths of calls that `--rate_limits` counts.
+const LIMITED: [&str; 2] = ["/api/v1", "/api/v1/scheduler"];
 
 impl Access {
-    /// Lets a request in, or refuses it before its body is read.
-    pub(crate) async fn admit(&self, endpoint: Endpoint, request: &mut Request) -> Result<(), HttpError> {
-        let Some(realm) = self.realm(endpoint) else { return Ok(()) };
-        self.authentication.admit(realm, request).await?;
-        match endpoint {
-            Endpoint::Scheduler | Endpoint::Operator => {
-                self.throttle.admit(request.principal_name().as_deref()).await
-            }
-            _ => Ok(()),
+    /// Lets a request in, or rejects it.
+    pub(crate) async fn admit<P, C>(
+        &self,
+        endpoint: &Endpoint<P, C>,
+        authorizer: &Authorizer,
+        request: &mut Request,
+    ) -> Result<(), HttpError> {
+        if let Some(realm) = self.realm(endpoint.realm) {
+            self.authentication.admit(realm, request).await?;
         }
+        if LIMITED.contains(&endpoint.path) {
+            self.throttle.admit(request.principal_name().as_deref()).await?;
+        }
+        endpoint.authorize(authorizer, request)
     }
 
-    /// None for what everybody may ask.
-    fn realm(&self, endpoint: Endpoint) -> Option<Realm> {
-        let realm = |name, is_closed| {
-            let is_for_agents = endpoint == Endpoint::Agent;
-            Some(Realm { name, is_closed, takes_tokens: false, is_for_agents })
+    fn realm(&self, realm: Realm) -> Option<Closed> {
+        let (name, is_closed) = match realm {
+            Realm::Open => return None,
+            Realm::Readonly => ("mesos-master-readonly", self.readonly),
+            Realm::Readwrite => ("mesos-master-readwrite", self.readwrite),
+            Realm::Schedulers => ("mesos-master-scheduler", self.frameworks),
+            Realm::Agents => ("mesos-master-agent", self.agents),
+            Realm::Executors => unreachable!("a master has no endpoints of executors"),
         };
-        let readonly = realm("mesos-master-readonly", self.readonly);
-        let readwrite = realm("mesos-master-readwrite", self.readwrite);
-        match endpoint {
-            Endpoint::Scheduler => realm("mesos-master-scheduler", self.frameworks),
-            Endpoint::Agent => realm("mesos-master-agent", self.agents),
-            Endpoint::Operator
-            | Endpoint::Teardown
-            | Endpoint::LoggingToggle
-            | Endpoint::Profiler
-            | Endpoint::Convert(_)
-            | Endpoint::Quota
-            | Endpoint::Weights
-            | Endpoint::MaintenanceSchedule
-            | Endpoint::Machine(_) => readwrite,
-            Endpoint::Document(_)
-            | Endpoint::MaintenanceStatus
-            | Endpoint::Metrics(_)
-            | Endpoint::Flags
-            | Endpoint::Registry
-            | Endpoint::OfferConstraintsDebug
-            | Endpoint::Explain(_)
-            | Endpoint::Files(_) => readonly,
-            Endpoint::SystemStats
-            | Endpoint::Health
-            | Endpoint::Help
-            | Endpoint::Version
-            | Endpoint::Redirect
-            | Endpoint::Pages => None,
-        }
-    }
-}
-
-/// Whether who sent the request may use an endpoint at all.
-pub(crate) fn check(authorizer: &Authorizer, endpoint: Endpoint, request: &Request) -> Result<(), HttpError> {
-    let wish = match endpoint {
-        Endpoint::Flags => Some((Action::ViewFlags, None)),
-        Endpoint::LoggingToggle => Some((Action::GetEndpoint, Some("/logging/toggle"))),
-        Endpoint::Metrics(_) => Some((Action::GetEndpoint, Some("/metrics/snapshot"))),
-        Endpoint::Files(Verb::Debug) => Some((Action::GetEndpoint, Some("/files/debug"))),
-        Endpoint::Files(_) => Some((Action::AccessMesosLog, None)),
-        Endpoint::MaintenanceStatus => Some((Action::GetMaintenanceStatus, None)),
-        Endpoint::MaintenanceSchedule if request.method == http::Method::GET => {
-            Some((Action::GetMaintenanceSchedule, None))
-        }
-        // What these want depends on more than the endpoint.
-        Endpoint::Scheduler
-        | Endpoint::Agent
-        | Endpoint::Operator
-        | Endpoint::Teardown
-        | Endpoint::Document(_)
-        | Endpoint::Convert(_)
-        | Endpoint::Quota
-        | Endpoint::Weights
-        | Endpoint::MaintenanceSchedule
-        | Endpoint::Machine(_)
-        | Endpoint::SystemStats
-        | Endpoint::Health
-        | Endpoint::Help
-        | Endpoint::Version
-        | Endpoint::Profiler
-        | Endpoint::Redirect
-        | Endpoint::Registry
-        | Endpoint::OfferConstraintsDebug
-        | Endpoint::Explain(_)
-        | Endpoint::Pages => None,
-    };
-    match wish {
-        Some((action, object)) if !authorizer.allows(request.subject(), action, object) => {
-            Err(HttpError::forbidden())
-        }
-        Some(_) | None => Ok(()),
+        Some(Closed { name, is_closed, takes_tokens: false, is_for_agents: realm == Realm::Agents })
     }
 }

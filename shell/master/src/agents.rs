@@ -17,7 +17,6 @@ use tepui_types::ConnId;
 use crate::program::{Kind, Program};
 
 pub(crate) async fn link(program: &Program, request: Request) -> Result<Response, HttpError> {
-    request.expect_method("POST")?;
     if request.header("Content-Type") != Some(Encoding::Protobuf.name()) {
         let message = "Expecting 'Content-Type' of application/x-protobuf";
         return Err(HttpError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));

@@ -23,7 +23,6 @@ pub(crate) async fn convert(
     mut request: Request,
     conversion: Conversion,
 ) -> Result<Response, HttpError> {
-    request.expect_method("POST")?;
     let form = request.read_form().await?;
     let call = conversion.call(&form)?;
     operator::submit(program, &request, call, Encoding::Json).await

@@ -16,8 +16,9 @@ mod tests;
 use std::path::PathBuf;
 
 use tepui_core_master::{State, excluded_agents};
-use tepui_http::classic::Statuses;
-use tepui_http::{Pen, Query, classic, write_json};
+use tepui_http::{Pen, Query, write_json};
+use tepui_program::classic;
+use tepui_program::classic::Statuses;
 use tepui_proto::json::JsonWriter;
 use tepui_types::{AgentId, FrameworkId, TaskId};
 

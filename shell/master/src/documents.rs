@@ -59,11 +59,11 @@ impl Documents {
     }
 
     /// A classic document.
-    pub async fn document(&self, document: Document, request: &Request) -> Result<Response, HttpError> {
+    pub async fn document(&self, document: Document, request: Request) -> Result<Response, HttpError> {
         let selection = Selection::from_query(document, &request.query);
-        let (about, page) = (self.server_info_for(request), selection.page);
+        let (about, page) = (self.server_info_for(&request), selection.page);
         let draw = move |state: &State, pen: Pen| document.render(state, &about, page, pen);
-        self.tagged(Answer::Document(document, selection.clone()), selection, request, draw).await
+        self.tagged(Answer::Document(document, selection.clone()), selection, &request, draw).await
     }
 
     /// A part of the state as a v1 answer.
@@ -83,15 +83,15 @@ impl Documents {
     }
 
     /// `/allocator/offer_constraints_debug`: why frameworks are not offered agents.
-    pub async fn excluded(&self, request: &Request) -> Result<Response, HttpError> {
+    pub async fn excluded(&self, request: Request) -> Result<Response, HttpError> {
         let draw = move |state: &State, pen: Pen| write_json(pen, |w| document::excluded(w, state));
-        self.tagged(Answer::OfferConstraints, Selection::default(), request, draw).await
+        self.tagged(Answer::OfferConstraints, Selection::default(), &request, draw).await
     }
 
     /// `/registrar(1)/registry`: what outlives this master.
-    pub async fn registry(&self, request: &Request) -> Result<Response, HttpError> {
+    pub async fn registry(&self, request: Request) -> Result<Response, HttpError> {
         let draw = move |state: &State, pen: Pen| write_json(pen, |w| document::registry(w, state));
-        self.tagged(Answer::Registry, Selection::default(), request, draw).await
+        self.tagged(Answer::Registry, Selection::default(), &request, draw).await
     }
 
     /// Metrics of the newest state, and of the moment of their rendering.

@@ -31,10 +31,9 @@ pub(crate) enum SubjectKind {
 pub(crate) async fn explain(
     program: &Program,
     kind: SubjectKind,
-    rest: &[String],
-    request: &Request,
+    rest: Vec<String>,
+    request: Request,
 ) -> Result<Response, HttpError> {
-    request.expect_method("GET")?;
     let name = rest.join("/");
     if name.is_empty() {
         return Err(HttpError::not_found());
@@ -43,8 +42,8 @@ pub(crate) async fn explain(
         SubjectKind::Framework => Subject::Framework(FrameworkId::new(name)),
         SubjectKind::Role => Subject::Role(Role::from(name.as_str())),
     };
-    check(program, &subject, request)?;
-    let exchange = program.exchanges.begin(Kind::Operator, Encoding::Json, request);
+    check(program, &subject, &request)?;
+    let exchange = program.exchanges.begin(Kind::Operator, Encoding::Json, &request);
     program.send(Input::Explain { conn: exchange.conn, subject }).await?;
     Ok(exchange.answered().await)
 }

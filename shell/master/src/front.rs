@@ -1,28 +1,19 @@
-//! The one handler of the listener: it knows whether this master leads, and answers as v1 does when it does not.
-//!
-//! A standby redirects to the leader; what is about this process alone it answers itself. A master that has led and
-//! knows no leader still shows what it saw last, and refuses to change anything.
+//! Whether this master leads, and what it serves requests with.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tepui_authz::Authorizer;
-use tepui_core_master::Input;
-use tepui_http::{Audit, Exchange, Handler, HttpError, Request, Response, leader_authority, redirect};
+use tepui_http::{HttpError, Response, redirect};
+use tepui_program::leader_authority;
 use tepui_store::etcd::Observed;
 
-use crate::effects::STREAM_ID;
 use crate::options::Access;
-use crate::program::{Kind, Local, Program};
-use crate::routes::{Endpoint, route};
-use crate::{access, scheduler};
-
-/// Where calls of schedulers go.
-const CALL_PATHS: [&str; 2] = ["/api/v1/scheduler", "/master/api/v1/scheduler"];
+use crate::program::{Local, Program};
 
 pub(crate) struct Front {
-    local: Local,
-    access: Access,
-    authorizer: Authorizer,
+    pub local: Local,
+    pub access: Access,
+    pub authorizer: Authorizer,
     standing: Mutex<Standing>,
     /// Why the election cannot be seen, as it was told of last.
     blind: Mutex<Option<String>>,
@@ -30,7 +21,7 @@ pub(crate) struct Front {
 
 /// Whether this master leads.
 #[derive(Clone)]
-enum Standing {
+pub(crate) enum Standing {
     Leading(Arc<Program>),
     Standby {
         /// `host:port`.
@@ -87,22 +78,17 @@ impl Front {
         }
     }
 
-    async fn respond(&self, mut request: Request) -> Result<Response, HttpError> {
-        let (endpoint, rest) = route(&request, &self.access.firewall)?;
-        self.access.admit(endpoint, &mut request).await?;
-        access::check(&self.authorizer, endpoint, &request)?;
-        let standing = self.lock().clone();
-        match standing {
-            Standing::Leading(program) => program.respond(endpoint, rest, request).await,
-            Standing::Standby { leader, last } => match (leader, last) {
-                _ if endpoint.is_local() => self.local.respond(endpoint, rest, &request).await,
-                (Some(leader), _) if endpoint == Endpoint::Redirect => Ok(redirect(&format!("//{leader}"))),
-                (Some(leader), _) => Ok(redirect(&location(&leader, &request))),
-                (None, Some(program)) if endpoint != Endpoint::Redirect => {
-                    program.respond(endpoint, rest, request).await
-                }
-                (None, _) => Err(HttpError::unavailable("No leader elected")),
-            },
+    pub fn standing(&self) -> Standing {
+        self.lock().clone()
+    }
+
+    /// `/redirect`: to the leading master.
+    pub fn redirect(&self, rest: &[String]) -> Result<Response, HttpError> {
+        match self.standing() {
+            Standing::Leading(program) if rest.is_empty() => Ok(program.redirect()),
+            Standing::Leading(_) => Err(HttpError::not_found()),
+            Standing::Standby { leader: Some(leader), .. } => Ok(redirect(&format!("//{leader}"))),
+            Standing::Standby { leader: None, .. } => Err(no_leader()),
         }
     }
 
@@ -111,64 +97,7 @@ impl Front {
     }
 }
 
-impl Front {
-    /// The master that leads, if calls of one connection may be handled together: those of a limited rate wait for each other.
-    fn batching(&self) -> Option<Arc<Program>> {
-        match &*self.lock() {
-            Standing::Leading(program) if !self.access.throttle.is_on() => Some(program.clone()),
-            Standing::Leading(_) | Standing::Standby { .. } => None,
-        }
-    }
-
-    async fn begin(
-        &self,
-        program: &Program,
-        mut request: Request,
-    ) -> Result<(Exchange<Kind>, Input), HttpError> {
-        let (endpoint, _) = route(&request, &self.access.firewall)?;
-        self.access.admit(endpoint, &mut request).await?;
-        access::check(&self.authorizer, endpoint, &request)?;
-        scheduler::begin(program, &mut request).await
-    }
-}
-
-impl Handler for Front {
-    /// Calls of a subscribed scheduler. One without the header may be a SUBSCRIBE, whose answer is a stream.
-    fn is_call(&self, head: &http::request::Parts) -> bool {
-        CALL_PATHS.contains(&head.uri.path()) && head.headers.contains_key(STREAM_ID)
-    }
-
-    async fn handle_all(self: Arc<Self>, requests: Vec<Request>) -> Vec<Response> {
-        let mut responses = Vec::with_capacity(requests.len());
-        let Some(program) = self.batching() else {
-            for request in requests {
-                responses.push(self.clone().handle(request).await);
-            }
-            return responses;
-        };
-        let (mut witnesses, mut begun) = (Vec::new(), Vec::new());
-        for request in requests {
-            witnesses.push(Audit::witness(&request));
-            begun.push(self.begin(&program, request).await);
-        }
-        for (witness, response) in witnesses.iter().zip(scheduler::answer_all(&program, begun).await) {
-            self.local.audit.conclude(witness, &response);
-            responses.push(response);
-        }
-        responses
-    }
-
-    async fn handle(self: Arc<Self>, request: Request) -> Response {
-        let witness = Audit::witness(&request);
-        let response = self.respond(request).await.unwrap_or_else(Response::from);
-        self.local.audit.conclude(&witness, &response);
-        response
-    }
-}
-
-/// As v1 writes it: without a scheme, and always below `/master` for what is the master's own.
-fn location(leader: &str, request: &Request) -> String {
-    let prefixed = request.components.first().is_some_and(|first| first == "master");
-    let prefix = if prefixed { "" } else { "/master" };
-    format!("//{leader}{prefix}{}", request.target)
+/// Nobody is known to lead.
+pub(crate) fn no_leader() -> HttpError {
+    HttpError::unavailable("No leader elected")
 }

@@ -36,6 +36,7 @@ mod slack;
 mod subscribers;
 mod teardown;
 mod term;
+mod throttle;
 mod weights;
 mod whitelist;
 
@@ -45,12 +46,11 @@ pub use run::{RunningMaster, run};
 pub use tepui_authz::Authorizer;
 pub use tepui_core_master::{Config, Limits, Sorter};
 pub use tepui_http::auth::Credentials;
-pub use tepui_http::{
-    Authentication, BrowserPolicy, ClientTls, Firewall, Logging, Throttle, Tls, TlsFiles, parse_acls,
-    raise_open_files,
-};
+pub use tepui_http::{Authentication, BrowserPolicy, ClientTls, Tls, TlsFiles, raise_open_files};
+pub use tepui_program::{Firewall, Logging, parse_acls};
 pub use tepui_store::Headroom;
 pub use tepui_store::etcd::EtcdAddress;
+pub use throttle::Throttle;
 
 #[cfg(test)]
 mod tests;

@@ -21,7 +21,6 @@ pub(crate) enum Machine {
 }
 
 pub(crate) async fn schedule(program: &Program, mut request: Request) -> Result<Response, HttpError> {
-    request.expect_method("GET, POST")?;
     if request.method == Method::GET {
         return Ok(json(&request.query, tepui_proto::json::to_vec(&*program.state().schedule)));
     }
@@ -37,9 +36,8 @@ pub(crate) async fn schedule(program: &Program, mut request: Request) -> Result<
     operator::submit(program, &request, call, Encoding::Json).await
 }
 
-pub(crate) fn status(program: &Program, request: &Request) -> Result<Response, HttpError> {
-    request.expect_method("GET")?;
-    Ok(json(&request.query, tepui_proto::json::to_vec(&cluster_status(&program.state()))))
+pub(crate) fn status(program: &Program, request: &Request) -> Response {
+    json(&request.query, tepui_proto::json::to_vec(&cluster_status(&program.state())))
 }
 
 pub(crate) async fn machine(
@@ -47,7 +45,6 @@ pub(crate) async fn machine(
     mut request: Request,
     way: Machine,
 ) -> Result<Response, HttpError> {
-    request.expect_method("POST")?;
     let body = request.read_body(operator::CALL_BYTES_MAX).await?;
     let machines: Vec<pb::MachineID> =
         tepui_proto::json::list_from_slice(&body).map_err(|why| HttpError::bad_request(why.to_string()))?;

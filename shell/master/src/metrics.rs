@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tepui_core_master::State;
-use tepui_http::{Encoding, Metrics, MetricsForm, Pen, System};
+use tepui_http::{Encoding, Metrics, MetricsForm, Pen};
+use tepui_program::System;
 use tepui_proto::mesos::v1::master::{Response, response};
 use tepui_runtime::{Commits, Statistics, TurnTimes};
 

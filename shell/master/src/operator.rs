@@ -9,8 +9,9 @@ use http::StatusCode;
 use tepui_authz::Action;
 use tepui_core_master::Input;
 use tepui_http::{
-    Encoding, Exchange, HttpError, Request, Response, accepts, empty, files, message, read_call_within,
+    Encoding, Exchange, HttpError, Request, Response, accepts, empty, message, read_call_within,
 };
+use tepui_program::files;
 use tepui_proto::mesos::v1::master::call::Type;
 use tepui_proto::mesos::v1::master::{Call, Response as Answer, response};
 

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tepui_core_master::Config;
-use tepui_http::{
-    Authentication, BrowserPolicy, ClientTls, Firewall, Logging, ServerLimits, StreamLimits, Throttle, Tls,
-};
+use tepui_http::{Authentication, BrowserPolicy, ClientTls, ServerLimits, StreamLimits, Tls};
+use tepui_program::{Firewall, Logging};
 use tepui_proto::mesos::v1 as pb;
 use tepui_store::Headroom;
 use tepui_store::etcd::EtcdAddress;
+
+use crate::throttle::Throttle;
 
 /// Where the registry is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,8 +5,9 @@
 use std::sync::Arc;
 
 use tepui_core_master::{Input, State};
-use tepui_http::files::Attached;
-use tepui_http::{Audit, Exchanges, HttpError, Logging, Request, Response, check_timeout, redirect};
+use tepui_http::{Audit, Exchanges, HttpError, Request, Response, check_timeout, redirect};
+use tepui_program::Logging;
+use tepui_program::files::Attached;
 use tepui_runtime::{Closed, Handle};
 use tepui_store::etcd::Leadership;
 

@@ -13,12 +13,11 @@ use crate::{operator, read};
 pub(crate) async fn quota(
     program: &Program,
     mut request: Request,
-    below: &[String],
+    below: Vec<String>,
 ) -> Result<Response, HttpError> {
-    request.expect_method("GET, POST, DELETE")?;
     let call = match request.method {
         Method::POST => set(&request.read_body(operator::CALL_BYTES_MAX).await?)?,
-        Method::DELETE => remove(below)?,
+        Method::DELETE => remove(&below)?,
         _ => {
             return Ok(json(
                 &request.query,

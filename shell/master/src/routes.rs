@@ -1,260 +1,221 @@
-//! Endpoints of the master: the table of paths and the dispatch to handlers.
+//! Endpoints of the master: the table, and the dispatch of requests to handlers.
+//!
+//! A standby redirects to the leader; what is about this process alone it answers itself. A master that has led and
+//! knows no leader still shows what it saw last, and refuses to change anything.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
-use http::StatusCode;
-use tepui_http::files::{self, Verb};
+use tepui_authz::Action;
+use tepui_core_master::Input;
 use tepui_http::{
-    Firewall, Help, HttpError, Metrics, MetricsForm, Query, Request, Response, RouteRow, Router, System,
-    classic, empty, json, profiler, typed,
+    Audit, Exchange, Handler, HttpError, Metrics, MetricsForm, Request, Response, json, redirect, typed,
 };
+use tepui_program::Locality::{Cluster, Process};
+use tepui_program::Needs::{self, Nothing};
+use tepui_program::Realm::{Agents, Open, Readonly, Readwrite, Schedulers};
+use tepui_program::files::Attached;
+use tepui_program::{ANY, Endpoint, Flags, GET, Help, Logging, POST, ProcessInfo, Router, Row, ready};
 
 use crate::convert::Conversion;
 use crate::document::Document;
+use crate::effects::STREAM_ID;
 use crate::explain::SubjectKind;
+use crate::front::{Front, Standing, no_leader};
 use crate::maintenance::Machine;
 use crate::metrics::Form;
-use crate::program::{Local, Program};
+use crate::program::{Kind, Program};
 use crate::{agents, convert, explain, maintenance, operator, pages, quota, scheduler, teardown, weights};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Endpoint {
-    Scheduler,
-    Agent,
-    Operator,
-    Document(Document),
-    Convert(Conversion),
-    Quota,
-    MaintenanceSchedule,
-    MaintenanceStatus,
-    Machine(Machine),
-    Teardown,
-    Weights,
-    Explain(SubjectKind),
-    Metrics(MetricsForm),
-    LoggingToggle,
-    SystemStats,
-    Flags,
-    Health,
-    Help,
-    Version,
-    Profiler,
-    Redirect,
-    Registry,
-    Files(Verb),
-    OfferConstraintsDebug,
-    Pages,
-}
+/// Where calls of schedulers go.
+const CALL_PATHS: [&str; 2] = ["/api/v1/scheduler", "/master/api/v1/scheduler"];
 
 /// With and without `/master`.
-const OWN: &[RouteRow<Endpoint>] = &[
-    ("/api/v1", Endpoint::Operator, "Operator API: reads, changes, event stream."),
-    ("/api/v1/scheduler", Endpoint::Scheduler, "Scheduler API."),
-    ("/api/v1/agent", Endpoint::Agent, "Link between agents and master."),
-    ("/state", Endpoint::Document(Document::State), "Complete state: agents, frameworks, tasks."),
-    ("/state-summary", Endpoint::Document(Document::Summary), "Agents and frameworks with task counts."),
-    ("/slaves", Endpoint::Document(Document::Agents), "Agents; slave_id selects one."),
-    (
-        "/frameworks",
-        Endpoint::Document(Document::Frameworks),
-        "Frameworks with their tasks; framework_id selects one.",
-    ),
-    (
-        "/tasks",
-        Endpoint::Document(Document::Tasks),
-        "Tasks; select with limit, offset, order=asc, framework_id, task_id; show_reasons=true adds reasons.",
-    ),
-    ("/roles", Endpoint::Document(Document::Roles), "Roles with frameworks, weights, quotas and resources."),
-    ("/teardown", Endpoint::Teardown, "POST frameworkId=ID tears down a framework and kills its tasks."),
-    (
-        "/explain/framework",
-        Endpoint::Explain(SubjectKind::Framework),
-        "Explains the offers of a framework, given by its ID in the path.",
-    ),
-    (
-        "/explain/role",
-        Endpoint::Explain(SubjectKind::Role),
-        "Explains the offers of a role, given in the path.",
-    ),
-    ("/quota", Endpoint::Quota, "GET returns quotas, POST sets one, DELETE /quota/ROLE removes one."),
-    ("/weights", Endpoint::Weights, "GET returns the weights of roles, PUT sets them."),
-    ("/weight", Endpoint::Weights, "Alias of /weights."),
-    (
-        "/maintenance/schedule",
-        Endpoint::MaintenanceSchedule,
-        "GET returns the maintenance schedule, POST replaces it.",
-    ),
-    ("/maintenance/status", Endpoint::MaintenanceStatus, "Draining and down machines."),
-    ("/machine/down", Endpoint::Machine(Machine::Down), "POST starts the maintenance of scheduled machines."),
-    ("/machine/up", Endpoint::Machine(Machine::Up), "POST ends the maintenance of machines."),
-    ("/reserve", Endpoint::Convert(Conversion::Reserve), "POST reserves resources of an agent for a role."),
-    ("/unreserve", Endpoint::Convert(Conversion::Unreserve), "POST unreserves resources of an agent."),
-    (
-        "/create-volumes",
-        Endpoint::Convert(Conversion::CreateVolumes),
-        "POST creates persistent volumes from reserved disk.",
-    ),
-    ("/destroy-volumes", Endpoint::Convert(Conversion::DestroyVolumes), "POST destroys persistent volumes."),
-    ("/flags", Endpoint::Flags, "Flags of this program."),
-    ("/health", Endpoint::Health, "200 if this program is healthy."),
-    ("/redirect", Endpoint::Redirect, "Redirects to the leading master."),
-    ("/", Endpoint::Pages, "Operator web pages."),
+#[rustfmt::skip]
+const OWN: [Row<Front, Program>; 25] = [
+    ("/", ANY, Open, Nothing, Process(|_, _, rest| ready(pages::page(&rest))),
+        "Operator web pages."),
+    ("/redirect", ANY, Open, Nothing, Process(|front, _, rest| ready(front.redirect(&rest))),
+        "Redirects to the leading master."),
+    ("/api/v1", POST, Readwrite, Nothing, Cluster(|p, r, _| Box::pin(operator::call(p, r))),
+        "Operator API: reads, changes, event stream."),
+    ("/api/v1/scheduler", POST, Schedulers, Nothing, Cluster(|p, r, _| Box::pin(scheduler::call(p, r))),
+        "Scheduler API."),
+    ("/api/v1/agent", POST, Agents, Nothing, Cluster(|p, r, _| Box::pin(agents::link(p, r))),
+        "Link between agents and master."),
+    ("/state", ANY, Readonly, Nothing, Cluster(|p, r, _| Box::pin(p.documents.document(Document::State, r))),
+        "Complete state: agents, frameworks, tasks."),
+    ("/state-summary", ANY, Readonly, Nothing, Cluster(|p, r, _| Box::pin(p.documents.document(Document::Summary, r))),
+        "Agents and frameworks with task counts."),
+    ("/slaves", ANY, Readonly, Nothing, Cluster(|p, r, _| Box::pin(p.documents.document(Document::Agents, r))),
+        "Agents; slave_id selects one."),
+    ("/frameworks", ANY, Readonly, Nothing, Cluster(|p, r, _| Box::pin(p.documents.document(Document::Frameworks, r))),
+        "Frameworks with their tasks; framework_id selects one."),
+    ("/tasks", ANY, Readonly, Nothing, Cluster(|p, r, _| Box::pin(p.documents.document(Document::Tasks, r))),
+        "Tasks; select with limit, offset, order=asc, framework_id, task_id; show_reasons=true adds reasons."),
+    ("/roles", ANY, Readonly, Nothing, Cluster(|p, r, _| Box::pin(p.documents.document(Document::Roles, r))),
+        "Roles with frameworks, weights, quotas and resources."),
+    ("/explain/framework", GET, Readonly, Nothing,
+        Cluster(|p, r, rest| Box::pin(explain::explain(p, SubjectKind::Framework, rest, r))),
+        "Explains the offers of a framework, given by its ID in the path."),
+    ("/explain/role", GET, Readonly, Nothing,
+        Cluster(|p, r, rest| Box::pin(explain::explain(p, SubjectKind::Role, rest, r))),
+        "Explains the offers of a role, given in the path."),
+    ("/teardown", POST, Readwrite, Nothing, Cluster(|p, r, _| Box::pin(teardown::teardown(p, r))),
+        "POST frameworkId=ID tears down a framework and kills its tasks."),
+    ("/quota", Some("GET, POST, DELETE"), Readwrite, Nothing, Cluster(|p, r, rest| Box::pin(quota::quota(p, r, rest))),
+        "GET returns quotas, POST sets one, DELETE /quota/ROLE removes one."),
+    ("/weights", ANY, Readwrite, Nothing, Cluster(|p, r, rest| Box::pin(weights::weights(p, r, rest))),
+        "GET returns the weights of roles, PUT sets them."),
+    ("/weight", ANY, Readwrite, Nothing, Cluster(|p, r, rest| Box::pin(weights::weights(p, r, rest))),
+        "Alias of /weights."),
+    ("/maintenance/schedule", Some("GET, POST"), Readwrite, Needs::Read(Action::GetMaintenanceSchedule),
+        Cluster(|p, r, _| Box::pin(maintenance::schedule(p, r))),
+        "GET returns the maintenance schedule, POST replaces it."),
+    ("/maintenance/status", GET, Readonly, Needs::Action(Action::GetMaintenanceStatus),
+        Cluster(|p, r, _| ready(Ok(maintenance::status(p, &r)))),
+        "Draining and down machines."),
+    ("/machine/down", POST, Readwrite, Nothing, Cluster(|p, r, _| Box::pin(maintenance::machine(p, r, Machine::Down))),
+        "POST starts the maintenance of scheduled machines."),
+    ("/machine/up", POST, Readwrite, Nothing, Cluster(|p, r, _| Box::pin(maintenance::machine(p, r, Machine::Up))),
+        "POST ends the maintenance of machines."),
+    ("/reserve", POST, Readwrite, Nothing, Cluster(|p, r, _| Box::pin(convert::convert(p, r, Conversion::Reserve))),
+        "POST reserves resources of an agent for a role."),
+    ("/unreserve", POST, Readwrite, Nothing, Cluster(|p, r, _| Box::pin(convert::convert(p, r, Conversion::Unreserve))),
+        "POST unreserves resources of an agent."),
+    ("/create-volumes", POST, Readwrite, Nothing,
+        Cluster(|p, r, _| Box::pin(convert::convert(p, r, Conversion::CreateVolumes))),
+        "POST creates persistent volumes from reserved disk."),
+    ("/destroy-volumes", POST, Readwrite, Nothing,
+        Cluster(|p, r, _| Box::pin(convert::convert(p, r, Conversion::DestroyVolumes))),
+        "POST destroys persistent volumes."),
 ];
 
 /// Only as they stand.
-const SHARED: &[RouteRow<Endpoint>] = &[
-    ("/version", Endpoint::Version, "Version and build information."),
-    ("/metrics", Endpoint::Metrics(MetricsForm::Text), "All metrics as Prometheus text."),
-    ("/metrics/snapshot", Endpoint::Metrics(MetricsForm::Snapshot), "All metrics with v1 names, as JSON."),
-    ("/logging/toggle", Endpoint::LoggingToggle, "Sets the logging level for a duration."),
-    ("/profiler/start", Endpoint::Profiler, "Not supported: rejected with 400."),
-    ("/profiler/stop", Endpoint::Profiler, "Not supported: rejected with 400."),
-    ("/help", Endpoint::Help, "List of endpoints; format=json for a complete list."),
-    ("/system/stats.json", Endpoint::SystemStats, "Load and memory of this machine."),
-    ("/registrar(1)/registry", Endpoint::Registry, "What outlives this master."),
-    (
-        "/allocator/offer_constraints_debug",
-        Endpoint::OfferConstraintsDebug,
-        "Which agents the constraints of frameworks leave out.",
-    ),
-    ("/files/debug", Endpoint::Files(Verb::Debug), "Which paths are shown under which names."),
-    ("/files/browse", Endpoint::Files(Verb::Browse), "Lists the directory `path`."),
-    ("/files/read", Endpoint::Files(Verb::Read), "A piece of the file path, from offset, of length bytes."),
-    ("/files/download", Endpoint::Files(Verb::Download), "The whole file path."),
+#[rustfmt::skip]
+const SHARED: [Row<Front, Program>; 2] = [
+    ("/registrar(1)/registry", ANY, Readonly, Nothing, Cluster(|p, r, _| Box::pin(p.documents.registry(r))),
+        "What outlives this master."),
+    ("/allocator/offer_constraints_debug", ANY, Readonly, Nothing, Cluster(|p, r, _| Box::pin(p.documents.excluded(r))),
+        "Which agents the constraints of frameworks leave out."),
 ];
 
-static ROUTER: LazyLock<Router<Endpoint>> = LazyLock::new(|| Router::new("master", OWN, SHARED));
+static ROUTER: LazyLock<Router<Front, Program>> =
+    LazyLock::new(|| Router::new("master", OWN, SHARED, Needs::Action(Action::AccessMesosLog)));
 static HELP: LazyLock<Help> = LazyLock::new(|| ROUTER.help());
 
-/// The endpoint of a request and the components behind its own.
-pub(crate) fn route(request: &Request, firewall: &Firewall) -> Result<(Endpoint, Vec<String>), HttpError> {
-    firewall.check(&ROUTER, &request.components)?;
-    ROUTER.find(&request.components).ok_or_else(HttpError::not_found)
-}
+impl ProcessInfo for Front {
+    fn flags(&self) -> &Flags {
+        &self.local.flags
+    }
 
-impl Endpoint {
-    /// Whether a standby answers by itself instead of pointing to the leader.
-    pub fn is_local(self) -> bool {
-        match self {
-            Endpoint::Metrics(_)
-            | Endpoint::LoggingToggle
-            | Endpoint::SystemStats
-            | Endpoint::Flags
-            | Endpoint::Health
-            | Endpoint::Help
-            | Endpoint::Version
-            | Endpoint::Profiler
-            | Endpoint::Files(_)
-            | Endpoint::Pages => true,
-            Endpoint::Scheduler
-            | Endpoint::Agent
-            | Endpoint::Operator
-            | Endpoint::Document(_)
-            | Endpoint::Convert(_)
-            | Endpoint::Quota
-            | Endpoint::Weights
-            | Endpoint::MaintenanceSchedule
-            | Endpoint::MaintenanceStatus
-            | Endpoint::Machine(_)
-            | Endpoint::OfferConstraintsDebug
-            | Endpoint::Explain(_)
-            | Endpoint::Teardown
-            | Endpoint::Registry
-            | Endpoint::Redirect => false,
+    fn logging(&self) -> &Logging {
+        &self.local.logging
+    }
+
+    fn help(&self) -> &Help {
+        &HELP
+    }
+
+    fn attached(&self, _: &Request) -> impl FnOnce() -> Vec<Attached> + Send + 'static {
+        let attached = self.local.attached.clone();
+        move || attached
+    }
+
+    async fn metrics(&self, form: MetricsForm, request: &Request) -> Result<Response, HttpError> {
+        if let Standing::Leading(program) = self.standing() {
+            return program.metrics(Form::Document(form), request).await;
         }
+        let mut metrics = Metrics::default();
+        metrics.gauge("master/elected", 0.0);
+        Ok(match form {
+            MetricsForm::Snapshot => json(&request.query, form.write(&metrics)),
+            MetricsForm::Text | MetricsForm::OpenMetrics => typed(form.content_type(), form.write(&metrics)),
+        })
     }
 }
 
-impl Local {
-    /// Answers what needs no leader.
-    pub async fn respond(
+impl Front {
+    /// Lets a request in, or rejects it before its body is read.
+    async fn admit(
         &self,
-        endpoint: Endpoint,
-        rest: Vec<String>,
-        request: &Request,
-    ) -> Result<Response, HttpError> {
-        match endpoint {
-            Endpoint::Metrics(form) => Ok(standby_metrics(form.negotiated(&request.headers), &request.query)),
-            Endpoint::LoggingToggle => self.logging.toggle(request),
-            Endpoint::SystemStats => Ok(json(&request.query, System::now().document())),
-            Endpoint::Flags => Ok(json(&request.query, classic::flags(&self.flags))),
-            Endpoint::Health => Ok(empty(StatusCode::OK)),
-            Endpoint::Help => HELP.answer(&rest, request),
-            Endpoint::Version => Ok(json(&request.query, classic::version())),
-            Endpoint::Profiler => profiler(),
-            Endpoint::Files(verb) => {
-                let attached = self.attached.clone();
-                files::answer(verb, move || attached, request).await
+        request: &mut Request,
+    ) -> Result<(&'static Endpoint<Front, Program>, Vec<String>), HttpError> {
+        self.access.firewall.check(&ROUTER, &request.components)?;
+        let (endpoint, rest) = ROUTER.find(&request.components)?;
+        self.access.admit(endpoint, &self.authorizer, request).await?;
+        Ok((endpoint, rest))
+    }
+
+    async fn respond(&self, mut request: Request) -> Result<Response, HttpError> {
+        let (endpoint, rest) = self.admit(&mut request).await?;
+        let handler = match endpoint.locality {
+            Process(handler) => return endpoint.call(handler, self, request, rest).await,
+            Cluster(handler) => handler,
+        };
+        match self.standing() {
+            Standing::Leading(program) | Standing::Standby { leader: None, last: Some(program) } => {
+                endpoint.call(handler, &*program, request, rest).await
             }
-            Endpoint::Pages => pages::page(&rest),
-            Endpoint::Scheduler
-            | Endpoint::Agent
-            | Endpoint::Operator
-            | Endpoint::Document(_)
-            | Endpoint::Convert(_)
-            | Endpoint::Quota
-            | Endpoint::Weights
-            | Endpoint::MaintenanceSchedule
-            | Endpoint::MaintenanceStatus
-            | Endpoint::Machine(_)
-            | Endpoint::OfferConstraintsDebug
-            | Endpoint::Explain(_)
-            | Endpoint::Teardown
-            | Endpoint::Registry
-            | Endpoint::Redirect => Err(HttpError::unavailable("No leader elected")),
+            Standing::Standby { leader: Some(leader), .. } => Ok(redirect(&location(&leader, &request))),
+            Standing::Standby { leader: None, last: None } => Err(no_leader()),
         }
     }
-}
 
-impl Program {
-    pub async fn respond(
+    /// The master that leads, if calls of one connection may be handled together: those of a limited rate wait for each other.
+    fn batching(&self) -> Option<Arc<Program>> {
+        match self.standing() {
+            Standing::Leading(program) if !self.access.throttle.is_on() => Some(program),
+            Standing::Leading(_) | Standing::Standby { .. } => None,
+        }
+    }
+
+    async fn begin(
         &self,
-        endpoint: Endpoint,
-        rest: Vec<String>,
-        request: Request,
-    ) -> Result<Response, HttpError> {
-        match endpoint {
-            Endpoint::Scheduler => scheduler::call(self, request).await,
-            Endpoint::Agent => agents::link(self, request).await,
-            Endpoint::Operator => operator::call(self, request).await,
-            Endpoint::Document(document) => self.documents.document(document, &request).await,
-            Endpoint::Convert(conversion) => convert::convert(self, request, conversion).await,
-            Endpoint::Quota => quota::quota(self, request, &rest).await,
-            Endpoint::MaintenanceSchedule => maintenance::schedule(self, request).await,
-            Endpoint::MaintenanceStatus => maintenance::status(self, &request),
-            Endpoint::Machine(way) => maintenance::machine(self, request, way).await,
-            Endpoint::Teardown => teardown::teardown(self, request).await,
-            Endpoint::Weights => weights::weights(self, request, &rest).await,
-            Endpoint::Explain(about) => explain::explain(self, about, &rest, &request).await,
-            Endpoint::Metrics(form) => match rest.is_empty() {
-                true => self.metrics(Form::Document(form.negotiated(&request.headers)), &request).await,
-                false => Err(HttpError::not_found()),
-            },
-            Endpoint::Redirect => match rest.is_empty() {
-                true => Ok(self.redirect()),
-                false => Err(HttpError::not_found()),
-            },
-            Endpoint::Registry => self.documents.registry(&request).await,
-            Endpoint::OfferConstraintsDebug => self.documents.excluded(&request).await,
-            Endpoint::LoggingToggle
-            | Endpoint::SystemStats
-            | Endpoint::Flags
-            | Endpoint::Health
-            | Endpoint::Help
-            | Endpoint::Version
-            | Endpoint::Profiler
-            | Endpoint::Files(_)
-            | Endpoint::Pages => self.local.respond(endpoint, rest, &request).await,
-        }
+        program: &Program,
+        mut request: Request,
+    ) -> Result<(Exchange<Kind>, Input), HttpError> {
+        self.admit(&mut request).await?;
+        scheduler::begin(program, &mut request).await
     }
 }
 
-/// Metrics of a standby.
-fn standby_metrics(form: MetricsForm, query: &Query) -> Response {
-    let mut metrics = Metrics::default();
-    metrics.gauge("master/elected", 0.0);
-    match form {
-        MetricsForm::Snapshot => json(query, form.write(&metrics)),
-        MetricsForm::Text | MetricsForm::OpenMetrics => typed(form.content_type(), form.write(&metrics)),
+impl Handler for Front {
+    /// Calls of a subscribed scheduler. One without the header may be a SUBSCRIBE, whose answer is a stream.
+    fn is_call(&self, head: &http::request::Parts) -> bool {
+        CALL_PATHS.contains(&head.uri.path()) && head.headers.contains_key(STREAM_ID)
     }
+
+    async fn handle_all(self: Arc<Self>, requests: Vec<Request>) -> Vec<Response> {
+        let mut responses = Vec::with_capacity(requests.len());
+        let Some(program) = self.batching() else {
+            for request in requests {
+                responses.push(self.clone().handle(request).await);
+            }
+            return responses;
+        };
+        let (mut witnesses, mut begun) = (Vec::new(), Vec::new());
+        for request in requests {
+            witnesses.push(Audit::witness(&request));
+            begun.push(self.begin(&program, request).await);
+        }
+        for (witness, response) in witnesses.iter().zip(scheduler::answer_all(&program, begun).await) {
+            self.local.audit.conclude(witness, &response);
+            responses.push(response);
+        }
+        responses
+    }
+
+    async fn handle(self: Arc<Self>, request: Request) -> Response {
+        let witness = Audit::witness(&request);
+        let response = self.respond(request).await.unwrap_or_else(Response::from);
+        self.local.audit.conclude(&witness, &response);
+        response
+    }
+}
+
+/// As v1 writes it: without a scheme, and always below `/master` for what is the master's own.
+fn location(leader: &str, request: &Request) -> String {
+    let prefixed = request.components.first().is_some_and(|first| first == "master");
+    let prefix = if prefixed { "" } else { "/master" };
+    format!("//{leader}{prefix}{}", request.target)
 }

@@ -5,9 +5,9 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use tepui_http::files::Attached;
 use tepui_http::{Audit, Listening, Server};
 use tepui_log::AuditLog;
+use tepui_program::files::Attached;
 use tepui_store::{Headroom, Store, limit_mode, limit_own_directory};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;

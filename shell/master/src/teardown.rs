@@ -9,7 +9,6 @@ use crate::operator;
 use crate::program::Program;
 
 pub(crate) async fn teardown(program: &Program, mut request: Request) -> Result<Response, HttpError> {
-    request.expect_method("POST")?;
     let form = request.read_form().await?;
     let Some(id) = form.get("frameworkId") else {
         return Err(HttpError::bad_request("Missing 'frameworkId' in the body of the request"));

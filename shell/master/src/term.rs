@@ -217,8 +217,8 @@ pub(crate) fn master_info(options: &Options, bound: SocketAddr) -> Result<pb::Ma
     use pb::master_info::Capability;
     use pb::master_info::capability::Type;
     use tepui_fsm::Rng;
-    use tepui_http::classic::API_VERSION;
     use tepui_http::{advertised_ip, default_hostname};
+    use tepui_program::classic::API_VERSION;
 
     let ip = options.advertise_ip.unwrap_or_else(|| advertised_ip(bound.ip()));
     let port = u32::from(options.advertise_port.unwrap_or(bound.port()));

@@ -20,7 +20,7 @@ const ECHO_CHARS_MAX: usize = 200;
 pub(crate) async fn weights(
     program: &Program,
     mut request: Request,
-    below: &[String],
+    below: Vec<String>,
 ) -> Result<Response, HttpError> {
     if !below.is_empty() {
         request.expect_method("GET")?;

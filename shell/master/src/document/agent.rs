@@ -1,7 +1,7 @@
 //! Agents in the classic documents, under their old name.
 
 use tepui_core_master::{Agent, AgentLink, State};
-use tepui_http::classic;
+use tepui_program::classic;
 use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1 as pb;
 use tepui_types::AgentId;

@@ -1,7 +1,7 @@
 //! Frameworks in the classic documents, with their tasks, executors and offers.
 
 use tepui_core_master::{Executor, Framework, FrameworkLink, Offer};
-use tepui_http::classic;
+use tepui_program::classic;
 use tepui_proto::Enumeration;
 use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1::framework_info::capability::Type;

@@ -1,7 +1,7 @@
 //! `/state`: the whole cluster in one document.
 
 use tepui_core_master::State;
-use tepui_http::classic;
+use tepui_program::classic;
 use tepui_proto::json::JsonWriter;
 
 use super::{Index, ServerInfo, agent, framework, server_info_members, time};

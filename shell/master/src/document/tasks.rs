@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tepui_core_master::{Framework, State, Task};
-use tepui_http::classic;
+use tepui_program::classic;
 use tepui_proto::json::JsonWriter;
 
 use super::Page;

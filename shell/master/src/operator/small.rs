@@ -2,7 +2,8 @@
 
 use tepui_authz::Action;
 use tepui_core_master::{State, cluster_status};
-use tepui_http::{HttpError, Request, classic};
+use tepui_http::{HttpError, Request};
+use tepui_program::classic;
 use tepui_proto::mesos::v1 as pb;
 use tepui_proto::mesos::v1::master::call::Type;
 use tepui_proto::mesos::v1::master::{Response as Answer, response};

@@ -2,8 +2,7 @@
 
 use http::StatusCode;
 use serde_json::json;
-use tepui_http::files::stream;
-use tepui_http::{HttpError, Request, Response, empty, text, typed};
+use tepui_http::{HttpError, Request, Response, empty, stream_file, text, typed};
 use tepui_service::scheduler::{Command, View};
 
 use super::{BODY_BYTES_MAX, Route, command, document, missing, multipart};
@@ -44,7 +43,8 @@ pub(super) fn configuration(view: &View, route: Route, names: &[String]) -> Resu
 
 /// This binary, which renders config templates in tasks. Read as it was started, even if the file was replaced since.
 pub(super) fn bootstrap() -> Result<Response, HttpError> {
-    let own = std::fs::File::open("/proc/self/exe").and_then(|file| stream(file, "application/octet-stream"));
+    let own =
+        std::fs::File::open("/proc/self/exe").and_then(|file| stream_file(file, "application/octet-stream"));
     own.map_err(|error| HttpError::unavailable(format!("The bootstrap cannot be read: {error}")))
 }
 

@@ -3,6 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use tempfile::TempDir;
+use tepui_http::Body;
 
 use super::*;
 

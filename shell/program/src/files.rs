@@ -12,13 +12,11 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
-use bytes::Bytes;
 use http::StatusCode;
-use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
+use http::header::{CONTENT_DISPOSITION, HeaderValue};
+use tepui_http::{HttpError, Query, Request, Response, json, stream_file, with_header};
 use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1 as pb;
-
-use crate::{Body, ChunkSender, HttpError, Query, Request, Response, json, with_header};
 
 pub use attached::Attached;
 use entry::Entry;
@@ -26,9 +24,6 @@ use open::{FilesError, Opened};
 
 /// What one answer of `read` holds at most: sixteen pages.
 const READ_BYTES_MAX: usize = 16 * 4096;
-
-/// What a download sends at a time.
-const CHUNK_BYTES: usize = 64 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
@@ -158,43 +153,8 @@ fn download(attached: &[Attached], query: &Query) -> Result<Response, HttpError>
     let name = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or("file");
     let disposition = format!("attachment; filename={}", quoted(name));
     let disposition = HeaderValue::from_str(&disposition).unwrap_or(HeaderValue::from_static("attachment"));
-    let response = stream(file, content_type(name)).map_err(FilesError::Io)?;
+    let response = stream_file(file, content_type(name)).map_err(FilesError::Io)?;
     Ok(with_header(response, CONTENT_DISPOSITION, disposition))
-}
-
-/// An answer with the content of a file, sent piece by piece. Must be called inside a tokio runtime.
-pub fn stream(file: File, content_type: &'static str) -> std::io::Result<Response> {
-    let size = file.metadata()?.len();
-    let (sender, body) = Body::chunks();
-    // Ends with the file or when the peer goes away; a failure to read becomes a broken body. Not more than there was
-    // when it began: a log may grow faster than the peer reads.
-    tokio::spawn(send_chunks(file.take(size), sender));
-    Ok(with_header(Response::new(body), CONTENT_TYPE, HeaderValue::from_static(content_type)))
-}
-
-/// Sends a file piece by piece, holding no thread while the peer is not reading.
-async fn send_chunks(mut file: std::io::Take<File>, sender: ChunkSender) {
-    loop {
-        let reading = tokio::task::spawn_blocking(move || {
-            let mut chunk = vec![0; CHUNK_BYTES];
-            let count = file.read(&mut chunk)?;
-            chunk.truncate(count);
-            Ok((file, Bytes::from(chunk)))
-        });
-        match reading.await.unwrap_or_else(|err| Err(std::io::Error::other(err))) {
-            Ok((_, chunk)) if chunk.is_empty() => return,
-            Ok((rest, chunk)) => {
-                file = rest;
-                if !sender.send(Ok(chunk)).await {
-                    return;
-                }
-            }
-            Err(err) => {
-                sender.send(Err(err)).await;
-                return;
-            }
-        }
-    }
 }
 
 /// A file name as a header can carry it.

@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use http::header::USER_AGENT;
+use tepui_http::{HttpError, Request, Response, json, typed};
 use tepui_proto::json::JsonWriter;
-
-use crate::respond::{Response, json, typed};
-use crate::{HttpError, Request};
 
 /// Clients that show text as it is; all others are taken for browsers, as in v1.
 const TEXT_CLIENTS: [&str; 2] = ["curl", "HTTPie"];

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_acls_are_rejected_with_their_reason() {
         for (text, why) in [
             (r#"[]"#, "invalid type"),
             (r#"{"permissive":1}"#, "'permissive' is neither true nor false"),

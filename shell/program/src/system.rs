@@ -1,9 +1,8 @@
 //! The machine a program runs on: its load, processors and memory, as v1 shows them.
 
 use nix::unistd::{SysconfVar, sysconf};
+use tepui_http::Metrics;
 use tepui_proto::json::JsonWriter;
-
-use crate::Metrics;
 
 /// What the system says now. What it does not say is left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde_json::Value;
 
-use crate::{HttpError, Router, components};
+use tepui_http::{HttpError, components};
+
+use crate::router::Router;
 
 /// The disabled endpoints. A cheap clone; without any, all are open.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +34,7 @@ impl Firewall {
     }
 
     /// 403 if the endpoint that this path means is disabled, by whatever name.
-    pub fn check<E>(&self, router: &Router<E>, path: &[String]) -> Result<(), HttpError> {
+    pub fn check<P, C>(&self, router: &Router<P, C>, path: &[String]) -> Result<(), HttpError> {
         if self.disabled.is_empty() {
             return Ok(());
         }
@@ -53,11 +55,12 @@ impl Firewall {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::endpoint::tests::row;
 
     #[test]
     fn an_endpoint_is_disabled_by_all_of_its_names() {
-        let own = [("/state", 1, ""), ("/api/v1", 2, ""), ("/api/v1/scheduler", 3, ""), ("/", 4, "")];
-        let router = Router::new("master", &own, &[("/files/read", 5, "")]);
+        let own = ["/state", "/api/v1", "/api/v1/scheduler", "/"].map(|path| row(path, ""));
+        let router = Router::of("master", own, [row("/files/read", "")]);
         let text =
             br#"{"disabled_endpoints":{"paths":["/master/state","/files/read","/api/v1","/nothing"]}}"#;
         let firewall = Firewall::parse(text).unwrap();

@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leaders_are_read_from_what_they_say() {
+    fn the_address_of_a_leader_is_read_from_its_master_info() {
         for (info, expected) in [
             (r#"{"id":"m","ip":1,"port":5050,"hostname":"h"}"#, Some("h:5050")),
             (r#"{"id":"m","ip":0,"port":1,"hostname":"::1"}"#, Some("[::1]:1")),

@@ -7,12 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::StatusCode;
+use tepui_http::{BrowserPolicy, Deed, HttpError, Request, Response, empty, text};
 use tepui_types::duration_from_text;
-
-use crate::audit::Deed;
-use crate::browser::check_site;
-use crate::respond::{Response, empty, text};
-use crate::{HttpError, Request};
 
 /// The control of the log's level. A cheap clone; the default has no log to control.
 #[derive(Clone)]
@@ -69,7 +65,7 @@ impl Logging {
             // A change, although v1 lets it be read.
             (Some(level), Some(duration)) => {
                 request.note(Deed::new("SET_LOGGING_LEVEL").on("level", level));
-                check_site(&request.headers)?;
+                BrowserPolicy::check_site(&request.headers)?;
                 (level, duration)
             }
             (None, Some(_)) => return Err(HttpError::bad_request("Expecting 'level=value' in query.\n")),

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn explained_statuses_say_who_and_why() {
+    fn explained_statuses_have_source_and_reason() {
         let given: pb::TaskStatus = json::from_slice(
             br#"{"task_id":{"value":"t1"},"state":"TASK_FAILED","timestamp":1.5,"source":"SOURCE_AGENT",
                 "reason":"REASON_CONTAINER_LIMITATION_MEMORY","message":"Memory limit exceeded"}"#,

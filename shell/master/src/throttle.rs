@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use http::StatusCode;
 use serde_json::Value;
 
-use crate::HttpError;
+use tepui_http::HttpError;
 
 /// All limits. A cheap clone; without any, everybody may call as often as they like.
 #[derive(Clone, Debug, Default)]
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_limits_are_rejected_with_their_reason() {
         for (text, why) in [
             ("[", "EOF"),
             (r#"{"limits":{}}"#, "'limits' is not a list"),
