@@ -29,12 +29,11 @@ fn run(task: &str) -> Result<()> {
     let root = workspace_root();
     match task {
         "layers" => layers::check(&root),
-        "layers-accept" => modules::accept(&root),
         "modules" => modules::print(&root, &std::env::args().nth(2).unwrap_or_default()),
         "tidy" => tidy::check(&root),
         "tidy-accept" => tidy::accept(&root),
         other => {
-            bail!("unknown task {other:?}; tasks: layers, layers-accept, modules CRATE, tidy, tidy-accept")
+            bail!("unknown task {other:?}; tasks: layers, modules CRATE, tidy, tidy-accept")
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The module graph inside each crate: cycles between sibling modules are counted, and the count may only shrink.
+//! The module graph inside each crate: sibling modules form no cycle, and layers are used from above only.
 //!
 //! For every module, the graph of its direct children is built: an edge from A to B means that a file in the subtree
 //! of A names an item in the subtree of B, also through a re-export of a common ancestor. A module and the items of its
@@ -6,8 +6,6 @@
 //! Absent: macros, and names that reach a module only through a trait.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -15,7 +13,6 @@ use anyhow::{Context, Result};
 use crate::rust::{self, Source};
 
 const GROUPS: [&str; 6] = ["core", "shell", "container", "frameworks", "client", "executors"];
-const RATCHET: &str = "xtask/cycles.txt";
 
 /// The layers of a crate, lowest first. A module uses modules of its own layer and of lower ones.
 type Layers = &'static [(&'static str, &'static [&'static str])];
@@ -103,38 +100,15 @@ type ModulePath = Vec<String>;
 type Edges = BTreeMap<String, BTreeSet<String>>;
 
 pub fn check(root: &Path, problems: &mut Vec<String>) -> Result<()> {
-    let accepted = rust::read_counts(root, RATCHET)?;
     for (folder, sources) in crates(root)? {
         let graph = Graph::new(&sources);
-        let cycles = graph.cycles();
-        let count: usize = cycles.iter().map(Vec::len).sum();
-        let limit = accepted.get(&folder).copied().unwrap_or(0);
-        if count > limit {
-            let shown: Vec<String> = cycles.iter().map(|cycle| cycle.join(", ")).collect();
-            problems.push(format!(
-                "{folder}: {count} modules in cycles, {limit} accepted in {RATCHET}: {}",
-                shown.join(" | ")
-            ));
-        }
+        let cycles = graph.cycles().into_iter();
+        problems.extend(cycles.map(|cycle| format!("{folder}: modules in a cycle: {}", cycle.join(", "))));
         if let Some((_, layers)) = LAYERS.iter().find(|(name, _)| *name == folder) {
             graph.check_layers(&folder, layers, problems);
         }
     }
     Ok(())
-}
-
-/// Writes the current counts; `cargo xtask layers-accept`.
-pub fn accept(root: &Path) -> Result<()> {
-    let mut text = String::from(
-        "# Modules in cycles, per crate (xtask/src/modules.rs). A count may shrink, never grow.\n",
-    );
-    for (folder, sources) in crates(root)? {
-        let count: usize = Graph::new(&sources).cycles().iter().map(Vec::len).sum();
-        if count > 0 {
-            writeln!(text, "{count} {folder}")?;
-        }
-    }
-    fs::write(root.join(RATCHET), text).context("cannot write the ratchet file")
 }
 
 /// Prints the edges of a crate's top-level modules; `cargo xtask modules core/master`.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tepui_authz::{Action, Subject};
 use tepui_container::Containerizer;
 use tepui_core_agent::{Input, State};
-use tepui_http::auth::subject;
+use tepui_http::subject;
 use tepui_http::{
     Audit, Encoding, EntityTag, Exchanges, HttpError, MetricsForm, Pen, Principal, Renderings, Request,
     Response, accepts_gzip, check_timeout, json, write_json,

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use tepui_authz::Action;
 use tepui_core_agent::Phase;
-use tepui_http::{Audit, Handler, HttpError, MetricsForm, Request, Response, json};
+use tepui_http::{Handler, HttpError, MetricsForm, Request, Response, json};
 use tepui_program::Locality::{Cluster, Process};
 use tepui_program::Needs::{self, Nothing};
 use tepui_program::Realm::{Executors, Readonly, Readwrite};
@@ -87,7 +87,7 @@ impl Program {
 impl Handler for Program {
     async fn handle(self: Arc<Self>, request: Request) -> Response {
         let (method, headers) = (request.method.clone(), request.headers.clone());
-        let witness = Audit::witness(&request);
+        let witness = request.witness();
         let mut response = self.respond(request).await.unwrap_or_else(Response::from);
         self.audit.conclude(&witness, &response);
         origin::allow(&mut response, &method, &headers, &self.masters, self.state().master.as_deref());

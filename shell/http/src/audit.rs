@@ -13,9 +13,8 @@ use std::sync::{Arc, OnceLock};
 use http::StatusCode;
 use serde_json::{Map, Value};
 
-use crate::auth::Principal;
 use crate::body::Body;
-use crate::request::Request;
+use crate::principal::Principal;
 use crate::respond::Response;
 
 /// The longest value of an entry.
@@ -94,8 +93,8 @@ impl AuditNote {
 /// Where a request came from and what was noted on it, kept until it is answered.
 #[derive(Clone, Debug)]
 pub struct Witness {
-    peer: SocketAddr,
-    note: AuditNote,
+    pub(crate) peer: SocketAddr,
+    pub(crate) note: AuditNote,
 }
 
 /// One line of the trail.
@@ -165,11 +164,6 @@ impl Audit {
         self.sink.is_some()
     }
 
-    /// To be taken before a handler consumes the request.
-    pub fn witness(request: &Request) -> Witness {
-        Witness { peer: request.peer, note: request.audit.clone() }
-    }
-
     /// Records what was noted, with the answer.
     pub fn conclude(&self, witness: &Witness, response: &Response) {
         let status = response.status();
@@ -181,8 +175,8 @@ impl Audit {
     }
 
     /// Records what was noted before the answer, which comes much later.
-    pub fn allow(&self, request: &Request) {
-        self.settle(&Audit::witness(request), StatusCode::OK, None);
+    pub fn allow(&self, witness: &Witness) {
+        self.settle(witness, StatusCode::OK, None);
     }
 
     fn settle(&self, witness: &Witness, status: StatusCode, reason: Option<&str>) {

@@ -10,7 +10,6 @@ mod credentials;
 mod guesses;
 mod jwt;
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -22,22 +21,14 @@ use guesses::{Attempt, Guesses, Origin};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
 pub use jwt::JwtKey;
-use tepui_authz::Subject;
 use tokio::sync::Semaphore;
 
 use crate::audit::Deed;
+use crate::principal::Principal;
 use crate::{HttpError, Request};
 
 /// Attempts that wait because of many wrong secrets; more are refused.
 const ATTEMPTS_WAITING_MAX: usize = 256;
-
-/// Somebody who proved who they are.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Principal {
-    /// None if they have claims only, as executors do.
-    pub name: Option<String>,
-    pub claims: BTreeMap<String, String>,
-}
 
 /// A part of the endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,20 +66,6 @@ enum Proof {
     Token(String),
     /// Of no scheme that the realm takes, or not in the form of its scheme.
     Unusable,
-}
-
-impl Principal {
-    pub fn named(name: &str) -> Self {
-        Self { name: Some(name.to_owned()), claims: BTreeMap::new() }
-    }
-}
-
-/// As the rules see somebody.
-pub fn subject(principal: Option<&Principal>) -> Subject<'_> {
-    match principal {
-        None => Subject::Anonymous,
-        Some(principal) => principal.name.as_deref().map_or(Subject::Claims, Subject::Principal),
-    }
 }
 
 impl Authentication {
@@ -206,6 +183,8 @@ fn challenge(realm: Realm) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     const OPEN: Realm = Realm { name: "r", is_closed: false, takes_tokens: true, is_for_agents: false };

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::sync::mpsc;
 
-use crate::exchange::StreamBody;
+use crate::queue::StreamBody;
 use crate::rendition::ReadAlong;
 
 /// Chunks that may wait for the peer to read; then the maker waits.

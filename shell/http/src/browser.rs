@@ -16,7 +16,7 @@ use http::header::{HOST, HeaderMap, ORIGIN};
 use http::uri::Authority;
 use http::{HeaderName, Method, StatusCode};
 
-use crate::request::Query;
+use crate::query::Query;
 use crate::{HttpError, advertised_ip};
 
 /// Fetch metadata: how the page that sent a request relates to its target. Pages cannot set it themselves.

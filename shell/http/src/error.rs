@@ -1,11 +1,7 @@
 //! What a peer did wrong, or we could not do: a status and a plain text.
 
-use bytes::Bytes;
-use http::header::{ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Method, StatusCode};
 use tepui_types::Rejection;
-
-use crate::respond::{Response, text};
 
 /// An answer that is not the one asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,11 +9,11 @@ pub struct HttpError {
     pub status: StatusCode,
     pub message: String,
     /// The methods that would be right, for 405.
-    allow: Option<&'static str>,
+    pub(crate) allow: Option<&'static str>,
     /// The ways to prove who one is, for 401.
-    challenge: Option<String>,
+    pub(crate) challenge: Option<String>,
     /// In seconds, for 429.
-    retry_after: Option<u64>,
+    pub(crate) retry_after: Option<u64>,
 }
 
 impl HttpError {
@@ -79,21 +75,5 @@ impl From<&Rejection> for HttpError {
             true => Self::plain(status),
             false => Self::new(status, refusal.message.clone()),
         }
-    }
-}
-
-impl From<HttpError> for Response {
-    fn from(error: HttpError) -> Self {
-        let mut response = text(error.status, Bytes::from(error.message));
-        if let Some(allow) = error.allow {
-            response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
-        }
-        if let Some(challenge) = error.challenge.and_then(|text| HeaderValue::from_str(&text).ok()) {
-            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
-        }
-        if let Some(seconds) = error.retry_after {
-            response.headers_mut().insert(RETRY_AFTER, seconds.into());
-        }
-        response
     }
 }

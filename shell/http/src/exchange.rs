@@ -11,10 +11,8 @@ use std::hash::Hash;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::task::{Context, Poll};
 use std::time::Instant;
 
-use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use tepui_proto::{Wire, recordio};
@@ -22,12 +20,12 @@ use tepui_types::ConnId;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
-use crate::auth::Principal;
 use crate::body::Body;
-use crate::queue::{Batch, Lag, Queue, StreamLimits};
+use crate::connection::Disconnect;
+use crate::principal::Principal;
+use crate::queue::{Batch, Lag, Queue, StreamBody, StreamLimits};
 use crate::rendition::Rendition;
 use crate::respond::Response;
-use crate::server::Disconnect;
 use crate::{Encoding, HttpError, Request};
 
 /// An exchange that ended from the outside.
@@ -357,24 +355,6 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         self.queue.give_up();
-    }
-}
-
-/// The body of an event stream: one chunk for what was pushed together.
-#[derive(Debug)]
-pub struct StreamBody {
-    queue: Arc<Queue>,
-    /// Dropped with the body, which is when the connection is done with it.
-    _guard: Box<dyn Debug + Send + Sync>,
-}
-
-impl StreamBody {
-    pub(crate) fn new(queue: Arc<Queue>, guard: Box<dyn Debug + Send + Sync>) -> Self {
-        Self { queue, _guard: guard }
-    }
-
-    pub(crate) fn poll_record(&self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Bytes>>> {
-        self.queue.poll_next(cx)
     }
 }
 

@@ -10,10 +10,8 @@ use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue, VARY};
 
 use crate::body::Body;
 use crate::negotiate::accepts_gzip;
+use crate::rendition::COMPRESS_BYTES_MIN;
 use crate::respond::Response;
-
-/// Smaller answers are sent as they are.
-pub(crate) const COMPRESS_BYTES_MIN: usize = 1024;
 
 /// Larger answers are compressed on a thread that may be busy for a while.
 const COMPRESS_INLINE_BYTES_MAX: usize = 32 * 1024;

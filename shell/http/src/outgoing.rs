@@ -6,8 +6,7 @@ use std::time::Instant;
 use tepui_proto::{Wire, recordio};
 
 use crate::body::Body;
-use crate::exchange::StreamBody;
-use crate::queue::{Queue, StreamLimits};
+use crate::queue::{Queue, StreamBody, StreamLimits};
 
 /// The speaking end. Dropping it ends the stream after what was said.
 #[derive(Debug)]

@@ -5,6 +5,7 @@
 //! goes over the ceiling, is dropped. Its last record may say why.
 
 use std::collections::VecDeque;
+use std::fmt::Debug;
 use std::io::{Error, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker, ready};
@@ -304,6 +305,24 @@ impl Inner {
         if let Some(reader) = self.reader.take() {
             reader.wake();
         }
+    }
+}
+
+/// The body of an event stream: one chunk for what was pushed together.
+#[derive(Debug)]
+pub struct StreamBody {
+    queue: Arc<Queue>,
+    /// Dropped with the body, which is when the connection is done with it.
+    _guard: Box<dyn Debug + Send + Sync>,
+}
+
+impl StreamBody {
+    pub(crate) fn new(queue: Arc<Queue>, guard: Box<dyn Debug + Send + Sync>) -> Self {
+        Self { queue, _guard: guard }
+    }
+
+    pub(crate) fn poll_record(&self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Bytes>>> {
+        self.queue.poll_next(cx)
     }
 }
 

@@ -12,14 +12,13 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::StatusCode;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, VARY};
 use tepui_proto::json::JsonWriter;
 use tokio::sync::watch;
 
 use crate::HttpError;
-use crate::body::Body;
-use crate::gzip::COMPRESS_BYTES_MIN;
-use crate::respond::Response;
+
+/// Smaller answers are sent as they are.
+pub(crate) const COMPRESS_BYTES_MIN: usize = 1024;
 
 /// What is handed to readers at a time.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -48,6 +47,13 @@ enum Progress {
     Whole,
     /// It could not be rendered, or is not in memory any more.
     Broken,
+}
+
+/// A rendition of which so much is there that its answer can begin.
+pub(crate) enum Begun {
+    Empty,
+    Whole(Bytes),
+    Growing(ReadAlong),
 }
 
 /// The making end. Dropping it before `finish` breaks the rendition.
@@ -129,26 +135,23 @@ impl Rendition {
         }
     }
 
-    /// As an answer that is sent while it grows.
-    pub async fn response(self: Arc<Self>, content_type: &'static str) -> Result<Response, HttpError> {
+    /// Waits until it is known how it is read: as a whole or while it grows.
+    pub(crate) async fn begun(self: &Arc<Self>) -> Result<Begun, HttpError> {
         let mut progress = self.progress.subscribe();
         // Two chunks, or all there is: then it is known whether one will do.
         let _ = progress.wait_for(|progress| !matches!(progress, Progress::Growing(0 | 1))).await;
         let (first, now) = (self.chunk(0), *progress.borrow());
-        let body = match (now, first) {
-            (Progress::Broken, _) => return Err(broken()),
-            (Progress::Whole, None) => Body::Empty,
-            (Progress::Whole, Some(only)) if self.chunk(1).is_none() => Body::Bytes(only),
-            (Progress::Whole | Progress::Growing(_), _) => Body::Along(ReadAlong::new(self.clone())),
-        };
-        let mut response = Response::new(body);
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-        if self.compressed.get() == Some(&true) {
-            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-            headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+        match (now, first) {
+            (Progress::Broken, _) => Err(broken()),
+            (Progress::Whole, None) => Ok(Begun::Empty),
+            (Progress::Whole, Some(only)) if self.chunk(1).is_none() => Ok(Begun::Whole(only)),
+            (Progress::Whole | Progress::Growing(_), _) => Ok(Begun::Growing(ReadAlong::new(self.clone()))),
         }
-        Ok(response)
+    }
+
+    /// Whether it turned out to be worth compressing.
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.compressed.get() == Some(&true)
     }
 
     /// Waits until there are more chunks than these, or it is over.
@@ -338,6 +341,7 @@ mod tests {
     use std::io::Read;
 
     use flate2::read::GzDecoder;
+    use http::header::CONTENT_ENCODING;
     use http_body_util::BodyExt;
 
     use super::*;

@@ -1,6 +1,5 @@
 //! One request: its head, taken apart, and its body, read under limits.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,10 +15,11 @@ use hyper::body::Incoming;
 use tepui_authz::Subject;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::audit::{AuditNote, Deed};
-use crate::auth::{Principal, subject};
+use crate::audit::{AuditNote, Deed, Witness};
+use crate::connection::{Disconnect, Ends};
 use crate::gzip::{self, Inflated};
-use crate::server::{Disconnect, Ends};
+use crate::principal::{Principal, subject};
+use crate::query::Query;
 use crate::{HttpError, path};
 
 /// The largest form.
@@ -47,10 +47,6 @@ impl Default for BodyBudget {
     }
 }
 
-/// The query of a URL, decoded. Of keys given twice the last wins.
-#[derive(Clone, Debug, Default)]
-pub struct Query(BTreeMap<String, String>);
-
 /// One request.
 #[derive(Debug)]
 pub struct Request {
@@ -65,7 +61,7 @@ pub struct Request {
     pub local: SocketAddr,
     /// Who sent it, once that was found out; none if nobody asked.
     pub principal: Option<Principal>,
-    pub(crate) audit: AuditNote,
+    audit: AuditNote,
     pub(crate) disconnect: Disconnect,
     body_read_timeout: Duration,
     budget: BodyBudget,
@@ -103,16 +99,6 @@ impl http_body::Body for RequestBody {
             RequestBody::Incoming(body) => body.size_hint(),
             RequestBody::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
         }
-    }
-}
-
-impl Query {
-    pub fn parse(text: &str) -> Self {
-        Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
-    }
-
-    pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
     }
 }
 
@@ -168,6 +154,11 @@ impl Request {
         self.audit.set(deed, principal);
     }
 
+    /// Where it came from and what was noted on it. To be taken before a handler consumes it.
+    pub fn witness(&self) -> Witness {
+        Witness { peer: self.peer, note: self.audit.clone() }
+    }
+
     /// Notes the user of a process of this machine that sent it.
     pub fn note_uid(&self, uid: u32) {
         self.audit.set_uid(uid);
@@ -190,7 +181,7 @@ impl Request {
             return Err(HttpError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
         }
         let body = self.read_body(FORM_BYTES_MAX).await?;
-        Ok(Query(form_urlencoded::parse(&body).into_owned().collect()))
+        Ok(Query::parse(&body))
     }
 
     /// The body, decompressed; 413 beyond `bytes_max`, 408 if it does not come.

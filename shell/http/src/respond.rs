@@ -1,14 +1,20 @@
 //! Answers, before compression.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
+use http::header::{
+    ALLOW, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, RETRY_AFTER, VARY,
+    WWW_AUTHENTICATE,
+};
 use tepui_proto::Wire;
 
 use crate::HttpError;
 use crate::body::Body;
 use crate::negotiate::Encoding;
-use crate::request::Query;
+use crate::query::Query;
+use crate::rendition::{Begun, Rendition};
 
 pub type Response = http::Response<Body>;
 
@@ -84,4 +90,38 @@ fn with_status(status: StatusCode, content_type: &'static str, bytes: impl Into<
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
+}
+
+impl Rendition {
+    /// As an answer that is sent while it grows.
+    pub async fn response(self: Arc<Self>, content_type: &'static str) -> Result<Response, HttpError> {
+        let mut response = Response::new(match self.begun().await? {
+            Begun::Empty => Body::Empty,
+            Begun::Whole(bytes) => Body::Bytes(bytes),
+            Begun::Growing(reader) => Body::Along(reader),
+        });
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        if self.is_compressed() {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+        }
+        Ok(response)
+    }
+}
+
+impl From<HttpError> for Response {
+    fn from(error: HttpError) -> Self {
+        let mut response = text(error.status, Bytes::from(error.message));
+        if let Some(allow) = error.allow {
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+        }
+        if let Some(challenge) = error.challenge.and_then(|text| HeaderValue::from_str(&text).ok()) {
+            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        }
+        if let Some(seconds) = error.retry_after {
+            response.headers_mut().insert(RETRY_AFTER, seconds.into());
+        }
+        response
+    }
 }

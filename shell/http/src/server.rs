@@ -17,12 +17,13 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use pipelined::Served;
 
 use crate::browser::BrowserPolicy;
+use crate::connection::{Disconnect, Ends};
 use crate::gzip::compress;
 use crate::pace::{Answer, InExchange, Pace, Paced};
 use crate::request::{BodyBudget, Request, RequestBody};
@@ -117,10 +118,6 @@ pub struct Listening {
     accepting: JoinHandle<()>,
 }
 
-/// Cuts one connection off, whatever it is doing. A cheap clone.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Disconnect(Arc<Notify>);
-
 impl Server {
     /// Binds; port 0 takes a free one.
     pub fn bind(address: SocketAddr) -> std::io::Result<Self> {
@@ -161,16 +158,6 @@ impl Listening {
         if let Err(err) = self.accepting.await {
             tracing::error!(%err, "the accept loop failed");
         }
-    }
-}
-
-impl Disconnect {
-    pub fn now(&self) {
-        self.0.notify_one();
-    }
-
-    pub async fn notified(&self) {
-        self.0.notified().await;
     }
 }
 
@@ -277,13 +264,6 @@ fn connections_max(wanted: usize, open_files_max: Option<u64>) -> usize {
         usize::try_from(left).unwrap_or(usize::MAX)
     });
     wanted.min(files).clamp(1, Semaphore::MAX_PERMITS)
-}
-
-/// The two addresses of a connection.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ends {
-    pub peer: SocketAddr,
-    pub local: SocketAddr,
 }
 
 /// A handler that panics takes its connection with it and nothing else.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tepui_authz::{Action, Authorizer};
 use tepui_core_master::State;
-use tepui_http::auth::subject;
+use tepui_http::subject;
 use tepui_http::{
     Encoding, EntityTag, HttpError, MetricsForm, Pen, Principal, Renderings, Rendition, Request, Response,
     UNVERSIONED, accepts_gzip, json, write_json,

@@ -11,7 +11,7 @@ use tepui_core_master::explain::{
 };
 use tepui_core_master::{AgentLink, Input, State};
 use tepui_fsm::Mono;
-use tepui_http::auth::subject;
+use tepui_http::subject;
 use tepui_http::{Encoding, Exchanges, HttpError, Principal, Query, Renderings, Request, Response, json};
 use tepui_proto::json::JsonWriter;
 use tepui_proto::mesos::v1::DrainState;

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use tepui_authz::Action;
 use tepui_core_master::Input;
 use tepui_http::{
-    Audit, Exchange, Handler, HttpError, Metrics, MetricsForm, Request, Response, json, redirect, typed,
+    Exchange, Handler, HttpError, Metrics, MetricsForm, Request, Response, json, redirect, typed,
 };
 use tepui_program::Locality::{Cluster, Process};
 use tepui_program::Needs::{self, Nothing};
@@ -195,7 +195,7 @@ impl Handler for Front {
         };
         let (mut witnesses, mut begun) = (Vec::new(), Vec::new());
         for request in requests {
-            witnesses.push(Audit::witness(&request));
+            witnesses.push(request.witness());
             begun.push(self.begin(&program, request).await);
         }
         for (witness, response) in witnesses.iter().zip(scheduler::answer_all(&program, begun).await) {
@@ -206,7 +206,7 @@ impl Handler for Front {
     }
 
     async fn handle(self: Arc<Self>, request: Request) -> Response {
-        let witness = Audit::witness(&request);
+        let witness = request.witness();
         let response = self.respond(request).await.unwrap_or_else(Response::from);
         self.local.audit.conclude(&witness, &response);
         response

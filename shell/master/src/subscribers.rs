@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tepui_authz::Authorizer;
 use tepui_core_master::{State, event_seen};
-use tepui_http::auth::subject;
+use tepui_http::subject;
 use tepui_http::{EncodedOnce, Encoding, Exchanges, Held, Lag, Principal, Renderings, Rendition};
 use tepui_proto::mesos::v1::master::{Event, event};
 use tepui_types::ConnId;

@@ -15,8 +15,9 @@ use httparse::Status;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::rewind::Rewind;
-use super::{CROWD_PAUSE, Disconnect, Ends, HEAD_BYTES_MAX, HEADERS_MAX, Handler, Shared, Signals};
+use super::{CROWD_PAUSE, HEAD_BYTES_MAX, HEADERS_MAX, Handler, Shared, Signals};
 use crate::body::Body;
+use crate::connection::{Disconnect, Ends};
 use crate::gzip::compress;
 use crate::request::{Request, RequestBody};
 use crate::respond::Response;
